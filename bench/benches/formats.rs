@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tidegate_bench::{Ready, batch};
-use tidegate_core::event::Events;
+use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Budget, Call, Caller, Chunk, Limits, Origin, Outcome, Principal, Registry, ReplyEvent, SnapshotBuilder, Target,
-    Tool, TransportKind, handler_fn,
+    Budget, Call, CallOrigin, CallTarget, Caller, Chunk, Limits, Outcome, Principal, Registry, ReplyEvent,
+    SnapshotBuilder, Tool, TransportKind, handler_fn,
 };
-use tidegate_query::{Database, Executor, Format, Mode, Question, SqlDialect, Statement};
+use tidegate_query::{AnswerMode, Database, Executor, OutputFormat, QueryRequest, SqlDialect, Statement};
 
 const BATCHES: i64 = 13;
 const BATCH_ROWS: i64 = 8_192;
@@ -24,7 +24,7 @@ fn formats(criterion: &mut Criterion) {
     let database: Arc<dyn Database> = Arc::new(Ready::new(batches.collect()));
     let mut group = criterion.benchmark_group("format");
     group.throughput(Throughput::Elements((BATCHES * BATCH_ROWS).unsigned_abs())).sample_size(20);
-    for format in [Format::Mcp, Format::Json, Format::Csv, Format::Ndjson] {
+    for format in [OutputFormat::Mcp, OutputFormat::Json, OutputFormat::Csv, OutputFormat::Ndjson] {
         let registry = registry(database.clone(), format);
         group.bench_function(BenchmarkId::from_parameter(format.name()), |bencher| {
             bencher.iter(|| black_box(runtime.block_on(answer_bytes(&registry))));
@@ -34,32 +34,32 @@ fn formats(criterion: &mut Criterion) {
 }
 
 /// A registry whose one tool answers with all rows.
-fn registry(database: Arc<dyn Database>, format: Format) -> Arc<Registry> {
-    let executor = Arc::new(Executor::new(Events::default()));
+fn registry(database: Arc<dyn Database>, format: OutputFormat) -> Arc<Registry> {
+    let executor = Arc::new(Executor::new(EventDispatcher::default()));
     let statement = Statement::parse("SELECT * FROM rows", SqlDialect::DataFusion).expect("a plain statement");
     let handler = handler_fn(move |job, reply| {
         let executor = executor.clone();
-        let question = Question {
+        let question = QueryRequest {
             database: database.clone(),
             statement: statement.clone(),
             max_rows: None,
             format,
             extract: None,
-            mode: Mode::Streaming,
+            mode: AnswerMode::Streaming,
             structured: None,
-            more: None,
-            rest: tidegate_query::Rest::Lost,
+            overflow_hint: None,
+            overflow: tidegate_query::OverflowPolicy::Discard,
         };
         async move { executor.answer(question, &job, &reply).await }
     });
     let snapshot = SnapshotBuilder::new().tool(Tool::new("rows", "Gives all rows.", handler));
     let limits = Limits { inline: Budget::default(), ..Limits::default() };
-    Registry::new(snapshot.limits(limits).build(), Events::default())
+    Registry::new(snapshot.limits(limits).build(), EventDispatcher::default())
 }
 
 async fn answer_bytes(registry: &Registry) -> usize {
-    let origin = Origin { transport: TransportKind::StreamableHttp, peer: None };
-    let call = Call::new(Target::Tool("rows".to_owned()), Caller::new(Principal::anonymous(), origin));
+    let origin = CallOrigin { transport: TransportKind::StreamableHttp, peer: None };
+    let call = Call::new(CallTarget::Tool("rows".to_owned()), Caller::new(Principal::anonymous(), origin));
     let mut reply = registry.call(call).expect("the tool exists");
     let mut bytes = 0;
     while let Some(event) = reply.next().await {

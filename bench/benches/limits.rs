@@ -7,19 +7,20 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use tidegate_core::event::Events;
+use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Allowance, Caller, Grants, Limits, Origin, Principal, Proof, Rate, Registry, SnapshotBuilder, TransportKind,
+    Allowance, AuthMethod, CallOrigin, Caller, Grants, Limits, Principal, RateLimit, Registry, SnapshotBuilder,
+    TransportKind,
 };
 
 /// Principals of ten tenants, and as many who show nothing but their addresses.
 fn callers() -> Vec<Caller> {
     let grants = Arc::new(Grants::everything());
     let with_key = |n: u16| {
-        let principal = Principal::new(format!("principal-{n}"), Proof::Key, grants.clone());
+        let principal = Principal::new(format!("principal-{n}"), AuthMethod::Key, grants.clone());
         Arc::new(Principal { tenant: Some(format!("tenant-{}", n % 10)), ..principal })
     };
-    let at = |n: u16| Origin {
+    let at = |n: u16| CallOrigin {
         transport: TransportKind::StreamableHttp,
         peer: Some(IpAddr::from([10, 0, (n >> 8) as u8, n as u8])),
     };
@@ -27,10 +28,10 @@ fn callers() -> Vec<Caller> {
 }
 
 fn admitting(criterion: &mut Criterion) {
-    let rate = Rate::per_second(1e6, 1_000_000);
+    let rate = RateLimit::per_second(1e6, 1_000_000);
     let allowance = Allowance { rate, ..Allowance::default() };
-    let limits = Limits { rate, of_principal: allowance, of_tenant: allowance, ..Limits::default() };
-    let registry = Registry::new(SnapshotBuilder::new().limits(limits).build(), Events::default());
+    let limits = Limits { rate, per_principal: allowance, per_tenant: allowance, ..Limits::default() };
+    let registry = Registry::new(SnapshotBuilder::new().limits(limits).build(), EventDispatcher::default());
     let callers = callers();
     let mut next = callers.iter().cycle();
     criterion.bench_function("limits of a request, 1,000 principals", |bencher| {

@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use async_trait::async_trait;
 use tidegate_core::{Error, Job, Principal};
-use tidegate_query::{Catalog, Column, Database, Plan, Rows, SqlDialect, Statement, TableEntry, TableStatus};
+use tidegate_query::{Catalog, ColumnEntry, Database, Plan, QueryRows, SqlDialect, Statement, TableEntry, TableStatus};
 
 /// The columns of the table, with their SQL types.
 pub const COLUMNS: [(&str, &str); 4] =
@@ -63,11 +63,11 @@ impl Database for Ready {
 
     async fn catalog(&self, _principal: &Principal) -> Result<Arc<Catalog>, Error> {
         let table = TableEntry { name: "rows".to_owned(), rows: None, comment: None, status: TableStatus::Readable };
-        Ok(Arc::new(Catalog::of(vec![table])))
+        Ok(Arc::new(Catalog::from_tables(vec![table])))
     }
 
-    async fn columns(&self, _table: &str, _principal: &Principal) -> Result<Vec<Column>, Error> {
-        let column = |(name, type_name): (&str, &str)| Column {
+    async fn columns(&self, _table: &str, _principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
+        let column = |(name, type_name): (&str, &str)| ColumnEntry {
             name: name.to_owned(),
             type_name: type_name.to_owned(),
             nullable: true,
@@ -107,8 +107,8 @@ impl Plan for ReadyPlan {
         Ok("rows in memory".to_owned())
     }
 
-    async fn run(self: Box<Self>, _job: &Arc<Job>) -> Result<Rows, Error> {
+    async fn run(self: Box<Self>, _job: &Arc<Job>) -> Result<QueryRows, Error> {
         let batches: Vec<_> = self.batches.iter().cloned().map(Ok).collect();
-        Ok(Rows { schema: schema(), batches: Box::pin(futures::stream::iter(batches)) })
+        Ok(QueryRows { schema: schema(), batches: Box::pin(futures::stream::iter(batches)) })
     }
 }

@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use crate::config::document::Document;
-use crate::config::expand::Variables;
-use crate::config::{reading, report};
+use crate::config::variables::VariableResolver;
+use crate::config::{parsing, render_report};
 
 /// What a variable of a fuzzed configuration holds: it must be told to nobody.
 const HELD: &str = "s3cr3t-held-by-a-variable";
@@ -21,16 +21,16 @@ pub(crate) fn check(bytes: &[u8]) {
         return;
     }
     let path = Path::new("/nowhere/tidegate.yaml");
-    let variables = Variables::new(Path::new("/nowhere"), |name| (name == "SECRET").then(|| HELD.to_owned()));
+    let variables = VariableResolver::new(Path::new("/nowhere"), |name| (name == "SECRET").then(|| HELD.to_owned()));
     let (problems, document) = match Document::parse(path, text, &variables) {
         Err(problems) => (problems, None),
-        Ok(document) => match reading::understood(&document) {
+        Ok(document) => match parsing::parse_config(&document) {
             Err(problems) => (problems, Some(document)),
-            Ok(_) => return assert!(document.place("").is_some(), "what was read stands nowhere"),
+            Ok(_) => return assert!(document.position("").is_some(), "what was read stands nowhere"),
         },
     };
     assert!(!problems.is_empty());
-    let report = report(&problems, path, document.as_ref());
+    let report = render_report(&problems, path, document.as_ref());
     assert_eq!(report.lines().filter(|line| !line.starts_with(' ')).count(), problems.len(), "{report}");
     assert!(report.len() <= REPORT_BYTES_MAX, "a report of {} bytes", report.len());
     assert!(!report.contains(HELD), "a report tells what a variable holds:\n{report}");

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tidegate_mcp::{BATCH_MESSAGES_MAX, Incoming, Rejection, decode};
+use tidegate_mcp::{BATCH_MESSAGES_MAX, DecodeError, IncomingMessage, decode};
 
 /// What a client can be told is not longer than this, whatever it sent.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
@@ -14,7 +14,7 @@ const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 /// Panics when anything but that comes of `bytes`.
 pub(crate) fn check(bytes: &[u8]) {
     match decode(bytes) {
-        Ok(Incoming::Batch(messages)) => {
+        Ok(IncomingMessage::Batch(messages)) => {
             assert!(!messages.is_empty() && messages.len() <= BATCH_MESSAGES_MAX);
             messages.iter().for_each(|message| check_one(message.as_ref(), None));
         }
@@ -23,11 +23,11 @@ pub(crate) fn check(bytes: &[u8]) {
 }
 
 /// `bytes` are all there is of the message, if it stands alone.
-fn check_one(message: Result<&Incoming, &Rejection>, bytes: Option<&[u8]>) {
+fn check_one(message: Result<&IncomingMessage, &DecodeError>, bytes: Option<&[u8]>) {
     // Read once more by a reader that knows nothing of messages; it takes less than ours, in depth and in numbers.
     let read: Option<Value> = bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
     match message {
-        Ok(Incoming::Request(request)) => {
+        Ok(IncomingMessage::Request(request)) => {
             if let Some(read) = read {
                 assert_eq!(read["jsonrpc"], "2.0");
                 assert_eq!(read["method"], request.method.as_str());
@@ -35,20 +35,20 @@ fn check_one(message: Result<&Incoming, &Rejection>, bytes: Option<&[u8]>) {
             }
             check_params(request.params::<Value>().err());
         }
-        Ok(Incoming::Notification(notification)) => {
+        Ok(IncomingMessage::Notification(notification)) => {
             if let Some(read) = read {
                 assert_eq!(read["method"], notification.method.as_str());
                 assert!(read.get("id").is_none());
             }
             check_params(notification.params::<Value>().err());
         }
-        Ok(Incoming::Response(_)) => {
+        Ok(IncomingMessage::Response(_)) => {
             if let Some(read) = read {
                 assert!(read.get("method").is_none());
                 assert!(read.get("result").is_some() || read.get("error").is_some());
             }
         }
-        Ok(Incoming::Batch(_)) => panic!("a batch in a batch"),
+        Ok(IncomingMessage::Batch(_)) => panic!("a batch in a batch"),
         Err(refusal) => check_refusal(refusal),
     }
 }
@@ -61,7 +61,7 @@ fn check_params(error: Option<tidegate_mcp::RpcError>) {
     }
 }
 
-fn check_refusal(refusal: &Rejection) {
+fn check_refusal(refusal: &DecodeError) {
     let bytes = refusal.error.to_bytes(refusal.id.as_ref());
     assert!(bytes.len() <= REFUSAL_BYTES_MAX, "a refusal of {} bytes", bytes.len());
     assert!(!bytes.contains(&b'\n'), "a refusal of several lines");

@@ -12,8 +12,10 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::DateTime;
 use serde_json::Value;
-use tidegate_auth::{Clock, Gate, GateOptions, Secret, TokenAlgorithm, TokenKey, TokenOptions};
-use tidegate_core::{Authenticator, Credentials, Principal, Unauthenticated};
+use tidegate_auth::{
+    AuthenticatorOptions, Clock, CredentialAuthenticator, Secret, TokenAlgorithm, TokenKey, TokenOptions,
+};
+use tidegate_core::{AuthenticationError, Authenticator, Credentials, Principal};
 
 /// When tokens are shown, in seconds since 1970.
 const NOW: i64 = 2_000_000_000;
@@ -22,12 +24,17 @@ const ISSUER: &str = "https://issuer.example";
 const AUDIENCE: &str = "https://tidegate.example/mcp";
 const SECRET: &str = "a secret of sixty-four bytes, which is long enough for each HS...";
 
-static GATE: LazyLock<Gate> = LazyLock::new(|| {
+static GATE: LazyLock<CredentialAuthenticator> = LazyLock::new(|| {
     let key = TokenKey::Secret(Secret::new(SECRET));
     let tokens = TokenOptions::new(key, ISSUER, vec![AUDIENCE.to_owned()], vec![TokenAlgorithm::Hs256]);
     let tokens = TokenOptions { tenant_claim: Some("tenant".to_owned()), ..tokens };
     let clock = Clock::new(|| DateTime::from_timestamp(NOW, 0).expect("the time is one"));
-    Gate::new(GateOptions { tokens: Some(tokens), clock, ..GateOptions::default() }).expect("the gate is made")
+    CredentialAuthenticator::new(AuthenticatorOptions {
+        tokens: Some(tokens),
+        clock,
+        ..AuthenticatorOptions::default()
+    })
+    .expect("the gate is made")
 });
 
 /// Panics when `bytes` let somebody in who must not be.
@@ -72,7 +79,7 @@ fn check_shown(bearer: &str) {
 }
 
 /// No token that is signed with a secret has anything to wait for.
-fn show(bearer: &str) -> Result<Arc<Principal>, Unauthenticated> {
+fn show(bearer: &str) -> Result<Arc<Principal>, AuthenticationError> {
     let mut answer = GATE.authenticate(Credentials { bearer: Some(bearer), ..Credentials::default() });
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,

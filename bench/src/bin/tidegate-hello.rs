@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tidegate_auth::{Gate, GateOptions, KeyFile, Role};
-use tidegate_core::event::{Events, Log, Subscriber};
+use tidegate_auth::{AuthenticatorOptions, CredentialAuthenticator, KeyFile, Role};
+use tidegate_core::event::{EventDispatcher, LogSubscriber, Subscriber};
 use tidegate_core::{Content, Error, ErrorKind, Grants, Metadata, Registry, SnapshotBuilder, Tool, handler_fn};
-use tidegate_mcp::{About, Service};
+use tidegate_mcp::{McpService, ServerDescription};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::{HttpOptions, serve};
 use tokio::net::TcpListener;
@@ -17,35 +17,39 @@ use tokio_util::sync::CancellationToken;
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let metrics = Arc::new(Metrics::new());
-    let subscribers: [Arc<dyn Subscriber>; 2] = [Arc::new(Log), metrics.clone()];
+    let subscribers: [Arc<dyn Subscriber>; 2] = [Arc::new(LogSubscriber), metrics.clone()];
     let snapshot = SnapshotBuilder::new().tool(hello()?).build();
-    let registry = Registry::new(snapshot, Events::new(subscribers));
-    let about = About {
+    let registry = Registry::new(snapshot, EventDispatcher::new(subscribers));
+    let about = ServerDescription {
         name: "tidegate-hello".to_owned(),
         title: None,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         instructions: None,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let service = Service::new(registry, about);
+    let service = McpService::new(registry, about);
     let mut options = HttpOptions::default();
     if std::env::args().any(|argument| argument == "--ask") {
         options.authenticator = Arc::new(gate()?);
     }
     let server = serve(listener, service, metrics, options, CancellationToken::new())?;
     tidegate_bench::print_line(&server.address().to_string())?;
-    server.ended().await;
+    server.wait().await;
     Ok(())
 }
 
 /// A gate with one key, which is printed.
-fn gate() -> anyhow::Result<Gate> {
+fn gate() -> anyhow::Result<CredentialAuthenticator> {
     let folder = tempfile::tempdir()?;
     let keys = KeyFile::new(folder.path().join("keys.json"));
     let role = Role { name: "caller".to_owned(), grants: Grants::everything(), claims: Map::new() };
     let added = keys.add("bench", std::slice::from_ref(&role.name), None)?;
     tidegate_bench::print_line(added.key.expose())?;
-    Ok(Gate::new(GateOptions { keys: Some(keys), roles: vec![role], ..GateOptions::default() })?)
+    Ok(CredentialAuthenticator::new(AuthenticatorOptions {
+        keys: Some(keys),
+        roles: vec![role],
+        ..AuthenticatorOptions::default()
+    })?)
 }
 
 fn hello() -> anyhow::Result<Tool> {
@@ -53,7 +57,7 @@ fn hello() -> anyhow::Result<Tool> {
     let handler = handler_fn(|job, reply| async move {
         let name = job.arguments().get("name").and_then(Value::as_str);
         let name = name.ok_or_else(|| Error::new(ErrorKind::InvalidArguments, "name must be a string"))?;
-        reply.block(Content::text(format!("hello, {name}"))).await?;
+        reply.send_block(Content::text(format!("hello, {name}"))).await?;
         Ok(Metadata::new())
     });
     Ok(Tool::new("hello", "Greets somebody by name.", handler).with_input_schema(schema)?)

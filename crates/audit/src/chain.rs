@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::key::AuditKey;
 
 /// The hash that the first line names.
-pub(crate) const NOTHING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+pub(crate) const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 /// What stands between a line and its hash.
 const BEFORE_HASH: &str = ",\"hash\":\"";
 const AFTER_HASH: &str = "\"}";
@@ -16,46 +16,46 @@ const HASH_DIGITS: usize = 64;
 
 /// A line's place in the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
+pub struct ChainLink {
     /// Its number; the first is 1.
     pub seq: u64,
     /// Its hash, 64 hexadecimal digits.
     pub hash: String,
 }
 
-impl Link {
+impl ChainLink {
     /// The place before the first line.
-    pub(crate) fn nothing() -> Self {
-        Self { seq: 0, hash: NOTHING.to_owned() }
+    pub(crate) fn genesis() -> Self {
+        Self { seq: 0, hash: GENESIS_HASH.to_owned() }
     }
 }
 
-/// `line`, a JSON object, as the line after `before`, with its end; and its place.
-pub(crate) fn chained(mut line: String, before: &Link, key: Option<&AuditKey>) -> (String, Link) {
+/// `line`, a JSON object, as the line after `previous_hash`, with its end; and its place.
+pub(crate) fn chain_line(mut line: String, before: &ChainLink, key: Option<&AuditKey>) -> (String, ChainLink) {
     line.pop();
     line.push_str(",\"prev\":\"");
     line.push_str(&before.hash);
     line.push('"');
-    let hash = hash_of(line.as_bytes(), key);
+    let hash = compute_hash(line.as_bytes(), key);
     line.push_str(BEFORE_HASH);
     line.push_str(&hash);
     line.push_str(AFTER_HASH);
     line.push('\n');
-    (line, Link { seq: before.seq + 1, hash })
+    (line, ChainLink { seq: before.seq + 1, hash })
 }
 
 /// What is known of a line from itself alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Read {
-    pub(crate) link: Link,
-    pub(crate) before: String,
+pub(crate) struct ParsedLine {
+    pub(crate) link: ChainLink,
+    pub(crate) previous_hash: String,
     pub(crate) missing_until: Option<u64>,
     pub(crate) mended_bytes: Option<u64>,
     pub(crate) dropped: Option<u64>,
 }
 
 #[derive(Deserialize)]
-struct Members {
+struct LineMembers {
     seq: u64,
     prev: String,
     #[serde(default)]
@@ -70,31 +70,37 @@ struct Members {
 ///
 /// # Errors
 /// What is wrong with it.
-pub(crate) fn read(line: &[u8], key: Option<&AuditKey>) -> Result<Read, &'static str> {
+pub(crate) fn parse_line(line: &[u8], key: Option<&AuditKey>) -> Result<ParsedLine, &'static str> {
     let foreign = "is no line of an audit log";
     let hash_at = line.len().checked_sub(HASH_DIGITS + AFTER_HASH.len()).ok_or(foreign)?;
     let (hashed, rest) =
         line.split_at_checked(hash_at.checked_sub(BEFORE_HASH.len()).ok_or(foreign)?).ok_or(foreign)?;
     let hash = rest.strip_prefix(BEFORE_HASH.as_bytes()).and_then(|rest| rest.strip_suffix(AFTER_HASH.as_bytes()));
     let hash = std::str::from_utf8(hash.ok_or(foreign)?).map_err(|_| foreign)?;
-    if hash_of(hashed, key) != hash {
+    if compute_hash(hashed, key) != hash {
         return Err(match key {
             Some(_) => "was changed, or written with another key: its hash is not that of what it says",
             None => "was changed, or written with a key: its hash is not that of what it says",
         });
     }
-    let Members { seq, prev, missing_until, mended_bytes, dropped } =
+    let LineMembers { seq, prev, missing_until, mended_bytes, dropped } =
         serde_json::from_slice(line).map_err(|_| foreign)?;
-    Ok(Read { link: Link { seq, hash: hash.to_owned() }, before: prev, missing_until, mended_bytes, dropped })
+    Ok(ParsedLine {
+        link: ChainLink { seq, hash: hash.to_owned() },
+        previous_hash: prev,
+        missing_until,
+        mended_bytes,
+        dropped,
+    })
 }
 
 /// How many dropped lines `line` tells of, if it does.
-pub(crate) fn dropped_in(line: &str) -> Option<u64> {
-    serde_json::from_str::<Members>(line).ok().and_then(|members| members.dropped)
+pub(crate) fn dropped_count(line: &str) -> Option<u64> {
+    serde_json::from_str::<LineMembers>(line).ok().and_then(|members| members.dropped)
 }
 
 /// The hash of `text`, by `key` if there is one.
-pub(crate) fn hash_of(text: &[u8], key: Option<&AuditKey>) -> String {
+pub(crate) fn compute_hash(text: &[u8], key: Option<&AuditKey>) -> String {
     let hex = |bytes: &[u8]| {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)] as char, DIGITS[usize::from(byte & 15)] as char];

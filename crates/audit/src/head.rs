@@ -6,13 +6,13 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::chain::{Link, hash_of};
-use crate::files::{beside, private};
+use crate::chain::{ChainLink, compute_hash};
+use crate::files::{open_private, with_suffix};
 use crate::key::AuditKey;
 
 /// How far a log reached when this was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct LogHead {
     /// The number of the oldest line that is kept.
     pub first: u64,
     /// The number of the last line.
@@ -24,10 +24,10 @@ pub struct Head {
     mac: Option<String>,
 }
 
-impl Head {
-    pub(crate) fn new(first: u64, last: &Link, key: Option<&AuditKey>) -> Self {
+impl LogHead {
+    pub(crate) fn new(first: u64, last: &ChainLink, key: Option<&AuditKey>) -> Self {
         let head = Self { first, seq: last.seq, hash: last.hash.clone(), mac: None };
-        Self { mac: key.map(|key| head.mac_by(key)), ..head }
+        Self { mac: key.map(|key| head.compute_mac(key)), ..head }
     }
 
     /// The head of `log`; none where there is none.
@@ -35,14 +35,14 @@ impl Head {
     /// # Errors
     /// Of reading; `InvalidData` when it is none, or not signed with `key`.
     pub fn read(log: &Path, key: Option<&AuditKey>) -> io::Result<Option<Self>> {
-        let text = match fs::read(beside(log, ".head")) {
+        let text = match fs::read(with_suffix(log, ".head")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             text => text?,
         };
         let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, format!("the head of the log {why}"));
         let head: Self = serde_json::from_slice(&text).map_err(|_| wrong("cannot be read"))?;
         if let Some(key) = key
-            && head.mac.as_ref() != Some(&head.mac_by(key))
+            && head.mac.as_ref() != Some(&head.compute_mac(key))
         {
             return Err(wrong("was changed, or written with another key"));
         }
@@ -51,15 +51,15 @@ impl Head {
 
     /// Writes it beside `log`, whole or not at all.
     pub(crate) fn write(&self, log: &Path) -> io::Result<()> {
-        let draft = beside(log, ".head.new");
-        let mut file = private(OpenOptions::new().write(true).create(true).truncate(true), &draft)?;
+        let draft = with_suffix(log, ".head.new");
+        let mut file = open_private(OpenOptions::new().write(true).create(true).truncate(true), &draft)?;
         serde_json::to_writer(&mut file, self)?;
         file.write_all(b"\n")?;
         file.sync_data()?;
-        fs::rename(draft, beside(log, ".head"))
+        fs::rename(draft, with_suffix(log, ".head"))
     }
 
-    fn mac_by(&self, key: &AuditKey) -> String {
-        hash_of(format!("head {} {} {}", self.first, self.seq, self.hash).as_bytes(), Some(key))
+    fn compute_mac(&self, key: &AuditKey) -> String {
+        compute_hash(format!("head {} {} {}", self.first, self.seq, self.hash).as_bytes(), Some(key))
     }
 }

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tidegate_core::Principal;
 
-use crate::record::{Arguments, CallRecord, Record, RefusedMessage, What, Who};
-use crate::redaction::cut;
+use crate::record::{CallRecord, Record, RecordCaller, RecordKind, RecordedArguments, RefusedMessage};
+use crate::redaction::truncate;
 
 /// Bytes of a subject, tenant, role, database or table in one line.
 const WORD_BYTES_MAX: usize = 256;
@@ -16,7 +16,7 @@ const WORD_BYTES_MAX: usize = 256;
 const ROLES_MAX: usize = 32;
 
 #[derive(Default, Serialize)]
-struct Line<'a> {
+struct JsonLine<'a> {
     time: String,
     seq: u64,
     kind: &'static str,
@@ -33,11 +33,11 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     address: Option<IpAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<Target<'a>>,
+    target: Option<LineTarget<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    arguments: Option<WrittenArguments<'a>>,
+    arguments: Option<LineArguments<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    statements: Option<Vec<Statement>>,
+    statements: Option<Vec<LineStatement>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,67 +63,67 @@ struct Line<'a> {
 }
 
 #[derive(Serialize)]
-struct Target<'a> {
+struct LineTarget<'a> {
     kind: &'static str,
     name: &'a str,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum WrittenArguments<'a> {
+enum LineArguments<'a> {
     Names(&'a [String]),
     Values(&'a Map<String, Value>),
 }
 
 #[derive(Serialize)]
-struct Statement {
+struct LineStatement {
     database: String,
     fingerprint: String,
     tables: Vec<String>,
 }
 
 /// The line number `seq`, an object of at least one member.
-pub(crate) fn written(record: &mut Record, seq: u64) -> String {
+pub(crate) fn render_line(record: &mut Record, seq: u64) -> String {
     let time = DateTime::<Utc>::from(record.time).to_rfc3339_opts(SecondsFormat::Millis, true);
-    let line = match &mut record.what {
-        What::Opened { mended_bytes, missing_until } => Line {
+    let line = match &mut record.kind {
+        RecordKind::Opened { mended_bytes, missing_until } => JsonLine {
             kind: "opened",
             mended_bytes: Some(*mended_bytes).filter(|bytes| *bytes > 0),
             missing_until: *missing_until,
-            ..Line::default()
+            ..JsonLine::default()
         },
-        What::Call(call) => of_call(call),
-        What::RefusedCall { who, target, outcome } => Line {
-            target: Some(Target { kind: target.0, name: &target.1 }),
+        RecordKind::Call(call) => call_line(call),
+        RecordKind::RefusedCall { caller: who, target, outcome } => JsonLine {
+            target: Some(LineTarget { kind: target.0, name: &target.1 }),
             outcome: Some(outcome),
-            ..of("refused_call", who)
+            ..caller_line("refused_call", who)
         },
-        What::RefusedMessage(RefusedMessage { principal, transport, address, reason, times }) => Line {
+        RecordKind::RefusedMessage(RefusedMessage { principal, transport, address, reason, times }) => JsonLine {
             kind: "refused_message",
             transport: Some(transport.name()),
             address: *address,
             reason: Some(reason),
             times: Some(*times).filter(|times| *times > 1),
-            ..principal.as_ref().map_or_else(Line::default, |principal| known(principal))
+            ..principal.as_ref().map_or_else(JsonLine::default, |principal| principal_line(principal))
         },
-        What::Dropped(lines) => Line { kind: "dropped", dropped: Some(*lines), ..Line::default() },
+        RecordKind::Dropped(lines) => JsonLine { kind: "dropped", dropped: Some(*lines), ..JsonLine::default() },
     };
     // Nothing in a line is without a form in JSON: all keys are text.
-    serde_json::to_string(&Line { time, seq, ..line }).unwrap_or_else(|_| format!("{{\"seq\":{seq}}}"))
+    serde_json::to_string(&JsonLine { time, seq, ..line }).unwrap_or_else(|_| format!("{{\"seq\":{seq}}}"))
 }
 
-fn of_call(call: &mut CallRecord) -> Line<'_> {
+fn call_line(call: &mut CallRecord) -> JsonLine<'_> {
     let statements = std::mem::take(&mut call.statements).into_iter();
-    let statements = statements.map(|asked| Statement {
-        database: word(&asked.database).to_owned(),
+    let statements = statements.map(|asked| LineStatement {
+        database: truncate_word(&asked.database).to_owned(),
         fingerprint: (asked.fingerprint)(),
-        tables: asked.tables.iter().map(|table| word(table).to_owned()).collect(),
+        tables: asked.tables.iter().map(|table| truncate_word(table).to_owned()).collect(),
     });
-    Line {
-        target: Some(Target { kind: call.target.0, name: &call.target.1 }),
+    JsonLine {
+        target: Some(LineTarget { kind: call.target.0, name: &call.target.1 }),
         arguments: Some(match &call.arguments {
-            Arguments::Names(names) => WrittenArguments::Names(names),
-            Arguments::Values(values) => WrittenArguments::Values(values),
+            RecordedArguments::Names(names) => LineArguments::Names(names),
+            RecordedArguments::Values(values) => LineArguments::Values(values),
         }),
         statements: Some(statements.collect()),
         rows: Some(call.rows),
@@ -132,24 +132,24 @@ fn of_call(call: &mut CallRecord) -> Line<'_> {
         outcome: Some(call.outcome),
         elapsed_ms: Some(call.elapsed_ms),
         job: Some(call.job.to_string()),
-        ..of("call", &call.who)
+        ..caller_line("call", &call.caller)
     }
 }
 
-fn of<'a>(kind: &'static str, who: &'a Who) -> Line<'a> {
-    Line { kind, transport: Some(who.transport.name()), address: who.address, ..known(&who.principal) }
+fn caller_line<'a>(kind: &'static str, who: &'a RecordCaller) -> JsonLine<'a> {
+    JsonLine { kind, transport: Some(who.transport.name()), address: who.address, ..principal_line(&who.principal) }
 }
 
-fn known(principal: &Principal) -> Line<'_> {
-    Line {
-        subject: Some(word(&principal.subject)),
-        tenant: principal.tenant.as_deref().map(word),
-        proof: Some(principal.proof.name()),
-        roles: Some(principal.roles.iter().take(ROLES_MAX).map(|role| word(role)).collect()),
-        ..Line::default()
+fn principal_line(principal: &Principal) -> JsonLine<'_> {
+    JsonLine {
+        subject: Some(truncate_word(&principal.subject)),
+        tenant: principal.tenant.as_deref().map(truncate_word),
+        proof: Some(principal.auth_method.name()),
+        roles: Some(principal.roles.iter().take(ROLES_MAX).map(|role| truncate_word(role)).collect()),
+        ..JsonLine::default()
     }
 }
 
-fn word(text: &str) -> &str {
-    cut(text, WORD_BYTES_MAX)
+fn truncate_word(text: &str) -> &str {
+    truncate(text, WORD_BYTES_MAX)
 }

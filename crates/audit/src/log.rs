@@ -7,25 +7,25 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tidegate_core::event::{Event, Subscriber};
-use tidegate_core::{AuditFigures, AuditLine, Auditor, Error, ErrorKind, Job, Level, Measure};
+use tidegate_core::{AuditReservation, AuditStats, Auditor, Error, ErrorKind, Job, LimitLevel, LimitMeasure};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::chain::Link;
-use crate::opening::{self, OpenError};
+use crate::chain::ChainLink;
+use crate::open::{self, OpenError};
 use crate::options::{AuditOptions, WhenFull};
-use crate::record::{Record, RefusedMessage, What};
+use crate::record::{Record, RecordKind, RefusedMessage};
 use crate::redaction::Redaction;
-use crate::sink::Sink;
-use crate::writer::{Shared, Writer};
+use crate::sink::AuditSink;
+use crate::writer::{LogWriter, WriterState};
 
 /// Writes a line for each call, and for what is refused.
 pub struct AuditLog {
     inbox: mpsc::Sender<Record>,
     when_full: WhenFull,
-    values: Option<Arc<Redaction>>,
-    wait_max: Duration,
-    shared: Arc<Shared>,
+    redaction: Option<Arc<Redaction>>,
+    reserve_timeout: Duration,
+    shared: Arc<WriterState>,
 }
 
 impl AuditLog {
@@ -34,8 +34,8 @@ impl AuditLog {
     /// # Errors
     /// When another process writes it, its last line is not one that this log can go on from, or it cannot be written.
     pub fn open(options: &AuditOptions) -> Result<Arc<Self>, OpenError> {
-        let opening::OpenLog { sink, last, opened } = opening::open(options)?;
-        Self::begin(options, Box::new(sink), last, opened)
+        let open::OpenLog { sink, last, opened } = open::open(options)?;
+        Self::start_writer(options, Box::new(sink), last, opened)
     }
 
     /// Looks whether the log that `options` name could be opened, now or as soon as nobody else writes it; it is left
@@ -43,35 +43,40 @@ impl AuditLog {
     ///
     /// # Errors
     /// Those of [`AuditLog::open`], without that another process writes it.
-    pub fn look(options: &AuditOptions) -> Result<(), OpenError> {
-        opening::look(options)
+    pub fn check_openable(options: &AuditOptions) -> Result<(), OpenError> {
+        open::check_openable(options)
     }
 
     /// A log that begins anew in `sink`; the options say all but where it is.
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub fn over(sink: Box<dyn Sink>, options: &AuditOptions) -> Result<Arc<Self>, OpenError> {
-        let opened = What::Opened { mended_bytes: 0, missing_until: None };
-        Self::begin(options, sink, Link::nothing(), opened)
+    pub fn with_sink(sink: Box<dyn AuditSink>, options: &AuditOptions) -> Result<Arc<Self>, OpenError> {
+        let opened = RecordKind::Opened { mended_bytes: 0, missing_until: None };
+        Self::start_writer(options, sink, ChainLink::genesis(), opened)
     }
 
-    fn begin(options: &AuditOptions, sink: Box<dyn Sink>, last: Link, opened: What) -> Result<Arc<Self>, OpenError> {
+    fn start_writer(
+        options: &AuditOptions,
+        sink: Box<dyn AuditSink>,
+        last: ChainLink,
+        opened: RecordKind,
+    ) -> Result<Arc<Self>, OpenError> {
         let failed = |error| OpenError::Io { file: options.file.clone(), error };
-        let (inbox, records) = mpsc::channel(options.waiting_max);
-        let shared = Shared::new();
-        let writer = Writer::new(sink, last, options, records, shared.clone());
+        let (inbox, records) = mpsc::channel(options.queue_lines_max);
+        let shared = WriterState::new();
+        let writer = LogWriter::new(sink, last, options, records, shared.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
         let thread = std::thread::Builder::new().name("tidegate-audit".to_owned());
         thread.spawn(move || runtime.block_on(writer.run())).map_err(failed)?;
         let log = Self {
             inbox,
             when_full: options.when_full,
-            values: options.values.clone().map(Arc::new),
-            wait_max: options.wait_max,
+            redaction: options.values.clone().map(Arc::new),
+            reserve_timeout: options.reserve_timeout,
             shared,
         };
-        log.tell(Record::now(opened));
+        log.try_record(Record::now(opened));
         Ok(Arc::new(log))
     }
 
@@ -84,30 +89,30 @@ impl AuditLog {
         }
     }
 
-    fn refused(&self, message: RefusedMessage) {
-        let own = self.shared.refusals.lock().hear(message, Instant::now());
-        own.into_iter().for_each(|message| self.tell(Record::now(message.into())));
+    fn record_refusal(&self, message: RefusedMessage) {
+        let own = self.shared.refusals.lock().record(message, Instant::now());
+        own.into_iter().for_each(|message| self.try_record(Record::now(message.into())));
     }
 
     fn is_blocked(&self) -> bool {
-        self.when_full == WhenFull::Block && *self.shared.is_stuck.borrow()
+        self.when_full == WhenFull::Block && *self.shared.is_failing.borrow()
     }
 
     /// Hands on what nobody waits for: without room it is dropped, and counted.
-    fn tell(&self, record: Record) {
+    fn try_record(&self, record: Record) {
         if self.inbox.try_send(record).is_err() {
             self.shared.drop_lines(1);
         }
     }
 
-    async fn room_in_time(&self) -> Result<mpsc::OwnedPermit<Record>, Error> {
-        let mut is_stuck = self.shared.is_stuck.subscribe();
+    async fn wait_for_room(&self) -> Result<mpsc::OwnedPermit<Record>, Error> {
+        let mut is_stuck = self.shared.is_failing.subscribe();
         let room = async {
             // The sender is in `shared`, which outlives this.
             let _ = is_stuck.wait_for(|is_stuck| !is_stuck).await;
             self.inbox.clone().reserve_owned().await
         };
-        match tokio::time::timeout(self.wait_max, room).await {
+        match tokio::time::timeout(self.reserve_timeout, room).await {
             Ok(Ok(permit)) => Ok(permit),
             Ok(Err(_)) => Err(Error::new(ErrorKind::Unavailable, "the server is shutting down")),
             Err(_) => {
@@ -120,21 +125,21 @@ impl AuditLog {
 
 #[async_trait]
 impl Auditor for AuditLog {
-    async fn reserve(&self) -> Result<Box<dyn AuditLine>, Error> {
+    async fn reserve(&self) -> Result<Box<dyn AuditReservation>, Error> {
         let at_once = if self.is_blocked() { None } else { self.inbox.clone().try_reserve_owned().ok() };
         let permit = match (at_once, self.when_full) {
-            (None, WhenFull::Block) => Some(self.room_in_time().await?),
+            (None, WhenFull::Block) => Some(self.wait_for_room().await?),
             (permit, _) => permit,
         };
-        Ok(Box::new(Room { permit, values: self.values.clone(), shared: self.shared.clone() }))
+        Ok(Box::new(ReservedLine { permit, redaction: self.redaction.clone(), shared: self.shared.clone() }))
     }
 
-    fn ended_without_room(&self, job: &Job, outcome: &'static str) {
-        self.tell(Record::of_call(job, outcome, self.values.as_deref()));
+    fn record_unreserved(&self, job: &Job, outcome: &'static str) {
+        self.try_record(Record::from_call(job, outcome, self.redaction.as_deref()));
     }
 
-    fn figures(&self) -> AuditFigures {
-        AuditFigures {
+    fn stats(&self) -> AuditStats {
+        AuditStats {
             written: self.shared.written.load(Ordering::Relaxed),
             dropped: self.shared.dropped.load(Ordering::Relaxed),
             waiting: (self.inbox.max_capacity() - self.inbox.capacity()) as u64,
@@ -144,17 +149,17 @@ impl Auditor for AuditLog {
 }
 
 impl Subscriber for AuditLog {
-    fn hear(&self, event: Event<'_>) {
+    fn on_event(&self, event: Event<'_>) {
         match event {
             Event::CallRefused { caller, kind, name, outcome } => {
-                self.tell(Record::of_refused_call(caller, kind, name, outcome));
+                self.try_record(Record::from_refused_call(caller, kind, name, outcome));
             }
             Event::MessageRefused { transport, peer, reason } => {
-                self.refused(RefusedMessage::new(transport, peer, reason));
+                self.record_refusal(RefusedMessage::new(transport, peer, reason));
             }
             // That of a tool is reached by a call, which is refused with a line of its own.
-            Event::LimitReached { caller, level, measure: Measure::Requests } if level != Level::Tool => {
-                self.refused(RefusedMessage::too_many(caller, level));
+            Event::LimitReached { caller, level, measure: LimitMeasure::Requests } if level != LimitLevel::Tool => {
+                self.record_refusal(RefusedMessage::rate_limited(caller, level));
             }
             // Calls that pass the door have room of their own.
             _ => {}
@@ -163,16 +168,16 @@ impl Subscriber for AuditLog {
 }
 
 /// Room for one line; none where lines are dropped and there is none.
-struct Room {
+struct ReservedLine {
     permit: Option<mpsc::OwnedPermit<Record>>,
-    values: Option<Arc<Redaction>>,
-    shared: Arc<Shared>,
+    redaction: Option<Arc<Redaction>>,
+    shared: Arc<WriterState>,
 }
 
-impl AuditLine for Room {
+impl AuditReservation for ReservedLine {
     fn write(self: Box<Self>, job: &Job, outcome: &'static str) {
         match self.permit {
-            Some(permit) => drop(permit.send(Record::of_call(job, outcome, self.values.as_deref()))),
+            Some(permit) => drop(permit.send(Record::from_call(job, outcome, self.redaction.as_deref()))),
             None => self.shared.drop_lines(1),
         }
     }

@@ -32,11 +32,11 @@ pub struct AuditOptions {
     /// The key of the chain; none for a bare hash.
     pub key: Option<AuditKey>,
     /// How long a call waits for room for its line.
-    pub wait_max: Duration,
+    pub reserve_timeout: Duration,
     /// After how long it is tried again to write what could not be written.
     pub retry_after: Duration,
     /// Lines that wait to be written, at most.
-    pub waiting_max: usize,
+    pub queue_lines_max: usize,
 }
 
 impl AuditOptions {
@@ -49,9 +49,9 @@ impl AuditOptions {
             kept_files: 10,
             values: None,
             key: None,
-            wait_max: Duration::from_secs(5),
+            reserve_timeout: Duration::from_secs(5),
             retry_after: Duration::from_millis(250),
-            waiting_max: 8_192,
+            queue_lines_max: 8_192,
         }
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::{Map, Value};
-use tidegate_core::{AuditedStatement, Caller, Job, JobId, Level, Origin, Principal, TransportKind};
+use tidegate_core::{AuditedStatement, CallOrigin, Caller, Job, JobId, LimitLevel, Principal, TransportKind};
 
-use crate::redaction::{Redaction, cut, names};
+use crate::redaction::{Redaction, argument_names, truncate};
 
 /// Bytes of names, URIs and reasons that callers bring, in one line.
 const NAME_BYTES_MAX: usize = 512;
@@ -15,11 +15,11 @@ const NAME_BYTES_MAX: usize = 512;
 /// What happened.
 pub(crate) struct Record {
     pub(crate) time: SystemTime,
-    pub(crate) what: What,
+    pub(crate) kind: RecordKind,
 }
 
 /// The sorts of lines.
-pub(crate) enum What {
+pub(crate) enum RecordKind {
     /// A log was opened.
     Opened {
         /// Bytes behind the last whole line, which were cut off.
@@ -29,7 +29,7 @@ pub(crate) enum What {
     },
     Call(Box<CallRecord>),
     RefusedCall {
-        who: Who,
+        caller: RecordCaller,
         target: (&'static str, String),
         outcome: &'static str,
     },
@@ -39,7 +39,7 @@ pub(crate) enum What {
 }
 
 /// Who called, and from where.
-pub(crate) struct Who {
+pub(crate) struct RecordCaller {
     pub(crate) principal: Arc<Principal>,
     pub(crate) transport: TransportKind,
     pub(crate) address: Option<IpAddr>,
@@ -59,9 +59,9 @@ pub(crate) struct RefusedMessage {
 
 /// A call that ended.
 pub(crate) struct CallRecord {
-    pub(crate) who: Who,
+    pub(crate) caller: RecordCaller,
     pub(crate) target: (&'static str, String),
-    pub(crate) arguments: Arguments,
+    pub(crate) arguments: RecordedArguments,
     pub(crate) statements: Vec<AuditedStatement>,
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
@@ -72,65 +72,65 @@ pub(crate) struct CallRecord {
 }
 
 /// The arguments of a call, as far as they are written down.
-pub(crate) enum Arguments {
+pub(crate) enum RecordedArguments {
     Names(Vec<String>),
     Values(Map<String, Value>),
 }
 
 impl Record {
-    pub(crate) fn now(what: What) -> Self {
-        Self { time: SystemTime::now(), what }
+    pub(crate) fn now(kind: RecordKind) -> Self {
+        Self { time: SystemTime::now(), kind }
     }
 
-    /// What is to be written of `job`, which ended with `outcome`; the values of its arguments only where `values` says
+    /// What is to be written of `job`, which ended with `outcome`; the values of its arguments only where `redaction` says
     /// how to redact them.
-    pub(crate) fn of_call(job: &Job, outcome: &'static str, values: Option<&Redaction>) -> Self {
+    pub(crate) fn from_call(job: &Job, outcome: &'static str, values: Option<&Redaction>) -> Self {
         let target = job.target();
         let arguments = match values {
-            Some(redaction) => Arguments::Values(redaction.of(job.arguments())),
-            None => Arguments::Names(names(job.arguments())),
+            Some(redaction) => RecordedArguments::Values(redaction.redact(job.arguments())),
+            None => RecordedArguments::Names(argument_names(job.arguments())),
         };
-        Self::now(What::Call(Box::new(CallRecord {
-            who: Who::of(job.caller()),
-            target: (target.kind(), cut(target.name(), NAME_BYTES_MAX).to_owned()),
+        Self::now(RecordKind::Call(Box::new(CallRecord {
+            caller: RecordCaller::from_caller(job.caller()),
+            target: (target.kind(), truncate(target.name(), NAME_BYTES_MAX).to_owned()),
             arguments,
             statements: job.take_statements(),
             rows: job.rows(),
             bytes: job.bytes(),
-            secrets: job.secrets(),
+            secrets: job.secret_count(),
             outcome,
             elapsed_ms: u64::try_from(job.elapsed().as_millis()).unwrap_or(u64::MAX),
             job: job.id(),
         })))
     }
 
-    pub(crate) fn of_refused_call(caller: &Caller, kind: &'static str, name: &str, outcome: &'static str) -> Self {
-        let target = (kind, cut(name, NAME_BYTES_MAX).to_owned());
-        Self::now(What::RefusedCall { who: Who::of(caller), target, outcome })
+    pub(crate) fn from_refused_call(caller: &Caller, kind: &'static str, name: &str, outcome: &'static str) -> Self {
+        let target = (kind, truncate(name, NAME_BYTES_MAX).to_owned());
+        Self::now(RecordKind::RefusedCall { caller: RecordCaller::from_caller(caller), target, outcome })
     }
 }
 
 impl RefusedMessage {
     pub(crate) fn new(transport: TransportKind, address: Option<IpAddr>, reason: &str) -> Self {
-        Self { principal: None, transport, address, reason: cut(reason, NAME_BYTES_MAX).to_owned(), times: 1 }
+        Self { principal: None, transport, address, reason: truncate(reason, NAME_BYTES_MAX).to_owned(), times: 1 }
     }
 
     /// One of `caller`, who asks too often: more than one of that `level` may.
-    pub(crate) fn too_many(caller: &Caller, level: Level) -> Self {
-        let Origin { transport, peer } = caller.origin;
+    pub(crate) fn rate_limited(caller: &Caller, level: LimitLevel) -> Self {
+        let CallOrigin { transport, peer } = caller.origin;
         let reason = format!("too many requests: the limit of the {}", level.name());
         Self { principal: Some(caller.principal.clone()), ..Self::new(transport, peer, &reason) }
     }
 }
 
-impl From<RefusedMessage> for What {
+impl From<RefusedMessage> for RecordKind {
     fn from(message: RefusedMessage) -> Self {
         Self::RefusedMessage(message)
     }
 }
 
-impl Who {
-    fn of(caller: &Caller) -> Self {
+impl RecordCaller {
+    fn from_caller(caller: &Caller) -> Self {
         let (transport, address) = (caller.origin.transport, caller.origin.peer);
         Self { principal: caller.principal.clone(), transport, address }
     }

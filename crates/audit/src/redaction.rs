@@ -6,7 +6,7 @@ use tidegate_core::NamePattern;
 /// Stands for a value that nobody may read.
 const REDACTED: &str = "***";
 /// Names that hold one of these are redacted whatever is said.
-const ALWAYS: [&str; 8] =
+const ALWAYS_REDACTED: [&str; 8] =
     ["password", "passwd", "secret", "token", "api_key", "apikey", "authorization", "private_key"];
 /// Bounds of what is written of the arguments of one call.
 const MEMBERS_MAX: usize = 64;
@@ -28,33 +28,43 @@ impl Redaction {
     }
 
     /// The values of `arguments` as they may be written down: redacted, and cut to a bound.
-    pub(crate) fn of(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
+    pub(crate) fn redact(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
         let mut left = BYTES_MAX;
-        self.members(arguments, "", 0, &mut left)
+        self.redact_members(arguments, "", 0, &mut left)
     }
 
-    fn members(&self, members: &Map<String, Value>, path: &str, depth: usize, left: &mut usize) -> Map<String, Value> {
+    fn redact_members(
+        &self,
+        members: &Map<String, Value>,
+        path: &str,
+        depth: usize,
+        left: &mut usize,
+    ) -> Map<String, Value> {
         let redacted = members.iter().take(MEMBERS_MAX).map(|(name, value)| {
-            let name = cut(name, NAME_BYTES_MAX);
+            let name = truncate(name, NAME_BYTES_MAX);
             let path = if path.is_empty() { name.to_lowercase() } else { format!("{path}.{}", name.to_lowercase()) };
             *left = left.saturating_sub(name.len());
-            let value = if self.hides(&path) { REDACTED.into() } else { self.value(value, &path, depth + 1, left) };
+            let value = if self.is_redacted(&path) {
+                REDACTED.into()
+            } else {
+                self.redact_value(value, &path, depth + 1, left)
+            };
             (name.to_owned(), value)
         });
         redacted.collect()
     }
 
-    fn value(&self, value: &Value, path: &str, depth: usize, left: &mut usize) -> Value {
+    fn redact_value(&self, value: &Value, path: &str, depth: usize, left: &mut usize) -> Value {
         if *left == 0 || depth > DEPTH_MAX {
             return "…".into();
         }
         match value {
-            Value::Object(members) => Value::Object(self.members(members, path, depth, left)),
+            Value::Object(members) => Value::Object(self.redact_members(members, path, depth, left)),
             Value::Array(items) => {
-                items.iter().take(MEMBERS_MAX).map(|item| self.value(item, path, depth + 1, left)).collect()
+                items.iter().take(MEMBERS_MAX).map(|item| self.redact_value(item, path, depth + 1, left)).collect()
             }
             Value::String(text) => {
-                let shown = cut(text, TEXT_BYTES_MAX.min(*left));
+                let shown = truncate(text, TEXT_BYTES_MAX.min(*left));
                 *left -= shown.len();
                 if shown.len() < text.len() { format!("{shown}…").into() } else { shown.into() }
             }
@@ -65,19 +75,19 @@ impl Redaction {
         }
     }
 
-    fn hides(&self, path: &str) -> bool {
+    fn is_redacted(&self, path: &str) -> bool {
         let name = path.rsplit('.').next().unwrap_or(path);
-        ALWAYS.iter().any(|word| name.contains(word))
-            || self.patterns.iter().any(|pattern| pattern.fits(name) || pattern.fits(path))
+        ALWAYS_REDACTED.iter().any(|word| name.contains(word))
+            || self.patterns.iter().any(|pattern| pattern.matches(name) || pattern.matches(path))
     }
 }
 
 /// The names of `arguments`.
-pub(crate) fn names(arguments: &Map<String, Value>) -> Vec<String> {
-    arguments.keys().take(MEMBERS_MAX).map(|name| cut(name, NAME_BYTES_MAX).to_owned()).collect()
+pub(crate) fn argument_names(arguments: &Map<String, Value>) -> Vec<String> {
+    arguments.keys().take(MEMBERS_MAX).map(|name| truncate(name, NAME_BYTES_MAX).to_owned()).collect()
 }
 
 /// The beginning of `text`, of so many bytes at most.
-pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
+pub(crate) fn truncate(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }

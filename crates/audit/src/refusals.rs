@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use tidegate_core::{Principal, Proof, TransportKind, network_of};
+use tidegate_core::{AuthMethod, Principal, TransportKind, quota_address};
 use tokio::time::Instant;
 
 use crate::record::{Record, RefusedMessage};
@@ -18,38 +18,38 @@ const SOURCES_MAX: usize = 64;
 
 /// Refused messages since the first of which a line tells.
 #[derive(Debug, Default)]
-pub(crate) struct Refusals {
+pub(crate) struct RefusalCounter {
     since: Option<Instant>,
     /// Those after the first, by where they came from.
-    repeated: HashMap<Source, Option<RefusedMessage>>,
+    repeated: HashMap<RefusalSource, Option<RefusedMessage>>,
 }
 
 /// Where messages come from, as far as it is told apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Source {
+enum RefusalSource {
     Network(TransportKind, Option<IpAddr>),
     Principal { subject: String, tenant: Option<String> },
     Others,
 }
 
-impl Source {
-    fn of(message: &RefusedMessage) -> Self {
-        match message.principal.as_deref().filter(|principal| principal.proof != Proof::Anonymous) {
+impl RefusalSource {
+    fn from_message(message: &RefusedMessage) -> Self {
+        match message.principal.as_deref().filter(|principal| principal.auth_method != AuthMethod::Anonymous) {
             Some(Principal { subject, tenant, .. }) => {
                 Self::Principal { subject: subject.clone(), tenant: tenant.clone() }
             }
-            None => Self::Network(message.transport, message.address.map(network_of)),
+            None => Self::Network(message.transport, message.address.map(quota_address)),
         }
     }
 }
 
-impl Refusals {
+impl RefusalCounter {
     /// Hears of one more: gives it back if it is to have a line of its own.
-    pub(crate) fn hear(&mut self, message: RefusedMessage, now: Instant) -> Option<RefusedMessage> {
+    pub(crate) fn record(&mut self, message: RefusedMessage, now: Instant) -> Option<RefusedMessage> {
         self.since.get_or_insert(now);
-        let own = Source::of(&message);
+        let own = RefusalSource::from_message(&message);
         let has_room = self.repeated.len() < SOURCES_MAX || self.repeated.contains_key(&own);
-        let source = if has_room { own } else { Source::Others };
+        let source = if has_room { own } else { RefusalSource::Others };
         let Some(counted) = self.repeated.get_mut(&source) else {
             self.repeated.insert(source, None);
             return Some(message);
@@ -65,12 +65,12 @@ impl Refusals {
     }
 
     /// The lines of those that were counted: where from and why is that of the last one of each.
-    pub(crate) fn take(&mut self) -> Vec<Record> {
+    pub(crate) fn drain(&mut self) -> Vec<Record> {
         self.since = None;
         let counted = self.repeated.drain().filter_map(|(source, counted)| {
             let counted = counted?;
             let counted = match source {
-                Source::Others => RefusedMessage { principal: None, address: None, ..counted },
+                RefusalSource::Others => RefusedMessage { principal: None, address: None, ..counted },
                 _ => counted,
             };
             Some(Record::now(counted.into()))
@@ -84,16 +84,16 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::record::What;
+    use crate::record::RecordKind;
 
     fn message(address: impl Into<IpAddr>) -> RefusedMessage {
         let address = Some(address.into());
         RefusedMessage::new(TransportKind::Rest, address, "who?")
     }
 
-    fn told(records: Vec<Record>) -> Vec<(Option<IpAddr>, u64)> {
-        let told = records.into_iter().map(|record| match record.what {
-            What::RefusedMessage(message) => (message.address, message.times),
+    fn counts(records: Vec<Record>) -> Vec<(Option<IpAddr>, u64)> {
+        let told = records.into_iter().map(|record| match record.kind {
+            RecordKind::RefusedMessage(message) => (message.address, message.times),
             _ => unreachable!("only refused messages are counted"),
         });
         let mut told: Vec<_> = told.collect();
@@ -102,29 +102,30 @@ mod tests {
     }
 
     #[test]
-    fn of_each_network_the_first_is_told_and_the_others_are_counted() {
-        let mut refusals = Refusals::default();
+    fn first_refusal_of_each_network_has_its_own_line() {
+        let mut refusals = RefusalCounter::default();
         let now = Instant::now();
         let addresses = ["10.0.0.1", "10.0.0.2", "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"];
-        let first = addresses.map(|address| refusals.hear(message(address.parse::<IpAddr>().unwrap()), now).is_some());
+        let first =
+            addresses.map(|address| refusals.record(message(address.parse::<IpAddr>().unwrap()), now).is_some());
         assert_eq!(first, [true, true, true, false, true]);
         for _ in 0..9 {
-            assert!(refusals.hear(message([10, 0, 0, 1]), now).is_none());
+            assert!(refusals.record(message([10, 0, 0, 1]), now).is_none());
         }
         assert_eq!(refusals.due(), Some(now + WINDOW));
         let expected = [("10.0.0.1", 9), ("2001:db8::2", 1)].map(|(address, times)| (address.parse().ok(), times));
-        assert_eq!(told(refusals.take()), expected);
-        assert!(refusals.due().is_none() && refusals.take().is_empty());
-        assert!(refusals.hear(message([10, 0, 0, 1]), now).is_some());
+        assert_eq!(counts(refusals.drain()), expected);
+        assert!(refusals.due().is_none() && refusals.drain().is_empty());
+        assert!(refusals.record(message([10, 0, 0, 1]), now).is_some());
     }
 
     #[test]
-    fn many_networks_make_few_lines() {
-        let mut refusals = Refusals::default();
+    fn refusals_of_many_networks_are_bounded() {
+        let mut refusals = RefusalCounter::default();
         let now = Instant::now();
         let all: u32 = 10_000;
-        let own = (0..all).filter_map(|number| refusals.hear(message(Ipv4Addr::from_bits(number)), now)).count();
+        let own = (0..all).filter_map(|number| refusals.record(message(Ipv4Addr::from_bits(number)), now)).count();
         assert_eq!(own, SOURCES_MAX + 1);
-        assert_eq!(told(refusals.take()), [(None, u64::from(all) - own as u64)]);
+        assert_eq!(counts(refusals.drain()), [(None, u64::from(all) - own as u64)]);
     }
 }

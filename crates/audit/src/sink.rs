@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-use crate::chain::Link;
+use crate::chain::ChainLink;
 use crate::files;
-use crate::head::Head;
+use crate::head::LogHead;
 use crate::key::AuditKey;
 
 /// Where lines go. Its calls may take long; they are made on a thread of their own.
-pub trait Sink: Send {
+pub trait AuditSink: Send {
     /// Adds `lines`, whole ones. After an error none of them is there.
     ///
     /// # Errors
@@ -24,20 +24,20 @@ pub trait Sink: Send {
     ///
     /// # Errors
     /// When it cannot be begun.
-    fn rotate(&mut self, last: &Link) -> io::Result<()>;
+    fn rotate(&mut self, last: &ChainLink) -> io::Result<()>;
 
     /// Sees to it that all lines are on the disk, of which `last` is the last, and says so beside them.
     ///
     /// # Errors
     /// When nobody knows whether they are.
-    fn sync(&mut self, last: &Link) -> io::Result<()>;
+    fn sync(&mut self, last: &ChainLink) -> io::Result<()>;
 }
 
 /// A file, with older ones beside it.
 #[derive(Debug)]
 pub(crate) struct FileSink {
     path: PathBuf,
-    kept: usize,
+    kept_files: usize,
     key: Option<AuditKey>,
     file: File,
     bytes: u64,
@@ -53,16 +53,16 @@ impl FileSink {
     /// The sink of the log at `path`, whose `file` has so many `bytes`, and whose oldest line is the `first`.
     pub(crate) fn new(
         path: PathBuf,
-        kept: usize,
+        kept_files: usize,
         key: Option<AuditKey>,
         (file, bytes): (File, u64),
         first: u64,
         lock: File,
     ) -> Self {
-        Self { path, kept, key, file, bytes, is_torn: false, first, _lock: lock }
+        Self { path, kept_files, key, file, bytes, is_torn: false, first, _lock: lock }
     }
 
-    fn mend(&mut self) -> io::Result<()> {
+    fn truncate_torn_line(&mut self) -> io::Result<()> {
         if self.is_torn {
             self.file.set_len(self.bytes)?;
             self.is_torn = false;
@@ -72,32 +72,32 @@ impl FileSink {
 
     /// Whether the file that is written is still the one at its path.
     fn is_in_place(&self) -> bool {
-        let here = self.path.metadata().and_then(|here| Ok(files::is_same(&here, &self.file.metadata()?)));
+        let here = self.path.metadata().and_then(|here| Ok(files::is_same_file(&here, &self.file.metadata()?)));
         here.unwrap_or(false)
     }
 
     /// The number of the oldest line that is there once room was made for a new file after the line `last`.
-    fn first_after_rotation(&self, last: &Link) -> u64 {
-        let files = files::all(&self.path);
-        let Some(gone) = files.len().checked_sub(self.kept).filter(|gone| *gone > 0) else { return self.first };
+    fn first_after_rotation(&self, last: &ChainLink) -> u64 {
+        let files = files::existing_files(&self.path);
+        let Some(gone) = files.len().checked_sub(self.kept_files).filter(|gone| *gone > 0) else { return self.first };
         match files.get(gone) {
             Some(oldest) => files::first_seq(oldest, self.key.as_ref()).unwrap_or(self.first),
             None => last.seq + 1,
         }
     }
 
-    fn write_head(&self, last: &Link) -> io::Result<()> {
-        Head::new(self.first, last, self.key.as_ref()).write(&self.path)
+    fn write_head(&self, last: &ChainLink) -> io::Result<()> {
+        LogHead::new(self.first, last, self.key.as_ref()).write(&self.path)
     }
 }
 
-impl Sink for FileSink {
+impl AuditSink for FileSink {
     fn append(&mut self, lines: &[u8]) -> io::Result<()> {
-        self.mend()?;
+        self.truncate_torn_line()?;
         if let Err(error) = self.file.write_all(lines) {
             self.is_torn = true;
             // Tried again before the next line otherwise.
-            let _ = self.mend();
+            let _ = self.truncate_torn_line();
             return Err(error);
         }
         self.bytes += lines.len() as u64;
@@ -108,22 +108,22 @@ impl Sink for FileSink {
         self.bytes
     }
 
-    fn rotate(&mut self, last: &Link) -> io::Result<()> {
-        self.mend()?;
+    fn rotate(&mut self, last: &ChainLink) -> io::Result<()> {
+        self.truncate_torn_line()?;
         self.file.sync_data()?;
         // The head says that lines are gone before they go: whoever reads both in between misses nothing.
         self.first = self.first_after_rotation(last);
         self.write_head(last)?;
         // Not there if the last attempt got that far.
         if self.path.exists() {
-            files::rotate(&self.path, self.kept)?;
+            files::rotate(&self.path, self.kept_files)?;
         }
         self.file = files::open(&self.path)?;
         self.bytes = 0;
         Ok(())
     }
 
-    fn sync(&mut self, last: &Link) -> io::Result<()> {
+    fn sync(&mut self, last: &ChainLink) -> io::Result<()> {
         self.file.sync_data()?;
         self.write_head(last)?;
         if !self.is_in_place() {
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_full_disk_left_of_a_line_is_gone_before_the_next_is_written() {
+    fn torn_line_is_truncated_before_the_next_append() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let file = (files::open(&path).unwrap(), 0);

@@ -4,11 +4,11 @@ use std::fmt;
 use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 
-use crate::chain::{self, Link, NOTHING};
-use crate::collected::{Collected, Part};
+use crate::chain::{self, ChainLink, GENESIS_HASH};
 use crate::files::{self, LINE_BYTES_MAX};
-use crate::head::Head;
+use crate::head::LogHead;
 use crate::key::AuditKey;
+use crate::snapshot::{LogFile, LogSnapshot};
 
 /// What is known of a log beside itself.
 #[derive(Debug, Clone, Default)]
@@ -16,31 +16,31 @@ pub struct VerifyOptions {
     /// The key of its chain.
     pub key: Option<AuditKey>,
     /// The hash of a line that must be in it: it was read from the log earlier and kept elsewhere.
-    pub must_hold: Option<String>,
+    pub required_hash: Option<String>,
 }
 
 /// A log that is what was written, as far as can be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerifiedLog {
     /// Lines that were read.
     pub lines: u64,
     /// The number of the first.
     pub first: u64,
     /// The last.
-    pub last: Link,
+    pub last: ChainLink,
     /// Whether the head of the log was there to tell how far it reached.
     pub has_head: bool,
     /// What its reader should know.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<VerifyNotice>,
 }
 
 /// What a log says of itself that its reader should know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Notice {
+pub enum VerifyNotice {
     /// Lines before the first are not here: they were rotated away.
     BeginsAt(u64),
     /// A part of a line was cut off when the log was opened, before that line.
-    Mended {
+    Truncated {
         /// The line that says so.
         seq: u64,
         /// So many bytes.
@@ -55,11 +55,11 @@ pub enum Notice {
     },
 }
 
-impl fmt::Display for Notice {
+impl fmt::Display for VerifyNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BeginsAt(seq) => write!(f, "the log begins at {seq}: what was before is not here"),
-            Self::Mended { seq, bytes } => {
+            Self::Truncated { seq, bytes } => {
                 write!(f, "before {seq} a part of a line ({bytes} bytes) was cut off, as a crash leaves it")
             }
             Self::Dropped { seq, lines } => write!(f, "before {seq} lines were dropped: {lines}"),
@@ -70,7 +70,7 @@ impl fmt::Display for Notice {
 /// The first place at which a log is not what was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: line {line}: {reason}", .file.display())]
-pub struct Broken {
+pub struct BrokenLog {
     /// Which file.
     pub file: PathBuf,
     /// Which line of it, from 1 on; one more than it has when something is missing at its end.
@@ -84,7 +84,7 @@ pub struct Broken {
 pub enum VerifyError {
     /// It is not what was written.
     #[error(transparent)]
-    Broken(#[from] Broken),
+    Broken(#[from] BrokenLog),
     /// It cannot be read.
     #[error("{}: {error}", .file.display())]
     Io {
@@ -95,60 +95,67 @@ pub enum VerifyError {
     },
     /// It is rotated all the time.
     #[error("the log is rotated faster than its files can be opened; verify a copy, or raise audit.max_size")]
-    Restless,
+    RotatedTooOften,
 }
 
 /// Verifies the log whose files are `files`, in any order; with each come the older ones and the head beside it.
 ///
 /// # Errors
 /// The first break, or a file that cannot be read.
-pub fn verify(files: &[PathBuf], options: &VerifyOptions) -> Result<Verified, VerifyError> {
-    let Collected { head, parts } = Collected::of(files, options.key.as_ref())?;
-    let mut walk =
-        Walk { options, head, last: None, first: 1, lines: 0, notices: Vec::new(), missing: Missing::new(options) };
+pub fn verify(files: &[PathBuf], options: &VerifyOptions) -> Result<VerifiedLog, VerifyError> {
+    let LogSnapshot { head, files: parts } = LogSnapshot::open_all(files, options.key.as_ref())?;
+    let mut walk = LogVerifier {
+        options,
+        head,
+        last: None,
+        first: 1,
+        lines: 0,
+        notices: Vec::new(),
+        missing: RequiredHash::new(options),
+    };
     let mut place = (files.first().cloned().unwrap_or_default(), 0);
     let newest = parts.len().saturating_sub(1);
     for (number, mut part) in parts.into_iter().enumerate() {
-        let lines = walk.file(&mut part, number == newest)?;
+        let lines = walk.verify_file(&mut part, number == newest)?;
         place = (part.path, lines);
     }
-    walk.end(&place.0, place.1)
+    walk.finish(&place.0, place.1)
 }
 
-pub(crate) fn broken(file: &Path, line: u64, reason: impl Into<String>) -> Broken {
-    Broken { file: file.to_owned(), line, reason: reason.into() }
+pub(crate) fn broken_log(file: &Path, line: u64, reason: impl Into<String>) -> BrokenLog {
+    BrokenLog { file: file.to_owned(), line, reason: reason.into() }
 }
 
 /// What was not seen yet of what must be there.
-struct Missing {
+struct RequiredHash {
     hash: Option<String>,
 }
 
-impl Missing {
+impl RequiredHash {
     fn new(options: &VerifyOptions) -> Self {
-        Self { hash: options.must_hold.as_ref().map(|hash| hash.trim().to_lowercase()) }
+        Self { hash: options.required_hash.as_ref().map(|hash| hash.trim().to_lowercase()) }
     }
 
-    fn see(&mut self, hash: &str) {
+    fn observe(&mut self, hash: &str) {
         self.hash.take_if(|wanted| wanted == hash);
     }
 }
 
 /// The way through a log.
-struct Walk<'a> {
+struct LogVerifier<'a> {
     options: &'a VerifyOptions,
-    head: Option<Head>,
-    last: Option<Link>,
+    head: Option<LogHead>,
+    last: Option<ChainLink>,
     first: u64,
     lines: u64,
-    notices: Vec<Notice>,
-    missing: Missing,
+    notices: Vec<VerifyNotice>,
+    missing: RequiredHash,
 }
 
-impl Walk<'_> {
+impl LogVerifier<'_> {
     /// Reads `part` and says how many lines it has.
-    fn file(&mut self, part: &mut Part, is_newest: bool) -> Result<u64, VerifyError> {
-        let Part { path, lines, .. } = part;
+    fn verify_file(&mut self, part: &mut LogFile, is_newest: bool) -> Result<u64, VerifyError> {
+        let LogFile { path, lines, .. } = part;
         let failed = |error| VerifyError::Io { file: path.clone(), error };
         let mut line = Vec::new();
         for number in 1.. {
@@ -159,25 +166,25 @@ impl Walk<'_> {
             }
             let Some(whole) = line.strip_suffix(b"\n") else {
                 // The rest of it is written right now.
-                if is_newest && line.len() <= LINE_BYTES_MAX && files::is_written(path) {
+                if is_newest && line.len() <= LINE_BYTES_MAX && files::has_writer(path) {
                     return Ok(number - 1);
                 }
-                return Err(broken(path, number, "is not whole").into());
+                return Err(broken_log(path, number, "is not whole").into());
             };
-            self.line(whole).map_err(|reason| broken(path, number, reason))?;
+            self.verify_line(whole).map_err(|reason| broken_log(path, number, reason))?;
         }
         Ok(0)
     }
 
-    fn line(&mut self, line: &[u8]) -> Result<(), String> {
-        let read = chain::read(line, self.options.key.as_ref())?;
+    fn verify_line(&mut self, line: &[u8]) -> Result<(), String> {
+        let read = chain::parse_line(line, self.options.key.as_ref())?;
         let seq = read.link.seq;
         match &self.last {
-            None => self.begin(&read)?,
+            None => self.begin_chain(&read)?,
             Some(last) if seq != last.seq + 1 => {
                 return Err(format!("is number {seq} and follows {}: lines were taken out, put in or moved", last.seq));
             }
-            Some(last) if read.before != last.hash => {
+            Some(last) if read.previous_hash != last.hash => {
                 return Err("does not follow the line before it: one of them is not what was written".to_owned());
             }
             Some(_) => {}
@@ -185,35 +192,35 @@ impl Walk<'_> {
         if let Some(until) = read.missing_until {
             return Err(format!("says that lines up to {until} were missing before it when the log was opened"));
         }
-        self.notices.extend(read.mended_bytes.map(|bytes| Notice::Mended { seq, bytes }));
-        self.notices.extend(read.dropped.map(|lines| Notice::Dropped { seq, lines }));
+        self.notices.extend(read.mended_bytes.map(|bytes| VerifyNotice::Truncated { seq, bytes }));
+        self.notices.extend(read.dropped.map(|lines| VerifyNotice::Dropped { seq, lines }));
         if let Some(head) = self.head.as_ref().filter(|head| head.seq == seq)
             && head.hash != read.link.hash
         {
             return Err("is another one than the head of the log knows".to_owned());
         }
-        self.missing.see(&read.link.hash);
+        self.missing.observe(&read.link.hash);
         self.lines += 1;
         self.last = Some(read.link);
         Ok(())
     }
 
-    fn begin(&mut self, read: &chain::Read) -> Result<(), String> {
+    fn begin_chain(&mut self, read: &chain::ParsedLine) -> Result<(), String> {
         let seq = read.link.seq;
         self.first = seq;
-        if seq == 1 && read.before != NOTHING {
+        if seq == 1 && read.previous_hash != GENESIS_HASH {
             return Err("is the first, and names one before it".to_owned());
         }
         if let Some(head) = self.head.as_ref().filter(|head| seq > head.first && seq <= head.seq) {
             return Err(format!("is number {seq}, and the head of the log knows lines from {} on", head.first));
         }
-        self.notices.extend((seq > 1).then_some(Notice::BeginsAt(seq)));
+        self.notices.extend((seq > 1).then_some(VerifyNotice::BeginsAt(seq)));
         Ok(())
     }
 
-    fn end(self, file: &Path, lines: u64) -> Result<Verified, VerifyError> {
-        let after = |reason: String| VerifyError::from(broken(file, lines + 1, reason));
-        let last = self.last.unwrap_or_else(Link::nothing);
+    fn finish(self, file: &Path, lines: u64) -> Result<VerifiedLog, VerifyError> {
+        let after = |reason: String| VerifyError::from(broken_log(file, lines + 1, reason));
+        let last = self.last.unwrap_or_else(ChainLink::genesis);
         if let Some(head) = self.head.as_ref().filter(|head| head.seq > last.seq) {
             let reason =
                 format!("is missing: the log ends at {}, and its head knows lines up to {}", last.seq, head.seq);
@@ -223,6 +230,6 @@ impl Walk<'_> {
             return Err(after(format!("is missing: the line with the hash {hash} is not in the log")));
         }
         let has_head = self.head.is_some();
-        Ok(Verified { lines: self.lines, first: self.first, last, has_head, notices: self.notices })
+        Ok(VerifiedLog { lines: self.lines, first: self.first, last, has_head, notices: self.notices })
     }
 }

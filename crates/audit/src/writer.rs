@@ -11,13 +11,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::chain::{Link, chained};
+use crate::chain::{ChainLink, chain_line};
 use crate::key::AuditKey;
 use crate::line;
 use crate::options::{AuditOptions, WhenFull};
-use crate::record::{Record, What};
-use crate::refusals::Refusals;
-use crate::sink::Sink;
+use crate::record::{Record, RecordKind};
+use crate::refusals::RefusalCounter;
+use crate::sink::AuditSink;
 
 /// Lines that are written at once.
 const LINES_AT_ONCE: usize = 256;
@@ -26,28 +26,28 @@ const SYNC_AFTER: Duration = Duration::from_secs(1);
 
 /// What the writer and those who hand it lines know of each other.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct WriterState {
     pub(crate) written: AtomicU64,
     pub(crate) dropped: AtomicU64,
     /// Dropped lines of which no line tells yet.
-    pub(crate) untold: AtomicU64,
+    pub(crate) unreported_drops: AtomicU64,
     /// Whether lines cannot be written now.
-    pub(crate) is_stuck: watch::Sender<bool>,
+    pub(crate) is_failing: watch::Sender<bool>,
     /// Refused messages of which no line tells yet.
-    pub(crate) refusals: Mutex<Refusals>,
+    pub(crate) refusals: Mutex<RefusalCounter>,
     /// Fires when the log is to end.
     pub(crate) closing: CancellationToken,
     /// Fires when it has.
     pub(crate) closed: CancellationToken,
 }
 
-impl Shared {
+impl WriterState {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             written: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
-            untold: AtomicU64::new(0),
-            is_stuck: watch::Sender::new(false),
+            unreported_drops: AtomicU64::new(0),
+            is_failing: watch::Sender::new(false),
             refusals: Mutex::default(),
             closing: CancellationToken::new(),
             closed: CancellationToken::new(),
@@ -57,36 +57,36 @@ impl Shared {
     /// Counts lines that will never be written.
     pub(crate) fn drop_lines(&self, lines: u64) {
         self.dropped.fetch_add(lines, Ordering::Relaxed);
-        self.untold.fetch_add(lines, Ordering::Relaxed);
+        self.unreported_drops.fetch_add(lines, Ordering::Relaxed);
     }
 }
 
 /// Writes what comes in, until the log is closed.
-pub(crate) struct Writer {
-    sink: Box<dyn Sink>,
+pub(crate) struct LogWriter {
+    sink: Box<dyn AuditSink>,
     /// The last line that was written.
-    last: Link,
+    last: ChainLink,
     /// Lines that were chained and not written, each with its place.
-    pending: VecDeque<(String, Link)>,
+    pending: VecDeque<(String, ChainLink)>,
     key: Option<AuditKey>,
     when_full: WhenFull,
     bytes_max: u64,
     retry_after: Duration,
     inbox: mpsc::Receiver<Record>,
-    shared: Arc<Shared>,
+    shared: Arc<WriterState>,
     /// When lines were first written that are not on the disk.
     unsynced_since: Option<Instant>,
     /// When it failed last.
-    stuck_since: Option<Instant>,
+    failing_since: Option<Instant>,
 }
 
-impl Writer {
+impl LogWriter {
     pub(crate) fn new(
-        sink: Box<dyn Sink>,
-        last: Link,
+        sink: Box<dyn AuditSink>,
+        last: ChainLink,
         options: &AuditOptions,
         inbox: mpsc::Receiver<Record>,
-        shared: Arc<Shared>,
+        shared: Arc<WriterState>,
     ) -> Self {
         Self {
             sink,
@@ -99,7 +99,7 @@ impl Writer {
             inbox,
             shared,
             unsynced_since: None,
-            stuck_since: None,
+            failing_since: None,
         }
     }
 
@@ -113,13 +113,13 @@ impl Writer {
             tokio::select! {
                 biased;
                 () = closing.cancelled(), if !self.inbox.is_closed() => self.inbox.close(),
-                () = sleep_until(deadline) => self.tend(),
+                () = sleep_until(deadline) => self.run_due_work(),
                 // While lines are held that cannot be written, no more are taken: those who bring them wait.
                 taken = self.inbox.recv_many(&mut records, LINES_AT_ONCE), if self.pending.is_empty() => {
                     is_over = taken == 0;
                     match is_over {
-                        true => self.tell_of_refused(),
-                        false => self.take(&mut records),
+                        true => self.write_refusals(),
+                        false => self.accept_records(&mut records),
                     }
                 }
             }
@@ -140,20 +140,20 @@ impl Writer {
 
     /// When something is to be done though nothing comes in.
     fn deadline(&self) -> Option<Instant> {
-        let retry = self.stuck_since.map(|since| since + self.retry_after);
+        let retry = self.failing_since.map(|since| since + self.retry_after);
         let sync = self.unsynced_since.map(|since| since + SYNC_AFTER);
         let refusals = self.shared.refusals.lock().due().filter(|_| self.pending.is_empty());
         retry.into_iter().chain(sync).chain(refusals).min()
     }
 
-    fn tend(&mut self) {
+    fn run_due_work(&mut self) {
         let now = Instant::now();
-        if self.stuck_since.is_some_and(|since| now >= since + self.retry_after) {
-            self.tell_of_dropped();
+        if self.failing_since.is_some_and(|since| now >= since + self.retry_after) {
+            self.chain_dropped_count();
             self.write();
         }
         if self.pending.is_empty() && self.shared.refusals.lock().due().is_some_and(|due| now >= due) {
-            self.tell_of_refused();
+            self.write_refusals();
         }
         if self.unsynced_since.is_some_and(|since| now >= since + SYNC_AFTER) {
             self.sync();
@@ -161,38 +161,38 @@ impl Writer {
     }
 
     /// Takes what was counted of refused messages.
-    fn tell_of_refused(&mut self) {
-        let mut records = self.shared.refusals.lock().take();
+    fn write_refusals(&mut self) {
+        let mut records = self.shared.refusals.lock().drain();
         if !records.is_empty() {
-            self.take(&mut records);
+            self.accept_records(&mut records);
         }
     }
 
-    fn take(&mut self, records: &mut Vec<Record>) {
-        let is_waiting = self.stuck_since.is_some_and(|since| since.elapsed() < self.retry_after);
+    fn accept_records(&mut self, records: &mut Vec<Record>) {
+        let is_waiting = self.failing_since.is_some_and(|since| since.elapsed() < self.retry_after);
         if is_waiting && self.when_full == WhenFull::Drop {
             self.shared.drop_lines(records.len() as u64);
             records.clear();
             return;
         }
-        self.tell_of_dropped();
+        self.chain_dropped_count();
         for mut record in records.drain(..) {
-            self.chain(&mut record);
+            self.chain_record(&mut record);
         }
         self.write();
     }
 
-    fn tell_of_dropped(&mut self) {
-        let dropped = self.shared.untold.swap(0, Ordering::Relaxed);
+    fn chain_dropped_count(&mut self) {
+        let dropped = self.shared.unreported_drops.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            self.chain(&mut Record::now(What::Dropped(dropped)));
+            self.chain_record(&mut Record::now(RecordKind::Dropped(dropped)));
         }
     }
 
-    fn chain(&mut self, record: &mut Record) {
+    fn chain_record(&mut self, record: &mut Record) {
         let before = self.pending.back().map_or(&self.last, |(_, link)| link);
-        let text = line::written(record, before.seq + 1);
-        let chained = chained(text, before, self.key.as_ref());
+        let text = line::render_line(record, before.seq + 1);
+        let chained = chain_line(text, before, self.key.as_ref());
         self.pending.push_back(chained);
     }
 
@@ -200,15 +200,15 @@ impl Writer {
     fn write(&mut self) {
         match self.write_pending() {
             Ok(()) => {
-                if self.stuck_since.take().is_some() {
+                if self.failing_since.take().is_some() {
                     tracing::info!("the audit log goes on");
-                    self.shared.is_stuck.send_replace(false);
+                    self.shared.is_failing.send_replace(false);
                 }
             }
             Err(error) => {
-                if self.stuck_since.replace(Instant::now()).is_none() {
+                if self.failing_since.replace(Instant::now()).is_none() {
                     tracing::error!(%error, "the audit log cannot be written");
-                    self.shared.is_stuck.send_replace(true);
+                    self.shared.is_failing.send_replace(true);
                 }
                 if self.when_full == WhenFull::Drop {
                     self.drop_pending();
@@ -251,9 +251,9 @@ impl Writer {
     fn drop_pending(&mut self) {
         let mut dropped = 0;
         for (line, _) in self.pending.drain(..) {
-            match crate::chain::dropped_in(&line) {
+            match crate::chain::dropped_count(&line) {
                 Some(untold) => {
-                    self.shared.untold.fetch_add(untold, Ordering::Relaxed);
+                    self.shared.unreported_drops.fetch_add(untold, Ordering::Relaxed);
                 }
                 None => dropped += 1,
             }

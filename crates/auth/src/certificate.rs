@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tidegate_core::{ClientCertificate, Principal, Proof};
+use tidegate_core::{AuthMethod, ClientCertificate, Principal};
 
-use crate::gate::GateError;
+use crate::authenticator::AuthenticatorError;
 use crate::roles::Roles;
 
 /// A certificate that is taken, and who shows it.
@@ -14,7 +14,7 @@ pub struct CertificateRule {
     /// Who shows it.
     pub name: String,
     /// What stands in it.
-    pub holds: CertificateName,
+    pub certificate_name: CertificateName,
     /// The roles of whoever shows it.
     pub roles: Vec<String>,
     /// The tenant that it belongs to, if any.
@@ -33,23 +33,23 @@ pub enum CertificateName {
 
 /// The certificates that are taken.
 #[derive(Default)]
-pub(crate) struct Certificates(HashMap<CertificateName, (usize, Arc<Principal>)>);
+pub(crate) struct CertificateRules(HashMap<CertificateName, (usize, Arc<Principal>)>);
 
-impl Certificates {
+impl CertificateRules {
     /// # Errors
     /// When a rule fits nothing, or what another one fits, or names a role that there is not.
-    pub(crate) fn new(rules: Vec<CertificateRule>, roles: &Roles) -> Result<Self, GateError> {
+    pub(crate) fn new(rules: Vec<CertificateRule>, roles: &Roles) -> Result<Self, AuthenticatorError> {
         let mut known = HashMap::new();
         for (place, rule) in rules.into_iter().enumerate() {
-            let CertificateRule { name, holds, roles: its, tenant } = rule;
-            let holds = holds.plain();
+            let CertificateRule { name, certificate_name: holds, roles: its, tenant } = rule;
+            let holds = holds.normalize();
             if name.trim().is_empty() || holds.text().trim().is_empty() || tenant.as_deref() == Some("") {
-                return Err(GateError::EmptyCertificate);
+                return Err(AuthenticatorError::EmptyCertificate);
             }
-            let principal = roles.holder(&name, Proof::Certificate, its)?;
+            let principal = roles.try_build_principal(&name, AuthMethod::Certificate, its)?;
             let principal = Arc::new(Principal { tenant, ..principal });
             if known.insert(holds.clone(), (place, principal)).is_some() {
-                return Err(GateError::DuplicateCertificate { what: holds.described() });
+                return Err(AuthenticatorError::DuplicateCertificate { what: holds.describe() });
             }
         }
         Ok(Self(known))
@@ -61,9 +61,9 @@ impl Certificates {
     }
 
     /// Who shows `certificate`, if it is one of these, expired or not. Of several that fit, the first rule counts.
-    pub(crate) fn holder(&self, certificate: &ClientCertificate) -> Option<Arc<Principal>> {
+    pub(crate) fn principal_for(&self, certificate: &ClientCertificate) -> Option<Arc<Principal>> {
         let alternative = certificate.alternative_names.iter().cloned().map(CertificateName::AlternativeName);
-        let subject = CertificateName::Subject(certificate.subject.clone()).plain();
+        let subject = CertificateName::Subject(certificate.subject.clone()).normalize();
         let fitting = alternative.chain([subject]).filter_map(|name| self.0.get(&name));
         fitting.min_by_key(|(place, _)| *place).map(|(_, principal)| principal.clone())
     }
@@ -76,7 +76,7 @@ impl CertificateName {
         }
     }
 
-    fn described(&self) -> String {
+    fn describe(&self) -> String {
         match self {
             Self::Subject(text) => format!("the subject {text:?}"),
             Self::AlternativeName(text) => format!("the alternative name {text:?}"),
@@ -84,25 +84,25 @@ impl CertificateName {
     }
 
     /// The same name, as it is compared.
-    fn plain(self) -> Self {
+    fn normalize(self) -> Self {
         match self {
-            Self::Subject(text) => Self::Subject(plain_subject(&text)),
+            Self::Subject(text) => Self::Subject(normalize_subject(&text)),
             alternative @ Self::AlternativeName(_) => alternative,
         }
     }
 }
 
 /// A subject without what does not matter of it. What is escaped stays as it is.
-fn plain_subject(subject: &str) -> String {
-    let parts = split(subject).into_iter().map(|part| match part.trim_start().split_once('=') {
-        Some((kind, value)) => format!("{}={}", kind.trim().to_ascii_uppercase(), trimmed_value(value)),
+fn normalize_subject(subject: &str) -> String {
+    let parts = split_unescaped(subject).into_iter().map(|part| match part.trim_start().split_once('=') {
+        Some((kind, value)) => format!("{}={}", kind.trim().to_ascii_uppercase(), trim_value(value)),
         None => part.trim().to_owned(),
     });
     parts.collect::<Vec<_>>().join(",")
 }
 
 /// A value without the blanks around it; one that is escaped belongs to it.
-fn trimmed_value(value: &str) -> &str {
+fn trim_value(value: &str) -> &str {
     let value = value.trim_start();
     let trimmed = value.trim_end();
     let backslashes = trimmed.bytes().rev().take_while(|byte| *byte == b'\\').count();
@@ -113,7 +113,7 @@ fn trimmed_value(value: &str) -> &str {
 }
 
 /// The parts between commas that are not escaped.
-fn split(subject: &str) -> Vec<&str> {
+fn split_unescaped(subject: &str) -> Vec<&str> {
     let (mut parts, mut begin, mut is_escaped) = (Vec::new(), 0, false);
     for (place, character) in subject.char_indices() {
         match character {
@@ -132,10 +132,10 @@ fn split(subject: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::plain_subject;
+    use super::normalize_subject;
 
     #[test]
-    fn blanks_around_commas_and_the_case_of_types_do_not_matter() {
+    fn normalizes_blanks_and_case_of_attribute_types() {
         for (written, plain) in [
             ("CN=etl,O=Example", "CN=etl,O=Example"),
             (" cn = etl , o=Example ", "CN=etl,O=Example"),
@@ -145,7 +145,7 @@ mod tests {
             ("CN=Etl", "CN=Etl"),
             ("", ""),
         ] {
-            assert_eq!(plain_subject(written), plain, "{written:?}");
+            assert_eq!(normalize_subject(written), plain, "{written:?}");
         }
     }
 }

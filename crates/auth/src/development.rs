@@ -13,7 +13,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
 
 use crate::clock::Clock;
-use crate::private_file::{is_open_to_others, private};
+use crate::private_file::{is_open_to_others, set_owner_only};
 use crate::secret::Secret;
 use crate::token::TokenAlgorithm;
 
@@ -23,7 +23,7 @@ const FILE_BYTES_MAX: u64 = 16 * 1024;
 const PEM_LINE_CHARS: usize = 64;
 const PRIVATE_LABEL: &str = "PRIVATE KEY";
 /// Claims that are said in other ways.
-const RESERVED: [&str; 6] = ["iss", "aud", "sub", "exp", "iat", "nbf"];
+const RESERVED_CLAIMS: [&str; 6] = ["iss", "aud", "sub", "exp", "iat", "nbf"];
 
 /// A key that signs tokens for whoever develops.
 pub struct DevelopmentKey {
@@ -67,7 +67,7 @@ pub enum DevelopmentKeyError {
     OpenToOthers(PathBuf),
     /// The file holds something else.
     #[error("{} holds no key of tidegate token key: a private EC key on P-256 in PEM (BEGIN PRIVATE KEY)", .0.display())]
-    NoKey(PathBuf),
+    NotAKey(PathBuf),
     /// A claim that another part of the token says.
     #[error("the claim {0:?} is not for you to choose here")]
     ReservedClaim(String),
@@ -99,8 +99,10 @@ impl DevelopmentKey {
         let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING);
         let pair = pair.map_err(|_| DevelopmentKeyError::NoRandomBytes)?;
         let der = pair.to_pkcs8v1().map_err(|_| DevelopmentKeyError::NoRandomBytes)?;
-        let mut file = private(OpenOptions::new().create_new(true).write(true)).open(path).map_err(failed)?;
-        file.write_all(pem(PRIVATE_LABEL, der.as_ref()).as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+        let mut file = set_owner_only(OpenOptions::new().create_new(true).write(true)).open(path).map_err(failed)?;
+        file.write_all(encode_pem(PRIVATE_LABEL, der.as_ref()).as_bytes())
+            .and_then(|()| file.sync_all())
+            .map_err(failed)?;
         Ok(Self { pair })
     }
 
@@ -116,9 +118,9 @@ impl DevelopmentKey {
         }
         let mut text = Vec::new();
         file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(failed)?;
-        let der = std::str::from_utf8(&text).ok().and_then(|text| der(PRIVATE_LABEL, text));
+        let der = std::str::from_utf8(&text).ok().and_then(|text| decode_pem(PRIVATE_LABEL, text));
         let pair = der.and_then(|der| EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).ok());
-        pair.map(|pair| Self { pair }).ok_or_else(|| DevelopmentKeyError::NoKey(path.to_owned()))
+        pair.map(|pair| Self { pair }).ok_or_else(|| DevelopmentKeyError::NotAKey(path.to_owned()))
     }
 
     /// What checks its tokens, in PEM.
@@ -127,7 +129,7 @@ impl DevelopmentKey {
     /// When the library fails.
     pub fn public_key_pem(&self) -> Result<String, DevelopmentKeyError> {
         let public: Result<PublicKeyX509Der<'_>, _> = self.pair.public_key().as_der();
-        public.map(|der| pem("PUBLIC KEY", der.as_ref())).map_err(|_| DevelopmentKeyError::NoRandomBytes)
+        public.map(|der| encode_pem("PUBLIC KEY", der.as_ref())).map_err(|_| DevelopmentKeyError::NoRandomBytes)
     }
 
     /// A token that says what `token` says, from the time of `clock` on.
@@ -138,7 +140,7 @@ impl DevelopmentKey {
         if [&token.subject, &token.issuer, &token.audience].iter().any(|text| text.trim().is_empty()) {
             return Err(DevelopmentKeyError::Incomplete);
         }
-        if let Some(name) = RESERVED.iter().find(|name| token.claims.contains_key(**name)) {
+        if let Some(name) = RESERVED_CLAIMS.iter().find(|name| token.claims.contains_key(**name)) {
             return Err(DevelopmentKeyError::ReservedClaim((*name).to_owned()));
         }
         let now = clock.now().timestamp();
@@ -157,8 +159,8 @@ impl DevelopmentKey {
     }
 }
 
-/// `der` in PEM.
-fn pem(label: &str, der: &[u8]) -> String {
+/// `decode_pem` in PEM.
+fn encode_pem(label: &str, der: &[u8]) -> String {
     let mut text = format!("-----BEGIN {label}-----\n");
     for (place, character) in STANDARD.encode(der).chars().enumerate() {
         if place > 0 && place % PEM_LINE_CHARS == 0 {
@@ -170,7 +172,7 @@ fn pem(label: &str, der: &[u8]) -> String {
 }
 
 /// What stands in PEM.
-fn der(label: &str, pem: &str) -> Option<Vec<u8>> {
+fn decode_pem(label: &str, pem: &str) -> Option<Vec<u8>> {
     let (_, rest) = pem.split_once(&format!("-----BEGIN {label}-----"))?;
     let (inside, _) = rest.split_once(&format!("-----END {label}-----"))?;
     let text: String = inside.chars().filter(|character| !character.is_ascii_whitespace()).collect();

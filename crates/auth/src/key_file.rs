@@ -13,10 +13,10 @@ use chrono::{DateTime, SubsecRound, Utc};
 
 use crate::clock::Clock;
 use crate::digest::sha256;
-use crate::key_text;
+use crate::key_format;
 use crate::secret::Secret;
 
-pub(crate) use entry::Entry;
+pub(crate) use entry::KeyEntry;
 pub use error::KeyFileError;
 
 /// Keys that a file may hold, revoked ones included.
@@ -79,7 +79,7 @@ pub struct KeyStatus {
 impl KeyStatus {
     /// What the key begins with, by which its holder recognises it.
     pub fn prefix(&self) -> String {
-        format!("{}{}", key_text::PREFIX, self.id)
+        format!("{}{}", key_format::PREFIX, self.id)
     }
 }
 
@@ -114,14 +114,14 @@ impl KeyFile {
     /// # Errors
     /// When an active key has that name, name or time of expiry cannot be, or the file cannot be read or written.
     pub fn add(&self, name: &str, roles: &[String], expires: Option<DateTime<Utc>>) -> Result<NewKey, KeyFileError> {
-        self.add_to(None, name, roles, expires)
+        self.add_for_tenant(None, name, roles, expires)
     }
 
     /// Adds a key whose holder belongs to `tenant`.
     ///
     /// # Errors
     /// As [`KeyFile::add`], and when the tenant has no name that can be.
-    pub fn add_to(
+    pub fn add_for_tenant(
         &self,
         tenant: Option<&str>,
         name: &str,
@@ -129,24 +129,24 @@ impl KeyFile {
         expires: Option<DateTime<Utc>>,
     ) -> Result<NewKey, KeyFileError> {
         let now = self.clock.now().trunc_subsecs(0);
-        if !is_name(name) {
+        if !is_valid_name(name) {
             return Err(KeyFileError::BadName(name.to_owned()));
         }
-        if let Some(tenant) = tenant.filter(|tenant| !is_name(tenant)) {
+        if let Some(tenant) = tenant.filter(|tenant| !is_valid_name(tenant)) {
             return Err(KeyFileError::BadTenant(tenant.to_owned()));
         }
         if let Some(expires) = expires.filter(|expires| *expires <= now) {
             return Err(KeyFileError::ExpiresInThePast(expires));
         }
-        let secret = key_text::random_secret().map_err(|_| KeyFileError::NoRandomBytes)?;
-        store::change(&self.path, |entries| {
+        let secret = key_format::random_secret().map_err(|_| KeyFileError::NoRandomBytes)?;
+        store::update(&self.path, |entries| {
             if entries.len() >= KEYS_MAX {
                 return Err(KeyFileError::Full(KEYS_MAX));
             }
             if entries.iter().any(|entry| entry.name == name && entry.state(now) == KeyState::Active) {
                 return Err(KeyFileError::NameTaken(name.to_owned()));
             }
-            let entry = Entry {
+            let entry = KeyEntry {
                 name: name.to_owned(),
                 id: new_id(entries)?,
                 sha256: sha256(&secret),
@@ -156,7 +156,7 @@ impl KeyFile {
                 expires,
                 revoked: None,
             };
-            let key = Secret::new(key_text::key_text(&entry.id, &secret));
+            let key = Secret::new(key_format::format_key(&entry.id, &secret));
             let status = entry.status(now);
             entries.push(entry);
             Ok(NewKey { key, status })
@@ -178,27 +178,27 @@ impl KeyFile {
     /// When there is no such key, it is revoked already, or the file cannot be read or written.
     pub fn revoke(&self, name_or_id: &str) -> Result<KeyStatus, KeyFileError> {
         let now = self.clock.now().trunc_subsecs(0);
-        store::change(&self.path, |entries| {
-            let entry = find(entries, name_or_id, now)?;
+        store::update(&self.path, |entries| {
+            let entry = find_revocable(entries, name_or_id, now)?;
             entry.revoked = Some(now);
             Ok(entry.status(now))
         })
     }
 
     /// Everything in the file.
-    pub(crate) fn entries(&self) -> Result<Vec<Entry>, KeyFileError> {
+    pub(crate) fn entries(&self) -> Result<Vec<KeyEntry>, KeyFileError> {
         store::read(&self.path)
     }
 }
 
-fn is_name(text: &str) -> bool {
+fn is_valid_name(text: &str) -> bool {
     let has_odd = text.trim() != text || text.chars().any(char::is_control);
     !has_odd && (1..=NAME_CHARS_MAX).contains(&text.chars().count())
 }
 
-fn new_id(entries: &[Entry]) -> Result<String, KeyFileError> {
+fn new_id(entries: &[KeyEntry]) -> Result<String, KeyFileError> {
     for _ in 0..ID_TRIES_MAX {
-        let id = key_text::random_id().map_err(|_| KeyFileError::NoRandomBytes)?;
+        let id = key_format::random_id().map_err(|_| KeyFileError::NoRandomBytes)?;
         if entries.iter().all(|entry| entry.id != id) {
             return Ok(id);
         }
@@ -207,8 +207,12 @@ fn new_id(entries: &[Entry]) -> Result<String, KeyFileError> {
 }
 
 /// The one key that goes by `name_or_id` and can be revoked: the active one rather than one that expired.
-fn find<'a>(entries: &'a mut [Entry], name_or_id: &str, now: DateTime<Utc>) -> Result<&'a mut Entry, KeyFileError> {
-    let mut found: Vec<&mut Entry> =
+fn find_revocable<'a>(
+    entries: &'a mut [KeyEntry],
+    name_or_id: &str,
+    now: DateTime<Utc>,
+) -> Result<&'a mut KeyEntry, KeyFileError> {
+    let mut found: Vec<&mut KeyEntry> =
         entries.iter_mut().filter(|entry| entry.name == name_or_id || entry.id == name_or_id).collect();
     if found.is_empty() {
         return Err(KeyFileError::NoSuchKey(name_or_id.to_owned()));

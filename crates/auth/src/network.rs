@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// An address, or all that begin with the same bits: `10.0.0.5`, `10.1.0.0/16`, `fd00::/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Network {
+pub struct TrustedNetwork {
     first: IpAddr,
     bits: u8,
 }
@@ -14,7 +14,7 @@ pub struct Network {
 /// Text that is no network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NetworkError {
+pub enum TrustedNetworkError {
     /// It is nothing of the kind.
     #[error("{0:?} is no address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8")]
     Malformed(String),
@@ -26,14 +26,14 @@ pub enum NetworkError {
         /// How many bits count.
         bits: u8,
         /// What may be meant.
-        meant: Network,
+        meant: TrustedNetwork,
     },
     /// It is the whole internet.
     #[error("{0:?} is everybody; name the addresses of your proxies")]
     Everybody(String),
 }
 
-impl Network {
+impl TrustedNetwork {
     /// Whether `address` lies in it. An IPv4 address in the form of an IPv6 one counts as what it is.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -41,11 +41,11 @@ impl Network {
     }
 }
 
-impl FromStr for Network {
-    type Err = NetworkError;
+impl FromStr for TrustedNetwork {
+    type Err = TrustedNetworkError;
 
-    fn from_str(text: &str) -> Result<Self, NetworkError> {
-        let malformed = || NetworkError::Malformed(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, TrustedNetworkError> {
+        let malformed = || TrustedNetworkError::Malformed(text.to_owned());
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits.parse().map_err(|_| malformed())?)),
             None => (text, None),
@@ -57,24 +57,24 @@ impl FromStr for Network {
             return Err(malformed());
         }
         if bits == 0 {
-            return Err(NetworkError::Everybody(text.to_owned()));
+            return Err(TrustedNetworkError::Everybody(text.to_owned()));
         }
         let network = Self { first: first_bits(address, bits), bits };
         if network.first != address {
-            return Err(NetworkError::TooManyBits { text: text.to_owned(), bits, meant: network });
+            return Err(TrustedNetworkError::TooManyBits { text: text.to_owned(), bits, meant: network });
         }
         // Peers are compared in their plain form, so this one would never be met.
-        if bits == bits_max { Ok(Self::of(address.to_canonical())) } else { Ok(network) }
+        if bits == bits_max { Ok(Self::from_address(address.to_canonical())) } else { Ok(network) }
     }
 }
 
-impl Network {
-    fn of(address: IpAddr) -> Self {
+impl TrustedNetwork {
+    fn from_address(address: IpAddr) -> Self {
         Self { first: address, bits: if address.is_ipv4() { 32 } else { 128 } }
     }
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for TrustedNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.first, self.bits)
     }

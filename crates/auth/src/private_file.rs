@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 
 /// Files that are made with `options` are their owner's alone.
-pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(crate) fn set_owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options

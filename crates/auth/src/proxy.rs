@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tidegate_core::{Credentials, Principal, Proof, Unauthenticated};
+use tidegate_core::{AuthMethod, AuthenticationError, Credentials, Principal};
 
-use crate::network::Network;
+use crate::network::TrustedNetwork;
 use crate::roles::Roles;
 
 /// Bytes that a name in a header may have.
@@ -13,14 +13,14 @@ const NAME_BYTES_MAX: usize = 256;
 /// Roles that a header may name.
 const ROLES_MAX: usize = 256;
 /// Headers that mean something else, or that anybody may add on the way.
-const TAKEN: [&str; 8] =
+const RESERVED_HEADERS: [&str; 8] =
     ["authorization", "cookie", "host", "content-type", "content-length", "connection", "via", "forwarded"];
 
 /// The proxies that are believed, and in which headers they say who calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyOptions {
     /// Where they are. From anywhere else the same headers count for nothing.
-    pub networks: Vec<Network>,
+    pub networks: Vec<TrustedNetwork>,
     /// The header that names the caller.
     pub user: String,
     /// The header that names its tenant.
@@ -45,24 +45,24 @@ pub enum ProxyOptionsError {
 }
 
 /// Knows the proxies that are believed.
-pub(crate) struct Proxy {
-    networks: Vec<Network>,
+pub(crate) struct TrustedProxies {
+    networks: Vec<TrustedNetwork>,
     user: String,
     tenant: Option<String>,
     roles: Option<String>,
     headers: Arc<[String]>,
 }
 
-impl Proxy {
+impl TrustedProxies {
     /// # Errors
     /// When nobody's word could be taken so.
     pub(crate) fn new(options: ProxyOptions) -> Result<Self, ProxyOptionsError> {
         if options.networks.is_empty() {
             return Err(ProxyOptionsError::NoNetworks);
         }
-        let user = header(&options.user)?;
-        let tenant = options.tenant.as_deref().map(header).transpose()?;
-        let roles = options.roles.as_deref().map(header).transpose()?;
+        let user = parse_header_name(&options.user)?;
+        let tenant = options.tenant.as_deref().map(parse_header_name).transpose()?;
+        let roles = options.roles.as_deref().map(parse_header_name).transpose()?;
         let mut headers = Vec::new();
         for header in [Some(&user), tenant.as_ref(), roles.as_ref()].into_iter().flatten() {
             if headers.contains(header) {
@@ -82,33 +82,38 @@ impl Proxy {
     ///
     /// # Errors
     /// When one says something that cannot be understood in one way only.
-    pub(crate) fn caller(
+    pub(crate) fn principal_for(
         &self,
         shown: Credentials<'_>,
         roles: &Roles,
-    ) -> Result<Option<Arc<Principal>>, Unauthenticated> {
+    ) -> Result<Option<Arc<Principal>>, AuthenticationError> {
         let Some(peer) = shown.peer.filter(|peer| self.networks.iter().any(|network| network.contains(*peer))) else {
             return Ok(None);
         };
-        let said = |header: Option<&String>| header.map_or(Ok(None), |header| only(shown.asserted, header));
+        let said =
+            |header: Option<&String>| header.map_or(Ok(None), |header| single_value(shown.identity_headers, header));
         let subject = said(Some(&self.user))?;
         let (tenant, names) = (said(self.tenant.as_ref())?, said(self.roles.as_ref())?);
         let Some(subject) = subject else {
             // Without a user there is nobody whose tenant and roles these could be.
-            return if tenant.or(names).is_none() { Ok(None) } else { Err(Unauthenticated::Invalid) };
+            return if tenant.or(names).is_none() { Ok(None) } else { Err(AuthenticationError::Invalid) };
         };
-        let tenant = tenant.map(name).transpose()?;
-        let principal = roles.principal(name(subject)?, Proof::Proxy, held(names.unwrap_or_default(), roles)?);
+        let tenant = tenant.map(validate_name).transpose()?;
+        let principal = roles.build_principal(
+            validate_name(subject)?,
+            AuthMethod::Proxy,
+            known_roles(names.unwrap_or_default(), roles)?,
+        );
         tracing::trace!(%peer, subject = principal.subject, "a proxy says who calls");
         Ok(Some(Arc::new(Principal { tenant, ..principal })))
     }
 }
 
 /// The name of a header, in lower case.
-fn header(name: &str) -> Result<String, ProxyOptionsError> {
+fn parse_header_name(name: &str) -> Result<String, ProxyOptionsError> {
     let lower = name.to_ascii_lowercase();
     let is_of_a_header = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let is_good = !lower.is_empty() && lower.bytes().all(is_of_a_header) && !TAKEN.contains(&lower.as_str());
+    let is_good = !lower.is_empty() && lower.bytes().all(is_of_a_header) && !RESERVED_HEADERS.contains(&lower.as_str());
     if is_good { Ok(lower) } else { Err(ProxyOptionsError::BadHeader(name.to_owned())) }
 }
 
@@ -116,25 +121,25 @@ fn header(name: &str) -> Result<String, ProxyOptionsError> {
 ///
 /// # Errors
 /// When it is there twice: one of both may be the caller's own.
-fn only<'a>(asserted: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, Unauthenticated> {
+fn single_value<'a>(asserted: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, AuthenticationError> {
     let mut said = asserted.iter().filter(|(header, _)| header.eq_ignore_ascii_case(name));
     match (said.next(), said.next()) {
         (None, _) => Ok(None),
         (Some((_, value)), None) => Ok(Some(value.trim())),
-        (Some(_), Some(_)) => Err(Unauthenticated::Invalid),
+        (Some(_), Some(_)) => Err(AuthenticationError::Invalid),
     }
 }
 
 /// The name of somebody. One that is empty or cannot be written down must not become nobody.
-fn name(text: &str) -> Result<String, Unauthenticated> {
+fn validate_name(text: &str) -> Result<String, AuthenticationError> {
     let is_good = (1..=NAME_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control);
-    if is_good { Ok(text.to_owned()) } else { Err(Unauthenticated::Invalid) }
+    if is_good { Ok(text.to_owned()) } else { Err(AuthenticationError::Invalid) }
 }
 
 /// Those of the roles in `names` that there are.
-fn held(names: &str, roles: &Roles) -> Result<BTreeSet<String>, Unauthenticated> {
+fn known_roles(names: &str, roles: &Roles) -> Result<BTreeSet<String>, AuthenticationError> {
     if names.split(',').count() > ROLES_MAX {
-        return Err(Unauthenticated::Invalid);
+        return Err(AuthenticationError::Invalid);
     }
     Ok(names.split(',').map(str::trim).filter(|name| roles.has(name)).map(str::to_owned).collect())
 }

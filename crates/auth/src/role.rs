@@ -20,17 +20,17 @@ pub struct Role {
 
 impl Role {
     /// Whether a token with these `claims` holds the role, where scopes imply each other as `implied` says.
-    pub(crate) fn is_given_by(&self, claims: &Map<String, Value>, implied: &ImpliedScopes) -> bool {
+    pub(crate) fn is_granted_by(&self, claims: &Map<String, Value>, implied: &ImpliedScopes) -> bool {
         let fits = |(name, wanted): (&String, &Value)| {
             let scopes = SCOPE_CLAIMS.contains(&name.as_str()).then_some(implied);
-            claims.get(name).is_some_and(|had| fits(wanted, had, scopes))
+            claims.get(name).is_some_and(|had| claim_matches(wanted, had, scopes))
         };
         !self.claims.is_empty() && self.claims.iter().all(fits)
     }
 }
 
-/// Whether a claim of `had` is what is `wanted`; one of scopes if it is told which of them imply which.
-fn fits(wanted: &Value, had: &Value, scopes: Option<&ImpliedScopes>) -> bool {
+/// Whether a claim of `had` is what is `fetch_requested`; one of scopes if it is told which of them imply which.
+fn claim_matches(wanted: &Value, had: &Value, scopes: Option<&ImpliedScopes>) -> bool {
     match wanted {
         Value::Array(any_of) => any_of.iter().any(|wanted| contains(had, wanted, scopes)),
         wanted => contains(had, wanted, scopes),
@@ -39,7 +39,9 @@ fn fits(wanted: &Value, had: &Value, scopes: Option<&ImpliedScopes>) -> bool {
 
 fn contains(had: &Value, wanted: &Value, scopes: Option<&ImpliedScopes>) -> bool {
     match (had, wanted, scopes) {
-        (had, Value::String(wanted), Some(scopes)) => wanted.split(' ').all(|wanted| scopes.are_in(had, wanted)),
+        (had, Value::String(wanted), Some(scopes)) => {
+            wanted.split(' ').all(|wanted| scopes.claim_includes(had, wanted))
+        }
         (Value::Array(values), wanted, _) => values.contains(wanted),
         (had, wanted, _) => had == wanted,
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use lru::LruCache;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tidegate_core::{Grants, ImpliedScopes, Principal, Proof, nearest};
+use tidegate_core::{AuthMethod, Grants, ImpliedScopes, Principal, nearest_names};
 
-use crate::gate::GateError;
+use crate::authenticator::AuthenticatorError;
 use crate::role::Role;
 
 /// Sets of roles whose grants are shared; the one used longest ago goes first, and is added up anew if it comes back.
@@ -26,30 +26,30 @@ pub(crate) struct Roles {
     by_name: BTreeMap<String, Role>,
     shared: Mutex<LruCache<BTreeSet<String>, Arc<Grants>>>,
     generation: u64,
-    gate: u64,
+    authenticator_version: u64,
 }
 
 impl Roles {
     /// # Errors
     /// When a role has no name, or two have the same.
-    pub(crate) fn new(roles: Vec<Role>, generation: u64, gate: u64) -> Result<Self, GateError> {
+    pub(crate) fn new(roles: Vec<Role>, generation: u64, gate: u64) -> Result<Self, AuthenticatorError> {
         let mut by_name = BTreeMap::new();
         for role in roles {
             if role.name.is_empty() {
-                return Err(GateError::NamelessRole);
+                return Err(AuthenticatorError::NamelessRole);
             }
             let name = role.name.clone();
             if by_name.insert(name.clone(), role).is_some() {
-                return Err(GateError::DuplicateRole { name });
+                return Err(AuthenticatorError::DuplicateRole { name });
             }
         }
-        Ok(Self { by_name, generation, gate, ..Self::none() })
+        Ok(Self { by_name, generation, authenticator_version: gate, ..Self::empty() })
     }
 
     /// No roles.
-    pub(crate) fn none() -> Self {
+    pub(crate) fn empty() -> Self {
         let shared = Mutex::new(LruCache::new(SHARED_SETS_MAX));
-        Self { by_name: BTreeMap::new(), shared, generation: 0, gate: 0 }
+        Self { by_name: BTreeMap::new(), shared, generation: 0, authenticator_version: 0 }
     }
 
     /// The names of all roles.
@@ -63,37 +63,47 @@ impl Roles {
     }
 
     /// The roles that a token with these claims holds, where scopes imply each other as `implied` says.
-    pub(crate) fn given_by(&self, claims: &Map<String, Value>, implied: &ImpliedScopes) -> BTreeSet<String> {
-        let held = self.by_name.values().filter(|role| role.is_given_by(claims, implied));
+    pub(crate) fn granted_by(&self, claims: &Map<String, Value>, implied: &ImpliedScopes) -> BTreeSet<String> {
+        let held = self.by_name.values().filter(|role| role.is_granted_by(claims, implied));
         held.map(|role| role.name.clone()).collect()
     }
 
     /// Who holds the roles of these names.
-    pub(crate) fn principal(&self, subject: impl Into<String>, proof: Proof, names: BTreeSet<String>) -> Principal {
+    pub(crate) fn build_principal(
+        &self,
+        subject: impl Into<String>,
+        proof: AuthMethod,
+        names: BTreeSet<String>,
+    ) -> Principal {
         let grants = self.grants(&names);
-        Principal { roles: names, ..self.stamped(Principal::new(subject, proof, grants)) }
+        Principal { roles: names, ..self.stamp(Principal::new(subject, proof, grants)) }
     }
 
     /// Who holds the roles of these names without a key or token that says so.
     ///
     /// # Errors
     /// When there is no such role.
-    pub(crate) fn holder(&self, subject: &str, proof: Proof, names: Vec<String>) -> Result<Principal, GateError> {
+    pub(crate) fn try_build_principal(
+        &self,
+        subject: &str,
+        proof: AuthMethod,
+        names: Vec<String>,
+    ) -> Result<Principal, AuthenticatorError> {
         if let Some(name) = names.iter().find(|name| !self.has(name)) {
-            let nearest = nearest(name, self.names());
-            return Err(GateError::UnknownRole { who: subject.to_owned(), name: name.clone(), nearest });
+            let nearest = nearest_names(name, self.names());
+            return Err(AuthenticatorError::UnknownRole { who: subject.to_owned(), name: name.clone(), nearest });
         }
-        Ok(self.principal(subject, proof, names.into_iter().collect()))
+        Ok(self.build_principal(subject, proof, names.into_iter().collect()))
     }
 
     /// The same principal as one of this configuration, let in by this gate.
-    pub(crate) fn stamped(&self, principal: Principal) -> Principal {
-        Principal { generation: self.generation, gate: self.gate, ..principal }
+    pub(crate) fn stamp(&self, principal: Principal) -> Principal {
+        Principal { generation: self.generation, authenticator_version: self.authenticator_version, ..principal }
     }
 
-    /// Whether `principal` was let in by this gate.
-    pub(crate) fn are_of(&self, principal: &Principal) -> bool {
-        self.gate == principal.gate
+    /// Whether `build_principal` was let in by this gate.
+    pub(crate) fn has_issued(&self, principal: &Principal) -> bool {
+        self.authenticator_version == principal.authenticator_version
     }
 
     /// The sum of what the roles of these names grant; names of no role add nothing.

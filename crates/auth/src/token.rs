@@ -1,14 +1,14 @@
 //! Tokens of an issuer: how they are checked, and who shows them.
 
 mod algorithm;
+mod cache;
 mod error;
 mod fetched_keys;
 mod introspection;
+mod issuer_check;
 mod key_ring;
-mod memory;
 mod options;
-mod places;
-mod trial;
+mod permits;
 mod verifier;
 
 use std::net::IpAddr;
@@ -17,22 +17,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, Utc};
 use reqwest::Url;
-use tidegate_core::{ImpliedScopes, Principal, Proof, is_bearer};
+use tidegate_core::{AuthMethod, ImpliedScopes, Principal, is_bearer_token};
 
 use crate::clock::Clock;
 use crate::digest::{Digest, sha256};
-use crate::provider::parse;
+use crate::provider::parse_url;
 use crate::roles::Roles;
+use cache::TokenCache;
 use fetched_keys::{FetchedKeys, KeySource};
-use introspection::{Introspector, Told};
-use key_ring::{FixedKey, KeyRing};
-use memory::Memory;
-use verifier::{Verdict, Verified, Verifier};
+use introspection::{IntrospectionResult, Introspector};
+use key_ring::{ConfiguredKey, KeyRing};
+use verifier::{TokenVerdict, TokenVerifier, VerifiedToken};
 
 pub use algorithm::{TokenAlgorithm, UnknownAlgorithm};
 pub use error::TokenOptionsError;
-pub use options::{Introspection, TokenKey, TokenOptions};
-pub use trial::{IssuerTrial, IssuerTrouble};
+pub use issuer_check::{IssuerCheck, IssuerCheckError};
+pub use options::{IntrospectionOptions, TokenKey, TokenOptions};
 
 /// Longer tokens are refused before anything is made of them.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
@@ -41,61 +41,62 @@ const TOKEN_BYTES_MAX: usize = 16 * 1024;
 type Seconds = f64;
 
 /// Checks tokens and remembers the good ones.
-pub(crate) struct Tokens {
-    verifier: Verifier,
-    source: Source,
-    memory: Memory,
+pub(crate) struct TokenAuthenticator {
+    verifier: TokenVerifier,
+    source: VerificationSource,
+    cache: TokenCache,
     implied_scopes: Arc<ImpliedScopes>,
     clock: Clock,
 }
 
 /// What is known of good tokens.
-enum Source {
+enum VerificationSource {
     /// The keys that sign them.
     Fixed(KeyRing),
     /// The keys that sign them, as the issuer shows them.
     Fetched(Arc<FetchedKeys>),
     /// Nothing: the issuer is asked.
-    Asked(Box<Introspector>),
+    Introspected(Box<Introspector>),
 }
 
-impl Tokens {
+impl TokenAuthenticator {
     /// # Errors
     /// When tokens cannot be checked in that way.
     pub(crate) fn new(options: TokenOptions, clock: Clock) -> Result<Self, TokenOptionsError> {
         let (key, algorithms, issuer) = (options.key.clone(), options.algorithms.clone(), options.issuer.clone());
         let implied_scopes = options.implied_scopes.clone();
         // What is wrong with the rest is told first.
-        let verifier = Verifier::new(options)?;
-        let fixed = |key: FixedKey<'_>| KeyRing::read(&key, &algorithms).map(Source::Fixed);
+        let verifier = TokenVerifier::new(options)?;
+        let fixed = |key: ConfiguredKey<'_>| KeyRing::from_configured(&key, &algorithms).map(VerificationSource::Fixed);
         let fetched = |source| {
             if let Some(algorithm) = algorithms.iter().find(|algorithm| algorithm.secret_bytes_min() > 0) {
                 let keys = "a public one, as the issuer shows it".to_owned();
                 return Err(TokenOptionsError::AlgorithmDoesNotFit { algorithm: *algorithm, keys });
             }
-            Ok(Source::Fetched(Arc::new(FetchedKeys::new(source, algorithms.clone(), clock.clone()))))
+            Ok(VerificationSource::Fetched(Arc::new(FetchedKeys::new(source, algorithms.clone(), clock.clone()))))
         };
         let source = match &key {
-            TokenKey::Jwks(jwks) => fixed(FixedKey::Jwks(jwks))?,
-            TokenKey::PublicKeyPem(pem) => fixed(FixedKey::PublicKeyPem(pem))?,
-            TokenKey::Secret(secret) => fixed(FixedKey::Secret(secret))?,
-            TokenKey::Introspection(options) => Source::Asked(Box::new(Introspector::new(options)?)),
-            TokenKey::JwksUrl(url) => fetched(key_set(url)?)?,
-            TokenKey::Discovery => fetched(metadata(&issuer)?)?,
+            TokenKey::Jwks(jwks) => fixed(ConfiguredKey::Jwks(jwks))?,
+            TokenKey::PublicKeyPem(pem) => fixed(ConfiguredKey::PublicKeyPem(pem))?,
+            TokenKey::Secret(secret) => fixed(ConfiguredKey::Secret(secret))?,
+            TokenKey::Introspection(options) => VerificationSource::Introspected(Box::new(Introspector::new(options)?)),
+            TokenKey::JwksUrl(url) => fetched(key_set_source(url)?)?,
+            TokenKey::Discovery => fetched(discovery_source(&issuer)?)?,
         };
-        Ok(Self { verifier, source, memory: Memory::default(), implied_scopes, clock })
+        Ok(Self { verifier, source, cache: TokenCache::default(), implied_scopes, clock })
     }
 
     /// Begins what goes on in the background.
     pub(crate) fn start(&self) {
-        if let Source::Fetched(keys) = &self.source {
+        if let VerificationSource::Fetched(keys) = &self.source {
             keys.start();
         }
     }
 
     /// Goes on with the keys that `before` fetched, if they are of the same place.
-    pub(crate) fn follow(&mut self, before: &Self) {
-        if let (Source::Fetched(keys), Source::Fetched(had)) = (&mut self.source, &before.source)
+    pub(crate) fn reuse_fetched_keys(&mut self, before: &Self) {
+        if let (VerificationSource::Fetched(keys), VerificationSource::Fetched(had)) =
+            (&mut self.source, &before.source)
             && keys.is_same_as(had)
         {
             *keys = had.clone();
@@ -104,7 +105,7 @@ impl Tokens {
 
     /// Who shows `token` from `peer`; none if it is not valid at `now`. Waits for nothing but the issuer, and for that only
     /// with a token that was not seen before.
-    pub(crate) async fn holder(
+    pub(crate) async fn principal_for(
         &self,
         token: &str,
         peer: Option<IpAddr>,
@@ -117,31 +118,33 @@ impl Tokens {
         let digest = sha256(token);
         // Asked before the keys are: what is found out with keys that change meanwhile does not count.
         let epoch = self.epoch();
-        if let Some(principal) = self.memory.recall(&digest, seconds_of(now), epoch) {
-            if let Source::Fetched(keys) = &self.source {
-                keys.now(now);
+        if let Some(principal) = self.cache.get(&digest, seconds_of(now), epoch) {
+            if let VerificationSource::Fetched(keys) = &self.source {
+                keys.current_keys(now);
             }
             return Some(principal);
         }
         match &self.source {
-            Source::Fixed(keys) => match self.verifier.verify(token, Some(keys), seconds_of(now)) {
-                Verdict::Good(verified) => Some(self.known(digest, verified, now, epoch, roles)),
-                Verdict::UnknownKey | Verdict::Bad => None,
+            VerificationSource::Fixed(keys) => match self.verifier.verify(token, Some(keys), seconds_of(now)) {
+                TokenVerdict::Good(verified) => Some(self.cache_principal(digest, verified, now, epoch, roles)),
+                TokenVerdict::UnknownKey | TokenVerdict::Bad => None,
             },
-            Source::Fetched(keys) => self.signed(keys, token, digest, now, roles).await,
-            Source::Asked(introspector) => self.asked(introspector, (token, peer), digest, now, roles).await,
+            VerificationSource::Fetched(keys) => self.verify_signed(keys, token, digest, now, roles).await,
+            VerificationSource::Introspected(introspector) => {
+                self.introspect(introspector, (token, peer), digest, now, roles).await
+            }
         }
     }
 
     fn epoch(&self) -> u64 {
         match &self.source {
-            Source::Fetched(keys) => keys.epoch(),
-            Source::Fixed(_) | Source::Asked(_) => 0,
+            VerificationSource::Fetched(keys) => keys.epoch(),
+            VerificationSource::Fixed(_) | VerificationSource::Introspected(_) => 0,
         }
     }
 
     /// Who shows a token that a key of the issuer signed. Where it has none of that name, it is asked for newer ones.
-    async fn signed(
+    async fn verify_signed(
         &self,
         keys: &FetchedKeys,
         token: &str,
@@ -154,19 +157,19 @@ impl Tokens {
         let mut has_asked = false;
         loop {
             let epoch = keys.epoch();
-            match self.verifier.verify(token, keys.now(now).as_deref(), seconds_of(now)) {
-                Verdict::Good(verified) => return Some(self.known(digest, verified, now, epoch, roles)),
-                Verdict::UnknownKey if !has_asked && keys.after(attempts, now).await => {
+            match self.verifier.verify(token, keys.current_keys(now).as_deref(), seconds_of(now)) {
+                TokenVerdict::Good(verified) => return Some(self.cache_principal(digest, verified, now, epoch, roles)),
+                TokenVerdict::UnknownKey if !has_asked && keys.wait_for_fetch_after(attempts, now).await => {
                     has_asked = true;
                     now = self.clock.now();
                 }
-                Verdict::UnknownKey | Verdict::Bad => return None,
+                TokenVerdict::UnknownKey | TokenVerdict::Bad => return None,
             }
         }
     }
 
     /// Who shows a token that the issuer is asked about.
-    async fn asked(
+    async fn introspect(
         &self,
         introspector: &Introspector,
         (token, peer): (&str, Option<IpAddr>),
@@ -174,43 +177,43 @@ impl Tokens {
         now: DateTime<Utc>,
         roles: &Roles,
     ) -> Option<Arc<Principal>> {
-        if !is_bearer(token) || introspector.was_refused(&digest, seconds_of(now)) {
+        if !is_bearer_token(token) || introspector.was_recently_rejected(&digest, seconds_of(now)) {
             return None;
         }
         let find = async {
-            let told = introspector.ask(token, peer).await;
+            let told = introspector.introspect(token, peer).await;
             let now = self.clock.now();
             let verified = match told {
-                Told::Nothing => return None,
-                Told::Inactive => None,
-                Told::Active(claims) => self.verifier.accept_told(claims, seconds_of(now)),
+                IntrospectionResult::Unavailable => return None,
+                IntrospectionResult::Inactive => None,
+                IntrospectionResult::Active(claims) => self.verifier.check_introspected_claims(claims, seconds_of(now)),
             };
             if verified.is_none() {
-                introspector.refuse(digest, seconds_of(now));
+                introspector.remember_rejected(digest, seconds_of(now));
             }
-            Some(self.known(digest, verified?, now, 0, roles))
+            Some(self.cache_principal(digest, verified?, now, 0, roles))
         };
-        introspector.once(digest, find).await
+        introspector.run_once(digest, find).await
     }
 
     /// The principal of a good token, which is remembered.
-    fn known(
+    fn cache_principal(
         &self,
         digest: Digest,
-        verified: Verified,
+        verified: VerifiedToken,
         now: DateTime<Utc>,
         epoch: u64,
         roles: &Roles,
     ) -> Arc<Principal> {
-        let names = roles.given_by(&verified.claims, &self.implied_scopes);
+        let names = roles.granted_by(&verified.claims, &self.implied_scopes);
         let principal = Arc::new(Principal {
             tenant: verified.tenant,
             claims: verified.claims,
             implied_scopes: self.implied_scopes.clone(),
-            good_until: time_of(verified.good_until),
-            ..roles.principal(verified.subject, Proof::Token, names)
+            expires_at: time_of(verified.good_until),
+            ..roles.build_principal(verified.subject, AuthMethod::Token, names)
         });
-        self.memory.keep(digest, principal.clone(), seconds_of(now), verified.good_until, epoch);
+        self.cache.insert(digest, principal.clone(), seconds_of(now), verified.good_until, epoch);
         principal
     }
 }
@@ -218,23 +221,23 @@ impl Tokens {
 /// Where the issuer shows its keys, if it is asked for them.
 fn key_source(key: &TokenKey, issuer: &str) -> Result<Option<KeySource>, TokenOptionsError> {
     match key {
-        TokenKey::JwksUrl(url) => key_set(url).map(Some),
-        TokenKey::Discovery => metadata(issuer).map(Some),
+        TokenKey::JwksUrl(url) => key_set_source(url).map(Some),
+        TokenKey::Discovery => discovery_source(issuer).map(Some),
         TokenKey::Jwks(_) | TokenKey::PublicKeyPem(_) | TokenKey::Secret(_) | TokenKey::Introspection(_) => Ok(None),
     }
 }
 
-fn key_set(url: &str) -> Result<KeySource, TokenOptionsError> {
-    address("the jwks_url", url).map(KeySource::Url)
+fn key_set_source(url: &str) -> Result<KeySource, TokenOptionsError> {
+    parse_address("the jwks_url", url).map(KeySource::Url)
 }
 
-fn metadata(issuer: &str) -> Result<KeySource, TokenOptionsError> {
-    let url = address("the issuer, whose metadata shall be fetched,", issuer)?;
+fn discovery_source(issuer: &str) -> Result<KeySource, TokenOptionsError> {
+    let url = parse_address("the issuer, whose metadata shall be fetched,", issuer)?;
     Ok(KeySource::Discovery { issuer: issuer.to_owned(), url })
 }
 
-fn address(member: &'static str, text: &str) -> Result<Url, TokenOptionsError> {
-    parse(text).map_err(|reason| TokenOptionsError::Address { member, reason })
+fn parse_address(member: &'static str, text: &str) -> Result<Url, TokenOptionsError> {
+    parse_url(text).map_err(|reason| TokenOptionsError::Address { member, reason })
 }
 
 /// None for a time that is never, or not worth to tell from it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
-use crate::principal::{Origin, Principal, Proof, TransportKind};
+use crate::principal::{AuthMethod, CallOrigin, Principal, TransportKind};
 
 /// The demands of one registry entry, beside that the caller's roles let it reach the entry's name.
 /// The default demands nothing more.
@@ -20,20 +20,20 @@ pub struct Access {
     pub acl: Acl,
     /// Whether the caller must have shown who it is. Lists hide the entry from those who have not; who calls it all the
     /// same is told to.
-    pub asks_who: bool,
+    pub requires_authentication: bool,
     /// OAuth scopes that the caller's token must carry, **all** of them, or broader ones that imply them. Lists show the
     /// entry all the same, and who calls it without is told which: so a client can ask its user for more (step-up). Only
     /// tokens have scopes; who proves itself otherwise is not asked for any, and who shows nothing is asked who it is.
     pub scopes: Vec<String>,
     /// Whom it is for beyond that, where whoever brought the entry has rights of its own: those of a database's roles.
-    pub only_for: Option<OnlyFor>,
+    pub principal_rule: Option<PrincipalRule>,
 }
 
 /// Whom an entry is for, by a rule of whoever brought it. Must be cheap: it is asked for each entry of a list.
 #[derive(Clone)]
-pub struct OnlyFor(Arc<dyn Fn(&Principal) -> bool + Send + Sync>);
+pub struct PrincipalRule(Arc<dyn Fn(&Principal) -> bool + Send + Sync>);
 
-impl OnlyFor {
+impl PrincipalRule {
     /// Those for whom `rule` is true.
     pub fn new(rule: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(rule))
@@ -42,28 +42,28 @@ impl OnlyFor {
     /// Those of these for whom `rule` is true, too.
     #[must_use]
     pub fn and(self, rule: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
-        Self::new(move |principal| self.includes(principal) && rule(principal))
+        Self::new(move |principal| self.allows_principal(principal) && rule(principal))
     }
 
-    fn includes(&self, principal: &Principal) -> bool {
+    fn allows_principal(&self, principal: &Principal) -> bool {
         (self.0)(principal)
     }
 }
 
-impl fmt::Debug for OnlyFor {
+impl fmt::Debug for PrincipalRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("OnlyFor(..)")
     }
 }
 
-impl PartialEq for OnlyFor {
+impl PartialEq for PrincipalRule {
     /// Rules are equal when they are the same.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for OnlyFor {}
+impl Eq for PrincipalRule {}
 
 /// Where a call may come from. `None` means anywhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,19 +71,19 @@ pub struct Acl {
     /// The adapters that may reach the entry.
     pub transports: Option<Vec<TransportKind>>,
     /// The networks that may reach the entry. A call without a network (stdio) is local and passes.
-    pub networks: Option<Vec<Network>>,
+    pub networks: Option<Vec<IpNetwork>>,
 }
 
 /// An address range: the first `prefix_bits` bits of `address`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
+pub struct IpNetwork {
     /// Any address of the range.
     pub address: IpAddr,
     /// How many leading bits count, at most 32 (IPv4) or 128 (IPv6).
     pub prefix_bits: u8,
 }
 
-impl Network {
+impl IpNetwork {
     /// Reads `10.0.0.0/8`, or a single address.
     pub fn parse(text: &str) -> Option<Self> {
         let (address, bits) = match text.split_once('/') {
@@ -116,49 +116,49 @@ impl Access {
     /// Asks whether `caller` may reach the entry of that name.
     ///
     /// # Errors
-    /// `Unauthenticated` when an anonymous caller lacks an access name or scopes, else `Forbidden`. A registry turns
+    /// `AuthenticationError` when an anonymous caller lacks an access name or scopes, else `Forbidden`. A registry turns
     /// both into "not found" for entries that are hidden from the caller, but for those that ask who it is, or for
     /// scopes.
     pub fn authorize(&self, name: &str, caller: &Caller) -> Result<(), Error> {
-        self.admit(name, caller)?;
+        self.check_reachable(name, caller)?;
         // Else whoever lacks a scope would only have to show nothing.
-        let asks_who = self.asks_who || !self.scopes.is_empty();
-        if asks_who && caller.principal.proof == Proof::Anonymous {
+        let asks_who = self.requires_authentication || !self.scopes.is_empty();
+        if asks_who && caller.principal.auth_method == AuthMethod::Anonymous {
             let message = format!("{name:?} is for callers who have shown who they are");
             let error = Error::new(ErrorKind::Unauthenticated, message).with_hint("Call with a key or a token.");
             // A token that a client gets for this call is then enough for it.
-            return Err(error.with_scopes(caller.principal.implied_scopes.least(&self.scopes)));
+            return Err(error.with_scopes(caller.principal.implied_scopes.minimal(&self.scopes)));
         }
-        self.must_have_scopes(name, &caller.principal)
+        self.require_scopes(name, &caller.principal)
     }
 
-    fn must_have_scopes(&self, name: &str, principal: &Principal) -> Result<(), Error> {
-        if self.scopes.is_empty() || principal.proof != Proof::Token || principal.has_scopes(&self.scopes) {
+    fn require_scopes(&self, name: &str, principal: &Principal) -> Result<(), Error> {
+        if self.scopes.is_empty() || principal.auth_method != AuthMethod::Token || principal.has_scopes(&self.scopes) {
             return Ok(());
         }
         // A client that asks for these gets the others with them.
-        let needed = principal.implied_scopes.least(&self.scopes);
+        let needed = principal.implied_scopes.minimal(&self.scopes);
         let message = format!("{name:?} needs a token with the scopes: {}", needed.join(" "));
         Err(Error::new(ErrorKind::Forbidden, message).with_scopes(needed))
     }
 
     /// Whether `caller` may know that there is the entry of that name: whoever reaches it, or would with a proof of who
     /// it is or with more scopes.
-    pub(crate) fn is_known_to(&self, name: &str, caller: &Caller) -> bool {
-        self.admit(name, caller).is_ok()
+    pub(crate) fn is_discoverable_by(&self, name: &str, caller: &Caller) -> bool {
+        self.check_reachable(name, caller).is_ok()
     }
 
     /// Whether `caller` may see the entry of that name in lists: also if its token lacks scopes.
-    pub(crate) fn shows(&self, name: &str, caller: &Caller) -> bool {
-        let has_shown_itself = !self.asks_who || caller.principal.proof != Proof::Anonymous;
-        has_shown_itself && self.admit(name, caller).is_ok()
+    pub(crate) fn is_listed_for(&self, name: &str, caller: &Caller) -> bool {
+        let has_shown_itself = !self.requires_authentication || caller.principal.auth_method != AuthMethod::Anonymous;
+        has_shown_itself && self.check_reachable(name, caller).is_ok()
     }
 
-    fn admit(&self, name: &str, caller: &Caller) -> Result<(), Error> {
+    fn check_reachable(&self, name: &str, caller: &Caller) -> Result<(), Error> {
         let grants = &caller.principal.grants;
         if let Some(missing) = self.names.iter().find(|name| !grants.access.includes(name)) {
-            let kind = match caller.principal.proof {
-                Proof::Anonymous => ErrorKind::Unauthenticated,
+            let kind = match caller.principal.auth_method {
+                AuthMethod::Anonymous => ErrorKind::Unauthenticated,
                 _ => ErrorKind::Forbidden,
             };
             return Err(Error::new(kind, format!("no role of the caller has the access {missing:?}")));
@@ -166,25 +166,25 @@ impl Access {
         if !grants.entries.includes(name) {
             return Err(Error::new(ErrorKind::Forbidden, "no toolset of the caller's roles has it"));
         }
-        if !self.is_in_door(name, caller) {
+        if !self.is_in_toolset(name, caller) {
             return Err(Error::new(ErrorKind::Forbidden, "it is not in the toolset of this door"));
         }
         if !self.acl.allows(caller.origin) {
             return Err(Error::new(ErrorKind::Forbidden, "it is not reachable from here"));
         }
-        if self.only_for.as_ref().is_some_and(|only_for| !only_for.includes(&caller.principal)) {
+        if self.principal_rule.as_ref().is_some_and(|only_for| !only_for.allows_principal(&caller.principal)) {
             return Err(Error::new(ErrorKind::Forbidden, "it is not for this caller"));
         }
         Ok(())
     }
 
     /// Whether it demands nothing of who calls and from where.
-    pub(crate) fn is_open(&self) -> bool {
-        let asks_for_nothing = self.names.is_empty() && self.scopes.is_empty() && !self.asks_who;
-        asks_for_nothing && self.acl == Acl::default() && self.only_for.is_none()
+    pub(crate) fn is_unrestricted(&self) -> bool {
+        let asks_for_nothing = self.names.is_empty() && self.scopes.is_empty() && !self.requires_authentication;
+        asks_for_nothing && self.acl == Acl::default() && self.principal_rule.is_none()
     }
 
-    fn is_in_door(&self, name: &str, caller: &Caller) -> bool {
+    fn is_in_toolset(&self, name: &str, caller: &Caller) -> bool {
         let door = caller.toolset.as_ref();
         let is_in_toolset = door.is_none_or(|toolset| toolset.entries.includes(name));
         let is_its_door = self.toolset.as_ref().is_none_or(|only| door.is_some_and(|toolset| toolset.name == *only));
@@ -193,7 +193,7 @@ impl Access {
 }
 
 impl Acl {
-    fn allows(&self, origin: Origin) -> bool {
+    fn allows(&self, origin: CallOrigin) -> bool {
         let transport = self.transports.as_ref().is_none_or(|allowed| allowed.contains(&origin.transport));
         let network = match (&self.networks, origin.peer) {
             (Some(allowed), Some(peer)) => allowed.iter().any(|network| network.contains(peer)),
@@ -208,9 +208,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_contains_its_addresses_only() {
-        let network = |address: &str, prefix_bits: u8| Network::parse(&format!("{address}/{prefix_bits}")).unwrap();
-        let contains = |network: Network, peer: &str| network.contains(peer.parse().unwrap());
+    fn network_contains_only_its_addresses() {
+        let network = |address: &str, prefix_bits: u8| IpNetwork::parse(&format!("{address}/{prefix_bits}")).unwrap();
+        let contains = |network: IpNetwork, peer: &str| network.contains(peer.parse().unwrap());
         assert!(contains(network("10.0.0.0", 8), "10.255.3.1"));
         assert!(contains(network("10.0.0.0", 8), "::ffff:10.1.1.1"));
         assert!(!contains(network("10.0.0.0", 8), "11.0.0.1"));
@@ -219,9 +219,9 @@ mod tests {
         assert!(contains(network("2001:db8::", 32), "2001:db8:1::1"));
         assert!(!contains(network("2001:db8::", 32), "2001:db9::1"));
         assert!(!contains(network("::", 0), "203.0.113.9"));
-        assert!(contains(Network::parse("192.0.2.7").unwrap(), "192.0.2.7"));
+        assert!(contains(IpNetwork::parse("192.0.2.7").unwrap(), "192.0.2.7"));
         for wrong in ["", "10.0.0.0/33", "10.0.0/8", "office", "::/129", "10.0.0.0/"] {
-            assert!(Network::parse(wrong).is_none(), "{wrong}");
+            assert!(IpNetwork::parse(wrong).is_none(), "{wrong}");
         }
     }
 }

@@ -11,9 +11,9 @@ use crate::event::Subscriber;
 use crate::job::Job;
 
 /// Statements that are remembered of one call.
-const STATEMENTS_MAX: usize = 32;
+const AUDITED_STATEMENTS_MAX: usize = 32;
 /// Tables that are remembered of one statement.
-const TABLES_MAX: usize = 64;
+const AUDITED_TABLES_MAX: usize = 64;
 
 /// Writes down every call.
 ///
@@ -25,24 +25,24 @@ pub trait Auditor: Subscriber {
     ///
     /// # Errors
     /// `Unavailable` when there is none in time; the call does not run then.
-    async fn reserve(&self) -> Result<Box<dyn AuditLine>, Error>;
+    async fn reserve(&self) -> Result<Box<dyn AuditReservation>, Error>;
 
     /// Hears of a call that ended with `outcome` before it had room for its line. Must not block.
-    fn ended_without_room(&self, job: &Job, outcome: &'static str);
+    fn record_unreserved(&self, job: &Job, outcome: &'static str);
 
     /// What it has done so far.
-    fn figures(&self) -> AuditFigures;
+    fn stats(&self) -> AuditStats;
 }
 
 /// Room for the line of one call; dropping it gives it back.
-pub trait AuditLine: Send {
+pub trait AuditReservation: Send {
     /// Writes that `job` ended with `outcome`. Must not block.
     fn write(self: Box<Self>, job: &Job, outcome: &'static str);
 }
 
 /// What an auditor has done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct AuditFigures {
+pub struct AuditStats {
     /// Lines that were written.
     pub written: u64,
     /// Lines that were dropped.
@@ -73,36 +73,36 @@ impl fmt::Debug for AuditedStatement {
 
 /// What a job remembers for its line.
 #[derive(Debug, Default)]
-pub(crate) struct Trail {
-    is_kept: AtomicBool,
+pub(crate) struct AuditTrail {
+    is_enabled: AtomicBool,
     statements: Mutex<Vec<AuditedStatement>>,
 }
 
 impl Job {
-    pub(crate) fn keep_trail(&self) {
-        self.trail.is_kept.store(true, Ordering::Relaxed);
+    pub(crate) fn enable_audit_trail(&self) {
+        self.audit_trail.is_enabled.store(true, Ordering::Relaxed);
     }
 
     /// Whether somebody writes down what this call does.
     pub fn is_audited(&self) -> bool {
-        self.trail.is_kept.load(Ordering::Relaxed)
+        self.audit_trail.is_enabled.load(Ordering::Relaxed)
     }
 
     /// Remembers a statement for the line of this call. Of a call with many statements the first are remembered.
-    pub fn asked(&self, statement: impl FnOnce() -> AuditedStatement) {
+    pub fn record_statement(&self, statement: impl FnOnce() -> AuditedStatement) {
         if !self.is_audited() {
             return;
         }
-        let mut statements = self.trail.statements.lock();
-        if statements.len() < STATEMENTS_MAX {
+        let mut statements = self.audit_trail.statements.lock();
+        if statements.len() < AUDITED_STATEMENTS_MAX {
             let mut statement = statement();
-            statement.tables.truncate(TABLES_MAX);
+            statement.tables.truncate(AUDITED_TABLES_MAX);
             statements.push(statement);
         }
     }
 
     /// Takes the statements that were remembered.
     pub fn take_statements(&self) -> Vec<AuditedStatement> {
-        std::mem::take(&mut *self.trail.statements.lock())
+        std::mem::take(&mut *self.audit_trail.statements.lock())
     }
 }

@@ -12,15 +12,15 @@ use crate::principal::Principal;
 /// What a caller showed.
 #[derive(Clone, Copy, Default)]
 pub struct Credentials<'a> {
-    /// The token of `Authorization: Bearer …`, of the form that [`is_bearer`] knows.
+    /// The token of `Authorization: Bearer …`, of the form that [`is_bearer_token`] knows.
     pub bearer: Option<&'a str>,
     /// The peer's address; none where there is no network.
     pub peer: Option<IpAddr>,
     /// The certificate of a TLS client, if it showed one.
     pub certificate: Option<&'a ClientCertificate>,
-    /// Of the request's headers those that [`Authenticator::asserting_headers`] names, as they came. Anybody may have
+    /// Of the request's headers those that [`Authenticator::identity_headers`] names, as they came. Anybody may have
     /// written them: they count only from a peer that is trusted to write them.
-    pub asserted: &'a [(String, String)],
+    pub identity_headers: &'a [(String, String)],
 }
 
 /// The certificate of a TLS client. Its chain led to an authority of ours when the connection was opened.
@@ -38,7 +38,7 @@ pub struct ClientCertificate {
 
 /// Why a caller is not let in. It learns no more than this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unauthenticated {
+pub enum AuthenticationError {
     /// Nothing was shown, and nobody is let in without.
     #[error("this server asks who calls: send Authorization: Bearer with a key or token")]
     Missing,
@@ -51,7 +51,7 @@ pub enum Unauthenticated {
 }
 
 /// Whether `text` has the form of a key or token ([RFC 6750, 2.1](https://www.rfc-editor.org/rfc/rfc6750#section-2.1)).
-pub fn is_bearer(text: &str) -> bool {
+pub fn is_bearer_token(text: &str) -> bool {
     let bare = text.trim_end_matches('=');
     !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte))
 }
@@ -63,47 +63,47 @@ pub trait Authenticator: Send + Sync + 'static {
     ///
     /// # Errors
     /// When they prove nobody.
-    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated>;
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError>;
 
     /// The principal of the process's own user: stdio and the command line.
-    fn local(&self) -> Arc<Principal>;
+    fn local_principal(&self) -> Arc<Principal>;
 
     /// The names of the headers that may say who calls, in lower case, if any may.
-    fn asserting_headers(&self) -> Option<Arc<[String]>> {
+    fn identity_headers(&self) -> Option<Arc<[String]>> {
         None
     }
 
     /// Whether `principal` was let in since keys, certificates and all else that proves somebody were looked at last. What
     /// speaks for it though nothing is shown, as a link does, ends when it was not: it may be the one that was revoked.
-    fn stands_by(&self, _principal: &Principal) -> bool {
+    fn is_still_valid(&self, _principal: &Principal) -> bool {
         true
     }
 
     /// Tells when keys, certificates and all else that proves somebody were looked at again, so that whoever was let in may
     /// be let in no longer; never, where that happens at no time that is known.
-    fn renewals(&self) -> watch::Receiver<u64> {
+    fn credential_reloads(&self) -> watch::Receiver<u64> {
         watch::channel(0).1
     }
 
     /// Whether anybody is ever refused; if not, only loopback may be listened on.
-    fn is_configured(&self) -> bool;
+    fn enforces_authentication(&self) -> bool;
 }
 
 /// Lets everybody in: who calls over a network is anonymous, who started the process is its owner.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct LetEverybodyIn;
+pub struct AllowAll;
 
 #[async_trait]
-impl Authenticator for LetEverybodyIn {
-    async fn authenticate(&self, _credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
+impl Authenticator for AllowAll {
+    async fn authenticate(&self, _credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
         Ok(Principal::anonymous())
     }
 
-    fn local(&self) -> Arc<Principal> {
-        Principal::owner()
+    fn local_principal(&self) -> Arc<Principal> {
+        Principal::process_user()
     }
 
-    fn is_configured(&self) -> bool {
+    fn enforces_authentication(&self) -> bool {
         false
     }
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::answer_format::AnswerFormat;
 use crate::caller::Caller;
 use crate::completion::CompletionRequest;
-use crate::input::{Abilities, GivenAnswer};
+use crate::input::{ClientCapabilities, ProvidedAnswer};
 use crate::job::Job;
 use crate::limits::Budget;
 
@@ -17,13 +17,13 @@ use crate::limits::Budget;
 #[derive(Debug, Clone)]
 pub struct Call {
     /// What is asked.
-    pub target: Target,
+    pub target: CallTarget,
     /// Its arguments; checked against the target's schema before the handler runs.
     pub arguments: Map<String, Value>,
     /// Who asks, and from where.
     pub caller: Caller,
     /// What the adapter can carry inline at most; the entry's and the registry's limits apply too.
-    pub carries: Budget,
+    pub inline_limit: Budget,
     /// The form of an answer that shall be a body of its own; none for content that a model reads. A body has no
     /// budget but that of its entry.
     pub format: Option<AnswerFormat>,
@@ -39,32 +39,32 @@ pub struct Call {
     /// running ones: were both to wait, each could wait for the other. While it asks, both wait.
     pub on_behalf_of: Option<Arc<Job>>,
     /// What the client can do for the handler.
-    pub abilities: Abilities,
+    pub client_capabilities: ClientCapabilities,
     /// Whether somebody waits for the handler's questions while it runs; otherwise it is run again with the answers.
-    pub is_asked_live: bool,
+    pub supports_live_input: bool,
     /// Answers to what the handler will ask, by key: of earlier rounds of the same call.
-    pub answers: BTreeMap<String, GivenAnswer>,
+    pub input_answers: BTreeMap<String, ProvidedAnswer>,
     /// Cancels the call; dropping the [`crate::Reply`] does as well.
     pub cancellation: CancellationToken,
 }
 
 impl Call {
     /// A call of `target` with nothing wished for.
-    pub fn new(target: Target, caller: Caller) -> Self {
+    pub fn new(target: CallTarget, caller: Caller) -> Self {
         Self {
             target,
             arguments: Map::new(),
             caller,
-            carries: Budget::default(),
+            inline_limit: Budget::default(),
             format: None,
             wants_progress: false,
             log_level: None,
             trace_parent: None,
             trace: false,
             on_behalf_of: None,
-            abilities: Abilities::default(),
-            is_asked_live: false,
-            answers: BTreeMap::new(),
+            client_capabilities: ClientCapabilities::default(),
+            supports_live_input: false,
+            input_answers: BTreeMap::new(),
             cancellation: CancellationToken::new(),
         }
     }
@@ -72,7 +72,7 @@ impl Call {
 
 /// What a call is aimed at.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Target {
+pub enum CallTarget {
     /// A tool, by name.
     Tool(String),
     /// A resource, by URI; a template may serve it.
@@ -83,7 +83,7 @@ pub enum Target {
     Completion(CompletionRequest),
 }
 
-impl Target {
+impl CallTarget {
     /// The sort of thing it is, as it stands in logs and metrics.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -152,4 +152,4 @@ impl LogLevel {
 }
 
 /// The values of a resource template's variables, by name.
-pub type Variables = BTreeMap<String, String>;
+pub type TemplateVariables = BTreeMap<String, String>;

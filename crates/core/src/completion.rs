@@ -12,7 +12,7 @@ use crate::job::Job;
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompletionRequest {
     /// The prompt or resource template.
-    pub reference: Reference,
+    pub reference: CompletionReference,
     /// The argument or template variable.
     pub argument: String,
     /// What was typed so far.
@@ -23,14 +23,14 @@ pub struct CompletionRequest {
 
 /// What a completion is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reference {
+pub enum CompletionReference {
     /// A prompt, by name.
     Prompt(String),
     /// A resource template, by its template text.
     Resource(String),
 }
 
-impl Reference {
+impl CompletionReference {
     /// The prompt's name or the template's text.
     pub fn name(&self) -> &str {
         match self {
@@ -55,15 +55,15 @@ impl Completion {
     pub const VALUES_MAX: usize = 100;
 
     /// Of all `candidates` those that begin with `typed` (whatever the case), cut to the bound.
-    pub fn of(candidates: impl IntoIterator<Item = String>, typed: &str) -> Self {
+    pub fn matching(candidates: impl IntoIterator<Item = String>, typed: &str) -> Self {
         let typed = typed.to_lowercase();
         let values: Vec<String> =
             candidates.into_iter().filter(|candidate| candidate.to_lowercase().starts_with(&typed)).collect();
-        Self { total: Some(values.len() as u64), has_more: false, values }.cut()
+        Self { total: Some(values.len() as u64), has_more: false, values }.truncated()
     }
 
     /// The same, cut to the bound; what is cut off counts as more.
-    pub(crate) fn cut(mut self) -> Self {
+    pub(crate) fn truncated(mut self) -> Self {
         if self.values.len() > Self::VALUES_MAX {
             self.total = self.total.or(Some(self.values.len() as u64));
             self.has_more = true;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 /// Who speaks in a prompt message or is meant by an annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum ContentRole {
     /// The person.
     User,
     /// The model.
@@ -15,7 +15,7 @@ pub enum Role {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Annotations {
     /// Who it is for; empty for everybody.
-    pub audience: Vec<Role>,
+    pub audience: Vec<ContentRole>,
     /// 0 (least) to 1 (most important).
     pub priority: Option<f64>,
     /// RFC 3339.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::input::{Abilities, InputRequest};
+use crate::input::{ClientCapabilities, InputRequest};
 
 /// What sort of failure it is. Each adapter maps kinds to its own codes in one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ pub enum ErrorKind {
     /// The handler must ask first: it is run again with the answers.
     InputRequired,
     /// The client cannot do what the call needs.
-    Incapable,
+    MissingClientCapability,
     /// The handler says that what was asked for failed, in words of its own.
     Failed,
     /// A fault of ours; the caller gets an id, the log the detail.
@@ -55,7 +55,7 @@ impl ErrorKind {
             Self::TooLarge => "too_large",
             Self::Unavailable => "unavailable",
             Self::InputRequired => "input_required",
-            Self::Incapable => "incapable",
+            Self::MissingClientCapability => "incapable",
             Self::Failed => "failed",
             Self::Internal => "internal",
         }
@@ -73,11 +73,11 @@ pub struct Violation {
 
 /// A failure, written for the reader who must mend the call.
 #[derive(Debug, Clone)]
-pub struct Error(Box<Parts>);
+pub struct Error(Box<ErrorInner>);
 
 /// Boxed, so that a `Result` that carries it stays small.
 #[derive(Debug, Clone)]
-struct Parts {
+struct ErrorInner {
     kind: ErrorKind,
     message: String,
     violations: Vec<Violation>,
@@ -85,10 +85,10 @@ struct Parts {
     hint: Option<String>,
     detail: Option<String>,
     id: Option<Uuid>,
-    requests: Vec<(String, InputRequest)>,
-    needs: Abilities,
+    input_requests: Vec<(String, InputRequest)>,
+    missing_capabilities: ClientCapabilities,
     code: Option<i64>,
-    is_told: bool,
+    is_rendered: bool,
     retry_after: Option<Duration>,
     scopes: Vec<String>,
 }
@@ -96,7 +96,7 @@ struct Parts {
 impl Error {
     /// An error of `kind` with a `message` that the caller may read.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Parts {
+        Self(Box::new(ErrorInner {
             kind,
             message: message.into(),
             violations: Vec::new(),
@@ -104,10 +104,10 @@ impl Error {
             hint: None,
             detail: None,
             id: None,
-            requests: Vec::new(),
-            needs: Abilities::default(),
+            input_requests: Vec::new(),
+            missing_capabilities: ClientCapabilities::default(),
             code: None,
-            is_told: false,
+            is_rendered: false,
             retry_after: None,
             scopes: Vec::new(),
         }))
@@ -133,16 +133,16 @@ impl Error {
     /// The handler must have answers to `requests` first, by key.
     pub fn input_required(requests: Vec<(String, InputRequest)>) -> Self {
         let mut error = Self::new(ErrorKind::InputRequired, "the call asks for something first");
-        error.0.requests = requests;
+        error.0.input_requests = requests;
         error
     }
 
     /// The client must have `needs`, and has not said so.
-    pub fn incapable(needs: Abilities) -> Self {
+    pub fn missing_client_capability(needs: ClientCapabilities) -> Self {
         let names = needs.names().join(", ");
         let message = format!("the call needs what your client has not declared that it can do: {names}");
-        let mut error = Self::new(ErrorKind::Incapable, message);
-        error.0.needs = needs;
+        let mut error = Self::new(ErrorKind::MissingClientCapability, message);
+        error.0.missing_capabilities = needs;
         error
     }
 
@@ -202,8 +202,8 @@ impl Error {
 
     /// Says that the answer's blocks told of it already, so that nothing is to be added to them.
     #[must_use]
-    pub fn told_in_blocks(mut self) -> Self {
-        self.0.is_told = true;
+    pub fn mark_rendered(mut self) -> Self {
+        self.0.is_rendered = true;
         self
     }
 
@@ -233,13 +233,13 @@ impl Error {
     }
 
     /// What the handler asks for, by key.
-    pub fn requests(&self) -> &[(String, InputRequest)] {
-        &self.0.requests
+    pub fn input_requests(&self) -> &[(String, InputRequest)] {
+        &self.0.input_requests
     }
 
     /// What the client must be able to do.
-    pub fn needs(&self) -> Abilities {
-        self.0.needs
+    pub fn missing_capabilities(&self) -> ClientCapabilities {
+        self.0.missing_capabilities
     }
 
     /// The code that the handler gave it.
@@ -258,8 +258,8 @@ impl Error {
     }
 
     /// Whether the answer's blocks told of it already.
-    pub fn is_told(&self) -> bool {
-        self.0.is_told
+    pub fn is_rendered(&self) -> bool {
+        self.0.is_rendered
     }
 
     /// What only the log may show.

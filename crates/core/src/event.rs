@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::auditor::Auditor;
 use crate::caller::Caller;
 use crate::job::Job;
-use crate::limits::{Level, Measure};
+use crate::limits::{LimitLevel, LimitMeasure};
 use crate::principal::TransportKind;
 
 /// Something that happened.
@@ -27,7 +27,7 @@ pub enum Event<'a> {
     CallEnded {
         /// The call.
         job: &'a Job,
-        /// How it ended: `done` or an error kind's name.
+        /// How it ended: `last_progress` or an error kind's name.
         outcome: &'static str,
     },
     /// A call was refused at the door.
@@ -46,9 +46,9 @@ pub enum Event<'a> {
         /// Who called.
         caller: &'a Caller,
         /// Whose bound it is.
-        level: Level,
+        level: LimitLevel,
         /// What is bounded.
-        measure: Measure,
+        measure: LimitMeasure,
     },
     /// A query ended, well or not.
     QueryEnded {
@@ -60,7 +60,7 @@ pub enum Event<'a> {
         rows: u64,
     },
     /// A fault of ours, whose detail only the log may show.
-    Fault {
+    InternalError {
         /// The id that the caller was told; the job's id if it was told none.
         id: Uuid,
         /// What happened.
@@ -105,17 +105,17 @@ pub enum Event<'a> {
 /// Somebody who hears of events. Must not block.
 pub trait Subscriber: Send + Sync + 'static {
     /// Hears `event`.
-    fn hear(&self, event: Event<'_>);
+    fn on_event(&self, event: Event<'_>);
 }
 
 /// Those who hear of events.
 #[derive(Clone, Default)]
-pub struct Events {
+pub struct EventDispatcher {
     subscribers: Arc<[Arc<dyn Subscriber>]>,
     auditor: Option<Arc<dyn Auditor>>,
 }
 
-impl Events {
+impl EventDispatcher {
     /// Events that go to `subscribers`, in order.
     pub fn new(subscribers: impl IntoIterator<Item = Arc<dyn Subscriber>>) -> Self {
         Self { subscribers: subscribers.into_iter().collect(), auditor: None }
@@ -123,7 +123,7 @@ impl Events {
 
     /// The same, which `auditor` hears of as well; it writes down every call of the registry that tells of them.
     #[must_use]
-    pub fn audited_by(self, auditor: Arc<dyn Auditor>) -> Self {
+    pub fn with_auditor(self, auditor: Arc<dyn Auditor>) -> Self {
         let subscribers = self.subscribers.iter().cloned();
         let subscribers = subscribers.chain([auditor.clone() as Arc<dyn Subscriber>]).collect();
         Self { subscribers, auditor: Some(auditor) }
@@ -135,14 +135,14 @@ impl Events {
     }
 
     /// Tells everybody.
-    pub fn tell(&self, event: Event<'_>) {
+    pub fn emit(&self, event: Event<'_>) {
         for subscriber in self.subscribers.iter() {
-            subscriber.hear(event);
+            subscriber.on_event(event);
         }
     }
 }
 
-impl fmt::Debug for Events {
+impl fmt::Debug for EventDispatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Events({})", self.subscribers.len())
     }
@@ -153,18 +153,18 @@ const LOGGED_BYTES_MAX: usize = 256;
 
 /// The log: writes each event as a structured line through `tracing`.
 #[derive(Debug, Default)]
-pub struct Log;
+pub struct LogSubscriber;
 
-impl Subscriber for Log {
-    fn hear(&self, event: Event<'_>) {
+impl Subscriber for LogSubscriber {
+    fn on_event(&self, event: Event<'_>) {
         match event {
             Event::CallStarted { job } => {
-                tracing::debug!(job = %job.id(), kind = job.target().kind(), name = cut(job.target().name()), "call started");
+                tracing::debug!(job = %job.id(), kind = job.target().kind(), name = truncate_for_log(job.target().name()), "call started");
             }
             Event::CallEnded { job, outcome } => tracing::info!(
                 job = %job.id(),
                 kind = job.target().kind(),
-                name = cut(job.target().name()),
+                name = truncate_for_log(job.target().name()),
                 outcome,
                 transport = job.caller().origin.transport.name(),
                 subject = job.principal().subject,
@@ -175,7 +175,7 @@ impl Subscriber for Log {
                 "call ended"
             ),
             Event::CallRefused { kind, name, outcome, .. } => {
-                tracing::info!(kind, name = cut(name), outcome, "call refused");
+                tracing::info!(kind, name = truncate_for_log(name), outcome, "call refused");
             }
             // Whoever asks too often must not fill the log as well; the metrics count it.
             Event::LimitReached { caller, level, measure } => tracing::debug!(
@@ -188,7 +188,7 @@ impl Subscriber for Log {
             Event::QueryEnded { database, elapsed, rows } => {
                 tracing::debug!(database, elapsed_ms = elapsed.as_millis() as u64, rows, "query ended");
             }
-            Event::Fault { id, detail } => tracing::error!(%id, detail, "internal error"),
+            Event::InternalError { id, detail } => tracing::error!(%id, detail, "internal error"),
             Event::ConnectionOpened { transport } => {
                 tracing::debug!(transport = transport.name(), "connection opened");
             }
@@ -199,7 +199,12 @@ impl Subscriber for Log {
             Event::SessionClosed { transport } => tracing::debug!(transport = transport.name(), "session closed"),
             Event::MessageRefused { transport, peer, reason } => {
                 let peer = peer.map(tracing::field::display);
-                tracing::info!(transport = transport.name(), peer, reason = cut(reason), "message refused");
+                tracing::info!(
+                    transport = transport.name(),
+                    peer,
+                    reason = truncate_for_log(reason),
+                    "message refused"
+                );
             }
             Event::RegistryChanged { version } => tracing::debug!(version, "registry changed"),
         }
@@ -207,6 +212,6 @@ impl Subscriber for Log {
 }
 
 /// What a caller sent, as far as the log takes it.
-fn cut(text: &str) -> &str {
+fn truncate_for_log(text: &str) -> &str {
     &text[..text.floor_char_boundary(LOGGED_BYTES_MAX)]
 }

@@ -7,59 +7,59 @@ use std::time::Duration;
 use futures::FutureExt;
 use parking_lot::Mutex;
 
-use crate::auditor::AuditLine;
+use crate::auditor::AuditReservation;
 use crate::error::{Error, ErrorKind};
-use crate::event::{Event, Events};
+use crate::event::{Event, EventDispatcher};
 use crate::job::{Job, JobState};
 use crate::jobs::Jobs;
-use crate::limits::{Held, Places, Reached};
-use crate::registry::{fault_of, tell_of_fault};
+use crate::limits::{AdmissionGuard, PermitQueues, ReachedLimit};
+use crate::registry::{emit_internal_error, panic_to_error};
 use crate::reply::{Metadata, Outcome, ReplySender};
-use crate::route::Code;
+use crate::route::RouteHandler;
 
 /// The task of one job.
 pub(crate) struct Execution {
     pub(crate) job: Arc<Job>,
     pub(crate) sender: ReplySender,
-    pub(crate) code: Code,
+    pub(crate) handler: RouteHandler,
     /// Where to wait for a place; none for a call on behalf of one that holds a place already.
-    pub(crate) places: Option<Places>,
+    pub(crate) permit_queues: Option<PermitQueues>,
     /// What it holds until it has ended.
-    pub(crate) held: Option<Held>,
+    pub(crate) admission: Option<AdmissionGuard>,
     pub(crate) jobs: Arc<Jobs>,
-    pub(crate) events: Events,
+    pub(crate) events: EventDispatcher,
     /// Room for what is written down of the call.
-    pub(crate) line: Mutex<Option<Box<dyn AuditLine>>>,
+    pub(crate) audit_reservation: Mutex<Option<Box<dyn AuditReservation>>>,
     pub(crate) cancel_grace: Duration,
 }
 
 impl Execution {
     /// Runs the job to its end, and tells everybody who hears of that.
     pub(crate) async fn run(mut self) {
-        self.events.tell(Event::CallStarted { job: &self.job });
-        let outcome = match self.execute_within_bounds().await {
+        self.events.emit(Event::CallStarted { job: &self.job });
+        let outcome = match self.execute_within_limits().await {
             Ok(metadata) => Outcome::Done(metadata),
             Err(error) => {
-                tell_of_fault(&self.events, &error, self.job.id().0);
-                Outcome::Failed(self.job.screened_error(error))
+                emit_internal_error(&self.events, &error, self.job.id().0);
+                Outcome::Failed(self.job.redact_error(error))
             }
         };
         let state = match &outcome {
             Outcome::Done(_) => JobState::Done,
             Outcome::Failed(error) => JobState::Failed(error.kind()),
         };
-        self.job.enter(state);
+        self.job.set_state(state);
         self.jobs.close(&self.job);
-        self.job.leave_place();
-        self.held = None;
-        self.events.tell(Event::CallEnded { job: &self.job, outcome: state.name() });
-        self.write_down(state.name());
+        self.job.release_permits();
+        self.admission = None;
+        self.events.emit(Event::CallEnded { job: &self.job, outcome: state.name() });
+        self.write_audit_record(state.name());
         if !self.job.is_in_background() {
             self.sender.end(outcome).await;
         }
     }
 
-    async fn execute_within_bounds(&self) -> Result<Metadata, Error> {
+    async fn execute_within_limits(&self) -> Result<Metadata, Error> {
         let job = &self.job;
         let dropped_after_grace = async {
             job.cancelled().await;
@@ -67,29 +67,27 @@ impl Execution {
         };
         let result = tokio::select! {
             biased;
-            result = AssertUnwindSafe(self.execute()).catch_unwind() => result.unwrap_or_else(|panic| Err(fault_of(&*panic))),
+            result = AssertUnwindSafe(self.execute()).catch_unwind() => result.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
             () = dropped_after_grace => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
-            () = job.obey() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+            () = job.watch_adapter_cancellation() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
             () = job.watch_deadline() => Err(Error::new(ErrorKind::TimedOut, "the call ran too long")),
         };
         // Told even if the answer was whole by then: the next call is refused.
-        if let Some(Reached { level, measure, .. }) = job.exceeded() {
-            self.events.tell(Event::LimitReached { caller: job.caller(), level, measure });
+        if let Some(ReachedLimit { level, measure, .. }) = job.exceeded_limit() {
+            self.events.emit(Event::LimitReached { caller: job.caller(), level, measure });
         }
         match result {
-            Err(error) if job.is_cancelled() && error.kind() != ErrorKind::Internal => {
-                Err(self.reason_of_cancellation())
-            }
+            Err(error) if job.is_cancelled() && error.kind() != ErrorKind::Internal => Err(self.cancellation_error()),
             result => result,
         }
     }
 
     /// Hands on what is to be written down of the call, before anybody hears of its end.
-    fn write_down(&self, outcome: &'static str) {
+    fn write_audit_record(&self, outcome: &'static str) {
         let Some(auditor) = self.events.auditor() else { return };
-        match self.line.lock().take() {
+        match self.audit_reservation.lock().take() {
             Some(line) => line.write(&self.job, outcome),
-            None => auditor.ended_without_room(&self.job, outcome),
+            None => auditor.record_unreserved(&self.job, outcome),
         }
     }
 
@@ -97,54 +95,54 @@ impl Execution {
         if let Some(auditor) = self.events.auditor() {
             let line = tokio::select! {
                 biased;
-                () = self.job.cancelled() => return Err(self.reason_of_cancellation()),
+                () = self.job.cancelled() => return Err(self.cancellation_error()),
                 line = auditor.reserve() => line?,
             };
-            *self.line.lock() = Some(line);
+            *self.audit_reservation.lock() = Some(line);
         }
-        if let Some(places) = &self.places {
+        if let Some(places) = &self.permit_queues {
             tokio::select! {
                 biased;
-                () = self.job.cancelled() => return Err(self.reason_of_cancellation()),
-                taken = self.job.take_place(places) => taken?,
+                () = self.job.cancelled() => return Err(self.cancellation_error()),
+                taken = self.job.acquire_permits(places) => taken?,
                 // Asked only when there is no place at once.
-                () = self.say_that_it_waits() => return Err(self.reason_of_cancellation()),
+                () = self.report_waiting() => return Err(self.cancellation_error()),
             }
         }
-        self.job.enter(JobState::Running);
+        self.job.set_state(JobState::Running);
         tokio::select! {
             biased;
-            result = self.run_code() => result,
+            result = self.run_handler() => result,
             () = self.job.charge_time() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
         }
     }
 
-    async fn run_code(&self) -> Result<Metadata, Error> {
-        match &self.code {
-            Code::Handler(handler) => handler.handle(self.job.clone(), self.sender.clone()).await,
-            Code::Completer(completer, request) => {
+    async fn run_handler(&self) -> Result<Metadata, Error> {
+        match &self.handler {
+            RouteHandler::Handler(handler) => handler.handle(self.job.clone(), self.sender.clone()).await,
+            RouteHandler::Completer(completer, request) => {
                 let completion = match completer {
                     Some(completer) => completer.complete(request, self.job.clone()).await?,
                     None => crate::completion::Completion::default(),
                 };
-                self.sender.completion(completion).await?;
+                self.sender.send_completion(completion).await?;
                 Ok(Metadata::new())
             }
         }
     }
 
     /// Tells who wants to hear of progress why nothing happens; never resolves.
-    async fn say_that_it_waits(&self) {
+    async fn report_waiting(&self) {
         // Whoever does not listen any more has dropped the reply, which cancels the job.
-        let _ = self.sender.progress(0.0, None, Some("waiting for a place".to_owned())).await;
+        let _ = self.sender.send_progress(0.0, None, Some("waiting for a place".to_owned())).await;
         std::future::pending().await
     }
 
-    fn reason_of_cancellation(&self) -> Error {
-        if let Some(exceeded) = self.job.exceeded() {
-            return exceeded.error();
+    fn cancellation_error(&self) -> Error {
+        if let Some(exceeded) = self.job.exceeded_limit() {
+            return exceeded.to_error();
         }
-        if self.job.was_unanswered() {
+        if self.job.input_timed_out() {
             return Error::new(ErrorKind::TimedOut, "the call asked for something, and nobody answered in time");
         }
         if self.job.has_timed_out() {

@@ -5,14 +5,14 @@ use crate::name_pattern::NamePattern;
 
 /// Which names are allowed. The default allows none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Allowed {
+pub enum AllowedNames {
     /// Every name.
     Everything,
     /// The names that fit one of these patterns.
     Matching(Vec<NamePattern>),
 }
 
-impl Allowed {
+impl AllowedNames {
     /// No name.
     pub const NOTHING: Self = Self::Matching(Vec::new());
 
@@ -29,7 +29,7 @@ impl Allowed {
     pub fn includes(&self, name: &str) -> bool {
         match self {
             Self::Everything => true,
-            Self::Matching(patterns) => patterns.iter().any(|pattern| pattern.fits(name)),
+            Self::Matching(patterns) => patterns.iter().any(|pattern| pattern.matches(name)),
         }
     }
 
@@ -46,26 +46,26 @@ impl Allowed {
     }
 }
 
-impl Default for Allowed {
+impl Default for AllowedNames {
     fn default() -> Self {
         Self::NOTHING
     }
 }
 
 /// Who holds this access name runs the node: sees and ends everybody's jobs, and may have a call logged whole.
-const OPERATOR: &str = "operator";
+const OPERATOR_ACCESS: &str = "operator";
 
 /// What a principal may reach: the sum of its roles. The default grants nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Grants {
     /// Access names it holds; [`crate::Access`] demands them.
-    pub access: Allowed,
+    pub access: AllowedNames,
     /// Tools, resources and prompts it may reach, by name.
-    pub entries: Allowed,
+    pub entries: AllowedNames,
     /// Toolsets whose doors it may enter.
-    pub toolsets: Allowed,
+    pub toolsets: AllowedNames,
     /// Databases that it may ask with the tools that take a database's name.
-    pub databases: Allowed,
+    pub databases: AllowedNames,
     /// How much of the node it may have; where nothing is said, what every principal may have.
     pub limits: Allowance,
 }
@@ -74,22 +74,22 @@ impl Grants {
     /// Everything there is.
     pub fn everything() -> Self {
         Self {
-            access: Allowed::Everything,
-            entries: Allowed::Everything,
-            toolsets: Allowed::Everything,
-            databases: Allowed::Everything,
+            access: AllowedNames::Everything,
+            entries: AllowedNames::Everything,
+            toolsets: AllowedNames::Everything,
+            databases: AllowedNames::Everything,
             limits: Allowance::default(),
         }
     }
 
     /// What is open to everybody as long as nobody has to prove who they are: all but what demands an access name.
-    pub fn open() -> Self {
-        Self { access: Allowed::NOTHING, ..Self::everything() }
+    pub fn for_anonymous() -> Self {
+        Self { access: AllowedNames::NOTHING, ..Self::everything() }
     }
 
     /// Whether its holder runs the node.
-    pub fn operates(&self) -> bool {
-        self.access.includes(OPERATOR)
+    pub fn is_operator(&self) -> bool {
+        self.access.includes(OPERATOR_ACCESS)
     }
 
     /// What this or `other` grants.
@@ -110,12 +110,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_add_up() {
-        let allowed = Allowed::matching(["orders_*"]).or(&Allowed::matching(["find_customer", "orders_*"]));
-        assert_eq!(allowed, Allowed::matching(["orders_*", "find_customer"]));
+    fn or_unites_names_of_both() {
+        let allowed = AllowedNames::matching(["orders_*"]).or(&AllowedNames::matching(["find_customer", "orders_*"]));
+        assert_eq!(allowed, AllowedNames::matching(["orders_*", "find_customer"]));
         assert!(allowed.includes("orders_of") && allowed.includes("find_customer") && !allowed.includes("sql"));
-        assert_eq!(allowed.or(&Allowed::matching(["*"])), Allowed::Everything);
-        assert!(!Allowed::NOTHING.includes(""));
+        assert_eq!(allowed.or(&AllowedNames::matching(["*"])), AllowedNames::Everything);
+        assert!(!AllowedNames::NOTHING.includes(""));
         assert_eq!(Grants::default().or(&Grants::everything()), Grants::everything());
     }
 }

@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::schema::Schema;
+use crate::json_schema::JsonSchema;
 
 /// Of a hash, as many bytes as make a mark.
-const MARK_BYTES: usize = 16;
+const FINGERPRINT_BYTES: usize = 16;
 
 /// What the client behind a call can do for its handler; nothing unless it said so.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is one independent ability")]
-pub struct Abilities {
+pub struct ClientCapabilities {
     /// Show a form to a person.
     pub forms: bool,
     /// Send a person to an address.
@@ -29,9 +29,9 @@ pub struct Abilities {
     pub tasks: bool,
 }
 
-impl Abilities {
+impl ClientCapabilities {
     /// Whether all of `needed` are among these.
-    pub fn include(self, needed: Self) -> bool {
+    pub fn includes(self, needed: Self) -> bool {
         self.and(needed) == needed
     }
 
@@ -76,16 +76,16 @@ impl Abilities {
 #[derive(Debug, Clone, PartialEq)]
 pub struct InputRequest {
     /// What is wanted.
-    pub wanted: Wanted,
+    pub kind: InputRequestKind,
     /// Whether an answer counts that comes with a call before it was asked for. Never for a consent.
-    pub may_come_unasked: bool,
+    pub accepts_unsolicited: bool,
     /// What was wrong with the last answer, where it is asked again.
-    pub remark: Option<String>,
+    pub previous_error: Option<String>,
 }
 
 /// What a handler wants to have.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wanted {
+pub enum InputRequestKind {
     /// A form, filled in by a person.
     Form {
         /// Why, for the person.
@@ -126,52 +126,52 @@ pub type InputAnswers = BTreeMap<String, InputAnswer>;
 
 /// An answer that came with a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct GivenAnswer {
+pub struct ProvidedAnswer {
     /// What it says.
-    pub answer: InputAnswer,
-    /// The [`InputRequest::mark`] of what it answers; none when it came unasked. An adapter can prove it.
-    pub asked: Option<String>,
+    pub value: InputAnswer,
+    /// The [`InputRequest::fingerprint`] of what it answers; none when it came unasked. An adapter can prove it.
+    pub request_fingerprint: Option<String>,
 }
 
 impl InputRequest {
-    /// A form for a person. `schema` is a flat object.
+    /// A form for a person. `json_schema` is a flat object.
     pub fn form(message: impl Into<String>, schema: Value) -> Self {
-        Self::new(Wanted::Form { message: message.into(), schema })
+        Self::new(InputRequestKind::Form { message: message.into(), schema })
     }
 
     /// An address that a person goes to.
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
-        Self::new(Wanted::Url { message: message.into(), url: url.into() })
+        Self::new(InputRequestKind::Url { message: message.into(), url: url.into() })
     }
 
     /// Something for a model to write: the params of `sampling/createMessage`.
     pub fn sampling(params: Map<String, Value>) -> Self {
-        Self::new(Wanted::Sampling(params))
+        Self::new(InputRequestKind::Sampling(params))
     }
 
     /// The folders that the client works in.
     pub fn roots() -> Self {
-        Self::new(Wanted::Roots)
+        Self::new(InputRequestKind::Roots)
     }
 
-    fn new(wanted: Wanted) -> Self {
-        Self { wanted, may_come_unasked: false, remark: None }
+    fn new(kind: InputRequestKind) -> Self {
+        Self { kind, accepts_unsolicited: false, previous_error: None }
     }
 
     /// The same, whose answer may come with the call before it was asked for.
     #[must_use]
-    pub fn or_unasked(self) -> Self {
-        Self { may_come_unasked: true, ..self }
+    pub fn allow_unsolicited(self) -> Self {
+        Self { accepts_unsolicited: true, ..self }
     }
 
     /// What a client must be able to do to answer it.
-    pub fn needs(&self) -> Abilities {
-        let none = Abilities::default();
-        match self.wanted {
-            Wanted::Form { .. } => Abilities { forms: true, ..none },
-            Wanted::Url { .. } => Abilities { urls: true, ..none },
-            Wanted::Sampling(_) => Abilities { sampling: true, ..none },
-            Wanted::Roots => Abilities { roots: true, ..none },
+    pub fn required_capabilities(&self) -> ClientCapabilities {
+        let none = ClientCapabilities::default();
+        match self.kind {
+            InputRequestKind::Form { .. } => ClientCapabilities { forms: true, ..none },
+            InputRequestKind::Url { .. } => ClientCapabilities { urls: true, ..none },
+            InputRequestKind::Sampling(_) => ClientCapabilities { sampling: true, ..none },
+            InputRequestKind::Roots => ClientCapabilities { roots: true, ..none },
         }
     }
 
@@ -180,43 +180,48 @@ impl InputRequest {
     /// # Errors
     /// What does not fit, for the reader.
     pub fn check(&self, answer: &InputAnswer) -> Result<(), String> {
-        match (&self.wanted, answer) {
-            (Wanted::Form { .. } | Wanted::Url { .. }, InputAnswer::Declined | InputAnswer::Cancelled)
-            | (Wanted::Url { .. }, InputAnswer::Accepted(_))
-            | (Wanted::Sampling(_), InputAnswer::Sampled(_))
-            | (Wanted::Roots, InputAnswer::Roots(_)) => Ok(()),
-            (Wanted::Form { schema, .. }, InputAnswer::Accepted(content)) => check_form(schema, content),
+        match (&self.kind, answer) {
+            (
+                InputRequestKind::Form { .. } | InputRequestKind::Url { .. },
+                InputAnswer::Declined | InputAnswer::Cancelled,
+            )
+            | (InputRequestKind::Url { .. }, InputAnswer::Accepted(_))
+            | (InputRequestKind::Sampling(_), InputAnswer::Sampled(_))
+            | (InputRequestKind::Roots, InputAnswer::Roots(_)) => Ok(()),
+            (InputRequestKind::Form { schema, .. }, InputAnswer::Accepted(content)) => check_form(schema, content),
             _ => Err("it is an answer to something else".to_owned()),
         }
     }
 
     /// The same, with what was wrong with the last answer.
-    pub(crate) fn again(self, wrong: String) -> Self {
-        Self { remark: Some(wrong), ..self }
+    pub(crate) fn with_previous_error(self, wrong: String) -> Self {
+        Self { previous_error: Some(wrong), ..self }
     }
 
     /// Tells questions apart: a yes to one is none to another, though both be asked under one key. The address that a
     /// person is sent to may be another each time.
-    pub fn mark(&self) -> String {
-        let text = match &self.wanted {
-            Wanted::Form { message, schema } => format!("form\n{}\n{schema}", Value::from(message.as_str())),
-            Wanted::Url { message, .. } => format!("url\n{message}"),
-            Wanted::Sampling(params) => format!("sampling\n{}", Value::Object(params.clone())),
-            Wanted::Roots => "roots".to_owned(),
+    pub fn fingerprint(&self) -> String {
+        let text = match &self.kind {
+            InputRequestKind::Form { message, schema } => format!("form\n{}\n{schema}", Value::from(message.as_str())),
+            InputRequestKind::Url { message, .. } => format!("url\n{message}"),
+            InputRequestKind::Sampling(params) => format!("sampling\n{}", Value::Object(params.clone())),
+            InputRequestKind::Roots => "roots".to_owned(),
         };
-        Sha256::digest(text).iter().take(MARK_BYTES).map(|byte| format!("{byte:02x}")).collect()
+        Sha256::digest(text).iter().take(FINGERPRINT_BYTES).map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// The text for the person, with the remark.
-    pub fn told(&self) -> Option<String> {
-        let (Wanted::Form { message, .. } | Wanted::Url { message, .. }) = &self.wanted else { return None };
-        let remark = self.remark.as_ref().map(|wrong| format!("\n(The last answer did not fit: {wrong})"));
+    pub fn client_message(&self) -> Option<String> {
+        let (InputRequestKind::Form { message, .. } | InputRequestKind::Url { message, .. }) = &self.kind else {
+            return None;
+        };
+        let remark = self.previous_error.as_ref().map(|wrong| format!("\n(The last answer did not fit: {wrong})"));
         Some(format!("{message}{}", remark.unwrap_or_default()))
     }
 }
 
 fn check_form(schema: &Value, content: &Map<String, Value>) -> Result<(), String> {
-    let schema = Schema::object(schema.clone()).map_err(|error| error.to_string())?;
+    let schema = JsonSchema::object(schema.clone()).map_err(|error| error.to_string())?;
     schema.check(&Value::Object(content.clone())).map_err(|violations| {
         let told = violations.iter().map(|violation| match violation.path.as_str() {
             "" => violation.message.clone(),

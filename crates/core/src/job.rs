@@ -14,47 +14,47 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::answer_format::AnswerFormat;
-use crate::asking::AskingState;
-use crate::auditor::Trail;
-use crate::call::{Call, LogLevel, Target, Variables};
+use crate::auditor::AuditTrail;
+use crate::call::{Call, CallTarget, LogLevel, TemplateVariables};
+use crate::call_timer::CallTimer;
 use crate::caller::Caller;
-use crate::clock::Clock;
-use crate::guard::Guarded;
-use crate::limits::{Budget, Charges, Limits, Reached, Taken};
-use crate::pace::Pace;
+use crate::client_input::InteractionState;
+use crate::limits::{Budget, Charges, Limits, ReachedLimit, UsageAmount};
 use crate::principal::Principal;
-use crate::row_policy_stamp::RowPolicyStamp;
+use crate::progress_throttle::ProgressThrottle;
+use crate::redaction::JobProtection;
+use crate::row_policy_stamper::RowPolicyStamper;
 
 pub use status::{JobId, JobState, JobStatus};
 
 /// How often the time of a call is charged.
-const TIME_CHARGED_EACH: Duration = Duration::from_secs(1);
+const TIME_CHARGE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// One call being executed: what its handler may know, and what others may see of it.
 #[derive(Debug)]
 pub struct Job {
     id: JobId,
-    pub(crate) target: Target,
+    pub(crate) target: CallTarget,
     pub(crate) arguments: Map<String, Value>,
-    pub(crate) variables: Variables,
+    pub(crate) variables: TemplateVariables,
     pub(crate) caller: Caller,
-    pub(crate) inline: Budget,
+    pub(crate) inline_budget: Budget,
     format: Option<AnswerFormat>,
     pub(crate) wants_progress: bool,
-    pub(crate) pace: Mutex<Pace>,
+    pub(crate) progress_throttle: Mutex<ProgressThrottle>,
     pub(crate) log_level: Option<LogLevel>,
     /// Fires when the adapter wants the call to end; means nothing once its answer has ended.
-    wish: CancellationToken,
+    adapter_cancellation: CancellationToken,
     cancellation: CancellationToken,
-    pub(crate) clock: Clock,
+    pub(crate) timer: CallTimer,
     /// Whether its answer has ended while its work goes on.
     is_in_background: AtomicBool,
-    pub(crate) asking: AskingState,
-    pub(crate) trail: Trail,
-    pub(crate) guarded: Guarded,
+    pub(crate) interaction: InteractionState,
+    pub(crate) audit_trail: AuditTrail,
+    pub(crate) protection: JobProtection,
     /// Of the state that it was let in to.
-    pub(crate) row_policies: RowPolicyStamp,
-    result: OnceLock<String>,
+    pub(crate) row_policy_stamper: RowPolicyStamper,
+    result_uri: OnceLock<String>,
     databases: Mutex<BTreeSet<String>>,
     started_at: SystemTime,
     started: Instant,
@@ -63,40 +63,40 @@ pub struct Job {
     charges: Charges,
     state: Mutex<(JobState, Option<Duration>)>,
     timed_out: AtomicBool,
-    was_unanswered: AtomicBool,
+    input_timed_out: AtomicBool,
 }
 
 impl Job {
     pub(crate) fn new(
         call: Call,
-        variables: Variables,
-        inline: Budget,
+        variables: TemplateVariables,
+        inline_budget: Budget,
         timeout: Duration,
         limits: &Limits,
         charges: Charges,
     ) -> Self {
         let started = Instant::now();
-        let asking = AskingState::new(&call, limits);
+        let interaction = InteractionState::new(&call, limits);
         Self {
             id: JobId(Uuid::new_v4()),
             target: call.target,
             arguments: call.arguments,
             variables,
             caller: call.caller,
-            inline,
+            inline_budget,
             format: call.format,
             wants_progress: call.wants_progress,
-            pace: Mutex::default(),
+            progress_throttle: Mutex::default(),
             log_level: call.log_level,
-            wish: call.cancellation,
+            adapter_cancellation: call.cancellation,
             cancellation: CancellationToken::new(),
-            clock: Clock::new(timeout),
+            timer: CallTimer::new(timeout),
             is_in_background: AtomicBool::new(false),
-            asking,
-            trail: Trail::default(),
-            guarded: Guarded::default(),
-            row_policies: RowPolicyStamp::default(),
-            result: OnceLock::new(),
+            interaction,
+            audit_trail: AuditTrail::default(),
+            protection: JobProtection::default(),
+            row_policy_stamper: RowPolicyStamper::default(),
+            result_uri: OnceLock::new(),
             databases: Mutex::default(),
             started_at: SystemTime::now(),
             started,
@@ -105,7 +105,7 @@ impl Job {
             charges,
             state: Mutex::new((JobState::Waiting, None)),
             timed_out: AtomicBool::new(false),
-            was_unanswered: AtomicBool::new(false),
+            input_timed_out: AtomicBool::new(false),
         }
     }
 
@@ -115,7 +115,7 @@ impl Job {
     }
 
     /// What was asked.
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &CallTarget {
         &self.target
     }
 
@@ -125,7 +125,7 @@ impl Job {
     }
 
     /// The values of the template's variables, percent-decoded.
-    pub fn variables(&self) -> &Variables {
+    pub fn variables(&self) -> &TemplateVariables {
         &self.variables
     }
 
@@ -156,7 +156,7 @@ impl Job {
 
     /// How much of the answer may travel inline.
     pub fn inline_budget(&self) -> Budget {
-        self.inline
+        self.inline_budget
     }
 
     /// The form of the answer, if it shall be a body of its own.
@@ -166,34 +166,34 @@ impl Job {
 
     /// When the job is ended for having run too long.
     pub fn deadline(&self) -> Instant {
-        self.clock.deadline()
+        self.timer.deadline()
     }
 
     /// Lets the job run for `time` from now on at least: work that goes on when its answer has ended has bounds of its
     /// own.
     pub fn extend(&self, time: Duration) {
-        self.clock.extend(time);
+        self.timer.extend(time);
     }
 
     /// Ends the job when its deadline has passed; never resolves.
     pub(crate) async fn watch_deadline(&self) {
         tokio::select! {
-            () = self.clock.run_out() => {}
-            () = self.follow() => {}
+            () = self.timer.expired() => {}
+            () = self.watch_parent_task() => {}
         }
         self.time_out();
         std::future::pending::<()>().await;
     }
 
     /// Says where the rows of the job are kept, by the URI of a stored result; the first one said stays.
-    pub fn keep_in(&self, result: String) {
-        self.result.get_or_init(|| result);
+    pub fn set_result_uri(&self, result: String) {
+        self.result_uri.get_or_init(|| result);
     }
 
     /// Says that the job asks the database of that name by its caller's own right: whoever loses the right has no part in
     /// what came of it.
-    pub fn relies_on(&self, database: &str) {
-        for job in self.chain() {
+    pub fn record_database(&self, database: &str) {
+        for job in self.ancestors() {
             job.databases.lock().insert(database.to_owned());
         }
     }
@@ -205,7 +205,7 @@ impl Job {
 
     /// What the row policies that it runs under make of its caller.
     pub fn row_policy_stamp(&self) -> u64 {
-        self.row_policies.of(&self.caller.principal)
+        self.row_policy_stamper.stamp_for(&self.caller.principal)
     }
 
     /// Whether its answer has ended while its work goes on.
@@ -222,8 +222,8 @@ impl Job {
     }
 
     /// Cancels the job when its adapter wishes so, unless it is in the background or a task by then; never resolves.
-    pub(crate) async fn obey(&self) {
-        self.wish.cancelled().await;
+    pub(crate) async fn watch_adapter_cancellation(&self) {
+        self.adapter_cancellation.cancelled().await;
         if !self.is_in_background() && !self.is_task() {
             self.cancel();
         }
@@ -237,7 +237,8 @@ impl Job {
 
     /// Whether the job is cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.cancellation.is_cancelled() || (self.wish.is_cancelled() && !self.is_in_background() && !self.is_task())
+        self.cancellation.is_cancelled()
+            || (self.adapter_cancellation.is_cancelled() && !self.is_in_background() && !self.is_task())
     }
 
     /// A token that fires when the job is cancelled, for work that outlives a borrow of the job.
@@ -254,7 +255,7 @@ impl Job {
     fn time_out(&self) {
         if !self.is_cancelled() {
             self.timed_out.store(true, Ordering::Relaxed);
-            self.was_unanswered.store(self.clock.is_paused(), Ordering::Relaxed);
+            self.input_timed_out.store(self.timer.is_paused(), Ordering::Relaxed);
             self.cancel();
         }
     }
@@ -265,8 +266,8 @@ impl Job {
     }
 
     /// Whether it was cancelled because nobody answered what it asked.
-    pub(crate) fn was_unanswered(&self) -> bool {
-        self.was_unanswered.load(Ordering::Relaxed)
+    pub(crate) fn input_timed_out(&self) -> bool {
+        self.input_timed_out.load(Ordering::Relaxed)
     }
 
     /// How long it may run.
@@ -277,7 +278,7 @@ impl Job {
     /// Counts `rows` answered. A call that exceeds what its caller may have of a day is cancelled.
     pub fn count_rows(&self, rows: u64) {
         self.rows.fetch_add(rows, Ordering::Relaxed);
-        self.charge(Taken { rows, ..Taken::default() });
+        self.charge(UsageAmount { rows, ..UsageAmount::default() });
     }
 
     /// Rows answered so far.
@@ -287,18 +288,18 @@ impl Job {
 
     pub(crate) fn count_bytes(&self, bytes: usize) {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.charge(Taken { bytes: bytes as u64, ..Taken::default() });
+        self.charge(UsageAmount { bytes: bytes as u64, ..UsageAmount::default() });
     }
 
-    fn charge(&self, taken: Taken) {
+    fn charge(&self, taken: UsageAmount) {
         if !self.charges.charge(taken) {
             self.cancel();
         }
     }
 
     /// The bound of a day that it exceeded.
-    pub(crate) fn exceeded(&self) -> Option<Reached> {
-        self.charges.exceeded()
+    pub(crate) fn exceeded_limit(&self) -> Option<ReachedLimit> {
+        self.charges.exceeded_limit()
     }
 
     /// Charges the time for which it runs, each second, and what is left of one when this is dropped; never resolves.
@@ -306,9 +307,9 @@ impl Job {
         if self.charges.is_empty() {
             return std::future::pending().await;
         }
-        let mut running = Running { job: self, charged_until: Instant::now() };
+        let mut running = TimeCharger { job: self, charged_until: Instant::now() };
         loop {
-            tokio::time::sleep(TIME_CHARGED_EACH).await;
+            tokio::time::sleep(TIME_CHARGE_INTERVAL).await;
             running.charge();
         }
     }
@@ -323,7 +324,7 @@ impl Job {
         self.state.lock().1.unwrap_or_else(|| self.started.elapsed())
     }
 
-    pub(crate) fn enter(&self, state: JobState) {
+    pub(crate) fn set_state(&self, state: JobState) {
         let elapsed = state.has_ended().then(|| self.started.elapsed());
         *self.state.lock() = (state, elapsed);
     }
@@ -334,13 +335,13 @@ impl Job {
         JobStatus {
             id: self.id,
             // Whoever looks at an ended job must not keep a state of the registry alive.
-            caller: Caller { state: None, ..self.caller.clone() },
+            caller: Caller { snapshot: None, ..self.caller.clone() },
             target: (self.target.kind(), self.target.name().to_owned()),
             state,
             started_at: self.started_at,
             started: self.started,
             elapsed: ended_after.unwrap_or_else(|| self.started.elapsed()),
-            result: self.result.get().cloned(),
+            result: self.result_uri.get().cloned(),
             rows: self.rows(),
             bytes: self.bytes(),
         }
@@ -348,23 +349,23 @@ impl Job {
 }
 
 /// A call that runs, and until when its time was charged.
-struct Running<'a> {
+struct TimeCharger<'a> {
     job: &'a Job,
     charged_until: Instant,
 }
 
-impl Running<'_> {
+impl TimeCharger<'_> {
     fn charge(&mut self) {
         let now = Instant::now();
         let time = now.duration_since(std::mem::replace(&mut self.charged_until, now));
         // While it asks somebody it does nothing.
-        if !self.job.clock.is_paused() {
-            self.job.charge(Taken { time, ..Taken::default() });
+        if !self.job.timer.is_paused() {
+            self.job.charge(UsageAmount { time, ..UsageAmount::default() });
         }
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for TimeCharger<'_> {
     fn drop(&mut self) {
         self.charge();
     }

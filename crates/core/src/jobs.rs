@@ -9,24 +9,24 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::job::{Job, JobId, JobStatus};
 use crate::limits::tenant_share;
-use crate::principal::Proof;
+use crate::principal::AuthMethod;
 
 /// All open jobs and a bounded number of ended ones.
 #[derive(Debug)]
 pub struct Jobs {
-    ended_kept: usize,
-    table: Mutex<Table>,
+    ended_max: usize,
+    table: Mutex<JobTable>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct JobTable {
     open: HashMap<JobId, Arc<Job>>,
     ended: VecDeque<JobStatus>,
 }
 
 impl Jobs {
-    pub(crate) fn new(ended_kept: usize) -> Self {
-        Self { ended_kept, table: Mutex::default() }
+    pub(crate) fn new(ended_max: usize) -> Self {
+        Self { ended_max, table: Mutex::default() }
     }
 
     /// Adds `job`; false when there are `open_max` already.
@@ -43,11 +43,11 @@ impl Jobs {
         let status = job.status();
         let mut table = self.table.lock();
         table.open.remove(&job.id());
-        if self.ended_kept == 0 {
+        if self.ended_max == 0 {
             return;
         }
-        if table.ended.len() >= self.ended_kept {
-            let leaving = table.leaving_for(&status, self.ended_kept);
+        if table.ended.len() >= self.ended_max {
+            let leaving = table.index_to_evict(&status, self.ended_max);
             table.ended.remove(leaving);
         }
         table.ended.push_back(status);
@@ -62,7 +62,7 @@ impl Jobs {
     /// process.
     pub fn open_count_for(&self, caller: &Caller) -> usize {
         let table = self.table.lock();
-        table.open.values().filter(|job| is_of_its_tenant(caller, job.caller())).count()
+        table.open.values().filter(|job| is_same_tenant(caller, job.caller())).count()
     }
 
     /// The jobs of `caller`, newest first; everybody's of its tenant for one with the access `operator`.
@@ -70,7 +70,7 @@ impl Jobs {
         let mut jobs: Vec<JobStatus> = {
             let table = self.table.lock();
             let open = table.open.values().map(|job| job.status());
-            open.chain(table.ended.iter().cloned()).filter(|job| may_see(caller, &job.caller)).collect()
+            open.chain(table.ended.iter().cloned()).filter(|job| can_see(caller, &job.caller)).collect()
         };
         jobs.sort_by_key(|job| std::cmp::Reverse((job.started, job.started_at)));
         jobs
@@ -82,12 +82,12 @@ impl Jobs {
         let table = self.table.lock();
         let open = table.open.get(&id).map(|job| job.status());
         let found = open.or_else(|| table.ended.iter().find(|job| job.id == id).cloned());
-        found.filter(|job| may_see(caller, &job.caller))
+        found.filter(|job| can_see(caller, &job.caller))
     }
 
     /// Cancels an open job that `caller` sees; false when there is none of that id.
     pub fn cancel(&self, id: JobId, caller: &Caller) -> bool {
-        let job = self.table.lock().open.get(&id).filter(|job| may_see(caller, job.caller())).cloned();
+        let job = self.table.lock().open.get(&id).filter(|job| can_see(caller, job.caller())).cloned();
         job.inspect(|job| job.cancel()).is_some()
     }
 
@@ -99,10 +99,10 @@ impl Jobs {
     }
 }
 
-impl Table {
+impl JobTable {
     /// Which of the `kept` that ended goes so that `job` can be remembered: the oldest; of the tenant of `job`, if that has its
     /// share of them.
-    fn leaving_for(&self, job: &JobStatus, kept: usize) -> usize {
+    fn index_to_evict(&self, job: &JobStatus, kept: usize) -> usize {
         let tenant = &job.caller.principal.tenant;
         let is_colleague = |job: &&JobStatus| tenant.is_some() && job.caller.principal.tenant == *tenant;
         let has_its_share = self.ended.iter().filter(is_colleague).count() >= tenant_share(kept);
@@ -112,10 +112,10 @@ impl Table {
 }
 
 /// Whoever operates the node sees what others do, but nothing of another tenant; the user of the process sees it all.
-fn may_see(caller: &Caller, owner: &Caller) -> bool {
-    caller.is_same_as(owner) || (caller.principal.grants.operates() && is_of_its_tenant(caller, owner))
+fn can_see(caller: &Caller, owner: &Caller) -> bool {
+    caller.is_same_identity(owner) || (caller.principal.grants.is_operator() && is_same_tenant(caller, owner))
 }
 
-fn is_of_its_tenant(caller: &Caller, owner: &Caller) -> bool {
-    caller.principal.tenant == owner.principal.tenant || caller.principal.proof == Proof::Process
+fn is_same_tenant(caller: &Caller, owner: &Caller) -> bool {
+    caller.principal.tenant == owner.principal.tenant || caller.principal.auth_method == AuthMethod::Process
 }

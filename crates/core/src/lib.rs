@@ -6,81 +6,87 @@
 
 mod access;
 mod answer_format;
-mod asking;
 mod auditor;
 mod authenticator;
 mod call;
+mod call_timer;
 mod caller;
-mod clock;
+mod client_input;
 mod completion;
 mod content;
+mod database_tenants;
 mod error;
 pub mod event;
 mod execution;
 mod grants;
-mod guard;
 mod handler;
+mod hmac_signer;
 mod input;
 mod job;
 mod jobs;
+mod json_schema;
 mod limits;
-mod links;
+mod link_verifier;
 mod name_pattern;
-mod nearest;
+mod name_suggestions;
 mod owner;
-mod pace;
 mod principal;
+mod progress_throttle;
 mod prompt;
+mod redaction;
 mod registry;
 mod reply;
 mod resource;
 mod route;
-mod row_policy_stamp;
-mod schema;
+mod row_policy_stamper;
 mod scopes;
-mod seal;
 mod snapshot;
-mod stored;
-mod tenancy;
+mod stored_results;
 mod tool;
 mod uri_template;
 mod watch;
 
-pub use access::{Access, Acl, Network, OnlyFor};
+pub use access::{Access, Acl, IpNetwork, PrincipalRule};
 pub use answer_format::AnswerFormat;
-pub use asking::Asked;
-pub use auditor::{AuditFigures, AuditLine, AuditedStatement, Auditor};
-pub use authenticator::{Authenticator, ClientCertificate, Credentials, LetEverybodyIn, Unauthenticated, is_bearer};
-pub use call::{Call, LogLevel, Target, Variables};
+pub use auditor::{AuditReservation, AuditStats, AuditedStatement, Auditor};
+pub use authenticator::{
+    AllowAll, AuthenticationError, Authenticator, ClientCertificate, Credentials, is_bearer_token,
+};
+pub use call::{Call, CallTarget, LogLevel, TemplateVariables};
 pub use caller::{Caller, Toolset};
-pub use completion::{Completer, Completion, CompletionRequest, Reference};
-pub use content::{Annotations, Content, Icon, ResourceBody, ResourceContents, ResourceLink, Role};
+pub use client_input::PendingInputRequest;
+pub use completion::{Completer, Completion, CompletionReference, CompletionRequest};
+pub use content::{Annotations, Content, ContentRole, Icon, ResourceBody, ResourceContents, ResourceLink};
+pub use database_tenants::DatabaseTenants;
 pub use error::{Error, ErrorKind, Violation};
-pub use grants::{Allowed, Grants};
-pub use guard::{Fence, Guard, Masked, Screen};
+pub use grants::{AllowedNames, Grants};
 pub use handler::{Handler, handler_fn};
-pub use input::{Abilities, GivenAnswer, InputAnswer, InputAnswers, InputRequest, Wanted};
+pub use hmac_signer::{HmacSigner, SIGNATURE_BYTES};
+pub use input::{ClientCapabilities, InputAnswer, InputAnswers, InputRequest, InputRequestKind, ProvidedAnswer};
 pub use job::{Job, JobId, JobState, JobStatus};
 pub use jobs::Jobs;
+pub use json_schema::{JsonSchema, JsonSchemaError};
 pub use limits::{
-    Allowance, Budget, CallLimits, Daily, Level, Limits, Measure, Rate, Shares, tenant_share, tenant_share_of_bytes,
+    Allowance, Budget, CallLimits, DailyLimits, LimitLevel, LimitMeasure, Limits, RateLimit, ShareCounter,
+    tenant_share, tenant_share_of_bytes,
 };
-pub use links::Links;
+pub use link_verifier::LinkVerifier;
 pub use name_pattern::NamePattern;
-pub use nearest::nearest;
+pub use name_suggestions::nearest_names;
 pub use owner::Owner;
-pub use principal::{Origin, Principal, Proof, TransportKind, network_of};
+pub use principal::{AuthMethod, CallOrigin, Principal, TransportKind, quota_address};
 pub use prompt::{Prompt, PromptArgument};
+pub use redaction::{AnswerProtection, DataFence, RedactedText, Redactor};
 pub use registry::Registry;
-pub use reply::{BodyFile, BodyHead, Chunk, Lasting, Metadata, Notice, Outcome, Reply, ReplyEvent, ReplySender, Said};
-pub use resource::{Resource, ResourceLister, ResourceTemplate, Watcher};
-pub use row_policy_stamp::RowPolicyStamp;
-pub use schema::{Schema, SchemaError};
+pub use reply::{
+    BodyFile, BodyHead, Chunk, Metadata, Outcome, Reply, ReplyEvent, ReplyMessage, ReplyNotification, ReplySender,
+    StableBody,
+};
+pub use resource::{Resource, ResourceLister, ResourceTemplate, ResourceWatcher};
+pub use row_policy_stamper::RowPolicyStamper;
 pub use scopes::{ImpliedScopes, ImpliedScopesError, SCOPE_CLAIMS, is_scope};
-pub use seal::{SIGNATURE_BYTES, Seal};
-pub use snapshot::{CacheHint, Entry, Snapshot, SnapshotBuilder};
-pub use stored::{StoredFigures, StoredResults};
-pub use tenancy::Tenancy;
+pub use snapshot::{CacheHint, RegistryEntry, Snapshot, SnapshotBuilder};
+pub use stored_results::{StoredResultStats, StoredResults};
 pub use tool::{Tool, ToolAnnotations};
 pub use uri_template::{UriTemplate, UriTemplateError, percent_encode};
-pub use watch::{Change, Watch};
+pub use watch::{Watch, WatchEvent};

@@ -28,14 +28,14 @@ impl NamePattern {
     }
 
     /// Whether the whole of `name` fits. Case counts. Takes no longer than pattern times name.
-    pub fn fits(&self, name: &str) -> bool {
+    pub fn matches(&self, name: &str) -> bool {
         if !self.is_glob() {
             return self.0 == name;
         }
-        let mut glob = Cursor::of(&self.0);
-        let mut name = Cursor::of(name);
+        let mut glob = TextCursor::new(&self.0);
+        let mut name = TextCursor::new(name);
         // Where the last star stood, and what of the name it has not taken yet.
-        let mut last_star: Option<(Cursor<'_>, Cursor<'_>)> = None;
+        let mut last_star: Option<(TextCursor<'_>, TextCursor<'_>)> = None;
         while let Some(letter) = name.peek() {
             match glob.peek() {
                 Some('*') => {
@@ -59,12 +59,12 @@ impl NamePattern {
 
 /// A place in a text.
 #[derive(Clone, Copy)]
-struct Cursor<'a> {
+struct TextCursor<'a> {
     rest: &'a str,
 }
 
-impl<'a> Cursor<'a> {
-    fn of(rest: &'a str) -> Self {
+impl<'a> TextCursor<'a> {
+    fn new(rest: &'a str) -> Self {
         Self { rest }
     }
 
@@ -84,8 +84,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn globs_fit_whole_names() {
-        let fits = |pattern: &str, name: &str| NamePattern::new(pattern).fits(name);
+    fn globs_match_whole_names() {
+        let fits = |pattern: &str, name: &str| NamePattern::new(pattern).matches(name);
         assert!(fits("*", "") && fits("*", "anything"));
         assert!(fits("orders_*", "orders_") && !fits("orders_*", "orders"));
         assert!(fits("*_of_*", "orders_of_customer"));
@@ -95,8 +95,8 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_pattern_takes_no_longer_than_pattern_times_name() {
+    fn hostile_pattern_takes_quadratic_time_at_most() {
         let (pattern, name) = ("*a".repeat(1_000), "a".repeat(2_000) + "b");
-        assert!(!NamePattern::new(pattern).fits(&name));
+        assert!(!NamePattern::new(pattern).matches(&name));
     }
 }

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::caller::Caller;
-use crate::principal::{Proof, network_of};
+use crate::principal::{AuthMethod, quota_address};
 
-/// Whose something is: what [`Caller::is_same_as`] compares, which outlives the process.
+/// Whose something is: what [`Caller::is_same_identity`] compares, which outlives the process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Owner {
     /// How it was proven.
@@ -23,12 +23,12 @@ pub struct Owner {
 
 impl Owner {
     /// Whose it is when `caller` makes it.
-    pub fn of(caller: &Caller) -> Self {
+    pub fn from_caller(caller: &Caller) -> Self {
         let principal = &caller.principal;
-        let has_address_alone = principal.proof == Proof::Anonymous;
+        let has_address_alone = principal.auth_method == AuthMethod::Anonymous;
         let peer = caller.origin.peer.map(|peer| peer.to_canonical());
         Self {
-            proof: Cow::Borrowed(principal.proof.name()),
+            proof: Cow::Borrowed(principal.auth_method.name()),
             subject: principal.subject.clone(),
             tenant: principal.tenant.clone(),
             address: peer.filter(|_| has_address_alone),
@@ -36,9 +36,9 @@ impl Owner {
     }
 
     /// Whom `caller` counts as where what it takes is counted: who showed nothing counts as its network.
-    pub fn counted(caller: &Caller) -> Self {
-        let owner = Self::of(caller);
-        Self { address: owner.address.map(network_of), ..owner }
+    pub fn for_quota(caller: &Caller) -> Self {
+        let owner = Self::from_caller(caller);
+        Self { address: owner.address.map(quota_address), ..owner }
     }
 
     /// The same as one text, to sign or to compare.

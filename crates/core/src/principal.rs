@@ -12,7 +12,7 @@ use crate::scopes::{ImpliedScopes, SCOPE_CLAIMS};
 
 /// How the principal's identity was proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Proof {
+pub enum AuthMethod {
     /// Nothing was shown.
     Anonymous,
     /// The process was started by its user (stdio, command line).
@@ -27,7 +27,7 @@ pub enum Proof {
     Proxy,
 }
 
-impl Proof {
+impl AuthMethod {
     /// The name as it stands in logs and in what is written down.
     pub fn name(self) -> &'static str {
         match self {
@@ -57,22 +57,32 @@ pub struct Principal {
     /// Which of its token's scopes stand for others too.
     pub implied_scopes: Arc<ImpliedScopes>,
     /// How it was proven.
-    pub proof: Proof,
+    pub auth_method: AuthMethod,
     /// The configuration that its grants come from. It reaches the entries of the same one only, so that grants of
     /// yesterday never meet entries of today, nor the other way round.
     pub generation: u64,
     /// Which gate let it in, of those that followed one another; 0 of one that none follows.
-    pub gate: u64,
+    pub authenticator_version: u64,
     /// When its key or token ends, as far as that is known.
-    pub good_until: Option<SystemTime>,
+    pub expires_at: Option<SystemTime>,
 }
 
 impl PartialEq for Principal {
     /// Whichever gates let them in, and for how long: after keys were read again somebody has the same rights as before.
     fn eq(&self, other: &Self) -> bool {
-        let Self { subject, tenant, roles, grants, claims, implied_scopes, proof, generation, gate: _, good_until: _ } =
-            self;
-        (subject, tenant, proof, generation) == (&other.subject, &other.tenant, &other.proof, &other.generation)
+        let Self {
+            subject,
+            tenant,
+            roles,
+            grants,
+            claims,
+            implied_scopes,
+            auth_method: proof,
+            generation,
+            authenticator_version: _,
+            expires_at: _,
+        } = self;
+        (subject, tenant, proof, generation) == (&other.subject, &other.tenant, &other.auth_method, &other.generation)
             && (roles, claims) == (&other.roles, &other.claims)
             && (grants, implied_scopes) == (&other.grants, &other.implied_scopes)
     }
@@ -81,39 +91,51 @@ impl PartialEq for Principal {
 impl Principal {
     /// Somebody who showed nothing, where nobody has to: reaches all that demands no access name.
     pub fn anonymous() -> Arc<Self> {
-        static ANONYMOUS: LazyLock<Arc<Principal>> =
-            LazyLock::new(|| Arc::new(Principal::new("anonymous", Proof::Anonymous, Arc::new(Grants::open()))));
+        static ANONYMOUS: LazyLock<Arc<Principal>> = LazyLock::new(|| {
+            Arc::new(Principal::new("anonymous", AuthMethod::Anonymous, Arc::new(Grants::for_anonymous())))
+        });
         ANONYMOUS.clone()
     }
 
     /// The user who started the process: reaches everything.
-    pub fn owner() -> Arc<Self> {
+    pub fn process_user() -> Arc<Self> {
         static OWNER: LazyLock<Arc<Principal>> =
-            LazyLock::new(|| Arc::new(Principal::new("owner", Proof::Process, Arc::new(Grants::everything()))));
+            LazyLock::new(|| Arc::new(Principal::new("owner", AuthMethod::Process, Arc::new(Grants::everything()))));
         OWNER.clone()
     }
 
     /// A principal without roles and claims, of the generation 0, which is that of a registry that never says any.
-    pub fn new(subject: impl Into<String>, proof: Proof, grants: Arc<Grants>) -> Self {
+    pub fn new(subject: impl Into<String>, auth_method: AuthMethod, grants: Arc<Grants>) -> Self {
         let (tenant, roles, claims, implied_scopes) = (None, BTreeSet::new(), Map::new(), Arc::default());
-        let (subject, generation, gate, good_until) = (subject.into(), 0, 0, None);
-        Self { subject, tenant, roles, grants, claims, implied_scopes, proof, generation, gate, good_until }
+        let (subject, generation, authenticator_version, expires_at) = (subject.into(), 0, 0, None);
+        Self {
+            subject,
+            tenant,
+            roles,
+            grants,
+            claims,
+            implied_scopes,
+            auth_method,
+            generation,
+            authenticator_version,
+            expires_at,
+        }
     }
 
     /// Whether its key or token has not ended at `now`, as far as that is known.
-    pub fn is_good_at(&self, now: SystemTime) -> bool {
-        self.good_until.is_none_or(|until| now < until)
+    pub fn is_valid_at(&self, now: SystemTime) -> bool {
+        self.expires_at.is_none_or(|until| now < until)
     }
 
     /// Whether its token carries all of these OAuth scopes, or broader ones that imply them.
     pub fn has_scopes(&self, wanted: &[String]) -> bool {
         let claims: Vec<&Value> = SCOPE_CLAIMS.iter().filter_map(|name| self.claims.get(*name)).collect();
-        wanted.iter().all(|scope| claims.iter().any(|claim| self.implied_scopes.are_in(claim, scope)))
+        wanted.iter().all(|scope| claims.iter().any(|claim| self.implied_scopes.claim_includes(claim, scope)))
     }
 
     /// Whether both are the same somebody. A key and a token may carry the same name.
-    pub fn is_same_as(&self, other: &Self) -> bool {
-        self.proof == other.proof && self.subject == other.subject && self.tenant == other.tenant
+    pub fn is_same_identity(&self, other: &Self) -> bool {
+        self.auth_method == other.auth_method && self.subject == other.subject && self.tenant == other.tenant
     }
 }
 
@@ -154,7 +176,7 @@ impl TransportKind {
 
 /// Where a call came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin {
+pub struct CallOrigin {
     /// The adapter.
     pub transport: TransportKind,
     /// The peer's address; none where there is no network.
@@ -162,7 +184,7 @@ pub struct Origin {
 }
 
 /// What `peer` counts as where addresses are counted: whoever has one IPv6 address has the 2^64 others of its network.
-pub fn network_of(peer: IpAddr) -> IpAddr {
+pub fn quota_address(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V4(address) => address.into(),
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),

@@ -16,61 +16,61 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::call::{Call, Target};
+use crate::call::{Call, CallTarget};
 use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
-use crate::event::{Event, Events};
+use crate::event::{Event, EventDispatcher};
 use crate::execution::Execution;
-use crate::guard::Guarded;
 use crate::job::Job;
 use crate::jobs::Jobs;
-use crate::limits::{Admitted, Calendar, Keeper, Level, Limits, Meters, Reached};
+use crate::limits::{Admission, Calendar, LimitLevel, Limits, Meters, ReachedLimit, UsageFlusher};
+use crate::redaction::JobProtection;
 use crate::reply::Reply;
 use crate::resource::{Resource, ResourceLister};
 use crate::route::route;
 use crate::snapshot::Snapshot;
-use crate::watch::{Watch, Watches};
+use crate::watch::{Watch, WatchManager};
 
 /// After what time somebody hears that it asks too often.
-const REFUSED_AFTER: Duration = Duration::from_millis(20);
+const REFUSAL_DELAY: Duration = Duration::from_millis(20);
 
 /// The single list of tools, resources, resource templates and prompts.
 #[derive(Debug)]
 pub struct Registry {
     snapshot: ArcSwap<Snapshot>,
     version: watch::Sender<u64>,
-    watches: Watches,
+    watches: WatchManager,
     jobs: Arc<Jobs>,
     meters: Arc<Meters>,
     /// What writes down what callers have used.
-    keeper: Mutex<Option<Keeper>>,
+    usage_flusher: Mutex<Option<UsageFlusher>>,
     tasks: TaskTracker,
-    events: Events,
+    events: EventDispatcher,
 }
 
 impl Registry {
     /// A registry in the state of `snapshot`, whose limits say for good how many calls are remembered; the other limits
     /// change with each state.
-    pub fn new(snapshot: Snapshot, events: Events) -> Arc<Self> {
+    pub fn new(snapshot: Snapshot, events: EventDispatcher) -> Arc<Self> {
         Self::with_clock(snapshot, events, SystemTime::now)
     }
 
     /// The same, whose days begin when `clock` says so.
     pub fn with_clock(
         snapshot: Snapshot,
-        events: Events,
+        events: EventDispatcher,
         clock: impl Fn() -> SystemTime + Send + Sync + 'static,
     ) -> Arc<Self> {
         let version = 1;
-        let ended_jobs_kept = snapshot.limits().ended_jobs_kept;
+        let ended_jobs_kept = snapshot.limits().ended_jobs_max;
         let version_sender = watch::Sender::new(version);
         Arc::new(Self {
             snapshot: ArcSwap::from_pointee(snapshot.with_version(version)),
-            watches: Watches::new(version_sender.subscribe(), events.clone()),
+            watches: WatchManager::new(version_sender.subscribe(), events.clone()),
             version: version_sender,
             jobs: Arc::new(Jobs::new(ended_jobs_kept)),
             meters: Arc::new(Meters::new(Calendar::new(clock))),
-            keeper: Mutex::default(),
+            usage_flusher: Mutex::default(),
             tasks: TaskTracker::new(),
             events,
         })
@@ -82,8 +82,8 @@ impl Registry {
     }
 
     /// The state that `caller` calls into.
-    pub fn state_for(&self, caller: &Caller) -> Arc<Snapshot> {
-        caller.state.clone().unwrap_or_else(|| self.snapshot())
+    pub fn snapshot_for(&self, caller: &Caller) -> Arc<Snapshot> {
+        caller.snapshot.clone().unwrap_or_else(|| self.snapshot())
     }
 
     /// Swaps the state whole and announces it.
@@ -94,7 +94,7 @@ impl Registry {
             version = *current;
             self.snapshot.store(Arc::new(snapshot.with_version(version)));
         });
-        self.events.tell(Event::RegistryChanged { version });
+        self.events.emit(Event::RegistryChanged { version });
     }
 
     /// Tells of each new version.
@@ -118,13 +118,13 @@ impl Registry {
     }
 
     /// Those who hear of events.
-    pub fn events(&self) -> &Events {
+    pub fn events(&self) -> &EventDispatcher {
         &self.events
     }
 
     /// Whether calls are let in: not while they are to be written down and cannot be.
-    pub fn lets_calls_in(&self) -> bool {
-        !self.events.auditor().is_some_and(|auditor| auditor.figures().is_blocked)
+    pub fn admits_calls(&self) -> bool {
+        !self.events.auditor().is_some_and(|auditor| auditor.stats().is_blocked)
     }
 
     /// From now on keeps what callers use of their days in `file`, and takes over what was kept there today. Must be
@@ -133,9 +133,9 @@ impl Registry {
     ///
     /// # Errors
     /// When there is such a file and it cannot be read; then it is written anew all the same.
-    pub fn keep_usage(&self, file: PathBuf) -> std::io::Result<()> {
+    pub fn persist_usage(&self, file: PathBuf) -> std::io::Result<()> {
         let restored = self.meters.restore(&file);
-        *self.keeper.lock() = Some(Keeper::start(self.meters.clone(), file));
+        *self.usage_flusher.lock() = Some(UsageFlusher::start(self.meters.clone(), file));
         restored
     }
 
@@ -148,7 +148,7 @@ impl Registry {
     pub async fn admit_request(&self, caller: &Caller) -> Result<(), Error> {
         let admitted = self.count_request(caller);
         if admitted.is_err() {
-            tokio::time::sleep(REFUSED_AFTER).await;
+            tokio::time::sleep(REFUSAL_DELAY).await;
         }
         admitted
     }
@@ -158,17 +158,17 @@ impl Registry {
     /// # Errors
     /// `RateLimited` with the time to try again after, when too many came of the principal, of its tenant, or in all.
     pub fn count_request(&self, caller: &Caller) -> Result<(), Error> {
-        let admitted = match &caller.state {
+        let admitted = match &caller.snapshot {
             Some(state) => self.meters.admit_request(caller, state.limits()),
             None => self.meters.admit_request(caller, self.snapshot.load().limits()),
         };
-        admitted.map_err(|reached| self.refusal(reached, caller))
+        admitted.map_err(|reached| self.report_limit(reached, caller))
     }
 
     /// Tells of a bound that `caller` has reached.
-    fn refusal(&self, reached: Reached, caller: &Caller) -> Error {
-        self.events.tell(Event::LimitReached { caller, level: reached.level, measure: reached.measure });
-        reached.error()
+    fn report_limit(&self, reached: ReachedLimit, caller: &Caller) -> Error {
+        self.events.emit(Event::LimitReached { caller, level: reached.level, measure: reached.measure });
+        reached.to_error()
     }
 
     /// The one door to any handler.
@@ -182,59 +182,61 @@ impl Registry {
     /// share is used up. Errors of the handler come as the reply's outcome.
     pub fn call(&self, call: Call) -> Result<Reply, Error> {
         let caller = call.caller.clone();
-        self.admit(call)
+        self.start_call(call)
             .inspect_err(|(target, error)| {
                 let (kind, name, outcome) = (target.kind(), target.name(), error.kind().name());
-                self.events.tell(Event::CallRefused { caller: &caller, kind, name, outcome });
+                self.events.emit(Event::CallRefused { caller: &caller, kind, name, outcome });
             })
             .map_err(|(_, error)| error)
     }
 
-    fn admit(&self, call: Call) -> Result<Reply, (Target, Error)> {
-        let snapshot = self.state_for(&call.caller);
+    fn start_call(&self, call: Call) -> Result<Reply, (CallTarget, Error)> {
+        let snapshot = self.snapshot_for(&call.caller);
         let limits = snapshot.limits();
         let route = match route(&snapshot, &call) {
             Ok(route) => route,
             Err(error) => return Err((call.target, error)),
         };
-        let Admitted { places, charges, held } = match self.meters.admit_call(&call, &route.limits, limits) {
-            Ok(admitted) => admitted,
-            Err(reached) => return Err((call.target, self.refusal(reached, &call.caller))),
-        };
+        let Admission { permit_queues: places, charges, guard: held } =
+            match self.meters.admit_call(&call, &route.limits, limits) {
+                Ok(admitted) => admitted,
+                Err(reached) => return Err((call.target, self.report_limit(reached, &call.caller))),
+            };
         let budget = match call.format {
             None => route.limits.inline.unwrap_or(limits.inline),
             Some(_) => route.limits.body.or(route.limits.inline).unwrap_or_default(),
         };
-        let inline = budget.and(call.carries);
+        let inline = budget.and(call.inline_limit);
         let timeout = route.limits.timeout.unwrap_or(limits.timeout);
         let task_after = route.limits.task_after.unwrap_or(limits.task_after);
         // What an entry says of its calls holds for its tasks, too.
         let task_timeout = if route.limits.timeout.is_some() { Duration::ZERO } else { limits.task_timeout };
         let bounds = Limits { task_after, task_timeout, ..*limits };
         // The log of a call is long; a caller must not be able to fill it.
-        let trace = call.trace && call.caller.principal.grants.operates();
+        let trace = call.trace && call.caller.principal.grants.is_operator();
         let span = tracing::info_span!("call", trace, parent = call.trace_parent.as_deref());
         let mut job = Job::new(call, route.variables, inline, timeout, &bounds, charges);
-        job.guarded = Guarded::by(snapshot.guard().clone());
-        job.row_policies = snapshot.row_policies().clone();
+        job.protection = JobProtection::new(snapshot.protection().clone());
+        job.row_policy_stamper = snapshot.row_policy_stamper().clone();
         if self.events.auditor().is_some() {
-            job.keep_trail();
+            job.enable_audit_trail();
         }
         let job = Arc::new(job);
         if !self.jobs.open(job.clone(), limits.open_calls_max) {
-            let error = self.refusal(Reached::calls(Level::Node, limits.open_calls_max), job.caller());
+            let error =
+                self.report_limit(ReachedLimit::open_calls(LimitLevel::Node, limits.open_calls_max), job.caller());
             return Err((job.target().clone(), error));
         }
         let (sender, reply) = Reply::channel(job.clone(), route.output_schema);
         let execution = Execution {
             job,
             sender,
-            code: route.code,
-            places,
-            held: Some(held),
+            handler: route.handler,
+            permit_queues: places,
+            admission: Some(held),
             jobs: self.jobs.clone(),
             events: self.events.clone(),
-            line: Mutex::default(),
+            audit_reservation: Mutex::default(),
             cancel_grace: limits.cancel_grace,
         };
         self.tasks.spawn(execution.run().instrument(span));
@@ -249,23 +251,23 @@ impl Registry {
     /// # Errors
     /// `RateLimited` when the principal has too many calls open, or too many listings are under way, and those of the lister;
     /// its panic becomes an internal error.
-    pub async fn listed(&self, lister: &dyn ResourceLister, caller: &Caller) -> Result<Vec<Resource>, Error> {
-        let limits = *self.state_for(caller).limits();
-        let admitted = self.meters.admit_work(caller, &limits);
-        let (places, _held) = admitted.map_err(|reached| self.refusal(reached, caller))?;
+    pub async fn list_resources(&self, lister: &dyn ResourceLister, caller: &Caller) -> Result<Vec<Resource>, Error> {
+        let limits = *self.snapshot_for(caller).limits();
+        let admitted = self.meters.admit_listing(caller, &limits);
+        let (places, _held) = admitted.map_err(|reached| self.report_limit(reached, caller))?;
         let listing = async {
-            let _place = places.take().await?;
+            let _place = places.acquire().await?;
             lister.list(&caller.principal).await
         };
         let listing = AssertUnwindSafe(listing).catch_unwind();
         let listed = match tokio::time::timeout(limits.timeout, listing).await {
-            Ok(listed) => listed.unwrap_or_else(|panic| Err(fault_of(&*panic))),
+            Ok(listed) => listed.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
             Err(_) => Err(Error::new(ErrorKind::TimedOut, "listing the resources took too long")),
         };
-        listed.inspect_err(|error| tell_of_fault(&self.events, error, Uuid::new_v4()))
+        listed.inspect_err(|error| emit_internal_error(&self.events, error, Uuid::new_v4()))
     }
 
-    /// Waits until every call has ended; after `within` cancels those that still run and waits for
+    /// Waits until every call has ended; after `with_limits` cancels those that still run and waits for
     /// them to end.
     pub async fn drain(&self, within: Duration) {
         self.watches.drain().await;
@@ -275,7 +277,7 @@ impl Registry {
             // Handlers that ignore the cancellation are dropped after the grace.
             let _ = tokio::time::timeout(self.limits().cancel_grace * 2, self.tasks.wait()).await;
         }
-        let keeper = self.keeper.lock().take();
+        let keeper = self.usage_flusher.lock().take();
         if let Some(keeper) = keeper {
             keeper.stop().await;
         }
@@ -283,13 +285,13 @@ impl Registry {
 }
 
 /// Tells the log what the caller may not read, under the id that the caller was told or else under `id`.
-pub(crate) fn tell_of_fault(events: &Events, error: &Error, id: Uuid) {
+pub(crate) fn emit_internal_error(events: &EventDispatcher, error: &Error, id: Uuid) {
     if let Some(detail) = error.detail() {
-        events.tell(Event::Fault { id: error.id().unwrap_or(id), detail });
+        events.emit(Event::InternalError { id: error.id().unwrap_or(id), detail });
     }
 }
 
-pub(crate) fn fault_of(panic: &(dyn std::any::Any + Send)) -> Error {
+pub(crate) fn panic_to_error(panic: &(dyn std::any::Any + Send)) -> Error {
     let message = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

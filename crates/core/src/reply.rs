@@ -10,18 +10,18 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
-use crate::asking::Asked;
 use crate::call::LogLevel;
+use crate::client_input::PendingInputRequest;
 use crate::completion::Completion;
-use crate::content::{Content, Role};
+use crate::content::{Content, ContentRole};
 use crate::error::{Error, ErrorKind};
 use crate::job::Job;
+use crate::json_schema::JsonSchema;
 use crate::limits::Budget;
-use crate::schema::Schema;
 
 /// Chunks that wait between handler and adapter. Handlers keep text chunks near 64 KiB, so this
 /// bounds an answer's memory to a few hundred KiB.
-const CHUNKS_WAITING_MAX: usize = 4;
+const CHUNK_BUFFER: usize = 4;
 
 /// Facts about an answer that travel in its `_meta`.
 pub type Metadata = Map<String, Value>;
@@ -36,7 +36,7 @@ pub enum Chunk {
     /// A whole block of its own. Closes the text block that is open.
     Block(Content),
     /// A message of a prompt.
-    Message(Role, Content),
+    PromptMessage(ContentRole, Content),
     /// The answer as data that conforms to the tool's output schema.
     Structured(Box<RawValue>),
     /// The answer is a body of its own, as the call's format asked for it, and begins.
@@ -46,7 +46,7 @@ pub enum Chunk {
     /// The answer to a completion.
     Completion(Completion),
     /// Something about the call, beside the answer.
-    Notice(Notice),
+    Notification(ReplyNotification),
 }
 
 /// What is known of a body before its first byte.
@@ -55,9 +55,9 @@ pub struct BodyHead {
     /// Its media type, with parameters.
     pub media_type: &'static str,
     /// Where it is cut.
-    pub bounds: Budget,
+    pub budget: Budget,
     /// What stays the same whenever it is asked for; none for rows of the moment.
-    pub lasting: Option<Lasting>,
+    pub stable: Option<StableBody>,
     /// The file whose bytes the body is; none for rows.
     pub file: Option<BodyFile>,
 }
@@ -73,7 +73,7 @@ pub struct BodyFile {
 
 /// What is known of a body that is the same whenever it is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lasting {
+pub struct StableBody {
     /// Names its bytes: equal tags, equal bytes. Visible ASCII without quotes.
     pub tag: String,
     /// How many bytes it has, if that is known before they are sent.
@@ -82,12 +82,12 @@ pub struct Lasting {
 
 /// News of a call, beside its answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Notice {
+pub enum ReplyNotification {
     /// How far it is.
     Progress {
         /// Strictly increasing.
         done: f64,
-        /// What `done` will be at the end, if known.
+        /// What `last_progress` will be at the end, if known.
         total: Option<f64>,
         /// For people.
         message: Option<String>,
@@ -121,28 +121,28 @@ pub enum ReplyEvent {
     End(Outcome),
 }
 
-/// What [`Reply::next_said`] gives: whoever can answer questions hears these, too.
+/// What [`Reply::next_message`] gives: whoever can answer questions hears these, too.
 #[derive(Debug)]
-pub enum Said {
+pub enum ReplyMessage {
     /// A piece of the answer, or its end.
     Event(ReplyEvent),
     /// A question of the handler, which waits for the answer; only in calls that are asked live.
-    Asked(Asked),
+    InputRequest(PendingInputRequest),
 }
 
 /// The adapter's end of an answer. Dropping it cancels the job.
 #[derive(Debug)]
 pub struct Reply {
     job: Arc<Job>,
-    said: mpsc::Receiver<Said>,
+    receiver: mpsc::Receiver<ReplyMessage>,
     ended: bool,
 }
 
 impl Reply {
-    pub(crate) fn channel(job: Arc<Job>, output_schema: Option<Arc<Schema>>) -> (ReplySender, Self) {
-        let (sender, receiver) = mpsc::channel(CHUNKS_WAITING_MAX);
-        let reply = Self { job: job.clone(), said: receiver, ended: false };
-        (ReplySender { job, said: sender, output_schema }, reply)
+    pub(crate) fn channel(job: Arc<Job>, output_schema: Option<Arc<JsonSchema>>) -> (ReplySender, Self) {
+        let (sender, receiver) = mpsc::channel(CHUNK_BUFFER);
+        let reply = Self { job: job.clone(), receiver, ended: false };
+        (ReplySender { job, sender, output_schema }, reply)
     }
 
     /// The job that answers.
@@ -153,23 +153,23 @@ impl Reply {
     /// The next piece of the answer, or its end; `None` after the end. A question gets no answer, which its handler is told.
     pub async fn next(&mut self) -> Option<ReplyEvent> {
         loop {
-            if let Said::Event(event) = self.next_said().await? {
+            if let ReplyMessage::Event(event) = self.next_message().await? {
                 return Some(event);
             }
         }
     }
 
     /// The next piece of the answer, its end, or a question; `None` after the end.
-    pub async fn next_said(&mut self) -> Option<Said> {
+    pub async fn next_message(&mut self) -> Option<ReplyMessage> {
         if self.ended {
             return None;
         }
-        let said = self.said.recv().await.unwrap_or_else(|| {
+        let said = self.receiver.recv().await.unwrap_or_else(|| {
             // The registry sends an end for every job that it runs; without one the runtime is going down.
             let error = Error::new(ErrorKind::Unavailable, "the server is shutting down");
-            Said::Event(ReplyEvent::End(Outcome::Failed(error)))
+            ReplyMessage::Event(ReplyEvent::End(Outcome::Failed(error)))
         });
-        self.ended = matches!(said, Said::Event(ReplyEvent::End(_)));
+        self.ended = matches!(said, ReplyMessage::Event(ReplyEvent::End(_)));
         Some(said)
     }
 }
@@ -186,8 +186,8 @@ impl Drop for Reply {
 #[derive(Debug, Clone)]
 pub struct ReplySender {
     job: Arc<Job>,
-    said: mpsc::Sender<Said>,
-    output_schema: Option<Arc<Schema>>,
+    sender: mpsc::Sender<ReplyMessage>,
+    output_schema: Option<Arc<JsonSchema>>,
 }
 
 impl ReplySender {
@@ -197,21 +197,21 @@ impl ReplySender {
     }
 
     /// More text of the open block. Secrets are looked for in each piece by itself: send whole what belongs together, or
-    /// [screen](Job::screened) it before it is cut.
+    /// [screen](Job::redact_text) it before it is cut.
     ///
     /// # Errors
-    /// `Cancelled` when nobody listens any more; every method here. `Forbidden` when a secret must not leave; every method
+    /// `CancelJob` when nobody listens any more; every method here. `Forbidden` when a secret must not leave; every method
     /// that sends text.
-    pub async fn text(&self, text: impl Into<String>) -> Result<(), Error> {
-        let text = self.job.screened(text.into())?.into_owned();
-        self.screened_text(text).await
+    pub async fn send_text(&self, text: impl Into<String>) -> Result<(), Error> {
+        let text = self.job.redact_text(text.into())?.into_owned();
+        self.send_redacted_text(text).await
     }
 
     /// More text of the open block, in which secrets were looked for already.
     ///
     /// # Errors
-    /// `Cancelled` when nobody listens any more.
-    pub async fn screened_text(&self, text: String) -> Result<(), Error> {
+    /// `CancelJob` when nobody listens any more.
+    pub async fn send_redacted_text(&self, text: String) -> Result<(), Error> {
         self.job.count_bytes(text.len());
         self.send(Chunk::Text(text)).await
     }
@@ -222,28 +222,28 @@ impl ReplySender {
     }
 
     /// A whole block.
-    pub async fn block(&self, content: Content) -> Result<(), Error> {
-        let content = self.job.screened_content(content)?;
+    pub async fn send_block(&self, content: Content) -> Result<(), Error> {
+        let content = self.job.redact_content(content)?;
         self.job.count_bytes(content.len());
         self.send(Chunk::Block(content)).await
     }
 
     /// Begins an answer that is a body of its own; only for calls with a format.
-    pub async fn body(&self, head: BodyHead) -> Result<(), Error> {
+    pub async fn begin_body(&self, head: BodyHead) -> Result<(), Error> {
         self.send(Chunk::Body(head)).await
     }
 
     /// More bytes of the body that has begun.
-    pub async fn bytes(&self, bytes: Bytes) -> Result<(), Error> {
+    pub async fn send_bytes(&self, bytes: Bytes) -> Result<(), Error> {
         self.job.count_bytes(bytes.len());
         self.send(Chunk::Bytes(bytes)).await
     }
 
     /// A message of a prompt.
-    pub async fn message(&self, role: Role, content: Content) -> Result<(), Error> {
-        let content = self.job.screened_content(content)?;
+    pub async fn send_prompt_message(&self, role: ContentRole, content: Content) -> Result<(), Error> {
+        let content = self.job.redact_content(content)?;
         self.job.count_bytes(content.len());
-        self.send(Chunk::Message(role, content)).await
+        self.send(Chunk::PromptMessage(role, content)).await
     }
 
     /// The answer as data.
@@ -251,16 +251,16 @@ impl ReplySender {
     /// # Errors
     /// Also when `value` does not conform to the tool's output schema, which is a fault of the
     /// handler and therefore internal.
-    pub async fn structured(&self, value: &Value) -> Result<(), Error> {
-        self.structured_text(value.to_string()).await
+    pub async fn send_structured(&self, value: &Value) -> Result<(), Error> {
+        self.send_structured_json(value.to_string()).await
     }
 
     /// The answer as data, written as JSON already: its numbers keep all their digits.
     ///
     /// # Errors
-    /// As [`ReplySender::structured`], and when it is no JSON.
-    pub async fn structured_text(&self, json: String) -> Result<(), Error> {
-        let json = self.job.screened_json(json)?;
+    /// As [`ReplySender::send_structured`], and when it is no JSON.
+    pub async fn send_structured_json(&self, json: String) -> Result<(), Error> {
+        let json = self.job.redact_json(json)?;
         let broken =
             |why: String| Error::internal(format!("{} broke its output schema: {why}", self.job.target().name()));
         if let Some(schema) = &self.output_schema {
@@ -275,7 +275,7 @@ impl ReplySender {
     /// adapter nor its client can end but through the list of jobs, for `time` at most. What is sent after it is lost.
     ///
     /// # Errors
-    /// `Cancelled` when nobody listens any more, or the job was cancelled before anybody heard of the end; there is no work in
+    /// `CancelJob` when nobody listens any more, or the job was cancelled before anybody heard of the end; there is no work in
     /// the background then.
     pub async fn end_early(&self, metadata: Metadata, time: Duration) -> Result<(), Error> {
         // Before the end is heard of: whoever hears of it may let the call go.
@@ -285,29 +285,29 @@ impl ReplySender {
         sent.inspect_err(|_| self.job.leave_background())
     }
 
-    pub(crate) async fn completion(&self, mut completion: Completion) -> Result<(), Error> {
+    pub(crate) async fn send_completion(&self, mut completion: Completion) -> Result<(), Error> {
         for value in &mut completion.values {
-            *value = self.job.screened(std::mem::take(value))?.into_owned();
+            *value = self.job.redact_text(std::mem::take(value))?.into_owned();
         }
-        self.send(Chunk::Completion(completion.cut())).await
+        self.send(Chunk::Completion(completion.truncated())).await
     }
 
     /// Says how far the call is; nothing happens unless the caller asked for progress. What is no
     /// number (a division by zero) is not told, nor what does not rise or comes too soon after other news.
-    pub async fn progress(&self, done: f64, total: Option<f64>, message: Option<String>) -> Result<(), Error> {
-        if !self.job.wants_progress || !done.is_finite() || !self.job.pace.lock().admits(done) {
+    pub async fn send_progress(&self, done: f64, total: Option<f64>, message: Option<String>) -> Result<(), Error> {
+        if !self.job.wants_progress || !done.is_finite() || !self.job.progress_throttle.lock().admits(done) {
             return Ok(());
         }
         let total = total.filter(|total| total.is_finite());
-        self.send(Chunk::Notice(Notice::Progress { done, total, message })).await
+        self.send(Chunk::Notification(ReplyNotification::Progress { done, total, message })).await
     }
 
     /// Sends a log message; nothing happens unless the caller asked for messages of this level.
-    pub async fn log(&self, level: LogLevel, logger: Option<String>, data: Value) -> Result<(), Error> {
+    pub async fn send_log(&self, level: LogLevel, logger: Option<String>, data: Value) -> Result<(), Error> {
         if self.job.log_level.is_none_or(|wanted| level < wanted) {
             return Ok(());
         }
-        self.send(Chunk::Notice(Notice::Log { level, logger, data })).await
+        self.send(Chunk::Notification(ReplyNotification::Log { level, logger, data })).await
     }
 
     async fn send(&self, chunk: Chunk) -> Result<(), Error> {
@@ -315,21 +315,21 @@ impl ReplySender {
     }
 
     async fn send_event(&self, event: ReplyEvent) -> Result<(), Error> {
-        self.say(Said::Event(event)).await
+        self.push(ReplyMessage::Event(event)).await
     }
 
-    pub(crate) async fn say(&self, said: Said) -> Result<(), Error> {
+    pub(crate) async fn push(&self, said: ReplyMessage) -> Result<(), Error> {
         let cancelled = || Error::new(ErrorKind::Cancelled, "the call was cancelled");
         tokio::select! {
             biased;
             () = self.job.cancelled() => Err(cancelled()),
-            sent = self.said.send(said) => sent.map_err(|_| cancelled()),
+            sent = self.sender.send(said) => sent.map_err(|_| cancelled()),
         }
     }
 
     /// Ends the answer. Waits for a free place unless the reader is gone.
     pub(crate) async fn end(&self, outcome: Outcome) {
         // An error here means that nobody reads, and then nobody needs the end.
-        let _ = self.said.send(Said::Event(ReplyEvent::End(outcome))).await;
+        let _ = self.sender.send(ReplyMessage::Event(ReplyEvent::End(outcome))).await;
     }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use crate::access::Access;
-use crate::call::Variables;
+use crate::call::TemplateVariables;
 use crate::caller::Caller;
 use crate::completion::Completer;
 use crate::content::{Annotations, Icon};
@@ -46,7 +46,7 @@ pub struct Resource {
     /// How long clients may keep what they read; not at all without it.
     pub cache: Option<CacheHint>,
     /// Tells whether it has changed; without one it does so with the registry alone.
-    pub watcher: Option<Arc<dyn Watcher>>,
+    pub watcher: Option<Arc<dyn ResourceWatcher>>,
     /// The code that reads it.
     pub handler: Arc<dyn Handler>,
 }
@@ -99,7 +99,7 @@ pub struct ResourceTemplate {
     /// How long clients may keep what they read; not at all without it.
     pub cache: Option<CacheHint>,
     /// Tells whether one of them has changed; without one they do so with the registry alone.
-    pub watcher: Option<Arc<dyn Watcher>>,
+    pub watcher: Option<Arc<dyn ResourceWatcher>>,
     /// The code that reads one of them.
     pub handler: Arc<dyn Handler>,
     /// Completes its variables.
@@ -143,7 +143,7 @@ pub trait ResourceLister: Send + Sync + 'static {
 
 /// Tells whether what a resource holds has changed, for those who want to hear of it.
 #[async_trait]
-pub trait Watcher: Send + Sync + 'static {
+pub trait ResourceWatcher: Send + Sync + 'static {
     /// A stamp of what the resource holds now for `caller`: as long as it is equal, nothing has changed. None when the
     /// resource is gone, is not yet, or is not the caller's. `variables` are those of its template, percent-decoded.
     /// Must be cheap: it is asked for again and again while somebody listens. A caller and not its principal alone,
@@ -151,7 +151,7 @@ pub trait Watcher: Send + Sync + 'static {
     ///
     /// # Errors
     /// When it cannot be told now; it counts as unchanged then.
-    async fn stamp(&self, variables: &Variables, caller: &Caller) -> Result<Option<String>, Error>;
+    async fn stamp(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error>;
 }
 
 impl fmt::Debug for Resource {

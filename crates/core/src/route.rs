@@ -5,25 +5,25 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::call::{Call, Target, Variables};
-use crate::completion::{Completer, CompletionRequest, Reference};
+use crate::call::{Call, CallTarget, TemplateVariables};
+use crate::completion::{Completer, CompletionReference, CompletionRequest};
 use crate::error::{Error, Violation};
 use crate::handler::Handler;
+use crate::json_schema::JsonSchema;
 use crate::limits::CallLimits;
 use crate::prompt::Prompt;
-use crate::schema::Schema;
-use crate::snapshot::{Readable, Snapshot, not_found};
+use crate::snapshot::{ResourceMatch, Snapshot, not_found};
 
 /// What a call's target turned out to be.
 pub(crate) struct Route {
-    pub(crate) code: Code,
-    pub(crate) variables: Variables,
+    pub(crate) handler: RouteHandler,
+    pub(crate) variables: TemplateVariables,
     pub(crate) limits: CallLimits,
-    pub(crate) output_schema: Option<Arc<Schema>>,
+    pub(crate) output_schema: Option<Arc<JsonSchema>>,
 }
 
 /// What is run.
-pub(crate) enum Code {
+pub(crate) enum RouteHandler {
     Handler(Arc<dyn Handler>),
     Completer(Option<Arc<dyn Completer>>, CompletionRequest),
 }
@@ -32,35 +32,39 @@ pub(crate) enum Code {
 pub(crate) fn route(snapshot: &Snapshot, call: &Call) -> Result<Route, Error> {
     let caller = &call.caller;
     match &call.target {
-        Target::Tool(name) => {
+        CallTarget::Tool(name) => {
             let tool = snapshot.tool(name, caller)?;
             let arguments = Value::Object(call.arguments.clone());
-            tool.input_schema.check(&arguments).map_err(|violations| wrong_arguments("tool", name, violations))?;
+            tool.input_schema
+                .check(&arguments)
+                .map_err(|violations| invalid_arguments_error("tool", name, violations))?;
             Ok(Route {
-                code: Code::Handler(tool.handler.clone()),
-                variables: Variables::new(),
+                handler: RouteHandler::Handler(tool.handler.clone()),
+                variables: TemplateVariables::new(),
                 limits: tool.limits,
                 output_schema: tool.output_schema.clone(),
             })
         }
-        Target::Prompt(name) => {
+        CallTarget::Prompt(name) => {
             let prompt = snapshot.prompt(name, caller)?;
             check_prompt_arguments(prompt, call)?;
-            Ok(Route::handler(&prompt.handler, prompt.limits, Variables::new()))
+            Ok(Route::to_handler(&prompt.handler, prompt.limits, TemplateVariables::new()))
         }
-        Target::Resource(uri) => match snapshot.resource(uri, caller)? {
-            Readable::Resource(resource) => Ok(Route::handler(&resource.handler, resource.limits, Variables::new())),
-            Readable::Template(template, variables) => {
-                Ok(Route::handler(&template.handler, template.limits, variables))
+        CallTarget::Resource(uri) => match snapshot.resource(uri, caller)? {
+            ResourceMatch::Exact(resource) => {
+                Ok(Route::to_handler(&resource.handler, resource.limits, TemplateVariables::new()))
+            }
+            ResourceMatch::Template(template, variables) => {
+                Ok(Route::to_handler(&template.handler, template.limits, variables))
             }
         },
-        Target::Completion(request) => {
+        CallTarget::Completion(request) => {
             let (completer, limits) = match &request.reference {
-                Reference::Prompt(name) => {
+                CompletionReference::Prompt(name) => {
                     let prompt = snapshot.prompt(name, caller)?;
                     (prompt.completer.clone(), prompt.limits)
                 }
-                Reference::Resource(text) => {
+                CompletionReference::Resource(text) => {
                     let template = snapshot
                         .template(text, caller)
                         .ok_or_else(|| not_found("resource template", text, Vec::new()))?;
@@ -68,8 +72,8 @@ pub(crate) fn route(snapshot: &Snapshot, call: &Call) -> Result<Route, Error> {
                 }
             };
             Ok(Route {
-                code: Code::Completer(completer, request.clone()),
-                variables: Variables::new(),
+                handler: RouteHandler::Completer(completer, request.clone()),
+                variables: TemplateVariables::new(),
                 limits,
                 output_schema: None,
             })
@@ -78,12 +82,12 @@ pub(crate) fn route(snapshot: &Snapshot, call: &Call) -> Result<Route, Error> {
 }
 
 impl Route {
-    fn handler(handler: &Arc<dyn Handler>, limits: CallLimits, variables: Variables) -> Self {
-        Self { code: Code::Handler(handler.clone()), variables, limits, output_schema: None }
+    fn to_handler(handler: &Arc<dyn Handler>, limits: CallLimits, variables: TemplateVariables) -> Self {
+        Self { handler: RouteHandler::Handler(handler.clone()), variables, limits, output_schema: None }
     }
 }
 
-fn wrong_arguments(kind: &str, name: &str, violations: Vec<Violation>) -> Error {
+fn invalid_arguments_error(kind: &str, name: &str, violations: Vec<Violation>) -> Error {
     Error::invalid_arguments(format!("the arguments of {kind} {name:?} are wrong:"), violations)
 }
 
@@ -98,5 +102,5 @@ fn check_prompt_arguments(prompt: &Prompt, call: &Call) -> Result<(), Error> {
         .chain(unknown.map(|name| violation(name, "is no argument of this prompt")))
         .chain(mistyped.map(|(name, _)| violation(name, "must be a string")))
         .collect();
-    if violations.is_empty() { Ok(()) } else { Err(wrong_arguments("prompt", &prompt.name, violations)) }
+    if violations.is_empty() { Ok(()) } else { Err(invalid_arguments_error("prompt", &prompt.name, violations)) }
 }

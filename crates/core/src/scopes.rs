@@ -25,10 +25,10 @@ pub struct ImpliedScopes {
 pub enum ImpliedScopesError {
     /// What cannot stand in any token.
     #[error("{0:?} is no scope: one is a word without spaces, quotes and backslashes")]
-    NoScope(String),
+    InvalidScope(String),
     /// A scope that is broader than itself.
     #[error("the scope {scope:?} implies itself: {}", way.join(", which implies "))]
-    Circle {
+    Cycle {
         /// The scope.
         scope: String,
         /// From the scope to itself.
@@ -56,22 +56,22 @@ impl ImpliedScopes {
         let names: BTreeSet<&String> =
             said.iter().flat_map(|(broad, narrow)| [broad].into_iter().chain(narrow)).collect();
         if let Some(name) = names.iter().find(|name| !is_scope(name)) {
-            return Err(ImpliedScopesError::NoScope((*name).clone()));
+            return Err(ImpliedScopesError::InvalidScope((*name).clone()));
         }
         if names.len() > SCOPES_MAX {
             return Err(ImpliedScopesError::TooMany { count: names.len() });
         }
-        let narrower = said.keys().map(|broad| Ok((broad.clone(), below(broad, said)?)));
+        let narrower = said.keys().map(|broad| Ok((broad.clone(), collect_narrower(broad, said)?)));
         Ok(Self { narrower: narrower.collect::<Result<_, _>>()? })
     }
 
-    /// Whether who has the scope `had` has `wanted` by it.
+    /// Whether who has the scope `had` has `kind` by it.
     pub fn implies(&self, had: &str, wanted: &str) -> bool {
         had == wanted || self.narrower.get(had).is_some_and(|narrower| narrower.contains(wanted))
     }
 
-    /// Whether the claim of a token, words with blanks between them or a list, carries `wanted` or what implies it.
-    pub fn are_in(&self, claim: &Value, wanted: &str) -> bool {
+    /// Whether the claim of a token, words with blanks between them or a list, carries `kind` or what implies it.
+    pub fn claim_includes(&self, claim: &Value, wanted: &str) -> bool {
         match claim {
             Value::String(words) => words.split(' ').any(|word| self.implies(word, wanted)),
             Value::Array(words) => words.iter().filter_map(Value::as_str).any(|word| self.implies(word, wanted)),
@@ -80,7 +80,7 @@ impl ImpliedScopes {
     }
 
     /// The fewest of `scopes` that imply all of them, in their order.
-    pub fn least(&self, scopes: &[String]) -> Vec<String> {
+    pub fn minimal(&self, scopes: &[String]) -> Vec<String> {
         let mut least: Vec<String> = Vec::new();
         for scope in scopes {
             let is_implied = scopes.iter().any(|other| other != scope && self.implies(other, scope));
@@ -93,14 +93,17 @@ impl ImpliedScopes {
 }
 
 /// All scopes that `broad` implies. Each is looked at once.
-fn below(broad: &String, said: &BTreeMap<String, Vec<String>>) -> Result<BTreeSet<String>, ImpliedScopesError> {
+fn collect_narrower(
+    broad: &String,
+    said: &BTreeMap<String, Vec<String>>,
+) -> Result<BTreeSet<String>, ImpliedScopesError> {
     // From where each was come to, and so the way back.
     let mut from: BTreeMap<&String, &String> = BTreeMap::new();
     let mut open = vec![broad];
     while let Some(scope) = open.pop() {
         for narrow in said.get(scope).into_iter().flatten() {
             if narrow == broad {
-                return Err(ImpliedScopesError::Circle { scope: broad.clone(), way: way(broad, scope, &from) });
+                return Err(ImpliedScopesError::Cycle { scope: broad.clone(), way: cycle_path(broad, scope, &from) });
             }
             if !from.contains_key(narrow) {
                 from.insert(narrow, scope);
@@ -111,8 +114,8 @@ fn below(broad: &String, said: &BTreeMap<String, Vec<String>>) -> Result<BTreeSe
     Ok(from.into_keys().cloned().collect())
 }
 
-/// From `broad` to `last` and on to `broad`.
-fn way(broad: &String, last: &String, from: &BTreeMap<&String, &String>) -> Vec<String> {
+/// From `broad` to `last_request` and on to `broad`.
+fn cycle_path(broad: &String, last: &String, from: &BTreeMap<&String, &String>) -> Vec<String> {
     let back = std::iter::successors(Some(last), |scope| from.get(scope).copied());
     let mut way: Vec<String> = [broad].into_iter().chain(back).cloned().collect();
     way.reverse();

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::access::Access;
-use crate::call::Variables;
+use crate::call::TemplateVariables;
 use crate::caller::{Caller, Toolset};
+use crate::database_tenants::DatabaseTenants;
 use crate::error::{Error, ErrorKind};
-use crate::guard::Guard;
 use crate::limits::Limits;
-use crate::nearest::nearest;
+use crate::name_suggestions::nearest_names;
 use crate::principal::Principal;
 use crate::prompt::Prompt;
-use crate::resource::{Resource, ResourceTemplate, Watcher};
-use crate::row_policy_stamp::RowPolicyStamp;
-use crate::tenancy::Tenancy;
+use crate::redaction::AnswerProtection;
+use crate::resource::{Resource, ResourceTemplate, ResourceWatcher};
+use crate::row_policy_stamper::RowPolicyStamper;
 use crate::tool::Tool;
 
 pub use builder::SnapshotBuilder;
@@ -42,24 +42,24 @@ pub struct Snapshot {
     templates: Vec<Arc<ResourceTemplate>>,
     prompts: BTreeMap<String, Arc<Prompt>>,
     toolsets: BTreeMap<String, Arc<Toolset>>,
-    cache: CacheHint,
+    cache_hint: CacheHint,
     limits: Limits,
-    tenancy: Tenancy,
-    row_policies: RowPolicyStamp,
-    guard: Guard,
+    database_tenants: DatabaseTenants,
+    row_policy_stamper: RowPolicyStamper,
+    protection: AnswerProtection,
 }
 
 /// What answers for a URI.
-pub(crate) enum Readable<'a> {
+pub(crate) enum ResourceMatch<'a> {
     /// The resource of exactly that URI.
-    Resource(&'a Arc<Resource>),
+    Exact(&'a Arc<Resource>),
     /// A template, with the values of its variables.
-    Template(&'a Arc<ResourceTemplate>, Variables),
+    Template(&'a Arc<ResourceTemplate>, TemplateVariables),
 }
 
 /// An entry as those who run the node see it.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry<'a> {
+pub struct RegistryEntry<'a> {
     /// The sort of entry: `tool`, `resource` or `prompt`.
     pub kind: &'static str,
     /// Its name.
@@ -79,22 +79,22 @@ impl Snapshot {
     }
 
     /// How long clients may keep what they listed or read.
-    pub fn cache(&self) -> CacheHint {
-        let all_public = self.tools.values().all(|tool| tool.access.is_open())
-            && self.resources.values().all(|resource| resource.access.is_open())
-            && self.templates.iter().all(|template| template.access.is_open())
-            && self.prompts.values().all(|prompt| prompt.access.is_open());
-        CacheHint { public: self.cache.public && all_public, ..self.cache }
+    pub fn cache_hint(&self) -> CacheHint {
+        let all_public = self.tools.values().all(|tool| tool.access.is_unrestricted())
+            && self.resources.values().all(|resource| resource.access.is_unrestricted())
+            && self.templates.iter().all(|template| template.access.is_unrestricted())
+            && self.prompts.values().all(|prompt| prompt.access.is_unrestricted());
+        CacheHint { public: self.cache_hint.public && all_public, ..self.cache_hint }
     }
 
     /// Whether it depends on the peer's address which tools a caller reaches.
-    pub fn asks_for_networks(&self) -> bool {
+    pub fn depends_on_networks(&self) -> bool {
         self.tool_order.iter().any(|tool| tool.access.acl.networks.is_some())
     }
 
     /// Whether it depends on more of the principal than its grants which tools a caller sees.
-    pub fn asks_for_principals(&self) -> bool {
-        self.tool_order.iter().any(|tool| tool.access.asks_who || tool.access.only_for.is_some())
+    pub fn depends_on_principals(&self) -> bool {
+        self.tool_order.iter().any(|tool| tool.access.requires_authentication || tool.access.principal_rule.is_some())
     }
 
     /// The bounds of calls.
@@ -103,19 +103,19 @@ impl Snapshot {
     }
 
     /// Whether `principal` may ask the database of that name by its own right.
-    pub fn may_ask(&self, database: &str, principal: &Principal) -> bool {
+    pub fn can_query_database(&self, database: &str, principal: &Principal) -> bool {
         let is_granted = principal.grants.databases.includes(database);
-        is_granted && self.is_of(principal) && self.tenancy.admits(database, principal)
+        is_granted && self.matches_generation(principal) && self.database_tenants.admits(database, principal)
     }
 
     /// What the row policies of all databases make of a principal.
-    pub fn row_policies(&self) -> &RowPolicyStamp {
-        &self.row_policies
+    pub fn row_policy_stamper(&self) -> &RowPolicyStamper {
+        &self.row_policy_stamper
     }
 
     /// What stands between answers and their readers.
-    pub fn guard(&self) -> &Guard {
-        &self.guard
+    pub fn protection(&self) -> &AnswerProtection {
+        &self.protection
     }
 
     /// The toolset of that name, if the caller may enter its door; the same answer whether it is hidden or absent.
@@ -129,74 +129,77 @@ impl Snapshot {
     }
 
     /// Every entry, whoever may reach it: for those who run the node.
-    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        let tools = self.tool_order.iter().map(|tool| Entry { kind: "tool", name: &tool.name, access: &tool.access });
+    pub fn entries(&self) -> impl Iterator<Item = RegistryEntry<'_>> {
+        let tools =
+            self.tool_order.iter().map(|tool| RegistryEntry { kind: "tool", name: &tool.name, access: &tool.access });
         let resources = self.resources.values();
-        let resources = resources.map(|entry| Entry { kind: "resource", name: &entry.name, access: &entry.access });
+        let resources =
+            resources.map(|entry| RegistryEntry { kind: "resource", name: &entry.name, access: &entry.access });
         let templates = self.templates.iter();
-        let templates = templates.map(|entry| Entry { kind: "resource", name: &entry.name, access: &entry.access });
+        let templates =
+            templates.map(|entry| RegistryEntry { kind: "resource", name: &entry.name, access: &entry.access });
         let prompts = self.prompts.values();
-        let prompts = prompts.map(|entry| Entry { kind: "prompt", name: &entry.name, access: &entry.access });
+        let prompts = prompts.map(|entry| RegistryEntry { kind: "prompt", name: &entry.name, access: &entry.access });
         tools.chain(resources).chain(templates).chain(prompts)
     }
 
     /// The one question that lists ask of every entry.
-    fn shows(&self, access: &Access, name: &str, caller: &Caller) -> bool {
-        self.is_of(&caller.principal) && access.shows(name, caller)
+    fn is_listed_for(&self, access: &Access, name: &str, caller: &Caller) -> bool {
+        self.matches_generation(&caller.principal) && access.is_listed_for(name, caller)
     }
 
     /// The one question that calls ask of every entry. Of what the caller may not know of it learns nothing, the same
-    /// as of what is `absent`.
-    fn must_reach(
+    /// as of what is `evicted`.
+    fn authorize_entry(
         &self,
         access: &Access,
         name: &str,
         caller: &Caller,
         absent: impl FnOnce() -> Error,
     ) -> Result<(), Error> {
-        if !self.is_of(&caller.principal) || !access.is_known_to(name, caller) {
+        if !self.matches_generation(&caller.principal) || !access.is_discoverable_by(name, caller) {
             return Err(absent());
         }
         access.authorize(name, caller)
     }
 
     /// Whether the grants of `principal` come from the configuration that this is a state of.
-    pub fn is_of(&self, principal: &Principal) -> bool {
+    pub fn matches_generation(&self, principal: &Principal) -> bool {
         self.generation == principal.generation
     }
 
     /// The tools that the caller may reach.
     pub fn tools(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Tool>> {
-        self.tool_order.iter().filter(move |tool| self.shows(&tool.access, &tool.name, caller))
+        self.tool_order.iter().filter(move |tool| self.is_listed_for(&tool.access, &tool.name, caller))
     }
 
     /// The resources that the caller may reach, without those that templates list.
     pub fn resources(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Resource>> {
-        self.resources.values().filter(move |resource| self.shows(&resource.access, &resource.name, caller))
+        self.resources.values().filter(move |resource| self.is_listed_for(&resource.access, &resource.name, caller))
     }
 
     /// The resource templates that the caller may reach.
     pub fn templates(&self, caller: &Caller) -> impl Iterator<Item = &Arc<ResourceTemplate>> {
-        self.templates.iter().filter(move |template| self.shows(&template.access, &template.name, caller))
+        self.templates.iter().filter(move |template| self.is_listed_for(&template.access, &template.name, caller))
     }
 
     /// The prompts that the caller may reach.
     pub fn prompts(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Prompt>> {
-        self.prompts.values().filter(move |prompt| self.shows(&prompt.access, &prompt.name, caller))
+        self.prompts.values().filter(move |prompt| self.is_listed_for(&prompt.access, &prompt.name, caller))
     }
 
     /// The tool of that name, if the caller may reach it.
     ///
     /// # Errors
-    /// `NotFound` with the nearest names, the same whether it is hidden or absent; `Unauthenticated` when it is for
+    /// `NotFound` with the nearest names, the same whether it is hidden or absent; `AuthenticationError` when it is for
     /// whoever shows who it is, `Forbidden` when the caller's token lacks scopes.
     pub fn tool(&self, name: &str, caller: &Caller) -> Result<&Arc<Tool>, Error> {
         let absent = || {
             let visible = self.tools(caller).map(|tool| tool.name.as_str());
-            not_found("tool", name, nearest(name, visible))
+            not_found("tool", name, nearest_names(name, visible))
         };
         let tool = self.tools.get(name).ok_or_else(absent)?;
-        self.must_reach(&tool.access, &tool.name, caller, absent)?;
+        self.authorize_entry(&tool.access, &tool.name, caller, absent)?;
         Ok(tool)
     }
 
@@ -207,10 +210,10 @@ impl Snapshot {
     pub fn prompt(&self, name: &str, caller: &Caller) -> Result<&Arc<Prompt>, Error> {
         let absent = || {
             let visible = self.prompts(caller).map(|prompt| prompt.name.as_str());
-            not_found("prompt", name, nearest(name, visible))
+            not_found("prompt", name, nearest_names(name, visible))
         };
         let prompt = self.prompts.get(name).ok_or_else(absent)?;
-        self.must_reach(&prompt.access, &prompt.name, caller, absent)?;
+        self.authorize_entry(&prompt.access, &prompt.name, caller, absent)?;
         Ok(prompt)
     }
 
@@ -219,57 +222,57 @@ impl Snapshot {
     ///
     /// # Errors
     /// As for tools.
-    pub(crate) fn resource(&self, uri: &str, caller: &Caller) -> Result<Readable<'_>, Error> {
+    pub(crate) fn resource(&self, uri: &str, caller: &Caller) -> Result<ResourceMatch<'_>, Error> {
         let absent = || not_found("resource", uri, Vec::new());
         let (access, name, readable) = match self.resources.get(uri) {
-            Some(resource) => (&resource.access, &resource.name, Readable::Resource(resource)),
+            Some(resource) => (&resource.access, &resource.name, ResourceMatch::Exact(resource)),
             None => {
                 let mut matching =
                     self.templates.iter().filter_map(|entry| Some((entry, entry.template.matches(uri)?)));
                 let (template, variables) = matching.next().ok_or_else(absent)?;
-                (&template.access, &template.name, Readable::Template(template, variables))
+                (&template.access, &template.name, ResourceMatch::Template(template, variables))
             }
         };
-        self.must_reach(access, name, caller, absent)?;
+        self.authorize_entry(access, name, caller, absent)?;
         Ok(readable)
     }
 
-    fn readable(&self, uri: &str, caller: &Caller) -> Option<Readable<'_>> {
+    fn reachable_resource(&self, uri: &str, caller: &Caller) -> Option<ResourceMatch<'_>> {
         self.resource(uri, caller).ok()
     }
 
     /// Whether there is a resource of that URI that the caller may reach.
     pub fn has_resource(&self, uri: &str, caller: &Caller) -> bool {
-        self.readable(uri, caller).is_some()
+        self.reachable_resource(uri, caller).is_some()
     }
 
     /// What tells whether the resource of that URI has changed, and the values of its template's variables; none where
     /// it does so with the registry alone.
-    pub fn watcher(&self, uri: &str, caller: &Caller) -> Option<(Arc<dyn Watcher>, Variables)> {
-        match self.readable(uri, caller)? {
-            Readable::Resource(resource) => Some((resource.watcher.clone()?, Variables::new())),
-            Readable::Template(template, variables) => Some((template.watcher.clone()?, variables)),
+    pub fn watcher(&self, uri: &str, caller: &Caller) -> Option<(Arc<dyn ResourceWatcher>, TemplateVariables)> {
+        match self.reachable_resource(uri, caller)? {
+            ResourceMatch::Exact(resource) => Some((resource.watcher.clone()?, TemplateVariables::new())),
+            ResourceMatch::Template(template, variables) => Some((template.watcher.clone()?, variables)),
         }
     }
 
     /// The media type of the resource of that URI, if it is known before it is read.
     pub fn media_type(&self, uri: &str, caller: &Caller) -> Option<String> {
-        match self.readable(uri, caller)? {
-            Readable::Resource(resource) => resource.mime_type.clone(),
-            Readable::Template(template, _) => template.mime_type.clone(),
+        match self.reachable_resource(uri, caller)? {
+            ResourceMatch::Exact(resource) => resource.mime_type.clone(),
+            ResourceMatch::Template(template, _) => template.mime_type.clone(),
         }
     }
 
     /// How long clients may keep what the resource of that URI holds; not at all when nothing is said. Shared caches
     /// may not, whatever is said, where it is not the same for every caller.
-    pub fn read_cache(&self, uri: &str, caller: &Caller) -> CacheHint {
-        let (said, access) = match self.readable(uri, caller) {
-            Some(Readable::Resource(resource)) => (resource.cache, Some(&resource.access)),
-            Some(Readable::Template(template, _)) => (template.cache, Some(&template.access)),
+    pub fn resource_cache_hint(&self, uri: &str, caller: &Caller) -> CacheHint {
+        let (said, access) = match self.reachable_resource(uri, caller) {
+            Some(ResourceMatch::Exact(resource)) => (resource.cache, Some(&resource.access)),
+            Some(ResourceMatch::Template(template, _)) => (template.cache, Some(&template.access)),
             None => (None, None),
         };
         let said = said.unwrap_or(CacheHint { time_to_live: Duration::ZERO, public: false });
-        let is_open = self.cache.public && access.is_some_and(Access::is_open);
+        let is_open = self.cache_hint.public && access.is_some_and(Access::is_unrestricted);
         CacheHint { public: said.public && is_open, ..said }
     }
 

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use crate::access::Access;
 use crate::content::Icon;
 use crate::handler::Handler;
+use crate::json_schema::{JsonSchema, JsonSchemaError};
 use crate::limits::CallLimits;
-use crate::schema::{Schema, SchemaError};
 
 /// Hints about what a tool does; clients must not trust them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,9 +36,9 @@ pub struct Tool {
     /// Pictures.
     pub icons: Vec<Icon>,
     /// What its arguments must be.
-    pub input_schema: Arc<Schema>,
+    pub input_schema: Arc<JsonSchema>,
     /// What its structured answer is.
-    pub output_schema: Option<Arc<Schema>>,
+    pub output_schema: Option<Arc<JsonSchema>>,
     /// Hints.
     pub annotations: Option<ToolAnnotations>,
     /// Further facts for clients that know them.
@@ -59,7 +59,7 @@ impl Tool {
             title: None,
             description: Some(description.into()),
             icons: Vec::new(),
-            input_schema: Schema::empty_object(),
+            input_schema: JsonSchema::empty_object(),
             output_schema: None,
             annotations: None,
             meta: Map::new(),
@@ -73,8 +73,8 @@ impl Tool {
     ///
     /// # Errors
     /// When it is no valid schema of an object.
-    pub fn with_input_schema(mut self, schema: Value) -> Result<Self, SchemaError> {
-        self.input_schema = Arc::new(Schema::object(schema)?);
+    pub fn with_input_schema(mut self, schema: Value) -> Result<Self, JsonSchemaError> {
+        self.input_schema = Arc::new(JsonSchema::object(schema)?);
         Ok(self)
     }
 
@@ -82,8 +82,8 @@ impl Tool {
     ///
     /// # Errors
     /// When it is no valid schema.
-    pub fn with_output_schema(mut self, schema: Value) -> Result<Self, SchemaError> {
-        self.output_schema = Some(Arc::new(Schema::new(schema)?));
+    pub fn with_output_schema(mut self, schema: Value) -> Result<Self, JsonSchemaError> {
+        self.output_schema = Some(Arc::new(JsonSchema::new(schema)?));
         Ok(self)
     }
 

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::call::Variables;
+use crate::call::TemplateVariables;
 
 /// Why a template was refused.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -19,11 +19,11 @@ pub enum UriTemplateError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UriTemplate {
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<UriTemplatePart>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum UriTemplatePart {
     Literal(String),
     Variable(String),
 }
@@ -44,7 +44,7 @@ impl UriTemplate {
                 return Err(malformed());
             }
             if !literal.is_empty() {
-                parts.push(Part::Literal(literal.to_owned()));
+                parts.push(UriTemplatePart::Literal(literal.to_owned()));
             }
             if literal.len() == rest.len() {
                 break;
@@ -53,10 +53,10 @@ impl UriTemplate {
             if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
                 return Err(malformed());
             }
-            if matches!(parts.last(), Some(Part::Variable(_))) {
+            if matches!(parts.last(), Some(UriTemplatePart::Variable(_))) {
                 return Err(UriTemplateError::Ambiguous(text));
             }
-            parts.push(Part::Variable(name.to_owned()));
+            parts.push(UriTemplatePart::Variable(name.to_owned()));
             rest = after;
         }
         Ok(Self { text, parts })
@@ -70,31 +70,31 @@ impl UriTemplate {
     /// The names of its variables, in order.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Variable(name) => Some(name.as_str()),
-            Part::Literal(_) => None,
+            UriTemplatePart::Variable(name) => Some(name.as_str()),
+            UriTemplatePart::Literal(_) => None,
         })
     }
 
     /// How many bytes of it are literal: of several templates that match, the one with most wins.
     pub(crate) fn literal_bytes(&self) -> usize {
-        let literal = |part: &Part| if let Part::Literal(text) = part { text.len() } else { 0 };
+        let literal = |part: &UriTemplatePart| if let UriTemplatePart::Literal(text) = part { text.len() } else { 0 };
         self.parts.iter().map(literal).sum()
     }
 
     /// The variables' values if `uri` follows the template, percent-decoded.
-    pub(crate) fn matches(&self, uri: &str) -> Option<Variables> {
-        let mut variables = Variables::new();
+    pub(crate) fn matches(&self, uri: &str) -> Option<TemplateVariables> {
+        let mut variables = TemplateVariables::new();
         let mut rest = uri;
         let mut parts = self.parts.as_slice();
         while let [part, following @ ..] = parts {
             match part {
-                Part::Literal(text) => rest = rest.strip_prefix(text.as_str())?,
-                Part::Variable(name) => {
+                UriTemplatePart::Literal(text) => rest = rest.strip_prefix(text.as_str())?,
+                UriTemplatePart::Variable(name) => {
                     let value = match following {
                         // The last literal ends the URI: the value before it may hold the same text.
-                        [Part::Literal(text)] => rest.strip_suffix(text.as_str())?,
-                        [Part::Literal(text), ..] => rest.split_once(text.as_str())?.0,
-                        [] | [Part::Variable(_), ..] => rest,
+                        [UriTemplatePart::Literal(text)] => rest.strip_suffix(text.as_str())?,
+                        [UriTemplatePart::Literal(text), ..] => rest.split_once(text.as_str())?.0,
+                        [] | [UriTemplatePart::Variable(_), ..] => rest,
                     };
                     if value.is_empty() || value.contains('/') {
                         return None;
@@ -114,8 +114,8 @@ impl UriTemplate {
         self.parts
             .iter()
             .map(|part| match part {
-                Part::Literal(text) => text.clone(),
-                Part::Variable(_) => values.next().map(|value| percent_encode(value)).unwrap_or_default(),
+                UriTemplatePart::Literal(text) => text.clone(),
+                UriTemplatePart::Variable(_) => values.next().map(|value| percent_encode(value)).unwrap_or_default(),
             })
             .collect()
     }
@@ -184,7 +184,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_expanded_matches_with_the_same_values(a in "\\PC{1,12}", b in "\\PC{1,12}") {
+        fn expanded_uri_matches_with_same_values(a in "\\PC{1,12}", b in "\\PC{1,12}") {
             for text in ["x://{a}/y/{b}/z", "x://{a}/{b}.csv"] {
                 let template = UriTemplate::parse(text).unwrap();
                 let variables = template.matches(&template.expand(&[&a, &b])).unwrap();

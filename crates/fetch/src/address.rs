@@ -10,11 +10,11 @@ use uuid::Uuid;
 /// The segment of a path after which a result's id stands.
 const RESULTS: &str = "results";
 /// Ends of a server's address that name one of its doors and not the server.
-const DOORS: [&[&str]; 3] = [&["mcp"], &["rest", "sql"], &["rest"]];
+const ENDPOINT_PATHS: [&[&str]; 3] = [&["mcp"], &["rest", "sql"], &["rest"]];
 
 /// A server that keeps results, under whatever path a proxy gives it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Server {
+pub struct ResultServer {
     /// Ends with a slash, so that paths can be joined to it.
     base: Url,
 }
@@ -22,14 +22,14 @@ pub struct Server {
 /// One result of one server, and the link that opens it, if it came with one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ResultAddress {
-    server: Server,
+    server: ResultServer,
     id: Uuid,
     link: Option<String>,
 }
 
 /// Why a text is no address. It is not repeated: it may hold a password or a link's token.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum AddressError {
+pub enum ResultAddressError {
     /// It cannot be read.
     #[error("this is no URL ({0}); an example is http://127.0.0.1:7070/results/ID")]
     NotAUrl(String),
@@ -38,13 +38,13 @@ pub enum AddressError {
         "the URL holds a user name or a password, which lists of processes and logs would show; \
          prove who calls with --bearer, or with TIDEGATE_BEARER in the environment"
     )]
-    HoldsCredentials,
+    ContainsCredentials,
     /// It is the name that a result has within MCP.
     #[error("tidegate:// is a result's name within MCP; over HTTP it is at http://HOST/results/ID of the same server")]
-    NameOfResource,
+    McpResourceUri,
     /// Its scheme is of another protocol.
     #[error("the scheme {0:?} is of another protocol; results are reached by http or https")]
-    OtherScheme(String),
+    UnsupportedScheme(String),
     /// It names nothing to connect to.
     #[error("the URL names no host; an example is http://127.0.0.1:7070/results/ID")]
     NoHost,
@@ -53,19 +53,19 @@ pub enum AddressError {
     NoResult,
 }
 
-impl Server {
+impl ResultServer {
     /// Reads a URL of the scheme http or https; one of the server's MCP or REST means the server as well.
     ///
     /// # Errors
     /// When it is no such URL, or holds credentials.
-    pub fn parse(text: &str) -> Result<Self, AddressError> {
-        let url = read(text)?;
-        let segments = segments(&url);
-        let of_server = DOORS.iter().find_map(|door| {
+    pub fn parse(text: &str) -> Result<Self, ResultAddressError> {
+        let url = parse_http_url(text)?;
+        let segments = path_segments(&url);
+        let of_server = ENDPOINT_PATHS.iter().find_map(|door| {
             let (before, end) = segments.split_at_checked(segments.len().checked_sub(door.len())?)?;
             (end == *door).then_some(before)
         });
-        Ok(Self { base: base(&url, of_server.unwrap_or(&segments)) })
+        Ok(Self { base: base_url(&url, of_server.unwrap_or(&segments)) })
     }
 
     /// The result `id` of this server.
@@ -82,12 +82,12 @@ impl Server {
     }
 
     /// Where it takes SQL.
-    pub(crate) fn sql(&self) -> Url {
-        self.at("rest/sql")
+    pub(crate) fn sql_url(&self) -> Url {
+        self.url_for("rest/sql")
     }
 
     /// `path`, which begins without a slash, at this server.
-    fn at(&self, path: &str) -> Url {
+    fn url_for(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         url.set_path(&format!("{}{path}", self.base.path()));
         url
@@ -99,23 +99,23 @@ impl ResultAddress {
     ///
     /// # Errors
     /// When it is no such URL, or holds credentials.
-    pub fn parse(text: &str) -> Result<Self, AddressError> {
-        let url = read(text)?;
-        let mut segments = segments(&url);
+    pub fn parse(text: &str) -> Result<Self, ResultAddressError> {
+        let url = parse_http_url(text)?;
+        let mut segments = path_segments(&url);
         if segments.last().is_some_and(|last| last == "data") {
             segments.pop();
         }
         let (before, id) = match segments.as_slice() {
             [before @ .., results, id] if results == RESULTS => (before, Uuid::try_parse(id).ok()),
-            _ => return Err(AddressError::NoResult),
+            _ => return Err(ResultAddressError::NoResult),
         };
         let link = url.query_pairs().find(|(name, _)| name == "link").map(|(_, value)| value.into_owned());
-        let server = Server { base: base(&url, before) };
-        Ok(Self { server, id: id.ok_or(AddressError::NoResult)?, link: link.filter(|link| !link.is_empty()) })
+        let server = ResultServer { base: base_url(&url, before) };
+        Ok(Self { server, id: id.ok_or(ResultAddressError::NoResult)?, link: link.filter(|link| !link.is_empty()) })
     }
 
     /// The server that keeps it.
-    pub fn server(&self) -> &Server {
+    pub fn server(&self) -> &ResultServer {
         &self.server
     }
 
@@ -129,26 +129,26 @@ impl ResultAddress {
         self.link.as_deref()
     }
 
-    pub(crate) fn manifest(&self) -> Url {
-        self.server.at(&format!("{RESULTS}/{}", self.id))
+    pub(crate) fn manifest_url(&self) -> Url {
+        self.server.url_for(&format!("{RESULTS}/{}", self.id))
     }
 
-    pub(crate) fn block(&self, index: u64) -> Url {
-        self.server.at(&format!("{RESULTS}/{}/blocks/{index}", self.id))
+    pub(crate) fn block_url(&self, index: u64) -> Url {
+        self.server.url_for(&format!("{RESULTS}/{}/blocks/{index}", self.id))
     }
 
-    pub(crate) fn data(&self) -> Url {
-        self.server.at(&format!("{RESULTS}/{}/data", self.id))
+    pub(crate) fn data_url(&self) -> Url {
+        self.server.url_for(&format!("{RESULTS}/{}/data", self.id))
     }
 }
 
-impl fmt::Display for Server {
+impl fmt::Display for ResultServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.base.as_str())
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for ResultServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -156,7 +156,7 @@ impl fmt::Debug for Server {
 
 impl fmt::Display for ResultAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.manifest().as_str())
+        f.write_str(self.manifest_url().as_str())
     }
 }
 
@@ -166,29 +166,29 @@ impl fmt::Debug for ResultAddress {
     }
 }
 
-fn read(text: &str) -> Result<Url, AddressError> {
-    let url = Url::parse(text.trim()).map_err(|error| AddressError::NotAUrl(error.to_string()))?;
+fn parse_http_url(text: &str) -> Result<Url, ResultAddressError> {
+    let url = Url::parse(text.trim()).map_err(|error| ResultAddressError::NotAUrl(error.to_string()))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(AddressError::HoldsCredentials);
+        return Err(ResultAddressError::ContainsCredentials);
     }
     match url.scheme() {
         "http" | "https" => {}
-        "tidegate" => return Err(AddressError::NameOfResource),
-        other => return Err(AddressError::OtherScheme(other.to_owned())),
+        "tidegate" => return Err(ResultAddressError::McpResourceUri),
+        other => return Err(ResultAddressError::UnsupportedScheme(other.to_owned())),
     }
     if url.host_str().is_none_or(str::is_empty) {
-        return Err(AddressError::NoHost);
+        return Err(ResultAddressError::NoHost);
     }
     Ok(url)
 }
 
 /// The segments of the path as they are written, without empty ones.
-fn segments(url: &Url) -> Vec<String> {
+fn path_segments(url: &Url) -> Vec<String> {
     url.path().split('/').filter(|segment| !segment.is_empty()).map(str::to_owned).collect()
 }
 
-/// The server of `url` under the path of `segments`.
-fn base(url: &Url, segments: &[String]) -> Url {
+/// The server of `url` under the path of `path_segments`.
+fn base_url(url: &Url, segments: &[String]) -> Url {
     let mut base = url.clone();
     base.set_query(None);
     base.set_fragment(None);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_named_by_any_of_its_addresses() {
+    fn parses_manifest_and_data_urls() {
         for (text, manifest) in [
             ("http://127.0.0.1:7070/results/ID", "http://127.0.0.1:7070/results/ID"),
             ("http://127.0.0.1:7070/results/ID/", "http://127.0.0.1:7070/results/ID"),
@@ -216,15 +216,15 @@ mod tests {
             ("https://example.com/data/node%201/results/ID/data#x", "https://example.com/data/node%201/results/ID"),
         ] {
             let address = parsed(&text.replace("ID", ID));
-            assert_eq!(address.manifest().as_str(), manifest.replace("ID", ID));
-            assert_eq!(address.block(7).as_str(), format!("{}/blocks/7", manifest.replace("ID", ID)));
-            assert_eq!(address.data().as_str(), format!("{}/data", manifest.replace("ID", ID)));
+            assert_eq!(address.manifest_url().as_str(), manifest.replace("ID", ID));
+            assert_eq!(address.block_url(7).as_str(), format!("{}/blocks/7", manifest.replace("ID", ID)));
+            assert_eq!(address.data_url().as_str(), format!("{}/data", manifest.replace("ID", ID)));
             assert_eq!(address.link(), None);
         }
     }
 
     #[test]
-    fn what_is_shown_holds_no_secret() {
+    fn display_hides_secrets() {
         let address = parsed(&format!("https://example.com/results/{ID}/data?link=secret%2B1&partial=true"));
         assert_eq!(address.link(), Some("secret+1"));
         assert!(!format!("{address} {address:?}").contains("secret"));
@@ -235,35 +235,38 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_result_is_refused() {
+    fn rejects_urls_without_result() {
         let refused = |text: &str| ResultAddress::parse(&text.replace("ID", ID)).unwrap_err();
-        assert_eq!(refused("ftp://localhost/results/ID"), AddressError::OtherScheme("ftp".to_owned()));
-        assert_eq!(refused("tidegate://results/ID"), AddressError::NameOfResource);
-        assert!(matches!(refused("/results/ID"), AddressError::NotAUrl(_)));
+        assert_eq!(refused("ftp://localhost/results/ID"), ResultAddressError::UnsupportedScheme("ftp".to_owned()));
+        assert_eq!(refused("tidegate://results/ID"), ResultAddressError::McpResourceUri);
+        assert!(matches!(refused("/results/ID"), ResultAddressError::NotAUrl(_)));
         for text in
             ["http://h/", "http://h/results", "http://h/results/7", "http://h/ID", "http://h/results/ID/blocks/0"]
         {
-            assert_eq!(refused(text), AddressError::NoResult, "{text}");
+            assert_eq!(refused(text), ResultAddressError::NoResult, "{text}");
         }
     }
 
     #[test]
-    fn a_server_is_named_by_any_of_its_doors() {
+    fn parses_server_from_endpoint_urls() {
         for (text, sql) in [
             ("http://127.0.0.1:7070", "http://127.0.0.1:7070/rest/sql"),
             ("http://127.0.0.1:7070/mcp", "http://127.0.0.1:7070/rest/sql"),
             ("https://example.com/node/rest/", "https://example.com/node/rest/sql"),
             ("https://example.com/node/rest/sql?x=1", "https://example.com/node/rest/sql"),
         ] {
-            assert_eq!(Server::parse(text).unwrap().sql().as_str(), sql, "{text}");
+            assert_eq!(ResultServer::parse(text).unwrap().sql_url().as_str(), sql, "{text}");
         }
         let id = Uuid::try_parse(ID).unwrap();
-        assert_eq!(Server::parse("https://h/a/mcp").unwrap().result(id), parsed(&format!("https://h/a/results/{ID}")));
+        assert_eq!(
+            ResultServer::parse("https://h/a/mcp").unwrap().result(id),
+            parsed(&format!("https://h/a/results/{ID}"))
+        );
     }
 
     #[test]
-    fn what_leaves_the_machine_unencrypted_is_known() {
-        let is_in_the_clear = |text: &str| Server::parse(text).unwrap().is_in_the_clear();
+    fn detects_unencrypted_remote_servers() {
+        let is_in_the_clear = |text: &str| ResultServer::parse(text).unwrap().is_in_the_clear();
         assert!(is_in_the_clear("http://data.example.com/"));
         for local in ["http://localhost:7070/", "http://127.0.0.9/", "http://[::1]:1/", "https://example.com/"] {
             assert!(!is_in_the_clear(local), "{local}");

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_grow_to_a_bound_and_differ() {
+    fn delays_double_up_to_the_maximum_with_jitter() {
         let (first, longest) = (Duration::from_millis(100), Duration::from_secs(5));
         let mut backoff = Backoff::new(first, longest);
         let delays: Vec<Duration> = (0..100).map(|_| backoff.next_delay()).collect();

@@ -8,37 +8,37 @@ use bytes::Bytes;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, Url, redirect, retry};
 
-use crate::access::Access;
+use crate::credential::ResultCredential;
 use crate::error::FetchError;
 use crate::options::FetchOptions;
-use crate::patience::Patience;
-use crate::refusal::Trouble;
-use crate::words::{Words, printable};
+use crate::request_failure::RequestFailure;
+use crate::retry::RetryState;
+use crate::server_message::{ServerMessage, sanitize};
 
 /// Idle connections are given up before a server does it.
-const IDLE_WITHIN: Duration = Duration::from_secs(5);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A silent connection is asked for a sign of life this often, and lost after so many that did not come.
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_TRIES: u32 = 3;
 /// Bytes of a refusal that are read.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 /// Attempts at a server that has never answered: its address is more likely to be wrong than it is to come back.
-const ATTEMPTS_AT_FIRST_MAX: u32 = 4;
+const INITIAL_ATTEMPTS_MAX: u32 = 4;
 
 /// The way to one server.
-pub(crate) struct Client {
+pub(crate) struct ResultClient {
     http: reqwest::Client,
-    access: Access,
+    access: ResultCredential,
     options: FetchOptions,
     /// What messages are about: an address that may be shown.
     subject: String,
     has_answered: AtomicBool,
 }
 
-impl Client {
+impl ResultClient {
     /// # Errors
     /// When TLS cannot be set up.
-    pub(crate) fn new(subject: String, access: Access, options: FetchOptions) -> Result<Self, FetchError> {
+    pub(crate) fn new(subject: String, access: ResultCredential, options: FetchOptions) -> Result<Self, FetchError> {
         let http = reqwest::Client::builder()
             .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
             .no_proxy()
@@ -46,13 +46,13 @@ impl Client {
             .redirect(redirect::Policy::none())
             .retry(retry::never())
             .referer(false)
-            .connect_timeout(options.connect_within)
+            .connect_timeout(options.connect_timeout)
             .tcp_keepalive(KEEP_ALIVE_EVERY)
             .tcp_keepalive_interval(KEEP_ALIVE_EVERY)
             .tcp_keepalive_retries(KEEP_ALIVE_TRIES)
-            .pool_idle_timeout(IDLE_WITHIN)
+            .pool_idle_timeout(IDLE_TIMEOUT)
             .build()
-            .map_err(|error| FetchError::Internal(reason(&error)))?;
+            .map_err(|error| FetchError::Internal(innermost_cause(&error)))?;
         Ok(Self { http, access, options, subject, has_answered: AtomicBool::new(false) })
     }
 
@@ -68,40 +68,46 @@ impl Client {
     /// Attempts at one thing without progress, for now.
     pub(crate) fn attempts_max(&self) -> u32 {
         let max = self.options.attempts_max;
-        if self.has_answered.load(Ordering::Relaxed) { max } else { max.min(ATTEMPTS_AT_FIRST_MAX) }
+        if self.has_answered.load(Ordering::Relaxed) { max } else { max.min(INITIAL_ATTEMPTS_MAX) }
     }
 
-    pub(crate) fn patience(&self) -> Patience<'_> {
-        Patience::new(self)
+    pub(crate) fn new_retry(&self) -> RetryState<'_> {
+        RetryState::new(self)
     }
 
     /// One GET; its answer has begun well.
-    pub(crate) async fn get(&self, url: Url, headers: HeaderMap) -> Result<Response, Trouble> {
-        let request = self.http.get(self.access.url(url)).headers(self.access.headers(headers));
-        self.send(request, self.options.silence_max).await
+    pub(crate) async fn get(&self, url: Url, headers: HeaderMap) -> Result<Response, RequestFailure> {
+        let request = self.http.get(self.access.authorize_url(url)).headers(self.access.authorize_headers(headers));
+        self.send(request, self.options.read_timeout).await
     }
 
     /// One POST of JSON; its answer has begun well.
-    pub(crate) async fn post(&self, url: Url, headers: HeaderMap, json: String) -> Result<Response, Trouble> {
-        let request = self.http.post(self.access.url(url)).headers(self.access.headers(headers)).body(json);
-        self.send(request, self.options.answer_within).await
+    pub(crate) async fn post(&self, url: Url, headers: HeaderMap, json: String) -> Result<Response, RequestFailure> {
+        let request =
+            self.http.post(self.access.authorize_url(url)).headers(self.access.authorize_headers(headers)).body(json);
+        self.send(request, self.options.response_timeout).await
     }
 
     /// More of a body; nothing at its end.
-    pub(crate) async fn more(&self, response: &mut Response) -> Result<Option<Bytes>, Trouble> {
-        match tokio::time::timeout(self.options.silence_max, response.chunk()).await {
+    pub(crate) async fn next_chunk(&self, response: &mut Response) -> Result<Option<Bytes>, RequestFailure> {
+        match tokio::time::timeout(self.options.read_timeout, response.chunk()).await {
             Ok(Ok(chunk)) => Ok(chunk),
-            Ok(Err(error)) => Err(Trouble::of_way(format!("the connection was lost: {}", reason(&error)), true)),
-            Err(_) => Err(silent(self.options.silence_max)),
+            Ok(Err(error)) => Err(RequestFailure::from_connection(
+                format!("the connection was lost: {}", innermost_cause(&error)),
+                true,
+            )),
+            Err(_) => Err(read_timeout_failure(self.options.read_timeout)),
         }
     }
 
     /// A whole body of at most `bytes_max`.
-    pub(crate) async fn body(&self, mut response: Response, bytes_max: usize) -> Result<Vec<u8>, Trouble> {
+    pub(crate) async fn read_body(&self, mut response: Response, bytes_max: usize) -> Result<Vec<u8>, RequestFailure> {
         let mut body = Vec::new();
-        while let Some(chunk) = self.more(&mut response).await? {
+        while let Some(chunk) = self.next_chunk(&mut response).await? {
             if body.len() + chunk.len() > bytes_max {
-                return Err(Trouble::Final(self.garbage(&format!("it is longer than {bytes_max} bytes"))));
+                return Err(RequestFailure::Permanent(
+                    self.invalid_response(&format!("it is longer than {bytes_max} bytes")),
+                ));
             }
             body.extend_from_slice(&chunk);
         }
@@ -109,43 +115,45 @@ impl Client {
     }
 
     /// The error of an answer that cannot be read.
-    pub(crate) fn garbage(&self, what: &str) -> FetchError {
-        FetchError::Garbage { subject: self.subject.clone(), what: printable(what) }
+    pub(crate) fn invalid_response(&self, what: &str) -> FetchError {
+        FetchError::InvalidResponse { subject: self.subject.clone(), what: sanitize(what) }
     }
 
-    async fn send(&self, request: RequestBuilder, within: Duration) -> Result<Response, Trouble> {
+    async fn send(&self, request: RequestBuilder, within: Duration) -> Result<Response, RequestFailure> {
         let response = match tokio::time::timeout(within, request.send()).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(Trouble::of_way(reason(&error), !error.is_connect())),
-            Err(_) => return Err(silent(within)),
+            Ok(Err(error)) => {
+                return Err(RequestFailure::from_connection(innermost_cause(&error), !error.is_connect()));
+            }
+            Err(_) => return Err(read_timeout_failure(within)),
         };
         self.has_answered.store(true, Ordering::Relaxed);
         if response.status().is_success() {
             return Ok(response);
         }
-        Err(self.refusal(response).await)
+        Err(self.read_error_response(response).await)
     }
 
-    async fn refusal(&self, mut response: Response) -> Trouble {
+    async fn read_error_response(&self, mut response: Response) -> RequestFailure {
         let mut body = Vec::new();
         // Whatever can be read of it is enough.
-        while let Ok(Some(chunk)) = self.more(&mut response).await
+        while let Ok(Some(chunk)) = self.next_chunk(&mut response).await
             && body.len() < REFUSAL_BYTES_MAX
         {
             body.extend_from_slice(&chunk);
         }
-        let words = Words::of_body(&body, self.access.secret().as_deref());
+        let words = ServerMessage::from_body(&body, self.access.secret().as_deref());
         let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        Trouble::of_status(response.status(), retry_after, words, &self.access, &self.subject)
+        RequestFailure::from_status(response.status(), retry_after, words, &self.access, &self.subject)
     }
 }
 
-fn silent(within: Duration) -> Trouble {
-    Trouble::of_way(format!("the server was silent for {} s", within.as_secs()), true)
+fn read_timeout_failure(within: Duration) -> RequestFailure {
+    RequestFailure::from_connection(format!("the server was silent for {} s", within.as_secs()), true)
 }
 
 /// The innermost cause, which says most, without the URL.
-fn reason(error: &reqwest::Error) -> String {
+fn innermost_cause(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     while let Some(inner) = cause.and_then(std::error::Error::source) {
         cause = Some(inner);

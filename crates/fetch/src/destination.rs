@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use tidegate_core::AnswerFormat;
 
+use crate::compression::{CompressionWriter, strip_compression_extension};
 use crate::error::FetchError;
-use crate::packing::{Packing, without_packing};
 
 /// The formats that a result can be written in.
 pub const FORMATS: [AnswerFormat; 5] =
     [AnswerFormat::Arrow, AnswerFormat::Ndjson, AnswerFormat::Csv, AnswerFormat::Json, AnswerFormat::Parquet];
 
 /// How the names of files end that are not whole.
-pub(crate) const UNFINISHED: &str = ".tmp";
+pub(crate) const UNFINISHED_SUFFIX: &str = ".tmp";
 
 /// Where a result goes, and in which format.
 #[derive(Debug, Clone)]
@@ -23,14 +23,14 @@ pub struct Destination {
     path: PathBuf,
     format: Option<AnswerFormat>,
     /// Whether somebody said the format, and not the name of the file.
-    is_said: bool,
+    is_explicit_format: bool,
     overwrites: bool,
 }
 
 /// A file on its way to its name. Dropping it leaves nothing.
 #[derive(Debug)]
-pub struct Unfinished {
-    file: Box<Packing>,
+pub struct UnfinishedFile {
+    file: Box<CompressionWriter>,
     destination: Destination,
     bytes: u64,
 }
@@ -51,8 +51,8 @@ impl Destination {
     /// # Errors
     /// When its name says no format, when it could not be written there, or when it exists and must not be overwritten.
     pub fn new(path: PathBuf, format: Option<AnswerFormat>, overwrites: bool) -> Result<Self, FetchError> {
-        let destination = Self::of_any(path, format, overwrites)?;
-        destination.format_of_rows()?;
+        let destination = Self::with_optional_format(path, format, overwrites)?;
+        destination.row_format()?;
         Ok(destination)
     }
 
@@ -60,9 +60,18 @@ impl Destination {
     ///
     /// # Errors
     /// When it could not be written there, or when it exists and must not be overwritten.
-    pub fn of_any(path: PathBuf, format: Option<AnswerFormat>, overwrites: bool) -> Result<Self, FetchError> {
+    pub fn with_optional_format(
+        path: PathBuf,
+        format: Option<AnswerFormat>,
+        overwrites: bool,
+    ) -> Result<Self, FetchError> {
         let is_said = format.is_some();
-        let destination = Self { format: format.or_else(|| format_of(&path)), path, is_said, overwrites };
+        let destination = Self {
+            format: format.or_else(|| format_from_extension(&path)),
+            path,
+            is_explicit_format: is_said,
+            overwrites,
+        };
         destination.check()?;
         Ok(destination)
     }
@@ -78,43 +87,43 @@ impl Destination {
     }
 
     /// The format in which rows are written.
-    pub(crate) fn format_of_rows(&self) -> Result<AnswerFormat, FetchError> {
-        self.format.ok_or_else(|| FetchError::NoFormat { path: self.path.clone() })
+    pub(crate) fn row_format(&self) -> Result<AnswerFormat, FetchError> {
+        self.format.ok_or_else(|| FetchError::UnknownFormat { path: self.path.clone() })
     }
 
     /// The format that somebody asked for.
-    pub(crate) fn format_said(&self) -> Option<AnswerFormat> {
-        self.format.filter(|_| self.is_said)
+    pub(crate) fn explicit_format(&self) -> Option<AnswerFormat> {
+        self.format.filter(|_| self.is_explicit_format)
     }
 
     /// Whether its name does not say its format.
-    pub(crate) fn names_other_format(&self) -> bool {
-        format_of(&self.path) != self.format
+    pub(crate) fn needs_format_flag(&self) -> bool {
+        format_from_extension(&self.path) != self.format
     }
 
     /// Begins the file, beside where it will be.
     ///
     /// # Errors
     /// When the folder cannot be written to.
-    pub fn begin(&self) -> Result<Unfinished, FetchError> {
-        self.begin_in(self.folder())
+    pub fn create_file(&self) -> Result<UnfinishedFile, FetchError> {
+        self.create_file_in(self.folder())
     }
 
     /// Begins the file in `folder`, which is on the same disk.
-    pub(crate) fn begin_in(&self, folder: &Path) -> Result<Unfinished, FetchError> {
+    pub(crate) fn create_file_in(&self, folder: &Path) -> Result<UnfinishedFile, FetchError> {
         let prefix = self.hidden_name("");
         let mut builder = tempfile::Builder::new();
-        builder.prefix(&prefix).suffix(UNFINISHED);
+        builder.prefix(&prefix).suffix(UNFINISHED_SUFFIX);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
             // What the process lets its files be, and not a secret as other temporary files are.
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
-        let file = builder.tempfile_in(folder).map_err(FetchError::disk(&self.path, "written"))?;
-        let packing =
-            Packing::new(BufWriter::new(file), &self.path).map_err(FetchError::disk(&self.path, "written"))?;
-        Ok(Unfinished { file: Box::new(packing), destination: self.clone(), bytes: 0 })
+        let file = builder.tempfile_in(folder).map_err(FetchError::disk_error(&self.path, "written"))?;
+        let packing = CompressionWriter::new(BufWriter::new(file), &self.path)
+            .map_err(FetchError::disk_error(&self.path, "written"))?;
+        Ok(UnfinishedFile { file: Box::new(packing), destination: self.clone(), bytes: 0 })
     }
 
     /// The folder in which blocks wait for the others.
@@ -123,7 +132,7 @@ impl Destination {
     }
 
     fn check(&self) -> Result<(), FetchError> {
-        let no_place = |what| Err(FetchError::NoPlace { path: self.path.clone(), what });
+        let no_place = |what| Err(FetchError::InvalidDestination { path: self.path.clone(), what });
         if self.path.file_name().is_none() {
             return no_place("this names no file");
         }
@@ -134,7 +143,7 @@ impl Destination {
         }
         // A link that leads nowhere is there as well.
         if self.path.symlink_metadata().is_ok() && !self.overwrites {
-            return Err(FetchError::Exists { path: self.path.clone() });
+            return Err(FetchError::DestinationExists { path: self.path.clone() });
         }
         if !self.folder().is_dir() {
             return no_place("there is no such folder");
@@ -156,14 +165,14 @@ impl Destination {
     }
 }
 
-impl Unfinished {
+impl UnfinishedFile {
     /// Appends `bytes`.
     ///
     /// # Errors
     /// When they cannot be written.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
         self.bytes += bytes.len() as u64;
-        self.file.write_all(bytes).map_err(FetchError::disk(&self.destination.path, "written"))
+        self.file.write_all(bytes).map_err(FetchError::disk_error(&self.destination.path, "written"))
     }
 
     /// How many bytes it has so far, before they are compressed.
@@ -178,14 +187,14 @@ impl Unfinished {
     pub fn finish(self) -> Result<u64, FetchError> {
         let Self { file, destination, .. } = self;
         let path = &destination.path;
-        let file = file.finish().map_err(FetchError::disk(path, "written"))?;
-        let bytes = file.as_file().metadata().map_err(FetchError::disk(path, "written"))?.len();
-        file.as_file().sync_all().map_err(FetchError::disk(path, "written"))?;
+        let file = file.finish().map_err(FetchError::disk_error(path, "written"))?;
+        let bytes = file.as_file().metadata().map_err(FetchError::disk_error(path, "written"))?.len();
+        file.as_file().sync_all().map_err(FetchError::disk_error(path, "written"))?;
         let named = if destination.overwrites { file.persist(path) } else { file.persist_noclobber(path) };
         if let Err(refused) = named {
             return Err(match refused.error.kind() {
-                ErrorKind::AlreadyExists => FetchError::Exists { path: path.clone() },
-                _ => FetchError::disk(path, "named")(refused.error),
+                ErrorKind::AlreadyExists => FetchError::DestinationExists { path: path.clone() },
+                _ => FetchError::disk_error(path, "named")(refused.error),
             });
         }
         // Where folders cannot be written out the system does it in its own time.
@@ -196,8 +205,8 @@ impl Unfinished {
     }
 }
 
-fn format_of(path: &Path) -> Option<AnswerFormat> {
-    let (path, is_packed) = without_packing(path);
+fn format_from_extension(path: &Path) -> Option<AnswerFormat> {
+    let (path, is_packed) = strip_compression_extension(path);
     let extension = path.extension().and_then(OsStr::to_str)?;
     match extension.to_ascii_lowercase().as_str() {
         // They are compressed inside, and nothing reads them when they are compressed once more.
@@ -221,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_says_the_format_unless_somebody_does() {
+    fn format_comes_from_extension_unless_given() {
         let folder = tempfile::tempdir().unwrap();
         let format = |name: &str, said| Destination::new(folder.path().join(name), said, false).map(|it| it.format());
         for (name, wanted) in [
@@ -238,13 +247,13 @@ mod tests {
             assert_eq!(format(name, None).unwrap(), wanted);
             assert_eq!(format(name, Some(AnswerFormat::Csv)).unwrap(), AnswerFormat::Csv);
         }
-        assert!(matches!(format("a.txt", None), Err(FetchError::NoFormat { .. })));
+        assert!(matches!(format("a.txt", None), Err(FetchError::UnknownFormat { .. })));
         assert_eq!(parse_format("parquet"), Ok(AnswerFormat::Parquet));
         assert_eq!(parse_format("table"), Err("write one of arrow, ndjson, csv, json, parquet".to_owned()));
     }
 
     #[test]
-    fn what_could_not_be_written_is_refused_at_once() {
+    fn rejects_unwritable_destinations() {
         let folder = tempfile::tempdir().unwrap();
         let there = folder.path().join("there.csv");
         std::fs::write(&there, "x").unwrap();
@@ -260,23 +269,23 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_its_name_when_it_is_whole_and_not_before() {
+    fn file_gets_its_name_only_when_complete() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.csv");
         let destination = Destination::new(path.clone(), None, false).unwrap();
-        let mut unfinished = destination.begin().unwrap();
+        let mut unfinished = destination.create_file().unwrap();
         unfinished.write(b"a\n").unwrap();
         assert!(!path.exists());
         drop(unfinished);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 
-        let mut unfinished = destination.begin().unwrap();
+        let mut unfinished = destination.create_file().unwrap();
         unfinished.write(b"a\n").unwrap();
         std::fs::write(&path, "somebody was faster").unwrap();
-        assert!(matches!(unfinished.finish(), Err(FetchError::Exists { .. })));
+        assert!(matches!(unfinished.finish(), Err(FetchError::DestinationExists { .. })));
 
         let destination = Destination::new(path.clone(), None, true).unwrap();
-        let mut unfinished = destination.begin().unwrap();
+        let mut unfinished = destination.create_file().unwrap();
         unfinished.write(b"a\n").unwrap();
         unfinished.write(b"b\n").unwrap();
         assert_eq!(unfinished.finish().unwrap(), 4);

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_of_nothing_is_the_known_one() {
+    fn sha256_of_empty_input() {
         let hash = sha256(b"");
         assert_eq!(hash, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
         assert!(is_sha256(&hash));

@@ -12,26 +12,26 @@ use tidegate_core::AnswerFormat;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::Access;
 use crate::address::ResultAddress;
-use crate::block::Blocks;
-use crate::client::Client;
+use crate::block_fetcher::BlockFetcher;
+use crate::client::ResultClient;
+use crate::credential::ResultCredential;
 use crate::destination::Destination;
-use crate::error::{FetchError, Kept};
-use crate::following::{self, Following};
-use crate::manifest::{Block, Manifest, Status};
+use crate::error::{FetchError, ResumeInfo};
+use crate::manifest::{ManifestBlock, ResultManifest, ResultStatus};
+use crate::manifest_follower::{self, ManifestFollower};
 use crate::options::FetchOptions;
-use crate::partial::Partial;
-use crate::tally::Tally;
-use crate::words::printable;
-use crate::writing::{Form, Held, Writing};
+use crate::partial_download::PartialDownload;
+use crate::progress_tracker::ProgressTracker;
+use crate::result_file_writer::{OutputMode, ResultFileWriter, VerifiedBlock};
+use crate::server_message::sanitize;
 
 /// More connections to one server help nobody.
 const PARALLEL_MAX: usize = 32;
 
 /// A result that is a file now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fetched {
+pub struct FetchedFile {
     /// The file.
     pub path: PathBuf,
     /// Its rows.
@@ -54,52 +54,52 @@ pub async fn fetch(
     destination: &Destination,
     options: FetchOptions,
     stop: &CancellationToken,
-) -> Result<Fetched, FetchError> {
-    let access = Access::new(address.link(), options.bearer.as_ref());
-    let client = Client::new(address.to_string(), access, options)?;
-    let manifest = until(stop, following::read(&client, address)).await?;
+) -> Result<FetchedFile, FetchError> {
+    let access = ResultCredential::new(address.link(), options.bearer.as_ref());
+    let client = ResultClient::new(address.to_string(), access, options)?;
+    let manifest = run_until_cancelled(stop, manifest_follower::fetch_manifest(&client, address)).await?;
     // What is known to be too little is not fetched at all.
     refuse_incomplete(&manifest, client.options())?;
-    let form = form(&manifest, destination)?;
+    let form = output_mode(&manifest, destination)?;
     let (to, id) = (destination.clone(), address.id());
-    let partial = blocking(move || Partial::open(&to, id)).await?;
-    let tally = Tally::new(client.options().heard_by.clone());
-    let download = Download { client: &client, address, destination, form, partial: &partial, tally: &tally };
+    let partial = run_blocking(move || PartialDownload::open(&to, id)).await?;
+    let tally = ProgressTracker::new(client.options().listener.clone());
+    let download = Download { client: &client, address, destination, mode: form, partial: &partial, progress: &tally };
     let fetched = download.run(manifest, stop).await;
-    partial.rest().await;
+    partial.wait_for_tasks().await;
     match fetched {
         Ok(fetched) => {
-            blocking(move || {
+            run_blocking(move || {
                 partial.remove();
                 Ok(())
             })
             .await?;
             Ok(fetched)
         }
-        Err(error) => Err(leave(partial, error, &command(address, destination, client.options()))),
+        Err(error) => Err(keep_for_resume(partial, error, &resume_command(address, destination, client.options()))),
     }
 }
 
 struct Download<'a> {
-    client: &'a Client,
+    client: &'a ResultClient,
     address: &'a ResultAddress,
     destination: &'a Destination,
-    form: Form,
-    partial: &'a Partial,
-    tally: &'a Tally,
+    mode: OutputMode,
+    partial: &'a PartialDownload,
+    progress: &'a ProgressTracker,
 }
 
 impl Download<'_> {
-    async fn run(&self, manifest: Manifest, stop: &CancellationToken) -> Result<Fetched, FetchError> {
-        self.tally.knows(&manifest);
+    async fn run(&self, manifest: ResultManifest, stop: &CancellationToken) -> Result<FetchedFile, FetchError> {
+        self.progress.update_from_manifest(&manifest);
         let (to, folder) = (self.destination.clone(), self.partial.folder().to_owned());
-        let file = blocking(move || to.begin_in(&folder)).await?;
+        let file = run_blocking(move || to.create_file_in(&folder)).await?;
         let manifest = Mutex::new(manifest);
         let stop = stop.child_token();
         let (sender, receiver) = mpsc::channel(1);
-        let bring = until(&stop, self.bring(&manifest, sender));
+        let bring = run_until_cancelled(&stop, self.fetch_blocks(&manifest, sender));
         let write = async {
-            let written = write(Writing::new(file, self.form), receiver).await;
+            let written = write_blocks(ResultFileWriter::new(file, self.mode), receiver).await;
             if written.is_err() {
                 stop.cancel();
             }
@@ -112,22 +112,27 @@ impl Download<'_> {
         let manifest = manifest.into_inner();
         refuse_incomplete(&manifest, self.client.options())?;
         let rows = writing.rows;
-        let incomplete = (manifest.status == Status::Incomplete).then(|| reason(&manifest));
+        let incomplete = (manifest.status == ResultStatus::Incomplete).then(|| incomplete_reason(&manifest));
         let is_part = incomplete.is_some();
-        let length = manifest.file.as_ref().filter(|_| self.form == Form::File && !is_part).map(|file| file.bytes);
-        let bytes = blocking(move || writing.finish(is_part, length)).await?;
-        Ok(Fetched { path: self.destination.path().to_owned(), rows, bytes, incomplete })
+        let length =
+            manifest.file.as_ref().filter(|_| self.mode == OutputMode::File && !is_part).map(|file| file.bytes);
+        let bytes = run_blocking(move || writing.finish(is_part, length)).await?;
+        Ok(FetchedFile { path: self.destination.path().to_owned(), rows, bytes, incomplete })
     }
 
     /// Hands over the blocks in order, several of which are on their way at once.
-    async fn bring(&self, manifest: &Mutex<Manifest>, sender: mpsc::Sender<Held>) -> Result<(), FetchError> {
-        let following = Following::new(self.client, self.address, self.tally, manifest);
+    async fn fetch_blocks(
+        &self,
+        manifest: &Mutex<ResultManifest>,
+        sender: mpsc::Sender<VerifiedBlock>,
+    ) -> Result<(), FetchError> {
+        let following = ManifestFollower::new(self.client, self.address, self.progress, manifest);
         let known = stream::unfold(following, |mut following| async move {
             let next = following.next().await.transpose()?;
             Some((next, following))
         });
         let parallel = self.client.options().parallel.clamp(1, PARALLEL_MAX);
-        let mut held = pin!(known.map(|block| async move { self.hold(block?).await }).buffered(parallel));
+        let mut held = pin!(known.map(|block| async move { self.ensure_block(block?).await }).buffered(parallel));
         while let Some(held) = held.next().await {
             if sender.send(held?).await.is_err() {
                 // Whoever writes has failed, and says why.
@@ -135,36 +140,39 @@ impl Download<'_> {
             }
         }
         if manifest.lock().blocks.is_empty() {
-            let bytes = self.blocks().fetch_empty().await?;
-            self.partial.keep(0, bytes).await?;
+            let bytes = self.block_fetcher().fetch_empty().await?;
+            self.partial.store_block(0, bytes).await?;
             // As above.
-            let _ = sender.send(Held { index: 0, rows: 0, path: self.partial.path(0) }).await;
+            let _ = sender.send(VerifiedBlock { index: 0, rows: 0, path: self.partial.block_path(0) }).await;
         }
         Ok(())
     }
 
     /// `block`, from the folder or from the server.
-    async fn hold(&self, block: Block) -> Result<Held, FetchError> {
-        if self.partial.has(&block).await? {
-            self.tally.arrived(block.bytes);
+    async fn ensure_block(&self, block: ManifestBlock) -> Result<VerifiedBlock, FetchError> {
+        if self.partial.has_block(&block).await? {
+            self.progress.add_bytes(block.bytes);
         } else {
-            let bytes = self.blocks().fetch(&block).await?;
-            self.partial.keep(block.index, bytes).await?;
+            let bytes = self.block_fetcher().fetch(&block).await?;
+            self.partial.store_block(block.index, bytes).await?;
         }
-        self.tally.checked(block.rows);
-        Ok(Held { index: block.index, rows: block.rows, path: self.partial.path(block.index) })
+        self.progress.add_verified_rows(block.rows);
+        Ok(VerifiedBlock { index: block.index, rows: block.rows, path: self.partial.block_path(block.index) })
     }
 
-    fn blocks(&self) -> Blocks<'_> {
-        Blocks { client: self.client, address: self.address, tally: self.tally }
+    fn block_fetcher(&self) -> BlockFetcher<'_> {
+        BlockFetcher { client: self.client, address: self.address, progress: self.progress }
     }
 }
 
 /// Writes blocks until no more come.
-async fn write(mut writing: Writing, mut blocks: mpsc::Receiver<Held>) -> Result<Writing, FetchError> {
+async fn write_blocks(
+    mut writing: ResultFileWriter,
+    mut blocks: mpsc::Receiver<VerifiedBlock>,
+) -> Result<ResultFileWriter, FetchError> {
     while let Some(held) = blocks.recv().await {
-        writing = blocking(move || {
-            writing.append(&held)?;
+        writing = run_blocking(move || {
+            writing.append_block(&held)?;
             Ok(writing)
         })
         .await?;
@@ -173,31 +181,31 @@ async fn write(mut writing: Writing, mut blocks: mpsc::Receiver<Held>) -> Result
 }
 
 /// What becomes of the rows of `manifest`: those that are the bytes of a file become that file, unless blocks are wanted.
-fn form(manifest: &Manifest, destination: &Destination) -> Result<Form, FetchError> {
-    match (&manifest.file, destination.format_said()) {
-        (None, _) => destination.format_of_rows().map(Form::Rows),
-        (Some(_), None) => Ok(Form::File),
-        (Some(_), Some(AnswerFormat::Arrow)) => Ok(Form::Rows(AnswerFormat::Arrow)),
-        (Some(_), Some(format)) => Err(FetchError::HoldsFile { format }),
+fn output_mode(manifest: &ResultManifest, destination: &Destination) -> Result<OutputMode, FetchError> {
+    match (&manifest.file, destination.explicit_format()) {
+        (None, _) => destination.row_format().map(OutputMode::Rows),
+        (Some(_), None) => Ok(OutputMode::File),
+        (Some(_), Some(AnswerFormat::Arrow)) => Ok(OutputMode::Rows(AnswerFormat::Arrow)),
+        (Some(_), Some(format)) => Err(FetchError::ResultIsFile { format }),
     }
 }
 
-fn refuse_incomplete(manifest: &Manifest, options: &FetchOptions) -> Result<(), FetchError> {
+fn refuse_incomplete(manifest: &ResultManifest, options: &FetchOptions) -> Result<(), FetchError> {
     match manifest.status {
-        Status::Incomplete if !options.takes_incomplete => {
-            Err(FetchError::Incomplete { rows: manifest.rows, reason: reason(manifest) })
+        ResultStatus::Incomplete if !options.accept_incomplete => {
+            Err(FetchError::Incomplete { rows: manifest.rows, reason: incomplete_reason(manifest) })
         }
         _ => Ok(()),
     }
 }
 
 /// Why `manifest` is of a result that ended incomplete.
-fn reason(manifest: &Manifest) -> String {
-    manifest.reason.as_deref().map_or_else(|| "the server does not say why".to_owned(), printable)
+fn incomplete_reason(manifest: &ResultManifest) -> String {
+    manifest.reason.as_deref().map_or_else(|| "the server does not say why".to_owned(), sanitize)
 }
 
-/// What `work` gives, unless `stop` comes first.
-pub(crate) async fn until<T>(
+/// What `tasks` gives, unless `stop` comes first.
+pub(crate) async fn run_until_cancelled<T>(
     stop: &CancellationToken,
     work: impl Future<Output = Result<T, FetchError>>,
 ) -> Result<T, FetchError> {
@@ -208,34 +216,34 @@ pub(crate) async fn until<T>(
     }
 }
 
-/// What `work` gives, from a thread that may wait for a disk.
-async fn blocking<T: Send + 'static>(
+/// What `tasks` gives, from a thread that may wait for a disk.
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
 ) -> Result<T, FetchError> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| FetchError::broken_off(&error))?
+    tokio::task::spawn_blocking(work).await.map_err(|error| FetchError::from_join_error(&error))?
 }
 
 /// Leaves the blocks for another run, and says so with the `error`.
-fn leave(partial: Partial, error: FetchError, command: &str) -> FetchError {
-    let blocks = partial.count();
+fn keep_for_resume(partial: PartialDownload, error: FetchError, command: &str) -> FetchError {
+    let blocks = partial.count_blocks();
     if blocks == 0 {
         partial.remove();
         return error;
     }
-    let kept = Kept { blocks, folder: partial.folder().to_owned(), command: command.to_owned() };
-    FetchError::Kept { error: Box::new(error), kept }
+    let kept = ResumeInfo { blocks, folder: partial.folder().to_owned(), command: command.to_owned() };
+    FetchError::Resumable { error: Box::new(error), kept }
 }
 
 /// What goes on where a download of this result ended. It holds no secret, so that a link is not whole.
-fn command(address: &ResultAddress, destination: &Destination, options: &FetchOptions) -> String {
+fn resume_command(address: &ResultAddress, destination: &Destination, options: &FetchOptions) -> String {
     let link = if address.link().is_some() { "?link=…" } else { "" };
     let path = destination.path().display().to_string().replace('\'', r"'\''");
     let mut command = format!("tidegate fetch '{address}{link}' -o '{path}'");
-    if let Some(format) = destination.format_said().filter(|_| destination.names_other_format()) {
+    if let Some(format) = destination.explicit_format().filter(|_| destination.needs_format_flag()) {
         command.push_str(" --format ");
         command.push_str(format.name());
     }
-    if options.takes_incomplete {
+    if options.accept_incomplete {
         command.push_str(" --partial");
     }
     command

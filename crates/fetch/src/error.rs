@@ -6,63 +6,63 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::address::AddressError;
-use crate::words::Words;
+use crate::address::ResultAddressError;
+use crate::server_message::ServerMessage;
 
 /// Why a result could not be fetched. No message holds a token.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum FetchError {
     #[error(transparent)]
-    Address(#[from] AddressError),
+    Address(#[from] ResultAddressError),
     #[error("{}: a result can be written as arrow, ndjson, csv, json or parquet; name one with --format", .path.display())]
-    NoFormat { path: PathBuf },
+    UnknownFormat { path: PathBuf },
     #[error("the result holds a file, which is no table to be written as {}; without --format it is written as it is", .format.name())]
-    HoldsFile { format: tidegate_core::AnswerFormat },
+    ResultIsFile { format: tidegate_core::AnswerFormat },
     #[error("{} exists; --force overwrites it", .path.display())]
-    Exists { path: PathBuf },
+    DestinationExists { path: PathBuf },
     #[error("{}: {what}", .path.display())]
-    NoPlace { path: PathBuf, what: &'static str },
+    InvalidDestination { path: PathBuf, what: &'static str },
     #[error("{} is being written by another run", .path.display())]
-    Busy { path: PathBuf },
+    DestinationBusy { path: PathBuf },
     #[error("the disk is full: {} could not be written", .path.display())]
     DiskFull { path: PathBuf },
     #[error("{} could not be {doing}: {source}", .path.display())]
     Disk { path: PathBuf, doing: &'static str, source: io::Error },
     #[error("{subject}: there is no such result; it may have expired, or belong to somebody else{words}")]
-    NoSuchResult { subject: String, words: Words },
+    ResultNotFound { subject: String, words: ServerMessage },
     #[error(
         "{subject}: the server wants to know who calls (401); give a token with --bearer or TIDEGATE_BEARER{words}"
     )]
-    NoToken { subject: String, words: Words },
+    TokenRequired { subject: String, words: ServerMessage },
     #[error("{subject}: the server does not accept the bearer token (401); check --bearer or TIDEGATE_BEARER{words}")]
-    WrongToken { subject: String, words: Words },
+    TokenRejected { subject: String, words: ServerMessage },
     #[error(
         "{subject}: the link is no longer good (401), as links are for a few minutes; whoever has a key takes a fresh one from the manifest{words}"
     )]
-    OldLink { subject: String, words: Words },
+    LinkExpired { subject: String, words: ServerMessage },
     #[error("{subject}: the server refuses this caller (403){words}")]
-    Forbidden { subject: String, words: Words },
+    Forbidden { subject: String, words: ServerMessage },
     #[error("{subject}: the server redirects ({status}), which is not followed; give the address that it redirects to")]
-    Redirects { subject: String, status: u16 },
+    Redirected { subject: String, status: u16 },
     #[error("{subject}: there is no REST at this server ({status}), which takes SQL at /rest/sql{words}")]
-    NoRest { subject: String, status: u16, words: Words },
+    RestNotFound { subject: String, status: u16, words: ServerMessage },
     #[error("{subject}: the server refuses the request ({status}){words}")]
-    Refused { subject: String, status: u16, words: Words },
+    RequestRejected { subject: String, status: u16, words: ServerMessage },
     #[error("{subject} could not be reached: {reason}; given up after {attempts} attempts")]
     Unreachable { subject: String, attempts: u32, reason: String },
     #[error("{subject}: {reason}; the question may be running, and is not asked again by itself")]
-    Unanswered { subject: String, reason: String },
+    ResponseLost { subject: String, reason: String },
     #[error("{subject}: this is no answer of a server that keeps results: {what}")]
-    Garbage { subject: String, what: String },
+    InvalidResponse { subject: String, what: String },
     #[error("the server's block {block} is damaged: {what}")]
     Damaged { block: u64, what: String },
     #[error("the server's file has {wanted} bytes, and {bytes} came")]
-    OtherLength { wanted: u64, bytes: u64 },
+    LengthMismatch { wanted: u64, bytes: u64 },
     #[error("the result changed while it was fetched; fetch it again")]
-    Changed,
+    ResultChanged,
     #[error("the result has not grown for {minutes} minutes; its query may hang")]
-    Standstill { minutes: u64 },
+    ResultStalled { minutes: u64 },
     #[error("the result ended incomplete after {rows} rows: {reason}; --partial takes what is there")]
     Incomplete { rows: u64, reason: String },
     // It is this process that writes, so that the detail is for its reader.
@@ -74,25 +74,31 @@ pub enum FetchError {
     Internal(String),
     /// What was fetched before it failed is kept.
     #[error("{error}\n{kept}")]
-    Kept { error: Box<FetchError>, kept: Kept },
+    Resumable { error: Box<FetchError>, kept: ResumeInfo },
 }
 
 impl FetchError {
     /// Whether the command asked for something that cannot be, so that nothing was tried.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Address(_) | Self::NoFormat { .. } | Self::Exists { .. } | Self::NoPlace { .. })
+        matches!(
+            self,
+            Self::Address(_)
+                | Self::UnknownFormat { .. }
+                | Self::DestinationExists { .. }
+                | Self::InvalidDestination { .. }
+        )
     }
 
     /// The error itself, without what is said of the blocks that are kept.
     pub fn cause(&self) -> &Self {
         match self {
-            Self::Kept { error, .. } => error.cause(),
+            Self::Resumable { error, .. } => error.cause(),
             error => error,
         }
     }
 
     /// The error of a file or folder that could not be `doing` (written, read, …).
-    pub(crate) fn disk(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn disk_error(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path },
@@ -101,14 +107,14 @@ impl FetchError {
     }
 
     /// The error of work on another thread that did not come to an end.
-    pub(crate) fn broken_off(error: &tokio::task::JoinError) -> Self {
+    pub(crate) fn from_join_error(error: &tokio::task::JoinError) -> Self {
         Self::Internal(error.to_string())
     }
 }
 
 /// What is kept of a download that failed, and how to go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct ResumeInfo {
     /// Blocks that need not be fetched again.
     pub blocks: usize,
     /// Where they are.
@@ -117,7 +123,7 @@ pub struct Kept {
     pub command: String,
 }
 
-impl fmt::Display for Kept {
+impl fmt::Display for ResumeInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { blocks, folder, command } = self;
         let (noun, verb) = if *blocks == 1 { ("block", "is") } else { ("blocks", "are") };
@@ -130,8 +136,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_called_by_its_name() {
-        let error = |kind: io::ErrorKind| FetchError::disk(Path::new("out.csv"), "written")(kind.into()).to_string();
+    fn full_disk_has_its_own_error() {
+        let error =
+            |kind: io::ErrorKind| FetchError::disk_error(Path::new("out.csv"), "written")(kind.into()).to_string();
         assert_eq!(error(io::ErrorKind::StorageFull), "the disk is full: out.csv could not be written");
         assert_eq!(error(io::ErrorKind::PermissionDenied), "out.csv could not be written: permission denied");
     }

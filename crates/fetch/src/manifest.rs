@@ -10,31 +10,31 @@ const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
 /// A result: how far it is, and its blocks so far. It only ever grows.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Manifest {
+pub(crate) struct ResultManifest {
     id: String,
-    pub(crate) status: Status,
+    pub(crate) status: ResultStatus,
     /// Why it ended incomplete.
     #[serde(default)]
     pub(crate) reason: Option<String>,
     pub(crate) rows: u64,
     /// Those of all blocks.
     pub(crate) bytes: u64,
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) blocks: Vec<ManifestBlock>,
     /// The file whose bytes its rows are; none for rows of a query.
     #[serde(default)]
-    pub(crate) file: Option<StoredFile>,
+    pub(crate) file: Option<ManifestFile>,
 }
 
 /// A file that a result holds.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct StoredFile {
+pub(crate) struct ManifestFile {
     pub(crate) bytes: u64,
 }
 
 /// How far a result is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Status {
+pub(crate) enum ResultStatus {
     Running,
     Complete,
     Incomplete,
@@ -42,7 +42,7 @@ pub(crate) enum Status {
 
 /// One block: a whole stream of Arrow.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Block {
+pub(crate) struct ManifestBlock {
     /// From 0, without gaps.
     pub(crate) index: u64,
     pub(crate) rows: u64,
@@ -51,9 +51,9 @@ pub(crate) struct Block {
     pub(crate) sha256: String,
 }
 
-impl Manifest {
+impl ResultManifest {
     /// Reads a manifest of the result `id`; in the error, why it is none.
-    pub(crate) fn read(json: &[u8], id: Uuid) -> Result<Self, String> {
+    pub(crate) fn parse(json: &[u8], id: Uuid) -> Result<Self, String> {
         let manifest: Self = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         if Uuid::try_parse(&manifest.id) != Ok(id) {
             return Err(format!("it is one of {}", manifest.id));
@@ -73,7 +73,7 @@ impl Manifest {
     }
 
     /// Whether this is `earlier`, grown.
-    pub(crate) fn continues(&self, earlier: &Self) -> bool {
+    pub(crate) fn extends(&self, earlier: &Self) -> bool {
         self.blocks.starts_with(&earlier.blocks)
     }
 }
@@ -95,23 +95,23 @@ mod tests {
         })
     }
 
-    fn read(manifest: &Value) -> Result<Manifest, String> {
-        Manifest::read(manifest.to_string().as_bytes(), ID)
+    fn read(manifest: &Value) -> Result<ResultManifest, String> {
+        ResultManifest::parse(manifest.to_string().as_bytes(), ID)
     }
 
     #[test]
-    fn a_manifest_grows_and_never_changes() {
+    fn manifest_only_appends_blocks() {
         let earlier = read(&manifest()).unwrap();
         let mut grown = earlier.clone();
-        grown.blocks.push(Block { index: 2, ..grown.blocks[1].clone() });
-        assert!(grown.continues(&earlier) && earlier.continues(&earlier));
-        assert!(!earlier.continues(&grown));
+        grown.blocks.push(ManifestBlock { index: 2, ..grown.blocks[1].clone() });
+        assert!(grown.extends(&earlier) && earlier.extends(&earlier));
+        assert!(!earlier.extends(&grown));
         grown.blocks[0].sha256 = "b".repeat(64);
-        assert!(!grown.continues(&earlier));
+        assert!(!grown.extends(&earlier));
     }
 
     #[test]
-    fn what_is_no_manifest_is_told() {
+    fn rejects_invalid_manifests() {
         let with = |pointer: &str, value: Value| {
             let mut changed = manifest();
             *changed.pointer_mut(pointer).unwrap() = value;
@@ -122,6 +122,6 @@ mod tests {
         assert_eq!(with("/blocks/0/sha256", json!("../../x")), "the hash of block 0 is no SHA-256");
         assert!(with("/blocks/0/bytes", json!(BLOCK_BYTES_MAX + 1)).starts_with("block 0 has"));
         assert!(with("/status", json!("paused")).contains("paused"));
-        assert!(Manifest::read(b"<html>", ID).is_err());
+        assert!(ResultManifest::parse(b"<html>", ID).is_err());
     }
 }

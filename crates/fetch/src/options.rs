@@ -3,35 +3,35 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::bearer::Bearer;
-use crate::notice::{Notice, NoticeListener};
+use crate::bearer::BearerToken;
+use crate::download_event::{DownloadEvent, DownloadListener};
 
 /// Who fetches, and the bounds.
 #[derive(Clone)]
 pub struct FetchOptions {
     /// Proves who calls. It stays at home where a result was named by a link, which is proof enough.
-    pub bearer: Option<Bearer>,
+    pub bearer: Option<BearerToken>,
     /// Blocks that are fetched at once.
     pub parallel: usize,
     /// Whether a result that ended incomplete is taken as far as it goes.
-    pub takes_incomplete: bool,
+    pub accept_incomplete: bool,
     /// Attempts at one thing without any progress, after which it is given up. A server that has not answered at all
     /// yet gets fewer.
     pub attempts_max: u32,
     /// The delay after the first failed attempt; it doubles.
-    pub delay_first: Duration,
+    pub initial_delay: Duration,
     /// The longest delay between attempts.
-    pub delay_longest: Duration,
+    pub max_delay: Duration,
     /// How long a connection may take to stand.
-    pub connect_within: Duration,
+    pub connect_timeout: Duration,
     /// How long a server may be silent in the middle of an answer.
-    pub silence_max: Duration,
+    pub read_timeout: Duration,
     /// How long a running result may not grow.
-    pub standstill_max: Duration,
+    pub stall_timeout: Duration,
     /// How long a question may take until its result has begun.
-    pub answer_within: Duration,
+    pub response_timeout: Duration,
     /// Hears how far it is, and what went wrong on the way.
-    pub heard_by: NoticeListener,
+    pub listener: DownloadListener,
 }
 
 impl Default for FetchOptions {
@@ -40,21 +40,21 @@ impl Default for FetchOptions {
         Self {
             bearer: None,
             parallel: 4,
-            takes_incomplete: false,
+            accept_incomplete: false,
             attempts_max: 10,
-            delay_first: Duration::from_millis(100),
-            delay_longest: Duration::from_secs(5),
-            connect_within: Duration::from_secs(10),
-            silence_max: Duration::from_secs(60),
-            standstill_max: Duration::from_secs(15 * 60),
-            answer_within: Duration::from_secs(15 * 60),
-            heard_by: Arc::new(|_| {}),
+            initial_delay: Duration::from_millis(100),
+            max_delay: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(10),
+            read_timeout: Duration::from_secs(60),
+            stall_timeout: Duration::from_secs(15 * 60),
+            response_timeout: Duration::from_secs(15 * 60),
+            listener: Arc::new(|_| {}),
         }
     }
 }
 
 impl FetchOptions {
-    pub(crate) fn tell(&self, notice: &Notice) {
-        (self.heard_by)(notice);
+    pub(crate) fn notify(&self, notice: &DownloadEvent) {
+        (self.listener)(notice);
     }
 }

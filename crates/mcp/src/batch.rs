@@ -6,16 +6,16 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use tidegate_core::{Budget, Caller};
 
-use crate::answer::{Answer, Frame, Message};
-use crate::jsonrpc::{Incoming, Rejection, Request, RpcError};
-use crate::service::{Peer, Service};
+use crate::answer::{Answer, AnswerFrame, ResponseMessage};
+use crate::jsonrpc::{DecodeError, IncomingMessage, RpcError, RpcRequest};
+use crate::service::{McpService, Peer};
 
 /// Requests of one batch that run at the same time.
 const CONCURRENT_MAX: usize = 8;
 /// What each answer of a batch may hold inline: a batch is answered whole, so it is gathered.
-const ANSWER_BYTES_MAX: usize = 256 * 1024;
+const BATCH_ANSWER_BYTES_MAX: usize = 256 * 1024;
 
-impl Service {
+impl McpService {
     /// Answers a batch; `None` when it held nothing that is answered. Each message has its caller, who is asked for
     /// when its turn comes: a batch may take minutes, and who sent it may be let in no longer by then.
     ///
@@ -23,59 +23,62 @@ impl Service {
     /// `-32600` when the peer's revision has no batches.
     pub async fn answer_batch(
         &self,
-        messages: impl Stream<Item = (Result<Incoming, Rejection>, Caller)>,
+        messages: impl Stream<Item = (Result<IncomingMessage, DecodeError>, Caller)>,
         peer: &Peer,
     ) -> Result<Option<Bytes>, RpcError> {
         if !peer.session.as_ref().is_some_and(|session| session.revision().has_batches()) {
             return Err(RpcError::invalid_request("batches exist only in revision 2025-03-26"));
         }
-        let carries = peer.carries.and(Budget { rows: None, bytes: Some(ANSWER_BYTES_MAX) });
+        let carries = peer.inline_limit.and(Budget { rows: None, bytes: Some(BATCH_ANSWER_BYTES_MAX) });
         let answers: Vec<Option<Bytes>> = messages
             .map(|(message, caller)| {
-                self.answer_one_of_batch(message, Peer { caller, carries, can_be_asked: false, ..peer.clone() })
+                self.answer_one_of_batch(
+                    message,
+                    Peer { caller, inline_limit: carries, accepts_server_requests: false, ..peer.clone() },
+                )
             })
             .buffered(CONCURRENT_MAX)
             .collect()
             .await;
         let answers: Vec<Bytes> = answers.into_iter().flatten().collect();
-        Ok((!answers.is_empty()).then(|| joined(&answers)))
+        Ok((!answers.is_empty()).then(|| join_batch(&answers)))
     }
 
-    async fn answer_one_of_batch(&self, message: Result<Incoming, Rejection>, peer: Peer) -> Option<Bytes> {
+    async fn answer_one_of_batch(&self, message: Result<IncomingMessage, DecodeError>, peer: Peer) -> Option<Bytes> {
         match message {
-            Ok(Incoming::Request(mut request)) => {
+            Ok(IncomingMessage::Request(mut request)) => {
                 // The notifications of a request have no place in the one answer of a batch.
                 request.meta.progress_token = None;
                 self.whole_answer(request, &peer).await
             }
-            Ok(Incoming::Notification(notification)) => {
-                self.notified(&notification, &peer);
+            Ok(IncomingMessage::Notification(notification)) => {
+                self.handle_notification(&notification, &peer);
                 None
             }
-            Ok(Incoming::Response(response)) => {
-                self.answered(&response, &peer);
+            Ok(IncomingMessage::Response(response)) => {
+                self.handle_response(&response, &peer);
                 None
             }
-            Ok(Incoming::Batch(_)) => {
-                Some(Message::error(None, &RpcError::invalid_request("a batch in a batch")).bytes)
+            Ok(IncomingMessage::Batch(_)) => {
+                Some(ResponseMessage::error(None, &RpcError::invalid_request("a batch in a batch")).bytes)
             }
-            Err(rejection) => Some(Message::error(rejection.id.as_ref(), &rejection.error).bytes),
+            Err(rejection) => Some(ResponseMessage::error(rejection.id.as_ref(), &rejection.error).bytes),
         }
     }
 
-    async fn whole_answer(&self, request: Request, peer: &Peer) -> Option<Bytes> {
+    async fn whole_answer(&self, request: RpcRequest, peer: &Peer) -> Option<Bytes> {
         let id = request.id.clone();
         match self.answer(request, peer).await {
-            Answer::Silence => None,
+            Answer::NoResponse => None,
             Answer::Whole(message) => Some(message.bytes),
             Answer::Listen(_) => {
                 let error = RpcError::invalid_request("a batch has no place for a stream of notifications");
-                Some(Message::error(Some(&id), &error).bytes)
+                Some(ResponseMessage::error(Some(&id), &error).bytes)
             }
             Answer::Stream(mut stream) => {
                 let mut whole = Vec::new();
                 while let Some(frame) = stream.next().await {
-                    if let Frame::Piece(piece) = frame {
+                    if let AnswerFrame::ResponseBytes(piece) = frame {
                         whole.extend_from_slice(&piece);
                     }
                 }
@@ -85,7 +88,7 @@ impl Service {
     }
 }
 
-fn joined(answers: &[Bytes]) -> Bytes {
+fn join_batch(answers: &[Bytes]) -> Bytes {
     let mut batch = vec![b'['];
     for (index, answer) in answers.iter().enumerate() {
         if index > 0 {

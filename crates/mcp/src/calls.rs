@@ -6,20 +6,22 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tidegate_core::{Abilities, Call, CompletionRequest, ErrorKind, Reference, Target};
+use tidegate_core::{Call, CallTarget, ClientCapabilities, CompletionReference, CompletionRequest, ErrorKind};
 
-use crate::answer::{Answer, AnswerStream, Asks, Message};
+use crate::answer::{Answer, AnswerStream, InputMode, ResponseMessage};
 use crate::bounded;
-use crate::encode::{CallToolEncoder, CompleteEncoder, Envelope, GetPromptEncoder, ReadResourceEncoder, ReplyEncoder};
+use crate::encode::{
+    CallToolEncoder, CompleteEncoder, GetPromptEncoder, ReadResourceEncoder, ReplyEncoder, ResponseEnvelope,
+};
 use crate::in_flight::InFlightGuard;
-use crate::jsonrpc::{Request, RpcError};
-use crate::rounds::ThisRound;
-use crate::service::{Peer, Service};
+use crate::input_rounds::InputRound;
+use crate::jsonrpc::{RpcError, RpcRequest};
+use crate::service::{McpService, Peer};
 
 /// A request that is being answered.
-pub(crate) struct Open {
-    pub(crate) request: Request,
-    pub(crate) envelope: Envelope,
+pub(crate) struct OpenRequest {
+    pub(crate) request: RpcRequest,
+    pub(crate) envelope: ResponseEnvelope,
     /// Where its client can cancel it.
     pub(crate) guard: Option<InFlightGuard>,
 }
@@ -74,11 +76,11 @@ struct ContextParams {
     arguments: BTreeMap<String, String>,
 }
 
-impl Open {
+impl OpenRequest {
     /// The call of `target` that it makes, with no arguments yet.
-    fn call(&self, target: Target, peer: &Peer) -> Call {
+    fn to_call(&self, target: CallTarget, peer: &Peer) -> Call {
         let mut call = Call::new(target, peer.caller.clone());
-        call.carries = peer.carries;
+        call.inline_limit = peer.inline_limit;
         call.wants_progress = self.request.meta.progress_token.is_some();
         call.log_level = if self.envelope.dialect.stateless {
             self.request.meta.log_level
@@ -94,14 +96,14 @@ impl Open {
     }
 }
 
-impl Service {
-    pub(crate) async fn call_tool(&self, open: Open, peer: &Peer) -> Result<Answer, RpcError> {
+impl McpService {
+    pub(crate) async fn call_tool(&self, open: OpenRequest, peer: &Peer) -> Result<Answer, RpcError> {
         let params: CallToolParams = open.request.params()?;
-        let mut call = open.call(Target::Tool(params.name), peer);
+        let mut call = open.to_call(CallTarget::Tool(params.name), peer);
         call.arguments = params.arguments.unwrap_or_default();
-        let may_be_task = open.envelope.dialect.stateless && open.request.meta.abilities.tasks;
-        call.abilities.tasks = may_be_task;
-        let asks = self.let_ask(&mut call, &open, "tools/call", peer)?;
+        let may_be_task = open.envelope.dialect.stateless && open.request.meta.client_capabilities.tasks;
+        call.client_capabilities.tasks = may_be_task;
+        let asks = self.enable_input(&mut call, &open, "tools/call", peer)?;
         // How far a task is stands in its status.
         call.wants_progress |= may_be_task;
         match self.registry().call(call) {
@@ -109,76 +111,82 @@ impl Service {
                 let encoder = Box::new(CallToolEncoder::new(open.envelope.clone()));
                 let mut stream = AnswerStream::new(reply, encoder, open, asks);
                 if may_be_task {
-                    stream = stream.or_task(self.tasks.clone());
+                    stream = stream.with_task_transition(self.tasks.clone());
                 }
                 Ok(stream.begin().await)
             }
             // The model sees the tool's errors and can mend its call; protocol errors it may not see.
-            Err(error) if error.kind() == ErrorKind::InvalidArguments || error.kind() == ErrorKind::RateLimited => {
-                Ok(Answer::Whole(Message::failure(CallToolEncoder::failure(open.envelope, &error), &error)))
-            }
+            Err(error) if error.kind() == ErrorKind::InvalidArguments || error.kind() == ErrorKind::RateLimited => Ok(
+                Answer::Whole(ResponseMessage::failure(CallToolEncoder::encode_failure(open.envelope, &error), &error)),
+            ),
             Err(error) => Err(RpcError::from_error(&error, None, open.envelope.dialect)),
         }
     }
 
-    pub(crate) async fn read_resource(&self, open: Open, peer: &Peer) -> Result<Answer, RpcError> {
+    pub(crate) async fn read_resource(&self, open: OpenRequest, peer: &Peer) -> Result<Answer, RpcError> {
         let uri = open.request.params::<ReadResourceParams>()?.uri;
-        let mut call = open.call(Target::Resource(uri.clone()), peer);
-        let asks = self.let_ask(&mut call, &open, "resources/read", peer)?;
-        let snapshot = self.registry().state_for(&peer.caller);
+        let mut call = open.to_call(CallTarget::Resource(uri.clone()), peer);
+        let asks = self.enable_input(&mut call, &open, "resources/read", peer)?;
+        let snapshot = self.registry().snapshot_for(&peer.caller);
         let mime_type = snapshot.media_type(&uri, &peer.caller);
-        let cache = snapshot.read_cache(&uri, &peer.caller);
+        let cache = snapshot.resource_cache_hint(&uri, &peer.caller);
         let encoder = ReadResourceEncoder::new(open.envelope.clone(), uri, mime_type, cache);
-        self.stream(call, open, Box::new(encoder), asks).await
+        self.stream_call(call, open, Box::new(encoder), asks).await
     }
 
-    pub(crate) async fn get_prompt(&self, open: Open, peer: &Peer) -> Result<Answer, RpcError> {
+    pub(crate) async fn get_prompt(&self, open: OpenRequest, peer: &Peer) -> Result<Answer, RpcError> {
         let params: CallToolParams = open.request.params()?;
-        let snapshot = self.registry().state_for(&peer.caller);
+        let snapshot = self.registry().snapshot_for(&peer.caller);
         let prompt = snapshot.prompt(&params.name, &peer.caller).ok();
         let description = prompt.and_then(|prompt| prompt.description.clone());
-        let mut call = open.call(Target::Prompt(params.name), peer);
+        let mut call = open.to_call(CallTarget::Prompt(params.name), peer);
         call.arguments = params.arguments.unwrap_or_default();
-        let asks = self.let_ask(&mut call, &open, "prompts/get", peer)?;
+        let asks = self.enable_input(&mut call, &open, "prompts/get", peer)?;
         let encoder = GetPromptEncoder::new(open.envelope.clone(), description);
-        self.stream(call, open, Box::new(encoder), asks).await
+        self.stream_call(call, open, Box::new(encoder), asks).await
     }
 
-    pub(crate) async fn complete(&self, open: Open, peer: &Peer) -> Result<Answer, RpcError> {
+    pub(crate) async fn complete(&self, open: OpenRequest, peer: &Peer) -> Result<Answer, RpcError> {
         let params: CompleteParams = open.request.params()?;
         let completion = CompletionRequest {
             reference: match params.reference {
-                ReferenceParams::Prompt { name } => Reference::Prompt(name),
-                ReferenceParams::Resource { uri } => Reference::Resource(uri),
+                ReferenceParams::Prompt { name } => CompletionReference::Prompt(name),
+                ReferenceParams::Resource { uri } => CompletionReference::Resource(uri),
             },
             argument: params.argument.name,
             value: params.argument.value,
             context: params.context.arguments,
         };
-        let call = open.call(Target::Completion(completion), peer);
+        let call = open.to_call(CallTarget::Completion(completion), peer);
         let encoder = Box::new(CompleteEncoder::new(open.envelope.clone()));
-        self.stream(call, open, encoder, Asks::Nobody).await
+        self.stream_call(call, open, encoder, InputMode::Unavailable).await
     }
 
-    async fn stream(
+    async fn stream_call(
         &self,
         call: Call,
-        open: Open,
+        open: OpenRequest,
         encoder: Box<dyn ReplyEncoder>,
-        asks: Asks,
+        asks: InputMode,
     ) -> Result<Answer, RpcError> {
-        let resource = if let Target::Resource(uri) = &call.target { Some(uri.clone()) } else { None };
+        let resource = if let CallTarget::Resource(uri) = &call.target { Some(uri.clone()) } else { None };
         let refuse = |error| RpcError::from_error(&error, resource.as_deref(), open.envelope.dialect);
         let reply = self.registry().call(call).map_err(refuse)?;
         Ok(AnswerStream::new(reply, encoder, open, asks).begin().await)
     }
 
     /// Lets the handler of `call` ask whatever the client can answer, in the way of its revision.
-    fn let_ask(&self, call: &mut Call, open: &Open, method: &'static str, peer: &Peer) -> Result<Asks, RpcError> {
+    fn enable_input(
+        &self,
+        call: &mut Call,
+        open: &OpenRequest,
+        method: &'static str,
+        peer: &Peer,
+    ) -> Result<InputMode, RpcError> {
         if open.envelope.dialect.stateless {
-            let tasks = call.abilities.tasks;
-            call.abilities = Abilities { tasks, ..open.request.meta.abilities };
-            let round = ThisRound::read(
+            let tasks = call.client_capabilities.tasks;
+            call.client_capabilities = ClientCapabilities { tasks, ..open.request.meta.client_capabilities };
+            let round = InputRound::read(
                 &self.request_states,
                 &peer.caller,
                 &open.request,
@@ -186,16 +194,18 @@ impl Service {
                 call.target.name(),
                 &call.arguments,
             )?;
-            call.answers = round.given();
-            return Ok(Asks::NextRound(round));
+            call.input_answers = round.provided_answers();
+            return Ok(InputMode::MultiRoundTrip(round));
         }
         match &peer.session {
-            Some(session) if peer.can_be_asked && session.abilities() != Abilities::default() => {
-                call.abilities = session.abilities();
-                call.is_asked_live = true;
-                Ok(Asks::Live(session.clone()))
+            Some(session)
+                if peer.accepts_server_requests && session.client_capabilities() != ClientCapabilities::default() =>
+            {
+                call.client_capabilities = session.client_capabilities();
+                call.supports_live_input = true;
+                Ok(InputMode::Live(session.clone()))
             }
-            _ => Ok(Asks::Nobody),
+            _ => Ok(InputMode::Unavailable),
         }
     }
 }

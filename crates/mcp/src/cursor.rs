@@ -14,31 +14,32 @@ pub(crate) const PAGE_ENTRIES: usize = 250;
 ///
 /// # Errors
 /// `-32602` when `cursor` is none of ours, belongs to another list, or its entry is gone.
-pub(crate) fn page<T>(
+pub(crate) fn paginate<T>(
     list: &str,
     mut entries: Vec<T>,
     key: impl Fn(&T) -> &str,
     cursor: Option<&str>,
 ) -> Result<(Vec<T>, Option<String>), RpcError> {
     if let Some(cursor) = cursor {
-        let last = decode(list, cursor).ok_or_else(|| bad_cursor(cursor))?;
-        let position = entries.iter().position(|entry| key(entry) == last).ok_or_else(|| bad_cursor(cursor))?;
+        let last = decode_cursor(list, cursor).ok_or_else(|| invalid_cursor_error(cursor))?;
+        let position =
+            entries.iter().position(|entry| key(entry) == last).ok_or_else(|| invalid_cursor_error(cursor))?;
         entries.drain(..=position);
     }
-    let next = (entries.len() > PAGE_ENTRIES).then(|| encode(list, key(&entries[PAGE_ENTRIES - 1])));
+    let next = (entries.len() > PAGE_ENTRIES).then(|| encode_cursor(list, key(&entries[PAGE_ENTRIES - 1])));
     entries.truncate(PAGE_ENTRIES);
     Ok((entries, next))
 }
 
-fn encode(list: &str, key: &str) -> String {
+fn encode_cursor(list: &str, key: &str) -> String {
     URL_SAFE_NO_PAD.encode(format!("{list}\n{key}"))
 }
 
-fn decode(list: &str, cursor: &str) -> Option<String> {
+fn decode_cursor(list: &str, cursor: &str) -> Option<String> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
     Some(text.strip_prefix(list)?.strip_prefix('\n')?.to_owned())
 }
 
-fn bad_cursor(cursor: &str) -> RpcError {
+fn invalid_cursor_error(cursor: &str) -> RpcError {
     RpcError::invalid_params(format!("the cursor {cursor:?} is unknown or no longer valid; begin again without one"))
 }

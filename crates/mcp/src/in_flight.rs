@@ -13,16 +13,16 @@ const REQUESTS_MAX: usize = 1_024;
 
 /// The open requests of one connection or session.
 #[derive(Debug, Default)]
-pub struct InFlight {
+pub struct InFlightRequests {
     requests: Mutex<HashMap<RequestId, CancellationToken>>,
 }
 
-impl InFlight {
+impl InFlightRequests {
     /// Notes a request until the guard is dropped.
     ///
     /// # Errors
     /// `-32600` when its id is in use or too many are open.
-    pub fn enter(self: &Arc<Self>, id: &RequestId) -> Result<InFlightGuard, RpcError> {
+    pub fn register(self: &Arc<Self>, id: &RequestId) -> Result<InFlightGuard, RpcError> {
         let mut requests = self.requests.lock();
         if requests.len() >= REQUESTS_MAX {
             return Err(RpcError::invalid_request(format!("more than {REQUESTS_MAX} requests are open")));
@@ -63,7 +63,7 @@ impl InFlight {
 /// Keeps a request in its table.
 #[derive(Debug)]
 pub struct InFlightGuard {
-    table: Arc<InFlight>,
+    table: Arc<InFlightRequests>,
     id: RequestId,
     token: CancellationToken,
 }

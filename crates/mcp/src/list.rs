@@ -13,12 +13,12 @@ use tidegate_core::{
     CacheHint, Caller, Grants, Metadata, Principal, Registry, Resource, Snapshot, Toolset, TransportKind,
 };
 
-use crate::answer::Message;
-use crate::cursor::page;
-use crate::encode::Envelope;
-use crate::jsonrpc::{Request, RpcError};
+use crate::answer::ResponseMessage;
+use crate::cursor::paginate;
+use crate::encode::ResponseEnvelope;
+use crate::jsonrpc::{RpcError, RpcRequest};
 use crate::revision::Dialect;
-use crate::service::{Peer, Service};
+use crate::service::{McpService, Peer};
 use crate::wire;
 
 /// Resources that templates list; further ones are reached by name and by completion only.
@@ -36,13 +36,13 @@ const CACHED_PAGES_MAX: usize = 64;
 /// The first pages of `tools/list` as the members of their results.
 #[derive(Debug, Default)]
 pub(crate) struct ToolListCache {
-    pages: Mutex<VecDeque<(Seen, Arc<str>)>>,
+    pages: Mutex<VecDeque<(ToolListKey, Arc<str>)>>,
 }
 
 /// What decides which tools a caller sees and how they are written. Grants and toolsets are the same only if
 /// they are the same object: principals of the same roles share one.
 #[derive(Debug)]
-struct Seen {
+struct ToolListKey {
     version: u64,
     dialect: &'static Dialect,
     transport: TransportKind,
@@ -52,21 +52,21 @@ struct Seen {
     principal: Option<Arc<Principal>>,
 }
 
-impl Seen {
+impl ToolListKey {
     /// `None` where the peer's address decides too.
-    fn by(caller: &Caller, snapshot: &Snapshot, dialect: &'static Dialect) -> Option<Self> {
-        (!snapshot.asks_for_networks()).then(|| Self {
+    fn for_caller(caller: &Caller, snapshot: &Snapshot, dialect: &'static Dialect) -> Option<Self> {
+        (!snapshot.depends_on_networks()).then(|| Self {
             version: snapshot.version(),
             dialect,
             transport: caller.origin.transport,
             grants: caller.principal.grants.clone(),
             toolset: caller.toolset.clone(),
-            principal: snapshot.asks_for_principals().then(|| caller.principal.clone()),
+            principal: snapshot.depends_on_principals().then(|| caller.principal.clone()),
         })
     }
 }
 
-impl PartialEq for Seen {
+impl PartialEq for ToolListKey {
     fn eq(&self, other: &Self) -> bool {
         let same_toolset = match (&self.toolset, &other.toolset) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
@@ -82,11 +82,11 @@ impl PartialEq for Seen {
 }
 
 impl ToolListCache {
-    fn get(&self, seen: &Seen) -> Option<Arc<str>> {
+    fn get(&self, seen: &ToolListKey) -> Option<Arc<str>> {
         self.pages.lock().iter().find(|(other, _)| other == seen).map(|(_, members)| members.clone())
     }
 
-    fn put(&self, seen: Seen, members: Arc<str>) {
+    fn put(&self, seen: ToolListKey, members: Arc<str>) {
         let mut pages = self.pages.lock();
         pages.retain(|(other, _)| other.version == seen.version && *other != seen);
         if pages.len() >= CACHED_PAGES_MAX {
@@ -96,69 +96,76 @@ impl ToolListCache {
     }
 }
 
-impl Service {
-    pub(crate) fn list_tools(&self, request: &Request, envelope: &Envelope, peer: &Peer) -> Result<Message, RpcError> {
+impl McpService {
+    pub(crate) fn list_tools(
+        &self,
+        request: &RpcRequest,
+        envelope: &ResponseEnvelope,
+        peer: &Peer,
+    ) -> Result<ResponseMessage, RpcError> {
         let cursor = request.params::<ListParams>()?.cursor;
-        let snapshot = self.registry().state_for(&peer.caller);
-        let (cache, dialect) = (snapshot.cache(), envelope.dialect);
-        let seen = cursor.is_none().then(|| Seen::by(&peer.caller, &snapshot, dialect)).flatten();
+        let snapshot = self.registry().snapshot_for(&peer.caller);
+        let (cache, dialect) = (snapshot.cache_hint(), envelope.dialect);
+        let seen = cursor.is_none().then(|| ToolListKey::for_caller(&peer.caller, &snapshot, dialect)).flatten();
         if let Some(members) = seen.as_ref().and_then(|seen| self.tool_lists.get(seen)) {
-            return Ok(whole(envelope, &members, cache));
+            return Ok(list_response(envelope, &members, cache));
         }
         let tools: Vec<_> = snapshot.tools(&peer.caller).collect();
-        let (tools, next) = page("tools", tools, |tool| &tool.name, cursor.as_deref())?;
-        let members = members("tools", tools.iter().map(|tool| wire::tool(tool, dialect)), next);
+        let (tools, next) = paginate("tools", tools, |tool| &tool.name, cursor.as_deref())?;
+        let members = encode_members("tools", tools.iter().map(|tool| wire::encode_tool(tool, dialect)), next);
         if let Some(seen) = seen {
             self.tool_lists.put(seen, members.as_str().into());
         }
-        Ok(whole(envelope, &members, cache))
+        Ok(list_response(envelope, &members, cache))
     }
 
     pub(crate) fn list_prompts(
         &self,
-        request: &Request,
-        envelope: &Envelope,
+        request: &RpcRequest,
+        envelope: &ResponseEnvelope,
         peer: &Peer,
-    ) -> Result<Message, RpcError> {
+    ) -> Result<ResponseMessage, RpcError> {
         let cursor = request.params::<ListParams>()?.cursor;
-        let snapshot = self.registry().state_for(&peer.caller);
+        let snapshot = self.registry().snapshot_for(&peer.caller);
         let prompts: Vec<_> = snapshot.prompts(&peer.caller).collect();
-        let (prompts, next) = page("prompts", prompts, |prompt| &prompt.name, cursor.as_deref())?;
-        let members = members("prompts", prompts.iter().map(|prompt| wire::prompt(prompt, envelope.dialect)), next);
-        Ok(whole(envelope, &members, snapshot.cache()))
+        let (prompts, next) = paginate("prompts", prompts, |prompt| &prompt.name, cursor.as_deref())?;
+        let members =
+            encode_members("prompts", prompts.iter().map(|prompt| wire::encode_prompt(prompt, envelope.dialect)), next);
+        Ok(list_response(envelope, &members, snapshot.cache_hint()))
     }
 
     pub(crate) fn list_templates(
         &self,
-        request: &Request,
-        envelope: &Envelope,
+        request: &RpcRequest,
+        envelope: &ResponseEnvelope,
         peer: &Peer,
-    ) -> Result<Message, RpcError> {
+    ) -> Result<ResponseMessage, RpcError> {
         let cursor = request.params::<ListParams>()?.cursor;
-        let snapshot = self.registry().state_for(&peer.caller);
+        let snapshot = self.registry().snapshot_for(&peer.caller);
         let templates: Vec<_> = snapshot.templates(&peer.caller).collect();
-        let (templates, next) = page("templates", templates, |template| template.template.as_str(), cursor.as_deref())?;
-        let templates = templates.iter().map(|template| wire::resource_template(template, envelope.dialect));
-        Ok(whole(envelope, &members("resourceTemplates", templates, next), snapshot.cache()))
+        let (templates, next) =
+            paginate("templates", templates, |template| template.template.as_str(), cursor.as_deref())?;
+        let templates = templates.iter().map(|template| wire::encode_resource_template(template, envelope.dialect));
+        Ok(list_response(envelope, &encode_members("resourceTemplates", templates, next), snapshot.cache_hint()))
     }
 
     pub(crate) async fn list_resources(
         &self,
-        request: &Request,
-        envelope: &Envelope,
+        request: &RpcRequest,
+        envelope: &ResponseEnvelope,
         peer: &Peer,
-    ) -> Result<Message, RpcError> {
+    ) -> Result<ResponseMessage, RpcError> {
         let cursor = request.params::<ListParams>()?.cursor;
-        let snapshot = self.registry().state_for(&peer.caller);
-        let resources = resources(self.registry(), &snapshot, envelope.dialect, peer).await?;
-        let (resources, next) = page("resources", resources, |resource| &resource.uri, cursor.as_deref())?;
-        let resources = resources.iter().map(|resource| wire::resource(resource, envelope.dialect));
-        Ok(whole(envelope, &members("resources", resources, next), snapshot.cache()))
+        let snapshot = self.registry().snapshot_for(&peer.caller);
+        let resources = collect_resources(self.registry(), &snapshot, envelope.dialect, peer).await?;
+        let (resources, next) = paginate("resources", resources, |resource| &resource.uri, cursor.as_deref())?;
+        let resources = resources.iter().map(|resource| wire::encode_resource(resource, envelope.dialect));
+        Ok(list_response(envelope, &encode_members("resources", resources, next), snapshot.cache_hint()))
     }
 }
 
 /// The registered resources and those that templates list now, by URI.
-async fn resources(
+async fn collect_resources(
     registry: &Registry,
     snapshot: &Snapshot,
     dialect: &'static Dialect,
@@ -167,7 +174,7 @@ async fn resources(
     let mut resources: Vec<Arc<Resource>> = snapshot.resources(&peer.caller).cloned().collect();
     for template in snapshot.templates(&peer.caller) {
         if let Some(lister) = &template.lister {
-            let listed = registry.listed(&**lister, &peer.caller).await;
+            let listed = registry.list_resources(&**lister, &peer.caller).await;
             let listed = listed.map_err(|error| RpcError::from_error(&error, None, dialect))?;
             resources.extend(listed.into_iter().map(Arc::new));
         }
@@ -178,12 +185,12 @@ async fn resources(
     Ok(resources)
 }
 
-fn members(name: &str, entries: impl Iterator<Item = Value>, next: Option<String>) -> String {
+fn encode_members(name: &str, entries: impl Iterator<Item = Value>, next: Option<String>) -> String {
     let entries = Value::Array(entries.collect());
     let next = next.map(|cursor| format!(",\"nextCursor\":{}", Value::from(cursor)));
     format!("\"{name}\":{entries}{}", next.unwrap_or_default())
 }
 
-fn whole(envelope: &Envelope, members: &str, cache: CacheHint) -> Message {
-    Message::result(envelope.whole(members, &Metadata::new(), Some(cache)))
+fn list_response(envelope: &ResponseEnvelope, members: &str, cache: CacheHint) -> ResponseMessage {
+    ResponseMessage::result(envelope.encode_response(members, &Metadata::new(), Some(cache)))
 }

@@ -4,10 +4,10 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tidegate_core::{Abilities, LogLevel};
+use tidegate_core::{ClientCapabilities, LogLevel};
 
 use crate::jsonrpc::RpcError;
-use crate::wire::abilities;
+use crate::wire::parse_client_capabilities;
 
 /// Longer progress tokens are refused: each notification of progress repeats them.
 const TOKEN_BYTES_MAX: usize = 4 * 1024;
@@ -20,7 +20,7 @@ pub struct RequestMeta {
     /// Whether the client declared its capabilities (modern requests must).
     pub has_client_capabilities: bool,
     /// What the client can do, as it declared (modern requests only).
-    pub abilities: Abilities,
+    pub client_capabilities: ClientCapabilities,
     /// The token under which the client wants to hear of progress, as JSON text.
     pub progress_token: Option<String>,
     /// The least severe log message that the client wants to hear (modern requests only).
@@ -32,13 +32,13 @@ pub struct RequestMeta {
 }
 
 #[derive(Deserialize)]
-struct Params<'a> {
+struct RequestMetaParams<'a> {
     #[serde(borrow, rename = "_meta", default)]
     meta: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Members<'a> {
+struct RequestMetaMembers<'a> {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
     protocol_version: Option<String>,
     #[serde(borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
@@ -62,12 +62,14 @@ impl RequestMeta {
     pub(crate) fn read(params: Option<&RawValue>) -> Result<Self, RpcError> {
         let Some(params) = params else { return Ok(Self::default()) };
         let wrong = |what: &str| RpcError::invalid_params(format!("params._meta is wrong: {what}"));
-        let params: Params<'_> = serde_json::from_str(params.get()).map_err(|error| wrong(&error.to_string()))?;
+        let params: RequestMetaParams<'_> =
+            serde_json::from_str(params.get()).map_err(|error| wrong(&error.to_string()))?;
         let Some(meta) = params.meta else { return Ok(Self::default()) };
         if !meta.get().starts_with('{') {
             return Err(wrong("it must be an object"));
         }
-        let members: Members<'_> = serde_json::from_str(meta.get()).map_err(|error| wrong(&error.to_string()))?;
+        let members: RequestMetaMembers<'_> =
+            serde_json::from_str(meta.get()).map_err(|error| wrong(&error.to_string()))?;
         let is_object = |raw: Option<&RawValue>| raw.is_none_or(|raw| raw.get().starts_with('{'));
         if !is_object(members.client_capabilities) || !is_object(members.client_info) {
             return Err(wrong("clientCapabilities and clientInfo must be objects"));
@@ -79,8 +81,8 @@ impl RequestMeta {
         Ok(Self {
             protocol_version: members.protocol_version,
             has_client_capabilities: members.client_capabilities.is_some(),
-            abilities: members.client_capabilities.map(declared).unwrap_or_default(),
-            progress_token: members.progress_token.map(progress_token).transpose()?,
+            client_capabilities: members.client_capabilities.map(parse_declared).unwrap_or_default(),
+            progress_token: members.progress_token.map(parse_progress_token).transpose()?,
             log_level,
             trace_parent: members.traceparent.filter(|value| is_trace_parent(value)),
             trace: members.trace,
@@ -89,14 +91,14 @@ impl RequestMeta {
 }
 
 /// What `clientCapabilities` declare. Most declare nothing.
-fn declared(capabilities: &RawValue) -> Abilities {
+fn parse_declared(capabilities: &RawValue) -> ClientCapabilities {
     match capabilities.get() {
-        "{}" => Abilities::default(),
-        text => serde_json::from_str(text).map(|value| abilities(&value)).unwrap_or_default(),
+        "{}" => ClientCapabilities::default(),
+        text => serde_json::from_str(text).map(|value| parse_client_capabilities(&value)).unwrap_or_default(),
     }
 }
 
-fn progress_token(raw: &RawValue) -> Result<String, RpcError> {
+fn parse_progress_token(raw: &RawValue) -> Result<String, RpcError> {
     let text = raw.get();
     if text.len() > TOKEN_BYTES_MAX {
         let message = format!("params._meta.progressToken is longer than {TOKEN_BYTES_MAX} bytes");

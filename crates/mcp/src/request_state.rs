@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use tidegate_core::{Caller, Level, Owner, SIGNATURE_BYTES, Seal, Shares};
+use tidegate_core::{Caller, HmacSigner, LimitLevel, Owner, SIGNATURE_BYTES, ShareCounter};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -25,49 +25,49 @@ const LIFETIME: Duration = Duration::from_secs(10 * 60);
 /// Longer states are refused, in bytes; they hold the answers of all rounds.
 const STATE_BYTES_MAX: usize = 256 * 1024;
 /// States that were used and are not over yet: of one somebody, and of all, of which the principals of one tenant have half.
-const USED_OF_ONE_MAX: usize = 2_000;
+const USED_PER_PRINCIPAL_MAX: usize = 2_000;
 const USED_MAX: usize = 100_000;
 /// How often those that are over are forgotten at most.
-const FORGET_EVERY_MS: u64 = 1_000;
+const EXPIRY_INTERVAL_MS: u64 = 1_000;
 const PURPOSE: &str = "request state";
 
 /// Signs states, and knows those that were used.
 #[derive(Debug)]
-pub(crate) struct RequestStates {
-    seal: Seal,
+pub(crate) struct RequestStateStore {
+    signer: HmacSigner,
     /// What expiries are measured from: a clock that nobody sets.
-    began: Instant,
-    used: Mutex<Used>,
+    started: Instant,
+    used: Mutex<UsedStates>,
 }
 
 #[derive(Debug, Default)]
-struct Used {
+struct UsedStates {
     until_ms: HashMap<Uuid, (u64, Owner)>,
-    of: Shares,
+    shares: ShareCounter,
     /// Before that none are forgotten again: to look at each for each new one would be much.
-    forget_at_ms: u64,
+    next_expiry_ms: u64,
 }
 
 /// What one round of a call asked, and what it had been told before.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Round {
+pub(crate) struct InputRoundState {
     /// What was asked for: the mark of each question, by key.
     pub(crate) asked: BTreeMap<String, String>,
     /// Answers of earlier rounds, by key.
-    pub(crate) answers: BTreeMap<String, Told>,
+    pub(crate) answers: BTreeMap<String, ReceivedAnswer>,
 }
 
 /// An answer as it came.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct ReceivedAnswer {
     pub(crate) result: Value,
     /// The mark of the question that it answers; none when it came unasked.
     pub(crate) asked: Option<String>,
 }
 
 /// A state that holds, and was not used until now.
-pub(crate) struct Opened {
-    pub(crate) round: Round,
+pub(crate) struct VerifiedState {
+    pub(crate) round: InputRoundState,
     /// Whom its use counts for.
     holder: Owner,
     expires_ms: u64,
@@ -75,8 +75,8 @@ pub(crate) struct Opened {
 }
 
 #[derive(Serialize, Deserialize)]
-struct State {
-    round: Round,
+struct SignedState {
+    round: InputRoundState,
     owner: String,
     /// Which request it belongs to.
     request: String,
@@ -84,19 +84,19 @@ struct State {
     nonce: Uuid,
 }
 
-impl RequestStates {
+impl RequestStateStore {
     pub(crate) fn new() -> Self {
-        Self { seal: Seal::random(), began: Instant::now(), used: Mutex::default() }
+        Self { signer: HmacSigner::with_random_key(), started: Instant::now(), used: Mutex::default() }
     }
 
     /// The state of `round` for the request `request` of `caller`.
     ///
     /// # Errors
     /// When the answers of all rounds are too long to travel.
-    pub(crate) fn seal(&self, round: Round, request: String, caller: &Caller) -> Result<String, RpcError> {
-        let state = State {
+    pub(crate) fn issue(&self, round: InputRoundState, request: String, caller: &Caller) -> Result<String, RpcError> {
+        let state = SignedState {
             round,
-            owner: Owner::of(caller).to_text(),
+            owner: Owner::from_caller(caller).to_text(),
             request,
             expires_ms: self.now_ms() + LIFETIME.as_millis() as u64,
             nonce: Uuid::new_v4(),
@@ -106,7 +106,7 @@ impl RequestStates {
         if payload.len() > STATE_BYTES_MAX {
             return Err(RpcError::invalid_params(format!("the answers are longer than {STATE_BYTES_MAX} bytes")));
         }
-        let signature = self.seal.signature(PURPOSE, &[&payload]);
+        let signature = self.signer.sign(PURPOSE, &[&payload]);
         Ok(URL_SAFE_NO_PAD.encode([&signature[..], &payload].concat()))
     }
 
@@ -114,7 +114,7 @@ impl RequestStates {
     ///
     /// # Errors
     /// `-32602` for one that is not signed by us, another's, of another request, or over.
-    pub(crate) fn open(&self, text: &str, request: &str, caller: &Caller) -> Result<Opened, RpcError> {
+    pub(crate) fn verify(&self, text: &str, request: &str, caller: &Caller) -> Result<VerifiedState, RpcError> {
         // One answer for all that was never given to this caller for this request: it learns nothing of others.
         let foreign = || {
             RpcError::invalid_params(
@@ -124,84 +124,84 @@ impl RequestStates {
         let bytes = (text.len() <= STATE_BYTES_MAX * 2).then(|| URL_SAFE_NO_PAD.decode(text).ok()).flatten();
         let bytes = bytes.filter(|bytes| bytes.len() > SIGNATURE_BYTES).ok_or_else(foreign)?;
         let (signature, payload) = bytes.split_at(SIGNATURE_BYTES);
-        if !self.seal.has_signed(PURPOSE, &[payload], signature) {
+        if !self.signer.verify(PURPOSE, &[payload], signature) {
             return Err(foreign());
         }
-        let State { round, owner, request: of_request, expires_ms, nonce } =
+        let SignedState { round, owner, request: of_request, expires_ms, nonce } =
             serde_json::from_slice(payload).map_err(|_| foreign())?;
-        if owner != Owner::of(caller).to_text() || of_request != request {
+        if owner != Owner::from_caller(caller).to_text() || of_request != request {
             return Err(foreign());
         }
         if expires_ms <= self.now_ms() {
             return Err(RpcError::invalid_params("the requestState has expired; call again without it"));
         }
-        Ok(Opened { round, holder: Owner::counted(caller), expires_ms, nonce })
+        Ok(VerifiedState { round, holder: Owner::for_quota(caller), expires_ms, nonce })
     }
 
     /// Uses a state up.
     ///
     /// # Errors
     /// `-32602` when it was used before, `-31000` when too many were used lately.
-    pub(crate) fn use_up(&self, opened: Opened) -> Result<Round, RpcError> {
-        let Opened { round, holder, expires_ms, nonce } = opened;
+    pub(crate) fn consume(&self, opened: VerifiedState) -> Result<InputRoundState, RpcError> {
+        let VerifiedState { round, holder, expires_ms, nonce } = opened;
         self.used.lock().add(nonce, expires_ms, holder, self.now_ms())?;
         Ok(round)
     }
 
     fn now_ms(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
-impl Used {
+impl UsedStates {
     fn add(&mut self, nonce: Uuid, until_ms: u64, holder: Owner, now_ms: u64) -> Result<(), RpcError> {
         if self.until_ms.contains_key(&nonce) {
             return Err(RpcError::invalid_params("the requestState was used already; call again without it"));
         }
-        self.take(&holder)
+        self.acquire_share(&holder)
             .or_else(|_| {
-                self.forget(now_ms);
-                self.take(&holder)
+                self.remove_expired(now_ms);
+                self.acquire_share(&holder)
             })
-            .map_err(too_many)?;
+            .map_err(used_limit_error)?;
         self.until_ms.insert(nonce, (until_ms, holder));
         Ok(())
     }
 
-    fn take(&mut self, holder: &Owner) -> Result<(), Level> {
-        self.of.take(holder, USED_MAX, Some(USED_OF_ONE_MAX))
+    fn acquire_share(&mut self, holder: &Owner) -> Result<(), LimitLevel> {
+        self.shares.acquire(holder, USED_MAX, Some(USED_PER_PRINCIPAL_MAX))
     }
 
     /// Forgets those that are over: they are refused for that.
-    fn forget(&mut self, now_ms: u64) {
-        if now_ms < self.forget_at_ms {
+    fn remove_expired(&mut self, now_ms: u64) {
+        if now_ms < self.next_expiry_ms {
             return;
         }
-        self.forget_at_ms = now_ms + FORGET_EVERY_MS;
+        self.next_expiry_ms = now_ms + EXPIRY_INTERVAL_MS;
         for (_, (_, holder)) in self.until_ms.extract_if(|_, (until_ms, _)| *until_ms <= now_ms) {
-            self.of.give_back(&holder);
+            self.shares.release(&holder);
         }
     }
 }
 
-fn too_many(level: Level) -> RpcError {
+fn used_limit_error(level: LimitLevel) -> RpcError {
     let whose = match level {
-        Level::Principal => " by you",
-        Level::Tenant => " by your tenant",
-        Level::Tool | Level::Node => "",
+        LimitLevel::Principal => " by you",
+        LimitLevel::Tenant => " by your tenant",
+        LimitLevel::Tool | LimitLevel::Node => "",
     };
     let message = format!("too many questions were answered{whose} lately; try again in a few minutes");
     RpcError::new(RpcError::REFUSED, message)
 }
 
 /// Names a request: what it is aimed at and its arguments, in whatever order they were written.
-pub(crate) fn named(method: &str, target: &str, arguments: &Map<String, Value>) -> String {
+pub(crate) fn request_fingerprint(method: &str, target: &str, arguments: &Map<String, Value>) -> String {
     let mut text = format!("{method}\n{target}\n");
-    write_sorted(&Value::Object(arguments.clone()), &mut text);
+    write_canonical_json(&Value::Object(arguments.clone()), &mut text);
     URL_SAFE_NO_PAD.encode(Sha256::digest(text.as_bytes()))
 }
 
-fn write_sorted(value: &Value, text: &mut String) {
+fn write_canonical_json(value: &Value, text: &mut String) {
     match value {
         Value::Object(members) => {
             let sorted: BTreeMap<&String, &Value> = members.iter().collect();
@@ -209,7 +209,7 @@ fn write_sorted(value: &Value, text: &mut String) {
             for (name, member) in sorted {
                 text.push_str(&Value::from(name.as_str()).to_string());
                 text.push(':');
-                write_sorted(member, text);
+                write_canonical_json(member, text);
                 text.push(',');
             }
             text.push('}');
@@ -217,7 +217,7 @@ fn write_sorted(value: &Value, text: &mut String) {
         Value::Array(items) => {
             text.push('[');
             for item in items {
-                write_sorted(item, text);
+                write_canonical_json(item, text);
                 text.push(',');
             }
             text.push(']');
@@ -230,26 +230,26 @@ fn write_sorted(value: &Value, text: &mut String) {
 mod tests {
     use super::*;
 
-    fn somebody(name: &str, tenant: &str) -> Owner {
+    fn owner(name: &str, tenant: &str) -> Owner {
         Owner { proof: "token".into(), subject: name.to_owned(), tenant: Some(tenant.to_owned()), address: None }
     }
 
     #[test]
-    fn the_principals_of_one_tenant_leave_room_for_the_answers_of_another() {
-        let (mut used, until_ms) = (Used::default(), FORGET_EVERY_MS);
+    fn limits_used_states_per_principal_and_tenant() {
+        let (mut used, until_ms) = (UsedStates::default(), EXPIRY_INTERVAL_MS);
         let mut add = |holder: &Owner, now_ms| {
             used.add(Uuid::new_v4(), until_ms, holder.clone(), now_ms).map_err(|error| error.message)
         };
         for number in 0..25 {
-            let of_north = somebody(&format!("user{number}"), "north");
-            (0..USED_OF_ONE_MAX).for_each(|_| add(&of_north, 0).unwrap());
+            let of_north = owner(&format!("user{number}"), "north");
+            (0..USED_PER_PRINCIPAL_MAX).for_each(|_| add(&of_north, 0).unwrap());
         }
         let told =
             |whose| Err(format!("too many questions were answered by {whose} lately; try again in a few minutes"));
-        assert_eq!(add(&somebody("user0", "north"), 0), told("you"));
-        assert_eq!(add(&somebody("more", "north"), 0), told("your tenant"));
-        assert_eq!(add(&somebody("user0", "south"), 0), Ok(()));
+        assert_eq!(add(&owner("user0", "north"), 0), told("you"));
+        assert_eq!(add(&owner("more", "north"), 0), told("your tenant"));
+        assert_eq!(add(&owner("user0", "south"), 0), Ok(()));
         // Those that are over are nobody's any more.
-        assert_eq!(add(&somebody("more", "north"), until_ms), Ok(()));
+        assert_eq!(add(&owner("more", "north"), until_ms), Ok(()));
     }
 }

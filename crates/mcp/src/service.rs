@@ -9,26 +9,26 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Budget, Caller, LogLevel, Metadata, Registry};
 
-use crate::answer::{Answer, Message};
-use crate::calls::Open;
-use crate::encode::{Envelope, ResultType};
-use crate::in_flight::InFlight;
-use crate::jsonrpc::{Notification, Request, RequestId, Response, RpcError};
+use crate::answer::{Answer, ResponseMessage};
+use crate::calls::OpenRequest;
+use crate::encode::{ResponseEnvelope, ResultType};
+use crate::in_flight::InFlightRequests;
+use crate::jsonrpc::{RequestId, RpcError, RpcNotification, RpcRequest, RpcResponse};
 use crate::list::ToolListCache;
-use crate::request_state::RequestStates;
+use crate::request_state::RequestStateStore;
 use crate::revision::Revision;
-use crate::session::Session;
-use crate::tasks::{TaskFolder, TaskLimits, Tasks};
-use crate::wire::{self, About, abilities};
+use crate::session::McpSession;
+use crate::tasks::{TaskFolder, TaskLimits, TaskStore};
+use crate::wire::{self, ServerDescription, parse_client_capabilities};
 
 /// MCP over one registry. Knows nothing of the transport; any number of them share it.
-pub struct Service {
+pub struct McpService {
     registry: Arc<Registry>,
-    about: About,
+    description: ServerDescription,
     server_info: [Arc<str>; Revision::ALL.len()],
     pub(crate) tool_lists: ToolListCache,
-    pub(crate) request_states: Arc<RequestStates>,
-    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) request_states: Arc<RequestStateStore>,
+    pub(crate) tasks: Arc<TaskStore>,
 }
 
 /// Who sent a request, and what its connection or session knows.
@@ -37,13 +37,13 @@ pub struct Peer {
     /// Who asks, and from where.
     pub caller: Caller,
     /// What the transport can carry inline at most.
-    pub carries: Budget,
+    pub inline_limit: Budget,
     /// Whether requests of ours reach a legacy client while its own request is open, and its answers reach us.
-    pub can_be_asked: bool,
+    pub accepts_server_requests: bool,
     /// What a legacy handshake settled, if there was one.
-    pub session: Option<Arc<Session>>,
+    pub session: Option<Arc<McpSession>>,
     /// Open requests that a later message may cancel; none where a connection carries one request.
-    pub in_flight: Option<Arc<InFlight>>,
+    pub in_flight: Option<Arc<InFlightRequests>>,
 }
 
 #[derive(Deserialize)]
@@ -65,23 +65,27 @@ struct CancelledParams {
     request_id: Box<serde_json::value::RawValue>,
 }
 
-impl Service {
+impl McpService {
     /// MCP over `registry`. Tasks live as long as the process.
-    pub fn new(registry: Arc<Registry>, about: About) -> Arc<Self> {
-        Self::with_tasks_in(None, registry, about)
+    pub fn new(registry: Arc<Registry>, about: ServerDescription) -> Arc<Self> {
+        Self::with_task_folder(None, registry, about)
     }
 
     /// The same, with tasks that are written down in `folder`, and those that an earlier process left there.
-    pub fn with_tasks_in(folder: Option<TaskFolder>, registry: Arc<Registry>, about: About) -> Arc<Self> {
+    pub fn with_task_folder(
+        folder: Option<TaskFolder>,
+        registry: Arc<Registry>,
+        about: ServerDescription,
+    ) -> Arc<Self> {
         let server_info =
-            Revision::ALL.map(|revision| wire::implementation(&about, revision.dialect()).to_string().into());
+            Revision::ALL.map(|revision| wire::encode_implementation(&about, revision.dialect()).to_string().into());
         Arc::new(Self {
             registry,
-            about,
+            description: about,
             server_info,
             tool_lists: ToolListCache::default(),
-            request_states: Arc::new(RequestStates::new()),
-            tasks: Tasks::open(folder, TaskLimits::default()),
+            request_states: Arc::new(RequestStateStore::new()),
+            tasks: TaskStore::open(folder, TaskLimits::default()),
         })
     }
 
@@ -93,8 +97,8 @@ impl Service {
     }
 
     /// Who the server is.
-    pub fn about(&self) -> &About {
-        &self.about
+    pub fn description(&self) -> &ServerDescription {
+        &self.description
     }
 
     /// What is served.
@@ -108,10 +112,10 @@ impl Service {
     /// `-32602` when its params are wrong, and when the caller asks too often.
     pub async fn initialize(
         &self,
-        request: &Request,
+        request: &RpcRequest,
         caller: &Caller,
-        in_flight: Arc<InFlight>,
-    ) -> Result<(Session, Message), RpcError> {
+        in_flight: Arc<InFlightRequests>,
+    ) -> Result<(McpSession, ResponseMessage), RpcError> {
         self.admit(caller, Revision::NEWEST_LEGACY).await?;
         let params: InitializeParams = request.params()?;
         let revision = Revision::parse(&params.protocol_version)
@@ -121,22 +125,22 @@ impl Service {
         let mut members = format!(
             "\"protocolVersion\":\"{}\",\"capabilities\":{},\"serverInfo\":{}",
             revision.name(),
-            wire::server_capabilities(envelope.dialect),
+            wire::encode_server_capabilities(envelope.dialect),
             envelope.server_info
         );
-        if let Some(instructions) = &self.about.instructions {
+        if let Some(instructions) = &self.description.instructions {
             members.push_str(&format!(",\"instructions\":{}", json!(instructions)));
         }
-        let message = Message::result(envelope.whole(&members, &Metadata::new(), None));
-        let abilities = envelope.dialect.abilities(abilities(&params.capabilities));
-        Ok((Session::new(revision, abilities, in_flight, self.registry.watch()), message))
+        let message = ResponseMessage::result(envelope.encode_response(&members, &Metadata::new(), None));
+        let abilities = envelope.dialect.usable_capabilities(parse_client_capabilities(&params.capabilities));
+        Ok((McpSession::new(revision, abilities, in_flight, self.registry.watch()), message))
     }
 
     /// The revision that a request is to be answered in.
     ///
     /// # Errors
     /// `-32022` for one that we do not speak, `-32602` when a modern request does not say all it must.
-    pub fn revision_of(&self, request: &Request, session: Option<&Session>) -> Result<Revision, RpcError> {
+    pub fn resolve_revision(&self, request: &RpcRequest, session: Option<&McpSession>) -> Result<Revision, RpcError> {
         match (request.meta.protocol_version.as_deref(), session) {
             (Some(version), _) => match Revision::parse(version) {
                 Some(revision) if !revision.is_legacy() && request.meta.has_client_capabilities => Ok(revision),
@@ -154,23 +158,23 @@ impl Service {
     }
 
     /// Answers one request other than `initialize`.
-    pub async fn answer(&self, request: Request, peer: &Peer) -> Answer {
+    pub async fn answer(&self, request: RpcRequest, peer: &Peer) -> Answer {
         let id = request.id.clone();
         match self.dispatch(request, peer).await {
             Ok(answer) => answer,
-            Err(error) => Answer::Whole(Message::error(Some(&id), &error)),
+            Err(error) => Answer::Whole(ResponseMessage::error(Some(&id), &error)),
         }
     }
 
     /// Hears what a client answers to a request of ours.
-    pub fn answered(&self, response: &Response, peer: &Peer) {
+    pub fn handle_response(&self, response: &RpcResponse, peer: &Peer) {
         if let Some(session) = &peer.session {
-            session.questions().answered(response);
+            session.server_requests().handle_response(response);
         }
     }
 
     /// Hears a notification. It is never answered.
-    pub fn notified(&self, notification: &Notification, peer: &Peer) {
+    pub fn handle_notification(&self, notification: &RpcNotification, peer: &Peer) {
         if notification.method != "notifications/cancelled" {
             return;
         }
@@ -180,21 +184,21 @@ impl Service {
         }
     }
 
-    async fn dispatch(&self, request: Request, peer: &Peer) -> Result<Answer, RpcError> {
-        let revision = self.revision_of(&request, peer.session.as_deref())?;
+    async fn dispatch(&self, request: RpcRequest, peer: &Peer) -> Result<Answer, RpcError> {
+        let revision = self.resolve_revision(&request, peer.session.as_deref())?;
         self.admit(&peer.caller, revision).await?;
         let envelope = self.envelope(&request.id, revision);
-        let guard = peer.in_flight.as_ref().map(|in_flight| in_flight.enter(&request.id)).transpose()?;
+        let guard = peer.in_flight.as_ref().map(|in_flight| in_flight.register(&request.id)).transpose()?;
         let whole = |message| Ok(Answer::Whole(message));
         match request.method.as_str() {
             "tools/list" => whole(self.list_tools(&request, &envelope, peer)?),
-            "tools/call" => self.call_tool(Open { request, envelope, guard }, peer).await,
+            "tools/call" => self.call_tool(OpenRequest { request, envelope, guard }, peer).await,
             "resources/list" => whole(self.list_resources(&request, &envelope, peer).await?),
             "resources/templates/list" => whole(self.list_templates(&request, &envelope, peer)?),
-            "resources/read" => self.read_resource(Open { request, envelope, guard }, peer).await,
+            "resources/read" => self.read_resource(OpenRequest { request, envelope, guard }, peer).await,
             "prompts/list" => whole(self.list_prompts(&request, &envelope, peer)?),
-            "prompts/get" => self.get_prompt(Open { request, envelope, guard }, peer).await,
-            "completion/complete" => self.complete(Open { request, envelope, guard }, peer).await,
+            "prompts/get" => self.get_prompt(OpenRequest { request, envelope, guard }, peer).await,
+            "completion/complete" => self.complete(OpenRequest { request, envelope, guard }, peer).await,
             "tasks/get" if envelope.dialect.stateless => whole(self.get_task(&request, &envelope, peer).await?),
             "tasks/update" if envelope.dialect.stateless => whole(self.update_task(&request, &envelope, peer)?),
             "tasks/cancel" if envelope.dialect.stateless => whole(self.cancel_task(&request, &envelope, peer)?),
@@ -206,7 +210,7 @@ impl Service {
             "resources/unsubscribe" if !envelope.dialect.stateless => {
                 whole(self.unsubscribe(&request, &envelope, peer)?)
             }
-            "ping" if !envelope.dialect.stateless => whole(empty(&envelope)),
+            "ping" if !envelope.dialect.stateless => whole(empty_result(&envelope)),
             "logging/setLevel" if !envelope.dialect.stateless => whole(self.set_level(&request, &envelope, peer)?),
             method => Err(RpcError::method_not_found(method)),
         }
@@ -218,17 +222,26 @@ impl Service {
         admitted.map_err(|error| RpcError::from_error(&error, None, revision.dialect()))
     }
 
-    fn discover(&self, envelope: &Envelope) -> Message {
+    fn discover(&self, envelope: &ResponseEnvelope) -> ResponseMessage {
         let versions: Vec<&str> = Revision::ALL.iter().rev().map(|revision| revision.name()).collect();
-        let capabilities = wire::server_capabilities(envelope.dialect);
+        let capabilities = wire::encode_server_capabilities(envelope.dialect);
         let mut members = format!("\"supportedVersions\":{},\"capabilities\":{capabilities}", json!(versions));
-        if let Some(instructions) = &self.about.instructions {
+        if let Some(instructions) = &self.description.instructions {
             members.push_str(&format!(",\"instructions\":{}", json!(instructions)));
         }
-        Message::result(envelope.whole(&members, &Metadata::new(), Some(self.registry.snapshot().cache())))
+        ResponseMessage::result(envelope.encode_response(
+            &members,
+            &Metadata::new(),
+            Some(self.registry.snapshot().cache_hint()),
+        ))
     }
 
-    fn set_level(&self, request: &Request, envelope: &Envelope, peer: &Peer) -> Result<Message, RpcError> {
+    fn set_level(
+        &self,
+        request: &RpcRequest,
+        envelope: &ResponseEnvelope,
+        peer: &Peer,
+    ) -> Result<ResponseMessage, RpcError> {
         let params: SetLevelParams = request.params()?;
         let level = LogLevel::parse(&params.level).ok_or_else(|| {
             let levels: Vec<&str> = LogLevel::ALL.iter().map(|level| level.name()).collect();
@@ -237,13 +250,13 @@ impl Service {
         if let Some(session) = &peer.session {
             session.set_log_level(level);
         }
-        Ok(empty(envelope))
+        Ok(empty_result(envelope))
     }
 
-    fn envelope(&self, id: &RequestId, revision: Revision) -> Envelope {
+    fn envelope(&self, id: &RequestId, revision: Revision) -> ResponseEnvelope {
         // A revision's position in ALL is its discriminant.
         let server_info = self.server_info[revision as usize].clone();
-        Envelope {
+        ResponseEnvelope {
             id: id.clone(),
             dialect: revision.dialect(),
             server_info,
@@ -253,6 +266,6 @@ impl Service {
     }
 }
 
-pub(crate) fn empty(envelope: &Envelope) -> Message {
-    Message::result(envelope.whole("", &Metadata::new(), None))
+pub(crate) fn empty_result(envelope: &ResponseEnvelope) -> ResponseMessage {
+    ResponseMessage::result(envelope.encode_response("", &Metadata::new(), None))
 }

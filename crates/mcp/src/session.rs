@@ -3,34 +3,39 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use tidegate_core::{Abilities, LogLevel, Watch};
+use tidegate_core::{ClientCapabilities, LogLevel, Watch};
 
-use crate::in_flight::InFlight;
-use crate::questions::Questions;
+use crate::in_flight::InFlightRequests;
 use crate::revision::Revision;
+use crate::server_requests::ServerRequests;
 
 /// No message at all is wanted; above every level.
-const SILENT: u8 = u8::MAX;
+const NO_LOG_LEVEL: u8 = u8::MAX;
 
 /// A legacy session: the revision that was agreed on, and what it has said since.
 #[derive(Debug)]
-pub struct Session {
+pub struct McpSession {
     revision: Revision,
     log_level: AtomicU8,
-    in_flight: Arc<InFlight>,
-    abilities: Abilities,
-    questions: Questions,
+    in_flight: Arc<InFlightRequests>,
+    client_capabilities: ClientCapabilities,
+    server_requests: ServerRequests,
     watch: Arc<Watch>,
 }
 
-impl Session {
-    pub(crate) fn new(revision: Revision, abilities: Abilities, in_flight: Arc<InFlight>, watch: Watch) -> Self {
+impl McpSession {
+    pub(crate) fn new(
+        revision: Revision,
+        client_capabilities: ClientCapabilities,
+        in_flight: Arc<InFlightRequests>,
+        watch: Watch,
+    ) -> Self {
         Self {
             revision,
-            log_level: AtomicU8::new(SILENT),
+            log_level: AtomicU8::new(NO_LOG_LEVEL),
             in_flight,
-            abilities,
-            questions: Questions::default(),
+            client_capabilities,
+            server_requests: ServerRequests::default(),
             watch: Arc::new(watch),
         }
     }
@@ -41,18 +46,18 @@ impl Session {
     }
 
     /// Its open requests.
-    pub fn in_flight(&self) -> &Arc<InFlight> {
+    pub fn in_flight(&self) -> &Arc<InFlightRequests> {
         &self.in_flight
     }
 
     /// What its client can do.
-    pub(crate) fn abilities(&self) -> Abilities {
-        self.abilities
+    pub(crate) fn client_capabilities(&self) -> ClientCapabilities {
+        self.client_capabilities
     }
 
     /// The questions that its client has yet to answer.
-    pub(crate) fn questions(&self) -> &Questions {
-        &self.questions
+    pub(crate) fn server_requests(&self) -> &ServerRequests {
+        &self.server_requests
     }
 
     /// The changes that it wants to hear of.

@@ -4,11 +4,11 @@
 
 use serde::Deserialize;
 
-use crate::answer::Message;
+use crate::answer::ResponseMessage;
 use crate::bounded;
-use crate::encode::Envelope;
-use crate::jsonrpc::{Request, RpcError};
-use crate::service::{Peer, Service, empty};
+use crate::encode::ResponseEnvelope;
+use crate::jsonrpc::{RpcError, RpcRequest};
+use crate::service::{McpService, Peer, empty_result};
 
 #[derive(Deserialize)]
 struct SubscribeParams {
@@ -16,27 +16,32 @@ struct SubscribeParams {
     uri: String,
 }
 
-impl Service {
+impl McpService {
     pub(crate) async fn subscribe(
         &self,
-        request: &Request,
-        envelope: &Envelope,
+        request: &RpcRequest,
+        envelope: &ResponseEnvelope,
         peer: &Peer,
-    ) -> Result<Message, RpcError> {
+    ) -> Result<ResponseMessage, RpcError> {
         let uri = request.params::<SubscribeParams>()?.uri;
         if let Some(session) = &peer.session {
             let subscribed = session.watch().subscribe(&uri, &peer.caller);
             subscribed.map_err(|error| RpcError::from_error(&error, Some(&uri), envelope.dialect))?;
-            session.watch().settled().await;
+            session.watch().wait_for_baseline().await;
         }
-        Ok(empty(envelope))
+        Ok(empty_result(envelope))
     }
 
-    pub(crate) fn unsubscribe(&self, request: &Request, envelope: &Envelope, peer: &Peer) -> Result<Message, RpcError> {
+    pub(crate) fn unsubscribe(
+        &self,
+        request: &RpcRequest,
+        envelope: &ResponseEnvelope,
+        peer: &Peer,
+    ) -> Result<ResponseMessage, RpcError> {
         let uri = request.params::<SubscribeParams>()?.uri;
         if let Some(session) = &peer.session {
             session.watch().unsubscribe(&uri);
         }
-        Ok(empty(envelope))
+        Ok(empty_result(envelope))
     }
 }

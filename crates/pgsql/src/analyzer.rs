@@ -11,7 +11,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
-use crate::{aggregate, array, cast, catalog, correlated, json, number, statement, time, untyped};
+use crate::{aggregate, array, cast, catalog, correlated, json, number, statement, time, untyped_literals};
 
 /// DataFusion's rules; before them subqueries become joins and windows get types that fit, and after them casts and
 /// arithmetic get their meaning.
@@ -20,11 +20,11 @@ pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
         Arc::new(catalog::TypeNames),
         Arc::new(statement::Limits),
         Arc::new(aggregate::WindowTypes),
-        Arc::new(correlated::Correlated),
+        Arc::new(correlated::CorrelatedSubqueries),
         Arc::new(LiteralTypes),
     ];
     rules.extend(Analyzer::new().rules);
-    rules.push(Arc::new(PostgresMeaning));
+    rules.push(Arc::new(PostgresSemantics));
     rules
 }
 
@@ -41,10 +41,10 @@ impl AnalyzerRule for LiteralTypes {
         // Once a column has another type, so may all that is made of it.
         let is_changed = Cell::new(false);
         let in_node = |node: LogicalPlan| {
-            let node = untyped::type_union(node)?;
+            let node = untyped_literals::type_union(node)?;
             is_changed.set(is_changed.get() || node.transformed);
             let node = number::compare_join_keys(node.data)?;
-            let schema = schema_of(&node)?;
+            let schema = input_schema(&node)?;
             let names = NamePreserver::new(&node);
             check_rounding(&node)?;
             let typed = node.map_expressions(|expression| {
@@ -71,13 +71,13 @@ fn check_rounding(node: &LogicalPlan) -> Result<()> {
 }
 
 fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    untyped::type_literals(expression, schema)?
+    untyped_literals::type_literals(expression, schema)?
         .transform_data(|expression| number::type_literals(expression, schema))?
         .transform_data(|expression| number::compare_exactly(expression, schema))
 }
 
 /// The columns that expressions of `node` may name.
-fn schema_of(node: &LogicalPlan) -> Result<DFSchema> {
+fn input_schema(node: &LogicalPlan) -> Result<DFSchema> {
     let mut schema = merge_schema(&node.inputs());
     if let LogicalPlan::TableScan(scan) = node {
         // Its filters name columns of the table that the scan may leave out.
@@ -88,37 +88,37 @@ fn schema_of(node: &LogicalPlan) -> Result<DFSchema> {
 
 /// Gives casts and arithmetic PostgreSQL's meaning. Columns keep their names.
 #[derive(Debug)]
-struct PostgresMeaning;
+struct PostgresSemantics;
 
-impl AnalyzerRule for PostgresMeaning {
+impl AnalyzerRule for PostgresSemantics {
     fn name(&self) -> &str {
         "postgres_meaning"
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        json::shown(plan.transform_up_with_subqueries(in_node).data()?)
+        json::show_json_as_text(plan.transform_up_with_subqueries(rewrite_node).data()?)
     }
 }
 
-fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let schema = schema_of(&node)?;
+fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let schema = input_schema(&node)?;
     let names = NamePreserver::new(&node);
-    let node = array::ordered(time::ordered(json::ordered(node, &schema)?, &schema)?, &schema);
+    let node = array::order_arrays(time::order_intervals(json::order_documents(node, &schema)?, &schema)?, &schema);
     let rewritten = node.map_expressions(|expression| {
         let name = names.save(&expression);
         let meant = expression.transform_up(|expression| {
             array::order_within(expression, &schema)
-                .transform_data(|expression| in_expression(expression, &schema))?
+                .transform_data(|expression| rewrite_expression(expression, &schema))?
                 .transform_data(aggregate::guard_arguments)
         })?;
         Ok(meant.update_data(|expression| name.restore(expression)))
     })?;
     // Also where nothing is rewritten, as types below may have changed.
-    rewritten.map_data(LogicalPlan::recompute_schema)?.map_data(json::grouped)
+    rewritten.map_data(LogicalPlan::recompute_schema)?.map_data(json::group_by_document_keys)
 }
 
-fn in_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let converted = json::convert(expression, schema)?;
+fn rewrite_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let converted = json::convert_expression(expression, schema)?;
     if converted.transformed {
         return Ok(converted);
     }

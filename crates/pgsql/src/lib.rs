@@ -11,7 +11,7 @@
 //!    functions, and arithmetic is checked for overflow.
 //! 5. [`physical_optimizer_rules`] see to it that rows which a condition excludes are not computed.
 //!
-//! The catalogs of PostgreSQL, which tell of tables, are made by [`catalog_rows`] of what a caller may see ([`Objects`]).
+//! The catalogs of PostgreSQL, which tell of tables, are made by [`catalog_rows`] of what a caller may see ([`VisibleObjects`]).
 //!
 //! What differs from PostgreSQL all the same is listed in `docs/sql.md`.
 
@@ -21,7 +21,7 @@ mod array;
 mod cast;
 mod catalog;
 mod correlated;
-mod filtered;
+mod filter_order;
 mod json;
 mod number;
 mod operator;
@@ -33,13 +33,16 @@ mod syntax;
 mod text;
 mod time;
 mod types;
-mod untyped;
+mod untyped_literals;
 
 pub use analyzer::analyzer_rules;
-pub use catalog::{CatalogNeeds, Objects, PUBLIC, Table, catalog_functions, catalog_name, catalog_needs, catalog_rows};
-pub use filtered::physical_optimizer_rules;
+pub use catalog::{
+    CatalogNeeds, PUBLIC_SCHEMA, VisibleObjects, VisibleTable, catalog_functions, catalog_name, catalog_rows,
+    find_catalog_needs,
+};
+pub use filter_order::physical_optimizer_rules;
 pub use operator::{expression_planners, relation_planners};
 pub use optimizer::optimizer_rules;
 pub use registry::{aggregate_functions, scalar_functions, table_functions, window_functions};
-pub use statement::{ROWS_FROM, TableColumns, rewrite, shown_schema};
+pub use statement::{ROWS_FROM, TableColumns, output_schema, rewrite};
 pub use types::type_planner;

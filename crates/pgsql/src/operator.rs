@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use crate::{aggregate, array, json, number, statement, text, time, untyped};
+use crate::{aggregate, array, json, number, statement, text, time, untyped_literals};
 
 /// The planners of expressions: PostgreSQL's operators first, then DataFusion's own.
 pub fn expression_planners() -> Vec<Arc<dyn ExprPlanner>> {
@@ -48,7 +48,7 @@ impl Operands<'_> {
 type PlanOperator = fn(&Operands<'_>) -> Result<Option<Expr>>;
 
 /// The first that gives an expression decides.
-const FAMILIES: [PlanOperator; 5] =
+const OPERATOR_FAMILIES: [PlanOperator; 5] =
     [json::plan_operator, time::plan_operator, array::plan_operator, text::plan_operator, number::plan_operator];
 
 #[derive(Debug)]
@@ -67,8 +67,8 @@ impl ExprPlanner for OperatorPlanner {
     }
 
     fn plan_array_literal(&self, exprs: Vec<Expr>, schema: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
-        let elements = untyped::plan_array(exprs, schema)?;
-        Ok(match array::of_arrays(&elements, schema) {
+        let elements = untyped_literals::plan_array(exprs, schema)?;
+        Ok(match array::plan_nested_array(&elements, schema) {
             Some(array) => PlannerResult::Planned(array),
             None => PlannerResult::Original(elements),
         })
@@ -79,7 +79,7 @@ impl ExprPlanner for OperatorPlanner {
             return Ok(PlannerResult::Original(expr));
         };
         let operands = Operands { op: &expr.op, left: &expr.left, right: &expr.right, left_type, right_type, schema };
-        for plan_operator in FAMILIES {
+        for plan_operator in OPERATOR_FAMILIES {
             if let Some(planned) = plan_operator(&operands)? {
                 return Ok(PlannerResult::Planned(planned));
             }

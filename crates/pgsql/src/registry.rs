@@ -8,11 +8,11 @@ use datafusion::common::{Result, plan_err};
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, WindowUDF};
 
-use crate::{aggregate, array, cast, catalog, json, number, statement, text, time, untyped};
+use crate::{aggregate, array, cast, catalog, json, number, statement, text, time, untyped_literals};
 
 /// Functions of DataFusion that are not offered: PostgreSQL has the name and means something else, or they do what no
 /// question needs.
-const WITHHELD: &[&str] = &[
+const EXCLUDED_FUNCTIONS: &[&str] = &[
     "array_resize",
     "arrow_field",
     "arrow_metadata",
@@ -30,9 +30,9 @@ const WITHHELD: &[&str] = &[
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     let ours = [time::functions(), text::functions(), json::functions(), array::functions(), number::functions()];
     let ours = ours.into_iter().flatten().chain(cast::functions()).chain(statement::functions());
-    let ours = ours.chain(untyped::functions()).chain(catalog::functions()).chain([aggregate::cast_named()]);
+    let ours = ours.chain(untyped_literals::functions()).chain(catalog::functions()).chain([aggregate::cast_named()]);
     let ours = ours.map(Arc::new);
-    merged(SessionStateDefaults::default_scalar_functions(), ours, |function| {
+    merge_functions(SessionStateDefaults::default_scalar_functions(), ours, |function| {
         (function.name().to_owned(), function.aliases().to_vec())
     })
 }
@@ -40,7 +40,7 @@ pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
 /// The aggregate functions.
 pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
     let ours = aggregate::functions().into_iter().map(Arc::new);
-    merged(SessionStateDefaults::default_aggregate_functions(), ours, |function| {
+    merge_functions(SessionStateDefaults::default_aggregate_functions(), ours, |function| {
         (function.name().to_owned(), function.aliases().to_vec())
     })
 }
@@ -48,7 +48,7 @@ pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
 /// The window functions.
 pub fn window_functions() -> Vec<Arc<WindowUDF>> {
     let ours = aggregate::window_functions().into_iter().map(Arc::new);
-    merged(SessionStateDefaults::default_window_functions(), ours, |function| {
+    merge_functions(SessionStateDefaults::default_window_functions(), ours, |function| {
         (function.name().to_owned(), function.aliases().to_vec())
     })
 }
@@ -58,7 +58,7 @@ pub fn table_functions() -> std::collections::HashMap<String, Arc<TableFunction>
     let functions = SessionStateDefaults::default_table_functions();
     let named = functions.into_iter().map(|function| (function.name().to_owned(), function));
     let lists = statement::set_returning::SET_RETURNING.iter().map(|function| {
-        let table_function = TableFunction::new(function.name.to_owned(), Arc::new(PlannedFromLists));
+        let table_function = TableFunction::new(function.name.to_owned(), Arc::new(SetReturningPlaceholder));
         (function.name.to_owned(), Arc::new(table_function))
     });
     lists.chain(named).collect()
@@ -66,9 +66,9 @@ pub fn table_functions() -> std::collections::HashMap<String, Arc<TableFunction>
 
 /// What makes the name of a set-returning function one of a function in FROM; its rows come of its list function.
 #[derive(Debug)]
-struct PlannedFromLists;
+struct SetReturningPlaceholder;
 
-impl TableFunctionImpl for PlannedFromLists {
+impl TableFunctionImpl for SetReturningPlaceholder {
     fn call(&self, _: &[Expr]) -> Result<Arc<dyn TableProvider>> {
         plan_err!("this function is not called as a table")
     }
@@ -76,7 +76,11 @@ impl TableFunctionImpl for PlannedFromLists {
 
 /// `base` without what is withheld or replaced, in the order of names, then `ours`: of two functions with one name the
 /// later one counts, also where the name is an alias.
-fn merged<F>(base: Vec<F>, ours: impl Iterator<Item = F>, names: impl Fn(&F) -> (String, Vec<String>)) -> Vec<F> {
+fn merge_functions<F>(
+    base: Vec<F>,
+    ours: impl Iterator<Item = F>,
+    names: impl Fn(&F) -> (String, Vec<String>),
+) -> Vec<F> {
     let ours: Vec<F> = ours.collect();
     let replaced: BTreeSet<String> = ours.iter().map(|function| names(function).0).collect();
     let mut ordered = BTreeMap::new();
@@ -85,7 +89,7 @@ fn merged<F>(base: Vec<F>, ours: impl Iterator<Item = F>, names: impl Fn(&F) -> 
     }
     let mut merged: Vec<F> = Vec::new();
     for (name, function) in ordered {
-        if !WITHHELD.contains(&name.as_str()) && !replaced.contains(&name) {
+        if !EXCLUDED_FUNCTIONS.contains(&name.as_str()) && !replaced.contains(&name) {
             merged.push(function);
         }
     }

@@ -11,13 +11,13 @@ use crate::time;
 
 /// The planner of types: PostgreSQL's meaning where DataFusion has another.
 pub fn type_planner() -> Arc<dyn TypePlanner> {
-    Arc::new(PostgresTypes)
+    Arc::new(PostgresTypePlanner)
 }
 
 #[derive(Debug)]
-struct PostgresTypes;
+struct PostgresTypePlanner;
 
-impl TypePlanner for PostgresTypes {
+impl TypePlanner for PostgresTypePlanner {
     fn plan_type_field(&self, sql_type: &ast::DataType) -> Result<Option<FieldRef>> {
         let planned = time::plan_type(sql_type)?;
         Ok(planned.map(|data_type| Arc::new(Field::new("", data_type, true))))

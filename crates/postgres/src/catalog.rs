@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tidegate_core::{Error, ErrorKind, nearest};
-use tidegate_query::{Catalog, Column, SqlDialect, TableEntry, TableStatus};
+use tidegate_core::{Error, ErrorKind, nearest_names};
+use tidegate_query::{Catalog, ColumnEntry, SqlDialect, TableEntry, TableStatus};
 use tokio_postgres::Row;
 
 use crate::error;
@@ -18,7 +18,7 @@ const COLUMNS_MAX: i64 = 2_000;
 
 /// Relations that the role may read, those of the search path first. Partitions stand for their parent, and what
 /// belongs to an extension is left out.
-const TABLES: &str = "
+const TABLES_SQL: &str = "
 SELECT n.nspname::text, c.relname::text, pg_catalog.pg_table_is_visible(c.oid), c.relkind::text, c.reltuples::float8,
        pg_catalog.obj_description(c.oid, 'pg_class'),
        (SELECT pg_catalog.count(*) FROM pg_catalog.pg_inherits i WHERE c.relkind = 'p' AND i.inhparent = c.oid)
@@ -32,7 +32,7 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
 ORDER BY 1, 2 LIMIT $2";
 
 /// The columns of the relation with that name, in that schema or on the search path, that the role may read.
-const COLUMNS: &str = "
+const COLUMNS_SQL: &str = "
 WITH found AS (
   SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relname = $2
@@ -58,17 +58,21 @@ WHERE a.attnum > 0 AND NOT a.attisdropped AND pg_catalog.has_column_privilege(fo
 ORDER BY a.attnum LIMIT $4";
 
 /// The tables that the role of `lease` may read, in its transaction.
-pub(crate) async fn tables(lease: &Lease, options: &PostgresOptions, database: &str) -> Result<Arc<Catalog>, Error> {
+pub(crate) async fn list_tables(
+    lease: &Lease,
+    options: &PostgresOptions,
+    database: &str,
+) -> Result<Arc<Catalog>, Error> {
     let client = lease.session()?.client();
-    let rows = client.query(TABLES, &[&options.schemas, &TABLES_MAX]).await;
-    let rows = rows.map_err(|error| error::of_own(&error, database))?;
-    let entries: Result<Vec<TableEntry>, tokio_postgres::Error> = rows.iter().map(entry).collect();
-    let mut tables = entries.map_err(|error| error::of_own(&error, database))?;
+    let rows = client.query(TABLES_SQL, &[&options.schemas, &TABLES_MAX]).await;
+    let rows = rows.map_err(|error| error::internal_statement_error(&error, database))?;
+    let entries: Result<Vec<TableEntry>, tokio_postgres::Error> = rows.iter().map(entry_from_row).collect();
+    let mut tables = entries.map_err(|error| error::internal_statement_error(&error, database))?;
     tables.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(Arc::new(Catalog::of(tables)))
+    Ok(Arc::new(Catalog::from_tables(tables)))
 }
 
-fn entry(row: &Row) -> Result<TableEntry, tokio_postgres::Error> {
+fn entry_from_row(row: &Row) -> Result<TableEntry, tokio_postgres::Error> {
     let (schema, table, is_visible): (String, String, bool) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
     let (kind, estimate): (String, f64) = (row.try_get(3)?, row.try_get(4)?);
     let (comment, partitions): (Option<String>, i64) = (row.try_get(5)?, row.try_get(6)?);
@@ -83,18 +87,18 @@ fn entry(row: &Row) -> Result<TableEntry, tokio_postgres::Error> {
         name: if is_visible { DIALECT.table_name(&[&table]) } else { DIALECT.table_name(&[&schema, &table]) },
         // A table that was never analyzed has -1, and a view has none of its own.
         rows: (estimate >= 0.0 && kind.as_deref() != Some("view")).then_some(estimate as u64),
-        comment: joined([kind, comment]),
+        comment: join_comments([kind, comment]),
         status: TableStatus::Readable,
     })
 }
 
 /// The columns of `table` that the role of `lease` may read, in its transaction.
-pub(crate) async fn columns(
+pub(crate) async fn list_columns(
     lease: &Lease,
     table: &str,
     options: &PostgresOptions,
     database: &str,
-) -> Result<Vec<Column>, Error> {
+) -> Result<Vec<ColumnEntry>, Error> {
     let client = lease.session()?.client();
     let parts = DIALECT.table_parts(table);
     let (schema, name) = match parts.as_slice() {
@@ -103,18 +107,18 @@ pub(crate) async fn columns(
         // No name has more parts, and an empty one is nobody's.
         _ => (None, ""),
     };
-    let rows = client.query(COLUMNS, &[&schema, &name, &options.schemas, &COLUMNS_MAX]).await;
-    let rows = rows.map_err(|error| error::of_own(&error, database))?;
+    let rows = client.query(COLUMNS_SQL, &[&schema, &name, &options.schemas, &COLUMNS_MAX]).await;
+    let rows = rows.map_err(|error| error::internal_statement_error(&error, database))?;
     if rows.is_empty() {
-        let catalog = tables(lease, options, database).await?;
+        let catalog = list_tables(lease, options, database).await?;
         let missing = Error::new(ErrorKind::NotFound, format!("there is no table {table:?}"));
-        return Err(missing.with_choices(near(table, &catalog)));
+        return Err(missing.with_choices(nearest_tables(table, &catalog)));
     }
-    let columns: Result<Vec<Column>, tokio_postgres::Error> = rows.iter().map(column).collect();
-    columns.map_err(|error| error::of_own(&error, database))
+    let columns: Result<Vec<ColumnEntry>, tokio_postgres::Error> = rows.iter().map(column_from_row).collect();
+    columns.map_err(|error| error::internal_statement_error(&error, database))
 }
 
-fn column(row: &Row) -> Result<Column, tokio_postgres::Error> {
+fn column_from_row(row: &Row) -> Result<ColumnEntry, tokio_postgres::Error> {
     let (is_primary, is_unique): (bool, bool) = (row.try_get(4)?, row.try_get(5)?);
     let (references, labels): (Option<String>, Option<String>) = (row.try_get(6)?, row.try_get(7)?);
     let key = match (is_primary, is_unique) {
@@ -124,21 +128,21 @@ fn column(row: &Row) -> Result<Column, tokio_postgres::Error> {
     };
     let references = references.map(|target| format!("references {target}"));
     let labels = labels.map(|labels| format!("one of {labels}"));
-    Ok(Column {
+    Ok(ColumnEntry {
         name: row.try_get(0)?,
         type_name: row.try_get(1)?,
         nullable: row.try_get(2)?,
-        comment: joined([key, references, labels, row.try_get(3)?]),
+        comment: join_comments([key, references, labels, row.try_get(3)?]),
     })
 }
 
-fn joined<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
+fn join_comments<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-fn near(table: &str, catalog: &Catalog) -> Vec<String> {
-    let near = nearest(table, catalog.tables.iter().map(|entry| entry.name.as_str()));
+fn nearest_tables(table: &str, catalog: &Catalog) -> Vec<String> {
+    let near = nearest_names(table, catalog.tables.iter().map(|entry| entry.name.as_str()));
     match near.is_empty() {
         true => catalog.tables.iter().take(20).map(|entry| entry.name.clone()).collect(),
         false => near,
@@ -146,9 +150,9 @@ fn near(table: &str, catalog: &Catalog) -> Vec<String> {
 }
 
 /// The refusal of a statement that names a table which is not there, with those that are nearest.
-pub(crate) fn with_choices(told: Error, refusal: &tokio_postgres::Error, catalog: &Catalog) -> Error {
+pub(crate) fn with_nearest_tables(told: Error, refusal: &tokio_postgres::Error, catalog: &Catalog) -> Error {
     // The name stands in the message alone: relation "order" does not exist.
     let message = refusal.as_db_error().map(tokio_postgres::error::DbError::message).unwrap_or_default();
     let Some(name) = message.split('"').nth(1) else { return told };
-    told.with_choices(near(name, catalog))
+    told.with_choices(nearest_tables(name, catalog))
 }

@@ -7,30 +7,30 @@ use tidegate_core::{Error, ErrorKind};
 use tokio_postgres::error::{DbError, ErrorPosition, SqlState};
 
 /// The error of a statement that was sent for a caller. `text` is the statement, which places are told in.
-pub(crate) fn of_statement(error: &tokio_postgres::Error, database: &str, text: &str) -> Error {
+pub(crate) fn statement_error(error: &tokio_postgres::Error, database: &str, text: &str) -> Error {
     match error.as_db_error() {
-        Some(said) => of_server(said, database, text),
-        None if error.is_closed() => lost(database, error),
-        None => of_driver(error, database),
+        Some(said) => server_error(said, database, text),
+        None if error.is_closed() => connection_lost_error(database, error),
+        None => driver_error(error, database),
     }
 }
 
 /// The error of a statement of ours.
-pub(crate) fn of_own(error: &tokio_postgres::Error, database: &str) -> Error {
+pub(crate) fn internal_statement_error(error: &tokio_postgres::Error, database: &str) -> Error {
     match error.as_db_error() {
-        Some(said) if kind_of(said.code()) == ErrorKind::Unavailable => of_server(said, database, ""),
+        Some(said) if error_kind(said.code()) == ErrorKind::Unavailable => server_error(said, database, ""),
         Some(said) => Error::internal(format!("database {database}: {said}")),
-        None => lost(database, error),
+        None => connection_lost_error(database, error),
     }
 }
 
 /// The error of beginning a transaction as `role`: it is the configuration that names one which cannot be taken.
-pub(crate) fn of_role(error: &tokio_postgres::Error, database: &str, role: &str) -> Error {
+pub(crate) fn role_error(error: &tokio_postgres::Error, database: &str, role: &str) -> Error {
     match error.as_db_error() {
-        Some(said) if kind_of(said.code()) != ErrorKind::Unavailable => {
+        Some(said) if error_kind(said.code()) != ErrorKind::Unavailable => {
             Error::internal(format!("database {database}: the role {role} cannot be taken: {}", said.message()))
         }
-        _ => of_own(error, database),
+        _ => internal_statement_error(error, database),
     }
 }
 
@@ -42,23 +42,23 @@ pub(crate) fn is_retryable(error: &tokio_postgres::Error) -> bool {
 }
 
 /// Whether the columns of a prepared statement are other ones now.
-pub(crate) fn has_changed(error: &tokio_postgres::Error) -> bool {
+pub(crate) fn is_result_type_changed(error: &tokio_postgres::Error) -> bool {
     error.as_db_error().is_some_and(|said| {
         *said.code() == SqlState::FEATURE_NOT_SUPPORTED && said.routine() == Some("RevalidateCachedQuery")
     })
 }
 
 /// Whether the server does not know a prepared statement by its name, or knows another one by it.
-pub(crate) fn is_misnamed(error: &tokio_postgres::Error) -> bool {
+pub(crate) fn is_statement_name_unknown(error: &tokio_postgres::Error) -> bool {
     error
         .code()
         .is_some_and(|code| *code == SqlState::INVALID_SQL_STATEMENT_NAME || *code == SqlState::DUPLICATE_PSTATEMENT)
 }
 
 /// Whether a prepared statement no longer fits its tables.
-pub(crate) fn is_outdated(error: &tokio_postgres::Error) -> bool {
-    has_changed(error)
-        || is_misnamed(error)
+pub(crate) fn is_statement_outdated(error: &tokio_postgres::Error) -> bool {
+    is_result_type_changed(error)
+        || is_statement_name_unknown(error)
         || error.code().is_some_and(|code| {
             // What it names is gone, or is of a type that does not fit. Preparing it anew says what, and where in the
             // caller's own words, or finds other types for its parameters.
@@ -66,33 +66,33 @@ pub(crate) fn is_outdated(error: &tokio_postgres::Error) -> bool {
         })
 }
 
-fn lost(database: &str, error: &tokio_postgres::Error) -> Error {
+fn connection_lost_error(database: &str, error: &tokio_postgres::Error) -> Error {
     Error::new(ErrorKind::Unavailable, format!("the connection to the database {database} was lost; try again"))
         .with_detail(error.to_string())
 }
 
 /// What the driver refused before the server saw it: a parameter that does not fit.
-fn of_driver(error: &tokio_postgres::Error, database: &str) -> Error {
+fn driver_error(error: &tokio_postgres::Error, database: &str) -> Error {
     let source = std::error::Error::source(error).map(ToString::to_string);
     let text = error.to_string();
     if text.starts_with("error serializing parameter") {
         let reason = source.unwrap_or_default();
         return Error::new(ErrorKind::InvalidArguments, format!("a parameter does not fit: {reason}"));
     }
-    lost(database, error).with_detail(format!("{text}: {}", source.unwrap_or_default()))
+    connection_lost_error(database, error).with_detail(format!("{text}: {}", source.unwrap_or_default()))
 }
 
-fn of_server(said: &DbError, database: &str, text: &str) -> Error {
-    let kind = kind_of(said.code());
+fn server_error(said: &DbError, database: &str, text: &str) -> Error {
+    let kind = error_kind(said.code());
     let detail = format!("database {database}: {} {said:?}", said.code().code());
     let message = match kind {
-        ErrorKind::Unavailable => format!("the database {database} cannot answer now: {}", trouble(said)),
+        ErrorKind::Unavailable => format!("the database {database} cannot answer now: {}", unavailable_reason(said)),
         ErrorKind::Cancelled => "the query was cancelled".to_owned(),
         ErrorKind::Forbidden if *said.code() == SqlState::READ_ONLY_SQL_TRANSACTION => {
             format!("only reading is allowed: {}", said.message())
         }
         ErrorKind::Internal => return Error::internal(detail),
-        _ => match place(said, text) {
+        _ => match error_position(said, text) {
             Some(place) => format!("{} at {place}", said.message()),
             None => said.message().to_owned(),
         },
@@ -100,14 +100,14 @@ fn of_server(said: &DbError, database: &str, text: &str) -> Error {
     let error = Error::new(kind, message).with_detail(detail);
     // What the server says about its own troubles is for whoever runs it.
     let hint = said.hint().filter(|_| kind != ErrorKind::Unavailable).map(str::to_owned);
-    match hint.or_else(|| advice(said.code())) {
+    match hint.or_else(|| default_hint(said.code())) {
         Some(hint) => error.with_hint(hint),
         None => error,
     }
 }
 
 /// What keeps the server from answering. Its own words about files name them, which is nothing for a caller.
-fn trouble(said: &DbError) -> &str {
+fn unavailable_reason(said: &DbError) -> &str {
     match said.code().code() {
         "53100" => "its disk is full",
         "58000" | "58030" | "58P01" | "58P02" => "it has trouble with its files",
@@ -118,7 +118,7 @@ fn trouble(said: &DbError) -> &str {
 /// Which kind a code of the server is.
 ///
 /// [PostgreSQL, Error Codes](https://www.postgresql.org/docs/current/errcodes-appendix.html)
-fn kind_of(code: &SqlState) -> ErrorKind {
+fn error_kind(code: &SqlState) -> ErrorKind {
     match code.code() {
         "25006" | "42501" => ErrorKind::Forbidden,
         "42P01" | "42P02" => ErrorKind::NotFound,
@@ -134,7 +134,7 @@ fn kind_of(code: &SqlState) -> ErrorKind {
     }
 }
 
-fn advice(code: &SqlState) -> Option<String> {
+fn default_hint(code: &SqlState) -> Option<String> {
     let advice = match code.code() {
         "42P01" => "Use the tool list_tables to see what can be read.",
         "42703" => "Use the tool get_schema to see a table's columns.",
@@ -148,7 +148,7 @@ fn advice(code: &SqlState) -> Option<String> {
 }
 
 /// Where in the statement, for the reader: line and column, both from 1.
-fn place(said: &DbError, text: &str) -> Option<String> {
+fn error_position(said: &DbError, text: &str) -> Option<String> {
     let Some(ErrorPosition::Original(position)) = said.position() else { return None };
     let before: String = text.chars().take(usize::try_from(*position).ok()?.checked_sub(1)?).collect();
     let line = before.matches('\n').count() + 1;

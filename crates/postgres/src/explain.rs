@@ -7,11 +7,11 @@ use tokio_postgres::types::ToSql;
 
 use crate::error;
 use crate::lease::Lease;
-use crate::values::Bound;
+use crate::values::BoundParameter;
 
 /// What the planner expects of a statement.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Explained {
+pub(crate) struct PlanEstimate {
     pub(crate) rows: u64,
     pub(crate) cost: f64,
     pub(crate) is_blocking: bool,
@@ -32,22 +32,22 @@ const DETAILS: [(&str, &str); 8] = [
 /// Depth to which a plan is shown.
 const DEPTH_MAX: usize = 40;
 
-impl Explained {
+impl PlanEstimate {
     /// Asks the server, in the transaction of `lease`.
-    pub(crate) async fn ask(lease: &Lease, statement: &Statement, database: &str) -> Result<Self, Error> {
+    pub(crate) async fn request(lease: &Lease, statement: &Statement, database: &str) -> Result<Self, Error> {
         let text = format!("EXPLAIN (FORMAT JSON) {}", statement.text());
-        let bound = Bound::all(statement.parameters())?;
+        let bound = BoundParameter::bind_all(statement.parameters())?;
         let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
         let client = lease.session()?.client();
         let asked = client.query_one(&text, &bound).await;
-        let row = asked.map_err(|error| error::of_statement(&error, database, &text))?;
+        let row = asked.map_err(|error| error::statement_error(&error, database, &text))?;
         let unreadable = |error: &dyn std::fmt::Display| Error::internal(format!("a plan of {database}: {error}"));
         let text: JsonText = row.try_get(0).map_err(|error| unreadable(&error))?;
         let mut plan: Value = serde_json::from_str(&text.0).map_err(|error| unreadable(&error))?;
-        Ok(Self::of(plan.pointer_mut("/0/Plan").map(Value::take).unwrap_or_default()))
+        Ok(Self::from_plan(plan.pointer_mut("/0/Plan").map(Value::take).unwrap_or_default()))
     }
 
-    fn of(plan: Value) -> Self {
+    fn from_plan(plan: Value) -> Self {
         let number = |name: &str| plan.get(name).and_then(Value::as_f64).unwrap_or_default();
         let (rows, cost, startup) = (number("Plan Rows"), number("Total Cost"), number("Startup Cost"));
         // Where most of the work comes before the first row, nothing can flow meanwhile.
@@ -55,19 +55,19 @@ impl Explained {
     }
 
     /// The plan as an indented tree.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn render(&self) -> String {
         let mut text = String::new();
-        describe(&self.plan, 0, &mut text);
+        write_node(&self.plan, 0, &mut text);
         text
     }
 
     /// Refuses a statement that may cost more than `max`, and names what costs most.
-    pub(crate) fn check(&self, max: f64) -> Result<(), Error> {
+    pub(crate) fn check_cost(&self, max: f64) -> Result<(), Error> {
         if self.cost <= max {
             return Ok(());
         }
         let mut worst = (0.0, String::new());
-        find_worst(&self.plan, 0, &mut worst);
+        find_costliest_node(&self.plan, 0, &mut worst);
         let message = format!(
             "the statement is expected to cost {:.0}, and at most {max:.0} is allowed; most of it: {}",
             self.cost, worst.1
@@ -93,19 +93,19 @@ impl<'a> tokio_postgres::types::FromSql<'a> for JsonText {
     }
 }
 
-fn describe(node: &Value, depth: usize, text: &mut String) {
+fn write_node(node: &Value, depth: usize, text: &mut String) {
     if depth > DEPTH_MAX {
         return;
     }
     let indent = "  ".repeat(depth);
-    text.push_str(&format!("{indent}{}\n", title(node)));
+    text.push_str(&format!("{indent}{}\n", node_title(node)));
     for child in children(node) {
-        describe(child, depth + 1, text);
+        write_node(child, depth + 1, text);
     }
 }
 
 /// One node in one line: what it does, to what, and what that is expected to cost.
-fn title(node: &Value) -> String {
+fn node_title(node: &Value) -> String {
     let member = |name: &str| node.get(name).and_then(Value::as_str);
     let mut title = member("Node Type").unwrap_or("Step").to_owned();
     for (name, words) in DETAILS {
@@ -122,13 +122,13 @@ fn children(node: &Value) -> &[Value] {
 }
 
 /// Finds the node that adds most of its own to what its children cost.
-fn find_worst(node: &Value, depth: usize, worst: &mut (f64, String)) {
+fn find_costliest_node(node: &Value, depth: usize, worst: &mut (f64, String)) {
     let cost = |node: &Value| node.get("Total Cost").and_then(Value::as_f64).unwrap_or_default();
     let own = cost(node) - children(node).iter().map(cost).sum::<f64>();
     if own >= worst.0 {
-        *worst = (own, title(node));
+        *worst = (own, node_title(node));
     }
     if depth < DEPTH_MAX {
-        children(node).iter().for_each(|child| find_worst(child, depth + 1, worst));
+        children(node).iter().for_each(|child| find_costliest_node(child, depth + 1, worst));
     }
 }

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{Error, ErrorKind, Principal, Proof};
-use tidegate_query::LastingStamp;
+use tidegate_core::{AuthMethod, Error, ErrorKind, Principal};
+use tidegate_query::StableHasher;
 
 /// The role that a call runs as.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,7 +29,7 @@ pub enum RunAs {
     /// The one that belongs to the first of these roles of the configuration that the caller holds.
     Roles {
         /// Roles of the configuration and those of the database, in the order in which they count.
-        of: Vec<(String, String)>,
+        mapping: Vec<(String, String)>,
         /// The role of callers who hold none of them; without one they are refused.
         default: Option<String>,
     },
@@ -48,14 +48,14 @@ impl RunAs {
         match self {
             Self::Login => Ok(None),
             Self::Fixed(role) => Ok(Some(role)),
-            Self::Claim { claim, allow, default } => match claim_of(principal, claim) {
+            Self::Claim { claim, allow, default } => match resolve_claim(principal, claim) {
                 None | Some(Value::Null) => default.as_deref().map(Some).ok_or_else(refused),
                 Some(Value::String(named)) => {
                     allow.iter().find(|role| **role == named).map(|role| Some(role.as_str())).ok_or_else(refused)
                 }
                 Some(_) => Err(refused()),
             },
-            Self::Roles { of, default } => {
+            Self::Roles { mapping: of, default } => {
                 let held = of.iter().find(|(role, _)| principal.roles.contains(role)).map(|(_, role)| role);
                 held.or(default.as_ref()).map(|role| Some(role.as_str())).ok_or_else(refused)
             }
@@ -68,7 +68,9 @@ impl RunAs {
             Self::Login => None,
             Self::Fixed(role) => Some(role),
             Self::Claim { allow, default, .. } => default.as_ref().or(allow.first()).map(String::as_str),
-            Self::Roles { of, default } => default.as_ref().or(of.first().map(|(_, role)| role)).map(String::as_str),
+            Self::Roles { mapping: of, default } => {
+                default.as_ref().or(of.first().map(|(_, role)| role)).map(String::as_str)
+            }
         }
     }
 
@@ -78,7 +80,9 @@ impl RunAs {
             Self::Login => Vec::new(),
             Self::Fixed(role) => vec![role],
             Self::Claim { allow, default, .. } => allow.iter().chain(default).map(String::as_str).collect(),
-            Self::Roles { of, default } => of.iter().map(|(_, role)| role).chain(default).map(String::as_str).collect(),
+            Self::Roles { mapping: of, default } => {
+                of.iter().map(|(_, role)| role).chain(default).map(String::as_str).collect()
+            }
         };
         roles.sort_unstable();
         roles.dedup();
@@ -90,16 +94,16 @@ impl RunAs {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClaimSettings {
     /// The setting that holds all claims as one JSON object, such as `request.jwt.claims`.
-    pub all: Option<String>,
+    pub combined: Option<String>,
     /// Settings and the claim that each holds.
-    pub single: BTreeMap<String, String>,
+    pub per_claim: BTreeMap<String, String>,
     /// Whether `auth.user_id` and `auth.tenant_id` say who calls, as handlers inside the database expect. Of somebody
     /// who showed nothing both are empty.
     pub for_handlers: bool,
 }
 
 /// Claims that are another in each token or each login, whoever it is for.
-const OF_ONE_TOKEN: [&str; 16] = [
+const PER_TOKEN_CLAIMS: [&str; 16] = [
     // RFC 7519, section 4.1.
     "exp",
     "iat",
@@ -125,43 +129,43 @@ const OF_ONE_TOKEN: [&str; 16] = [
 ];
 
 /// The setting that holds the name of whoever calls a handler.
-pub(crate) const USER: &str = "auth.user_id";
+pub(crate) const USER_SETTING: &str = "auth.user_id";
 /// The setting that holds the tenant of whoever calls a handler.
-pub(crate) const TENANT: &str = "auth.tenant_id";
+pub(crate) const TENANT_SETTING: &str = "auth.tenant_id";
 
 impl ClaimSettings {
     /// The names of the settings, in the order of [`ClaimSettings::values`].
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        let handlers = self.for_handlers.then_some([USER, TENANT]).into_iter().flatten();
-        self.all.iter().chain(self.single.keys()).map(String::as_str).chain(handlers)
+        let handlers = self.for_handlers.then_some([USER_SETTING, TENANT_SETTING]).into_iter().flatten();
+        self.combined.iter().chain(self.per_claim.keys()).map(String::as_str).chain(handlers)
     }
 
     /// What the settings hold for `principal`; a claim that it does not have is empty.
     pub(crate) fn values(&self, principal: &Principal) -> Vec<String> {
-        self.holding(all_claims(principal), principal)
+        self.setting_values(all_claims(principal), principal)
     }
 
     /// The same, as far as it outlives a token: without the claims of one token among all of them. A claim that a
     /// setting of its own holds stays, whatever it is, since policies ask for it by name.
-    fn lasting_values(&self, principal: &Principal) -> Vec<String> {
+    fn stable_values(&self, principal: &Principal) -> Vec<String> {
         let mut lasting = principal.clone();
         // Names come in any order.
         lasting.claims.values_mut().for_each(Value::sort_all_objects);
         let mut all = all_claims(&lasting);
-        all.retain(|name, _| !OF_ONE_TOKEN.contains(&name.as_str()));
+        all.retain(|name, _| !PER_TOKEN_CLAIMS.contains(&name.as_str()));
         all.sort_keys();
-        self.holding(all, &lasting)
+        self.setting_values(all, &lasting)
     }
 
     /// What they hold for `principal` if `all` are all its claims.
-    fn holding(&self, all: Map<String, Value>, principal: &Principal) -> Vec<String> {
-        let all = self.all.as_ref().map(|_| Value::Object(all).to_string());
-        let single = self.single.values().map(|claim| match claim_of(principal, claim) {
+    fn setting_values(&self, all: Map<String, Value>, principal: &Principal) -> Vec<String> {
+        let all = self.combined.as_ref().map(|_| Value::Object(all).to_string());
+        let single = self.per_claim.values().map(|claim| match resolve_claim(principal, claim) {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text,
             Some(other) => other.to_string(),
         });
-        let handlers = self.for_handlers.then(|| who(principal)).into_iter().flatten();
+        let handlers = self.for_handlers.then(|| user_and_tenant(principal)).into_iter().flatten();
         // Text that the server could not take must not make two callers look alike, so it is spelled out.
         all.into_iter().chain(single).chain(handlers).map(|text| text.replace('\0', "\\u0000")).collect()
     }
@@ -169,17 +173,17 @@ impl ClaimSettings {
 
 /// What a database with these settings makes of `principal`: the same as long as it is taken for the same, by one token
 /// and by the next, under one role and the same settings; zero where it takes everybody for its login.
-pub(crate) fn stamp_of(run_as: &RunAs, settings: &ClaimSettings, principal: &Principal) -> u64 {
+pub(crate) fn identity_stamp(run_as: &RunAs, settings: &ClaimSettings, principal: &Principal) -> u64 {
     if *run_as == RunAs::Login && settings.names().next().is_none() {
         return 0;
     }
-    let mut stamp = LastingStamp::default();
+    let mut stamp = StableHasher::default();
     stamp.add(match run_as.role_of(principal) {
         Ok(Some(role)) => format!("role {role}"),
         Ok(None) => "login".to_owned(),
         Err(_) => "none".to_owned(),
     });
-    for (name, value) in settings.names().zip(settings.lasting_values(principal)) {
+    for (name, value) in settings.names().zip(settings.stable_values(principal)) {
         stamp.add(name);
         stamp.add(value);
     }
@@ -187,34 +191,35 @@ pub(crate) fn stamp_of(run_as: &RunAs, settings: &ClaimSettings, principal: &Pri
 }
 
 /// The verified name and tenant of `principal`; empty for somebody who showed nothing.
-pub(crate) fn who(principal: &Principal) -> [String; 2] {
-    match principal.proof {
-        Proof::Anonymous => [String::new(), String::new()],
+pub(crate) fn user_and_tenant(principal: &Principal) -> [String; 2] {
+    match principal.auth_method {
+        AuthMethod::Anonymous => [String::new(), String::new()],
         _ => {
-            let tenant = claim_of(principal, "tenant").as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+            let tenant =
+                resolve_claim(principal, "tenant").as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
             [principal.subject.clone(), tenant]
         }
     }
 }
 
 /// A claim of `principal`, or what stands for one where no token said it: `sub`, `tenant`, `roles`.
-fn claim_of(principal: &Principal, name: &str) -> Option<Value> {
+fn resolve_claim(principal: &Principal, name: &str) -> Option<Value> {
     match name {
         "sub" => Some(json!(principal.subject)),
-        "tenant" => principal.tenant.as_ref().map(|tenant| json!(tenant)).or_else(|| claim_in(principal, name)),
+        "tenant" => principal.tenant.as_ref().map(|tenant| json!(tenant)).or_else(|| token_claim(principal, name)),
         "roles" => Some(json!(principal.roles)),
-        _ => claim_in(principal, name),
+        _ => token_claim(principal, name),
     }
 }
 
-fn claim_in(principal: &Principal, name: &str) -> Option<Value> {
+fn token_claim(principal: &Principal, name: &str) -> Option<Value> {
     principal.claims.get(name).cloned()
 }
 
 fn all_claims(principal: &Principal) -> Map<String, Value> {
     let mut claims = principal.claims.clone();
     for name in ["sub", "tenant", "roles"] {
-        if let Some(value) = claim_of(principal, name) {
+        if let Some(value) = resolve_claim(principal, name) {
             claims.insert(name.to_owned(), value);
         }
     }
@@ -226,19 +231,19 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    use tidegate_core::{Grants, Proof};
+    use tidegate_core::{AuthMethod, Grants};
 
     use super::*;
 
     fn caller(claims: Value) -> Principal {
-        let mut principal = Principal::new("ann", Proof::Token, Arc::new(Grants::default()));
+        let mut principal = Principal::new("ann", AuthMethod::Token, Arc::new(Grants::default()));
         principal.claims = claims.as_object().unwrap().clone();
         principal.roles = ["support".to_owned()].into();
         principal
     }
 
     #[test]
-    fn a_claim_chooses_out_of_the_list_and_nothing_else() {
+    fn claim_selects_only_allowed_roles() {
         let allow = vec!["reader".to_owned(), "analyst".to_owned()];
         let strict = RunAs::Claim { claim: "db_role".into(), allow: allow.clone(), default: None };
         assert_eq!(strict.role_of(&caller(json!({"db_role": "analyst"}))).unwrap(), Some("analyst"));
@@ -254,9 +259,9 @@ mod tests {
     }
 
     #[test]
-    fn the_first_role_that_is_held_counts() {
+    fn first_matching_role_is_used() {
         let of = vec![("admin".to_owned(), "boss".to_owned()), ("support".to_owned(), "reader".to_owned())];
-        let roles = RunAs::Roles { of, default: None };
+        let roles = RunAs::Roles { mapping: of, default: None };
         assert_eq!(roles.role_of(&caller(json!({}))).unwrap(), Some("reader"));
         assert!(roles.role_of(&Principal::anonymous()).is_err());
     }
@@ -264,8 +269,8 @@ mod tests {
     #[test]
     fn settings_hold_claims_as_text() {
         let settings = ClaimSettings {
-            all: Some("request.jwt.claims".into()),
-            single: [("app.tenant".to_owned(), "tenant".to_owned()), ("app.level".to_owned(), "level".to_owned())]
+            combined: Some("request.jwt.claims".into()),
+            per_claim: [("app.tenant".to_owned(), "tenant".to_owned()), ("app.level".to_owned(), "level".to_owned())]
                 .into(),
             for_handlers: true,
         };
@@ -277,13 +282,13 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_is_of_what_the_database_takes_a_caller_for() {
+    fn stamp_depends_on_role_and_claims() {
         let first = caller(json!({"level": 7, "team": "a", "exp": 1, "jti": "x"}));
         let later = caller(json!({"jti": "y", "exp": 2, "team": "a", "level": 7}));
         let (other_level, other_team) = (caller(json!({"level": 8, "team": "a"})), caller(json!({"level": 7})));
         let single = [("app.level".to_owned(), "level".to_owned())];
-        let of_level = ClaimSettings { single: single.into(), ..ClaimSettings::default() };
-        let of_all = ClaimSettings { all: Some("request.jwt.claims".into()), ..ClaimSettings::default() };
+        let of_level = ClaimSettings { per_claim: single.into(), ..ClaimSettings::default() };
+        let of_all = ClaimSettings { combined: Some("request.jwt.claims".into()), ..ClaimSettings::default() };
         let of_claim = RunAs::Claim { claim: "team".into(), allow: vec!["a".into()], default: None };
         let nothing = ClaimSettings::default();
         // Whom else than the first each tells apart: by the level, and by the team.
@@ -293,23 +298,23 @@ mod tests {
             (&of_claim, &nothing, false, true),
             (&of_claim, &of_level, true, true),
         ] {
-            let stamp = |principal| stamp_of(run_as, settings, principal);
+            let stamp = |principal| identity_stamp(run_as, settings, principal);
             assert_ne!(stamp(&first), 0);
             assert_eq!(stamp(&first), stamp(&later), "{run_as:?} {settings:?}");
             assert_eq!(stamp(&first) != stamp(&other_level), by_level, "{run_as:?} {settings:?}");
             assert_eq!(stamp(&first) != stamp(&other_team), by_team, "{run_as:?} {settings:?}");
         }
         // It is written down, and means the same to every version of this program.
-        assert_eq!(format!("{:016x}", stamp_of(&RunAs::Login, &of_level, &first)), "4bab8f41cc8c02eb");
-        assert_eq!(stamp_of(&RunAs::Login, &nothing, &first), 0);
+        assert_eq!(format!("{:016x}", identity_stamp(&RunAs::Login, &of_level, &first)), "4bab8f41cc8c02eb");
+        assert_eq!(identity_stamp(&RunAs::Login, &nothing, &first), 0);
     }
 
     #[test]
-    fn a_stamp_is_another_under_another_role_or_setting() {
+    fn stamp_changes_with_role_or_setting() {
         let ann = caller(json!({"level": 7}));
         let under = |run_as: &RunAs, setting: Option<&str>| {
             let single = setting.map(|setting| (setting.to_owned(), "level".to_owned())).into_iter().collect();
-            stamp_of(run_as, &ClaimSettings { single, ..ClaimSettings::default() }, &ann)
+            identity_stamp(run_as, &ClaimSettings { per_claim: single, ..ClaimSettings::default() }, &ann)
         };
         let [analyst, reader] = ["analyst", "reader"].map(|role| RunAs::Fixed(role.into()));
         let chosen = RunAs::Claim { claim: "role".into(), allow: vec!["x".into()], default: Some("reader".into()) };
@@ -326,13 +331,13 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_outlives_a_token() {
-        let of_all = ClaimSettings { all: Some("request.jwt.claims".into()), ..ClaimSettings::default() };
-        let by_all = |claims: &Value| stamp_of(&RunAs::Login, &of_all, &caller(claims.clone()));
+    fn stamp_ignores_per_token_claims() {
+        let of_all = ClaimSettings { combined: Some("request.jwt.claims".into()), ..ClaimSettings::default() };
+        let by_all = |claims: &Value| identity_stamp(&RunAs::Login, &of_all, &caller(claims.clone()));
         let first = json!({"scope": "a", "groups": ["x", "y"], "realm": {"roles": {"of": {"a": 1, "b": 2}}, "id": 1}});
         let mut second =
             json!({"realm": {"id": 1, "roles": {"of": {"b": 2, "a": 1}}}, "groups": ["x", "y"], "scope": "a"});
-        for name in OF_ONE_TOKEN {
+        for name in PER_TOKEN_CLAIMS {
             second[name] = json!(name);
         }
         assert_eq!(by_all(&first), by_all(&second));
@@ -346,7 +351,11 @@ mod tests {
         // What a setting holds by itself counts, and may be an object.
         let single = |claim: &str, claims: &Value| {
             let single = [("app.it".to_owned(), claim.to_owned())].into();
-            stamp_of(&RunAs::Login, &ClaimSettings { single, ..ClaimSettings::default() }, &caller(claims.clone()))
+            identity_stamp(
+                &RunAs::Login,
+                &ClaimSettings { per_claim: single, ..ClaimSettings::default() },
+                &caller(claims.clone()),
+            )
         };
         assert_eq!(single("realm", &first), single("realm", &second));
         assert_ne!(single("sid", &first), single("sid", &second));
@@ -354,9 +363,9 @@ mod tests {
     }
 
     #[test]
-    fn handlers_are_told_of_nobody_who_showed_nothing() {
+    fn anonymous_caller_has_empty_handler_settings() {
         let settings = ClaimSettings { for_handlers: true, ..ClaimSettings::default() };
         assert_eq!(settings.values(&Principal::anonymous()), ["", ""]);
-        assert_eq!(settings.values(&Principal::owner()), ["owner", ""]);
+        assert_eq!(settings.values(&Principal::process_user()), ["owner", ""]);
     }
 }

@@ -12,25 +12,25 @@ use tidegate_core::Error;
 use tidegate_query::Transaction;
 
 use crate::error;
-use crate::pool::{House, Pooled};
-use crate::session::{Identity, Session};
+use crate::pool::{BackgroundTasks, PooledSession};
+use crate::session::{PostgresSession, TransactionIdentity};
 use crate::transaction::ROLLBACK;
 
 /// How long the end of a transaction may take before its connection is thrown away.
-const END_WITHIN: Duration = Duration::from_secs(5);
+const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection that is lent to one call.
 pub(crate) struct Lease {
     /// None only while it is dropped.
-    session: Option<Pooled>,
-    state: State,
-    house: Arc<House>,
+    session: Option<PooledSession>,
+    state: LeaseState,
+    background_tasks: Arc<BackgroundTasks>,
     database: Arc<str>,
 }
 
 /// What is known of a lent connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum LeaseState {
     /// As it was when it was lent.
     Idle,
     /// In a transaction, and nothing runs.
@@ -40,15 +40,15 @@ enum State {
 }
 
 impl Lease {
-    pub(crate) fn new(session: Pooled, house: Arc<House>, database: Arc<str>) -> Self {
-        Self { session: Some(session), state: State::Idle, house, database }
+    pub(crate) fn new(session: PooledSession, background_tasks: Arc<BackgroundTasks>, database: Arc<str>) -> Self {
+        Self { session: Some(session), state: LeaseState::Idle, background_tasks, database }
     }
 
     /// The session.
     ///
     /// # Errors
     /// Never while the lease lives; said as an error, so that no call can panic.
-    pub(crate) fn session(&self) -> Result<&Session, Error> {
+    pub(crate) fn session(&self) -> Result<&PostgresSession, Error> {
         self.session.as_deref().ok_or_else(|| Error::internal("a connection was used after it had been given back"))
     }
 
@@ -56,38 +56,42 @@ impl Lease {
     ///
     /// # Errors
     /// What the server says; the connection is then thrown away.
-    pub(crate) async fn begin(&mut self, transaction: &Transaction, identity: &Identity) -> Result<(), Error> {
-        self.state = State::Busy;
+    pub(crate) async fn begin(
+        &mut self,
+        transaction: &Transaction,
+        identity: &TransactionIdentity,
+    ) -> Result<(), Error> {
+        self.state = LeaseState::Busy;
         let session = self.session()?;
         let refused = |error| match identity.role.as_deref() {
-            Some(role) => error::of_role(&error, &self.database, role),
-            None => error::of_own(&error, &self.database),
+            Some(role) => error::role_error(&error, &self.database, role),
+            None => error::internal_statement_error(&error, &self.database),
         };
         session.begin(transaction, identity).await.map_err(refused)?;
-        self.state = State::InTransaction;
+        self.state = LeaseState::InTransaction;
         Ok(())
     }
 
-    /// Goes on with `replacement` instead of its connection, whose transaction has ended.
-    pub(crate) fn replace(&mut self, replacement: Session) {
+    /// Goes on with `open_replacement` instead of its connection, whose transaction has ended.
+    pub(crate) fn replace(&mut self, replacement: PostgresSession) {
         if let Some(session) = &mut self.session {
             **session = replacement;
         }
     }
 
-    /// Says that something was sent; until [`Lease::rests`] the connection's state is in doubt.
-    pub(crate) fn sends(&mut self) {
-        self.state = State::Busy;
+    /// Says that something was sent; until [`Lease::mark_in_transaction`] the connection's state is in doubt.
+    pub(crate) fn mark_busy(&mut self) {
+        self.state = LeaseState::Busy;
     }
 
     /// Says that all answers were seen and the transaction is open still.
-    pub(crate) fn rests(&mut self) {
-        self.state = State::InTransaction;
+    pub(crate) fn mark_in_transaction(&mut self) {
+        self.state = LeaseState::InTransaction;
     }
 
     /// Says that all answers were seen and the transaction has ended.
-    pub(crate) fn has_ended(&mut self) {
-        self.state = State::Idle;
+    pub(crate) fn mark_idle(&mut self) {
+        self.state = LeaseState::Idle;
     }
 
     /// Ends the transaction with `words`.
@@ -95,11 +99,11 @@ impl Lease {
     /// # Errors
     /// What the server says; the connection is then thrown away.
     pub(crate) async fn end(&mut self, words: &str) -> Result<(), tokio_postgres::Error> {
-        self.state = State::Busy;
+        self.state = LeaseState::Busy;
         if let Some(session) = &self.session {
             session.client().batch_execute(words).await?;
         }
-        self.state = State::Idle;
+        self.state = LeaseState::Idle;
         Ok(())
     }
 }
@@ -109,29 +113,29 @@ impl Drop for Lease {
         let Some(session) = self.session.take() else { return };
         match self.state {
             // Dropping gives it back to the pool.
-            State::Idle => {}
-            State::InTransaction => self.house.spawn(roll_back(session)),
-            State::Busy => self.house.spawn(cancel(Object::take(session))),
+            LeaseState::Idle => {}
+            LeaseState::InTransaction => self.background_tasks.spawn(roll_back(session)),
+            LeaseState::Busy => self.background_tasks.spawn(cancel_and_drop(Object::take(session))),
         }
     }
 }
 
-async fn roll_back(session: Pooled) {
-    let end = tokio::time::timeout(END_WITHIN, session.client().batch_execute(ROLLBACK)).await;
+async fn roll_back(session: PooledSession) {
+    let end = tokio::time::timeout(ROLLBACK_TIMEOUT, session.client().batch_execute(ROLLBACK)).await;
     if !matches!(end, Ok(Ok(()))) {
-        cancel(Object::take(session)).await;
+        cancel_and_drop(Object::take(session)).await;
     }
 }
 
 /// First the cancellation, then the connection: dropping it alone would wait for every row.
-async fn cancel(session: Session) {
+async fn cancel_and_drop(session: PostgresSession) {
     if let Err(error) = session.canceller().cancel().await {
         tracing::warn!("a cancellation did not reach the server: {error}");
     }
     drop(session);
 }
 
-impl House {
+impl BackgroundTasks {
     /// Runs `work` to its end, on whatever runtime there is; without one the server notices by itself.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

@@ -4,34 +4,34 @@
 //! transaction begins as the caller's role, the statement is prepared, its rows are decoded as they come, the
 //! transaction ends, the connection goes back.
 
-mod away;
-mod behind_pooler;
+mod batch_forwarder;
+mod batch_stream;
 mod catalog;
-mod composites;
+mod composite_types;
 pub mod connect;
 mod database;
 mod error;
 mod explain;
 pub mod handlers;
 mod identity;
-mod inspect;
 mod lease;
 mod options;
 mod plan;
 mod pool;
+mod pooler;
 mod prepared;
-mod pump;
-mod retrying;
+mod retry_backoff;
 mod role;
-mod rows;
-mod running;
+mod role_inspection;
+mod running_statement;
 mod server;
 mod session;
 mod transaction;
+mod unreachable;
 pub mod values;
 
 pub use database::PostgresDatabase;
 pub use identity::{ClaimSettings, RunAs};
-pub use inspect::Finding;
-pub use options::{PostgresOptions, Tenancy};
+pub use options::{PostgresOptions, TenantIsolation};
 pub use role::RoleRequest;
+pub use role_inspection::RoleFinding;

@@ -9,59 +9,59 @@ use tidegate_core::{Error, ErrorKind};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::away::{Away, Failure};
-use crate::behind_pooler::{BehindPooler, MetTypes};
-use crate::connect::{Startup, Target};
+use crate::connect::{ConnectTarget, StartupParameters};
 use crate::error;
 use crate::lease::Lease;
 use crate::options::PostgresOptions;
-use crate::session::Session;
+use crate::pooler::{PoolerSession, SeenTypes};
+use crate::session::PostgresSession;
+use crate::unreachable::{ConnectFailure, LastConnectFailure};
 
 /// The connections of one database.
 #[derive(Clone)]
 pub(crate) struct Pool {
     database: Arc<str>,
-    connections: deadpool::managed::Pool<Opener>,
-    house: Arc<House>,
+    connections: deadpool::managed::Pool<ConnectionManager>,
+    background_tasks: Arc<BackgroundTasks>,
 }
 
 /// What outlives the calls: the tasks that clean up after them.
-pub(crate) struct House {
+pub(crate) struct BackgroundTasks {
     pub(crate) tasks: TaskTracker,
     /// Fires when the database is closed.
     pub(crate) closing: CancellationToken,
 }
 
 /// Makes connections.
-pub(crate) struct Opener {
-    target: Arc<Target>,
+pub(crate) struct ConnectionManager {
+    target: Arc<ConnectTarget>,
     options: Arc<PostgresOptions>,
     application_name: String,
     database: Arc<str>,
-    away: Away,
-    types: Arc<MetTypes>,
+    last_failure: LastConnectFailure,
+    seen_types: Arc<SeenTypes>,
 }
 
 /// Why a connection could not be made.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum OpenError {
+pub(crate) enum SessionOpenError {
     /// The server was not reached or did not let us in.
     #[error(transparent)]
-    Away(#[from] Failure),
+    Unreachable(#[from] ConnectFailure),
     /// The server did not take our settings.
     #[error(transparent)]
     Settings(#[from] tokio_postgres::Error),
 }
 
-impl Manager for Opener {
-    type Type = Session;
-    type Error = OpenError;
+impl Manager for ConnectionManager {
+    type Type = PostgresSession;
+    type Error = SessionOpenError;
 
-    async fn create(&self) -> Result<Session, OpenError> {
+    async fn create(&self) -> Result<PostgresSession, SessionOpenError> {
         self.open(false).await
     }
 
-    async fn recycle(&self, session: &mut Session, _: &Metrics) -> RecycleResult<OpenError> {
+    async fn recycle(&self, session: &mut PostgresSession, _: &Metrics) -> RecycleResult<SessionOpenError> {
         if session.is_closed() {
             return Err(RecycleError::message("the connection has ended"));
         }
@@ -69,24 +69,29 @@ impl Manager for Opener {
     }
 }
 
-impl Opener {
-    async fn open(&self, is_replacement: bool) -> Result<Session, OpenError> {
-        if let Some(failure) = self.away.recent(Instant::now()) {
+impl ConnectionManager {
+    async fn open(&self, is_replacement: bool) -> Result<PostgresSession, SessionOpenError> {
+        if let Some(failure) = self.last_failure.recent(Instant::now()) {
             return Err(failure.into());
         }
-        let startup = Startup { application_name: &self.application_name, settings: &[] };
+        let startup = StartupParameters { application_name: &self.application_name, settings: &[] };
         match self.target.connect(&startup).await {
             Ok(connected) => {
-                let pooler = match self.options.pooler {
-                    true => Some(BehindPooler::find(connected.client(), self.types.clone(), is_replacement).await?),
+                let pooler = match self.options.is_behind_pooler {
+                    true => {
+                        Some(PoolerSession::detect(connected.client(), self.seen_types.clone(), is_replacement).await?)
+                    }
                     false => None,
                 };
-                Ok(Session::open(connected, &self.options, pooler).await?)
+                Ok(PostgresSession::open(connected, &self.options, pooler).await?)
             }
             Err(error) => {
-                let failure = Failure { told: error.for_caller(&self.database), for_owner: error.for_owner() };
+                let failure = ConnectFailure {
+                    client_message: error.client_message(&self.database),
+                    log_message: error.log_message(),
+                };
                 tracing::warn!(database = %self.database, "{failure}");
-                self.away.remember(failure.clone(), Instant::now());
+                self.last_failure.remember(failure.clone(), Instant::now());
                 Err(failure.into())
             }
         }
@@ -98,35 +103,35 @@ impl Pool {
     ///
     /// # Errors
     /// `Internal` when it cannot be built.
-    pub(crate) fn new(database: Arc<str>, target: Target, options: Arc<PostgresOptions>) -> Result<Self, Error> {
-        let opener = Opener {
+    pub(crate) fn new(database: Arc<str>, target: ConnectTarget, options: Arc<PostgresOptions>) -> Result<Self, Error> {
+        let opener = ConnectionManager {
             target: Arc::new(target),
             options: options.clone(),
             application_name: format!("tidegate/{database}"),
             database: database.clone(),
-            away: Away::default(),
-            types: Arc::default(),
+            last_failure: LastConnectFailure::default(),
+            seen_types: Arc::default(),
         };
         let connections = deadpool::managed::Pool::builder(opener)
             .max_size(options.connections_max.max(1))
-            .wait_timeout(Some(options.wait))
+            .wait_timeout(Some(options.acquire_timeout))
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| Error::internal(error.to_string()))?;
-        let house = Arc::new(House { tasks: TaskTracker::new(), closing: CancellationToken::new() });
-        Ok(Self { database, connections, house })
+        let house = Arc::new(BackgroundTasks { tasks: TaskTracker::new(), closing: CancellationToken::new() });
+        Ok(Self { database, connections, background_tasks: house })
     }
 
     /// A connection for one call.
     ///
     /// # Errors
     /// `Unavailable` when all are lent for too long, or the server cannot be reached.
-    pub(crate) async fn lend(&self) -> Result<Lease, Error> {
+    pub(crate) async fn acquire(&self) -> Result<Lease, Error> {
         match self.connections.get().await {
-            Ok(session) => Ok(Lease::new(session, self.house.clone(), self.database.clone())),
-            Err(PoolError::Timeout(TimeoutType::Wait)) => Err(self.busy()),
-            Err(PoolError::Backend(error)) => Err(self.unopened(error)),
-            Err(PoolError::Closed) => Err(closed(&self.database)),
+            Ok(session) => Ok(Lease::new(session, self.background_tasks.clone(), self.database.clone())),
+            Err(PoolError::Timeout(TimeoutType::Wait)) => Err(self.busy_error()),
+            Err(PoolError::Backend(error)) => Err(self.open_error(error)),
+            Err(PoolError::Closed) => Err(closed_error(&self.database)),
             Err(other) => Err(Error::internal(format!("the pool of {}: {other}", self.database))),
         }
     }
@@ -135,59 +140,59 @@ impl Pool {
     ///
     /// # Errors
     /// `Unavailable` when the server cannot be reached.
-    pub(crate) async fn replacement(&self) -> Result<Session, Error> {
-        self.connections.manager().open(true).await.map_err(|error| self.unopened(error))
+    pub(crate) async fn open_replacement(&self) -> Result<PostgresSession, Error> {
+        self.connections.manager().open(true).await.map_err(|error| self.open_error(error))
     }
 
-    fn unopened(&self, error: OpenError) -> Error {
+    fn open_error(&self, error: SessionOpenError) -> Error {
         match error {
-            OpenError::Away(Failure { told, for_owner }) => {
+            SessionOpenError::Unreachable(ConnectFailure { client_message: told, log_message: for_owner }) => {
                 Error::new(ErrorKind::Unavailable, told).with_detail(for_owner)
             }
-            OpenError::Settings(error) => error::of_own(&error, &self.database),
+            SessionOpenError::Settings(error) => error::internal_statement_error(&error, &self.database),
         }
     }
 
-    fn busy(&self) -> Error {
+    fn busy_error(&self) -> Error {
         let connections = self.connections.status().max_size;
         let message = format!("all {connections} connections to the database {} are in use", self.database);
         Error::new(ErrorKind::Unavailable, message).with_hint("Try again when other calls have ended.")
     }
 
     /// Where connections lead to, for the owner.
-    pub(crate) fn target(&self) -> &Target {
+    pub(crate) fn target(&self) -> &ConnectTarget {
         &self.connections.manager().target
     }
 
     /// Connections that are lent now.
-    pub(crate) fn lent(&self) -> usize {
+    pub(crate) fn connections_in_use(&self) -> usize {
         let status = self.connections.status();
         status.size.saturating_sub(status.available)
     }
 
     /// Types of users that were met.
-    pub(crate) fn types(&self) -> &MetTypes {
-        &self.connections.manager().types
+    pub(crate) fn seen_types(&self) -> &SeenTypes {
+        &self.connections.manager().seen_types
     }
 
     /// What outlives the calls.
-    pub(crate) fn house(&self) -> &Arc<House> {
-        &self.house
+    pub(crate) fn background_tasks(&self) -> &Arc<BackgroundTasks> {
+        &self.background_tasks
     }
 
-    /// Ends what runs and closes the connections; waits at most `within` for that.
+    /// Ends what runs and closes the connections; waits at most `with_timeout` for that.
     pub(crate) async fn close(&self, within: Duration) {
-        self.house.closing.cancel();
-        self.house.tasks.close();
+        self.background_tasks.closing.cancel();
+        self.background_tasks.tasks.close();
         // What has not ended by then is left to the server, which notices that its client is gone.
-        let _ = tokio::time::timeout(within, self.house.tasks.wait()).await;
+        let _ = tokio::time::timeout(within, self.background_tasks.tasks.wait()).await;
         self.connections.close();
     }
 }
 
-pub(crate) fn closed(database: &str) -> Error {
+pub(crate) fn closed_error(database: &str) -> Error {
     Error::new(ErrorKind::Unavailable, format!("the database {database} is being closed"))
 }
 
 /// A connection out of the pool.
-pub(crate) type Pooled = Object<Opener>;
+pub(crate) type PooledSession = Object<ConnectionManager>;

@@ -4,71 +4,71 @@ use arrow::datatypes::SchemaRef;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
-use crate::composites::Composites;
-use crate::values::{Column, schema_of, type_name};
+use crate::composite_types::CompositeTypes;
+use crate::values::{ColumnDecoder, arrow_schema, type_name};
 
 /// A statement that the server has parsed.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedStatement {
     /// To run it by.
     pub(crate) statement: Statement,
     /// How the columns of its answer are read.
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<ColumnDecoder>,
     /// The columns of its answer.
     pub(crate) schema: SchemaRef,
     /// Types of users among those of its columns and parameters.
     pub(crate) types: Vec<Type>,
     /// The composites among them.
-    pub(crate) composites: Composites,
+    pub(crate) composites: CompositeTypes,
     /// The statement as it was written, where it runs in the FROM of another one.
-    written: Option<Statement>,
+    original_statement: Option<Statement>,
 }
 
 /// Why a statement could not be prepared.
-pub(crate) enum Refused {
+pub(crate) enum PrepareError {
     /// The server says so.
     Server(tokio_postgres::Error),
     /// A column's values cannot be read, and the statement is none that could stand in FROM.
     Column { name: String, type_name: String },
 }
 
-impl From<tokio_postgres::Error> for Refused {
+impl From<tokio_postgres::Error> for PrepareError {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Server(error)
     }
 }
 
 /// Prepares `text`. Columns of types whose binary form is not known are asked for as text.
-pub(crate) async fn prepare(client: &Client, text: &str, writes: bool) -> Result<Prepared, Refused> {
+pub(crate) async fn prepare(client: &Client, text: &str, writes: bool) -> Result<PreparedStatement, PrepareError> {
     let statement = client.prepare(text).await?;
-    let types = types_of_users(&statement);
-    let known: Vec<Option<Column>> = statement.columns().iter().map(column_of).collect();
+    let types = user_defined_types(&statement);
+    let known: Vec<Option<ColumnDecoder>> = statement.columns().iter().map(column_decoder).collect();
     if let Some(unknown) = known.iter().position(Option::is_none) {
         if writes {
             let column = &statement.columns()[unknown];
             let type_name = type_name(column.type_(), column.type_modifier());
-            return Err(Refused::Column { name: column.name().to_owned(), type_name });
+            return Err(PrepareError::Column { name: column.name().to_owned(), type_name });
         }
-        let in_text = client.prepare(&with_text(text, statement.columns(), &known)).await?;
+        let in_text = client.prepare(&select_with_text_casts(text, statement.columns(), &known)).await?;
         let asked = statement.columns().iter().zip(known);
         let columns = asked.map(|(asked, known)| {
-            known.unwrap_or_else(|| Column::text_of(asked.name(), asked.type_(), asked.type_modifier()))
+            known.unwrap_or_else(|| ColumnDecoder::for_text(asked.name(), asked.type_(), asked.type_modifier()))
         });
-        let prepared = Prepared::new(in_text, columns.collect(), types);
-        return Ok(Prepared { written: Some(statement), ..prepared });
+        let prepared = PreparedStatement::new(in_text, columns.collect(), types);
+        return Ok(PreparedStatement { original_statement: Some(statement), ..prepared });
     }
-    Ok(Prepared::new(statement, known.into_iter().flatten().collect(), types))
+    Ok(PreparedStatement::new(statement, known.into_iter().flatten().collect(), types))
 }
 
-impl Prepared {
-    fn new(statement: Statement, columns: Vec<Column>, types: Vec<Type>) -> Self {
-        let composites = Composites::new(&types);
-        Self { statement, schema: schema_of(&columns), columns, types, composites, written: None }
+impl PreparedStatement {
+    fn new(statement: Statement, columns: Vec<ColumnDecoder>, types: Vec<Type>) -> Self {
+        let composites = CompositeTypes::new(&types);
+        Self { statement, schema: arrow_schema(&columns), columns, types, composites, original_statement: None }
     }
 
     /// Whether the server refuses to run the statement when its columns have changed. It does not notice changes of
     /// members of composites, nor columns of a statement in FROM that were added or have other names.
     pub(crate) fn is_checked_by_server(&self) -> bool {
-        self.written.is_none() && self.composites.is_empty()
+        self.original_statement.is_none() && self.composites.is_empty()
     }
 
     /// Whether `text`, which this is the prepared form of, has these columns still. What it reads is locked
@@ -80,28 +80,28 @@ impl Prepared {
         // Both leave together, the statement first: parsing it is what locks.
         let both = futures::future::join(client.prepare(text), self.composites.are_current(client));
         let (described, are_current) = both.await;
-        let known = self.written.as_ref().unwrap_or(&self.statement);
-        Ok(description(&described?).eq(description(known)) && are_current?)
+        let known = self.original_statement.as_ref().unwrap_or(&self.statement);
+        Ok(column_descriptions(&described?).eq(column_descriptions(known)) && are_current?)
     }
 }
 
 /// Names, types and modifiers of the columns of `statement`.
-fn description(statement: &Statement) -> impl Iterator<Item = (&str, u32, i32)> {
+fn column_descriptions(statement: &Statement) -> impl Iterator<Item = (&str, u32, i32)> {
     statement.columns().iter().map(|column| (column.name(), column.type_().oid(), column.type_modifier()))
 }
 
-fn types_of_users(statement: &Statement) -> Vec<Type> {
+fn user_defined_types(statement: &Statement) -> Vec<Type> {
     let types = statement.columns().iter().map(tokio_postgres::Column::type_).chain(statement.params());
     types.filter(|of| Type::from_oid(of.oid()).is_none()).cloned().collect()
 }
 
-fn column_of(column: &tokio_postgres::Column) -> Option<Column> {
-    Column::of(column.name(), column.type_(), column.type_modifier())
+fn column_decoder(column: &tokio_postgres::Column) -> Option<ColumnDecoder> {
+    ColumnDecoder::for_type(column.name(), column.type_(), column.type_modifier())
 }
 
 /// `text` with the columns in their order and by their names, those without a field as text. The names inside are
 /// ours, because those of the statement may be empty or stand there twice.
-fn with_text(text: &str, columns: &[tokio_postgres::Column], known: &[Option<Column>]) -> String {
+fn select_with_text_casts(text: &str, columns: &[tokio_postgres::Column], known: &[Option<ColumnDecoder>]) -> String {
     let selected: Vec<String> = columns
         .iter()
         .zip(known)

@@ -18,7 +18,7 @@ pub struct RoleRequest {
 impl RoleRequest {
     /// The SQL, for somebody who may make roles. It holds no password: `\password` of psql sets one that no log sees.
     pub fn sql(&self) -> String {
-        let login = quoted(&self.login);
+        let login = quote_identifier(&self.login);
         let mut sql = format!(
             "-- The role that Tidegate logs in as. It owns nothing, inherits nothing and reads.\n\
              CREATE ROLE {login} LOGIN NOINHERIT NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;\n\
@@ -29,14 +29,14 @@ impl RoleRequest {
             vec![login.clone()]
         } else {
             sql.push_str("\n-- The roles that calls run as.\n");
-            let roles: Vec<String> = self.run_as.iter().map(|role| quoted(role)).collect();
+            let roles: Vec<String> = self.run_as.iter().map(|role| quote_identifier(role)).collect();
             for role in &roles {
                 sql.push_str(&format!("CREATE ROLE {role} NOLOGIN NOINHERIT NOBYPASSRLS;\nGRANT {role} TO {login};\n"));
             }
             roles
         };
         sql.push_str("\n-- What may be read; grant less where less will do.\n");
-        for schema in self.schemas.iter().map(|schema| quoted(schema)) {
+        for schema in self.schemas.iter().map(|schema| quote_identifier(schema)) {
             for reader in &readers {
                 sql.push_str(&format!(
                     "GRANT USAGE ON SCHEMA {schema} TO {reader};\n\
@@ -46,7 +46,7 @@ impl RoleRequest {
             }
         }
         if let Some(schema) = &self.handlers {
-            sql.push_str(&handlers(schema, &readers));
+            sql.push_str(&handler_grants_sql(schema, &readers));
         }
         sql.push_str(&format!("\n-- Now set its password, in psql: \\password {login}\n"));
         sql
@@ -54,7 +54,7 @@ impl RoleRequest {
 }
 
 /// What calling the handlers of `schema` takes, for each of `readers`, which are identifiers.
-fn handlers(schema: &SchemaName, readers: &[String]) -> String {
+fn handler_grants_sql(schema: &SchemaName, readers: &[String]) -> String {
     let mut sql = format!("\n-- Calling the handlers of the schema {schema}.\n");
     for reader in readers {
         // The literal of a role's name holds an identifier.
@@ -69,7 +69,7 @@ fn handlers(schema: &SchemaName, readers: &[String]) -> String {
 }
 
 /// `name` as an identifier of SQL, in quotes where it needs them.
-fn quoted(name: &str) -> String {
+fn quote_identifier(name: &str) -> String {
     let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
         && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
     // A plain word may be a keyword still; quotes are never wrong.
@@ -82,8 +82,8 @@ mod tests {
 
     #[test]
     fn names_are_quoted() {
-        assert_eq!(quoted("app_reader"), "app_reader");
-        assert_eq!(quoted("user"), "\"user\"");
-        assert_eq!(quoted("a\"; DROP ROLE x; --"), "\"a\"\"; DROP ROLE x; --\"");
+        assert_eq!(quote_identifier("app_reader"), "app_reader");
+        assert_eq!(quote_identifier("user"), "\"user\"");
+        assert_eq!(quote_identifier("a\"; DROP ROLE x; --"), "\"a\"\"; DROP ROLE x; --\"");
     }
 }

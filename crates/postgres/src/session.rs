@@ -9,10 +9,10 @@ use tidegate_query::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
 
-use crate::behind_pooler::{BehindPooler, FORGET};
-use crate::connect::{Canceller, Connected};
+use crate::connect::{Canceller, OpenConnection};
 use crate::options::PostgresOptions;
-use crate::prepared::Prepared;
+use crate::pooler::{DEALLOCATE_ALL, PoolerSession};
+use crate::prepared::PreparedStatement;
 use crate::transaction::{self, ROLLBACK};
 
 /// Statements that a connection keeps prepared; the one used longest ago goes first.
@@ -22,12 +22,12 @@ const STATEMENTS_MAX: NonZeroUsize = match NonZeroUsize::new(256) {
 };
 
 /// One connection to the server.
-pub(crate) struct Session {
-    connected: Arc<Connected>,
-    statements: Mutex<LruCache<StatementKey, Arc<Prepared>>>,
+pub(crate) struct PostgresSession {
+    connection: Arc<OpenConnection>,
+    statements: Mutex<LruCache<StatementKey, Arc<PreparedStatement>>>,
     settings: SettingsQuery,
     /// None where the connection is one of our own.
-    pooler: Option<BehindPooler>,
+    pooler: Option<PoolerSession>,
 }
 
 /// The role that a statement was prepared as, and its text: a name in it may mean another table to another role.
@@ -38,14 +38,14 @@ struct StatementKey {
 }
 
 impl StatementKey {
-    fn of(role: Option<&str>, text: &str) -> Self {
+    fn new(role: Option<&str>, text: &str) -> Self {
         Self { role: role.map(str::to_owned), text: Box::from(text) }
     }
 }
 
 /// What says in a transaction who calls.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Identity {
+pub(crate) struct TransactionIdentity {
     /// The role; none is the login's.
     pub(crate) role: Option<String>,
     /// The values of the claim settings, in their order.
@@ -59,74 +59,75 @@ enum SettingsQuery {
     /// Prepared once.
     Prepared { statement: tokio_postgres::Statement, has_role: bool },
     /// Sent anew each time, with the settings that a connection of our own has from its beginning.
-    Sent { text: String, has_role: bool },
+    Unprepared { text: String, has_role: bool },
 }
 
-impl Session {
+impl PostgresSession {
     /// A session on the connection that was just made; `pooler` is what stands between, if the options say so.
     pub(crate) async fn open(
-        connected: Connected,
+        connected: OpenConnection,
         options: &PostgresOptions,
-        pooler: Option<BehindPooler>,
+        pooler: Option<PoolerSession>,
     ) -> Result<Self, Error> {
         let client = connected.client();
         let has_role = !options.run_as.roles().is_empty();
-        let named = has_role.then_some("role").into_iter().chain(options.claims.names()).map(quoted);
-        let constants = constants(options, connected.server_version().number());
+        let named = has_role.then_some("role").into_iter().chain(options.claims.names()).map(quote_literal);
+        let constants = session_settings(options, connected.server_version().number());
         let settings = if pooler.is_some() {
-            let constants = constants.into_iter().map(|(name, value)| (quoted(name), quoted(&value)));
-            let text =
-                set_config(named.map(|name| (name, None)).chain(constants.map(|(name, value)| (name, Some(value)))));
-            SettingsQuery::Sent { text, has_role }
+            let constants = constants.into_iter().map(|(name, value)| (quote_literal(name), quote_literal(&value)));
+            let text = set_config_sql(
+                named.map(|name| (name, None)).chain(constants.map(|(name, value)| (name, Some(value)))),
+            );
+            SettingsQuery::Unprepared { text, has_role }
         } else {
             let once: String =
-                constants.iter().map(|(name, value)| format!("SET {name} = {}; ", quoted(value))).collect();
+                constants.iter().map(|(name, value)| format!("SET {name} = {}; ", quote_literal(value))).collect();
             client.batch_execute(&format!("{once}SET default_transaction_read_only = on")).await?;
             let named: Vec<_> = named.map(|name| (name, None)).collect();
             match named.len() {
                 0 => SettingsQuery::None,
                 count => {
                     let types = vec![Type::TEXT; count];
-                    let statement = client.prepare_typed(&set_config(named.into_iter()), &types).await?;
+                    let statement = client.prepare_typed(&set_config_sql(named.into_iter()), &types).await?;
                     SettingsQuery::Prepared { statement, has_role }
                 }
             }
         };
         let statements = Mutex::new(LruCache::new(STATEMENTS_MAX));
-        Ok(Self { connected: Arc::new(connected), statements, settings, pooler })
+        Ok(Self { connection: Arc::new(connected), statements, settings, pooler })
     }
 
     /// The connection.
-    pub(crate) fn connected(&self) -> &Arc<Connected> {
-        &self.connected
+    pub(crate) fn connection(&self) -> &Arc<OpenConnection> {
+        &self.connection
     }
 
     /// The connection's client.
     pub(crate) fn client(&self) -> &Client {
-        self.connected.client()
+        self.connection.client()
     }
 
     /// What stops the statement that runs.
     pub(crate) fn canceller(&self) -> Canceller {
-        self.connected.canceller()
+        self.connection.canceller()
     }
 
     /// Whether a transaction says nothing of who calls.
-    pub(crate) fn is_anonymous(&self) -> bool {
+    pub(crate) fn has_no_settings(&self) -> bool {
         matches!(self.settings, SettingsQuery::None)
     }
 
     /// Whether the connection has ended.
     pub(crate) fn is_closed(&self) -> bool {
-        self.connected.is_closed()
+        self.connection.is_closed()
     }
 
     /// Begins a transaction as `identity`. Both messages leave together, and both are answered before anything else is
     /// sent: a statement never runs as somebody else.
-    pub(crate) async fn begin(&self, transaction: &Transaction, identity: &Identity) -> Result<(), Error> {
+    pub(crate) async fn begin(&self, transaction: &Transaction, identity: &TransactionIdentity) -> Result<(), Error> {
         self.begin_once(transaction, identity).await?;
         match &self.pooler {
-            Some(pooler) if !pooler.learn(self.client()).await? => {
+            Some(pooler) if !pooler.load_types(self.client()).await? => {
                 self.client().batch_execute(ROLLBACK).await?;
                 self.begin_once(transaction, identity).await
             }
@@ -134,17 +135,18 @@ impl Session {
         }
     }
 
-    async fn begin_once(&self, transaction: &Transaction, identity: &Identity) -> Result<(), Error> {
-        let mut begin = transaction::begin(transaction);
-        if self.pooler.as_ref().is_some_and(BehindPooler::forgets) {
-            begin = format!("{begin}; {FORGET}");
+    async fn begin_once(&self, transaction: &Transaction, identity: &TransactionIdentity) -> Result<(), Error> {
+        let mut begin = transaction::begin_sql(transaction);
+        if self.pooler.as_ref().is_some_and(PoolerSession::must_deallocate) {
+            begin = format!("{begin}; {DEALLOCATE_ALL}");
         }
-        let (began, set) = futures::future::join(self.client().batch_execute(&begin), self.identify(identity)).await;
+        let (began, set) =
+            futures::future::join(self.client().batch_execute(&begin), self.apply_identity(identity)).await;
         began?;
         set
     }
 
-    async fn identify(&self, identity: &Identity) -> Result<(), Error> {
+    async fn apply_identity(&self, identity: &TransactionIdentity) -> Result<(), Error> {
         let role = identity.role.as_deref().unwrap_or("none");
         let values = |has_role: bool| {
             let role = has_role.then_some(role);
@@ -158,7 +160,7 @@ impl Session {
                     values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
                 self.client().execute(statement, &values).await.map(drop)
             }
-            SettingsQuery::Sent { text, has_role } => {
+            SettingsQuery::Unprepared { text, has_role } => {
                 let values = values(*has_role);
                 let values: Vec<(&(dyn ToSql + Sync), Type)> =
                     values.iter().map(|value| (value as &(dyn ToSql + Sync), Type::TEXT)).collect();
@@ -168,24 +170,24 @@ impl Session {
     }
 
     /// The prepared statement of `text` for `role`, if the session has it.
-    pub(crate) fn known(&self, role: Option<&str>, text: &str) -> Option<Arc<Prepared>> {
-        self.statements.lock().get(&StatementKey::of(role, text)).cloned()
+    pub(crate) fn cached_statement(&self, role: Option<&str>, text: &str) -> Option<Arc<PreparedStatement>> {
+        self.statements.lock().get(&StatementKey::new(role, text)).cloned()
     }
 
     /// Keeps a prepared statement.
-    pub(crate) fn keep(&self, role: Option<&str>, text: &str, prepared: Arc<Prepared>) {
-        self.statements.lock().put(StatementKey::of(role, text), prepared);
+    pub(crate) fn cache_statement(&self, role: Option<&str>, text: &str, prepared: Arc<PreparedStatement>) {
+        self.statements.lock().put(StatementKey::new(role, text), prepared);
     }
 
     /// Forgets a prepared statement that no longer fits.
-    pub(crate) fn forget(&self, role: Option<&str>, text: &str) {
-        self.statements.lock().pop(&StatementKey::of(role, text));
+    pub(crate) fn evict_statement(&self, role: Option<&str>, text: &str) {
+        self.statements.lock().pop(&StatementKey::new(role, text));
     }
 }
 
 /// Settings that are the same for every call. What text means must not depend on the server's configuration, as the
 /// policy has read it; and a server whose client has died must notice.
-fn constants(options: &PostgresOptions, version: u32) -> Vec<(&'static str, String)> {
+fn session_settings(options: &PostgresOptions, version: u32) -> Vec<(&'static str, String)> {
     let milliseconds = |time: std::time::Duration| time.as_millis().to_string();
     let mut constants = vec![
         ("standard_conforming_strings", "on".to_owned()),
@@ -204,7 +206,7 @@ fn constants(options: &PostgresOptions, version: u32) -> Vec<(&'static str, Stri
 }
 
 /// Sets each of `settings` for the transaction; one without a value has its parameter, in order.
-fn set_config(settings: impl Iterator<Item = (String, Option<String>)>) -> String {
+fn set_config_sql(settings: impl Iterator<Item = (String, Option<String>)>) -> String {
     let mut parameter = 0;
     let calls: Vec<String> = settings
         .map(|(name, value)| {
@@ -219,6 +221,6 @@ fn set_config(settings: impl Iterator<Item = (String, Option<String>)>) -> Strin
 }
 
 /// `text` as a string of SQL. Strings conform to the standard here or hold nothing that would matter.
-fn quoted(text: &str) -> String {
+fn quote_literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

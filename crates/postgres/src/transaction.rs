@@ -3,7 +3,7 @@
 use tidegate_query::{Isolation, Transaction};
 
 /// Begins `transaction`, in one message.
-pub(crate) fn begin(transaction: &Transaction) -> String {
+pub(crate) fn begin_sql(transaction: &Transaction) -> String {
     let isolation = match transaction.isolation {
         Isolation::ReadCommitted => "READ COMMITTED",
         Isolation::RepeatableRead => "REPEATABLE READ",
@@ -28,8 +28,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_policy_is_said_when_the_transaction_begins() {
-        let begin = |transaction: Transaction| super::begin(&transaction);
+    fn begin_sql_states_isolation_and_access() {
+        let begin = |transaction: Transaction| super::begin_sql(&transaction);
         assert_eq!(begin(Transaction::default()), "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY");
         let strict = Transaction { isolation: Isolation::Serializable, deferrable: true, ..Transaction::default() };
         assert_eq!(begin(strict), "BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY, DEFERRABLE");

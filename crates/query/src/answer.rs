@@ -2,8 +2,8 @@
 
 mod batches;
 mod bound;
-mod outlet;
 mod progress;
+mod response_sink;
 mod text;
 
 use std::ops::ControlFlow;
@@ -13,67 +13,71 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use tidegate_core::{BodyHead, Budget, Error, Metadata};
 
-use self::batches::BatchAnswer;
-use self::bound::{Bound, Cut};
-use self::outlet::Outlet;
-use self::text::TextAnswer;
-use crate::body::batch_body;
-use crate::format::{BatchFormat, Form, Writer};
-use crate::structured::Structured;
+use self::batches::BatchAnswerWriter;
+use self::bound::{AnswerBound, TruncationReason};
+use self::response_sink::ResponseSink;
+use self::text::TextAnswerWriter;
+use crate::body::new_batch_body;
+use crate::format::{AnswerForm, BatchFormat, RowWriter};
+use crate::structured::StructuredRows;
 
-pub(crate) use self::bound::{Hints, Next};
-pub(crate) use self::outlet::stored_result_link;
-pub(crate) use self::progress::{Progress, Stage};
+pub(crate) use self::bound::{NextPage, TruncationHints};
+pub(crate) use self::progress::{AnswerStage, ProgressReporter};
+pub(crate) use self::response_sink::stored_result_link;
 
 /// Answers whose budget is larger are text alone: the same rows as data would have to be gathered.
 const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
 
 /// What is known of an answer before its rows.
-pub(crate) struct Prospect<'a> {
+pub(crate) struct AnswerExpectation<'a> {
     /// Whose answer it is, where it goes, and how far it is.
-    pub(crate) progress: &'a Progress<'a>,
+    pub(crate) progress: &'a ProgressReporter<'a>,
     /// Rows that are wanted at most.
     pub(crate) rows_max: Option<u64>,
-    pub(crate) form: Form,
+    pub(crate) answer_form: AnswerForm,
     /// Whether the values of one column are answered, without its name.
     pub(crate) is_list: bool,
     pub(crate) started: Instant,
 }
 
 /// Rows on their way into a reply.
-pub(crate) enum Answer<'a> {
-    Text(TextAnswer<'a>),
-    Batches(BatchAnswer<'a>),
+pub(crate) enum AnswerWriter<'a> {
+    Text(TextAnswerWriter<'a>),
+    Batches(BatchAnswerWriter<'a>),
 }
 
-impl<'a> Answer<'a> {
-    /// An answer of text from `writer`; `holding` says whether it waits until all of it is there.
-    pub(crate) fn of_text(prospect: &Prospect<'a>, writer: Box<dyn Writer>, holding: bool) -> Self {
-        let (bound, outlet) = prospect.way();
-        Self::Text(TextAnswer::new(writer, holding, bound, outlet, prospect.started))
+impl<'a> AnswerWriter<'a> {
+    /// An answer of text from `writer`; `is_buffering` says whether it waits until all of it is there.
+    pub(crate) fn new_text(prospect: &AnswerExpectation<'a>, writer: Box<dyn RowWriter>, holding: bool) -> Self {
+        let (bound, outlet) = prospect.open_sink();
+        Self::Text(TextAnswerWriter::new(writer, holding, bound, outlet, prospect.started))
     }
 
     /// An answer of batches in `format`, with the columns of `schema`.
     ///
     /// # Errors
     /// For columns that the format has no form of.
-    pub(crate) fn of_batches(prospect: &Prospect<'a>, format: BatchFormat, schema: &SchemaRef) -> Result<Self, Error> {
-        let (bound, outlet) = prospect.way();
-        Ok(Self::Batches(BatchAnswer::new(batch_body(format, schema)?, bound, outlet)))
+    pub(crate) fn new_batches(
+        prospect: &AnswerExpectation<'a>,
+        format: BatchFormat,
+        schema: &SchemaRef,
+    ) -> Result<Self, Error> {
+        let (bound, outlet) = prospect.open_sink();
+        Ok(Self::Batches(BatchAnswerWriter::new(new_batch_body(format, schema)?, bound, outlet)))
     }
 
     /// Gathers the rows as data too, where the budget bounds how much that can be. A body has no place for them.
     pub(crate) fn with_structured(mut self, schema: &SchemaRef) -> Self {
         if let Self::Text(answer) = &mut self
-            && !answer.outlet.is_body()
+            && !answer.sink.is_body()
             && answer.bound.bytes_max.is_some_and(|max| max <= STRUCTURED_BYTES_MAX)
         {
-            answer.structured = Some(Structured::new(schema));
+            answer.structured = Some(StructuredRows::new(schema));
         }
         self
     }
 
-    /// The rows that [`Answer::look_at`] wants to see first.
+    /// The rows that [`AnswerWriter::inspect_rows`] wants to see first.
     pub(crate) fn lookahead_rows(&self) -> usize {
         match self {
             Self::Text(answer) => answer.lookahead_rows(),
@@ -82,9 +86,9 @@ impl<'a> Answer<'a> {
     }
 
     /// Looks at the first rows before they are pushed.
-    pub(crate) fn look_at(&mut self, batches: &[RecordBatch]) {
+    pub(crate) fn inspect_rows(&mut self, batches: &[RecordBatch]) {
         if let Self::Text(answer) = self {
-            answer.look_at(batches);
+            answer.inspect_rows(batches);
         }
     }
 
@@ -97,37 +101,40 @@ impl<'a> Answer<'a> {
     }
 
     /// Lets the rows leave that are there, because the next are not; not in batch mode.
-    pub(crate) async fn pause(&mut self) -> Result<(), Error> {
+    pub(crate) async fn flush_pending(&mut self) -> Result<(), Error> {
         match self {
-            Self::Text(answer) => answer.pause().await,
+            Self::Text(answer) => answer.flush_pending().await,
             Self::Batches(_) => Ok(()),
         }
     }
 
     /// Whether it ended before its rows did.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.cut().is_some()
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.truncation().is_some()
     }
 
     /// The rows that were shown, if there are more.
-    pub(crate) fn rows_at_cut(&self) -> Option<u64> {
-        self.cut().map(|(_, rows)| rows).filter(|rows| *rows > 0)
+    pub(crate) fn rows_if_truncated(&self) -> Option<u64> {
+        self.truncation().map(|(_, rows)| rows).filter(|rows| *rows > 0)
     }
 
     /// The rows that were shown, if there are more and it was not the caller who wanted no more.
-    pub(crate) fn rows_at_budget(&self) -> Option<u64> {
-        self.cut().filter(|(cut, _)| *cut != Cut::Rows).map(|(_, rows)| rows).filter(|rows| *rows > 0)
+    pub(crate) fn rows_if_over_budget(&self) -> Option<u64> {
+        self.truncation()
+            .filter(|(cut, _)| *cut != TruncationReason::RowLimit)
+            .map(|(_, rows)| rows)
+            .filter(|rows| *rows > 0)
     }
 
-    fn cut(&self) -> Option<(Cut, u64)> {
+    fn truncation(&self) -> Option<(TruncationReason, u64)> {
         match self {
-            Self::Text(answer) => answer.cut(),
-            Self::Batches(answer) => answer.cut(),
+            Self::Text(answer) => answer.truncation(),
+            Self::Batches(answer) => answer.truncation(),
         }
     }
 
     /// Ends the answer well: closes it, says what was not shown and where that is, gives the facts.
-    pub(crate) async fn finish(self, hints: &Hints, next: Option<&Next>) -> Result<Metadata, Error> {
+    pub(crate) async fn finish(self, hints: &TruncationHints, next: Option<&NextPage>) -> Result<Metadata, Error> {
         let mut metadata = match self {
             Self::Text(answer) => answer.finish(hints, next).await,
             Self::Batches(answer) => answer.finish().await,
@@ -147,12 +154,12 @@ impl<'a> Answer<'a> {
     }
 }
 
-impl<'a> Prospect<'a> {
-    fn way(&self) -> (Bound, Outlet<'a>) {
-        let bound = Bound::of(self.rows_max, self.progress.job().inline_budget());
+impl<'a> AnswerExpectation<'a> {
+    fn open_sink(&self) -> (AnswerBound, ResponseSink<'a>) {
+        let bound = AnswerBound::new(self.rows_max, self.progress.job().inline_budget());
         let bounds = Budget { rows: bound.rows_max, bytes: bound.bytes_max };
-        let body = self.form.media_type(self.is_list);
-        let body = body.map(|media_type| BodyHead { media_type, bounds, lasting: None, file: None });
-        (bound, Outlet::new(self.progress, body, self.started))
+        let body = self.answer_form.media_type(self.is_list);
+        let body = body.map(|media_type| BodyHead { media_type, budget: bounds, stable: None, file: None });
+        (bound, ResponseSink::new(self.progress, body, self.started))
     }
 }

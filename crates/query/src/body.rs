@@ -17,9 +17,9 @@ use tidegate_core::{AnswerFormat, Error};
 
 use self::arrow::ArrowBody;
 use self::parquet::ParquetBody;
-use crate::format::{BatchFormat, Form, writer};
+use crate::format::{AnswerForm, BatchFormat, new_row_writer};
 
-pub(crate) use self::portable::Portable;
+pub(crate) use self::portable::PortableSchema;
 pub(crate) use self::text::TextBody;
 
 /// Batches on their way into a body that is no text.
@@ -32,7 +32,7 @@ pub(crate) trait BatchBody: Send {
 
     /// How long a body of `batch` alone is, in bytes. A body of several batches, flushed after each, is no longer than
     /// these bodies together.
-    fn alone_bytes(&self, batch: &RecordBatch) -> Result<usize, Error>;
+    fn standalone_bytes(&self, batch: &RecordBatch) -> Result<usize, Error>;
 
     /// Ends the body and gives the bytes that are left of it.
     fn finish(self: Box<Self>) -> Result<Bytes, Error>;
@@ -42,7 +42,7 @@ pub(crate) trait BatchBody: Send {
 ///
 /// # Errors
 /// For columns that the format has no form of.
-pub(crate) fn batch_body(format: BatchFormat, schema: &SchemaRef) -> Result<Box<dyn BatchBody>, Error> {
+pub(crate) fn new_batch_body(format: BatchFormat, schema: &SchemaRef) -> Result<Box<dyn BatchBody>, Error> {
     Ok(match format {
         BatchFormat::Arrow => Box::new(ArrowBody::new(schema)?),
         BatchFormat::Parquet => Box::new(ParquetBody::new(schema)?),
@@ -56,10 +56,10 @@ pub(crate) fn batch_body(format: BatchFormat, schema: &SchemaRef) -> Result<Box<
 pub struct BodyWriter {
     media_type: &'static str,
     columns: usize,
-    way: Way,
+    encoder: BodyEncoder,
 }
 
-enum Way {
+enum BodyEncoder {
     Text { body: Box<TextBody>, truncated: bool },
     Batches(Box<dyn BatchBody>),
 }
@@ -70,16 +70,16 @@ impl BodyWriter {
     /// # Errors
     /// For columns that the format has no form of: a Parquet file has one column at least.
     pub fn new(format: AnswerFormat, schema: &SchemaRef) -> Result<Self, Error> {
-        let form = Form::of_wish(format);
+        let form = AnswerForm::from_answer_format(format);
         let way = match form {
-            Form::Batches(format) => Way::Batches(batch_body(format, schema)?),
-            Form::Content(format) | Form::Body(format) => {
-                let body = Box::new(TextBody::new(writer(format, schema), Instant::now()));
-                Way::Text { body, truncated: false }
+            AnswerForm::Batches(format) => BodyEncoder::Batches(new_batch_body(format, schema)?),
+            AnswerForm::Content(format) | AnswerForm::Body(format) => {
+                let body = Box::new(TextBody::new(new_row_writer(format, schema), Instant::now()));
+                BodyEncoder::Text { body, truncated: false }
             }
         };
         let media_type = form.media_type(false).unwrap_or(format.media_type());
-        Ok(Self { media_type, columns: schema.fields().len(), way })
+        Ok(Self { media_type, columns: schema.fields().len(), encoder: way })
     }
 
     /// The media type of the body, with its parameters.
@@ -99,18 +99,18 @@ impl BodyWriter {
         if batch.num_rows() == 0 {
             return Ok(Bytes::new());
         }
-        match &mut self.way {
-            Way::Batches(body) => body.write(batch),
-            Way::Text { body, .. } => {
+        match &mut self.encoder {
+            BodyEncoder::Batches(body) => body.write(batch),
+            BodyEncoder::Text { body, .. } => {
                 body.write(batch);
-                Ok(body.leave().0.into())
+                Ok(body.take_piece().0.into())
             }
         }
     }
 
     /// Says that there are more rows than were written; forms with a place for that say it at their end.
     pub fn mark_truncated(&mut self) {
-        if let Way::Text { truncated, .. } = &mut self.way {
+        if let BodyEncoder::Text { truncated, .. } = &mut self.encoder {
             *truncated = true;
         }
     }
@@ -120,11 +120,11 @@ impl BodyWriter {
     /// # Errors
     /// Only by a fault of ours.
     pub fn finish(self) -> Result<Bytes, Error> {
-        match self.way {
-            Way::Batches(body) => body.finish(),
-            Way::Text { mut body, truncated } => {
-                body.close(truncated);
-                Ok(body.last().0.into())
+        match self.encoder {
+            BodyEncoder::Batches(body) => body.finish(),
+            BodyEncoder::Text { mut body, truncated } => {
+                body.write_end(truncated);
+                Ok(body.take_rest().0.into())
             }
         }
     }
@@ -132,11 +132,11 @@ impl BodyWriter {
     /// Ends the body after a failure and gives the bytes that say so. Only forms of text can say it: of the others the
     /// end is missing.
     pub fn fail(self, error: &Error) -> Bytes {
-        match self.way {
-            Way::Batches(_) => Bytes::new(),
-            Way::Text { mut body, .. } => {
-                body.fail(&error.to_string());
-                body.last().0.into()
+        match self.encoder {
+            BodyEncoder::Batches(_) => Bytes::new(),
+            BodyEncoder::Text { mut body, .. } => {
+                body.write_failure(&error.to_string());
+                body.take_rest().0.into()
             }
         }
     }

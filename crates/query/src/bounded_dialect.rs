@@ -5,7 +5,7 @@
 //! hundred bytes could keep it busy for hours. This grammar counts the expressions that are begun
 //! and fails all of them once there are too many.
 
-mod lacking;
+mod dialect_extensions;
 
 use std::any::TypeId;
 use std::cell::Cell;
@@ -19,36 +19,36 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use crate::dialect::SqlDialect;
 
 /// Expressions begun for each token; honest SQL begins no more than one or two.
-const BEGUN_PER_TOKEN_MAX: usize = 8;
+const EXPRESSIONS_PER_TOKEN_MAX: usize = 8;
 /// Expressions begun whatever the number of tokens.
-const BEGUN_MIN: usize = 10_000;
+const EXPRESSION_BUDGET_MIN: usize = 10_000;
 
 /// The grammar of a dialect for one text, which fails when it takes too much work.
 #[derive(Debug)]
 pub(crate) struct BoundedDialect {
     grammar: &'static dyn Dialect,
     dialect: SqlDialect,
-    left: Cell<usize>,
+    expressions_left: Cell<usize>,
     /// Whether `x -> y` is a function of `x`, rather than the member `y` of `x`.
     reads_lambdas: bool,
 }
 
 impl BoundedDialect {
-    /// The grammar of `dialect` for a text of `tokens`.
+    /// The grammar of `dialect` for a text of `tokenize`.
     pub(crate) fn new(dialect: SqlDialect, tokens: &[TokenWithSpan]) -> Self {
-        let left = tokens.len().saturating_mul(BEGUN_PER_TOKEN_MAX).saturating_add(BEGUN_MIN);
-        let reads_lambdas = dialect == SqlDialect::DataFusion && tokens.iter().any(takes_lambda);
-        Self { grammar: dialect.parser_dialect(), dialect, left: Cell::new(left), reads_lambdas }
+        let left = tokens.len().saturating_mul(EXPRESSIONS_PER_TOKEN_MAX).saturating_add(EXPRESSION_BUDGET_MIN);
+        let reads_lambdas = dialect == SqlDialect::DataFusion && tokens.iter().any(is_lambda_function);
+        Self { grammar: dialect.parser_dialect(), dialect, expressions_left: Cell::new(left), reads_lambdas }
     }
 
     /// Whether the bound was reached; then whatever the parser says is about that.
     pub(crate) fn is_exhausted(&self) -> bool {
-        self.left.get() == 0
+        self.expressions_left.get() == 0
     }
 }
 
 /// Whether `token` is the name of a function that takes a function.
-fn takes_lambda(token: &TokenWithSpan) -> bool {
+fn is_lambda_function(token: &TokenWithSpan) -> bool {
     let Token::Word(word) = &token.token else { return false };
     let name = word.value.to_ascii_lowercase();
     let of_arrays = name.strip_prefix("array_").or_else(|| name.strip_prefix("list_"));
@@ -91,20 +91,21 @@ impl Dialect for BoundedDialect {
     }
 
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
-        let left = self.left.get();
+        let left = self.expressions_left.get();
         if left == 0 {
             return Some(Err(ParserError::RecursionLimitExceeded));
         }
-        self.left.set(left - 1);
-        lacking::prefix(self.dialect, self, parser).or_else(|| self.grammar.parse_prefix(parser))
+        self.expressions_left.set(left - 1);
+        dialect_extensions::parse_prefix(self.dialect, self, parser).or_else(|| self.grammar.parse_prefix(parser))
     }
 
     fn parse_infix(&self, parser: &mut Parser<'_>, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
-        lacking::infix(self.dialect, self, parser, expr).or_else(|| self.grammar.parse_infix(parser, expr, precedence))
+        dialect_extensions::parse_infix(self.dialect, self, parser, expr)
+            .or_else(|| self.grammar.parse_infix(parser, expr, precedence))
     }
 
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
-        match lacking::precedence(self.dialect, parser) {
+        match dialect_extensions::next_precedence(self.dialect, parser) {
             Some(precedence) => Some(Ok(self.prec_value(precedence))),
             None => self.grammar.get_next_precedence(parser),
         }
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn bounded_grammars_read_what_the_plain_ones_read() {
+    fn parses_everything_the_plain_grammar_parses() {
         check(SqlDialect::Postgres, include_str!("../tests/corpus/postgres/honest.sql"), 3);
         check(SqlDialect::Postgres, include_str!("../tests/corpus/postgres/attempts.sql"), 0);
         check(SqlDialect::Sqlite, include_str!("../tests/corpus/sqlite/honest.sql"), 3);

@@ -7,11 +7,11 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use tidegate_core::{Error, ErrorKind, Job, Principal, Tenancy, nearest};
+use tidegate_core::{DatabaseTenants, Error, ErrorKind, Job, Principal, nearest_names};
 
 use crate::freshness::Freshness;
-use crate::lasting::LastingStamp;
-use crate::stamp::stamp_of_shape;
+use crate::stable_hash::StableHasher;
+use crate::stamp::compute_schema_stamp;
 use crate::statement::{SqlDialect, Statement};
 
 /// A named set of tables that can be asked. Arrow is the one currency between engines and formats.
@@ -20,7 +20,7 @@ pub trait Database: Send + Sync + 'static {
     /// The name that callers give.
     fn name(&self) -> &str;
 
-    /// The sort of engine, as `list_databases` shows it (`files`, `postgres`, …).
+    /// The sort of engine, as `list_databases` shows it (`folder`, `postgres`, …).
     fn kind(&self) -> &'static str;
 
     /// The SQL that its tables are asked in.
@@ -37,7 +37,7 @@ pub trait Database: Send + Sync + 'static {
     ///
     /// # Errors
     /// `NotFound` with the nearest names; `Unavailable` with the reason when the table cannot be read.
-    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<Column>, Error>;
+    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error>;
 
     /// Plans `statement` without running it.
     ///
@@ -74,7 +74,7 @@ pub trait Database: Send + Sync + 'static {
     /// # Errors
     /// When it cannot be told now.
     async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
-        stamp_of_shape(self, table, principal).await
+        compute_schema_stamp(self, table, principal).await
     }
 
     /// What its owner should know of it as a whole, such as files that were merged or skipped: a sentence each.
@@ -93,7 +93,7 @@ pub trait Database: Send + Sync + 'static {
 #[async_trait]
 pub trait Plan: Send + Sync {
     /// The columns of its answer as far as they are known before it runs. A table may change until then: what describes
-    /// the rows is [`Rows::schema`].
+    /// the rows is [`QueryRows::schema`].
     fn schema(&self) -> SchemaRef;
 
     /// The rows that the engine expects, if it can tell.
@@ -116,20 +116,20 @@ pub trait Plan: Send + Sync {
     ///
     /// # Errors
     /// Whatever keeps the query from starting. Later failures come through the stream.
-    async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<Rows, Error>;
+    async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<QueryRows, Error>;
 }
 
 /// An answer as a stream of record batches, pulled by its reader.
-pub struct Rows {
+pub struct QueryRows {
     /// The columns, as the execution has them.
     pub schema: SchemaRef,
     /// The batches, in order.
     pub batches: BoxStream<'static, Result<RecordBatch, Error>>,
 }
 
-impl Rows {
+impl QueryRows {
     /// An answer that is in memory already.
-    pub fn of_batch(batch: RecordBatch) -> Self {
+    pub fn from_batch(batch: RecordBatch) -> Self {
         Self { schema: batch.schema(), batches: Box::pin(futures::stream::once(async move { Ok(batch) })) }
     }
 }
@@ -145,7 +145,7 @@ pub struct Catalog {
 
 impl Catalog {
     /// A catalog of `tables` about which there is nothing else to say.
-    pub fn of(tables: Vec<TableEntry>) -> Self {
+    pub fn from_tables(tables: Vec<TableEntry>) -> Self {
         Self { tables, notes: Vec::new() }
     }
 }
@@ -174,7 +174,7 @@ pub enum TableStatus {
 
 /// One column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub struct ColumnEntry {
     /// Its name, unquoted.
     pub name: String,
     /// Its type, as the database's SQL names it.
@@ -189,29 +189,29 @@ pub struct Column {
 #[derive(Clone, Default)]
 pub struct Databases {
     by_name: BTreeMap<String, Arc<dyn Database>>,
-    tenancy: Tenancy,
+    tenancy: DatabaseTenants,
 }
 
 impl Databases {
-    /// The set of `databases`; of two with the same name the last stays.
+    /// The set of `rank_databases`; of two with the same name the last stays.
     pub fn new(databases: impl IntoIterator<Item = Arc<dyn Database>>) -> Self {
         let by_name = databases.into_iter().map(|database| (database.name().to_owned(), database)).collect();
-        Self { by_name, tenancy: Tenancy::default() }
+        Self { by_name, tenancy: DatabaseTenants::default() }
     }
 
     /// The same, of which some are there for some tenants alone.
     #[must_use]
-    pub fn of_tenants(self, tenancy: Tenancy) -> Self {
+    pub fn with_tenancy(self, tenancy: DatabaseTenants) -> Self {
         Self { tenancy, ..self }
     }
 
     /// Whose they are.
-    pub fn tenancy(&self) -> &Tenancy {
+    pub fn tenancy(&self) -> &DatabaseTenants {
         &self.tenancy
     }
 
     /// Those that `principal` may ask, in the order of their names.
-    pub fn of(&self, principal: &Principal) -> impl Iterator<Item = &Arc<dyn Database>> {
+    pub fn visible_to(&self, principal: &Principal) -> impl Iterator<Item = &Arc<dyn Database>> {
         let may_ask =
             move |name: &str| principal.grants.databases.includes(name) && self.tenancy.admits(name, principal);
         self.by_name.values().filter(move |database| may_ask(database.name()))
@@ -226,7 +226,7 @@ impl Databases {
     /// ([`Database::row_policy_stamp`]).
     pub fn row_policy_stamp(&self, principal: &Principal) -> u64 {
         let all = self.by_name.iter();
-        LastingStamp::of_named(all.map(|(name, database)| (name.as_str(), database.row_policy_stamp(principal))))
+        StableHasher::combine_named(all.map(|(name, database)| (name.as_str(), database.row_policy_stamp(principal))))
     }
 
     /// The names of all, in their order.
@@ -240,15 +240,15 @@ impl Databases {
     /// `NotFound` with the nearest names, the same whether it is hidden or absent; `InvalidArguments` when a name is
     /// needed.
     pub fn get(&self, name: Option<&str>, principal: &Principal) -> Result<&Arc<dyn Database>, Error> {
-        let names = || self.of(principal).map(|database| database.name().to_owned());
+        let names = || self.visible_to(principal).map(|database| database.name().to_owned());
         match name {
-            Some(name) => self.of(principal).find(|database| database.name() == name).ok_or_else(|| {
-                let near = nearest(name, self.of(principal).map(|database| database.name()));
+            Some(name) => self.visible_to(principal).find(|database| database.name() == name).ok_or_else(|| {
+                let near = nearest_names(name, self.visible_to(principal).map(|database| database.name()));
                 let choices = if near.is_empty() { names().take(20).collect() } else { near };
                 Error::new(ErrorKind::NotFound, format!("there is no database {name:?}")).with_choices(choices)
             }),
             None => {
-                let mut all = self.of(principal);
+                let mut all = self.visible_to(principal);
                 match (all.next(), all.next()) {
                     (Some(only), None) => Ok(only),
                     (None, _) => Err(Error::new(ErrorKind::NotFound, "there are no databases to ask")),

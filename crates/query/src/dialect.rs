@@ -38,7 +38,7 @@ impl SqlDialect {
     ///
     /// SQLite takes an unknown name between double quotes for a string, so that a name that is
     /// spelt wrongly or was dropped would answer with its own letters. Other marks have no such use.
-    pub(crate) fn quotation_mark(self) -> char {
+    pub(crate) fn identifier_quote(self) -> char {
         match self {
             Self::DataFusion | Self::Postgres => '"',
             Self::Sqlite => '`',
@@ -46,9 +46,9 @@ impl SqlDialect {
     }
 
     /// `identifier` in quotes, whatever is in it.
-    pub fn quote(self, identifier: &str) -> String {
+    pub fn quote_identifier(self, identifier: &str) -> String {
         // Not by printing an `Ident`: sqlparser leaves a quote after a backslash as it is.
-        match self.quotation_mark() {
+        match self.identifier_quote() {
             '`' => format!("`{}`", identifier.replace('`', "``")),
             _ => format!("\"{}\"", identifier.replace('"', "\"\"")),
         }
@@ -56,7 +56,7 @@ impl SqlDialect {
 
     /// `name` as a quoted node of the AST.
     pub fn identifier(self, name: &str) -> Ident {
-        Ident::with_quote(self.quotation_mark(), name)
+        Ident::with_quote(self.identifier_quote(), name)
     }
 
     /// The parts of a table's name as a catalog lists it: in PostgreSQL a schema may come first, in SQLite a file.
@@ -99,12 +99,12 @@ impl SqlDialect {
 
     /// A table's name as a catalog lists it, in quotes for a statement.
     pub fn quote_table(self, name: &str) -> String {
-        self.table_parts(name).iter().map(|part| self.quote(part)).collect::<Vec<_>>().join(".")
+        self.table_parts(name).iter().map(|part| self.quote_identifier(part)).collect::<Vec<_>>().join(".")
     }
 
     /// The name that `identifier` stands for. Unquoted ones fold to lower case; of PostgreSQL only the letters of
     /// ASCII do, and in SQLite quotes make no difference.
-    pub fn fold(self, identifier: &Ident) -> String {
+    pub fn fold_identifier(self, identifier: &Ident) -> String {
         match (self, identifier.quote_style) {
             (Self::Sqlite, _) | (Self::Postgres, None) => identifier.value.to_ascii_lowercase(),
             (Self::DataFusion | Self::Postgres, Some(_)) => identifier.value.clone(),

@@ -9,7 +9,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::row::{RowConverter, SortField};
-use tidegate_core::{Error, ErrorKind, nearest};
+use tidegate_core::{Error, ErrorKind, nearest_names};
 
 use crate::format::unique_names;
 
@@ -21,7 +21,7 @@ const BYTES_MAX: usize = 8 * 1024 * 1024;
 const BATCH_VALUES: usize = 1_024;
 
 /// The unique values of one column.
-pub(crate) struct Distinct {
+pub(crate) struct DistinctValues {
     index: usize,
     name: String,
     /// What the column's field says of its values.
@@ -31,21 +31,21 @@ pub(crate) struct Distinct {
     bytes: usize,
 }
 
-impl Distinct {
+impl DistinctValues {
     /// Nothing yet of the column `name` of `schema`.
     ///
     /// # Errors
     /// `InvalidArguments` with the columns when there is none of that name.
     pub(crate) fn new(name: &str, schema: &SchemaRef) -> Result<Self, Error> {
         let names = unique_names(schema);
-        let index = position(name, &names).ok_or_else(|| {
+        let index = find_column(name, &names).ok_or_else(|| {
             let message = format!("extract: the answer has no column {name:?}");
-            Error::new(ErrorKind::InvalidArguments, message).with_choices(nearest_first(name, &names))
+            Error::new(ErrorKind::InvalidArguments, message).with_choices(sort_by_similarity(name, &names))
         })?;
         let options = SortOptions { descending: false, nulls_first: false };
         let field = SortField::new_with_options(schema.field(index).data_type().clone(), options);
-        let converter =
-            RowConverter::new(vec![field]).map_err(|_| incomparable(name, schema.field(index).data_type()))?;
+        let converter = RowConverter::new(vec![field])
+            .map_err(|_| incomparable_type_error(name, schema.field(index).data_type()))?;
         let metadata = schema.field(index).metadata().clone();
         Ok(Self { index, name: names[index].clone(), metadata, converter, values: HashSet::new(), bytes: 0 })
     }
@@ -76,14 +76,14 @@ impl Distinct {
             }
             self.bytes += value.len();
             if self.values.len() >= VALUES_MAX || self.bytes > BYTES_MAX {
-                return Err(self.too_many());
+                return Err(self.too_many_values_error());
             }
             self.values.insert(value.into());
         }
         Ok(())
     }
 
-    fn too_many(&self) -> Error {
+    fn too_many_values_error(&self) -> Error {
         let message = format!(
             "extract: column {:?} has more than {} unique values or {} MiB of them",
             self.name,
@@ -113,7 +113,7 @@ impl Distinct {
 }
 
 /// The column of that name, however it is capitalised; `table.column` is known by its last part.
-fn position(name: &str, names: &[String]) -> Option<usize> {
+fn find_column(name: &str, names: &[String]) -> Option<usize> {
     let last = name.rsplit_once('.').map_or(name, |(_, last)| last);
     [name, last].into_iter().find_map(|name| {
         names
@@ -124,13 +124,13 @@ fn position(name: &str, names: &[String]) -> Option<usize> {
 }
 
 /// All `names`, those like `wanted` first.
-pub(crate) fn nearest_first(wanted: &str, names: &[String]) -> Vec<String> {
-    let mut ordered = nearest(wanted, names.iter().map(String::as_str));
+pub(crate) fn sort_by_similarity(wanted: &str, names: &[String]) -> Vec<String> {
+    let mut ordered = nearest_names(wanted, names.iter().map(String::as_str));
     ordered.extend(names.iter().filter(|name| !ordered.contains(name)).cloned().collect::<Vec<_>>());
     ordered
 }
 
-fn incomparable(name: &str, data_type: &DataType) -> Error {
+fn incomparable_type_error(name: &str, data_type: &DataType) -> Error {
     let message =
         format!("extract: the values of {name:?} ({}) cannot be compared", crate::format::type_name(data_type));
     Error::new(ErrorKind::InvalidArguments, message).with_hint("Extract a column of plain values.")

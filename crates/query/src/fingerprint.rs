@@ -8,23 +8,23 @@ use crate::dialect::SqlDialect;
 use crate::statement::Statement;
 
 /// Of longer texts the fingerprint is found at once, so that none of them waits in memory for the audit log.
-const WAITING_BYTES_MAX: usize = 4 * 1024;
+const DEFERRED_BYTES_MAX: usize = 4 * 1024;
 
 /// Bytes of the hash that are shown, each as two digits.
-const SHOWN_BYTES: usize = 8;
+const FINGERPRINT_BYTES: usize = 8;
 
 /// The fingerprint of `sql`: 16 hexadecimal digits. Literals and placeholders count as the same, and lists of them
 /// whatever their length; so do spaces, comments, and the case of words outside quotes.
 pub(crate) fn fingerprint(sql: &str, dialect: SqlDialect) -> String {
-    let hash = Sha256::digest(normalised(sql, dialect));
-    hash.iter().take(SHOWN_BYTES).map(|byte| format!("{byte:02x}")).collect()
+    let hash = Sha256::digest(normalize(sql, dialect));
+    hash.iter().take(FINGERPRINT_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Statement {
     /// What the audit log tells of the statement when `database` is asked it.
-    pub(crate) fn audited(&self, database: &str) -> AuditedStatement {
+    pub(crate) fn to_audited_statement(&self, database: &str) -> AuditedStatement {
         let (text, dialect) = (self.text(), self.dialect());
-        let fingerprint: Box<dyn FnOnce() -> String + Send> = if text.len() > WAITING_BYTES_MAX {
+        let fingerprint: Box<dyn FnOnce() -> String + Send> = if text.len() > DEFERRED_BYTES_MAX {
             let found = fingerprint(text, dialect);
             Box::new(move || found)
         } else {
@@ -36,7 +36,7 @@ impl Statement {
 }
 
 /// `sql` without its values. What cannot be read as SQL stays as it is.
-fn normalised(sql: &str, dialect: SqlDialect) -> String {
+fn normalize(sql: &str, dialect: SqlDialect) -> String {
     let Ok(tokens) = Tokenizer::new(dialect.parser_dialect(), sql).tokenize() else { return sql.trim().to_owned() };
     let mut words: Vec<String> = Vec::with_capacity(tokens.len());
     for token in tokens {
@@ -81,22 +81,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_spaces_comments_and_case_leave_nothing_behind() {
+    fn ignores_values_whitespace_comments_and_case() {
         let same = [
             "SELECT * FROM orders WHERE id IN (1, 2, 3) AND name = 'ann' -- why",
             "select *\n  from Orders where ID in ($1) and NAME = $2;",
             "SELECT * FROM orders WHERE id IN (?, ?) AND name = 'o''hara' /* or else */",
         ];
         for dialect in [SqlDialect::DataFusion, SqlDialect::Postgres, SqlDialect::Sqlite] {
-            let read: Vec<String> = same.iter().map(|sql| normalised(sql, dialect)).collect();
+            let read: Vec<String> = same.iter().map(|sql| normalize(sql, dialect)).collect();
             assert!(read.iter().all(|text| text == "select * from orders where id in ( ? ) and name = ?"), "{read:?}");
         }
-        let dollars = normalised("SELECT $x$secret$x$, E'a\\n', 0x1F", SqlDialect::Postgres);
+        let dollars = normalize("SELECT $x$secret$x$, E'a\\n', 0x1F", SqlDialect::Postgres);
         assert!(!dollars.contains("secret") && dollars.starts_with("select ?"), "{dollars}");
     }
 
     #[test]
-    fn other_tables_and_names_are_other_statements() {
+    fn distinguishes_tables_and_columns() {
         let dialect = SqlDialect::DataFusion;
         let all =
             ["SELECT a FROM t", "SELECT a FROM u", "SELECT b FROM t", "SELECT \"A\" FROM t", "SELECT a, a FROM t"];
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sql_has_a_fingerprint_too() {
+    fn fingerprints_invalid_sql() {
         assert_ne!(fingerprint("'open", SqlDialect::Postgres), fingerprint("'closed", SqlDialect::Postgres));
     }
 }

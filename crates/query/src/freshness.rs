@@ -11,14 +11,14 @@ pub enum Freshness {
     /// Not even until the same is asked again, or nobody can tell.
     Never,
     /// As long as the data is the same that this number names.
-    While(u64),
+    UntilChanged(u64),
     /// So long, whatever becomes of the data: somebody said that this is good enough.
-    For(Duration),
+    MaxAge(Duration),
 }
 
 /// Functions of PostgreSQL and SQLite whose value depends on nothing but their arguments and the rows they are given.
 /// Any other may be one that changes from call to call.
-const REPEATABLE: &[&str] = &[
+const DETERMINISTIC_FUNCTIONS: &[&str] = &[
     "abs",
     "array_agg",
     "array_length",
@@ -112,21 +112,21 @@ const REPEATABLE: &[&str] = &[
 ];
 
 /// Words that stand for a moment when they are cast to a date or a time.
-const MOMENTS: &[&str] = &["now", "today", "tomorrow", "yesterday"];
+const CURRENT_TIME_WORDS: &[&str] = &["now", "today", "tomorrow", "yesterday"];
 
 impl Freshness {
     /// That of a database of `dialect` whose owner says that answers may be `age` old: only for statements that answer
     /// the same on the same data.
-    pub fn within(age: Option<Duration>, statement: &Statement) -> Self {
+    pub fn from_max_age(age: Option<Duration>, statement: &Statement) -> Self {
         match age {
-            Some(age) if is_repeatable(statement) => Self::For(age),
+            Some(age) if is_deterministic(statement) => Self::MaxAge(age),
             _ => Self::Never,
         }
     }
 }
 
 /// Whether `statement` answers the same when it is asked again and the data is the same.
-fn is_repeatable(statement: &Statement) -> bool {
+fn is_deterministic(statement: &Statement) -> bool {
     if statement.transaction().writes {
         return false;
     }
@@ -138,15 +138,15 @@ fn is_repeatable(statement: &Statement) -> bool {
         }
     };
     let Some(parsed) = parsed else { return false };
-    let is_known = |name: &String| REPEATABLE.binary_search(&name.to_lowercase().as_str()).is_ok();
-    parsed.functions().iter().all(is_known) && !names_moment(&parsed)
+    let is_known = |name: &String| DETERMINISTIC_FUNCTIONS.binary_search(&name.to_lowercase().as_str()).is_ok();
+    parsed.functions().iter().all(is_known) && !mentions_current_time(&parsed)
 }
 
 /// Whether `statement` has a word that stands for a moment when it is cast to a date or a time, as in `'today'::date`.
-pub fn names_moment(statement: &Statement) -> bool {
+pub fn mentions_current_time(statement: &Statement) -> bool {
     let text = statement.text().to_lowercase();
     let mut words = text.split(|character: char| !character.is_alphanumeric() && character != '_');
-    words.any(|word| MOMENTS.contains(&word))
+    words.any(|word| CURRENT_TIME_WORDS.contains(&word))
 }
 
 #[cfg(test)]
@@ -154,11 +154,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changes_from_call_to_call_is_never_repeatable() {
-        assert!(REPEATABLE.is_sorted(), "it is searched");
+    fn does_not_cache_volatile_functions() {
+        assert!(DETERMINISTIC_FUNCTIONS.is_sorted(), "it is searched");
         let freshness = |sql: &str| {
             let statement = Statement::parse(sql, SqlDialect::Postgres).unwrap();
-            Freshness::within(Some(Duration::from_secs(1)), &statement)
+            Freshness::from_max_age(Some(Duration::from_secs(1)), &statement)
         };
         for sql in [
             "SELECT now()",
@@ -172,8 +172,8 @@ mod tests {
         ] {
             assert_eq!(freshness(sql), Freshness::Never, "{sql}");
         }
-        assert_eq!(freshness("SELECT a, count(*) FROM t GROUP BY a"), Freshness::For(Duration::from_secs(1)));
-        let owners = Statement::of_owner("SELECT now()", Vec::new(), SqlDialect::Postgres);
-        assert_eq!(Freshness::within(Some(Duration::from_secs(1)), &owners), Freshness::Never);
+        assert_eq!(freshness("SELECT a, count(*) FROM t GROUP BY a"), Freshness::MaxAge(Duration::from_secs(1)));
+        let owners = Statement::from_owner("SELECT now()", Vec::new(), SqlDialect::Postgres);
+        assert_eq!(Freshness::from_max_age(Some(Duration::from_secs(1)), &owners), Freshness::Never);
     }
 }

@@ -5,9 +5,10 @@
 //! format. Knows no engine and no protocol.
 
 mod answer;
+mod batch_channel;
 mod body;
 mod bounded_dialect;
-mod cache;
+mod canonical_tokens;
 mod database;
 mod dialect;
 mod distinct;
@@ -15,56 +16,60 @@ mod executor;
 mod fingerprint;
 mod format;
 mod freshness;
-mod functions;
-mod handover;
-mod lasting;
-mod lookup;
-mod moved;
+mod function_policy;
 mod nesting;
 mod parameter;
 mod parse;
-mod policy;
+mod point_query;
 mod refusal;
 mod render;
 mod row_policy;
 mod secrets;
 mod spec;
-mod spelling;
+mod stable_hash;
 mod stamp;
 mod statement;
+mod statement_cache;
+mod statement_policy;
 mod store;
 mod structured;
+mod table_redirect;
 mod template;
+mod token_policy;
 mod transaction;
-mod uses;
-mod words;
+mod usage;
 
+pub use batch_channel::{BatchSender, batch_channel};
 pub use body::BodyWriter;
-pub use cache::StatementCache;
-pub use database::{Catalog, Column, Database, Databases, Plan, Rows, TableEntry, TableStatus};
-pub use executor::{Delivery, Executor, Mode, Page, Presentation, Question, Rest, question_of};
-pub use format::{Format, Meaning, Texts, declared_type_name, field_type_name, type_name, with_type_name};
-pub use freshness::{Freshness, names_moment};
-pub use handover::{BatchSender, handover};
-pub use lasting::LastingStamp;
-pub use lookup::Lookup;
-pub use moved::Moved;
+pub use database::{Catalog, ColumnEntry, Database, Databases, Plan, QueryRows, TableEntry, TableStatus};
+pub use executor::{
+    AnswerMode, Delivery, Executor, OutputOptions, OverflowPolicy, PageOptions, QueryRequest, compute_query_id,
+};
+pub use format::{
+    ColumnFormatter, ExtensionType, OutputFormat, declared_type_name, field_type_name, type_name, with_type_name,
+};
+pub use freshness::{Freshness, mentions_current_time};
+pub use point_query::PointQuery;
 pub use row_policy::{
     Comparator, HashKey, Mask, PolicyColumn, PolicyPart, PolicyProblem, PolicyTable, RowCondition, RowFilter,
     RowPolicies, RowPolicy, RowValue, TableView, ValueKind,
 };
-pub use secrets::{BUILT_IN_RULES, SecretRule, SecretRules, WrongRule};
+pub use secrets::{BUILT_IN_RULES, SecretRule, SecretRuleError, SecretRules};
 pub use spec::{
-    Comparison, Condition, Function, Join, JoinKind, JoinOn, LIMIT_DEFAULT, Operand, Operator, Order, QuerySpec,
-    Selection,
+    AggregateFunction, Comparison, ComparisonOperator, JoinKind, JoinOn, LIMIT_DEFAULT, Operand, QueryCondition,
+    QueryJoin, QuerySpec, Selection, SortKey,
 };
-pub use stamp::{Stamps, stamp_of_shape};
+pub use stable_hash::StableHasher;
+pub use stamp::{StampCache, compute_schema_stamp};
 pub use statement::{Author, Parameter, SqlDialect, Statement};
+pub use statement_cache::StatementCache;
 pub use store::{
-    Asked, Block, BlockFacts, Cursor, END_OF_STREAM, End, FILE_PIECE_BYTES, Head, ResultId, ResultStore, ResultWriter,
-    Stage, StoreLimits, StoredFile, StoredResult, Written, file_rows,
+    BlockFacts, Cursor, END_OF_STREAM, FILE_PIECE_BYTES, FileDescription, NewResult, ResultBlock, ResultEnd,
+    ResultHeader, ResultId, ResultProgress, ResultStore, ResultWriter, StoreLimits, StoredResult, WriteOutcome,
+    pieces_to_rows,
 };
 pub use structured::output_schema;
-pub use template::{FilledSql, Filling, SqlTemplate};
+pub use table_redirect::TableLocation;
+pub use template::{BoundSql, SqlTemplate, TemplateValue};
 pub use transaction::{Isolation, Transaction};
-pub use uses::{Ranks, Uses};
+pub use usage::{UsageRanks, UsageTracker};

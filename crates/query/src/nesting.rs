@@ -17,7 +17,7 @@ const SET_OPERATION_WEIGHT: usize = 5;
 const DEPTH_MAX: usize = 60;
 
 /// What is open while the tokens are read.
-struct Group {
+struct NestingGroup {
     /// Whether it began with CASE and not with a bracket.
     is_case: bool,
     /// The operators in it since the last comma.
@@ -26,37 +26,37 @@ struct Group {
 
 /// Refuses token lists whose tree may be too deep, or whose brackets do not match.
 pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<(), Error> {
-    let mut open = vec![Group { is_case: false, chain: 0 }];
+    let mut open = vec![NestingGroup { is_case: false, chain: 0 }];
     let mut sum = 0;
     for token in tokens {
-        let step = step(&token.token);
+        let step = classify_token(&token.token);
         let Some(innermost) = open.last_mut() else { return Ok(()) };
         match step {
-            Step::Open { is_case } => {
+            NestingStep::Open { is_case } => {
                 innermost.chain += 1;
                 sum += 1;
-                open.push(Group { is_case, chain: 0 });
+                open.push(NestingGroup { is_case, chain: 0 });
             }
             // A word END that closes no CASE is the parser's to judge.
-            Step::Close { is_case: true } if !innermost.is_case => {}
-            Step::Close { .. } => sum -= close(&mut open),
-            Step::Separate => sum -= std::mem::take(&mut innermost.chain),
-            Step::SeparateBranch if innermost.is_case => sum -= std::mem::take(&mut innermost.chain),
-            Step::Lengthen(levels) => {
+            NestingStep::Close { is_case: true } if !innermost.is_case => {}
+            NestingStep::Close { .. } => sum -= close_group(&mut open),
+            NestingStep::Separate => sum -= std::mem::take(&mut innermost.chain),
+            NestingStep::SeparateBranch if innermost.is_case => sum -= std::mem::take(&mut innermost.chain),
+            NestingStep::Lengthen(levels) => {
                 innermost.chain += levels;
                 sum += levels;
             }
-            Step::SeparateBranch | Step::Stay => {}
+            NestingStep::SeparateBranch | NestingStep::Stay => {}
         }
         if sum > CHAIN_MAX || open.len() > DEPTH_MAX {
-            return Err(too_deep());
+            return Err(too_deep_error());
         }
     }
     Ok(())
 }
 
 /// Leaves the innermost group, and CASEs without END around it; a stray closing bracket leaves nothing.
-fn close(open: &mut Vec<Group>) -> usize {
+fn close_group(open: &mut Vec<NestingGroup>) -> usize {
     let mut left = 0;
     while open.len() > 1 {
         let Some(group) = open.pop() else { break };
@@ -69,7 +69,7 @@ fn close(open: &mut Vec<Group>) -> usize {
 }
 
 /// What a token does to the chain that it stands in.
-enum Step {
+enum NestingStep {
     Open {
         is_case: bool,
     },
@@ -83,35 +83,37 @@ enum Step {
     Stay,
 }
 
-fn step(token: &Token) -> Step {
+fn classify_token(token: &Token) -> NestingStep {
     match token {
-        Token::LParen | Token::LBracket | Token::LBrace => Step::Open { is_case: false },
-        Token::RParen | Token::RBracket | Token::RBrace => Step::Close { is_case: false },
-        Token::Word(Word { keyword: Keyword::CASE, .. }) => Step::Open { is_case: true },
-        Token::Word(Word { keyword: Keyword::END, .. }) => Step::Close { is_case: true },
-        Token::Comma | Token::SemiColon => Step::Separate,
+        Token::LParen | Token::LBracket | Token::LBrace => NestingStep::Open { is_case: false },
+        Token::RParen | Token::RBracket | Token::RBrace => NestingStep::Close { is_case: false },
+        Token::Word(Word { keyword: Keyword::CASE, .. }) => NestingStep::Open { is_case: true },
+        Token::Word(Word { keyword: Keyword::END, .. }) => NestingStep::Close { is_case: true },
+        Token::Comma | Token::SemiColon => NestingStep::Separate,
         // Operators that only the grammars of single databases have, as words that the parser has no keyword for.
         Token::Word(Word { value, quote_style: None, .. })
             if ["GLOB", "ISNULL"].iter().any(|operator| value.eq_ignore_ascii_case(operator)) =>
         {
-            Step::Lengthen(1)
+            NestingStep::Lengthen(1)
         }
-        Token::Word(Word { keyword, .. }) => step_of_keyword(*keyword),
+        Token::Word(Word { keyword, .. }) => classify_keyword(*keyword),
         Token::EOF
         | Token::Whitespace(_)
         | Token::Period
         | Token::Number(..)
         | Token::SingleQuotedString(_)
-        | Token::Placeholder(_) => Step::Stay,
+        | Token::Placeholder(_) => NestingStep::Stay,
         // Operators, and all else to be safe.
-        _ => Step::Lengthen(1),
+        _ => NestingStep::Lengthen(1),
     }
 }
 
-fn step_of_keyword(keyword: Keyword) -> Step {
+fn classify_keyword(keyword: Keyword) -> NestingStep {
     match keyword {
-        Keyword::WHEN | Keyword::THEN | Keyword::ELSE => Step::SeparateBranch,
-        Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => Step::Lengthen(SET_OPERATION_WEIGHT),
+        Keyword::WHEN | Keyword::THEN | Keyword::ELSE => NestingStep::SeparateBranch,
+        Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => {
+            NestingStep::Lengthen(SET_OPERATION_WEIGHT)
+        }
         Keyword::NoKeyword
         | Keyword::SELECT
         | Keyword::FROM
@@ -119,13 +121,13 @@ fn step_of_keyword(keyword: Keyword) -> Step {
         | Keyword::AS
         | Keyword::NULL
         | Keyword::TRUE
-        | Keyword::FALSE => Step::Stay,
+        | Keyword::FALSE => NestingStep::Stay,
         // Operators that are words, and all else to be safe.
-        _ => Step::Lengthen(1),
+        _ => NestingStep::Lengthen(1),
     }
 }
 
-pub(crate) fn too_deep() -> Error {
+pub(crate) fn too_deep_error() -> Error {
     Error::new(ErrorKind::TooLarge, "the SQL is nested too deeply or chains too many operators").with_hint(
         "Use IN (…) instead of many ORs, joins or WITH instead of nested subqueries, several calls instead of \
          many UNIONs.",
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_pass_and_long_chains_do_not() {
+    fn accepts_long_lists_and_rejects_long_chains() {
         assert!(passes(&format!("SELECT 1 WHERE 1 IN ({})", vec!["1"; 100_000].join(", "))));
         assert!(passes(&format!("VALUES {}", vec!["(1, -1 + 2)"; 10_000].join(", "))));
         assert!(passes(&format!("SELECT {}", vec!["a + b AS c"; 10_000].join(", "))));

@@ -24,11 +24,11 @@ impl Parameter {
     /// # Errors
     /// `InvalidArguments` for integers beyond 64 bits, arrays and objects.
     pub fn from_json(value: &Value) -> Result<Self, Error> {
-        Self::of(value).map_err(|reason| Error::new(ErrorKind::InvalidArguments, reason))
+        Self::from_json_or_reason(value).map_err(|reason| Error::new(ErrorKind::InvalidArguments, reason))
     }
 
     /// As [`Parameter::from_json`], with the bare reason for a list of violations.
-    pub(crate) fn of(value: &Value) -> Result<Self, String> {
+    pub(crate) fn from_json_or_reason(value: &Value) -> Result<Self, String> {
         match value {
             Value::Null => Ok(Self::Null),
             Value::Bool(value) => Ok(Self::Boolean(*value)),

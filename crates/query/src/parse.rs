@@ -8,12 +8,12 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use tidegate_core::{Error, ErrorKind};
 
 use crate::bounded_dialect::BoundedDialect;
+use crate::canonical_tokens;
 use crate::dialect::SqlDialect;
 use crate::nesting;
 use crate::refusal;
-use crate::spelling;
 use crate::statement::number_placeholders;
-use crate::words;
+use crate::token_policy;
 
 /// Longer texts are refused before they are read.
 pub(crate) const TEXT_BYTES_MAX: usize = 1024 * 1024;
@@ -21,36 +21,36 @@ pub(crate) const TEXT_BYTES_MAX: usize = 1024 * 1024;
 const RECURSION_MAX: usize = 300;
 
 /// Parses `sql`, which must be exactly one query.
-pub(crate) fn statement(sql: &str, dialect: SqlDialect) -> Result<ast::Statement, Error> {
+pub(crate) fn parse_statement(sql: &str, dialect: SqlDialect) -> Result<ast::Statement, Error> {
     if sql.len() > TEXT_BYTES_MAX {
         let message = format!("the SQL is {} bytes long; at most {TEXT_BYTES_MAX} are taken", sql.len());
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
-    let tokens = words_of(sql, dialect)?;
+    let tokens = tokenize_for_parser(sql, dialect)?;
     nesting::check(&tokens)?;
-    let name = refusal::name_of(&tokens);
-    if let Err(error) = words::check(tokens.iter().map(|token| &token.token), dialect) {
-        return Err(refusal::of_name(&name).unwrap_or(error));
+    let name = refusal::statement_name(&tokens);
+    if let Err(error) = token_policy::check_tokens(tokens.iter().map(|token| &token.token), dialect) {
+        return Err(refusal::refuse_by_name(&name).unwrap_or(error));
     }
-    match parsed(tokens, only_statement, sql, dialect) {
+    match parse_tokens(tokens, parse_single_statement, sql, dialect) {
         Ok(Some(mut statement @ ast::Statement::Query(_))) => {
             if dialect == SqlDialect::DataFusion {
-                separate_signs(&mut statement);
+                parenthesize_signed_operands(&mut statement);
             }
             Ok(statement)
         }
-        Ok(Some(_)) => Err(refusal::of_no_query(&name)),
+        Ok(Some(_)) => Err(refusal::refuse_non_query(&name)),
         Ok(None) => Err(Error::new(ErrorKind::InvalidArguments, "there is no SQL statement in the text")
             .with_hint("Send one SELECT statement.")),
         // Not every statement that is refused is one that the parser knows.
-        Err(error) => Err(refusal::of_name(&name).unwrap_or(error)),
+        Err(error) => Err(refusal::refuse_by_name(&name).unwrap_or(error)),
     }
 }
 
 /// Puts parentheses around what has a sign of its own behind another, which are printed side by side: `@ -5`.
-fn separate_signs(statement: &mut ast::Statement) {
-    struct Signs;
-    impl ast::VisitorMut for Signs {
+fn parenthesize_signed_operands(statement: &mut ast::Statement) {
+    struct SignParenthesizer;
+    impl ast::VisitorMut for SignParenthesizer {
         type Break = ();
 
         fn post_visit_expr(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
@@ -65,16 +65,16 @@ fn separate_signs(statement: &mut ast::Statement) {
         }
     }
     // It never breaks off.
-    let _ = ast::VisitMut::visit(statement, &mut Signs);
+    let _ = ast::VisitMut::visit(statement, &mut SignParenthesizer);
 }
 
 /// Parses `text` as one expression and nothing else.
-pub(crate) fn expression(text: &str, dialect: SqlDialect) -> Result<ast::Expr, Error> {
-    expression_with(text, dialect, Ok)
+pub(crate) fn parse_expression(text: &str, dialect: SqlDialect) -> Result<ast::Expr, Error> {
+    parse_prepared_expression(text, dialect, Ok)
 }
 
-/// As [`expression`], of the words that `prepare` makes of those of `text`.
-pub(crate) fn expression_with(
+/// As [`parse_expression`], of the words that `prepare` makes of those of `text`.
+pub(crate) fn parse_prepared_expression(
     text: &str,
     dialect: SqlDialect,
     prepare: impl FnOnce(Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, Error>,
@@ -83,19 +83,19 @@ pub(crate) fn expression_with(
         let message = format!("the expression is {} bytes long; at most {TEXT_BYTES_MAX} are taken", text.len());
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
-    let tokens = prepare(words_of(text, dialect)?)?;
+    let tokens = prepare(tokenize_for_parser(text, dialect)?)?;
     nesting::check(&tokens)?;
-    words::check(tokens.iter().map(|token| &token.token), dialect)?;
+    token_policy::check_tokens(tokens.iter().map(|token| &token.token), dialect)?;
     let only_expression = |parser: &mut Parser<'_>| {
         let expression = parser.parse_expr()?;
         expect_end(parser, "the end of the expression")?;
         Ok(expression)
     };
-    parsed(tokens, only_expression, text, dialect)
+    parse_tokens(tokens, only_expression, text, dialect)
 }
 
 /// The one statement that the parser's tokens hold, if there is one.
-fn only_statement(parser: &mut Parser<'_>) -> Result<Option<ast::Statement>, ParserError> {
+fn parse_single_statement(parser: &mut Parser<'_>) -> Result<Option<ast::Statement>, ParserError> {
     while parser.consume_token(&Token::SemiColon) {}
     if parser.peek_token_ref().token == Token::EOF {
         return Ok(None);
@@ -122,36 +122,36 @@ fn expect_end(parser: &Parser<'_>, expected: &str) -> Result<(), ParserError> {
 
 /// Whether the escapes of strings and names are resolved or left as they stand.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Escapes {
+pub(crate) enum EscapeHandling {
     Resolved,
     Verbatim,
 }
 
 /// The words and signs of `sql` that the parser reads.
-fn words_of(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSpan>, Error> {
-    let tokens = tokens(sql, dialect, Escapes::Resolved)?;
+fn tokenize_for_parser(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSpan>, Error> {
+    let tokens = tokenize(sql, dialect, EscapeHandling::Resolved)?;
     match dialect {
         SqlDialect::DataFusion => {
             // Some forms are looked for in each bracket, which takes long where brackets nest without bound.
             nesting::check(&tokens)?;
-            let tokens = spelling::with_text_forms(spelling::with_tables_selected(tokens));
-            Ok(spelling::with_placeholders(spelling::with_clauses(tokens)))
+            let tokens = canonical_tokens::rewrite_text_forms(canonical_tokens::expand_table_commands(tokens));
+            Ok(canonical_tokens::mark_placeholders(canonical_tokens::rewrite_clauses(tokens)))
         }
         SqlDialect::Postgres | SqlDialect::Sqlite => {
-            Ok(spelling::pieces(sql, tokens, dialect)?.into_iter().map(|piece| piece.token).collect())
+            Ok(canonical_tokens::canonicalize(sql, tokens, dialect)?.into_iter().map(|piece| piece.token).collect())
         }
     }
 }
 
 /// The words and signs of `sql`, with their places.
-pub(crate) fn tokens(sql: &str, dialect: SqlDialect, escapes: Escapes) -> Result<Vec<TokenWithSpan>, Error> {
+pub(crate) fn tokenize(sql: &str, dialect: SqlDialect, escapes: EscapeHandling) -> Result<Vec<TokenWithSpan>, Error> {
     Tokenizer::new(dialect.parser_dialect(), sql)
-        .with_unescape(escapes == Escapes::Resolved)
+        .with_unescape(escapes == EscapeHandling::Resolved)
         .tokenize_with_location()
         .map_err(|error| syntax_error(error.into(), sql))
 }
 
-fn parsed<T>(
+fn parse_tokens<T>(
     tokens: Vec<TokenWithSpan>,
     parse: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
     sql: &str,
@@ -161,7 +161,7 @@ fn parsed<T>(
     let mut parser = Parser::new(&grammar).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
     let result = parse(&mut parser);
     if grammar.is_exhausted() {
-        return Err(nesting::too_deep());
+        return Err(nesting::too_deep_error());
     }
     result.map_err(|error| syntax_error(error, sql))
 }
@@ -172,47 +172,47 @@ fn parsed<T>(
 /// so there it is printed. sqlparser prints a quote after a backslash, and doubled quotes, as they
 /// are, so the printed text may mean something else; then the text comes from a parse that leaves
 /// the escapes in place.
-pub(crate) fn faithful_text(ast: &ast::Statement, sql: &str, dialect: SqlDialect) -> Result<String, Error> {
+pub(crate) fn render_canonical_text(ast: &ast::Statement, sql: &str, dialect: SqlDialect) -> Result<String, Error> {
     match dialect {
-        SqlDialect::DataFusion => printed(ast, dialect).or_else(|error| {
-            let verbatim = verbatim_text(sql, dialect).ok_or(error)?;
-            if reads_as(&verbatim, ast, dialect) { Ok(verbatim) } else { Err(unprintable()) }
+        SqlDialect::DataFusion => print_checked(ast, dialect).or_else(|error| {
+            let verbatim = print_verbatim(sql, dialect).ok_or(error)?;
+            if parses_back_to(&verbatim, ast, dialect) { Ok(verbatim) } else { Err(unprintable_error()) }
         }),
-        SqlDialect::Postgres | SqlDialect::Sqlite => respelt(ast, sql, dialect),
+        SqlDialect::Postgres | SqlDialect::Sqlite => canonicalize_tokens(ast, sql, dialect),
     }
 }
 
 /// The text of `ast`, if it parses back to the same.
-pub(crate) fn printed(ast: &ast::Statement, dialect: SqlDialect) -> Result<String, Error> {
+pub(crate) fn print_checked(ast: &ast::Statement, dialect: SqlDialect) -> Result<String, Error> {
     let text = ast.to_string();
     match dialect {
-        SqlDialect::DataFusion if reads_as(&text, ast, dialect) => Ok(text),
-        SqlDialect::DataFusion => Err(unprintable()),
-        SqlDialect::Postgres | SqlDialect::Sqlite => respelt(ast, &text, dialect),
+        SqlDialect::DataFusion if parses_back_to(&text, ast, dialect) => Ok(text),
+        SqlDialect::DataFusion => Err(unprintable_error()),
+        SqlDialect::Postgres | SqlDialect::Sqlite => canonicalize_tokens(ast, &text, dialect),
     }
 }
 
 /// The words of `sql` in spellings that the database reads as the parser did, if they parse back to `ast`.
-fn respelt(ast: &ast::Statement, sql: &str, dialect: SqlDialect) -> Result<String, Error> {
-    let tokens = tokens(sql, dialect, Escapes::Resolved)?;
-    let text = spelling::text(&spelling::pieces(sql, tokens, dialect)?);
-    if reads_as(&text, ast, dialect) { Ok(text) } else { Err(unprintable()) }
+fn canonicalize_tokens(ast: &ast::Statement, sql: &str, dialect: SqlDialect) -> Result<String, Error> {
+    let tokens = tokenize(sql, dialect, EscapeHandling::Resolved)?;
+    let text = canonical_tokens::join_tokens(&canonical_tokens::canonicalize(sql, tokens, dialect)?);
+    if parses_back_to(&text, ast, dialect) { Ok(text) } else { Err(unprintable_error()) }
 }
 
-fn verbatim_text(sql: &str, dialect: SqlDialect) -> Option<String> {
-    let tokens = tokens(sql, dialect, Escapes::Verbatim).ok()?;
-    let mut ast = parsed(tokens, only_statement, sql, dialect).ok()??;
+fn print_verbatim(sql: &str, dialect: SqlDialect) -> Option<String> {
+    let tokens = tokenize(sql, dialect, EscapeHandling::Verbatim).ok()?;
+    let mut ast = parse_tokens(tokens, parse_single_statement, sql, dialect).ok()??;
     number_placeholders(&mut ast).ok()?;
     Some(ast.to_string())
 }
 
-fn reads_as(text: &str, ast: &ast::Statement, dialect: SqlDialect) -> bool {
-    words_of(text, dialect)
-        .and_then(|tokens| parsed(tokens, only_statement, text, dialect))
+fn parses_back_to(text: &str, ast: &ast::Statement, dialect: SqlDialect) -> bool {
+    tokenize_for_parser(text, dialect)
+        .and_then(|tokens| parse_tokens(tokens, parse_single_statement, text, dialect))
         .is_ok_and(|parsed| parsed.as_ref() == Some(ast))
 }
 
-fn unprintable() -> Error {
+fn unprintable_error() -> Error {
     Error::new(ErrorKind::InvalidArguments, "the statement cannot be written down again without changing its meaning")
         .with_hint(
             "Quotes and backslashes side by side in a name or a string do that; pass such strings as parameters ($1).",
@@ -222,7 +222,7 @@ fn unprintable() -> Error {
 /// The parser's complaint with line and column, and the line it is about.
 fn syntax_error(error: ParserError, sql: &str) -> Error {
     let text = match error {
-        ParserError::RecursionLimitExceeded => return nesting::too_deep(),
+        ParserError::RecursionLimitExceeded => return nesting::too_deep_error(),
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => text,
     };
     let (what, place) = match text.rsplit_once(" at Line: ") {
@@ -230,7 +230,7 @@ fn syntax_error(error: ParserError, sql: &str) -> Error {
         None => (text.as_str(), None),
     };
     let position = place.and_then(|(line, column)| Some((line.parse::<usize>().ok()?, column.parse::<usize>().ok()?)));
-    let what = lowered(what.trim_end_matches(','))
+    let what = lowercase_first(what.trim_end_matches(','))
         .replace("expected: ", "expected ")
         .replace(", found: ", ", found ")
         .replace("found EOF", "found the end of the text");
@@ -247,7 +247,7 @@ fn syntax_error(error: ParserError, sql: &str) -> Error {
     }
 }
 
-fn lowered(text: &str) -> String {
+fn lowercase_first(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map(|first| first.to_lowercase().chain(characters).collect()).unwrap_or_default()
 }

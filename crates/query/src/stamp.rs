@@ -1,7 +1,7 @@
 //! Whether a table, or a database as a whole, looks the same as it did.
 //!
 //! Told by what is shown of it. Engines that know more (the times of files) tell more, those that have to ask for it
-//! (a server) keep what they heard for a while in [`Stamps`].
+//! (a server) keep what they heard for a while in [`StampCache`].
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
@@ -23,7 +23,7 @@ const STAMPS_MAX: NonZeroUsize = match NonZeroUsize::new(1_000) {
 ///
 /// # Errors
 /// Those of [`Database::columns`] and [`Database::catalog`].
-pub async fn stamp_of_shape<D: Database + ?Sized>(
+pub async fn compute_schema_stamp<D: Database + ?Sized>(
     database: &D,
     table: Option<&str>,
     principal: &Principal,
@@ -53,17 +53,17 @@ pub async fn stamp_of_shape<D: Database + ?Sized>(
 
 /// Stamps that were found out, each as long as something else stands as it stood then.
 #[derive(Debug)]
-pub struct Stamps {
-    known: Mutex<LruCache<String, (u64, Option<String>)>>,
+pub struct StampCache {
+    entries: Mutex<LruCache<String, (u64, Option<String>)>>,
 }
 
-impl Default for Stamps {
+impl Default for StampCache {
     fn default() -> Self {
-        Self { known: Mutex::new(LruCache::new(STAMPS_MAX)) }
+        Self { entries: Mutex::new(LruCache::new(STAMPS_MAX)) }
     }
 }
 
-impl Stamps {
+impl StampCache {
     /// The stamp kept under `key`, if it was found out when things stood at `moment`; else what `find` finds out, which
     /// is kept if it succeeds.
     ///
@@ -75,13 +75,13 @@ impl Stamps {
         moment: u64,
         find: impl Future<Output = Result<Option<String>, Error>>,
     ) -> Result<Option<String>, Error> {
-        if let Some((at, stamp)) = self.known.lock().get(&key)
+        if let Some((at, stamp)) = self.entries.lock().get(&key)
             && *at == moment
         {
             return Ok(stamp.clone());
         }
         let stamp = find.await?;
-        self.known.lock().put(key, (moment, stamp.clone()));
+        self.entries.lock().put(key, (moment, stamp.clone()));
         Ok(stamp)
     }
 }

@@ -10,7 +10,7 @@ use tidegate_core::{Error, ErrorKind};
 pub use crate::dialect::SqlDialect;
 pub use crate::parameter::Parameter;
 use crate::parse;
-use crate::policy::{self, Findings};
+use crate::statement_policy::{self, ReferencedNames};
 use crate::transaction::Transaction;
 
 /// One statement with its parameters. Cheap to clone.
@@ -19,7 +19,7 @@ use crate::transaction::Transaction;
 /// stands in the configuration, may be as it is: the database itself says whether it can be run.
 #[derive(Clone)]
 pub struct Statement {
-    written: Arc<Written>,
+    source: Arc<StatementSource>,
     parameters: Arc<[Parameter]>,
     transaction: Arc<Transaction>,
 }
@@ -36,13 +36,13 @@ pub enum Author {
 }
 
 /// What does not depend on the parameters' values.
-struct Written {
+struct StatementSource {
     text: String,
     dialect: SqlDialect,
     author: Author,
     placeholders: usize,
     /// What is known of a statement that was parsed.
-    parsed: Option<(ast::Statement, Findings)>,
+    parsed: Option<(ast::Statement, ReferencedNames)>,
 }
 
 impl Statement {
@@ -54,25 +54,32 @@ impl Statement {
     /// `InvalidArguments`: a syntax error with its line and column, or the part that is refused,
     /// why, and what to use instead; `TooLarge` beyond a bound.
     pub fn parse(sql: &str, dialect: SqlDialect) -> Result<Self, Error> {
-        let mut ast = parse::statement(sql, dialect)?;
-        let findings = policy::check(&ast, dialect)?;
+        let mut ast = parse::parse_statement(sql, dialect)?;
+        let findings = statement_policy::check(&ast, dialect)?;
         let placeholders = number_placeholders(&mut ast)?;
-        let text = parse::faithful_text(&ast, sql, dialect)?;
-        Ok(Self::of(Written { text, dialect, author: Author::Caller, placeholders, parsed: Some((ast, findings)) }))
+        let text = parse::render_canonical_text(&ast, sql, dialect)?;
+        Ok(Self::new(StatementSource {
+            text,
+            dialect,
+            author: Author::Caller,
+            placeholders,
+            parsed: Some((ast, findings)),
+        }))
     }
 
     /// A statement of the configuration, which its database alone judges, with the values of its placeholders `$1`,
     /// `$2`, ….
-    pub fn of_owner(text: impl Into<String>, parameters: Vec<Parameter>, dialect: SqlDialect) -> Self {
+    pub fn from_owner(text: impl Into<String>, parameters: Vec<Parameter>, dialect: SqlDialect) -> Self {
         let (text, placeholders) = (text.into(), parameters.len());
-        let statement = Self::of(Written { text, dialect, author: Author::Owner, placeholders, parsed: None });
+        let statement = Self::new(StatementSource { text, dialect, author: Author::Owner, placeholders, parsed: None });
         Self { parameters: parameters.into(), ..statement }
     }
 
     /// The call of a handler inside the database, with the values of its placeholders.
-    pub fn of_handler(text: impl Into<String>, parameters: Vec<Parameter>, dialect: SqlDialect) -> Self {
+    pub fn from_handler(text: impl Into<String>, parameters: Vec<Parameter>, dialect: SqlDialect) -> Self {
         let (text, placeholders) = (text.into(), parameters.len());
-        let statement = Self::of(Written { text, dialect, author: Author::Handler, placeholders, parsed: None });
+        let statement =
+            Self::new(StatementSource { text, dialect, author: Author::Handler, placeholders, parsed: None });
         Self { parameters: parameters.into(), ..statement }
     }
 
@@ -82,15 +89,21 @@ impl Statement {
     /// As [`Statement::parse`], and when the number of `parameters` is wrong.
     pub fn from_query(query: ast::Query, parameters: Vec<Parameter>, dialect: SqlDialect) -> Result<Self, Error> {
         let mut ast = ast::Statement::Query(Box::new(query));
-        let findings = policy::check(&ast, dialect)?;
+        let findings = statement_policy::check(&ast, dialect)?;
         let placeholders = number_placeholders(&mut ast)?;
-        let text = parse::printed(&ast, dialect)?;
-        Self::of(Written { text, dialect, author: Author::Caller, placeholders, parsed: Some((ast, findings)) })
-            .with_parameters(parameters)
+        let text = parse::print_checked(&ast, dialect)?;
+        Self::new(StatementSource {
+            text,
+            dialect,
+            author: Author::Caller,
+            placeholders,
+            parsed: Some((ast, findings)),
+        })
+        .with_parameters(parameters)
     }
 
-    fn of(written: Written) -> Self {
-        Self { written: Arc::new(written), parameters: Arc::new([]), transaction: Transaction::read_only() }
+    fn new(written: StatementSource) -> Self {
+        Self { source: Arc::new(written), parameters: Arc::new([]), transaction: Transaction::read_only() }
     }
 
     /// The statement with `parameters` bound to its placeholders.
@@ -110,16 +123,16 @@ impl Statement {
     }
 
     /// The same question in other words.
-    pub(crate) fn rewritten(&self, ast: ast::Statement, text: String) -> Self {
-        let Written { dialect, author, placeholders, .. } = *self.written;
-        let findings = self.written.parsed.as_ref().map(|(_, findings)| findings.clone()).unwrap_or_default();
-        let written = Written { text, dialect, author, placeholders, parsed: Some((ast, findings)) };
-        Self { written: Arc::new(written), ..self.clone() }
+    pub(crate) fn with_ast(&self, ast: ast::Statement, text: String) -> Self {
+        let StatementSource { dialect, author, placeholders, .. } = *self.source;
+        let findings = self.source.parsed.as_ref().map(|(_, findings)| findings.clone()).unwrap_or_default();
+        let written = StatementSource { text, dialect, author, placeholders, parsed: Some((ast, findings)) };
+        Self { source: Arc::new(written), ..self.clone() }
     }
 
     /// Whether each placeholder has its parameter.
     pub(crate) fn check_parameters(&self) -> Result<(), Error> {
-        let (wanted, came) = (self.written.placeholders, self.parameters.len());
+        let (wanted, came) = (self.source.placeholders, self.parameters.len());
         if wanted == came {
             return Ok(());
         }
@@ -134,22 +147,22 @@ impl Statement {
 
     /// The parsed statement, always a query; none for one that its database alone judges.
     pub fn ast(&self) -> Option<&ast::Statement> {
-        self.written.parsed.as_ref().map(|(ast, _)| ast)
+        self.source.parsed.as_ref().map(|(ast, _)| ast)
     }
 
     /// Its text; that of a parsed one is normalised and parses back to exactly [`Statement::ast`].
     pub fn text(&self) -> &str {
-        &self.written.text
+        &self.source.text
     }
 
     /// The SQL it is written in.
     pub fn dialect(&self) -> SqlDialect {
-        self.written.dialect
+        self.source.dialect
     }
 
     /// Who wrote it.
     pub fn author(&self) -> Author {
-        self.written.author
+        self.source.author
     }
 
     /// The transaction that it is to be run in, where its database has any.
@@ -160,13 +173,13 @@ impl Statement {
     /// The tables that it reads, unquoted, each once, in the order of their first mention; names
     /// of common table expressions are not among them. None are known of a statement that was not parsed.
     pub fn tables(&self) -> &[String] {
-        self.written.parsed.as_ref().map_or(&[], |(_, findings)| &findings.tables)
+        self.source.parsed.as_ref().map_or(&[], |(_, findings)| &findings.tables)
     }
 
     /// The functions that it calls, in lower case, each once, in the order of their first mention. None are known
     /// of a statement that was not parsed.
     pub fn functions(&self) -> &[String] {
-        self.written.parsed.as_ref().map_or(&[], |(_, findings)| &findings.functions)
+        self.source.parsed.as_ref().map_or(&[], |(_, findings)| &findings.functions)
     }
 
     /// The values of its placeholders, `$1` first.
@@ -176,7 +189,7 @@ impl Statement {
 
     /// How many placeholders it has.
     pub fn placeholders(&self) -> usize {
-        self.written.placeholders
+        self.source.placeholders
     }
 }
 
@@ -192,7 +205,7 @@ const PLACEHOLDERS_MAX: usize = 1_000;
 
 /// Turns each `?` into the next `$n` and counts the placeholders.
 pub(crate) fn number_placeholders(ast: &mut ast::Statement) -> Result<usize, Error> {
-    let mut numbering = Numbering::default();
+    let mut numbering = PlaceholderNumbering::default();
     match ast.visit(&mut numbering) {
         ControlFlow::Break(reason) => Err(Error::new(ErrorKind::InvalidArguments, *reason)
             .with_hint("Write placeholders as $1, $2, … or as ?; not both in one statement.")),
@@ -201,12 +214,12 @@ pub(crate) fn number_placeholders(ast: &mut ast::Statement) -> Result<usize, Err
 }
 
 #[derive(Default)]
-struct Numbering {
+struct PlaceholderNumbering {
     anonymous: usize,
     highest: usize,
 }
 
-impl VisitorMut for Numbering {
+impl VisitorMut for PlaceholderNumbering {
     type Break = Box<String>;
 
     fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Self::Break> {

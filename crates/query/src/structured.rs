@@ -5,29 +5,29 @@
 use arrow::datatypes::{DataType, Field, SchemaRef, UnionFields};
 use serde_json::{Map, Value, json};
 
-use crate::format::{BoxedCell, JsonRows, Meaning, unique_names};
+use crate::format::{BoxedCells, ExtensionType, JsonRows, unique_names};
 
 /// The rows of an answer, gathered as JSON.
-pub(crate) struct Structured {
+pub(crate) struct StructuredRows {
     rows: JsonRows,
     text: String,
 }
 
-impl Structured {
+impl StructuredRows {
     /// No rows yet, of columns as in `schema`.
     pub(crate) fn new(schema: &SchemaRef) -> Self {
         Self { rows: JsonRows::new(&unique_names(schema)), text: "{\"rows\":[".to_owned() }
     }
 
-    pub(crate) fn row(&mut self, cells: &[BoxedCell<'_>], row: usize) {
+    pub(crate) fn write_row(&mut self, cells: &[BoxedCells<'_>], row: usize) {
         if !self.text.ends_with('[') {
             self.text.push(',');
         }
-        self.rows.write(cells, row, &mut self.text);
+        self.rows.write_row(cells, row, &mut self.text);
     }
 
     /// The whole; `truncated` says that there are more rows.
-    pub(crate) fn close(mut self, truncated: bool) -> String {
+    pub(crate) fn finish(mut self, truncated: bool) -> String {
         self.text.push_str(if truncated { "],\"truncated\":true}" } else { "],\"truncated\":false}" });
         self.text
     }
@@ -50,7 +50,7 @@ pub fn output_schema(schema: &SchemaRef) -> Value {
 }
 
 /// The first of the columns of `given` that the [`output_schema`] of `promised` does not describe.
-pub(crate) fn undescribed(promised: &SchemaRef, given: &SchemaRef) -> Option<String> {
+pub(crate) fn find_undescribed_column(promised: &SchemaRef, given: &SchemaRef) -> Option<String> {
     let described = |schema: &SchemaRef| -> Vec<(String, Value)> {
         unique_names(schema).into_iter().zip(schema.fields().iter().map(|field| field_schema(field))).collect()
     };
@@ -60,11 +60,11 @@ pub(crate) fn undescribed(promised: &SchemaRef, given: &SchemaRef) -> Option<Str
 
 /// What values of `field` are as JSON.
 fn field_schema(field: &Field) -> Value {
-    match Meaning::of(field) {
+    match ExtensionType::from_field(field) {
         // NaN and the infinities are strings.
-        Some(Meaning::Number) => json!({"type": ["number", "string", "null"]}),
-        Some(Meaning::Json) => json!({}),
-        Some(Meaning::Uuid) => json!({"type": ["string", "null"]}),
+        Some(ExtensionType::Number) => json!({"type": ["number", "string", "null"]}),
+        Some(ExtensionType::Json) => json!({}),
+        Some(ExtensionType::Uuid) => json!({"type": ["string", "null"]}),
         None => value_schema(field.data_type()),
     }
 }

@@ -9,27 +9,27 @@ use std::fmt::Write as _;
 use sqlparser::tokenizer::{Location, Token};
 use tidegate_core::{Error, ErrorKind};
 
+use crate::canonical_tokens;
 use crate::dialect::SqlDialect;
 use crate::parameter::Parameter;
-use crate::parse::{self, Escapes};
-use crate::spelling;
+use crate::parse::{self, EscapeHandling};
 
 /// SQL with named parameters.
 #[derive(Debug, Clone)]
 pub struct SqlTemplate {
     dialect: SqlDialect,
-    pieces: Vec<Piece>,
+    pieces: Vec<TemplatePart>,
 }
 
 #[derive(Debug, Clone)]
-enum Piece {
+enum TemplatePart {
     Text(String),
     Name(String),
 }
 
 /// What takes the place of a name.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Filling {
+pub enum TemplateValue {
     /// A bound value, cast to `cast` where the database cannot see the type from the place.
     Value {
         /// The value.
@@ -45,7 +45,7 @@ pub enum Filling {
 
 /// A template whose names have been filled: text with placeholders, and their values.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FilledSql {
+pub struct BoundSql {
     /// The text, with `$1`, `$2`, …
     pub sql: String,
     /// The values, `$1` first.
@@ -58,37 +58,37 @@ impl SqlTemplate {
     /// # Errors
     /// `InvalidArguments` when the text cannot be split into words, or has placeholders of another sort.
     pub fn parse(sql: &str, dialect: SqlDialect) -> Result<Self, Error> {
-        let mut tokens = parse::tokens(sql, dialect, Escapes::Verbatim)?;
+        let mut tokens = parse::tokenize(sql, dialect, EscapeHandling::Verbatim)?;
         if dialect == SqlDialect::DataFusion {
-            tokens = spelling::with_placeholders(tokens);
+            tokens = canonical_tokens::mark_placeholders(tokens);
         }
-        let offsets = Offsets::of(sql);
+        let offsets = ByteOffsets::new(sql);
         let mut pieces = Vec::new();
         let mut text_from = 0;
         for pair in tokens.windows(2) {
             let [colon, word] = pair else { continue };
             match (&colon.token, &word.token) {
-                (Token::Placeholder(placeholder), _) => return Err(unnamed(placeholder)),
+                (Token::Placeholder(placeholder), _) => return Err(unnamed_placeholder_error(placeholder)),
                 (Token::Colon, Token::Word(name)) if name.quote_style.is_none() => {
-                    pieces.push(Piece::Text(sql[text_from..offsets.byte(colon.span.start)].to_owned()));
-                    pieces.push(Piece::Name(name.value.clone()));
-                    text_from = offsets.byte(word.span.end);
+                    pieces.push(TemplatePart::Text(sql[text_from..offsets.byte_offset(colon.span.start)].to_owned()));
+                    pieces.push(TemplatePart::Name(name.value.clone()));
+                    text_from = offsets.byte_offset(word.span.end);
                 }
                 _ => {}
             }
         }
         if let Some(Token::Placeholder(placeholder)) = tokens.last().map(|last| &last.token) {
-            return Err(unnamed(placeholder));
+            return Err(unnamed_placeholder_error(placeholder));
         }
-        pieces.push(Piece::Text(sql[text_from..].to_owned()));
+        pieces.push(TemplatePart::Text(sql[text_from..].to_owned()));
         Ok(Self { dialect, pieces })
     }
 
     /// The names in it, each once, in alphabetical order.
     pub fn names(&self) -> BTreeSet<&str> {
         let names = self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Name(name) => Some(name.as_str()),
-            Piece::Text(_) => None,
+            TemplatePart::Name(name) => Some(name.as_str()),
+            TemplatePart::Text(_) => None,
         });
         names.collect()
     }
@@ -98,16 +98,16 @@ impl SqlTemplate {
     ///
     /// # Errors
     /// Those of `filling`; `InvalidArguments` for an empty list.
-    pub fn fill(&self, filling: impl Fn(&str) -> Result<Filling, Error>) -> Result<FilledSql, Error> {
-        let mut filled = FilledSql { sql: String::new(), parameters: Vec::new() };
+    pub fn fill(&self, filling: impl Fn(&str) -> Result<TemplateValue, Error>) -> Result<BoundSql, Error> {
+        let mut filled = BoundSql { sql: String::new(), parameters: Vec::new() };
         let mut known: Vec<(&str, String)> = Vec::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) => filled.sql.push_str(text),
-                Piece::Name(name) => match known.iter().find(|(other, _)| *other == name.as_str()) {
+                TemplatePart::Text(text) => filled.sql.push_str(text),
+                TemplatePart::Name(name) => match known.iter().find(|(other, _)| *other == name.as_str()) {
                     Some((_, written)) => filled.sql.push_str(written),
                     None => {
-                        let written = self.written(name, filling(name)?, &mut filled.parameters)?;
+                        let written = self.render_value(name, filling(name)?, &mut filled.parameters)?;
                         filled.sql.push_str(&written);
                         known.push((name, written));
                     }
@@ -117,15 +117,20 @@ impl SqlTemplate {
         Ok(filled)
     }
 
-    fn written(&self, name: &str, filling: Filling, parameters: &mut Vec<Parameter>) -> Result<String, Error> {
+    fn render_value(
+        &self,
+        name: &str,
+        filling: TemplateValue,
+        parameters: &mut Vec<Parameter>,
+    ) -> Result<String, Error> {
         Ok(match filling {
-            Filling::Identifier(identifier) => self.dialect.quote(&identifier),
-            Filling::Value { value, cast } => {
+            TemplateValue::Identifier(identifier) => self.dialect.quote_identifier(&identifier),
+            TemplateValue::Value { value, cast } => {
                 parameters.push(value);
                 let number = parameters.len();
                 cast.map_or_else(|| format!("${number}"), |cast| format!("CAST(${number} AS {cast})"))
             }
-            Filling::List(values) => {
+            TemplateValue::List(values) => {
                 if values.is_empty() {
                     let message = format!("{name} is an empty list; give at least one value");
                     return Err(Error::new(ErrorKind::InvalidArguments, message));
@@ -143,24 +148,24 @@ impl SqlTemplate {
     }
 }
 
-fn unnamed(placeholder: &str) -> Error {
+fn unnamed_placeholder_error(placeholder: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, format!("the SQL has the placeholder {placeholder}, which has no name"))
         .with_hint("Write parameters as :name and declare each under input.")
 }
 
 /// From lines and columns, which count characters from 1, to bytes.
-struct Offsets<'a> {
+struct ByteOffsets<'a> {
     sql: &'a str,
     lines: Vec<usize>,
 }
 
-impl<'a> Offsets<'a> {
-    fn of(sql: &'a str) -> Self {
+impl<'a> ByteOffsets<'a> {
+    fn new(sql: &'a str) -> Self {
         let breaks = sql.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         Self { sql, lines: std::iter::once(0).chain(breaks).collect() }
     }
 
-    fn byte(&self, at: Location) -> usize {
+    fn byte_offset(&self, at: Location) -> usize {
         let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).saturating_sub(1);
         let start = self.lines.get(index(at.line)).copied().unwrap_or(self.sql.len());
         let rest = &self.sql[start..];
@@ -180,10 +185,10 @@ mod tests {
     fn filled(sql: &str) -> String {
         let filled = template(sql).fill(|name| {
             Ok(match name {
-                "column" => Filling::Identifier("placed \"at\"".to_owned()),
-                "ids" => Filling::List(vec![Parameter::Integer(1), Parameter::Integer(2)]),
-                "day" => Filling::Value { value: Parameter::Text("2013-01-01".to_owned()), cast: Some("DATE") },
-                _ => Filling::Value { value: Parameter::Text(name.to_owned()), cast: None },
+                "column" => TemplateValue::Identifier("placed \"at\"".to_owned()),
+                "ids" => TemplateValue::List(vec![Parameter::Integer(1), Parameter::Integer(2)]),
+                "day" => TemplateValue::Value { value: Parameter::Text("2013-01-01".to_owned()), cast: Some("DATE") },
+                _ => TemplateValue::Value { value: Parameter::Text(name.to_owned()), cast: None },
             })
         });
         let filled = filled.unwrap();
@@ -204,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_name_stays() {
+    fn ignores_colons_in_strings_comments_and_casts() {
         let sql = "SELECT ':a', \":b\", x::int, a[1 : n] -- :c\n/* :d */ FROM t";
         assert_eq!(filled(sql), format!("{sql} 0"));
         assert_eq!(filled("SELECT 'it''s', E'\\'', $$:a$$"), "SELECT 'it''s', E'\\'', $$:a$$ 0");
@@ -219,7 +224,7 @@ mod tests {
 
     #[test]
     fn an_empty_list_is_refused() {
-        let error = template("SELECT :ids").fill(|_| Ok(Filling::List(Vec::new()))).unwrap_err();
+        let error = template("SELECT :ids").fill(|_| Ok(TemplateValue::List(Vec::new()))).unwrap_err();
         assert_eq!(error.message(), "ids is an empty list; give at least one value");
     }
 }

@@ -29,9 +29,9 @@ pub struct Transaction {
     /// How often it is tried again after a serialization failure or a deadlock, as long as no row was answered.
     pub retries_max: u32,
     /// How long the first row may take; none is as long as the whole call.
-    pub first_row: Option<Duration>,
+    pub first_row_timeout: Option<Duration>,
     /// How long a reader may leave rows waiting before the connection is taken from it.
-    pub stall: Duration,
+    pub stall_timeout: Duration,
 }
 
 impl Default for Transaction {
@@ -41,8 +41,8 @@ impl Default for Transaction {
             writes: false,
             deferrable: false,
             retries_max: 3,
-            first_row: None,
-            stall: Duration::from_secs(30),
+            first_row_timeout: None,
+            stall_timeout: Duration::from_secs(30),
         }
     }
 }

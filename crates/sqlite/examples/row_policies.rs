@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use tidegate_core::event::Events;
+use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Call, Caller, Grants, Job, Metadata, Origin, Principal, Proof, Registry, SnapshotBuilder, Target, Tool,
-    TransportKind, handler_fn,
+    AuthMethod, Call, CallOrigin, CallTarget, Caller, Grants, Job, Metadata, Principal, Registry, SnapshotBuilder,
+    Tool, TransportKind, handler_fn,
 };
 use tidegate_query::{Database, HashKey, RowCondition, RowPolicies, RowPolicy, SqlDialect, Statement};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
-const QUESTIONS: &[(&str, &str)] = &[
+const QUERIES: &[(&str, &str)] = &[
     ("SELECT id, email, amount FROM orders WHERE tenant = 'a'", "SELECT id, email, amount FROM orders"),
     ("SELECT count(*) FROM orders WHERE tenant = 'a'", "SELECT count(*) FROM orders"),
     (
@@ -57,11 +57,11 @@ fn main() {
     let options = |row_policies| SqliteOptions { row_policies, connections_max: 1, ..SqliteOptions::default() };
     let open = |options| Arc::new(SqliteDatabase::open("shop", vec![path.clone()], options).unwrap());
     let plain = open(options(RowPolicies::default()));
-    let bound = open(options(RowPolicies::new(vec![policy], HashKey::of_process())));
+    let bound = open(options(RowPolicies::new(vec![policy], HashKey::process_key())));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        for (by_hand, through) in QUESTIONS {
-            let (by_hand, through_policy) = (best(&plain, by_hand, 7).await, best(&bound, through, 7).await);
+        for (by_hand, through) in QUERIES {
+            let (by_hand, through_policy) = (best_time(&plain, by_hand, 7).await, best_time(&bound, through, 7).await);
             let ratio = through_policy.as_secs_f64() / by_hand.as_secs_f64();
             println!("{through}\n    by hand {by_hand:?}, through the policy {through_policy:?}: {ratio:.2}");
         }
@@ -69,7 +69,7 @@ fn main() {
         for sql in ["SELECT c1 FROM t1 WHERE c1 = 'x'", "SELECT abs(c1) FROM t1 ORDER BY abs(c1)", "SELECT t1.c1 FROM t1, t2, t3, t4"] {
             let plan = async |database: &Arc<SqliteDatabase>, who: usize| {
                 let statement = Statement::parse(sql, SqlDialect::Sqlite).unwrap();
-                let somebody = somebody(["a", "b"][who % 2]);
+                let somebody = caller_of_tenant(["a", "b"][who % 2]);
                 let start = Instant::now();
                 drop(database.plan(&statement, &somebody).await.unwrap());
                 start.elapsed()
@@ -86,19 +86,19 @@ fn main() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-fn somebody(tenant: &str) -> Principal {
-    let mut principal = Principal::new(tenant, Proof::Token, Arc::new(Grants::everything()));
+fn caller_of_tenant(tenant: &str) -> Principal {
+    let mut principal = Principal::new(tenant, AuthMethod::Token, Arc::new(Grants::everything()));
     principal.claims.insert("tenant".to_owned(), tenant.into());
     principal
 }
 
-async fn best(database: &Arc<SqliteDatabase>, sql: &str, rounds: usize) -> Duration {
+async fn best_time(database: &Arc<SqliteDatabase>, sql: &str, rounds: usize) -> Duration {
     let mut best = Duration::MAX;
     for _ in 0..rounds {
-        let (_reply, job) = job().await;
+        let (_reply, job) = start_job().await;
         let start = Instant::now();
         let statement = Statement::parse(sql, SqlDialect::Sqlite).unwrap();
-        let plan = database.plan(&statement, &somebody("a")).await.unwrap();
+        let plan = database.plan(&statement, &caller_of_tenant("a")).await.unwrap();
         let mut rows = plan.run(&job).await.unwrap().batches;
         while let Some(batch) = rows.next().await {
             batch.unwrap();
@@ -109,7 +109,7 @@ async fn best(database: &Arc<SqliteDatabase>, sql: &str, rounds: usize) -> Durat
 }
 
 /// A job that runs until its reply is dropped.
-async fn job() -> (tidegate_core::Reply, Arc<Job>) {
+async fn start_job() -> (tidegate_core::Reply, Arc<Job>) {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
     let handler = handler_fn(move |job: Arc<Job>, _| {
@@ -121,8 +121,8 @@ async fn job() -> (tidegate_core::Reply, Arc<Job>) {
         }
     });
     let snapshot = SnapshotBuilder::new().tool(Tool::new("wait", "Waits.", handler)).build();
-    let origin = Origin { transport: TransportKind::CommandLine, peer: None };
-    let call = Call::new(Target::Tool("wait".to_owned()), Caller::new(Principal::owner(), origin));
-    let reply = Registry::new(snapshot, Events::default()).call(call).unwrap();
+    let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
+    let call = Call::new(CallTarget::Tool("wait".to_owned()), Caller::new(Principal::process_user(), origin));
+    let reply = Registry::new(snapshot, EventDispatcher::default()).call(call).unwrap();
     (reply, receiver.await.unwrap())
 }

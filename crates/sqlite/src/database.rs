@@ -6,16 +6,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
-    Catalog, Column, Database, Freshness, Plan, PolicyColumn, PolicyProblem, PolicyTable, SqlDialect, Stamps,
-    Statement, stamp_of_shape,
+    Catalog, ColumnEntry, Database, Freshness, Plan, PolicyColumn, PolicyProblem, PolicyTable, SqlDialect, StampCache,
+    Statement, compute_schema_stamp,
 };
 
-use crate::files::Files;
+use crate::files::DatabaseFiles;
 use crate::options::SqliteOptions;
-use crate::plan::{Asked, plan};
+use crate::plan::{SqliteStatement, plan_statement};
+use crate::policy_views::{PolicyCaller, declared_value_kind, policy_names};
 use crate::pool::Pool;
-use crate::session::{Reading, Running};
-use crate::shown::{Asker, kind_of, names};
+use crate::session::{ReadTransaction, WorkCancellation};
 use crate::tables::{self, TableColumn};
 
 /// A database whose tables are those of one or several SQLite files.
@@ -25,7 +25,7 @@ use crate::tables::{self, TableColumn};
 pub struct SqliteDatabase {
     name: Arc<str>,
     pool: Arc<Pool>,
-    stamps: Stamps,
+    stamps: StampCache,
 }
 
 impl SqliteDatabase {
@@ -37,12 +37,12 @@ impl SqliteDatabase {
     /// `InvalidArguments` when there is no file or are more than ten, one does not exist, or two have the same stem.
     pub fn open(name: impl Into<String>, files: Vec<PathBuf>, options: SqliteOptions) -> Result<Self, Error> {
         let name: Arc<str> = name.into().into();
-        let files = Files::new(&name, files)?;
-        Ok(Self { pool: Arc::new(Pool::new(name.clone(), files, options)), name, stamps: Stamps::default() })
+        let files = DatabaseFiles::new(&name, files)?;
+        Ok(Self { pool: Arc::new(Pool::new(name.clone(), files, options)), name, stamps: StampCache::default() })
     }
 
-    fn asker(&self, principal: &Principal) -> Option<Arc<Asker>> {
-        Asker::of(&self.pool.options().row_policies, principal)
+    fn policy_caller(&self, principal: &Principal) -> Option<Arc<PolicyCaller>> {
+        PolicyCaller::for_principal(&self.pool.options().row_policies, principal)
     }
 
     /// What does not fit between the row policies and the tables.
@@ -51,14 +51,17 @@ impl SqliteDatabase {
     /// `Unavailable` when the files cannot be read.
     pub async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
         let policies = self.pool.options().row_policies.clone();
-        let work = move |reading: &Reading<'_>| {
+        let work = move |reading: &ReadTransaction<'_>| {
             let mut held = Vec::new();
-            for table in tables::list(reading)? {
+            for table in tables::list_tables(reading)? {
                 // The columns of a view that cannot be read are not known.
-                held.push((names(reading.files, &table), tables::columns(reading, &table).ok()));
+                held.push((policy_names(reading.files, &table), tables::read_columns(reading, &table).ok()));
             }
             let columns_of = |columns: &Vec<TableColumn>| {
-                columns.iter().map(|column| (column.name.clone(), kind_of(column.declared()))).collect::<Vec<_>>()
+                columns
+                    .iter()
+                    .map(|column| (column.name.clone(), declared_value_kind(column.declared_type())))
+                    .collect::<Vec<_>>()
             };
             let held: Vec<_> = held
                 .iter()
@@ -76,14 +79,14 @@ impl SqliteDatabase {
                 .zip(&columns)
                 .map(|((names, _), columns)| PolicyTable { names, columns: columns.as_deref() })
                 .collect();
-            Ok(policies.check(&tables))
+            Ok(policies.find_problems(&tables))
         };
-        self.pool.read(Running::unbounded(), None, work).await
+        self.pool.read(WorkCancellation::unbounded(), None, work).await
     }
 
     /// Connections that could start a query now.
     pub fn free_connections(&self) -> usize {
-        self.pool.free()
+        self.pool.available()
     }
 }
 
@@ -102,7 +105,7 @@ impl Database for SqliteDatabase {
     }
 
     async fn freshness(&self, statement: &Statement, _principal: &Principal) -> Freshness {
-        Freshness::within(self.pool.options().answers_kept, statement)
+        Freshness::from_max_age(self.pool.options().cached_answer_max_age, statement)
     }
 
     fn row_policy_stamp(&self, principal: &Principal) -> u64 {
@@ -110,17 +113,17 @@ impl Database for SqliteDatabase {
     }
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        let work = |reading: &Reading<'_>| tables::catalog(reading).map(Arc::new);
-        self.pool.read(Running::unbounded(), self.asker(principal), work).await
+        let work = |reading: &ReadTransaction<'_>| tables::read_catalog(reading).map(Arc::new);
+        self.pool.read(WorkCancellation::unbounded(), self.policy_caller(principal), work).await
     }
 
-    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<Column>, Error> {
+    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
         let (table, database) = (table.to_owned(), self.name.clone());
-        let work = move |reading: &Reading<'_>| {
-            let table = tables::find(reading, &table, &database)?;
-            tables::shown_columns(reading, &table)
+        let work = move |reading: &ReadTransaction<'_>| {
+            let table = tables::find_table(reading, &table, &database)?;
+            tables::visible_columns(reading, &table)
         };
-        self.pool.read(Running::unbounded(), self.asker(principal), work).await
+        self.pool.read(WorkCancellation::unbounded(), self.policy_caller(principal), work).await
     }
 
     /// Of the files and of the columns or tables: it tells of rows too, of those in other tables as well. The files
@@ -133,7 +136,7 @@ impl Database for SqliteDatabase {
         };
         let version = tokio::task::spawn_blocking(move || files.version()).await;
         let version = version.map_err(|error| away(error.to_string()))?.map_err(|error| away(error.to_string()))?;
-        let finding = stamp_of_shape(self, table, principal);
+        let finding = compute_schema_stamp(self, table, principal);
         let policies = self.row_policy_stamp(principal);
         let shape = self.stamps.get(format!("{policies:016x} {table:?}"), version, finding).await?;
         // When somebody writes rows that are hidden is nothing for those from whom they are.
@@ -141,6 +144,8 @@ impl Database for SqliteDatabase {
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        Ok(Box::new(plan(self.pool.clone(), self.asker(principal), Asked::from(statement)).await?))
+        Ok(Box::new(
+            plan_statement(self.pool.clone(), self.policy_caller(principal), SqliteStatement::from(statement)).await?,
+        ))
     }
 }

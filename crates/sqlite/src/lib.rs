@@ -6,14 +6,14 @@
 
 mod answer;
 mod database;
-mod failure;
 mod files;
 mod options;
 mod plan;
+mod policy_views;
 mod pool;
 mod session;
-mod shown;
 mod tables;
+mod work_error;
 
 pub use database::SqliteDatabase;
 pub use options::SqliteOptions;

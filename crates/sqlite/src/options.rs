@@ -29,7 +29,7 @@ pub struct SqliteOptions {
     /// databases the smallest holds.
     pub memory_bytes: u64,
     /// How old an answer may be that is given again; none is ever, unless said.
-    pub answers_kept: Option<Duration>,
+    pub cached_answer_max_age: Option<Duration>,
     /// Which rows and columns of the tables are shown to whom.
     pub row_policies: RowPolicies,
 }
@@ -45,7 +45,7 @@ impl Default for SqliteOptions {
             batch_bytes: 1 << 20,
             value_bytes_max: 16 << 20,
             cache_bytes: 8 << 20,
-            answers_kept: None,
+            cached_answer_max_age: None,
             memory_bytes: 512 << 20,
             row_policies: RowPolicies::default(),
         }

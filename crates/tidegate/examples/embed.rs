@@ -18,7 +18,7 @@ async fn main() -> anyhow::Result<()> {
     let flights = FileDatabase::open("flights", vec!["data/demo".into()], &engine)?;
     let greet = handler_fn(|job, reply| async move {
         let name = job.arguments().get("name").and_then(Value::as_str).unwrap_or("stranger");
-        reply.block(Content::text(format!("Welcome aboard, {name}."))).await?;
+        reply.send_block(Content::text(format!("Welcome aboard, {name}."))).await?;
         Ok(Metadata::new())
     });
     let greet = Tool::new("greet", "Greets a passenger by name.", greet)

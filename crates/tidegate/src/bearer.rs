@@ -3,44 +3,44 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::failure::Failure;
+use crate::command_error::CommandError;
 
 /// Holds the token where neither the flag nor the file does.
 const BEARER_VARIABLE: &str = "TIDEGATE_BEARER";
 
 /// Text of the command line that must not be shown.
 #[derive(Clone)]
-pub(crate) struct Token(String);
+pub(crate) struct SecretArgument(String);
 
-impl From<String> for Token {
+impl From<String> for SecretArgument {
     fn from(text: String) -> Self {
         Self(text)
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for SecretArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
 }
 
 /// The token of the flag, else of the file, else of the environment, as `parse` reads it.
-pub(crate) fn read<Bearer, Wrong: fmt::Display>(
-    flag: Option<&Token>,
+pub(crate) fn read_bearer<Bearer, Wrong: fmt::Display>(
+    flag: Option<&SecretArgument>,
     file: Option<&Path>,
     parse: impl FnOnce(&str) -> Result<Bearer, Wrong>,
-) -> Result<Option<Bearer>, Failure> {
+) -> Result<Option<Bearer>, CommandError> {
     let (text, place) = match (flag, file) {
-        (Some(Token(text)), _) => (text.clone(), "--bearer".to_owned()),
+        (Some(SecretArgument(text)), _) => (text.clone(), "--bearer".to_owned()),
         (None, Some(file)) => {
             let place = format!("--bearer-file {}", file.display());
             let text = std::fs::read_to_string(file);
-            (text.map_err(|error| Failure::Usage(format!("{place}: {error}")))?, place)
+            (text.map_err(|error| CommandError::Usage(format!("{place}: {error}")))?, place)
         }
         (None, None) => match std::env::var(BEARER_VARIABLE) {
             Ok(text) if !text.is_empty() => (text, BEARER_VARIABLE.to_owned()),
             _ => return Ok(None),
         },
     };
-    parse(&text).map(Some).map_err(|error| Failure::Usage(format!("{place}: {error}")))
+    parse(&text).map(Some).map_err(|error| CommandError::Usage(format!("{place}: {error}")))
 }

@@ -6,45 +6,47 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use tidegate_transport::bridge::{self, Bearer, BridgeOptions, Notice, ServerAddress};
+use tidegate_transport::bridge::{self, BearerToken, BridgeNotice, BridgeOptions, ServerAddress};
 
-use crate::bearer::{self, Token};
-use crate::failure::Failure;
-use crate::shutdown::{DRAIN_WITHIN, Shutdown};
+use crate::bearer::{self, SecretArgument};
+use crate::command_error::CommandError;
+use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
 
 /// Where the server is, and who calls.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options for a bridge")]
-pub(crate) struct Bridge {
+pub(crate) struct BridgeArguments {
     /// Bridge to the server that runs there (http, https, ws, wss) instead of serving data here
     #[arg(long, value_name = "URL", conflicts_with_all = ["paths", "toolset"])]
     connect: Option<String>,
 
     /// Token that proves who calls [env: TIDEGATE_BEARER, which lists of processes do not show]
     #[arg(long, value_name = "TOKEN", requires = "connect", conflicts_with = "bearer_file")]
-    bearer: Option<Token>,
+    bearer: Option<SecretArgument>,
 
     /// File that holds the token
     #[arg(long, value_name = "FILE", requires = "connect")]
     bearer_file: Option<PathBuf>,
 }
 
-impl Bridge {
+impl BridgeArguments {
     /// What the bridge needs; none when the command line asks for no bridge.
-    pub(crate) fn options(&self) -> Result<Option<BridgeOptions>, Failure> {
+    pub(crate) fn options(&self) -> Result<Option<BridgeOptions>, CommandError> {
         let Some(url) = &self.connect else { return Ok(None) };
-        let usage = |error: &dyn Display| Failure::Usage(format!("--connect: {error}"));
+        let usage = |error: &dyn Display| CommandError::Usage(format!("--connect: {error}"));
         let address = ServerAddress::parse(url).map_err(|error| usage(&error))?;
-        let bearer = bearer::read(self.bearer.as_ref(), self.bearer_file.as_deref(), Bearer::parse)?;
-        if bearer.is_some() && address.is_in_the_clear() {
+        let bearer = bearer::read_bearer(self.bearer.as_ref(), self.bearer_file.as_deref(), BearerToken::parse)?;
+        if bearer.is_some() && address.is_sent_unencrypted() {
             tracing::warn!(server = %address, "the token and all data travel unencrypted; use https or wss");
         }
         Ok(Some(BridgeOptions {
             bearer,
-            drain_within: DRAIN_WITHIN,
-            heard_by: Arc::new(|notice: &Notice| match notice {
-                Notice::Back | Notice::Renewed => tracing::info!("{notice}"),
-                Notice::Lost(_) | Notice::Refused(_) | Notice::Ignored(_) => tracing::warn!("{notice}"),
+            drain_within: DRAIN_TIMEOUT,
+            notice_listener: Arc::new(|notice: &BridgeNotice| match notice {
+                BridgeNotice::Reconnected | BridgeNotice::HandshakeRenewed => tracing::info!("{notice}"),
+                BridgeNotice::Disconnected(_) | BridgeNotice::Refused(_) | BridgeNotice::Ignored(_) => {
+                    tracing::warn!("{notice}")
+                }
             }),
             ..BridgeOptions::new(address)
         }))
@@ -52,9 +54,9 @@ impl Bridge {
 }
 
 /// Bridges standard input and output until the client closes its side or a signal comes.
-pub(crate) async fn run(options: BridgeOptions) -> Result<(), Failure> {
+pub(crate) async fn run(options: BridgeOptions) -> Result<(), CommandError> {
     let shutdown = Shutdown::on_signals()?;
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-    let bridged = shutdown.guard(bridge::serve(input, output, options, shutdown.graceful.clone())).await;
+    let bridged = shutdown.run_until_forced(bridge::serve(input, output, options, shutdown.graceful.clone())).await;
     Ok(bridged?.context("the bridge ended")?)
 }

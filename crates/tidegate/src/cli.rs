@@ -2,12 +2,12 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::command_error::CommandError;
 use crate::commands::{
     access, audit, call, client, completions, config, demo, doctor, export, fetch, key, pg, query, serve, stdio, token,
     tools,
 };
-use crate::failure::Failure;
-use crate::options::Options;
+use crate::options::GlobalOptions;
 
 /// Makes a data node an MCP server: files, PostgreSQL and SQLite as tables, answers as streams
 #[derive(Debug, Parser)]
@@ -16,35 +16,35 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
     #[command(flatten)]
-    pub(crate) options: Options,
+    pub(crate) options: GlobalOptions,
 }
 
 /// One verb a file, in `commands`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Demo(demo::Demo),
-    Serve(serve::Serve),
-    Stdio(stdio::Stdio),
-    Query(query::Query),
-    Export(export::Export),
-    Fetch(fetch::Fetch),
-    Call(call::Call),
-    Tools(tools::Tools),
-    Client(client::Client),
-    Doctor(doctor::Doctor),
+    Demo(demo::DemoCommand),
+    Serve(serve::ServeCommand),
+    Stdio(stdio::StdioCommand),
+    Query(query::QueryCommand),
+    Export(export::ExportCommand),
+    Fetch(fetch::FetchCommand),
+    Call(call::CallCommand),
+    Tools(tools::ToolsCommand),
+    Client(client::ClientCommand),
+    Doctor(doctor::DoctorCommand),
     #[command(subcommand)]
-    Config(config::Config),
+    Config(config::ConfigCommand),
     #[command(subcommand)]
-    Key(key::Key),
+    Key(key::KeyCommand),
     #[command(subcommand)]
-    Token(token::Token),
+    Token(token::TokenCommand),
     #[command(subcommand)]
-    Access(access::Access),
+    Access(access::AccessCommand),
     #[command(subcommand)]
-    Audit(audit::Audit),
+    Audit(audit::AuditCommand),
     #[command(subcommand)]
-    Pg(pg::Pg),
-    Completions(completions::Completions),
+    Pg(pg::PgCommand),
+    Completions(completions::CompletionsCommand),
 }
 
 impl Command {
@@ -69,7 +69,7 @@ impl Command {
         }
     }
 
-    pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
+    pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         match self {
             Self::Demo(demo) => demo.run(options).await,
             Self::Serve(serve) => serve.run(options).await,
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn clap_debug_assert() {
         Cli::command().debug_assert();
     }
 }

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use tempfile::TempDir;
 
 /// What the demo's database is called.
-pub(crate) const DATABASE: &str = "nycflights13";
+pub(crate) const DEMO_DATABASE: &str = "nycflights13";
 
 const FILES: [(&str, &[u8]); 5] = [
     ("airlines.parquet", include_bytes!("../../../data/demo/airlines.parquet")),

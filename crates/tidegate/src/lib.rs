@@ -19,7 +19,7 @@
 
 mod node;
 
-pub use node::{Node, NodeBuilder, State};
+pub use node::{Node, NodeBuilder, NodeState};
 
 pub use tidegate_auth as auth;
 pub use tidegate_core as core;

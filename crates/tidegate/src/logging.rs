@@ -10,26 +10,26 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt};
 
-use crate::failure::Failure;
+use crate::command_error::CommandError;
 use crate::options::{LogFormat, LogOptions};
 
 /// A call that asks to be traced is logged whole, whatever the level: what we say of it, not what libraries do, whose
 /// words may hold what no log may.
 const TRACED_CALLS: &str = "[call{trace=true}]=trace";
 /// What the names of our crates begin with.
-const OURS: &str = "tidegate";
+const CRATE_PREFIX: &str = "tidegate";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// Starts the log; `level_default` is for when no level was asked for.
-pub(crate) fn start(options: &LogOptions, level_default: &str) -> Result<(), Failure> {
-    let filter = filter(options.level.as_deref().unwrap_or(level_default)).map_err(Failure::Usage)?;
+pub(crate) fn start(options: &LogOptions, level_default: &str) -> Result<(), CommandError> {
+    let filter = build_filter(options.level.as_deref().unwrap_or(level_default)).map_err(CommandError::Usage)?;
     let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let started = log(filter, options.format, colours, std::io::stderr).try_init();
-    started.map_err(|error| Failure::Other(anyhow::anyhow!("cannot start the log: {error}")))
+    let started = build_subscriber(filter, options.format, colours, std::io::stderr).try_init();
+    started.map_err(|error| CommandError::Other(anyhow::anyhow!("cannot start the log: {error}")))
 }
 
 /// The log that goes to `writer`.
-fn log<W>(
+fn build_subscriber<W>(
     filter: impl Filter<Registry> + Send + Sync + 'static,
     format: LogFormat,
     colours: bool,
@@ -47,7 +47,7 @@ where
 }
 
 /// A bare level is ours; libraries speak up from warnings on.
-fn filter(level: &str) -> Result<impl Filter<Registry> + Send + Sync + 'static, String> {
+fn build_filter(level: &str) -> Result<impl Filter<Registry> + Send + Sync + 'static, String> {
     let lowered = level.to_lowercase();
     let directives = match lowered.as_str() {
         "off" | "error" => lowered,
@@ -58,7 +58,7 @@ fn filter(level: &str) -> Result<impl Filter<Registry> + Send + Sync + 'static, 
         format!("--log {level:?}: {error}; use one of {} or directives such as tidegate_mcp=debug", LEVELS.join(", "))
     })?;
     let traced = EnvFilter::try_new(TRACED_CALLS).map_err(|error| format!("{TRACED_CALLS}: {error}"))?;
-    let is_ours = filter_fn(|metadata| metadata.target().starts_with(OURS));
+    let is_ours = filter_fn(|metadata| metadata.target().starts_with(CRATE_PREFIX));
     Ok(filter.or(traced.and(is_ours)))
 }
 
@@ -74,16 +74,16 @@ mod tests {
     #[test]
     fn levels_and_directives_are_understood() {
         for level in LEVELS.into_iter().chain(["INFO", "tidegate_mcp=debug,warn"]) {
-            assert!(filter(level).is_ok(), "{level}");
+            assert!(build_filter(level).is_ok(), "{level}");
         }
-        assert!(filter("tidegate=loud").is_err());
+        assert!(build_filter("tidegate=loud").is_err());
     }
 
     /// Keeps what is logged.
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Kept {
+    impl Write for CapturedLog {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().write(bytes)
         }
@@ -94,10 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn of_a_traced_call_our_own_words_are_logged() {
-        let kept = Kept::default();
+    fn traced_call_logs_our_crates_at_trace_level() {
+        let kept = CapturedLog::default();
         let writer = kept.clone();
-        let log = log(filter("error").unwrap(), LogFormat::Text, false, move || writer.clone());
+        let log = build_subscriber(build_filter("error").unwrap(), LogFormat::Text, false, move || writer.clone());
         tracing::subscriber::with_default(log, || {
             for is_traced in [true, false] {
                 let _call = tracing::info_span!("call", trace = is_traced).entered();

@@ -1,28 +1,28 @@
 //! The `tidegate` command: parses, wires, runs, drains.
 
-mod address;
-mod auditing;
+mod audit_log;
 mod bearer;
 mod bridge;
 mod cli;
 mod client;
+mod command_error;
 mod commands;
 mod config;
-mod connecting;
 mod demo_data;
-mod failure;
-mod fetching;
-mod following;
+mod download_flags;
+mod handler_updates;
+mod listen_address;
 mod logging;
-mod opened;
+mod open_node;
 mod options;
 mod output;
 mod quantity;
 mod reload;
-mod results;
-mod serving;
+mod result_store;
 mod shutdown;
 mod source;
+mod startup_checks;
+mod startup_help;
 mod terminal;
 
 use std::process::ExitCode;
@@ -31,10 +31,10 @@ use std::time::Duration;
 use clap::Parser;
 
 use cli::Cli;
-use failure::Failure;
+use command_error::CommandError;
 
 /// How long threads may take to end when all work is done.
-const THREADS_END_WITHIN: Duration = Duration::from_millis(200);
+const THREAD_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -44,12 +44,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<(), Failure> {
+fn run(cli: Cli) -> Result<(), CommandError> {
     logging::start(&cli.options.log, cli.command.log_level_default())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from)?;
     let ended = runtime.block_on(cli.command.run(&cli.options));
     // A thread may still wait for standard input, which nothing can interrupt. All others are waited for: to let go of one that
     // is about to end is a race that glibc can lose (its bug 19951).
-    runtime.shutdown_timeout(THREADS_END_WITHIN);
+    runtime.shutdown_timeout(THREAD_SHUTDOWN_TIMEOUT);
     ended
 }

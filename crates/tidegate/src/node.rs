@@ -3,29 +3,30 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::event::{Events, Log, Subscriber};
+use tidegate_core::event::{EventDispatcher, LogSubscriber, Subscriber};
 use tidegate_core::{
-    Allowed, Auditor, Guard, Limits, Registry, RowPolicyStamp, Screen, SnapshotBuilder, StoredResults,
+    AllowedNames, AnswerProtection, Auditor, Limits, Redactor, Registry, RowPolicyStamper, SnapshotBuilder,
+    StoredResults,
 };
-use tidegate_mcp::{About, Service, TaskFolder};
-use tidegate_query::{Database, Databases, Executor, ResultStore, Uses};
-use tidegate_tools::{FENCED, INSTRUCTIONS, Identity, NodeView};
+use tidegate_mcp::{McpService, ServerDescription, TaskFolder};
+use tidegate_query::{Database, Databases, Executor, ResultStore, UsageTracker};
+use tidegate_tools::{FENCE_INSTRUCTIONS, INSTRUCTIONS, NodeIdentity, NodeView};
 use tidegate_transport::Metrics;
 
 /// A node that is ready to be served.
 pub struct Node {
     registry: Arc<Registry>,
-    service: Arc<Service>,
+    service: Arc<McpService>,
     metrics: Arc<Metrics>,
-    identity: Identity,
+    identity: NodeIdentity,
     store: Option<Arc<ResultStore>>,
     /// Outlives each configuration, as the names that it counts do.
-    uses: Arc<Uses>,
+    usage: Arc<UsageTracker>,
 }
 
 /// What a node offers from some moment on: databases, and entries that may lean on them.
 #[derive(Clone)]
-pub struct State {
+pub struct NodeState {
     view: Arc<NodeView>,
     entries: SnapshotBuilder,
 }
@@ -34,17 +35,17 @@ pub struct State {
 pub struct NodeBuilder {
     databases: Vec<Arc<dyn Database>>,
     limits: Limits,
-    identity: Identity,
+    identity: NodeIdentity,
     instructions: String,
     subscribers: Vec<Arc<dyn Subscriber>>,
-    entries: Vec<AddEntries>,
+    entries: Vec<EntryAdder>,
     has_built_in_tools: bool,
     store: Option<Arc<ResultStore>>,
     auditor: Option<Arc<dyn Auditor>>,
-    guard: Guard,
+    guard: AnswerProtection,
 }
 
-type AddEntries = Box<dyn FnOnce(SnapshotBuilder) -> SnapshotBuilder>;
+type EntryAdder = Box<dyn FnOnce(SnapshotBuilder) -> SnapshotBuilder>;
 
 impl Node {
     /// A node with the built-in tools and nothing to ask yet.
@@ -52,7 +53,7 @@ impl Node {
         NodeBuilder {
             databases: Vec::new(),
             limits: Limits::default(),
-            identity: Identity {
+            identity: NodeIdentity {
                 name: "tidegate".to_owned(),
                 title: "Tidegate".to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -63,7 +64,7 @@ impl Node {
             has_built_in_tools: true,
             store: None,
             auditor: None,
-            guard: Guard::default(),
+            guard: AnswerProtection::default(),
         }
     }
 
@@ -73,7 +74,7 @@ impl Node {
     }
 
     /// MCP over the registry, for any transport.
-    pub fn service(&self) -> &Arc<Service> {
+    pub fn service(&self) -> &Arc<McpService> {
         &self.service
     }
 
@@ -88,28 +89,28 @@ impl Node {
     }
 
     /// A next state over `databases`: with the built-in entries whose names `built_in` allows, and nothing else yet.
-    pub fn state(&self, databases: Databases, built_in: &Allowed) -> State {
+    pub fn new_state(&self, databases: Databases, built_in: &AllowedNames) -> NodeState {
         let executor = Executor::new(self.registry.events().clone());
-        let executor = executor.with_store(self.store.clone()).with_uses(self.uses.clone());
-        let nothing = nothing_over(&databases);
+        let executor = executor.with_store(self.store.clone()).with_usage(self.usage.clone());
+        let nothing = empty_entries(&databases);
         let view = NodeView::new(databases, executor, self.identity.clone());
         view.attach(&self.registry);
         let entries = tidegate_tools::register_allowed(nothing, &view, built_in);
-        State { view, entries }
+        NodeState { view, entries }
     }
 
     /// Enters `state`, whole and at once: calls that run end on what they began with, and clients are told.
-    pub fn enter(&self, state: State) {
+    pub fn enter_state(&self, state: NodeState) {
         self.registry.swap(state.entries.build());
     }
 
-    /// Waits until every call has ended; after `within` cancels those that still run.
+    /// Waits until every call has ended; after `nest_problems` cancels those that still run.
     pub async fn drain(&self, within: Duration) {
         self.service.drain(within).await;
     }
 }
 
-impl State {
+impl NodeState {
     /// What its entries know of the node.
     pub fn view(&self) -> &Arc<NodeView> {
         &self.view
@@ -139,7 +140,7 @@ impl NodeBuilder {
 
     /// Sets who the node says it is.
     #[must_use]
-    pub fn identity(mut self, identity: Identity) -> Self {
+    pub fn identity(mut self, identity: NodeIdentity) -> Self {
         self.identity = identity;
         self
     }
@@ -188,15 +189,15 @@ impl NodeBuilder {
 
     /// Masks secrets in the answers of the first state as `screen` finds them.
     #[must_use]
-    pub fn screen(mut self, screen: Arc<dyn Screen>) -> Self {
-        self.guard.screen = Some(screen);
+    pub fn screen(mut self, screen: Arc<dyn Redactor>) -> Self {
+        self.guard.redactor = Some(screen);
         self
     }
 
     /// Puts a fence around rows that a model reads, in the first state, and tells the model so.
     #[must_use]
     pub fn fenced(mut self) -> Self {
-        self.guard.fences = true;
+        self.guard.fences_data = true;
         self
     }
 
@@ -211,51 +212,51 @@ impl NodeBuilder {
     pub fn build(self) -> Node {
         let results = self.store.clone().map(|store| store as Arc<dyn StoredResults>);
         let metrics = Arc::new(Metrics::new().with_results(results).with_auditor(self.auditor.clone()));
-        let own: [Arc<dyn Subscriber>; 2] = [Arc::new(Log), metrics.clone()];
-        let events = Events::new(own.into_iter().chain(self.subscribers));
-        let events = self.auditor.into_iter().fold(events, Events::audited_by);
+        let own: [Arc<dyn Subscriber>; 2] = [Arc::new(LogSubscriber), metrics.clone()];
+        let events = EventDispatcher::new(own.into_iter().chain(self.subscribers));
+        let events = self.auditor.into_iter().fold(events, EventDispatcher::with_auditor);
         let executor = Executor::new(events.clone()).with_store(self.store.clone());
-        let uses = executor.uses().clone();
+        let uses = executor.usage().clone();
         let databases = Databases::new(self.databases);
-        let mut entries = nothing_over(&databases);
+        let mut entries = empty_entries(&databases);
         let view = NodeView::new(databases, executor, self.identity.clone());
         if self.has_built_in_tools {
             entries = tidegate_tools::register(entries, &view);
         }
         let entries = self.entries.into_iter().fold(entries, |entries, add| add(entries));
-        let registry = Registry::new(entries.limits(self.limits).guard(self.guard.clone()).build(), events);
+        let registry = Registry::new(entries.limits(self.limits).protection(self.guard.clone()).build(), events);
         view.attach(&registry);
-        let instructions = match self.guard.fences {
-            true => format!("{}\n{FENCED}", self.instructions.trim_end()),
+        let instructions = match self.guard.fences_data {
+            true => format!("{}\n{FENCE_INSTRUCTIONS}", self.instructions.trim_end()),
             false => self.instructions,
         };
-        let about = About {
+        let about = ServerDescription {
             name: self.identity.name.clone(),
             title: Some(self.identity.title.clone()),
             version: self.identity.version.clone(),
             instructions: Some(instructions),
         };
         Node {
-            service: Service::with_tasks_in(task_folder(self.store.as_deref()), registry.clone(), about),
+            service: McpService::with_task_folder(open_task_folder(self.store.as_deref()), registry.clone(), about),
             registry,
             metrics,
             identity: self.identity,
             store: self.store,
-            uses,
+            usage: uses,
         }
     }
 }
 
 /// No entry yet, and what a state knows of its databases: whose they are, and how their row policies bind a principal.
-fn nothing_over(databases: &Databases) -> SnapshotBuilder {
+fn empty_entries(databases: &Databases) -> SnapshotBuilder {
     let bound = databases.clone();
-    let row_policies = RowPolicyStamp::new(move |principal| bound.row_policy_stamp(principal));
-    SnapshotBuilder::new().tenancy(databases.tenancy().clone()).row_policies(row_policies)
+    let row_policies = RowPolicyStamper::new(move |principal| bound.row_policy_stamp(principal));
+    SnapshotBuilder::new().database_tenants(databases.tenancy().clone()).row_policy_stamper(row_policies)
 }
 
 /// Where tasks are written down: beside the stored results, in the place of this process. Without it they live as long as
 /// the process.
-fn task_folder(store: Option<&ResultStore>) -> Option<TaskFolder> {
+fn open_task_folder(store: Option<&ResultStore>) -> Option<TaskFolder> {
     let folder = store?.folder().join("tasks");
     TaskFolder::open(&folder)
         .inspect_err(|error| tracing::warn!("tasks are not written down: {}: {error}", folder.display()))

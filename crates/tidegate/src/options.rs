@@ -7,17 +7,17 @@ use clap::{Args, ValueEnum};
 use tidegate_core::{Budget, Limits};
 use tidegate_engines::EngineOptions;
 
-use crate::config::{self, Config, Loaded};
-use crate::failure::Failure;
-use crate::quantity::{self, Bound};
+use crate::command_error::CommandError;
+use crate::config::{self, Config, LoadedConfig};
+use crate::quantity::{self, LimitValue};
 
 /// Disk that queries may spill to, unless said.
-const SPILL_BYTES: u64 = 10 << 30;
+const SPILL_BYTES_DEFAULT: u64 = 10 << 30;
 
 /// Options that every verb takes.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options for every verb")]
-pub(crate) struct Options {
+pub(crate) struct GlobalOptions {
     #[command(flatten)]
     pub(crate) log: LogOptions,
 
@@ -47,12 +47,12 @@ pub(crate) struct Options {
     /// Size of an answer, or unlimited [default: 40KB when serving, unlimited on the command line]
     #[arg(long, global = true, value_name = "SIZE", env = "TIDEGATE_INLINE_BYTES", hide_env_values = true)]
     #[arg(value_parser = quantity::size_bound)]
-    inline_bytes: Option<Bound<usize>>,
+    inline_bytes: Option<LimitValue<usize>>,
 
     /// Rows of an answer, or unlimited [default: unlimited]
     #[arg(long, global = true, value_name = "ROWS", env = "TIDEGATE_INLINE_ROWS", hide_env_values = true)]
     #[arg(value_parser = quantity::row_bound)]
-    inline_rows: Option<Bound<u64>>,
+    inline_rows: Option<LimitValue<u64>>,
 }
 
 /// What is logged, on standard error.
@@ -90,24 +90,24 @@ pub(crate) enum Audience {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LimitFlags {
     timeout: Option<Duration>,
-    inline_bytes: Option<Bound<usize>>,
-    inline_rows: Option<Bound<u64>>,
+    inline_bytes: Option<LimitValue<usize>>,
+    inline_rows: Option<LimitValue<u64>>,
     audience: Audience,
 }
 
 impl LimitFlags {
     /// The bounds of calls: flag over environment over file over default.
-    pub(crate) fn over(self, config: &Config) -> Limits {
+    pub(crate) fn apply_to(self, config: &Config) -> Limits {
         let default = Limits::default();
         let inline = match self.audience {
-            Audience::Clients => config::inline(config, default.inline),
+            Audience::Clients => config::inline_budget(config, default.inline),
             // The file speaks of clients.
             Audience::CommandLine => Budget::default(),
         };
         let timeout = self.timeout.or(config.limits.timeout.map(|time| time.0)).unwrap_or(default.timeout);
         let inline = Budget {
-            rows: self.inline_rows.map_or(inline.rows, Bound::limit),
-            bytes: self.inline_bytes.map_or(inline.bytes, Bound::limit),
+            rows: self.inline_rows.map_or(inline.rows, LimitValue::limit),
+            bytes: self.inline_bytes.map_or(inline.bytes, LimitValue::limit),
         };
         let limits = &config.limits;
         let of_calls = Limits {
@@ -115,14 +115,14 @@ impl LimitFlags {
             timeout,
             task_after: limits.task_after.map_or(default.task_after, |time| time.0),
             task_timeout: limits.task_timeout.map_or(default.task_timeout, |time| time.0),
-            answer_within: limits.answer_within.map_or(default.answer_within, |time| time.0),
+            input_timeout: limits.answer_within.map_or(default.input_timeout, |time| time.0),
             ..default
         };
-        config::of_callers(of_calls, limits)
+        config::with_caller_limits(of_calls, limits)
     }
 }
 
-impl Options {
+impl GlobalOptions {
     /// The same options with another configuration.
     pub(crate) fn with_config(&self, file: PathBuf) -> Self {
         Self { config: Some(file), ..self.clone() }
@@ -134,20 +134,20 @@ impl Options {
     }
 
     /// The bounds of calls whose answers go to `audience`.
-    pub(crate) fn limits_for(&self, audience: Audience) -> LimitFlags {
+    pub(crate) fn limit_flags(&self, audience: Audience) -> LimitFlags {
         let (timeout, inline_bytes, inline_rows) = (self.timeout, self.inline_bytes, self.inline_rows);
         LimitFlags { timeout, inline_bytes, inline_rows, audience }
     }
 
     /// The bounds of the embedded engine: flag over environment over file over default.
-    pub(crate) fn engine(&self, loaded: &Loaded) -> Result<EngineOptions, Failure> {
+    pub(crate) fn engine_options(&self, loaded: &LoadedConfig) -> Result<EngineOptions, CommandError> {
         let limits = &loaded.config.limits;
         let memory = match (self.memory, limits.memory) {
-            (None, Some(size)) => Some(quantity::in_memory(size.0).map_err(Failure::Usage)?),
+            (None, Some(size)) => Some(quantity::to_usize(size.0).map_err(CommandError::Usage)?),
             (memory, _) => memory,
         };
         let options = memory.map_or_else(EngineOptions::default, EngineOptions::with_memory);
-        let spill_bytes = self.spill.or(limits.spill.map(|size| size.0)).unwrap_or(SPILL_BYTES);
+        let spill_bytes = self.spill.or(limits.spill.map(|size| size.0)).unwrap_or(SPILL_BYTES_DEFAULT);
         let of_file = || limits.spill_folder.as_ref().map(|folder| loaded.resolve(folder));
         Ok(EngineOptions { spill_bytes, spill_folder: self.spill_folder.clone().or_else(of_file), ..options })
     }

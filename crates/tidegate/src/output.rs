@@ -4,20 +4,22 @@
 use std::io::{StdoutLock, Write as _};
 
 use serde_json::Value;
-use tidegate_core::{Asked, Chunk, Content, Metadata, Outcome, Reply, ReplyEvent, ResourceBody, Said};
+use tidegate_core::{
+    Chunk, Content, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage, ResourceBody,
+};
 use tidegate_fetch::Destination;
 
-use crate::failure::Failure;
+use crate::command_error::CommandError;
 use crate::terminal;
 
 /// Prints `reply` to its end. What it asks is asked at the terminal.
-pub(crate) async fn print(mut reply: Reply) -> Result<(), Failure> {
-    let mut printer = Printer { at_line_start: true, has_streamed: false };
-    while let Some(said) = reply.next_said().await {
+pub(crate) async fn print_reply(mut reply: Reply) -> Result<(), CommandError> {
+    let mut printer = ReplyPrinter { at_line_start: true, has_streamed: false };
+    while let Some(said) = reply.next_message().await {
         let event = match said {
-            Said::Event(event) => event,
-            Said::Asked(asked) => {
-                answer(asked, &reply).await;
+            ReplyMessage::Event(event) => event,
+            ReplyMessage::InputRequest(asked) => {
+                answer_input_request(asked, &reply).await;
                 continue;
             }
         };
@@ -29,7 +31,7 @@ pub(crate) async fn print(mut reply: Reply) -> Result<(), Failure> {
                 printer.end_line(&mut output)?;
                 output.flush()?;
                 if let Outcome::Failed(error) = outcome {
-                    return Err(Failure::Question(error));
+                    return Err(CommandError::Query(error));
                 }
             }
         }
@@ -38,12 +40,12 @@ pub(crate) async fn print(mut reply: Reply) -> Result<(), Failure> {
 }
 
 /// Hands on what the person answers, unless the call ends meanwhile.
-async fn answer(asked: Asked, reply: &Reply) {
+async fn answer_input_request(asked: PendingInputRequest, reply: &Reply) {
     tokio::select! {
-        answer = terminal::ask(asked.request) => {
+        answer = terminal::prompt_form(asked.request) => {
             if let Some(answer) = answer {
                 // An error means that the call has ended.
-                let _ = asked.answer.send(answer);
+                let _ = asked.answer_sender.send(answer);
             }
         }
         () = reply.job().cancelled() => {}
@@ -51,7 +53,7 @@ async fn answer(asked: Asked, reply: &Reply) {
 }
 
 /// An answer that is a file now.
-pub(crate) struct Written {
+pub(crate) struct WrittenFile {
     /// How many rows it has, if that is known.
     pub(crate) rows: Option<u64>,
     pub(crate) bytes: u64,
@@ -60,8 +62,8 @@ pub(crate) struct Written {
 }
 
 /// Writes the body of `reply` into `destination`.
-pub(crate) async fn write(mut reply: Reply, destination: &Destination) -> Result<Written, Failure> {
-    let mut file = destination.begin()?;
+pub(crate) async fn write_reply(mut reply: Reply, destination: &Destination) -> Result<WrittenFile, CommandError> {
+    let mut file = destination.create_file()?;
     let mut facts = Metadata::new();
     while let Some(event) = reply.next().await {
         match event {
@@ -69,21 +71,21 @@ pub(crate) async fn write(mut reply: Reply, destination: &Destination) -> Result
             // Who asks for a format gets a body alone; notices were not asked for.
             ReplyEvent::Chunk(_) => {}
             ReplyEvent::End(Outcome::Done(metadata)) => facts = metadata,
-            ReplyEvent::End(Outcome::Failed(error)) => return Err(Failure::Question(error)),
+            ReplyEvent::End(Outcome::Failed(error)) => return Err(CommandError::Query(error)),
         }
     }
     let rows = facts.get("dev.tidegate/rows").and_then(Value::as_u64);
     let is_truncated = facts.get("dev.tidegate/truncated").and_then(Value::as_bool).unwrap_or(false);
-    Ok(Written { rows, bytes: file.finish()?, is_truncated })
+    Ok(WrittenFile { rows, bytes: file.finish()?, is_truncated })
 }
 
-struct Printer {
+struct ReplyPrinter {
     at_line_start: bool,
     /// Text that streamed is the answer; a whole block after it is a remark on it.
     has_streamed: bool,
 }
 
-impl Printer {
+impl ReplyPrinter {
     fn chunk(&mut self, output: &mut StdoutLock<'_>, chunk: Chunk) -> std::io::Result<()> {
         match chunk {
             Chunk::Text(text) => {
@@ -97,9 +99,9 @@ impl Printer {
                 let _ = writeln!(anstream::stderr(), "{text}");
                 Ok(())
             }
-            Chunk::Block(content) | Chunk::Message(_, content) => {
+            Chunk::Block(content) | Chunk::PromptMessage(_, content) => {
                 self.end_line(output)?;
-                self.text(output, &described(content))?;
+                self.text(output, &describe_content(content))?;
                 self.end_line(output)
             }
             // The same as the text that was printed.
@@ -109,7 +111,7 @@ impl Printer {
                 self.text(output, value.get())
             }
             // Bodies come only to those who asked for a format of the call.
-            Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notice(_) => Ok(()),
+            Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notification(_) => Ok(()),
         }?;
         output.flush()
     }
@@ -126,7 +128,7 @@ impl Printer {
     }
 }
 
-fn described(content: Content) -> String {
+fn describe_content(content: Content) -> String {
     match content {
         Content::Text { text, .. } => text,
         Content::Image { data, mime_type } | Content::Audio { data, mime_type } => {

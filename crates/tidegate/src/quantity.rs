@@ -17,12 +17,12 @@ const DURATION_UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000)
 
 /// At most so much, or as much as there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bound<T> {
+pub(crate) enum LimitValue<T> {
     At(T),
     Unlimited,
 }
 
-impl<T> Bound<T> {
+impl<T> LimitValue<T> {
     pub(crate) fn limit(self) -> Option<T> {
         match self {
             Self::At(limit) => Some(limit),
@@ -43,11 +43,11 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 
 /// Bytes that must fit the machine's address space.
 pub(crate) fn size_in_memory(text: &str) -> Result<usize, String> {
-    in_memory(size(text)?)
+    to_usize(size(text)?)
 }
 
 /// A size that must fit the machine's address space.
-pub(crate) fn in_memory(bytes: u64) -> Result<usize, String> {
+pub(crate) fn to_usize(bytes: u64) -> Result<usize, String> {
     usize::try_from(bytes).map_err(|_| "more than this machine can address".to_owned())
 }
 
@@ -67,16 +67,16 @@ pub(crate) fn duration_or_none(text: &str) -> Result<Duration, String> {
 }
 
 /// Bytes of an answer, or `unlimited`.
-pub(crate) fn size_bound(text: &str) -> Result<Bound<usize>, String> {
-    if is_unlimited(text) { Ok(Bound::Unlimited) } else { size_in_memory(text).map(Bound::At) }
+pub(crate) fn size_bound(text: &str) -> Result<LimitValue<usize>, String> {
+    if is_unlimited(text) { Ok(LimitValue::Unlimited) } else { size_in_memory(text).map(LimitValue::At) }
 }
 
 /// Rows, or `unlimited`.
-pub(crate) fn row_bound(text: &str) -> Result<Bound<u64>, String> {
+pub(crate) fn row_bound(text: &str) -> Result<LimitValue<u64>, String> {
     if is_unlimited(text) {
-        return Ok(Bound::Unlimited);
+        return Ok(LimitValue::Unlimited);
     }
-    text.parse().map(Bound::At).map_err(|_| "write a number of rows, or unlimited".to_owned())
+    text.parse().map(LimitValue::At).map_err(|_| "write a number of rows, or unlimited".to_owned())
 }
 
 fn is_unlimited(text: &str) -> bool {
@@ -125,11 +125,11 @@ mod tests {
     }
 
     #[test]
-    fn bounds_can_be_unlimited() {
-        assert_eq!(size_bound("unlimited"), Ok(Bound::Unlimited));
-        assert_eq!(size_bound("1MiB"), Ok(Bound::At(1 << 20)));
-        assert_eq!(row_bound("Unlimited"), Ok(Bound::Unlimited));
-        assert_eq!(row_bound("1000"), Ok(Bound::At(1_000)));
+    fn limits_can_be_unlimited() {
+        assert_eq!(size_bound("unlimited"), Ok(LimitValue::Unlimited));
+        assert_eq!(size_bound("1MiB"), Ok(LimitValue::At(1 << 20)));
+        assert_eq!(row_bound("Unlimited"), Ok(LimitValue::Unlimited));
+        assert_eq!(row_bound("1000"), Ok(LimitValue::At(1_000)));
         assert!(row_bound("1k").is_err());
     }
 }

@@ -14,61 +14,66 @@ use notify::{RecursiveMode, Watcher as _};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Assembly, Loaded, Seen};
+use crate::config::{FileHashes, LoadedConfig, NodeAssembler};
 
 /// Editors write a file in several steps: it is read when it has stayed the same for so long.
-const QUIET_FOR: Duration = Duration::from_millis(100);
+const DEBOUNCE: Duration = Duration::from_millis(100);
 /// How often that is waited for; then it is read as it is.
-const QUIET_TRIES_MAX: usize = 10;
+const DEBOUNCE_TRIES_MAX: usize = 10;
 /// How often files are looked at though nothing was told of them.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Follows `file`, of which and with which `seen` was seen when it was entered, until `ended` fires.
-pub(crate) fn follow(assembly: Arc<Assembly>, file: &Path, seen: Seen, ended: CancellationToken) -> anyhow::Result<()> {
+pub(crate) fn spawn_reloader(
+    assembly: Arc<NodeAssembler>,
+    file: &Path,
+    seen: FileHashes,
+    ended: CancellationToken,
+) -> anyhow::Result<()> {
     let (woken, events) = mpsc::channel(1);
-    let mut watched = Watched::new(woken)?;
+    let mut watched = FolderWatcher::new(woken)?;
     watched.watch(&seen);
-    let hang_up = HangUp::listen()?;
-    let follower = Follower { assembly, file: file.to_owned(), seen, watched };
+    let hang_up = Sighup::listen()?;
+    let follower = ConfigReloader { assembly, file: file.to_owned(), file_hashes: seen, folder_watcher: watched };
     tokio::spawn(follower.run(events, hang_up, ended));
     Ok(())
 }
 
-struct Follower {
-    assembly: Arc<Assembly>,
+struct ConfigReloader {
+    assembly: Arc<NodeAssembler>,
     file: PathBuf,
-    seen: Seen,
-    watched: Watched,
+    file_hashes: FileHashes,
+    folder_watcher: FolderWatcher,
 }
 
-impl Follower {
-    async fn run(mut self, mut events: mpsc::Receiver<()>, mut hang_up: HangUp, ended: CancellationToken) {
+impl ConfigReloader {
+    async fn run(mut self, mut events: mpsc::Receiver<()>, mut hang_up: Sighup, ended: CancellationToken) {
         loop {
             let is_asked = tokio::select! {
                 biased;
                 () = ended.cancelled() => return,
-                () = hang_up.heard() => true,
+                () = hang_up.recv() => true,
                 Some(()) = events.recv() => false,
-                () = tokio::time::sleep(LOOK_EVERY) => false,
+                () = tokio::time::sleep(POLL_INTERVAL) => false,
             };
-            if self.settled().await != self.seen || is_asked {
-                self.enter().await;
+            if self.wait_until_stable().await != self.file_hashes || is_asked {
+                self.reload().await;
             } else {
                 // Whatever happens in a folder, its files are not looked at more often than this.
-                tokio::time::sleep(QUIET_FOR).await;
+                tokio::time::sleep(DEBOUNCE).await;
             }
         }
     }
 
     /// The files, when nobody writes them any more or it was waited for long enough.
-    async fn settled(&self) -> Seen {
-        let mut last = self.now().await;
-        for _ in 0..QUIET_TRIES_MAX {
-            if last == self.seen {
+    async fn wait_until_stable(&self) -> FileHashes {
+        let mut last = self.current_hashes().await;
+        for _ in 0..DEBOUNCE_TRIES_MAX {
+            if last == self.file_hashes {
                 break;
             }
-            tokio::time::sleep(QUIET_FOR).await;
-            let now = self.now().await;
+            tokio::time::sleep(DEBOUNCE).await;
+            let now = self.current_hashes().await;
             if now == last {
                 break;
             }
@@ -78,31 +83,31 @@ impl Follower {
     }
 
     /// The files as they are now. A file system may take its time.
-    async fn now(&self) -> Seen {
-        let seen = self.seen.clone();
-        tokio::task::spawn_blocking(move || seen.now()).await.unwrap_or_else(|_| self.seen.clone())
+    async fn current_hashes(&self) -> FileHashes {
+        let seen = self.file_hashes.clone();
+        tokio::task::spawn_blocking(move || seen.rehash()).await.unwrap_or_else(|_| self.file_hashes.clone())
     }
 
     /// Makes the node what the files say. The keys come first, for they count whatever becomes of the rest.
-    async fn enter(&mut self) {
-        let before = self.now().await;
-        self.assembly.renew_gate();
-        let mut seen = Seen::default();
-        match Loaded::read_seeing(&self.file, &mut seen) {
-            Ok(loaded) => enter(&self.assembly, &Arc::new(loaded)).await,
+    async fn reload(&mut self) {
+        let before = self.current_hashes().await;
+        self.assembly.reload_authenticator();
+        let mut seen = FileHashes::default();
+        match LoadedConfig::read_tracking_files(&self.file, &mut seen) {
+            Ok(loaded) => apply_config(&self.assembly, &Arc::new(loaded)).await,
             Err(broken) => tracing::error!("the configuration stays as it was: {broken}"),
         }
         // Also while a new configuration is wrong the one in force has its keys.
-        for file in self.assembly.entered().iter().flat_map(|entered| entered.files()) {
-            seen.look(&file);
+        for file in self.assembly.current_config().iter().flat_map(|entered| entered.files()) {
+            seen.record(&file);
         }
-        self.seen = seen.noted_as_in(&before);
-        self.watched.watch(&self.seen);
+        self.file_hashes = seen.with_hashes_of(&before);
+        self.folder_watcher.watch(&self.file_hashes);
     }
 }
 
-async fn enter(assembly: &Assembly, loaded: &Arc<Loaded>) {
-    match assembly.enter(loaded).await {
+async fn apply_config(assembly: &NodeAssembler, loaded: &Arc<LoadedConfig>) {
+    match assembly.apply_config(loaded).await {
         Ok(assembled) => {
             let (databases, tools) = (assembled.databases, assembled.tools);
             tracing::info!(databases, tools, "the configuration was read again");
@@ -115,12 +120,12 @@ async fn enter(assembly: &Assembly, loaded: &Arc<Loaded>) {
 }
 
 /// The folders that are watched: a file that is replaced is another one, but its folder stays.
-struct Watched {
+struct FolderWatcher {
     watcher: notify::RecommendedWatcher,
     folders: BTreeSet<PathBuf>,
 }
 
-impl Watched {
+impl FolderWatcher {
     fn new(woken: mpsc::Sender<()>) -> anyhow::Result<Self> {
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             if event.is_ok_and(|event| !event.kind.is_access()) {
@@ -136,7 +141,7 @@ impl Watched {
 
     /// Watches the folders of the files in `seen`, those that links lead to as well, and no others. A folder is
     /// watched anew each time, as another one may have come into its place.
-    fn watch(&mut self, seen: &Seen) {
+    fn watch(&mut self, seen: &FileHashes) {
         for folder in std::mem::take(&mut self.folders) {
             // One that is gone is no longer watched either.
             let _ = self.watcher.unwatch(&folder);
@@ -155,16 +160,16 @@ impl Watched {
 
 /// SIGHUP, by which somebody asks for a second look. Signals that come while one is answered count as one.
 #[cfg(unix)]
-struct HangUp(tokio::signal::unix::Signal);
+struct Sighup(tokio::signal::unix::Signal);
 
 #[cfg(unix)]
-impl HangUp {
+impl Sighup {
     fn listen() -> anyhow::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self(signal(SignalKind::hangup())?))
     }
 
-    async fn heard(&mut self) {
+    async fn recv(&mut self) {
         if self.0.recv().await.is_none() {
             std::future::pending::<()>().await;
         }
@@ -176,7 +181,7 @@ impl HangUp {
 struct HangUp;
 
 #[cfg(not(unix))]
-impl HangUp {
+impl Sighup {
     fn listen() -> anyhow::Result<Self> {
         Ok(Self)
     }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::failure::Failure;
+use crate::command_error::CommandError;
 
 /// How long running calls may take to end after the first signal.
-pub(crate) const DRAIN_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long they may take to end after the second, and how long what is written down of them may take.
-pub(crate) const AT_ONCE_WITHIN: Duration = Duration::from_millis(300);
+pub(crate) const FORCED_DRAIN_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// What the signals have asked for so far.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +18,7 @@ pub(crate) struct Shutdown {
     /// Fires at the first signal.
     pub(crate) graceful: CancellationToken,
     /// Fires at the second signal.
-    pub(crate) at_once: CancellationToken,
+    pub(crate) forced: CancellationToken,
 }
 
 impl Shutdown {
@@ -29,19 +29,19 @@ impl Shutdown {
         let told = shutdown.clone();
         tokio::spawn(async move {
             signals.next().await;
-            tracing::info!(within_s = DRAIN_WITHIN.as_secs(), "shutting down; a second signal ends at once");
+            tracing::info!(within_s = DRAIN_TIMEOUT.as_secs(), "shutting down; a second signal ends at once");
             told.graceful.cancel();
             signals.next().await;
-            told.at_once.cancel();
+            told.forced.cancel();
         });
         Ok(shutdown)
     }
 
     /// Runs `work` to its end, or until the second signal.
-    pub(crate) async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
+    pub(crate) async fn run_until_forced<T>(&self, work: impl Future<Output = T>) -> Result<T, CommandError> {
         tokio::select! {
             biased;
-            () = self.at_once.cancelled() => Err(anyhow::anyhow!("ended at once by a second signal").into()),
+            () = self.forced.cancelled() => Err(anyhow::anyhow!("ended at once by a second signal").into()),
             result = work => Ok(result),
         }
     }

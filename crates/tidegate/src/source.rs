@@ -6,33 +6,33 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use tidegate_engines::{Engine, FileDatabase, glob_folder};
-use tidegate_postgres::connect::{Surroundings, Target};
+use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
-use crate::failure::Failure;
+use crate::command_error::CommandError;
 
 /// What a database without a name is called when its path has none either (`/`).
-const NAMELESS: &str = "files";
+const DEFAULT_DATABASE_NAME: &str = "files";
 
 /// One database to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Source {
+pub(crate) struct DatabaseSource {
     name: Option<String>,
-    place: Place,
+    location: SourceLocation,
 }
 
 /// Where a database is.
 #[derive(Clone, PartialEq, Eq)]
-enum Place {
+enum SourceLocation {
     /// A folder, a file, or a SQLite file: what is in it says which.
     Path(PathBuf),
     /// A connection string of PostgreSQL.
     Postgres(String),
 }
 
-impl std::fmt::Debug for Place {
+impl std::fmt::Debug for SourceLocation {
     /// A connection string may hold a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -42,7 +42,7 @@ impl std::fmt::Debug for Place {
     }
 }
 
-impl Place {
+impl SourceLocation {
     fn parse(text: &str) -> Self {
         match text.starts_with("postgres://") || text.starts_with("postgresql://") {
             true => Self::Postgres(text.to_owned()),
@@ -51,7 +51,7 @@ impl Place {
     }
 
     /// As messages show it.
-    fn shown(&self) -> String {
+    fn display_text(&self) -> String {
         match self {
             Self::Path(path) => path.display().to_string(),
             Self::Postgres(_) => "postgres://…".to_owned(),
@@ -59,7 +59,7 @@ impl Place {
     }
 }
 
-impl Source {
+impl DatabaseSource {
     /// Reads `PATH`, `postgres://…`, or one of them after `name=`. What stands before `=` is a name unless it looks
     /// like a path.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
@@ -67,22 +67,24 @@ impl Source {
             Some((name, place)) if !name.contains(['/', '\\', '.']) => match (name.trim(), place) {
                 ("", _) => Err("the name before = is empty".to_owned()),
                 (_, "") => Err("the path after = is empty".to_owned()),
-                (name, place) => Ok(Self { name: Some(name.to_owned()), place: Place::parse(place) }),
+                (name, place) => Ok(Self { name: Some(name.to_owned()), location: SourceLocation::parse(place) }),
             },
-            _ => Ok(Self { name: None, place: Place::parse(text) }),
+            _ => Ok(Self { name: None, location: SourceLocation::parse(text) }),
         }
     }
 
     /// The files of one folder.
-    pub(crate) fn named(name: &str, path: &Path) -> Self {
-        Self { name: Some(name.to_owned()), place: Place::Path(path.to_owned()) }
+    pub(crate) fn with_name(name: &str, path: &Path) -> Self {
+        Self { name: Some(name.to_owned()), location: SourceLocation::Path(path.to_owned()) }
     }
 
     /// The argument that means the same wherever the command is started.
     pub(crate) fn absolute_argument(&self) -> String {
-        let place = match &self.place {
-            Place::Path(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string(),
-            Place::Postgres(text) => text.clone(),
+        let place = match &self.location {
+            SourceLocation::Path(path) => {
+                std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()
+            }
+            SourceLocation::Postgres(text) => text.clone(),
         };
         match &self.name {
             Some(name) => format!("{name}={place}"),
@@ -92,34 +94,34 @@ impl Source {
 
     /// The name given, else the folder's (of a glob, the one that it looks into), else the file's without its ending,
     /// else that of PostgreSQL's database.
-    fn database_name(&self) -> Result<String, Failure> {
+    fn database_name(&self) -> Result<String, CommandError> {
         if let Some(name) = &self.name {
             return Ok(name.clone());
         }
-        match &self.place {
-            Place::Path(path) => {
+        match &self.location {
+            SourceLocation::Path(path) => {
                 let path = glob_folder(path).unwrap_or_else(|| path.clone());
                 let whole = path.canonicalize().unwrap_or(path);
                 let name = if whole.is_dir() { whole.file_name() } else { whole.file_stem() };
-                Ok(name.map_or_else(|| NAMELESS.to_owned(), |name| name.to_string_lossy().into_owned()))
+                Ok(name.map_or_else(|| DEFAULT_DATABASE_NAME.to_owned(), |name| name.to_string_lossy().into_owned()))
             }
-            Place::Postgres(text) => Ok(target(text)?.database().to_owned()),
+            SourceLocation::Postgres(text) => Ok(parse_target(text)?.database().to_owned()),
         }
     }
 
-    fn open(&self, name: String, engine: &Engine) -> Result<Arc<dyn Database>, Failure> {
-        let failed = |error: tidegate_core::Error| Failure::Usage(format!("cannot open {error}"));
-        Ok(match &self.place {
-            Place::Postgres(text) => {
-                Arc::new(PostgresDatabase::open(name, target(text)?, PostgresOptions::default()).map_err(failed)?)
+    fn open_database(&self, name: String, engine: &Engine) -> Result<Arc<dyn Database>, CommandError> {
+        let failed = |error: tidegate_core::Error| CommandError::Usage(format!("cannot open {error}"));
+        Ok(match &self.location {
+            SourceLocation::Postgres(text) => {
+                Arc::new(PostgresDatabase::open(name, parse_target(text)?, PostgresOptions::default()).map_err(failed)?)
             }
-            Place::Path(path) if is_sqlite(path) => {
+            SourceLocation::Path(path) if is_sqlite(path) => {
                 let opened = SqliteDatabase::open(name, vec![path.clone()], SqliteOptions::default());
                 Arc::new(opened.map_err(failed)?)
             }
-            Place::Path(path) => {
+            SourceLocation::Path(path) => {
                 let database = FileDatabase::open(name, vec![path.clone()], engine).map_err(failed)?;
-                for idle in database.idle_globs() {
+                for idle in database.unmatched_globs() {
                     tracing::warn!("database {}: no file fits {idle} yet", database.name());
                 }
                 Arc::new(database)
@@ -128,8 +130,9 @@ impl Source {
     }
 }
 
-fn target(text: &str) -> Result<Target, Failure> {
-    Target::read(text, &Surroundings::of_process()).map_err(|error| Failure::Usage(format!("postgres: {error}")))
+fn parse_target(text: &str) -> Result<ConnectTarget, CommandError> {
+    ConnectTarget::parse(text, &ConnectEnvironment::from_process())
+        .map_err(|error| CommandError::Usage(format!("postgres: {error}")))
 }
 
 /// Whether a file begins as SQLite's do.
@@ -143,25 +146,28 @@ fn is_sqlite(path: &Path) -> bool {
 }
 
 /// The databases of `sources`.
-pub(crate) fn databases(sources: &[Source], engine: &Engine) -> Result<Vec<Arc<dyn Database>>, Failure> {
-    by_name(sources)?.into_iter().map(|(name, source)| source.open(name, engine)).collect()
+pub(crate) fn open_databases(
+    sources: &[DatabaseSource],
+    engine: &Engine,
+) -> Result<Vec<Arc<dyn Database>>, CommandError> {
+    sources_by_name(sources)?.into_iter().map(|(name, source)| source.open_database(name, engine)).collect()
 }
 
 /// `sources`, or the current folder when nothing is named.
-pub(crate) fn sources_or_here(sources: &[Source]) -> &[Source] {
-    static HERE: LazyLock<[Source; 1]> =
-        LazyLock::new(|| [Source { name: None, place: Place::Path(PathBuf::from(".")) }]);
+pub(crate) fn sources_or_current_folder(sources: &[DatabaseSource]) -> &[DatabaseSource] {
+    static HERE: LazyLock<[DatabaseSource; 1]> =
+        LazyLock::new(|| [DatabaseSource { name: None, location: SourceLocation::Path(PathBuf::from(".")) }]);
     if sources.is_empty() { &*HERE } else { sources }
 }
 
-fn by_name(sources: &[Source]) -> Result<BTreeMap<String, &Source>, Failure> {
-    let mut named: BTreeMap<String, &Source> = BTreeMap::new();
+fn sources_by_name(sources: &[DatabaseSource]) -> Result<BTreeMap<String, &DatabaseSource>, CommandError> {
+    let mut named: BTreeMap<String, &DatabaseSource> = BTreeMap::new();
     for source in sources {
         let name = source.database_name()?;
         if let Some(other) = named.insert(name.clone(), source) {
-            let (place, other) = (source.place.shown(), other.place.shown());
+            let (place, other) = (source.location.display_text(), other.location.display_text());
             let message = format!("{other} and {place} would both be the database {name:?}; name one: other={place}");
-            return Err(Failure::Usage(message));
+            return Err(CommandError::Usage(message));
         }
     }
     Ok(named)
@@ -172,30 +178,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_stand_before_the_path() {
-        let parsed = |text| Source::parse(text).unwrap();
-        assert_eq!(parsed("shop=./data"), Source { name: Some("shop".into()), place: Place::Path("./data".into()) });
-        assert_eq!(parsed("./a=b/c"), Source { name: None, place: Place::Path("./a=b/c".into()) });
-        assert_eq!(parsed("data"), Source { name: None, place: Place::Path("data".into()) });
+    fn parses_optional_name_before_path() {
+        let parsed = |text| DatabaseSource::parse(text).unwrap();
+        assert_eq!(
+            parsed("shop=./data"),
+            DatabaseSource { name: Some("shop".into()), location: SourceLocation::Path("./data".into()) }
+        );
+        assert_eq!(parsed("./a=b/c"), DatabaseSource { name: None, location: SourceLocation::Path("./a=b/c".into()) });
+        assert_eq!(parsed("data"), DatabaseSource { name: None, location: SourceLocation::Path("data".into()) });
         let postgres = "postgres://ann:secret@db/shop?sslmode=require";
-        assert_eq!(parsed(postgres), Source { name: None, place: Place::Postgres(postgres.into()) });
+        assert_eq!(
+            parsed(postgres),
+            DatabaseSource { name: None, location: SourceLocation::Postgres(postgres.into()) }
+        );
         let named = format!("shop={postgres}");
         assert_eq!(parsed(&named).name.as_deref(), Some("shop"));
         assert!(!format!("{:?}", parsed(postgres)).contains("secret"));
-        assert!(Source::parse("=data").is_err());
-        assert!(Source::parse("shop=").is_err());
+        assert!(DatabaseSource::parse("=data").is_err());
+        assert!(DatabaseSource::parse("shop=").is_err());
     }
 
     #[test]
-    fn a_database_is_called_like_its_folder_or_file() {
+    fn database_name_comes_from_its_path() {
         let folder = tempfile::tempdir().unwrap();
         let shop = folder.path().join("shop.v1");
         std::fs::create_dir(&shop).unwrap();
         std::fs::write(shop.join("orders.csv"), "id\n1\n").unwrap();
-        let name = |path: PathBuf| Source { name: None, place: Place::Path(path) }.database_name().unwrap();
+        let name = |path: PathBuf| {
+            DatabaseSource { name: None, location: SourceLocation::Path(path) }.database_name().unwrap()
+        };
         assert_eq!(name(shop.clone()), "shop.v1");
         assert_eq!(name(shop.join("orders.csv")), "orders");
         assert_eq!(name(shop.join("2024-*.csv")), "shop.v1");
-        assert_eq!(name("/".into()), NAMELESS);
+        assert_eq!(name("/".into()), DEFAULT_DATABASE_NAME);
     }
 }

@@ -3,22 +3,22 @@
 use std::io::{self, BufRead, IsTerminal as _, Write};
 
 use serde_json::{Map, Value};
-use tidegate_core::{Abilities, InputAnswer, InputRequest, Schema, Wanted};
+use tidegate_core::{ClientCapabilities, InputAnswer, InputRequest, InputRequestKind, JsonSchema};
 use tokio::sync::oneshot;
 
 /// What can be asked of whoever started this process: forms, where somebody reads and writes at a terminal.
-pub(crate) fn abilities() -> Abilities {
+pub(crate) fn abilities() -> ClientCapabilities {
     let is_there = io::stdin().is_terminal() && io::stderr().is_terminal();
-    Abilities { forms: is_there, ..Abilities::default() }
+    ClientCapabilities { forms: is_there, ..ClientCapabilities::default() }
 }
 
 /// Asks on standard error and reads the answer from standard input; none where there is no way to ask.
-pub(crate) async fn ask(request: InputRequest) -> Option<InputAnswer> {
-    let Wanted::Form { message, schema } = request.wanted else { return None };
+pub(crate) async fn prompt_form(request: InputRequest) -> Option<InputAnswer> {
+    let InputRequestKind::Form { message, schema } = request.kind else { return None };
     let (answer, answered) = oneshot::channel();
     // A read of standard input cannot be called off. A thread of its own keeps nobody from ending the process.
     std::thread::spawn(move || {
-        let filled = fill(&message, &schema, &mut io::stdin().lock(), &mut anstream::stderr());
+        let filled = fill_form(&message, &schema, &mut io::stdin().lock(), &mut anstream::stderr());
         // Whoever asked may have gone.
         let _ = answer.send(filled);
     });
@@ -26,21 +26,26 @@ pub(crate) async fn ask(request: InputRequest) -> Option<InputAnswer> {
 }
 
 /// Asks for each field until its answer fits. The end of the input is no choice.
-fn fill(message: &str, schema: &Value, input: &mut impl BufRead, output: &mut impl Write) -> io::Result<InputAnswer> {
+fn fill_form(
+    message: &str,
+    schema: &Value,
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+) -> io::Result<InputAnswer> {
     writeln!(output, "{message}")?;
     let mut filled = Map::new();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let fits = Schema::new(field.clone()).map_err(io::Error::other)?;
+        let fits = JsonSchema::new(field.clone()).map_err(io::Error::other)?;
         let title = field["title"].as_str().unwrap_or(name);
         let value = loop {
-            write!(output, "{title} {}: ", wanted(field))?;
+            write!(output, "{title} {}: ", expected_input(field))?;
             output.flush()?;
             let mut line = String::new();
             if input.read_line(&mut line)? == 0 {
                 writeln!(output)?;
                 return Ok(InputAnswer::Cancelled);
             }
-            let value = read(field, line.trim());
+            let value = parse_field(field, line.trim());
             match fits.check(&value) {
                 Ok(()) => break value,
                 Err(violations) => violations.iter().try_for_each(|wrong| writeln!(output, "{}", wrong.message))?,
@@ -52,7 +57,7 @@ fn fill(message: &str, schema: &Value, input: &mut impl BufRead, output: &mut im
 }
 
 /// What may be written into `field`.
-fn wanted(field: &Value) -> String {
+fn expected_input(field: &Value) -> String {
     let choices = field["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
     match (field["type"].as_str(), field["format"].as_str()) {
         _ if !choices.is_empty() => format!("({})", choices.join(", ")),
@@ -66,7 +71,7 @@ fn wanted(field: &Value) -> String {
 }
 
 /// The value that `line` gives `field`; text where it is none of its type. What is not said clearly is no yes.
-fn read(field: &Value, line: &str) -> Value {
+fn parse_field(field: &Value, line: &str) -> Value {
     let number = match field["type"].as_str() {
         Some("boolean") => return Value::Bool(["y", "yes"].contains(&line.to_ascii_lowercase().as_str())),
         Some("integer") => line.parse::<i64>().ok().map(Value::from),
@@ -85,13 +90,13 @@ mod tests {
     /// What is read and what is answered when somebody writes `lines`.
     fn check(schema: &Value, lines: &str) -> String {
         let mut asked = Vec::new();
-        let answer = fill("Refund 40?", schema, &mut lines.as_bytes(), &mut asked).unwrap();
+        let answer = fill_form("Refund 40?", schema, &mut lines.as_bytes(), &mut asked).unwrap();
         let asked = String::from_utf8(asked).unwrap();
         format!("{}\n{answer:?}", asked.trim_end())
     }
 
     #[test]
-    fn a_yes_must_be_said() {
+    fn only_an_explicit_yes_confirms() {
         let schema = json!({"type": "object", "properties": {"confirm": {"type": "boolean", "title": "Yes, do it"}}});
         insta::assert_snapshot!(check(&schema, "y\n"), @r#"
         Refund 40?
@@ -105,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_asked_for_until_its_answer_fits() {
+    fn field_is_prompted_until_valid() {
         let schema = json!({"type": "object", "properties": {
             "year": {"type": "integer", "minimum": 2000},
             "rate": {"type": "number", "title": "Which rate?"},

@@ -4,50 +4,50 @@
 //! Knows databases by their trait and no engine.
 
 mod arguments;
-mod ask;
-mod beginning;
 pub mod declared;
-mod definition;
 mod discover;
 mod instructions;
-mod names;
-mod node;
-mod operate;
+mod name_completer;
+mod node_view;
+mod operations;
 mod paging;
-mod pattern;
 mod prompts;
+mod query_tools;
 mod resources;
-mod table;
+mod table_builder;
+mod table_name_pattern;
+mod text_preview;
+mod tool_definition;
 mod toolset;
 
 use std::sync::Arc;
 
-use tidegate_core::{Allowed, Snapshot, SnapshotBuilder};
+use tidegate_core::{AllowedNames, Snapshot, SnapshotBuilder};
 
-pub use instructions::{FENCED, INSTRUCTIONS};
-pub use node::{Identity, NodeView};
-pub use toolset::DISCOVER;
+pub use instructions::{FENCE_INSTRUCTIONS, INSTRUCTIONS};
+pub use node_view::{NodeIdentity, NodeView};
+pub use toolset::DISCOVER_TOOLSET;
 
 /// Adds everything that is built in to `builder`.
 #[must_use]
 pub fn register(builder: SnapshotBuilder, node: &Arc<NodeView>) -> SnapshotBuilder {
-    register_allowed(builder, node, &Allowed::Everything)
+    register_allowed(builder, node, &AllowedNames::Everything)
 }
 
 /// Adds what is built in to `builder`, as far as `allowed` includes its name.
 #[must_use]
-pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<NodeView>, allowed: &Allowed) -> SnapshotBuilder {
+pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<NodeView>, allowed: &AllowedNames) -> SnapshotBuilder {
     let tools = [
         discover::list_databases::tool(node),
         discover::list_tables::tool(node),
         discover::get_schema::tool(node),
-        ask::query::tool(node),
-        ask::sql::tool(node),
-        ask::explain::tool(node),
-        operate::list_jobs::tool(node),
-        operate::cancel_job::tool(node),
-        operate::node_status::tool(node),
-        operate::server_info::tool(node),
+        query_tools::query::tool(node),
+        query_tools::sql::tool(node),
+        query_tools::explain::tool(node),
+        operations::list_jobs::tool(node),
+        operations::cancel_job::tool(node),
+        operations::node_status::tool(node),
+        operations::server_info::tool(node),
     ];
     let own = [resources::database::template(node), resources::table::template(node), resources::job::template(node)];
     let templates = own.into_iter().chain(resources::result::templates(node));

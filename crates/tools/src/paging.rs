@@ -4,44 +4,44 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use tidegate_core::{Error, Job, Metadata, ReplySender};
-use tidegate_query::{Delivery, Format, Page, Question, Rest};
+use tidegate_query::{Delivery, OutputFormat, OverflowPolicy, PageOptions, QueryRequest};
 
-use crate::node::NodeView;
+use crate::node_view::NodeView;
 
 /// Any stored result, to ask whether a caller may read them as resources.
-const SOME_RESULT: &str = "tidegate://results/00000000-0000-0000-0000-000000000000";
+const PROBE_RESULT_URI: &str = "tidegate://results/00000000-0000-0000-0000-000000000000";
 
 /// The arguments of every tool that asks a database.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Paging {
+pub(crate) struct PagingArguments {
     pub(crate) cursor: Option<String>,
     delivery: Option<String>,
     no_cache: Option<bool>,
 }
 
-impl Paging {
+impl PagingArguments {
     /// The next page of an earlier answer, if the call asks for one.
-    pub(crate) async fn page(
+    pub(crate) async fn read_page(
         &self,
         node: &NodeView,
-        format: Format,
+        format: OutputFormat,
         is_structured: bool,
         job: &Arc<Job>,
         reply: &ReplySender,
     ) -> Option<Result<Metadata, Error>> {
         let cursor = self.cursor.as_deref()?;
         let number = |name: &str| job.arguments().get(name).and_then(serde_json::Value::as_u64);
-        let page = Page {
+        let page = PageOptions {
             format,
             is_list: job.arguments().get("extract").is_some_and(|extract| !extract.is_null()),
             // What the caller says of rows is of this page; what it does not say is no default of other answers.
             rows_max: number("limit").or_else(|| number("max_rows")),
             is_structured,
         };
-        let place = node.executor.place(cursor, job);
-        let place = place.and_then(|(result, row)| node.may_read(&result, job.caller()).map(|()| (result, row)));
+        let place = node.executor.resolve_cursor(cursor, job);
+        let place = place.and_then(|(result, row)| node.authorize_read(&result, job.caller()).map(|()| (result, row)));
         Some(match place {
-            Ok((result, row)) => node.executor.page((&result, row), page, job, reply).await,
+            Ok((result, row)) => node.executor.answer_page((&result, row), page, job, reply).await,
             Err(error) => Err(error),
         })
     }
@@ -52,17 +52,20 @@ impl Paging {
     }
 
     /// The answer to `question`.
-    pub(crate) async fn answer(
+    pub(crate) async fn run_query(
         &self,
         node: &NodeView,
-        question: Question,
+        question: QueryRequest,
         job: &Arc<Job>,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
         let linked = node
             .registry()
-            .is_ok_and(|registry| registry.state_for(job.caller()).has_resource(SOME_RESULT, job.caller()));
-        let question = Question { rest: Rest::Kept { linked, cached: !self.no_cache.unwrap_or(false) }, ..question };
+            .is_ok_and(|registry| registry.snapshot_for(job.caller()).has_resource(PROBE_RESULT_URI, job.caller()));
+        let question = QueryRequest {
+            overflow: OverflowPolicy::Store { linked, cached: !self.no_cache.unwrap_or(false) },
+            ..question
+        };
         match self.delivery.as_deref().map_or(Ok(Delivery::Inline), Delivery::parse)? {
             Delivery::Inline => node.executor.answer(question, job, reply).await,
             Delivery::Blocks => node.executor.export(question, job, reply).await,

@@ -9,55 +9,55 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tidegate_core::event::Event;
-use tidegate_core::{Budget, Caller, Error, Origin, Unauthenticated};
+use tidegate_core::{AuthenticationError, Budget, CallOrigin, Caller, Error};
 use tidegate_mcp::{
-    Answer, AnswerStream, Feed, Frame, InFlight, Incoming, Message, Peer, Request, RequestId, RpcError, Service,
-    Session,
+    Answer, AnswerFrame, AnswerStream, InFlightRequests, IncomingMessage, McpService, McpSession, NotificationFeed,
+    Peer, RequestId, ResponseMessage, RpcError, RpcRequest,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::batch::{Identity, Read, with_callers};
-use crate::listening;
-use crate::outbox::{Outbox, Outgoing};
+use crate::batch::{CallerResolver, DecodedMessage, with_callers};
+use crate::notifications;
+use crate::outbox::{Outbox, OutgoingMessage};
+use crate::revalidation::{Revoked, SessionValidity};
 use crate::spool::{Spool, SpoolError};
-use crate::standing::{Lapsed, Standing};
 
 /// What bounds one conversation.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub(crate) struct ConversationLimits {
     /// Requests that are answered at the same time; nothing more is heard beyond them.
     pub(crate) requests_max: usize,
     /// Messages that wait to be written; more of them make their calls wait.
     pub(crate) outgoing_max: usize,
     /// What an answer may hold inline where answers are bounded, in bytes before they are escaped.
-    pub(crate) carried_bytes_max: usize,
+    pub(crate) inline_bytes_max: usize,
     /// Longer answers are refused, in bytes; they wait on disk until they are complete.
     pub(crate) answer_bytes_max: u64,
 }
 
 /// One conversation with a client.
 pub(crate) struct Conversation {
-    service: Arc<Service>,
-    origin: Origin,
-    bounds: Bounds,
-    session: Mutex<Option<Arc<Session>>>,
+    service: Arc<McpService>,
+    origin: CallOrigin,
+    bounds: ConversationLimits,
+    session: Mutex<Option<Arc<McpSession>>>,
     /// Ends what the session is told when another handshake takes its place.
-    telling: Mutex<CancellationToken>,
-    in_flight: Arc<InFlight>,
-    outgoing: mpsc::Sender<Outgoing>,
-    places: Arc<Semaphore>,
-    streams: Arc<Semaphore>,
+    session_notifications: Mutex<CancellationToken>,
+    in_flight: Arc<InFlightRequests>,
+    outgoing: mpsc::Sender<OutgoingMessage>,
+    request_permits: Arc<Semaphore>,
+    stream_permits: Arc<Semaphore>,
     tasks: TaskTracker,
     /// Fires when nothing more is heard: who listens is told so.
-    ending: CancellationToken,
+    input_closed: CancellationToken,
     abandoned: CancellationToken,
 }
 
 impl Conversation {
-    /// A conversation with whoever is at `origin`, and where its messages come out.
-    pub(crate) fn open(service: Arc<Service>, origin: Origin, bounds: Bounds) -> (Self, Outbox) {
+    /// A conversation with whoever is at `origin_of_peer`, and where its messages come out.
+    pub(crate) fn open(service: Arc<McpService>, origin: CallOrigin, bounds: ConversationLimits) -> (Self, Outbox) {
         let (outgoing, messages) = mpsc::channel(bounds.outgoing_max);
         let tasks = TaskTracker::new();
         let outbox = Outbox::new(messages, tasks.clone());
@@ -66,74 +66,85 @@ impl Conversation {
             origin,
             bounds,
             session: Mutex::default(),
-            telling: Mutex::default(),
+            session_notifications: Mutex::default(),
             in_flight: Arc::default(),
             outgoing,
-            places: Arc::new(Semaphore::new(bounds.requests_max)),
-            streams: Arc::new(Semaphore::new(listening::STREAMS_MAX)),
+            request_permits: Arc::new(Semaphore::new(bounds.requests_max)),
+            stream_permits: Arc::new(Semaphore::new(notifications::STREAMS_MAX)),
             tasks,
-            ending: CancellationToken::new(),
+            input_closed: CancellationToken::new(),
             abandoned: CancellationToken::new(),
         };
         (conversation, outbox)
     }
 
-    /// Hears a message of `caller`, who is asked for again by `identity` when the message had to wait. Waits while too
+    /// Hears a message of `resolve_caller`, who is asked for again by `identity` when the message had to wait. Waits while too
     /// many requests are open, and while what must be said at once does not leave.
-    pub(crate) async fn hear(&self, incoming: Incoming, caller: Caller, identity: &Arc<dyn Identity>) {
+    pub(crate) async fn receive(&self, incoming: IncomingMessage, caller: Caller, identity: &Arc<dyn CallerResolver>) {
         match incoming {
-            Incoming::Request(request) if is_handshake(&request) => self.shake_hands(&request, &caller, identity).await,
-            Incoming::Request(request) if is_listening(&request) => self.take_stream(request, caller, identity).await,
-            Incoming::Request(request) => self.take(request, caller, identity).await,
-            Incoming::Notification(notification) => self.service.notified(&notification, &self.peer(caller)),
-            Incoming::Response(response) => self.service.answered(&response, &self.peer(caller)),
-            Incoming::Batch(messages) => self.take_batch(messages, caller, identity.clone()).await,
+            IncomingMessage::Request(request) if is_initialize(&request) => {
+                self.handle_initialize(&request, &caller, identity).await
+            }
+            IncomingMessage::Request(request) if is_listen_request(&request) => {
+                self.spawn_subscription(request, caller, identity).await
+            }
+            IncomingMessage::Request(request) => self.spawn_request(request, caller, identity).await,
+            IncomingMessage::Notification(notification) => {
+                self.service.handle_notification(&notification, &self.peer(caller))
+            }
+            IncomingMessage::Response(response) => self.service.handle_response(&response, &self.peer(caller)),
+            IncomingMessage::Batch(messages) => self.spawn_batch(messages, caller, identity.clone()).await,
         }
     }
 
     /// Hears what was read, unless it cannot be told now who sent it: what wants an answer is told so.
-    pub(crate) async fn hear_read(&self, read: Read, caller: Result<Caller, RpcError>, identity: &Arc<dyn Identity>) {
+    pub(crate) async fn receive_decoded(
+        &self,
+        read: DecodedMessage,
+        caller: Result<Caller, RpcError>,
+        identity: &Arc<dyn CallerResolver>,
+    ) {
         match (read, caller) {
-            (Ok(incoming), Ok(caller)) => self.hear(incoming, caller, identity).await,
-            (Ok(Incoming::Request(request)), Err(error)) => self.refuse(Some(&request.id), &error).await,
-            (Ok(Incoming::Batch(_)), Err(error)) => self.refuse(None, &error).await,
-            (Ok(Incoming::Notification(_) | Incoming::Response(_)), Err(_)) => {}
+            (Ok(incoming), Ok(caller)) => self.receive(incoming, caller, identity).await,
+            (Ok(IncomingMessage::Request(request)), Err(error)) => self.refuse(Some(&request.id), &error).await,
+            (Ok(IncomingMessage::Batch(_)), Err(error)) => self.refuse(None, &error).await,
+            (Ok(IncomingMessage::Notification(_) | IncomingMessage::Response(_)), Err(_)) => {}
             (Err(rejection), _) => self.refuse(rejection.id.as_ref(), &rejection.error).await,
         }
     }
 
     /// Refuses a message, under its id if it could be read.
     pub(crate) async fn refuse(&self, id: Option<&RequestId>, error: &RpcError) {
-        self.tell_of_refusal(&error.message);
-        self.send(Outgoing::Whole(error.to_bytes(id))).await;
+        self.report_rejection(&error.message);
+        self.send(OutgoingMessage::Whole(error.to_bytes(id))).await;
     }
 
     /// Tells log and metrics that a message was refused.
-    pub(crate) fn tell_of_refusal(&self, reason: &str) {
-        let Origin { transport, peer } = self.origin;
+    pub(crate) fn report_rejection(&self, reason: &str) {
+        let CallOrigin { transport, peer } = self.origin;
         let event = Event::MessageRefused { transport, peer, reason };
-        self.service.registry().events().tell(event);
+        self.service.registry().events().emit(event);
     }
 
     /// Whether no request is open.
     pub(crate) fn is_idle(&self) -> bool {
-        let free = (self.places.available_permits(), self.streams.available_permits());
-        free == (self.bounds.requests_max, listening::STREAMS_MAX)
+        let free = (self.request_permits.available_permits(), self.stream_permits.available_permits());
+        free == (self.bounds.requests_max, notifications::STREAMS_MAX)
     }
 
     /// Resolves when nobody takes what is said any more.
-    pub(crate) async fn unheard(&self) {
+    pub(crate) async fn output_closed(&self) {
         self.outgoing.closed().await;
     }
 
     /// Whether nobody takes what is said any more.
-    pub(crate) fn is_unheard(&self) -> bool {
+    pub(crate) fn is_output_closed(&self) -> bool {
         self.outgoing.is_closed()
     }
 
     /// Says that nothing more is heard: streams of notifications end, and the outbox with the last answer.
     pub(crate) fn finish(&self) {
-        self.ending.cancel();
+        self.input_closed.cancel();
         self.tasks.close();
     }
 
@@ -158,83 +169,83 @@ impl Conversation {
         let is_bounded = self.service.registry().limits().inline.bytes.is_some();
         Peer {
             caller,
-            carries: Budget { rows: None, bytes: is_bounded.then_some(self.bounds.carried_bytes_max) },
-            can_be_asked: true,
+            inline_limit: Budget { rows: None, bytes: is_bounded.then_some(self.bounds.inline_bytes_max) },
+            accepts_server_requests: true,
             session: self.session.lock().clone(),
             in_flight: Some(self.in_flight.clone()),
         }
     }
 
-    async fn shake_hands(&self, request: &Request, caller: &Caller, identity: &Arc<dyn Identity>) {
+    async fn handle_initialize(&self, request: &RpcRequest, caller: &Caller, identity: &Arc<dyn CallerResolver>) {
         match self.service.initialize(request, caller, self.in_flight.clone()).await {
             Ok((session, message)) => {
-                let feed = Feed::of_session(&session);
+                let feed = NotificationFeed::for_session(&session);
                 *self.session.lock() = Some(Arc::new(session));
-                self.send(Outgoing::Whole(message.bytes)).await;
-                self.tell_session(feed, identity.clone());
+                self.send(OutgoingMessage::Whole(message.bytes)).await;
+                self.spawn_session_notifications(feed, identity.clone());
             }
             Err(error) => self.refuse(Some(&request.id), &error).await,
         }
     }
 
     /// Tells the session of changes, beside all requests.
-    fn tell_session(&self, mut feed: Feed, identity: Arc<dyn Identity>) {
+    fn spawn_session_notifications(&self, mut feed: NotificationFeed, identity: Arc<dyn CallerResolver>) {
         let replaced = CancellationToken::new();
-        std::mem::replace(&mut *self.telling.lock(), replaced.clone()).cancel();
-        let (ending, outgoing) = (self.ending.clone(), self.outgoing.clone());
+        std::mem::replace(&mut *self.session_notifications.lock(), replaced.clone()).cancel();
+        let (ending, outgoing) = (self.input_closed.clone(), self.outgoing.clone());
         self.tasks.spawn(async move {
             tokio::select! {
                 biased;
                 () = ending.cancelled() => {}
                 () = replaced.cancelled() => {}
-                () = listening::tell(&mut feed, &identity, &outgoing) => {}
+                () = notifications::forward_feed(&mut feed, &identity, &outgoing) => {}
             }
         });
     }
 
     /// Opens a stream of notifications, which takes no place of other requests.
-    async fn take_stream(&self, request: Request, caller: Caller, identity: &Arc<dyn Identity>) {
-        let Ok(place) = self.streams.clone().try_acquire_owned() else {
-            let message = format!("more than {} streams of notifications are open", listening::STREAMS_MAX);
+    async fn spawn_subscription(&self, request: RpcRequest, caller: Caller, identity: &Arc<dyn CallerResolver>) {
+        let Ok(place) = self.stream_permits.clone().try_acquire_owned() else {
+            let message = format!("more than {} streams of notifications are open", notifications::STREAMS_MAX);
             return self.refuse(Some(&request.id), &RpcError::invalid_request(message)).await;
         };
-        let answering = self.answering(caller, identity);
-        self.spawn(place, async move { answering.answer(request).await });
+        let answering = self.request_task(caller, identity);
+        self.spawn_task(place, async move { answering.answer(request).await });
     }
 
-    async fn take(&self, request: Request, mut caller: Caller, identity: &Arc<dyn Identity>) {
-        let place = match self.places.clone().try_acquire_owned() {
+    async fn spawn_request(&self, request: RpcRequest, mut caller: Caller, identity: &Arc<dyn CallerResolver>) {
+        let place = match self.request_permits.clone().try_acquire_owned() {
             Ok(place) => place,
             Err(_) => {
-                let Some(place) = self.place().await else { return };
-                caller = match identity.caller().await {
+                let Some(place) = self.acquire_permit().await else { return };
+                caller = match identity.resolve_caller().await {
                     Ok(caller) => caller,
                     Err(error) => return self.refuse(Some(&request.id), &error).await,
                 };
                 place
             }
         };
-        let answering = self.answering(caller, identity);
-        self.spawn(place, async move { answering.answer(request).await });
+        let answering = self.request_task(caller, identity);
+        self.spawn_task(place, async move { answering.answer(request).await });
     }
 
-    async fn take_batch(&self, messages: Vec<Read>, caller: Caller, identity: Arc<dyn Identity>) {
-        let Some(place) = self.place().await else { return };
-        let answering = self.answering(caller, &identity);
-        self.spawn(place, async move { answering.answer_batch(messages).await });
+    async fn spawn_batch(&self, messages: Vec<DecodedMessage>, caller: Caller, identity: Arc<dyn CallerResolver>) {
+        let Some(place) = self.acquire_permit().await else { return };
+        let answering = self.request_task(caller, &identity);
+        self.spawn_task(place, async move { answering.answer_batch(messages).await });
     }
 
     /// A place among the open requests; `None` when they were dropped meanwhile.
-    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+    async fn acquire_permit(&self) -> Option<OwnedSemaphorePermit> {
         tokio::select! {
             biased;
             () = self.abandoned.cancelled() => None,
             // The semaphore is never closed.
-            place = self.places.clone().acquire_owned() => place.ok(),
+            place = self.request_permits.clone().acquire_owned() => place.ok(),
         }
     }
 
-    fn spawn(&self, place: OwnedSemaphorePermit, answering: impl Future<Output = ()> + Send + 'static) {
+    fn spawn_task(&self, place: OwnedSemaphorePermit, answering: impl Future<Output = ()> + Send + 'static) {
         let abandoned = self.abandoned.clone();
         self.tasks.spawn(async move {
             tokio::select! {
@@ -246,10 +257,10 @@ impl Conversation {
         });
     }
 
-    fn answering(&self, caller: Caller, identity: &Arc<dyn Identity>) -> Answering {
-        Answering {
+    fn request_task(&self, caller: Caller, identity: &Arc<dyn CallerResolver>) -> RequestTask {
+        RequestTask {
             identity: identity.clone(),
-            ending: self.ending.clone(),
+            ending: self.input_closed.clone(),
             service: self.service.clone(),
             peer: self.peer(caller),
             outgoing: self.outgoing.clone(),
@@ -257,71 +268,71 @@ impl Conversation {
         }
     }
 
-    async fn send(&self, message: Outgoing) {
+    async fn send(&self, message: OutgoingMessage) {
         // An error means that the client hung up; who reads from it notices by itself.
         let _ = self.outgoing.send(message).await;
     }
 }
 
-fn is_handshake(request: &Request) -> bool {
+fn is_initialize(request: &RpcRequest) -> bool {
     request.method == "initialize" && request.meta.protocol_version.is_none()
 }
 
-fn is_listening(request: &Request) -> bool {
+fn is_listen_request(request: &RpcRequest) -> bool {
     request.method == "subscriptions/listen" && request.meta.protocol_version.is_some()
 }
 
 /// What the caller of the request of `id` is told who is let in no longer.
-fn lapsed(id: &RequestId) -> Bytes {
-    no_longer_let_in().to_bytes(Some(id))
+fn revoked_response(id: &RequestId) -> Bytes {
+    revoked_error().to_bytes(Some(id))
 }
 
-fn no_longer_let_in() -> RpcError {
-    RpcError::invalid_request(Unauthenticated::Invalid.to_string())
+fn revoked_error() -> RpcError {
+    RpcError::invalid_request(AuthenticationError::Invalid.to_string())
 }
 
 /// What the task of one request needs.
-struct Answering {
-    identity: Arc<dyn Identity>,
+struct RequestTask {
+    identity: Arc<dyn CallerResolver>,
     ending: CancellationToken,
-    service: Arc<Service>,
+    service: Arc<McpService>,
     peer: Peer,
-    outgoing: mpsc::Sender<Outgoing>,
+    outgoing: mpsc::Sender<OutgoingMessage>,
     answer_bytes_max: u64,
 }
 
-impl Answering {
-    async fn answer(&self, request: Request) {
+impl RequestTask {
+    async fn answer(&self, request: RpcRequest) {
         let id = request.id.clone();
         // A short answer is over before anything is asked.
-        let answer = self.standing().during(self.service.answer(request, &self.peer)).await;
-        let Ok(answer) = answer else { return self.send(Outgoing::Whole(lapsed(&id))).await };
+        let answer = self.session_validity().run_while_valid(self.service.answer(request, &self.peer)).await;
+        let Ok(answer) = answer else { return self.send(OutgoingMessage::Whole(revoked_response(&id))).await };
         match answer {
-            Answer::Silence => {}
-            Answer::Whole(message) => self.send(Outgoing::Whole(message.bytes)).await,
-            Answer::Stream(stream) => self.keep(&id, stream).await,
+            Answer::NoResponse => {}
+            Answer::Whole(message) => self.send(OutgoingMessage::Whole(message.bytes)).await,
+            Answer::Stream(stream) => self.spool_answer(&id, stream).await,
             Answer::Listen(stream) => {
-                listening::tell_stream(stream, &self.identity, &self.outgoing, &self.ending).await;
+                notifications::forward_subscription(stream, &self.identity, &self.outgoing, &self.ending).await;
             }
         }
     }
 
     /// Keeps the answer until it is complete; its notifications go out at once.
-    async fn keep(&self, id: &RequestId, mut stream: Box<AnswerStream>) {
+    async fn spool_answer(&self, id: &RequestId, mut stream: Box<AnswerStream>) {
         let mut spool = Spool::new(self.answer_bytes_max);
-        let mut standing = self.standing();
+        let mut standing = self.session_validity();
         loop {
-            let frame = match standing.next(&mut stream).await {
+            let frame = match standing.next_frame(&mut stream).await {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
-                Err(Lapsed) => return self.send(Outgoing::Whole(lapsed(id))).await,
+                Err(Revoked) => return self.send(OutgoingMessage::Whole(revoked_response(id))).await,
             };
             match frame {
-                Frame::Notification(notification) => self.send(Outgoing::Whole(notification)).await,
-                Frame::Piece(piece) => {
+                AnswerFrame::Notification(notification) => self.send(OutgoingMessage::Whole(notification)).await,
+                AnswerFrame::ResponseBytes(piece) => {
                     if let Err(error) = spool.push(piece).await {
-                        let error = RpcError::new(RpcError::INTERNAL_ERROR, self.told(&error));
-                        return self.send(Outgoing::Whole(Message::error(Some(id), &error).bytes)).await;
+                        let error = RpcError::new(RpcError::INTERNAL_ERROR, self.client_message(&error));
+                        return self.send(OutgoingMessage::Whole(ResponseMessage::error(Some(id), &error).bytes)).await;
                     }
                 }
             }
@@ -330,38 +341,38 @@ impl Answering {
         // Before the answer leaves: whoever reads it may use the id again.
         drop(stream);
         if is_complete {
-            self.send(Outgoing::Spooled(spool)).await;
+            self.send(OutgoingMessage::Spooled(spool)).await;
         }
     }
 
-    fn standing(&self) -> Standing {
-        Standing::new(self.identity.clone(), self.service.registry())
+    fn session_validity(&self) -> SessionValidity {
+        SessionValidity::new(self.identity.clone(), self.service.registry())
     }
 
     /// What the client may read of `error`. What the disk said is for the log.
-    fn told(&self, error: &SpoolError) -> String {
+    fn client_message(&self, error: &SpoolError) -> String {
         if let SpoolError::TooLarge(_) = error {
             return error.to_string();
         }
         let fault = Error::internal(error.to_string());
         if let (Some(id), Some(detail)) = (fault.id(), fault.detail()) {
-            self.service.registry().events().tell(Event::Fault { id, detail });
+            self.service.registry().events().emit(Event::InternalError { id, detail });
         }
         fault.to_string()
     }
 
-    async fn answer_batch(&self, messages: Vec<Read>) {
+    async fn answer_batch(&self, messages: Vec<DecodedMessage>) {
         let messages = with_callers(messages, self.identity.clone(), self.peer.caller.clone());
         let answering = self.service.answer_batch(messages, &self.peer);
-        let answered = self.standing().during(answering).await;
-        match answered.unwrap_or_else(|Lapsed| Err(no_longer_let_in())) {
-            Ok(Some(answers)) => self.send(Outgoing::Whole(answers)).await,
+        let answered = self.session_validity().run_while_valid(answering).await;
+        match answered.unwrap_or_else(|Revoked| Err(revoked_error())) {
+            Ok(Some(answers)) => self.send(OutgoingMessage::Whole(answers)).await,
             Ok(None) => {}
-            Err(error) => self.send(Outgoing::Whole(error.to_bytes(None))).await,
+            Err(error) => self.send(OutgoingMessage::Whole(error.to_bytes(None))).await,
         }
     }
 
-    async fn send(&self, message: Outgoing) {
+    async fn send(&self, message: OutgoingMessage) {
         let _ = self.outgoing.send(message).await;
     }
 }

@@ -1,15 +1,15 @@
-//! The adapters: they carry MCP between sockets or pipes and a [`tidegate_mcp::Service`]. No SQL.
+//! The adapters: they carry MCP between sockets or pipes and a [`tidegate_mcp::McpService`]. No SQL.
 
 mod batch;
 pub mod bridge;
 mod conversation;
 pub mod http;
 mod lines;
-mod listening;
 mod metrics;
+mod notifications;
 mod outbox;
+mod revalidation;
 mod spool;
-mod standing;
 pub mod stdio;
 pub mod tls;
 

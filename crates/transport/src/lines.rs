@@ -2,10 +2,10 @@
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::outbox::Outgoing;
+use crate::outbox::OutgoingMessage;
 
 /// What came in.
-pub(crate) enum Line {
+pub(crate) enum ReadLine {
     Whole,
     TooLong,
     End,
@@ -17,14 +17,14 @@ pub(crate) async fn read_line(
     reader: &mut (impl AsyncBufRead + Unpin),
     line: &mut Vec<u8>,
     bytes_max: usize,
-) -> std::io::Result<Line> {
+) -> std::io::Result<ReadLine> {
     loop {
         let available = reader.fill_buf().await?;
         if available.is_empty() {
             return Ok(match line.len() {
-                0 => Line::End,
-                bytes if bytes > bytes_max => Line::TooLong,
-                _ => Line::Whole,
+                0 => ReadLine::End,
+                bytes if bytes > bytes_max => ReadLine::TooLong,
+                _ => ReadLine::Whole,
             });
         }
         let end = available.iter().position(|byte| *byte == b'\n');
@@ -34,7 +34,7 @@ pub(crate) async fn read_line(
         line.extend_from_slice(&available[..end.unwrap_or(taken).min(room)]);
         reader.consume(taken);
         if end.is_some() {
-            return Ok(if line.len() > bytes_max { Line::TooLong } else { Line::Whole });
+            return Ok(if line.len() > bytes_max { ReadLine::TooLong } else { ReadLine::Whole });
         }
     }
 }
@@ -42,7 +42,7 @@ pub(crate) async fn read_line(
 /// Writes `message` and the line feed behind it.
 pub(crate) async fn write_line(
     writer: &mut (impl AsyncWrite + Unpin + Send),
-    mut message: Outgoing,
+    mut message: OutgoingMessage,
 ) -> std::io::Result<()> {
     while let Some(piece) = message.next().await? {
         writer.write_all(&piece).await?;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use metrics::{counter, gauge, histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use tidegate_core::event::{Event, Subscriber};
-use tidegate_core::{Auditor, Registry, StoredResults, Target};
+use tidegate_core::{Auditor, CallTarget, Registry, StoredResults};
 
 /// Upper bounds of the buckets of durations, in seconds.
-const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
+const DURATION_BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
 
 /// Counts what happens and renders it for Prometheus.
 pub struct Metrics {
@@ -30,7 +30,7 @@ impl Metrics {
         let builder = PrometheusBuilder::new();
         // Fails only for an empty list of buckets.
         let builder = builder
-            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &DURATION_BUCKETS)
             .unwrap_or_else(|_| PrometheusBuilder::new());
         let recorder = builder.build_recorder();
         let handle = recorder.handle();
@@ -56,10 +56,10 @@ impl Metrics {
             gauge!("tidegate_registry_version").set(registry.snapshot().version() as f64);
             gauge!("tidegate_tasks").set(tokio::runtime::Handle::current().metrics().num_alive_tasks() as f64);
             if let Some(results) = &self.results {
-                show(results.as_ref());
+                record_results(results.as_ref());
             }
             if let Some(auditor) = &self.auditor {
-                show_audit(auditor.as_ref());
+                record_audit(auditor.as_ref());
             }
         });
         self.handle.run_upkeep();
@@ -67,19 +67,19 @@ impl Metrics {
     }
 
     /// Moves samples into their buckets, so that they do not pile up while nobody asks.
-    pub(crate) fn keep_up(&self) {
+    pub(crate) fn run_upkeep(&self) {
         self.handle.run_upkeep();
     }
 
     /// Labels come from the registry and from closed lists only: a caller's text in a label could
     /// grow the set of series without a bound.
-    fn count(event: Event<'_>) {
+    fn record_event(event: Event<'_>) {
         match event {
             Event::CallEnded { job, outcome } => {
                 let kind = job.target().kind();
                 let name = match job.target() {
-                    Target::Tool(name) | Target::Prompt(name) => name.clone(),
-                    Target::Resource(_) | Target::Completion(_) => String::new(),
+                    CallTarget::Tool(name) | CallTarget::Prompt(name) => name.clone(),
+                    CallTarget::Resource(_) | CallTarget::Completion(_) => String::new(),
                 };
                 let transport = job.caller().origin.transport.name();
                 counter!(
@@ -91,8 +91,8 @@ impl Metrics {
                     .record(job.elapsed());
                 counter!("tidegate_rows_total").increment(job.rows());
                 counter!("tidegate_bytes_total").increment(job.bytes());
-                if job.secrets() > 0 {
-                    counter!("tidegate_secrets_total").increment(job.secrets());
+                if job.secret_count() > 0 {
+                    counter!("tidegate_secrets_total").increment(job.secret_count());
                 }
             }
             Event::CallRefused { kind, outcome, .. } => {
@@ -105,7 +105,7 @@ impl Metrics {
             Event::QueryEnded { database, elapsed, .. } => {
                 histogram!("tidegate_query_seconds", "database" => database.to_owned()).record(elapsed);
             }
-            Event::Fault { .. } => counter!("tidegate_faults_total").increment(1),
+            Event::InternalError { .. } => counter!("tidegate_faults_total").increment(1),
             Event::ConnectionOpened { transport } => {
                 gauge!("tidegate_connections", "transport" => transport.name()).increment(1);
             }
@@ -127,8 +127,8 @@ impl Metrics {
 }
 
 /// What is stored now. The counts are those of the store itself, so that nothing is counted twice.
-fn show(results: &dyn StoredResults) {
-    let figures = results.figures();
+fn record_results(results: &dyn StoredResults) {
+    let figures = results.stats();
     gauge!("tidegate_results").set(figures.results as f64);
     gauge!("tidegate_results_bytes").set(figures.bytes as f64);
     gauge!("tidegate_results_running").set(figures.running as f64);
@@ -138,15 +138,15 @@ fn show(results: &dyn StoredResults) {
 }
 
 /// What was written down, as its writer counts it.
-fn show_audit(auditor: &dyn Auditor) {
-    let figures = auditor.figures();
+fn record_audit(auditor: &dyn Auditor) {
+    let figures = auditor.stats();
     counter!("tidegate_audit_lines_total").absolute(figures.written);
     counter!("tidegate_audit_dropped_total").absolute(figures.dropped);
     gauge!("tidegate_audit_waiting").set(figures.waiting as f64);
 }
 
 impl Subscriber for Metrics {
-    fn hear(&self, event: Event<'_>) {
-        with_local_recorder(&self.recorder, || Self::count(event));
+    fn on_event(&self, event: Event<'_>) {
+        with_local_recorder(&self.recorder, || Self::record_event(event));
     }
 }

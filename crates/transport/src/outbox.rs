@@ -8,14 +8,14 @@ use crate::spool::Spool;
 
 /// A message on its way out.
 #[derive(Debug)]
-pub(crate) enum Outgoing {
+pub(crate) enum OutgoingMessage {
     /// A short one.
     Whole(Bytes),
     /// One that was kept until it was complete.
     Spooled(Spool),
 }
 
-impl Outgoing {
+impl OutgoingMessage {
     /// The next bytes of the message; `None` at its end.
     pub(crate) async fn next(&mut self) -> std::io::Result<Option<Bytes>> {
         match self {
@@ -27,19 +27,19 @@ impl Outgoing {
 
 /// Where the messages of one conversation come out, one by one.
 pub(crate) struct Outbox {
-    messages: mpsc::Receiver<Outgoing>,
+    messages: mpsc::Receiver<OutgoingMessage>,
     /// The open requests; closed when no more are taken.
     tasks: TaskTracker,
 }
 
 impl Outbox {
     /// Takes what the holders of the sender and `tasks` say.
-    pub(crate) fn new(messages: mpsc::Receiver<Outgoing>, tasks: TaskTracker) -> Self {
+    pub(crate) fn new(messages: mpsc::Receiver<OutgoingMessage>, tasks: TaskTracker) -> Self {
         Self { messages, tasks }
     }
 
     /// The next message; `None` once no more requests are taken and all that were have been answered.
-    pub(crate) async fn next(&mut self) -> Option<Outgoing> {
+    pub(crate) async fn next(&mut self) -> Option<OutgoingMessage> {
         tokio::select! {
             biased;
             message = self.messages.recv() => message,

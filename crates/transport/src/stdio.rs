@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tidegate_core::event::Event;
-use tidegate_core::{Allowed, Authenticator, Caller, LetEverybodyIn, Origin, Toolset, TransportKind};
-use tidegate_mcp::{RpcError, Service, decode};
+use tidegate_core::{AllowAll, AllowedNames, Authenticator, CallOrigin, Caller, Toolset, TransportKind};
+use tidegate_mcp::{McpService, RpcError, decode};
 use tokio::io::{AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::batch::{Identity, changing};
-use crate::conversation::{Bounds, Conversation};
-use crate::lines::{Line, read_line, write_line};
+use crate::batch::{CallerResolver, configuration_changing_error};
+use crate::conversation::{Conversation, ConversationLimits};
+use crate::lines::{ReadLine, read_line, write_line};
 use crate::outbox::Outbox;
 
 /// Messages that wait for the output; more of them make their calls wait.
@@ -24,7 +24,7 @@ const OUTGOING_MAX: usize = 64;
 const REQUESTS_MAX: usize = 512;
 /// Stock clients refuse longer lines than 10 MiB. Rows are counted before they are escaped, which
 /// at most doubles them but for control characters.
-const CARRIED_BYTES_MAX: usize = 4 * 1024 * 1024;
+const INLINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How often it is looked whether gate and registry belong together, which takes a moment while both change.
 const TRIES_MAX: usize = 10_000;
 
@@ -46,7 +46,7 @@ pub struct StdioOptions {
 impl Default for StdioOptions {
     fn default() -> Self {
         Self {
-            authenticator: Arc::new(LetEverybodyIn),
+            authenticator: Arc::new(AllowAll),
             toolset: None,
             message_bytes_max: 4 * 1024 * 1024,
             answer_bytes_max: 16 * 1024 * 1024 * 1024,
@@ -61,25 +61,28 @@ impl Default for StdioOptions {
 /// # Errors
 /// When a stream breaks. A client that hangs up is no error.
 pub async fn serve(
-    service: Arc<Service>,
+    service: Arc<McpService>,
     reader: impl tokio::io::AsyncRead + Unpin + Send,
     writer: impl AsyncWrite + Unpin + Send + 'static,
     options: StdioOptions,
     shutdown: CancellationToken,
 ) -> std::io::Result<()> {
     let transport = TransportKind::Stdio;
-    service.registry().events().tell(Event::ConnectionOpened { transport });
-    let bounds = Bounds {
+    service.registry().events().emit(Event::ConnectionOpened { transport });
+    let bounds = ConversationLimits {
         requests_max: REQUESTS_MAX,
         outgoing_max: OUTGOING_MAX,
-        carried_bytes_max: CARRIED_BYTES_MAX,
+        inline_bytes_max: INLINE_BYTES_MAX,
         answer_bytes_max: options.answer_bytes_max,
     };
-    let (conversation, outbox) = Conversation::open(service.clone(), Origin { transport, peer: None }, bounds);
+    let (conversation, outbox) = Conversation::open(service.clone(), CallOrigin { transport, peer: None }, bounds);
     let mut writing = tokio::spawn(write_lines(outbox, writer));
     let (drain_within, message_bytes_max) = (options.drain_within, options.message_bytes_max);
-    let user =
-        Arc::new(User { service: service.clone(), authenticator: options.authenticator, toolset: options.toolset });
+    let user = Arc::new(LocalCallerResolver {
+        service: service.clone(),
+        authenticator: options.authenticator,
+        toolset: options.toolset,
+    });
     let read = tokio::select! {
         biased;
         // Also while a client that does not read holds up what it is told.
@@ -95,7 +98,7 @@ pub async fn serve(
             Ok(())
         }
     };
-    service.registry().events().tell(Event::ConnectionClosed { transport });
+    service.registry().events().emit(Event::ConnectionClosed { transport });
     read.and(written)
 }
 
@@ -111,57 +114,57 @@ async fn write_lines(mut outbox: Outbox, writer: impl AsyncWrite + Unpin + Send)
 }
 
 /// The user of the process, at the door of a toolset or of all.
-struct User {
-    service: Arc<Service>,
+struct LocalCallerResolver {
+    service: Arc<McpService>,
     authenticator: Arc<dyn Authenticator>,
     toolset: Option<String>,
 }
 
-impl User {
+impl LocalCallerResolver {
     /// The user by the gate and the registry of this moment, which belong together.
-    async fn caller(&self) -> Result<Caller, RpcError> {
-        let caller = self.entered().await?;
+    async fn resolve_caller(&self) -> Result<Caller, RpcError> {
+        let caller = self.local_caller().await?;
         let toolset = self.toolset.as_ref().map(|name| {
             // A toolset that a reload took away has nothing in it.
-            let gone = || Arc::new(Toolset { name: name.clone(), entries: Allowed::NOTHING });
-            self.service.registry().state_for(&caller).toolset(name, &caller).cloned().unwrap_or_else(gone)
+            let gone = || Arc::new(Toolset { name: name.clone(), entries: AllowedNames::NOTHING });
+            self.service.registry().snapshot_for(&caller).toolset(name, &caller).cloned().unwrap_or_else(gone)
         });
-        Ok(caller.through(toolset))
+        Ok(caller.with_toolset(toolset))
     }
 
-    async fn entered(&self) -> Result<Caller, RpcError> {
-        let origin = Origin { transport: TransportKind::Stdio, peer: None };
+    async fn local_caller(&self) -> Result<Caller, RpcError> {
+        let origin = CallOrigin { transport: TransportKind::Stdio, peer: None };
         for _ in 0..TRIES_MAX {
             let state = self.service.registry().snapshot();
-            match Caller::into_state(self.authenticator.local(), origin, state) {
+            match Caller::with_snapshot(self.authenticator.local_principal(), origin, state) {
                 Some(caller) => return Ok(caller),
                 // While a new configuration is entered they may not, for a moment.
                 None => tokio::task::yield_now().await,
             }
         }
-        Err(changing())
+        Err(configuration_changing_error())
     }
 }
 
 #[async_trait]
-impl Identity for User {
-    async fn caller(&self) -> Result<Caller, RpcError> {
-        self.caller().await
+impl CallerResolver for LocalCallerResolver {
+    async fn resolve_caller(&self) -> Result<Caller, RpcError> {
+        self.resolve_caller().await
     }
 
     /// Whoever started the process may let it go on.
-    async fn is_let_in(&self) -> bool {
+    async fn is_admitted(&self) -> bool {
         true
     }
 
-    fn renewals(&self) -> watch::Receiver<u64> {
-        self.authenticator.renewals()
+    fn credential_reloads(&self) -> watch::Receiver<u64> {
+        self.authenticator.credential_reloads()
     }
 }
 
 async fn read_until_end(
     conversation: &Conversation,
-    user: &Arc<User>,
+    user: &Arc<LocalCallerResolver>,
     reader: impl tokio::io::AsyncRead + Unpin,
     message_bytes_max: usize,
 ) -> std::io::Result<()> {
@@ -170,15 +173,15 @@ async fn read_until_end(
     loop {
         tokio::select! {
             biased;
-            () = conversation.unheard() => return Ok(()),
+            () = conversation.output_closed() => return Ok(()),
             read = read_line(&mut reader, &mut line, message_bytes_max) => {
                 match read? {
-                    Line::End => return Ok(()),
-                    Line::TooLong => {
+                    ReadLine::End => return Ok(()),
+                    ReadLine::TooLong => {
                         let message = format!("Invalid request: the message is longer than {message_bytes_max} bytes");
                         conversation.refuse(None, &RpcError::invalid_request(message)).await;
                     }
-                    Line::Whole => hear(conversation, user, &line).await,
+                    ReadLine::Whole => receive_line(conversation, user, &line).await,
                 }
                 line.clear();
             }
@@ -186,10 +189,10 @@ async fn read_until_end(
     }
 }
 
-async fn hear(conversation: &Conversation, user: &Arc<User>, line: &[u8]) {
+async fn receive_line(conversation: &Conversation, user: &Arc<LocalCallerResolver>, line: &[u8]) {
     if line.iter().all(u8::is_ascii_whitespace) {
         return;
     }
-    let identity: Arc<dyn Identity> = user.clone();
-    conversation.hear_read(decode(line), User::caller(user).await, &identity).await;
+    let identity: Arc<dyn CallerResolver> = user.clone();
+    conversation.receive_decoded(decode(line), LocalCallerResolver::resolve_caller(user).await, &identity).await;
 }

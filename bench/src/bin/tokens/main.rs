@@ -8,12 +8,12 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use arrow::array::RecordBatch;
 use tidegate_bench::print_line;
-use tidegate_core::event::Events;
+use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Budget, Call, Caller, Chunk, Limits, Origin, Outcome, Principal, Registry, ReplyEvent, SnapshotBuilder, Target,
-    Tool, TransportKind, handler_fn,
+    Budget, Call, CallOrigin, CallTarget, Caller, Chunk, Limits, Outcome, Principal, Registry, ReplyEvent,
+    SnapshotBuilder, Tool, TransportKind, handler_fn,
 };
-use tidegate_query::{Executor, Format, Presentation, Rows};
+use tidegate_query::{Executor, OutputFormat, OutputOptions, QueryRows};
 use tiktoken_rs::CoreBPE;
 
 fn main() -> anyhow::Result<()> {
@@ -24,7 +24,7 @@ fn main() -> anyhow::Result<()> {
         print_line("| format | bytes | tokens, o200k | tokens, cl100k | of mcp |")?;
         print_line("|---|---:|---:|---:|---:|")?;
         let mut of_mcp = None;
-        for format in Format::ALL {
+        for format in OutputFormat::ALL {
             let text = runtime.block_on(answer(&rows, format))?;
             let [newer, older] = tokenizers.each_ref().map(|tokenizer| tokens(tokenizer, &text));
             let part = newer as f64 / *of_mcp.get_or_insert(newer) as f64;
@@ -40,19 +40,19 @@ fn tokens(tokenizer: &CoreBPE, text: &str) -> usize {
 }
 
 /// The text that a model reads: `rows`, answered in `format` by a tool without a budget.
-async fn answer(rows: &RecordBatch, format: Format) -> anyhow::Result<String> {
+async fn answer(rows: &RecordBatch, format: OutputFormat) -> anyhow::Result<String> {
     let rows = rows.clone();
     let handler = handler_fn(move |job, reply| {
         let batches = Box::pin(futures::stream::iter([Ok(rows.clone())]));
-        let rows = Rows { schema: rows.schema(), batches };
-        let presentation = Presentation { format, ..Presentation::default() };
-        async move { Executor::new(Events::default()).answer_rows(rows, presentation, &job, &reply).await }
+        let rows = QueryRows { schema: rows.schema(), batches };
+        let presentation = OutputOptions { format, ..OutputOptions::default() };
+        async move { Executor::new(EventDispatcher::default()).answer_rows(rows, presentation, &job, &reply).await }
     });
     let limits = Limits { inline: Budget::default(), ..Limits::default() };
     let snapshot = SnapshotBuilder::new().tool(Tool::new("rows", "Gives all rows.", handler)).limits(limits).build();
-    let registry: Arc<Registry> = Registry::new(snapshot, Events::default());
-    let origin = Origin { transport: TransportKind::CommandLine, peer: None };
-    let call = Call::new(Target::Tool("rows".to_owned()), Caller::new(Principal::owner(), origin));
+    let registry: Arc<Registry> = Registry::new(snapshot, EventDispatcher::default());
+    let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
+    let call = Call::new(CallTarget::Tool("rows".to_owned()), Caller::new(Principal::process_user(), origin));
     let mut reply = registry.call(call)?;
     let mut text = String::new();
     loop {

@@ -6,18 +6,18 @@ use tidegate_audit::{AuditOptions, Redaction, VerifyOptions, verify};
 use tidegate_core::TransportKind;
 use tidegate_core::event::{Event, Subscriber as _};
 
-use crate::scene::{Place, Scene, ann, shown, text};
+use crate::fixture::{LogFolder, TestNode, ann, shown, text};
 
 #[tokio::test]
-async fn a_line_says_who_from_where_what_and_how_it_ended() {
-    let place = Place::new();
-    let scene = Scene::open(&place.options());
+async fn line_records_caller_origin_target_and_outcome() {
+    let place = LogFolder::new();
+    let scene = TestNode::open(&place.options());
     assert_eq!(scene.ask("rows", json!({"sql": "SELECT 'hunter2'"})).await, "done");
     assert_eq!(scene.ask("fail", json!({})).await, "too_large");
     assert_eq!(scene.ask("none", json!({"sql": 1})).await, "not_found");
     let peer = Some("::1".parse().unwrap());
     let reason = "no\nbearer \"x\"";
-    scene.log.hear(Event::MessageRefused { transport: TransportKind::WebSocket, peer, reason });
+    scene.log.on_event(Event::MessageRefused { transport: TransportKind::WebSocket, peer, reason });
     scene.close().await;
     assert_eq!(scene.figures(), (5, 0, 0));
     let lines = shown(&place.file());
@@ -26,10 +26,10 @@ async fn a_line_says_who_from_where_what_and_how_it_ended() {
 }
 
 #[tokio::test]
-async fn values_are_written_where_that_is_asked_for_but_for_what_is_redacted() {
-    let place = Place::new();
+async fn writes_argument_values_except_redacted_ones() {
+    let place = LogFolder::new();
     let values = Some(Redaction::new(["ssn", "card.*", "Login.pin"]));
-    let scene = Scene::open(&AuditOptions { values, ..place.options() });
+    let scene = TestNode::open(&AuditOptions { values, ..place.options() });
     let arguments = json!({
         "sql": "SELECT 1", "ssn": "123", "SSN": 4, "card": {"number": 5, "kind": "visa"}, "login": {"pin": [1, 2], "name": "ann"},
         "list": [{"ssn": "6", "open": true}], "accessToken": "a", "a_password_b": {"c": "d"}, "pin": 7, "long": "x".repeat(5_000),
@@ -41,9 +41,9 @@ async fn values_are_written_where_that_is_asked_for_but_for_what_is_redacted() {
 }
 
 #[tokio::test]
-async fn what_callers_send_does_not_fill_the_log() {
-    let place = Place::new();
-    let scene = Scene::open(&AuditOptions { values: Some(Redaction::default()), ..place.options() });
+async fn bounds_the_size_of_a_line() {
+    let place = LogFolder::new();
+    let scene = TestNode::open(&AuditOptions { values: Some(Redaction::default()), ..place.options() });
     let wide: Value = (0..1_000).map(|number| (format!("n{number}"), json!(vec!["y".repeat(900); 40]))).collect();
     let mut deep = json!("bottom");
     for _ in 0..100 {
@@ -52,7 +52,7 @@ async fn what_callers_send_does_not_fill_the_log() {
     scene.ask("rows", json!({"wide": wide, "deep": deep})).await;
     scene.ask(&"z".repeat(100_000), json!({})).await;
     let reason = "r".repeat(100_000);
-    scene.log.hear(Event::MessageRefused { transport: TransportKind::Rest, peer: None, reason: &reason });
+    scene.log.on_event(Event::MessageRefused { transport: TransportKind::Rest, peer: None, reason: &reason });
     scene.close().await;
     let bytes = text(&place.file()).len();
     assert!(bytes < 100_000, "{bytes}");
@@ -60,11 +60,11 @@ async fn what_callers_send_does_not_fill_the_log() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_refused_at_the_door_has_a_line() {
-    let place = Place::new();
-    let scene = Scene::open(&place.options());
+async fn records_refused_calls() {
+    let place = LogFolder::new();
+    let scene = TestNode::open(&place.options());
     let caller = ann();
-    scene.log.hear(Event::CallRefused { caller: &caller, kind: "tool", name: "x", outcome: "rate_limited" });
+    scene.log.on_event(Event::CallRefused { caller: &caller, kind: "tool", name: "x", outcome: "rate_limited" });
     scene.close().await;
     insta::assert_snapshot!(shown(&place.file()).lines().last().unwrap(), @r#"{"time":"<24>","seq":2,"kind":"refused_call","subject":"ann","tenant":"north","proof":"token","roles":["reader","writer"],"transport":"http","address":"10.0.0.7","target":{"kind":"tool","name":"x"},"outcome":"rate_limited","prev":"<64>","hash":"<64>"}"#);
 }
@@ -73,16 +73,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn whatever_callers_send_stays_one_line_of_json(names in prop::collection::vec(".{0,40}", 1..5), value in ".{0,60}") {
-        let place = Place::new();
+    fn any_arguments_stay_one_json_line(names in prop::collection::vec(".{0,40}", 1..5), value in ".{0,60}") {
+        let place = LogFolder::new();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let scene = Scene::open(&AuditOptions { values: Some(Redaction::default()), ..place.options() });
+            let scene = TestNode::open(&AuditOptions { values: Some(Redaction::default()), ..place.options() });
             for name in &names {
                 let arguments: Value = names.iter().map(|name| (name.clone(), json!(value))).collect();
                 scene.ask("rows", arguments).await;
                 scene.ask(name, json!({})).await;
-                scene.log.hear(Event::MessageRefused { transport: TransportKind::Sse, peer: None, reason: &value });
+                scene.log.on_event(Event::MessageRefused { transport: TransportKind::Sse, peer: None, reason: &value });
             }
             scene.close().await;
         });

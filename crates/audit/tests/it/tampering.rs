@@ -4,9 +4,9 @@ use std::fs;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use tidegate_audit::{AuditKey, AuditOptions, Broken, Verified, VerifyError, VerifyOptions, verify};
+use tidegate_audit::{AuditKey, AuditOptions, BrokenLog, VerifiedLog, VerifyError, VerifyOptions, verify};
 
-use crate::scene::{Place, Scene, text};
+use crate::fixture::{LogFolder, TestNode, text};
 
 /// The text of a log of eight lines and of its head, with and without a key.
 static LOGS: LazyLock<[(String, String); 2]> = LazyLock::new(|| [written(false), written(true)]);
@@ -16,18 +16,18 @@ fn key() -> AuditKey {
 }
 
 fn written(is_keyed: bool) -> (String, String) {
-    let place = Place::new();
+    let place = LogFolder::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let scene = Scene::open(&AuditOptions { key: is_keyed.then(key), ..place.options() });
+        let scene = TestNode::open(&AuditOptions { key: is_keyed.then(key), ..place.options() });
         scene.ask_often(7).await;
         scene.close().await;
     });
     (text(&place.file()), text(&place.file().with_extension("jsonl.head")))
 }
 
-fn verified(log: &[u8], head: Option<&str>, options: &VerifyOptions) -> Result<Verified, VerifyError> {
-    let place = Place::new();
+fn verified(log: &[u8], head: Option<&str>, options: &VerifyOptions) -> Result<VerifiedLog, VerifyError> {
+    let place = LogFolder::new();
     fs::write(place.file(), log).unwrap();
     if let Some(head) = head {
         fs::write(place.file().with_extension("jsonl.head"), head).unwrap();
@@ -35,7 +35,7 @@ fn verified(log: &[u8], head: Option<&str>, options: &VerifyOptions) -> Result<V
     verify(&[place.file()], options)
 }
 
-fn found(log: &[u8], head: Option<&str>, options: &VerifyOptions) -> Broken {
+fn found(log: &[u8], head: Option<&str>, options: &VerifyOptions) -> BrokenLog {
     match verified(log, head, options) {
         Err(VerifyError::Broken(broken)) => broken,
         other => panic!("not found: {other:?}"),
@@ -43,7 +43,7 @@ fn found(log: &[u8], head: Option<&str>, options: &VerifyOptions) -> Broken {
 }
 
 fn options(is_keyed: bool) -> VerifyOptions {
-    VerifyOptions { key: is_keyed.then(key), must_hold: None }
+    VerifyOptions { key: is_keyed.then(key), required_hash: None }
 }
 
 fn lines(log: &str) -> Vec<&str> {
@@ -54,7 +54,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn any_byte_that_was_changed_is_found(is_keyed: bool, has_head: bool, place: prop::sample::Index, change in 1_u8..) {
+    fn detects_any_changed_byte(is_keyed: bool, has_head: bool, place: prop::sample::Index, change in 1_u8..) {
         let (log, head) = &LOGS[usize::from(is_keyed)];
         let mut log = log.clone().into_bytes();
         let place = place.index(log.len());
@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn any_byte_that_was_put_in_or_taken_out_is_found(is_keyed: bool, place: prop::sample::Index, byte: Option<u8>) {
+    fn detects_any_inserted_or_removed_byte(is_keyed: bool, place: prop::sample::Index, byte: Option<u8>) {
         let (log, _) = &LOGS[usize::from(is_keyed)];
         let mut log = log.clone().into_bytes();
         let place = place.index(log.len());
@@ -77,7 +77,7 @@ proptest! {
     }
 
     #[test]
-    fn a_line_that_was_taken_out_is_found(is_keyed: bool, place in 0_usize..8) {
+    fn detects_a_removed_line(is_keyed: bool, place in 0_usize..8) {
         let (log, head) = &LOGS[usize::from(is_keyed)];
         let mut lines = lines(log);
         lines.remove(place);
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn lines_that_changed_places_are_found(is_keyed: bool, one in 0_usize..8, other in 0_usize..8) {
+    fn detects_swapped_lines(is_keyed: bool, one in 0_usize..8, other in 0_usize..8) {
         prop_assume!(one != other);
         let (log, _) = &LOGS[usize::from(is_keyed)];
         let mut lines = lines(log);
@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn a_line_that_was_put_in_is_found(is_keyed: bool, from in 0_usize..8, to in 0_usize..9) {
+    fn detects_an_inserted_line(is_keyed: bool, from in 0_usize..8, to in 0_usize..9) {
         let (log, _) = &LOGS[usize::from(is_keyed)];
         let mut lines = lines(log);
         lines.insert(to, lines[from]);
@@ -107,20 +107,20 @@ proptest! {
     }
 
     #[test]
-    fn a_log_that_was_cut_short_is_found_by_its_head_or_by_a_hash_that_was_kept(is_keyed: bool, kept in 1_usize..8) {
+    fn detects_truncation_by_head_or_required_hash(is_keyed: bool, kept in 1_usize..8) {
         let (log, head) = &LOGS[usize::from(is_keyed)];
         let cut = lines(log)[..kept].concat();
         found(cut.as_bytes(), Some(head), &options(is_keyed));
         let whole = verified(log.as_bytes(), Some(head), &options(is_keyed)).unwrap();
         let must_hold = Some(whole.last.hash.to_uppercase());
-        found(cut.as_bytes(), None, &VerifyOptions { must_hold: must_hold.clone(), ..options(is_keyed) });
-        verified(log.as_bytes(), None, &VerifyOptions { must_hold, ..options(is_keyed) }).unwrap();
+        found(cut.as_bytes(), None, &VerifyOptions { required_hash: must_hold.clone(), ..options(is_keyed) });
+        verified(log.as_bytes(), None, &VerifyOptions { required_hash: must_hold, ..options(is_keyed) }).unwrap();
         // Nobody else can know.
         prop_assert!(verified(cut.as_bytes(), None, &options(is_keyed)).is_ok());
     }
 
     #[test]
-    fn whatever_a_file_holds_it_is_read_to_its_end(bytes: Vec<u8>, is_keyed: bool) {
+    fn verify_terminates_on_arbitrary_bytes(bytes: Vec<u8>, is_keyed: bool) {
         if let Ok(verified) = verified(&bytes, None, &options(is_keyed)) {
             prop_assert_eq!((verified.lines, bytes.len()), (0, 0));
         }
@@ -137,10 +137,10 @@ fn an_untouched_log_is_verified() {
 }
 
 #[test]
-fn without_the_key_nothing_is_verified_nor_forged() {
+fn keyed_log_needs_its_key() {
     let (log, head) = &LOGS[1];
     assert_eq!(found(log.as_bytes(), None, &options(false)).line, 1);
-    let other = VerifyOptions { key: AuditKey::new(&[7; 32]), must_hold: None };
+    let other = VerifyOptions { key: AuditKey::new(&[7; 32]), required_hash: None };
     assert_eq!(found(log.as_bytes(), None, &other).line, 1);
     // A log without a key, written anew by a forger.
     assert_eq!(found(LOGS[0].0.as_bytes(), None, &options(true)).line, 1);
@@ -151,7 +151,7 @@ fn without_the_key_nothing_is_verified_nor_forged() {
 
 #[test]
 fn files_may_come_in_any_order() {
-    let place = Place::new();
+    let place = LogFolder::new();
     let (log, _) = &LOGS[0];
     let lines = lines(log);
     let names = ["b.jsonl", "a.jsonl", "c.jsonl"].map(|name| place.file().with_file_name(name));

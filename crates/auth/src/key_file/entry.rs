@@ -12,7 +12,7 @@ use crate::digest::Digest;
 /// One key as it stands in the file.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Entry {
+pub(crate) struct KeyEntry {
     pub(crate) name: String,
     pub(crate) id: String,
     /// Of the secret part, as text. Base64url in the file.
@@ -28,7 +28,7 @@ pub(crate) struct Entry {
     pub(crate) revoked: Option<DateTime<Utc>>,
 }
 
-impl Entry {
+impl KeyEntry {
     pub(crate) fn state(&self, now: DateTime<Utc>) -> KeyState {
         if self.revoked.is_some() {
             KeyState::Revoked

@@ -19,7 +19,7 @@ impl Ownership {
     const OWNER_ONLY: u32 = 0o600;
 
     /// That of the file at `path`; none if there is no file.
-    pub(super) fn of(path: &Path) -> io::Result<Option<Self>> {
+    pub(super) fn read(path: &Path) -> io::Result<Option<Self>> {
         use std::os::unix::fs::MetadataExt as _;
 
         match std::fs::metadata(path) {
@@ -33,10 +33,10 @@ impl Ownership {
     }
 
     /// Gives `file` to the same owner and group, open to the same readers.
-    pub(super) fn give(&self, file: &File) -> io::Result<()> {
+    pub(super) fn apply_to(&self, file: &File) -> io::Result<()> {
         use std::os::unix::fs::PermissionsExt as _;
 
-        let has_same_group = self.give_away(file);
+        let has_same_group = self.try_chown(file);
         // Another group than before must not come to read it.
         let mode = if has_same_group { self.mode } else { self.mode & Self::OWNER_ONLY };
         file.set_permissions(std::fs::Permissions::from_mode(mode))
@@ -44,7 +44,7 @@ impl Ownership {
 
     /// Gives `file` to the same owner and group, as far as this process may: an administrator may, and others need
     /// not, since the file is theirs. Says whether it has the group.
-    pub(super) fn give_away(&self, file: &File) -> bool {
+    pub(super) fn try_chown(&self, file: &File) -> bool {
         use std::os::unix::fs::fchown;
 
         let is_given = fchown(file, Some(self.user), Some(self.group)).is_ok();

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::ownership::Ownership;
-use super::{Entry, KeyFileError};
-use crate::key_text::random_id;
-use crate::private_file::private;
+use super::{KeyEntry, KeyFileError};
+use crate::key_format::random_id;
+use crate::private_file::set_owner_only;
 
 /// The version of the file's form that this program writes, and the only one that it reads.
 pub(super) const VERSION: u64 = 1;
@@ -20,19 +20,19 @@ pub(super) const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Content {
+struct KeyFileContent {
     version: u64,
-    keys: Vec<Entry>,
+    keys: Vec<KeyEntry>,
 }
 
 /// Looked at first, since a later version may have any other form.
 #[derive(Deserialize)]
-struct Versioned {
+struct KeyFileVersion {
     version: u64,
 }
 
 /// The keys in the file; none if there is no file. Takes no lock, since files are only ever replaced whole.
-pub(super) fn read(path: &Path) -> Result<Vec<Entry>, KeyFileError> {
+pub(super) fn read(path: &Path) -> Result<Vec<KeyEntry>, KeyFileError> {
     let failed = |source| KeyFileError::Io { action: "read", path: path.to_owned(), source };
     let file = match File::open(path) {
         Ok(file) => file,
@@ -47,18 +47,18 @@ pub(super) fn read(path: &Path) -> Result<Vec<Entry>, KeyFileError> {
     parse(path, &bytes)
 }
 
-/// Changes the keys in the file while no other process does. If `change` fails, the file stays as it was.
-pub(super) fn change<T>(
+/// Changes the keys in the file while no other process does. If `update` fails, the file stays as it was.
+pub(super) fn update<T>(
     path: &Path,
-    change: impl FnOnce(&mut Vec<Entry>) -> Result<T, KeyFileError>,
+    change: impl FnOnce(&mut Vec<KeyEntry>) -> Result<T, KeyFileError>,
 ) -> Result<T, KeyFileError> {
     // A link stays a link: what it leads to is replaced.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let failed = |action| move |source| KeyFileError::Io { action, path: path.clone(), source };
     make_folder(folder_of(path)).map_err(failed("make the folder of"))?;
-    let before = Ownership::of(path).map_err(failed("look at"))?;
+    let before = Ownership::read(path).map_err(failed("look at"))?;
     // The file itself cannot carry the lock, because it is replaced. The lock ends with `lock`.
-    let lock = open_lock(&beside(path, ".lock"), before.as_ref()).map_err(failed("lock"))?;
+    let lock = open_lock(&with_suffix(path, ".lock"), before.as_ref()).map_err(failed("lock"))?;
     lock.lock().map_err(failed("lock"))?;
     let mut entries = read(path)?;
     let outcome = change(&mut entries)?;
@@ -69,10 +69,10 @@ pub(super) fn change<T>(
 /// The lock file. Whoever may replace the key file may lock it too, so a new one belongs to the same owner; one that
 /// is there already is left as it is, for it may be a link to a file of somebody else.
 fn open_lock(path: &Path, owner: Option<&Ownership>) -> io::Result<File> {
-    match private(OpenOptions::new().create_new(true).write(true)).open(path) {
+    match set_owner_only(OpenOptions::new().create_new(true).write(true)).open(path) {
         Ok(lock) => {
             if let Some(owner) = owner {
-                owner.give_away(&lock);
+                owner.try_chown(&lock);
             }
             Ok(lock)
         }
@@ -81,17 +81,17 @@ fn open_lock(path: &Path, owner: Option<&Ownership>) -> io::Result<File> {
     }
 }
 
-fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, KeyFileError> {
+fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<KeyEntry>, KeyFileError> {
     let malformed = |error: serde_json::Error| KeyFileError::Malformed {
         path: path.to_owned(),
         line: error.line(),
         column: error.column(),
     };
-    let found = serde_json::from_slice::<Versioned>(bytes).map_err(malformed)?.version;
+    let found = serde_json::from_slice::<KeyFileVersion>(bytes).map_err(malformed)?.version;
     if found != VERSION {
         return Err(KeyFileError::UnknownVersion { path: path.to_owned(), found });
     }
-    let keys = serde_json::from_slice::<Content>(bytes).map_err(malformed)?.keys;
+    let keys = serde_json::from_slice::<KeyFileContent>(bytes).map_err(malformed)?.keys;
     let mut ids = BTreeSet::new();
     if let Some(entry) = keys.iter().find(|entry| !ids.insert(&entry.id)) {
         return Err(KeyFileError::DuplicateId { path: path.to_owned(), id: entry.id.clone() });
@@ -101,11 +101,11 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, KeyFileError> {
 
 /// Writes a new file beside the old one, down to the disk, and puts it in its place: whatever happens, there is one of
 /// the two. It belongs to whom the old one belonged `before`: the node that reads it need not be who changes it.
-fn replace(path: &Path, keys: Vec<Entry>, before: Option<&Ownership>) -> io::Result<()> {
-    let mut bytes = serde_json::to_vec_pretty(&Content { version: VERSION, keys })?;
+fn replace(path: &Path, keys: Vec<KeyEntry>, before: Option<&Ownership>) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec_pretty(&KeyFileContent { version: VERSION, keys })?;
     bytes.push(b'\n');
     let mark = random_id().map_err(|_| io::Error::other("the system gives no random bytes"))?;
-    let new = beside(path, &format!(".{mark}.new"));
+    let new = with_suffix(path, &format!(".{mark}.new"));
     let written = write_new(&new, &bytes, before).and_then(|()| fs::rename(&new, path));
     if written.is_err() {
         let _ = fs::remove_file(&new);
@@ -117,16 +117,16 @@ fn replace(path: &Path, keys: Vec<Entry>, before: Option<&Ownership>) -> io::Res
 }
 
 fn write_new(path: &Path, bytes: &[u8], owner: Option<&Ownership>) -> io::Result<()> {
-    let mut file = private(OpenOptions::new().create_new(true).write(true)).open(path)?;
+    let mut file = set_owner_only(OpenOptions::new().create_new(true).write(true)).open(path)?;
     file.write_all(bytes)?;
     if let Some(owner) = owner {
-        owner.give(&file)?;
+        owner.apply_to(&file)?;
     }
     file.sync_all()
 }
 
 /// The name of `path` with `ending` added to it.
-fn beside(path: &Path, ending: &str) -> PathBuf {
+fn with_suffix(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
     name.into()

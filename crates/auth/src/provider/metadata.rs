@@ -5,22 +5,22 @@
 use reqwest::Url;
 use serde_json::{Map, Value};
 
-use super::{Failure, Http, is_loopback, parse};
+use super::{ProviderClient, ProviderError, is_loopback, parse_url};
 
 /// Where the keys of `issuer` are. `url` is the same issuer as an address.
 ///
 /// # Errors
 /// When it does not say so, or is not who it should be.
-pub(crate) async fn key_set_address(http: &Http, issuer: &str, url: &Url) -> Result<Url, Failure> {
-    let mut last = Failure::NoKeySet;
-    for place in places(url) {
+pub(crate) async fn discover_key_set_url(http: &ProviderClient, issuer: &str, url: &Url) -> Result<Url, ProviderError> {
+    let mut last = ProviderError::NoKeySet;
+    for place in metadata_urls(url) {
         match http.get(&place).await {
             // An issuer that does not know one of the places may know another, and some show a page for people there.
-            Ok(page) => match read(&page.body, issuer, url) {
-                Err(failure @ Failure::NotJson) => last = failure,
+            Ok(page) => match parse_metadata(&page.body, issuer, url) {
+                Err(failure @ ProviderError::NotJson) => last = failure,
                 found => return found,
             },
-            Err(failure @ Failure::Status(_)) => last = failure,
+            Err(failure @ ProviderError::Status(_)) => last = failure,
             Err(failure) => return Err(failure),
         }
     }
@@ -29,7 +29,7 @@ pub(crate) async fn key_set_address(http: &Http, issuer: &str, url: &Url) -> Res
 
 /// The places at which metadata may lie, in the order of the MCP specification: inserted before the path, as RFC 8414
 /// has it, for both names; then after it, as OpenID has it.
-fn places(issuer: &Url) -> Vec<Url> {
+fn metadata_urls(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
     let mut paths = vec![
         format!("/.well-known/oauth-authorization-server{path}"),
@@ -47,17 +47,17 @@ fn places(issuer: &Url) -> Vec<Url> {
     paths.into_iter().map(at).collect()
 }
 
-fn read(body: &[u8], issuer: &str, url: &Url) -> Result<Url, Failure> {
-    let metadata: Map<String, Value> = serde_json::from_slice(body).map_err(|_| Failure::NotJson)?;
+fn parse_metadata(body: &[u8], issuer: &str, url: &Url) -> Result<Url, ProviderError> {
+    let metadata: Map<String, Value> = serde_json::from_slice(body).map_err(|_| ProviderError::NotJson)?;
     let named = metadata.get("issuer").and_then(Value::as_str).unwrap_or_default();
     if named != issuer {
-        return Err(Failure::WrongIssuer(named.chars().take(200).collect()));
+        return Err(ProviderError::WrongIssuer(named.chars().take(200).collect()));
     }
-    let keys = metadata.get("jwks_uri").and_then(Value::as_str).ok_or(Failure::NoKeySet)?;
-    let keys = parse(keys).map_err(Failure::KeySetAddress)?;
+    let keys = metadata.get("jwks_uri").and_then(Value::as_str).ok_or(ProviderError::NoKeySet)?;
+    let keys = parse_url(keys).map_err(ProviderError::KeySetAddress)?;
     // An issuer elsewhere has no business with what listens on this machine.
     if is_loopback(&keys) && !is_loopback(url) {
-        return Err(Failure::KeySetAddress(super::AddressError::NotPrivate));
+        return Err(ProviderError::KeySetAddress(super::ProviderUrlError::NotPrivate));
     }
     Ok(keys)
 }
@@ -67,9 +67,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_lie_where_the_specifications_say() {
+    fn metadata_urls_follow_the_specifications() {
         let places = |issuer: &str| -> Vec<String> {
-            super::places(&Url::parse(issuer).unwrap()).into_iter().map(String::from).collect()
+            super::metadata_urls(&Url::parse(issuer).unwrap()).into_iter().map(String::from).collect()
         };
         let bare = [
             "https://login.example/.well-known/oauth-authorization-server",
@@ -88,20 +88,20 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_another_issuer_and_keys_at_odd_places_do_not_count() {
+    fn rejects_metadata_of_another_issuer_and_insecure_jwks_uri() {
         let of = |metadata: &str| {
             let url = Url::parse("https://login.example").unwrap();
-            read(metadata.as_bytes(), "https://login.example", &url).map(String::from)
+            parse_metadata(metadata.as_bytes(), "https://login.example", &url).map(String::from)
         };
         let keys = r#"{"issuer": "https://login.example", "jwks_uri": "https://keys.example/set"}"#;
         assert_eq!(of(keys), Ok("https://keys.example/set".to_owned()));
-        assert_eq!(of("[]"), Err(Failure::NotJson));
+        assert_eq!(of("[]"), Err(ProviderError::NotJson));
         let other = r#"{"issuer": "https://login.example/", "jwks_uri": "https://keys.example/set"}"#;
-        assert_eq!(of(other), Err(Failure::WrongIssuer("https://login.example/".to_owned())));
-        assert_eq!(of(r#"{"issuer": "https://login.example"}"#), Err(Failure::NoKeySet));
+        assert_eq!(of(other), Err(ProviderError::WrongIssuer("https://login.example/".to_owned())));
+        assert_eq!(of(r#"{"issuer": "https://login.example"}"#), Err(ProviderError::NoKeySet));
         for odd in ["http://keys.example", "file:///etc/passwd", "http://127.0.0.1:1/set", "https://[::1]/set"] {
             let metadata = format!(r#"{{"issuer": "https://login.example", "jwks_uri": "{odd}"}}"#);
-            assert!(matches!(of(&metadata), Err(Failure::KeySetAddress(_))), "{odd}");
+            assert!(matches!(of(&metadata), Err(ProviderError::KeySetAddress(_))), "{odd}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use jsonwebtoken::Algorithm;
 
 /// An algorithm that signs tokens ([RFC 7518](https://www.rfc-editor.org/rfc/rfc7518#section-3.1),
-/// [RFC 9864](https://www.rfc-editor.org/rfc/rfc9864#section-2)). There is no `none`.
+/// [RFC 9864](https://www.rfc-editor.org/rfc/rfc9864#section-2)). There is no `empty`.
 ///
 /// `EdDSA` and `Ed25519` are two names of one algorithm. A token is taken under the names that are asked for; whichever
 /// of them a key has, it checks both.
@@ -30,7 +30,7 @@ pub enum TokenAlgorithm {
 
 /// Text that names no algorithm of ours.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} is no algorithm that tokens may be signed with; these are: {}", names(TokenAlgorithm::ALL))]
+#[error("{name:?} is no algorithm that tokens may be signed with; these are: {}", join_names(TokenAlgorithm::ALL))]
 pub struct UnknownAlgorithm {
     name: String,
 }
@@ -122,7 +122,7 @@ impl TokenAlgorithm {
     }
 
     /// The same for the library that checks signatures, which knows one name of each.
-    pub(crate) fn for_library(self) -> Algorithm {
+    pub(crate) fn to_jsonwebtoken(self) -> Algorithm {
         match self {
             Self::Hs256 => Algorithm::HS256,
             Self::Hs384 => Algorithm::HS384,
@@ -156,6 +156,6 @@ impl fmt::Display for TokenAlgorithm {
 }
 
 /// Their names, with commas between them.
-pub(super) fn names(algorithms: &[TokenAlgorithm]) -> String {
+pub(super) fn join_names(algorithms: &[TokenAlgorithm]) -> String {
     algorithms.iter().map(|algorithm| algorithm.name()).collect::<Vec<_>>().join(", ")
 }

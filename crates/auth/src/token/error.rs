@@ -1,7 +1,7 @@
 //! Why tokens cannot be checked as asked.
 
 use super::algorithm::TokenAlgorithm;
-use crate::provider::AddressError;
+use crate::provider::ProviderUrlError;
 
 /// Why tokens cannot be checked as asked. None of these says anything of a key but its kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,7 +77,7 @@ pub enum TokenOptionsError {
         /// Which address, as a configuration calls it.
         member: &'static str,
         /// What is wrong with it.
-        reason: AddressError,
+        reason: ProviderUrlError,
     },
     /// The issuer would ask who asks.
     #[error("introspection needs a client_id and a client_secret, by which the issuer knows this node")]

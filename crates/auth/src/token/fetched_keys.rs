@@ -15,11 +15,11 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use super::algorithm::{TokenAlgorithm, names};
+use super::algorithm::{TokenAlgorithm, join_names};
 use super::key_ring::KeyRing;
 use crate::clock::Clock;
 use crate::digest::{Digest, sha256_of};
-use crate::provider::{self, Failure, Http, PATIENCE, Page, Seldom};
+use crate::provider::{self, LogThrottle, ProviderClient, ProviderError, ProviderResponse, REQUEST_TIMEOUT};
 
 /// How long keys are kept if the issuer does not say so, and the bounds of what it may say.
 const FRESH_FOR: Duration = Duration::from_secs(5 * 60);
@@ -28,7 +28,7 @@ const FRESH_FOR_MAX: Duration = Duration::from_secs(60 * 60);
 /// How much longer keys count while the issuer cannot be asked.
 const STALE_FOR: Duration = Duration::from_secs(60 * 60);
 /// The least time from one fetch to the next, whoever asks for it.
-const PAUSE: Duration = Duration::from_secs(10);
+const FETCH_INTERVAL_MIN: Duration = Duration::from_secs(10);
 
 /// Where an issuer shows its keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,26 +41,26 @@ pub(super) enum KeySource {
 
 /// The keys that an issuer shows. Dropping it ends what goes on in the background.
 pub(super) struct FetchedKeys {
-    shared: Arc<Shared>,
+    shared: Arc<FetcherState>,
     worker: OnceLock<AbortHandle>,
 }
 
-struct Shared {
+struct FetcherState {
     source: KeySource,
     /// Those that tokens may be signed with; the log hears of those that no key can check.
     algorithms: Vec<TokenAlgorithm>,
-    http: Http,
+    http: ProviderClient,
     clock: Clock,
-    keys: ArcSwapOption<Shown>,
+    keys: ArcSwapOption<FetchedKeySet>,
     /// Changes whenever the keys do.
     epoch: AtomicU64,
-    attempts: watch::Sender<Attempts>,
-    wanted: Notify,
-    failures: Seldom,
+    attempts: watch::Sender<FetchAttempts>,
+    fetch_requested: Notify,
+    failures: LogThrottle,
 }
 
 /// What an issuer showed.
-struct Shown {
+struct FetchedKeySet {
     keys: Arc<KeyRing>,
     digest: Digest,
     at: DateTime<Utc>,
@@ -69,7 +69,7 @@ struct Shown {
 
 /// How often the issuer was asked.
 #[derive(Default)]
-struct Attempts {
+struct FetchAttempts {
     ended: u64,
     is_running: bool,
     begun: Option<DateTime<Utc>>,
@@ -77,16 +77,16 @@ struct Attempts {
 
 impl FetchedKeys {
     pub(super) fn new(source: KeySource, algorithms: Vec<TokenAlgorithm>, clock: Clock) -> Self {
-        let shared = Shared {
+        let shared = FetcherState {
             source,
             algorithms,
-            http: Http::default(),
+            http: ProviderClient::default(),
             clock,
             keys: ArcSwapOption::empty(),
             epoch: AtomicU64::new(0),
             attempts: watch::Sender::default(),
-            wanted: Notify::new(),
-            failures: Seldom::default(),
+            fetch_requested: Notify::new(),
+            failures: LogThrottle::default(),
         };
         Self { shared: Arc::new(shared), worker: OnceLock::new() }
     }
@@ -99,19 +99,19 @@ impl FetchedKeys {
     /// Begins to fetch, if that has not begun and there is a runtime to do it.
     pub(super) fn start(&self) {
         if let (None, Ok(runtime)) = (self.worker.get(), Handle::try_current()) {
-            self.worker.get_or_init(|| runtime.spawn(keep_fetching(self.shared.clone())).abort_handle());
+            self.worker.get_or_init(|| runtime.spawn(run_fetch_loop(self.shared.clone())).abort_handle());
         }
     }
 
     /// The keys that count at `now`. Where they should be fetched again, that begins, and nobody waits for it.
-    pub(super) fn now(&self, now: DateTime<Utc>) -> Option<Arc<KeyRing>> {
+    pub(super) fn current_keys(&self, now: DateTime<Utc>) -> Option<Arc<KeyRing>> {
         self.start();
         let shown = self.shared.keys.load();
         let shown = shown.as_ref()?;
         // Where the clock went back, nobody knows how old they are.
         let age = now.signed_duration_since(shown.at).to_std().ok();
-        if age.is_none_or(|age| age >= shown.fresh_for) && self.shared.may_begin(now) {
-            self.shared.wanted.notify_one();
+        if age.is_none_or(|age| age >= shown.fresh_for) && self.shared.may_start_fetch(now) {
+            self.shared.fetch_requested.notify_one();
         }
         age.is_none_or(|age| age < shown.fresh_for + STALE_FOR).then(|| shown.keys.clone())
     }
@@ -128,19 +128,19 @@ impl FetchedKeys {
 
     /// Waits until the issuer was asked more often than `attempts` times. Says no where that is not to be waited for:
     /// it was asked a moment ago, or is slow.
-    pub(super) async fn after(&self, attempts: u64, now: DateTime<Utc>) -> bool {
+    pub(super) async fn wait_for_fetch_after(&self, attempts: u64, now: DateTime<Utc>) -> bool {
         let mut changes = self.shared.attempts.subscribe();
         {
             let seen = changes.borrow();
             if seen.ended > attempts {
                 return true;
             }
-            if !seen.is_running && !seen.may_go_on(now) {
+            if !seen.is_running && !seen.may_start(now) {
                 return false;
             }
         }
-        self.shared.wanted.notify_one();
-        timeout(PATIENCE, changes.wait_for(|seen| seen.ended > attempts)).await.is_ok_and(|seen| seen.is_ok())
+        self.shared.fetch_requested.notify_one();
+        timeout(REQUEST_TIMEOUT, changes.wait_for(|seen| seen.ended > attempts)).await.is_ok_and(|seen| seen.is_ok())
     }
 }
 
@@ -153,38 +153,44 @@ impl Drop for FetchedKeys {
 }
 
 /// What the issuer shows at `source`.
-pub(super) async fn page(http: &Http, source: &KeySource) -> Result<Page, Failure> {
+pub(super) async fn fetch_key_set(
+    http: &ProviderClient,
+    source: &KeySource,
+) -> Result<ProviderResponse, ProviderError> {
     match source {
         KeySource::Url(url) => http.get(url).await,
-        KeySource::Discovery { issuer, url } => http.get(&provider::key_set_address(http, issuer, url).await?).await,
+        KeySource::Discovery { issuer, url } => {
+            http.get(&provider::discover_key_set_url(http, issuer, url).await?).await
+        }
     }
 }
 
 /// Fetches keys as long as nobody ends it.
-async fn keep_fetching(shared: Arc<Shared>) {
+async fn run_fetch_loop(shared: Arc<FetcherState>) {
     loop {
         let pause = sleep(shared.fetch().await);
         tokio::pin!(pause);
         loop {
             tokio::select! {
                 () = &mut pause => break,
-                () = shared.wanted.notified() => if shared.may_begin(shared.clock.now()) { break },
+                () = shared.fetch_requested.notified() => if shared.may_start_fetch(shared.clock.now()) { break },
             }
         }
     }
 }
 
-impl Attempts {
+impl FetchAttempts {
     /// Whether another may begin at `now`: the last one did not begin a moment ago, by a clock that may go back.
-    fn may_go_on(&self, now: DateTime<Utc>) -> bool {
-        let is_pause_over = |begun: DateTime<Utc>| now.signed_duration_since(begun).abs().to_std().ok() >= Some(PAUSE);
+    fn may_start(&self, now: DateTime<Utc>) -> bool {
+        let is_pause_over =
+            |begun: DateTime<Utc>| now.signed_duration_since(begun).abs().to_std().ok() >= Some(FETCH_INTERVAL_MIN);
         !self.is_running && self.begun.is_none_or(is_pause_over)
     }
 }
 
-impl Shared {
-    fn may_begin(&self, now: DateTime<Utc>) -> bool {
-        self.attempts.borrow().may_go_on(now)
+impl FetcherState {
+    fn may_start_fetch(&self, now: DateTime<Utc>) -> bool {
+        self.attempts.borrow().may_start(now)
     }
 
     /// Fetches the keys, and says after which time to do so again.
@@ -194,21 +200,28 @@ impl Shared {
             attempts.is_running = true;
             attempts.begun = Some(begun);
         });
-        let page = timeout(PATIENCE, page(&self.http, &self.source)).await.unwrap_or(Err(Failure::Slow));
-        let outcome = page.and_then(|page| self.take(&page, begun));
+        let page = timeout(REQUEST_TIMEOUT, fetch_key_set(&self.http, &self.source))
+            .await
+            .unwrap_or(Err(ProviderError::TimedOut));
+        let outcome = page.and_then(|page| self.store_keys(&page, begun));
         let pause = match outcome {
             Ok(fresh_for) => {
-                if self.failures.is_over() {
-                    tracing::info!(issuer = self.name(), "the keys of the issuer can be fetched again");
+                if self.failures.clear() {
+                    tracing::info!(issuer = self.issuer_name(), "the keys of the issuer can be fetched again");
                 }
                 fresh_for
             }
             Err(failure) => {
-                if let Some(times) = self.failures.tell() {
+                if let Some(times) = self.failures.record_occurrence() {
                     let has_keys = self.keys.load().is_some();
-                    tracing::warn!(issuer = self.name(), times, has_keys, "the issuer's keys are missing: {failure}");
+                    tracing::warn!(
+                        issuer = self.issuer_name(),
+                        times,
+                        has_keys,
+                        "the issuer's keys are missing: {failure}"
+                    );
                 }
-                PAUSE
+                FETCH_INTERVAL_MIN
             }
         };
         self.attempts.send_modify(|attempts| {
@@ -218,28 +231,28 @@ impl Shared {
         pause
     }
 
-    /// The keys of `page` are those that count from now on. Says for how long.
-    fn take(&self, page: &Page, at: DateTime<Utc>) -> Result<Duration, Failure> {
+    /// The keys of `fetch_key_set` are those that count from now on. Says for how long.
+    fn store_keys(&self, page: &ProviderResponse, at: DateTime<Utc>) -> Result<Duration, ProviderError> {
         let fresh_for = page.fresh_for.unwrap_or(FRESH_FOR).clamp(FRESH_FOR_MIN, FRESH_FOR_MAX);
         let digest = sha256_of(&page.body);
         let before = self.keys.load_full();
         if let Some(same) = before.filter(|before| before.digest == digest) {
-            self.keys.store(Some(Arc::new(Shown { keys: same.keys.clone(), digest, at, fresh_for })));
+            self.keys.store(Some(Arc::new(FetchedKeySet { keys: same.keys.clone(), digest, at, fresh_for })));
             return Ok(fresh_for);
         }
-        let keys = KeyRing::fetched(&page.body).map_err(Failure::KeySet)?;
-        let unchecked = keys.unchecked(&self.algorithms);
-        tracing::info!(issuer = self.name(), keys = keys.len(), "the issuer shows new keys");
+        let keys = KeyRing::from_jwks(&page.body).map_err(ProviderError::KeySet)?;
+        let unchecked = keys.unsupported_algorithms(&self.algorithms);
+        tracing::info!(issuer = self.issuer_name(), keys = keys.len(), "the issuer shows new keys");
         if !unchecked.is_empty() {
-            tracing::warn!(issuer = self.name(), "none of the issuer's keys is for {}", names(&unchecked));
+            tracing::warn!(issuer = self.issuer_name(), "none of the issuer's keys is for {}", join_names(&unchecked));
         }
-        self.keys.store(Some(Arc::new(Shown { keys: Arc::new(keys), digest, at, fresh_for })));
+        self.keys.store(Some(Arc::new(FetchedKeySet { keys: Arc::new(keys), digest, at, fresh_for })));
         // Only then: what is remembered of the epoch to come was found out with the new keys.
         self.epoch.fetch_add(1, Ordering::Release);
         Ok(fresh_for)
     }
 
-    fn name(&self) -> &str {
+    fn issuer_name(&self) -> &str {
         match &self.source {
             KeySource::Url(url) => url.host_str().unwrap_or_default(),
             KeySource::Discovery { issuer, .. } => issuer,

@@ -19,10 +19,10 @@ use tokio::time::timeout;
 
 use super::Seconds;
 use super::error::TokenOptionsError;
-use super::options::Introspection;
-use super::places::Places;
+use super::options::IntrospectionOptions;
+use super::permits::IntrospectionPermits;
 use crate::digest::Digest;
-use crate::provider::{Failure, Http, PATIENCE, Seldom, parse};
+use crate::provider::{LogThrottle, ProviderClient, ProviderError, REQUEST_TIMEOUT, parse_url};
 
 /// Tokens that are remembered to be none; the one shown longest ago goes first.
 const REFUSED_MAX: NonZeroUsize = match NonZeroUsize::new(10_000) {
@@ -35,33 +35,33 @@ const REFUSED_SECONDS: Seconds = 5.0;
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'*').remove(b'-').remove(b'.').remove(b'_');
 
 /// What became of a question, for all who asked it at the same time.
-type Outcome = Option<Arc<Principal>>;
+type IntrospectionOutcome = Option<Arc<Principal>>;
 
 /// Asks the issuer about tokens.
 pub(super) struct Introspector {
     url: Url,
     authorization: HeaderValue,
-    http: Http,
-    places: Places,
+    http: ProviderClient,
+    permits: IntrospectionPermits,
     /// What is asked now; each has a request that waits for it, so there are no more than open requests.
-    open: Mutex<HashMap<Digest, Arc<OnceCell<Outcome>>>>,
-    refused: Mutex<LruCache<Digest, Seconds>>,
-    failures: Seldom,
+    in_flight: Mutex<HashMap<Digest, Arc<OnceCell<IntrospectionOutcome>>>>,
+    rejected: Mutex<LruCache<Digest, Seconds>>,
+    failures: LogThrottle,
 }
 
 /// What the issuer told of a token.
-pub(super) enum Told {
+pub(super) enum IntrospectionResult {
     /// It is good, and this is what it says.
     Active(Map<String, Value>),
     /// It is not.
     Inactive,
     /// The issuer could not be asked.
-    Nothing,
+    Unavailable,
 }
 
 impl Introspector {
-    pub(super) fn new(options: &Introspection) -> Result<Self, TokenOptionsError> {
-        let url = parse(&options.url)
+    pub(super) fn new(options: &IntrospectionOptions) -> Result<Self, TokenOptionsError> {
+        let url = parse_url(&options.url)
             .map_err(|reason| TokenOptionsError::Address { member: "the url of introspection", reason })?;
         if options.client_id.is_empty() || options.client_secret.expose().is_empty() {
             return Err(TokenOptionsError::NoClient);
@@ -75,17 +75,17 @@ impl Introspector {
         Ok(Self {
             url,
             authorization,
-            http: Http::default(),
-            places: Places::default(),
-            open: Mutex::default(),
-            refused: Mutex::new(LruCache::new(REFUSED_MAX)),
-            failures: Seldom::default(),
+            http: ProviderClient::default(),
+            permits: IntrospectionPermits::default(),
+            in_flight: Mutex::default(),
+            rejected: Mutex::new(LruCache::new(REFUSED_MAX)),
+            failures: LogThrottle::default(),
         })
     }
 
     /// Whether the token of this digest was refused a moment ago.
-    pub(super) fn was_refused(&self, digest: &Digest, now: Seconds) -> bool {
-        let mut refused = self.refused.lock();
+    pub(super) fn was_recently_rejected(&self, digest: &Digest, now: Seconds) -> bool {
+        let mut refused = self.rejected.lock();
         match refused.get(digest) {
             Some(until) if now < *until => true,
             Some(_) => {
@@ -97,79 +97,83 @@ impl Introspector {
     }
 
     /// Remembers for a moment that the token of this digest is none.
-    pub(super) fn refuse(&self, digest: Digest, now: Seconds) {
-        self.refused.lock().put(digest, now + REFUSED_SECONDS);
+    pub(super) fn remember_rejected(&self, digest: Digest, now: Seconds) {
+        self.rejected.lock().put(digest, now + REFUSED_SECONDS);
     }
 
     /// What `find` finds. Of all who want the same at the same time, one does it; if that one goes away, another.
-    pub(super) async fn once(&self, digest: Digest, find: impl Future<Output = Outcome>) -> Outcome {
-        let flight = Flight::join(&self.open, digest);
-        let found = timeout(PATIENCE, flight.cell.get_or_init(|| find)).await;
+    pub(super) async fn run_once(
+        &self,
+        digest: Digest,
+        find: impl Future<Output = IntrospectionOutcome>,
+    ) -> IntrospectionOutcome {
+        let flight = InFlightQuery::join(&self.in_flight, digest);
+        let found = timeout(REQUEST_TIMEOUT, flight.cell.get_or_init(|| find)).await;
         if found.is_err() {
-            self.tell(&Failure::Slow);
+            self.log_failure(&ProviderError::TimedOut);
         }
         found.ok()?.clone()
     }
 
     /// Asks the issuer about `token`, which `peer` showed.
-    pub(super) async fn ask(&self, token: &str, peer: Option<IpAddr>) -> Told {
-        let _place = self.places.take(peer).await;
-        match self.told(token).await {
+    pub(super) async fn introspect(&self, token: &str, peer: Option<IpAddr>) -> IntrospectionResult {
+        let _place = self.permits.acquire(peer).await;
+        match self.query_issuer(token).await {
             Ok(told) => {
-                if self.failures.is_over() {
+                if self.failures.clear() {
                     tracing::info!(issuer = self.url.host_str(), "the issuer answers about tokens again");
                 }
                 told
             }
             Err(failure) => {
-                self.tell(&failure);
-                Told::Nothing
+                self.log_failure(&failure);
+                IntrospectionResult::Unavailable
             }
         }
     }
 
     /// What the issuer tells of `token`.
-    pub(super) async fn told(&self, token: &str) -> Result<Told, Failure> {
-        match self.heard(token).await {
+    pub(super) async fn query_issuer(&self, token: &str) -> Result<IntrospectionResult, ProviderError> {
+        match self.query_issuer_strictly(token).await {
             // Some answer so about what is no token of theirs, rather than that it is not active.
-            Err(Failure::Status(400)) => Ok(Told::Inactive),
+            Err(ProviderError::Status(400)) => Ok(IntrospectionResult::Inactive),
             heard => heard,
         }
     }
 
     /// The same of an issuer of which nothing is known yet: 400 is what it says to a question that it cannot read, too.
-    pub(super) async fn heard(&self, token: &str) -> Result<Told, Failure> {
+    pub(super) async fn query_issuer_strictly(&self, token: &str) -> Result<IntrospectionResult, ProviderError> {
         let form = format!("token={}&token_type_hint=access_token", utf8_percent_encode(token, ESCAPED));
         let body = self.http.post_form(&self.url, self.authorization.clone(), form).await?;
-        let mut claims: Map<String, Value> = serde_json::from_slice(&body).map_err(|_| Failure::NotJson)?;
-        let Some(Value::Bool(is_active)) = claims.remove("active") else { return Err(Failure::NotAboutTokens) };
+        let mut claims: Map<String, Value> = serde_json::from_slice(&body).map_err(|_| ProviderError::NotJson)?;
+        let Some(Value::Bool(is_active)) = claims.remove("active") else { return Err(ProviderError::NotIntrospection) };
         // Some write so what is not there.
         claims.retain(|_, value| !value.is_null());
-        Ok(if is_active { Told::Active(claims) } else { Told::Inactive })
+        Ok(if is_active { IntrospectionResult::Active(claims) } else { IntrospectionResult::Inactive })
     }
 
-    fn tell(&self, failure: &Failure) {
-        if let Some(times) = self.failures.tell() {
+    fn log_failure(&self, failure: &ProviderError) {
+        if let Some(times) = self.failures.record_occurrence() {
             tracing::warn!(issuer = self.url.host_str(), times, "tokens cannot be asked about: {failure}");
         }
     }
 }
 
 /// One who waits for an answer about a token. The last one to leave takes the question away.
-struct Flight<'a> {
-    open: &'a Mutex<HashMap<Digest, Arc<OnceCell<Outcome>>>>,
+struct InFlightQuery<'a> {
+    open: &'a Mutex<HashMap<Digest, Arc<OnceCell<IntrospectionOutcome>>>>,
     digest: Digest,
-    cell: Arc<OnceCell<Outcome>>,
+    cell: Arc<OnceCell<IntrospectionOutcome>>,
 }
 
-impl<'a> Flight<'a> {
-    fn join(open: &'a Mutex<HashMap<Digest, Arc<OnceCell<Outcome>>>>, digest: Digest) -> Self {
+impl<'a> InFlightQuery<'a> {
+    fn join(open: &'a Mutex<HashMap<Digest, Arc<OnceCell<IntrospectionOutcome>>>>, digest: Digest) -> Self {
         let cell = open.lock().entry(digest).or_default().clone();
         Self { open, digest, cell }
     }
 }
 
-impl Drop for Flight<'_> {
+impl Drop for InFlightQuery<'_> {
     fn drop(&mut self) {
         let mut open = self.open.lock();
         // Whoever comes after an answer was given asks anew: it was not worth to be remembered, or is remembered. One

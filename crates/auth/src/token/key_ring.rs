@@ -22,7 +22,7 @@ const JWKS_KEYS_MAX: usize = 256;
 const RSA_BITS: RangeInclusive<usize> = 2048..=8192;
 
 /// Keys that stay as they are.
-pub(super) enum FixedKey<'a> {
+pub(super) enum ConfiguredKey<'a> {
     /// The content of a JWKS.
     Jwks(&'a str),
     /// A public key.
@@ -34,13 +34,13 @@ pub(super) enum FixedKey<'a> {
 /// The keys that check signatures.
 pub(super) enum KeyRing {
     /// The only key there is. It has no id, so what a token says of one does not matter.
-    Single(Key),
+    Single(VerificationKey),
     /// The keys of a JWKS.
-    Set(Vec<Key>),
+    Set(Vec<VerificationKey>),
 }
 
 /// A key that checks signatures.
-pub(super) struct Key {
+pub(super) struct VerificationKey {
     kind: KeyKind,
     id: Option<String>,
     /// The only algorithm it may be used with, if its JWK says so.
@@ -50,21 +50,24 @@ pub(super) struct Key {
 
 impl KeyRing {
     /// Reads `key`, which must be able to check each of `algorithms`.
-    pub(super) fn read(key: &FixedKey, algorithms: &[TokenAlgorithm]) -> Result<Self, TokenOptionsError> {
+    pub(super) fn from_configured(
+        key: &ConfiguredKey,
+        algorithms: &[TokenAlgorithm],
+    ) -> Result<Self, TokenOptionsError> {
         install_provider();
         let ring = match key {
-            FixedKey::Secret(secret) => Self::Single(secret_key(secret)),
-            FixedKey::PublicKeyPem(pem) => Self::Single(pem_key(pem)?),
-            FixedKey::Jwks(jwks) => match jwks_keys(jwks.as_bytes())? {
+            ConfiguredKey::Secret(secret) => Self::Single(secret_key(secret)),
+            ConfiguredKey::PublicKeyPem(pem) => Self::Single(pem_key(pem)?),
+            ConfiguredKey::Jwks(jwks) => match jwks_keys(jwks.as_bytes())? {
                 keys if keys.is_empty() => return Err(TokenOptionsError::NoUsableKey),
                 keys => Self::Set(keys),
             },
         };
         for algorithm in algorithms.iter().copied() {
-            if !ring.keys().iter().any(|key| key.checks(algorithm)) {
+            if !ring.keys().iter().any(|key| key.supports(algorithm)) {
                 return Err(TokenOptionsError::AlgorithmDoesNotFit { algorithm, keys: ring.kinds() });
             }
-            if let FixedKey::Secret(secret) = key
+            if let ConfiguredKey::Secret(secret) = key
                 && secret.expose().len() < algorithm.secret_bytes_min()
             {
                 let bytes_min = algorithm.secret_bytes_min();
@@ -76,7 +79,7 @@ impl KeyRing {
 
     /// Reads a JWKS as an issuer shows it at the moment. A set without any usable key is one too: the issuer has taken
     /// its keys away.
-    pub(super) fn fetched(jwks: &[u8]) -> Result<Self, TokenOptionsError> {
+    pub(super) fn from_jwks(jwks: &[u8]) -> Result<Self, TokenOptionsError> {
         install_provider();
         jwks_keys(jwks).map(Self::Set)
     }
@@ -87,8 +90,8 @@ impl KeyRing {
     }
 
     /// Those of `algorithms` that no key can check.
-    pub(super) fn unchecked(&self, algorithms: &[TokenAlgorithm]) -> Vec<TokenAlgorithm> {
-        let is_unchecked = |algorithm: &TokenAlgorithm| !self.keys().iter().any(|key| key.checks(*algorithm));
+    pub(super) fn unsupported_algorithms(&self, algorithms: &[TokenAlgorithm]) -> Vec<TokenAlgorithm> {
+        let is_unchecked = |algorithm: &TokenAlgorithm| !self.keys().iter().any(|key| key.supports(*algorithm));
         algorithms.iter().copied().filter(is_unchecked).collect()
     }
 
@@ -100,14 +103,14 @@ impl KeyRing {
                 (Self::Single(_), _) | (_, None) => true,
                 (Self::Set(_), Some(id)) => key.id.as_deref() == Some(id),
             };
-            is_named && key.checks(algorithm)
+            is_named && key.supports(algorithm)
         });
         let key = meant.next()?;
         // Trying one key after the other would make a set as weak as its weakest key.
         meant.next().is_none().then_some(&key.key)
     }
 
-    fn keys(&self) -> &[Key] {
+    fn keys(&self) -> &[VerificationKey] {
         match self {
             Self::Single(key) => std::slice::from_ref(key),
             Self::Set(keys) => keys,
@@ -122,22 +125,22 @@ impl KeyRing {
     }
 }
 
-impl Key {
+impl VerificationKey {
     fn new(kind: KeyKind, key: DecodingKey) -> Self {
         Self { kind, id: None, algorithm: None, key }
     }
 
-    fn checks(&self, algorithm: TokenAlgorithm) -> bool {
+    fn supports(&self, algorithm: TokenAlgorithm) -> bool {
         algorithm.key_kind() == self.kind
-            && self.algorithm.is_none_or(|only| only.for_library() == algorithm.for_library())
+            && self.algorithm.is_none_or(|only| only.to_jsonwebtoken() == algorithm.to_jsonwebtoken())
     }
 }
 
-fn secret_key(secret: &Secret) -> Key {
-    Key::new(KeyKind::Secret, DecodingKey::from_secret(secret.expose().as_bytes()))
+fn secret_key(secret: &Secret) -> VerificationKey {
+    VerificationKey::new(KeyKind::Secret, DecodingKey::from_secret(secret.expose().as_bytes()))
 }
 
-fn pem_key(pem: &str) -> Result<Key, TokenOptionsError> {
+fn pem_key(pem: &str) -> Result<VerificationKey, TokenOptionsError> {
     if pem.contains("PRIVATE KEY-----") {
         return Err(TokenOptionsError::PrivateKey);
     }
@@ -152,8 +155,9 @@ fn pem_key(pem: &str) -> Result<Key, TokenOptionsError> {
         (KeyKind::P384, DecodingKey::from_ec_pem(pem)),
         (KeyKind::Ed25519, DecodingKey::from_ed_pem(pem)),
     ];
-    let mut usable = candidates.into_iter().filter_map(|(kind, key)| key.ok().map(|key| Key::new(kind, key)));
-    usable.find(is_sound).ok_or(TokenOptionsError::NoPublicKey)
+    let mut usable =
+        candidates.into_iter().filter_map(|(kind, key)| key.ok().map(|key| VerificationKey::new(kind, key)));
+    usable.find(is_valid).ok_or(TokenOptionsError::NoPublicKey)
 }
 
 /// The library panics when it must choose between two; another crate of the build may have brought a second.
@@ -161,7 +165,7 @@ fn install_provider() {
     let _ = aws_lc::DEFAULT_PROVIDER.install_default();
 }
 
-fn jwks_keys(jwks: &[u8]) -> Result<Vec<Key>, TokenOptionsError> {
+fn jwks_keys(jwks: &[u8]) -> Result<Vec<VerificationKey>, TokenOptionsError> {
     let jwks: Map<String, Value> = serde_json::from_slice(jwks).map_err(|_| TokenOptionsError::NoJwks)?;
     let keys = jwks.get("keys").and_then(Value::as_array).ok_or(TokenOptionsError::NoJwks)?;
     if keys.len() > JWKS_KEYS_MAX {
@@ -175,7 +179,7 @@ fn jwks_keys(jwks: &[u8]) -> Result<Vec<Key>, TokenOptionsError> {
 }
 
 /// The key of a JWK ([RFC 7517](https://www.rfc-editor.org/rfc/rfc7517#section-4)) that checks signatures.
-fn jwk_key(jwk: &Value) -> Option<Key> {
+fn jwk_key(jwk: &Value) -> Option<VerificationKey> {
     let field = |name: &str| jwk.get(name).and_then(Value::as_str);
     let checks_signatures = jwk.get("use").is_none_or(|purpose| purpose == "sig")
         && jwk.get("key_ops").is_none_or(|may| may.as_array().is_some_and(|may| may.iter().any(|it| it == "verify")));
@@ -191,8 +195,8 @@ fn jwk_key(jwk: &Value) -> Option<Key> {
         ("OKP", Some("Ed25519")) => (KeyKind::Ed25519, DecodingKey::from_ed_components(field("x")?).ok()),
         _ => return None,
     };
-    let key = Key { id: field("kid").map(str::to_owned), algorithm, ..Key::new(kind, key?) };
-    (checks_signatures && (kind == KeyKind::Rsa || is_sound(&key))).then_some(key)
+    let key = VerificationKey { id: field("kid").map(str::to_owned), algorithm, ..VerificationKey::new(kind, key?) };
+    (checks_signatures && (kind == KeyKind::Rsa || is_valid(&key))).then_some(key)
 }
 
 fn rsa_key(modulus: &str, exponent: &str) -> Option<DecodingKey> {
@@ -208,7 +212,7 @@ fn rsa_key(modulus: &str, exponent: &str) -> Option<DecodingKey> {
 }
 
 /// Whether the bytes of `key` are a key of its kind. The library would find out only with the first token.
-fn is_sound(key: &Key) -> bool {
+fn is_valid(key: &VerificationKey) -> bool {
     let Ok(bytes) = key.key.try_get_as_bytes() else { return false };
     let is_a_key_of = |algorithm: &'static dyn VerificationAlgorithm| ParsedPublicKey::new(algorithm, bytes).is_ok();
     match key.kind {

@@ -26,12 +26,12 @@ pub enum TokenKey {
     /// ([RFC 8414](https://www.rfc-editor.org/rfc/rfc8414), or OpenID Connect Discovery).
     Discovery,
     /// Nothing: tokens may be any text, and the issuer is asked about each.
-    Introspection(Introspection),
+    Introspection(IntrospectionOptions),
 }
 
 /// Where tokens are asked about, and as whom ([RFC 7662](https://www.rfc-editor.org/rfc/rfc7662)).
 #[derive(Debug, Clone)]
-pub struct Introspection {
+pub struct IntrospectionOptions {
     /// The introspection endpoint. `https`, but for this machine.
     pub url: String,
     /// Under which name the issuer knows this node.

@@ -10,7 +10,7 @@ use super::Seconds;
 use super::algorithm::TokenAlgorithm;
 use super::error::TokenOptionsError;
 use super::key_ring::KeyRing;
-use super::options::{Introspection, TokenKey, TokenOptions};
+use super::options::{IntrospectionOptions, TokenKey, TokenOptions};
 
 /// More leeway would let expired tokens live on.
 const LEEWAY_SECONDS_MAX: u32 = 600;
@@ -19,7 +19,7 @@ const LEEWAY_SECONDS_MAX: u32 = 600;
 ///
 /// The library checks signatures and nothing else. Claims are checked here: against the time that is passed in, and
 /// without the library's rule that a claim which is not there, or not of the right type, is often fine.
-pub(super) struct Verifier {
+pub(super) struct TokenVerifier {
     algorithms: Vec<TokenAlgorithm>,
     issuer: String,
     audiences: Vec<String>,
@@ -30,7 +30,7 @@ pub(super) struct Verifier {
 }
 
 /// What a good token says.
-pub(super) struct Verified {
+pub(super) struct VerifiedToken {
     pub(super) subject: String,
     pub(super) tenant: Option<String>,
     pub(super) claims: Map<String, Value>,
@@ -39,9 +39,9 @@ pub(super) struct Verified {
 }
 
 /// What became of a token.
-pub(super) enum Verdict {
+pub(super) enum TokenVerdict {
     /// It is good.
-    Good(Verified),
+    Good(VerifiedToken),
     /// It names a key that we do not have; if its issuer has a new one, it may be good.
     UnknownKey,
     /// It is not, and no key would make it so.
@@ -49,12 +49,12 @@ pub(super) enum Verdict {
 }
 
 /// What a token says of its own signature.
-struct Header {
+struct TokenHeader {
     algorithm: TokenAlgorithm,
     key_id: Option<String>,
 }
 
-impl Verifier {
+impl TokenVerifier {
     pub(super) fn new(options: TokenOptions) -> Result<Self, TokenOptionsError> {
         let TokenOptions { key, issuer, audiences, algorithms, leeway_seconds, tenant_claim, .. } = options;
         if issuer.is_empty() {
@@ -74,34 +74,36 @@ impl Verifier {
             return Err(TokenOptionsError::LeewayTooLong { seconds, seconds_max });
         }
         let leeway = Seconds::from(leeway_seconds);
-        let needs_audience = !matches!(key, TokenKey::Introspection(Introspection { needs_audience: false, .. }));
+        let needs_audience =
+            !matches!(key, TokenKey::Introspection(IntrospectionOptions { needs_audience: false, .. }));
         Ok(Self { algorithms, issuer, audiences, leeway, tenant_claim, needs_audience })
     }
 
     /// What `token` says, if it is good at `now` by one of `keys`.
-    pub(super) fn verify(&self, token: &str, keys: Option<&KeyRing>, now: Seconds) -> Verdict {
-        let Some(header) = Header::read(token).filter(|header| self.algorithms.contains(&header.algorithm)) else {
-            return Verdict::Bad;
+    pub(super) fn verify(&self, token: &str, keys: Option<&KeyRing>, now: Seconds) -> TokenVerdict {
+        let Some(header) = TokenHeader::read(token).filter(|header| self.algorithms.contains(&header.algorithm)) else {
+            return TokenVerdict::Bad;
         };
         let Some(key) = keys.and_then(|keys| keys.find(header.algorithm, header.key_id.as_deref())) else {
             // Only for a token that a key could make good is it worth to ask for keys.
-            let is_worth_it = unsigned_claims(token).is_some_and(|claims| self.accept(claims, now).is_some());
-            return if is_worth_it { Verdict::UnknownKey } else { Verdict::Bad };
+            let is_worth_it =
+                unsigned_claims(token).is_some_and(|claims| self.check_signed_claims(claims, now).is_some());
+            return if is_worth_it { TokenVerdict::UnknownKey } else { TokenVerdict::Bad };
         };
         let claims = signed_claims(token, key, header.algorithm);
-        claims.and_then(|claims| self.accept(claims, now)).map_or(Verdict::Bad, Verdict::Good)
+        claims.and_then(|claims| self.check_signed_claims(claims, now)).map_or(TokenVerdict::Bad, TokenVerdict::Good)
     }
 
     /// What a signed token with these claims says, if they are good at `now`.
-    fn accept(&self, claims: Map<String, Value>, now: Seconds) -> Option<Verified> {
+    fn check_signed_claims(&self, claims: Map<String, Value>, now: Seconds) -> Option<VerifiedToken> {
         let is_good = ["sub", "exp", "aud", "iss"].iter().all(|name| claims.contains_key(*name));
-        self.accept_told(claims, now).filter(|_| is_good)
+        self.check_introspected_claims(claims, now).filter(|_| is_good)
     }
 
     /// The same of claims that the issuer told about a token when it was asked. It knows when the token ends, so it
     /// need not say so; what it says must fit. Of a client that acts for itself it may tell no other subject
     /// ([RFC 7662, 2.2](https://www.rfc-editor.org/rfc/rfc7662#section-2.2)).
-    pub(super) fn accept_told(&self, claims: Map<String, Value>, now: Seconds) -> Option<Verified> {
+    pub(super) fn check_introspected_claims(&self, claims: Map<String, Value>, now: Seconds) -> Option<VerifiedToken> {
         let good_until = match claims.get("exp") {
             Some(until) => until.as_f64()? + self.leeway,
             None => Seconds::INFINITY,
@@ -113,32 +115,32 @@ impl Verifier {
         let is_for_us = match claims.get("aud") {
             None => !self.needs_audience,
             Some(Value::String(audience)) => self.audiences.contains(audience),
-            Some(Value::Array(audiences)) => audiences.iter().any(|audience| self.is_ours(audience)),
+            Some(Value::Array(audiences)) => audiences.iter().any(|audience| self.is_our_audience(audience)),
             Some(_) => false,
         };
         let is_from_issuer = claims.get("iss").is_none_or(|issuer| *issuer == *self.issuer);
         let is_good = good_from <= now && now < good_until && is_for_us && is_from_issuer;
         let subject = claims.get("sub").or_else(|| claims.get("client_id"))?;
-        let subject = subject.as_str().filter(|name| is_name(name))?.to_owned();
+        let subject = subject.as_str().filter(|name| is_valid_name(name))?.to_owned();
         let tenant = match self.tenant_claim.as_ref().and_then(|name| claims.get(name)) {
             None | Some(Value::Null) => None,
             // A tenant that cannot be read must not become no tenant.
-            Some(name) => Some(name.as_str().filter(|name| is_name(name))?.to_owned()),
+            Some(name) => Some(name.as_str().filter(|name| is_valid_name(name))?.to_owned()),
         };
-        is_good.then_some(Verified { subject, tenant, claims, good_until })
+        is_good.then_some(VerifiedToken { subject, tenant, claims, good_until })
     }
 
-    fn is_ours(&self, audience: &Value) -> bool {
+    fn is_our_audience(&self, audience: &Value) -> bool {
         audience.as_str().is_some_and(|audience| self.audiences.iter().any(|ours| ours == audience))
     }
 }
 
 /// Whether `text` names somebody: it is not blank, and nothing in it could make two lines of a log out of one.
-fn is_name(text: &str) -> bool {
+fn is_valid_name(text: &str) -> bool {
     !text.trim().is_empty() && !text.chars().any(char::is_control)
 }
 
-impl Header {
+impl TokenHeader {
     fn read(token: &str) -> Option<Self> {
         let mut parts = token.split('.');
         let (Some(header), Some(_), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
@@ -161,7 +163,7 @@ impl Header {
 /// The claims of `token`, if `key` says that `algorithm` signed them.
 fn signed_claims(token: &str, key: &DecodingKey, algorithm: TokenAlgorithm) -> Option<Map<String, Value>> {
     let (message, signature) = token.rsplit_once('.')?;
-    let is_signed = verify(signature, message.as_bytes(), key, algorithm.for_library()).unwrap_or(false);
+    let is_signed = verify(signature, message.as_bytes(), key, algorithm.to_jsonwebtoken()).unwrap_or(false);
     is_signed.then(|| unsigned_claims(token)).flatten()
 }
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tidegate_auth::{
-    CertificateName, CertificateRule, Doorkeeper, Gate, GateError, GateOptions, KeyFile, Network, ProxyOptions,
-    ProxyOptionsError,
+    AuthenticatorError, AuthenticatorOptions, CertificateName, CertificateRule, CredentialAuthenticator, KeyFile,
+    ProxyOptions, ProxyOptionsError, ReloadableAuthenticator, TrustedNetwork,
 };
-use tidegate_core::{Authenticator, ClientCertificate, Credentials, Principal, Proof, Unauthenticated};
+use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, ClientCertificate, Credentials, Principal};
 
 use crate::scene::{MovedClock, NOW, role, show_all};
-use Unauthenticated::{Invalid, Missing};
+use AuthenticationError::{Invalid, Missing};
 
-type Found = Result<Arc<Principal>, Unauthenticated>;
+type AuthResult = Result<Arc<Principal>, AuthenticationError>;
 
 fn certificate(subject: &str, alternative_names: &[&str]) -> ClientCertificate {
     ClientCertificate {
@@ -26,7 +26,7 @@ fn certificate(subject: &str, alternative_names: &[&str]) -> ClientCertificate {
 
 fn rule(name: &str, holds: CertificateName, roles: &[&str]) -> CertificateRule {
     let roles = roles.iter().map(|role| (*role).to_owned()).collect();
-    CertificateRule { name: name.to_owned(), holds, roles, tenant: None }
+    CertificateRule { name: name.to_owned(), certificate_name: holds, roles, tenant: None }
 }
 
 fn subject(text: &str) -> CertificateName {
@@ -46,41 +46,41 @@ fn proxy() -> ProxyOptions {
     }
 }
 
-fn options() -> GateOptions {
+fn options() -> AuthenticatorOptions {
     let robot = CertificateRule {
         tenant: Some("north".to_owned()),
         ..rule("robot", alternative("uri:spiffe://example/robot"), &["reader"])
     };
-    GateOptions {
+    AuthenticatorOptions {
         certificates: vec![rule("etl", subject("CN=etl, O=Example"), &["loader"]), robot],
         proxy: Some(proxy()),
         roles: vec![role("reader", serde_json::json!({})), role("loader", serde_json::json!({}))],
         clock: MovedClock::new().clock(),
-        ..GateOptions::default()
+        ..AuthenticatorOptions::default()
     }
 }
 
-fn gate(options: GateOptions) -> Gate {
-    Gate::new(options).unwrap()
+fn gate(options: AuthenticatorOptions) -> CredentialAuthenticator {
+    CredentialAuthenticator::new(options).unwrap()
 }
 
-fn with_certificate(gate: &Gate, certificate: &ClientCertificate) -> Found {
+fn with_certificate(gate: &CredentialAuthenticator, certificate: &ClientCertificate) -> AuthResult {
     show_all(gate, Credentials { certificate: Some(certificate), ..Credentials::default() })
 }
 
 /// What a request with these headers gets that comes from `peer`.
-fn through(gate: &Gate, peer: &str, headers: &[(&str, &str)]) -> Found {
+fn through(gate: &CredentialAuthenticator, peer: &str, headers: &[(&str, &str)]) -> AuthResult {
     let asserted: Vec<(String, String)> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let peer: IpAddr = peer.parse().unwrap();
-    show_all(gate, Credentials { peer: Some(peer), asserted: &asserted, ..Credentials::default() })
+    show_all(gate, Credentials { peer: Some(peer), identity_headers: &asserted, ..Credentials::default() })
 }
 
 #[test]
-fn subject_or_alternative_name_say_who_it_is() {
+fn matches_subject_or_alternative_name() {
     let gate = gate(options());
     let etl = with_certificate(&gate, &certificate("CN=etl,O=Example", &["dns:etl.example"])).unwrap();
-    assert_eq!((etl.subject.as_str(), etl.proof, etl.tenant.as_deref()), ("etl", Proof::Certificate, None));
+    assert_eq!((etl.subject.as_str(), etl.auth_method, etl.tenant.as_deref()), ("etl", AuthMethod::Certificate, None));
     assert!(etl.grants.entries.includes("loader_a") && !etl.grants.entries.includes("reader_a"));
     let names = ["dns:x", "uri:spiffe://example/robot"];
     let robot = with_certificate(&gate, &certificate("CN=whatever", &names)).unwrap();
@@ -90,8 +90,8 @@ fn subject_or_alternative_name_say_who_it_is() {
 }
 
 #[test]
-fn a_certificate_of_nobody_is_refused() {
-    let gate = gate(GateOptions { anonymous: vec!["reader".to_owned()], ..options() });
+fn rejects_unknown_certificate() {
+    let gate = gate(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], ..options() });
     for wrong in [
         certificate("CN=etl", &[]),
         certificate("CN=etl,O=Other", &[]),
@@ -105,15 +105,18 @@ fn a_certificate_of_nobody_is_refused() {
         assert_eq!(with_certificate(&gate, &wrong), Err(Invalid), "{wrong:?}");
     }
     // Where none is known, none is asked for, and what is shown is no reason to refuse anybody.
-    let indifferent =
-        self::gate(GateOptions { certificates: Vec::new(), anonymous: vec!["reader".to_owned()], ..options() });
-    assert_eq!(with_certificate(&indifferent, &certificate("CN=etl", &[])).unwrap().proof, Proof::Anonymous);
+    let indifferent = self::gate(AuthenticatorOptions {
+        certificates: Vec::new(),
+        anonymous: vec!["reader".to_owned()],
+        ..options()
+    });
+    assert_eq!(with_certificate(&indifferent, &certificate("CN=etl", &[])).unwrap().auth_method, AuthMethod::Anonymous);
 }
 
 #[test]
-fn a_certificate_that_has_expired_since_the_connection_was_opened_is_refused() {
+fn rejects_certificate_that_expired_during_the_connection() {
     let clock = MovedClock::new();
-    let gate = gate(GateOptions { anonymous: vec!["reader".to_owned()], clock: clock.clock(), ..options() });
+    let gate = gate(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], clock: clock.clock(), ..options() });
     let etl = certificate("CN=etl,O=Example", &[]);
     clock.pass(59);
     assert!(with_certificate(&gate, &etl).is_ok());
@@ -122,11 +125,11 @@ fn a_certificate_that_has_expired_since_the_connection_was_opened_is_refused() {
 }
 
 #[test]
-fn certificates_that_fit_nothing_or_the_same_make_no_gate() {
+fn rejects_empty_or_duplicate_rules() {
     let error = |certificates: Vec<CertificateRule>| {
-        Gate::new(GateOptions { certificates, ..options() }).err().unwrap().to_string()
+        CredentialAuthenticator::new(AuthenticatorOptions { certificates, ..options() }).err().unwrap().to_string()
     };
-    let empty = GateError::EmptyCertificate.to_string();
+    let empty = AuthenticatorError::EmptyCertificate.to_string();
     assert_eq!(error(vec![rule("etl", subject(" "), &[])]), empty);
     assert_eq!(error(vec![rule("etl", alternative(""), &[])]), empty);
     assert_eq!(error(vec![rule("", subject("CN=etl"), &[])]), empty);
@@ -141,7 +144,7 @@ fn certificates_that_fit_nothing_or_the_same_make_no_gate() {
 }
 
 #[test]
-fn a_believed_proxy_says_who_calls() {
+fn trusted_proxy_asserts_the_caller() {
     let gate = gate(options());
     let headers = [
         ("x-forwarded-user", "ann"),
@@ -150,7 +153,10 @@ fn a_believed_proxy_says_who_calls() {
     ];
     for peer in ["10.0.0.5", "10.1.255.255", "::ffff:10.0.0.5", "fd12::1"] {
         let ann = through(&gate, peer, &headers).unwrap();
-        assert_eq!((ann.subject.as_str(), ann.proof, ann.tenant.as_deref()), ("ann", Proof::Proxy, Some("north")));
+        assert_eq!(
+            (ann.subject.as_str(), ann.auth_method, ann.tenant.as_deref()),
+            ("ann", AuthMethod::Proxy, Some("north"))
+        );
         assert_eq!(ann.roles.iter().collect::<Vec<_>>(), ["loader", "reader"], "{peer}");
     }
     let bare = through(&gate, "10.0.0.5", &[("X-Forwarded-User", "ann")]).unwrap();
@@ -158,22 +164,22 @@ fn a_believed_proxy_says_who_calls() {
 }
 
 #[test]
-fn from_anywhere_else_the_same_headers_count_for_nothing() {
-    let gate = gate(GateOptions { anonymous: vec!["reader".to_owned()], ..options() });
+fn ignores_headers_from_untrusted_networks() {
+    let gate = gate(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], ..options() });
     let headers = [("x-forwarded-user", "ann"), ("x-forwarded-groups", "loader")];
     let twice = [("x-forwarded-user", "ann"), ("x-forwarded-user", "bob")];
     for peer in ["10.0.0.4", "10.2.0.0", "127.0.0.1", "::ffff:10.0.0.4", "fe80::1", "::a00:5", "192.0.2.1"] {
-        assert_eq!(through(&gate, peer, &headers).unwrap().proof, Proof::Anonymous, "{peer}");
-        assert_eq!(through(&gate, peer, &twice).unwrap().proof, Proof::Anonymous, "{peer}");
+        assert_eq!(through(&gate, peer, &headers).unwrap().auth_method, AuthMethod::Anonymous, "{peer}");
+        assert_eq!(through(&gate, peer, &twice).unwrap().auth_method, AuthMethod::Anonymous, "{peer}");
     }
     let asserted = [("x-forwarded-user".to_owned(), "ann".to_owned())];
-    let nowhere = show_all(&gate, Credentials { asserted: &asserted, ..Credentials::default() });
-    assert_eq!(nowhere.unwrap().proof, Proof::Anonymous, "nobody knows where it comes from");
+    let nowhere = show_all(&gate, Credentials { identity_headers: &asserted, ..Credentials::default() });
+    assert_eq!(nowhere.unwrap().auth_method, AuthMethod::Anonymous, "nobody knows where it comes from");
 }
 
 #[test]
-fn a_proxy_that_is_not_clear_is_refused() {
-    let gate = gate(GateOptions { anonymous: vec!["reader".to_owned()], ..options() });
+fn rejects_ambiguous_proxy_headers() {
+    let gate = gate(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], ..options() });
     let long = "a".repeat(257);
     let many = "a,".repeat(300);
     let cases: [&[(&str, &str)]; 10] = [
@@ -191,22 +197,22 @@ fn a_proxy_that_is_not_clear_is_refused() {
     for headers in cases {
         assert_eq!(through(&gate, "10.0.0.5", headers), Err(Invalid), "{headers:?}");
     }
-    assert_eq!(through(&gate, "10.0.0.5", &[]).unwrap().proof, Proof::Anonymous, "it names nobody");
+    assert_eq!(through(&gate, "10.0.0.5", &[]).unwrap().auth_method, AuthMethod::Anonymous, "it names nobody");
     let strict = self::gate(options());
     assert_eq!(through(&strict, "10.0.0.5", &[]), Err(Missing));
 }
 
 #[test]
-fn a_bearer_comes_before_a_certificate_before_a_proxy_before_nothing() {
+fn bearer_precedes_certificate_precedes_proxy() {
     let folder = tempfile::tempdir().unwrap();
     let keys = KeyFile::new(folder.path().join("keys.json"));
-    let key = keys.add_to(Some("south"), "ada", &[], None).unwrap().key;
-    let gate = gate(GateOptions { keys: Some(keys), ..options() });
+    let key = keys.add_for_tenant(Some("south"), "ada", &[], None).unwrap().key;
+    let gate = gate(AuthenticatorOptions { keys: Some(keys), ..options() });
     let (etl, other) = (certificate("CN=etl,O=Example", &[]), certificate("CN=proxy", &[]));
     let asserted = [("x-forwarded-user".to_owned(), "ann".to_owned())];
     let peer = Some("10.0.0.5".parse().unwrap());
     let found = |bearer: Option<&str>, certificate: Option<&ClientCertificate>| {
-        let shown = Credentials { bearer, peer, certificate, asserted: &asserted };
+        let shown = Credentials { bearer, peer, certificate, identity_headers: &asserted };
         show_all(&gate, shown).map(|principal| principal.subject.clone())
     };
     assert_eq!(found(Some(key.expose()), Some(&etl)), Ok("ada".to_owned()));
@@ -219,34 +225,37 @@ fn a_bearer_comes_before_a_certificate_before_a_proxy_before_nothing() {
 }
 
 #[test]
-fn an_open_gate_believes_nobody() {
-    let open = Gate::new(GateOptions { is_open: true, ..options() }).unwrap();
+fn allow_all_ignores_credentials() {
+    let open = CredentialAuthenticator::new(AuthenticatorOptions { is_open: true, ..options() }).unwrap();
     let asserted = [("x-forwarded-user".to_owned(), "ann".to_owned())];
     let etl = certificate("CN=etl,O=Example", &[]);
     let shown = Credentials {
         bearer: Some("wrong"),
         peer: Some("10.0.0.5".parse().unwrap()),
         certificate: Some(&etl),
-        asserted: &asserted,
+        identity_headers: &asserted,
     };
-    assert_eq!(show_all(&open, shown).unwrap().proof, Proof::Anonymous);
+    assert_eq!(show_all(&open, shown).unwrap().auth_method, AuthMethod::Anonymous);
 }
 
 #[test]
-fn the_headers_that_are_read_are_told_in_lower_case() {
-    let doorkeeper = Doorkeeper::new(gate(options()));
+fn asserting_headers_are_lower_case() {
+    let doorkeeper = ReloadableAuthenticator::new(gate(options()));
     assert_eq!(
-        *doorkeeper.asserting_headers().unwrap(),
+        *doorkeeper.identity_headers().unwrap(),
         ["x-forwarded-user", "x-forwarded-tenant", "x-forwarded-groups"]
     );
-    doorkeeper.swap(Gate::new(GateOptions::default()).unwrap());
-    assert!(doorkeeper.asserting_headers().is_none());
+    doorkeeper.swap(CredentialAuthenticator::new(AuthenticatorOptions::default()).unwrap());
+    assert!(doorkeeper.identity_headers().is_none());
 }
 
 #[test]
-fn proxies_that_everybody_could_be_make_no_gate() {
-    let error = |proxy: ProxyOptions| match Gate::new(GateOptions { proxy: Some(proxy), ..options() }) {
-        Err(GateError::Proxy(error)) => error,
+fn rejects_invalid_proxy_options() {
+    let error = |proxy: ProxyOptions| match CredentialAuthenticator::new(AuthenticatorOptions {
+        proxy: Some(proxy),
+        ..options()
+    }) {
+        Err(AuthenticatorError::Proxy(error)) => error,
         _ => panic!("there is a gate"),
     };
     assert_eq!(error(ProxyOptions { networks: Vec::new(), ..proxy() }), ProxyOptionsError::NoNetworks);
@@ -259,9 +268,9 @@ fn proxies_that_everybody_could_be_make_no_gate() {
 }
 
 #[test]
-fn networks_are_read_in_one_way() {
+fn rejects_ambiguous_networks() {
     for text in ["10.0.0.5", "10.1.0.0/16", "::1", "fd00::/8", "128.0.0.0/1", "::ffff:10.0.0.5"] {
-        assert!(text.parse::<Network>().is_ok(), "{text}");
+        assert!(text.parse::<TrustedNetwork>().is_ok(), "{text}");
     }
     for (text, error) in [
         ("", "\"\" is no address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8"),
@@ -274,6 +283,6 @@ fn networks_are_read_in_one_way() {
         ("0.0.0.0/0", "\"0.0.0.0/0\" is everybody; name the addresses of your proxies"),
         ("::/0", "\"::/0\" is everybody; name the addresses of your proxies"),
     ] {
-        assert_eq!(text.parse::<Network>().unwrap_err().to_string(), error);
+        assert_eq!(text.parse::<TrustedNetwork>().unwrap_err().to_string(), error);
     }
 }

@@ -4,7 +4,10 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_auth::{DevelopmentKey, DevelopmentKeyError, DevelopmentToken, Gate, GateOptions, TokenKey, TokenOptions};
+use tidegate_auth::{
+    AuthenticatorOptions, CredentialAuthenticator, DevelopmentKey, DevelopmentKeyError, DevelopmentToken, TokenKey,
+    TokenOptions,
+};
 
 use crate::scene::{AUDIENCE, ISSUER, MovedClock, role, show, token_options};
 use crate::signer::RSA;
@@ -20,7 +23,7 @@ fn token(claims: Value) -> DevelopmentToken {
 }
 
 #[test]
-fn a_gate_that_knows_the_key_takes_its_tokens_until_they_expire() {
+fn accepts_development_tokens_until_expiry() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key.pem");
     let made = DevelopmentKey::create(&path).unwrap();
@@ -28,11 +31,11 @@ fn a_gate_that_knows_the_key_takes_its_tokens_until_they_expire() {
     assert_eq!(made.public_key_pem().unwrap(), key.public_key_pem().unwrap());
     let clock = MovedClock::new();
     let tokens = token_options(TokenKey::PublicKeyPem(key.public_key_pem().unwrap()), &[DevelopmentKey::ALGORITHM]);
-    let gate = Gate::new(GateOptions {
+    let gate = CredentialAuthenticator::new(AuthenticatorOptions {
         tokens: Some(TokenOptions { tenant_claim: Some("tenant".to_owned()), ..tokens }),
         roles: vec![role("reader", json!({ "groups": "readers" }))],
         clock: clock.clock(),
-        ..GateOptions::default()
+        ..AuthenticatorOptions::default()
     })
     .unwrap();
     let signed = key.sign(&token(json!({ "tenant": "north", "groups": ["readers"] })), &clock.clock()).unwrap();
@@ -66,7 +69,7 @@ fn the_key_is_its_owners_alone_and_is_never_replaced() {
 }
 
 #[test]
-fn what_is_no_such_key_is_refused_and_not_told() {
+fn rejects_invalid_key_file_without_quoting_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key.pem");
     let private = |text: &str| {
@@ -77,7 +80,7 @@ fn what_is_no_such_key_is_refused_and_not_told() {
     for text in ["", "hunter2", "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----", &RSA.pem()] {
         private(text);
         let error = DevelopmentKey::read(&path).err().unwrap();
-        assert!(matches!(error, DevelopmentKeyError::NoKey(_)), "{text}");
+        assert!(matches!(error, DevelopmentKeyError::NotAKey(_)), "{text}");
         assert!(!error.to_string().contains("hunter2"));
     }
     assert!(matches!(
@@ -89,7 +92,7 @@ fn what_is_no_such_key_is_refused_and_not_told() {
 }
 
 #[test]
-fn a_token_says_each_thing_once_and_is_somebodys() {
+fn rejects_reserved_claims_and_empty_subject() {
     let folder = tempfile::tempdir().unwrap();
     let key = DevelopmentKey::create(&folder.path().join("key.pem")).unwrap();
     let clock = MovedClock::new().clock();

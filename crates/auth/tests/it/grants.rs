@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use tidegate_auth::{Gate, GateOptions, KeyFile, Secret, TokenAlgorithm, TokenKey};
+use tidegate_auth::{AuthenticatorOptions, CredentialAuthenticator, KeyFile, Secret, TokenAlgorithm, TokenKey};
 use tidegate_core::{Grants, ImpliedScopes, Principal};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -13,7 +13,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use crate::scene::{MovedClock, role, show, token_options};
 use crate::signer::{SECRET, Signer, claims_with};
 
-/// Who shows a token with `claims`, where the role `r` is given for `wanted`.
+/// Who shows a token with `claims`, where the role `r` is given for `fetch_requested`.
 fn holder(wanted: Value, claims: Value) -> Arc<Principal> {
     let mut tokens = token_options(TokenKey::Secret(Secret::new(SECRET)), &[TokenAlgorithm::Hs256]);
     let implied = [("admin", "write"), ("write", "list")];
@@ -21,7 +21,13 @@ fn holder(wanted: Value, claims: Value) -> Arc<Principal> {
     tokens.implied_scopes = Arc::new(ImpliedScopes::new(&implied.into()).unwrap());
     let clock = MovedClock::new().clock();
     let roles = vec![role("r", wanted)];
-    let gate = Gate::new(GateOptions { tokens: Some(tokens), roles, clock, ..GateOptions::default() }).unwrap();
+    let gate = CredentialAuthenticator::new(AuthenticatorOptions {
+        tokens: Some(tokens),
+        roles,
+        clock,
+        ..AuthenticatorOptions::default()
+    })
+    .unwrap();
     let token = Signer::Secret(SECRET.to_owned()).token(TokenAlgorithm::Hs256, &claims_with(claims));
     let principal = show(&gate, Some(&token)).unwrap();
     assert!(principal.implied_scopes.implies("admin", "list"), "entries ask it of whoever shows a token");
@@ -77,7 +83,7 @@ fn without_a_role_there_are_no_grants() {
 }
 
 #[test]
-fn the_same_set_of_roles_has_the_same_grants() {
+fn shares_grants_of_equal_role_sets() {
     let folder = tempfile::tempdir().unwrap();
     let moved = MovedClock::new();
     let keys = KeyFile::new(folder.path().join("keys.json")).with_clock(moved.clock());
@@ -87,13 +93,13 @@ fn the_same_set_of_roles_has_the_same_grants() {
     };
     let (ada, bob, eve) = (add("ada", &["a", "b"]), add("bob", &["b", "gone", "a", "b"]), add("eve", &["a"]));
     let tokens = token_options(TokenKey::Secret(Secret::new(SECRET)), &[TokenAlgorithm::Hs256]);
-    let gate = Gate::new(GateOptions {
+    let gate = CredentialAuthenticator::new(AuthenticatorOptions {
         keys: Some(keys.clone()),
         tokens: Some(tokens),
         roles: vec![role("a", json!({ "groups": "a" })), role("b", json!({ "groups": "b" }))],
         anonymous: vec!["a".to_owned()],
         clock: moved.clock(),
-        ..GateOptions::default()
+        ..AuthenticatorOptions::default()
     })
     .unwrap();
     let token = |claims| Signer::Secret(SECRET.to_owned()).token(TokenAlgorithm::Hs256, &claims_with(claims));
@@ -135,7 +141,7 @@ impl Subscriber for Warnings {
 }
 
 #[test]
-fn a_role_that_is_not_known_is_told_once_when_keys_are_read() {
+fn warns_once_about_unknown_roles_of_keys() {
     let folder = tempfile::tempdir().unwrap();
     let keys = KeyFile::new(folder.path().join("keys.json"));
     let gone = vec!["gone".to_owned()];
@@ -145,7 +151,9 @@ fn a_role_that_is_not_known_is_told_once_when_keys_are_read() {
     keys.revoke("old").unwrap();
     let warnings = Warnings::default();
     tracing::subscriber::with_default(warnings.clone(), || {
-        let gate = Gate::new(GateOptions { keys: Some(keys), ..GateOptions::default() }).unwrap();
+        let gate =
+            CredentialAuthenticator::new(AuthenticatorOptions { keys: Some(keys), ..AuthenticatorOptions::default() })
+                .unwrap();
         for _ in 0..3 {
             let ada = show(&gate, Some(key.expose())).unwrap();
             assert!(ada.roles.is_empty() && *ada.grants == Grants::default());

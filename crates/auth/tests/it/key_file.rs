@@ -21,7 +21,7 @@ fn error_of(content: &str) -> String {
 }
 
 #[test]
-fn the_file_says_what_it_holds_and_no_secret() {
+fn file_holds_digests_only() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new folder/keys.json");
     let file = KeyFile::new(&path).with_clock(MovedClock::new().clock());
@@ -45,7 +45,7 @@ fn the_file_says_what_it_holds_and_no_secret() {
 }
 
 #[test]
-fn a_file_that_is_none_of_ours_is_refused_and_left_alone() {
+fn rejects_foreign_file_unchanged() {
     assert_eq!(
         error_of(r#"{ "version": 2, "accounts": {} }"#),
         "the key file FILE has the version 2; this program knows only 1"
@@ -67,7 +67,7 @@ fn a_file_that_is_none_of_ours_is_refused_and_left_alone() {
 }
 
 #[test]
-fn keys_added_by_many_at_once_are_all_there() {
+fn concurrent_adds_keep_every_key() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.json");
     let (threads, each) = (8, 5);
@@ -92,7 +92,7 @@ fn keys_added_by_many_at_once_are_all_there() {
 }
 
 #[test]
-fn of_many_who_want_one_name_one_gets_it() {
+fn concurrent_adds_of_one_name_admit_one() {
     let folder = tempfile::tempdir().unwrap();
     let file = KeyFile::new(folder.path().join("keys.json"));
     let added = std::thread::scope(|scope| {
@@ -123,7 +123,7 @@ fn a_new_file_is_its_owners_alone_and_links_stay_links() {
 
 #[cfg(unix)]
 #[test]
-fn who_could_read_the_file_can_read_the_one_in_its_place() {
+fn replacement_keeps_ownership_and_mode() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
     let folder = tempfile::tempdir().unwrap();
@@ -148,7 +148,7 @@ fn who_could_read_the_file_can_read_the_one_in_its_place() {
 
 #[cfg(unix)]
 #[test]
-fn a_lock_that_is_a_link_gives_no_file_away() {
+fn symlinked_lock_is_not_chowned() {
     use std::os::unix::fs::{MetadataExt, chown, symlink};
 
     let folder = tempfile::tempdir().unwrap();
@@ -165,7 +165,7 @@ fn a_lock_that_is_a_link_gives_no_file_away() {
 }
 
 #[test]
-fn a_folder_is_no_key_file() {
+fn rejects_directory_as_key_file() {
     let folder = tempfile::tempdir().unwrap();
     let error = KeyFile::new(folder.path()).list().err().unwrap();
     assert!(matches!(error, KeyFileError::Io { action: "read", .. }), "{error}");

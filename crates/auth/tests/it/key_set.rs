@@ -21,7 +21,7 @@ fn lets_in(jwks: &[Value], signer: &Signer, algorithm: TokenAlgorithm, id: Optio
 }
 
 #[test]
-fn the_id_selects_the_key() {
+fn kid_selects_the_key() {
     let set = [RSA.jwk_with(json!({ "kid": "one" })), OTHER_RSA.jwk_with(json!({ "kid": "two" }))];
     assert!(lets_in(&set, &RSA, Rs256, Some("one")));
     assert!(lets_in(&set, &OTHER_RSA, Rs256, Some("two")));
@@ -31,7 +31,7 @@ fn the_id_selects_the_key() {
 }
 
 #[test]
-fn without_an_id_the_only_key_that_fits_is_meant() {
+fn without_kid_uses_the_only_matching_key() {
     let set =
         [RSA.jwk_with(json!({ "kid": "one" })), P256.jwk_with(json!({ "kid": "two" })), P384.jwk(), ED25519.jwk()];
     assert!(lets_in(&set, &RSA, Rs256, None));
@@ -41,7 +41,7 @@ fn without_an_id_the_only_key_that_fits_is_meant() {
 }
 
 #[test]
-fn the_two_names_of_one_algorithm_are_taken_as_asked_for_and_checked_by_one_key() {
+fn accepts_both_names_of_ed25519() {
     for named in [json!({}), json!({ "alg": "EdDSA" }), json!({ "alg": "Ed25519" })] {
         let jwks = TokenKey::Jwks(json!({ "keys": [ED25519.jwk_with(named.clone())] }).to_string());
         for taken in [&[EdDsa][..], &[Ed25519], &[EdDsa, Ed25519]] {
@@ -55,7 +55,7 @@ fn the_two_names_of_one_algorithm_are_taken_as_asked_for_and_checked_by_one_key(
 }
 
 #[test]
-fn an_id_that_two_keys_have_selects_by_kind_or_not_at_all() {
+fn duplicate_kid_selects_by_kind_or_fails() {
     let same = json!({ "kid": "same" });
     let kinds = [RSA.jwk_with(same.clone()), P256.jwk_with(same.clone())];
     assert!(lets_in(&kinds, &RSA, Rs256, Some("same")) && lets_in(&kinds, &P256, Es256, Some("same")));
@@ -64,7 +64,7 @@ fn an_id_that_two_keys_have_selects_by_kind_or_not_at_all() {
 }
 
 #[test]
-fn a_key_checks_what_its_jwk_says_and_nothing_else() {
+fn respects_use_key_ops_and_alg() {
     let good = |jwk: Value| {
         let other = OTHER_RSA.jwk_with(json!({ "kid": "other" }));
         lets_in(&[jwk, other], &RSA, Rs256, Some("one"))
@@ -85,14 +85,14 @@ fn a_key_checks_what_its_jwk_says_and_nothing_else() {
 }
 
 #[test]
-fn what_a_public_set_calls_a_secret_is_none() {
+fn ignores_symmetric_keys_in_a_jwks() {
     let secret = Signer::Secret(SECRET.to_owned());
     let set = [RSA.jwk(), secret.jwk_with(json!({ "kid": "one", "alg": "HS256" }))];
     assert!(!lets_in(&set, &secret, Hs256, Some("one")));
 }
 
 #[test]
-fn with_a_single_key_the_id_does_not_matter() {
+fn single_key_ignores_kid() {
     let gate = token_gate(token_options(TokenKey::PublicKeyPem(RSA.pem()), &[Rs256]));
     let header = json!({ "alg": "RS256", "kid": "whatever" });
     assert!(show(&gate, Some(&RSA.token_with_header(Rs256, &header, &claims()))).is_ok());

@@ -1,18 +1,18 @@
 //! The life of a key, from adding to revoking.
 
 use tempfile::TempDir;
-use tidegate_auth::{Gate, GateOptions, KeyFile, KeyFileError, KeyState};
-use tidegate_core::{Proof, Unauthenticated};
+use tidegate_auth::{AuthenticatorOptions, CredentialAuthenticator, KeyFile, KeyFileError, KeyState};
+use tidegate_core::{AuthMethod, AuthenticationError};
 
 use crate::scene::{MovedClock, NOW, role, show, time};
 
-struct Scene {
+struct KeyFixture {
     _folder: TempDir,
     clock: MovedClock,
     keys: KeyFile,
 }
 
-impl Scene {
+impl KeyFixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = MovedClock::new();
@@ -25,12 +25,12 @@ impl Scene {
         self.keys.add(name, &roles, expires.map(|seconds| time(NOW + seconds))).unwrap().key.expose().to_owned()
     }
 
-    fn gate(&self) -> Gate {
-        Gate::new(GateOptions {
+    fn gate(&self) -> CredentialAuthenticator {
+        CredentialAuthenticator::new(AuthenticatorOptions {
             keys: Some(self.keys.clone()),
             roles: vec![role("reader", serde_json::json!({}))],
             clock: self.clock.clock(),
-            ..GateOptions::default()
+            ..AuthenticatorOptions::default()
         })
         .unwrap()
     }
@@ -42,22 +42,22 @@ impl Scene {
 
 #[test]
 fn a_key_proves_its_holder() {
-    let scene = Scene::new();
+    let scene = KeyFixture::new();
     let (ada, bob) = (scene.add("ada", None), scene.add("bob", Some(60)));
     let gate = scene.gate();
     let principal = show(&gate, Some(&ada)).unwrap();
-    assert_eq!((principal.subject.as_str(), principal.proof), ("ada", Proof::Key));
+    assert_eq!((principal.subject.as_str(), principal.auth_method), ("ada", AuthMethod::Key));
     assert_eq!(principal.roles.iter().collect::<Vec<_>>(), ["reader"]);
     assert!(principal.claims.is_empty() && principal.tenant.is_none());
     assert!(principal.grants.entries.includes("reader_a") && !principal.grants.entries.includes("other"));
-    assert_eq!(principal.good_until, None);
+    assert_eq!(principal.expires_at, None);
     let bob = show(&gate, Some(&bob)).unwrap();
-    assert_eq!((bob.subject.as_str(), bob.good_until), ("bob", Some(time(NOW + 60).into())));
+    assert_eq!((bob.subject.as_str(), bob.expires_at), ("bob", Some(time(NOW + 60).into())));
 }
 
 #[test]
 fn a_key_has_its_form() {
-    let scene = Scene::new();
+    let scene = KeyFixture::new();
     let new = scene.keys.add("ada", &[], None).unwrap();
     let key = new.key.expose();
     assert_eq!(key.len(), 3 + 8 + 1 + 43);
@@ -69,8 +69,8 @@ fn a_key_has_its_form() {
 }
 
 #[test]
-fn what_is_no_key_of_ours_is_refused() {
-    let scene = Scene::new();
+fn rejects_foreign_keys() {
+    let scene = KeyFixture::new();
     let (ada, bob) = (scene.add("ada", None), scene.add("bob", None));
     let gate = scene.gate();
     let secret_of = |key: &str| key[12..].to_owned();
@@ -91,19 +91,19 @@ fn what_is_no_key_of_ours_is_refused() {
         ("other letters", format!("tg_éééé_{}", "é".repeat(21) + "a")),
     ];
     for (case, key) in wrong {
-        assert_eq!(show(&gate, Some(&key)), Err(Unauthenticated::Invalid), "{case}");
+        assert_eq!(show(&gate, Some(&key)), Err(AuthenticationError::Invalid), "{case}");
     }
 }
 
 #[test]
-fn a_key_expires_while_the_gate_stands() {
-    let scene = Scene::new();
+fn key_expires_without_reload() {
+    let scene = KeyFixture::new();
     let key = scene.add("ada", Some(60));
     let gate = scene.gate();
     scene.clock.pass(59);
     assert!(show(&gate, Some(&key)).is_ok());
     scene.clock.pass(1);
-    assert_eq!(show(&gate, Some(&key)), Err(Unauthenticated::Invalid));
+    assert_eq!(show(&gate, Some(&key)), Err(AuthenticationError::Invalid));
     assert_eq!(scene.states(), [KeyState::Expired]);
     // Its name is free again, and the new key is the one that is revoked by it.
     let new = scene.add("ada", None);
@@ -114,13 +114,13 @@ fn a_key_expires_while_the_gate_stands() {
 
 #[test]
 fn a_revoked_key_stays_revoked() {
-    let scene = Scene::new();
+    let scene = KeyFixture::new();
     let (by_name, by_id) = (scene.add("ada", None), scene.add("bob", None));
     assert_eq!(scene.keys.revoke("ada").unwrap().revoked, Some(time(NOW)));
     scene.keys.revoke(&by_id[3..11]).unwrap();
     let gate = scene.gate();
     for key in [by_name, by_id] {
-        assert_eq!(show(&gate, Some(&key)), Err(Unauthenticated::Invalid));
+        assert_eq!(show(&gate, Some(&key)), Err(AuthenticationError::Invalid));
     }
     assert_eq!(scene.states(), [KeyState::Revoked, KeyState::Revoked]);
     assert!(matches!(scene.keys.revoke("ada"), Err(KeyFileError::AlreadyRevoked(_))));
@@ -129,8 +129,8 @@ fn a_revoked_key_stays_revoked() {
 }
 
 #[test]
-fn keys_that_cannot_be_are_not_added() {
-    let scene = Scene::new();
+fn rejects_invalid_new_keys() {
+    let scene = KeyFixture::new();
     scene.add("ada", None);
     let error = |name: &str, expires: Option<i64>| {
         scene.keys.add(name, &[], expires.map(|seconds| time(NOW + seconds))).err().unwrap().to_string()
@@ -145,8 +145,8 @@ fn keys_that_cannot_be_are_not_added() {
 }
 
 #[test]
-fn what_is_to_be_revoked_must_be_meant_clearly() {
-    let scene = Scene::new();
+fn revoke_requires_an_unambiguous_name() {
+    let scene = KeyFixture::new();
     let error = |name: &str| scene.keys.revoke(name).err().unwrap().to_string();
     assert_eq!(error("ada"), "no key has the name or id \"ada\"");
     scene.add("ada", Some(10));
@@ -161,16 +161,16 @@ fn what_is_to_be_revoked_must_be_meant_clearly() {
 }
 
 #[test]
-fn a_key_belongs_to_a_tenant_if_it_was_added_so() {
-    let scene = Scene::new();
-    let north = scene.keys.add_to(Some("north"), "ada", &[], None).unwrap();
+fn key_carries_its_tenant() {
+    let scene = KeyFixture::new();
+    let north = scene.keys.add_for_tenant(Some("north"), "ada", &[], None).unwrap();
     assert_eq!(north.status.tenant.as_deref(), Some("north"));
     let nobodys = scene.add("bob", None);
     let gate = scene.gate();
     assert_eq!(show(&gate, Some(north.key.expose())).unwrap().tenant.as_deref(), Some("north"));
     assert_eq!(show(&gate, Some(&nobodys)).unwrap().tenant, None);
     for tenant in ["", " ", " north", "a\nb"] {
-        let error = scene.keys.add_to(Some(tenant), "eve", &[], None).err().unwrap();
+        let error = scene.keys.add_for_tenant(Some(tenant), "eve", &[], None).err().unwrap();
         assert!(matches!(error, KeyFileError::BadTenant(_)), "{tenant:?}");
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Provider {
 #[derive(Default)]
 struct Shared {
     answers: Mutex<HashMap<String, Answer>>,
-    requests: Mutex<Vec<Asked>>,
+    requests: Mutex<Vec<ReceivedRequest>>,
     open: AtomicUsize,
     changed: Notify,
     gate: Mutex<Option<Arc<Semaphore>>>,
@@ -38,7 +38,7 @@ struct Answer {
 
 /// What it was asked.
 #[derive(Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) path: String,
     pub(crate) head: String,
     pub(crate) body: String,
@@ -85,15 +85,15 @@ impl Provider {
     }
 
     /// What was asked at `path` so far.
-    pub(crate) fn asked(&self, path: &str) -> Vec<Asked> {
+    pub(crate) fn requests(&self, path: &str) -> Vec<ReceivedRequest> {
         self.shared.requests.lock().iter().filter(|asked| asked.path == path).cloned().collect()
     }
 
     /// Waits until `path` was asked so often.
-    pub(crate) async fn until_asked(&self, path: &str, times: usize) {
+    pub(crate) async fn wait_for_requests(&self, path: &str, times: usize) {
         loop {
             let changed = self.shared.changed.notified();
-            if self.asked(path).len() >= times {
+            if self.requests(path).len() >= times {
                 return;
             }
             changed.await;
@@ -101,7 +101,7 @@ impl Provider {
     }
 
     /// Waits until nobody holds a connection to it.
-    pub(crate) async fn until_left(&self) {
+    pub(crate) async fn wait_until_disconnected(&self) {
         loop {
             let changed = self.shared.changed.notified();
             if self.shared.open.load(Ordering::SeqCst) == 0 {
@@ -152,7 +152,7 @@ impl Shared {
 }
 
 /// Reads one request.
-async fn read(stream: &mut TcpStream) -> std::io::Result<Asked> {
+async fn read(stream: &mut TcpStream) -> std::io::Result<ReceivedRequest> {
     let mut bytes = Vec::new();
     let head = loop {
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -172,5 +172,5 @@ async fn read(stream: &mut TcpStream) -> std::io::Result<Asked> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (head, body) = (text(&bytes[..head]), text(&bytes[head..]));
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-    Ok(Asked { path, head, body })
+    Ok(ReceivedRequest { path, head, body })
 }

@@ -6,8 +6,10 @@ use std::task::{Context, Poll, Waker};
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
-use tidegate_auth::{Clock, Gate, GateOptions, Role, TokenAlgorithm, TokenKey, TokenOptions};
-use tidegate_core::{Allowed, Authenticator, Credentials, Grants, Principal, Unauthenticated};
+use tidegate_auth::{
+    AuthenticatorOptions, Clock, CredentialAuthenticator, Role, TokenAlgorithm, TokenKey, TokenOptions,
+};
+use tidegate_core::{AllowedNames, AuthenticationError, Authenticator, Credentials, Grants, Principal};
 
 /// When tests begin, in seconds since 1970.
 pub(crate) const NOW: i64 = 2_000_000_000;
@@ -42,8 +44,8 @@ pub(crate) fn time(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(seconds, 0).unwrap()
 }
 
-/// Shows `bearer` to a door that waits for nothing.
-pub(crate) fn show(door: &dyn Authenticator, bearer: Option<&str>) -> Result<Arc<Principal>, Unauthenticated> {
+/// Shows `authenticate_bearer` to a door that waits for nothing.
+pub(crate) fn show(door: &dyn Authenticator, bearer: Option<&str>) -> Result<Arc<Principal>, AuthenticationError> {
     show_all(door, Credentials { bearer, ..Credentials::default() })
 }
 
@@ -51,7 +53,7 @@ pub(crate) fn show(door: &dyn Authenticator, bearer: Option<&str>) -> Result<Arc
 pub(crate) fn show_all(
     door: &dyn Authenticator,
     credentials: Credentials<'_>,
-) -> Result<Arc<Principal>, Unauthenticated> {
+) -> Result<Arc<Principal>, AuthenticationError> {
     let mut answer = door.authenticate(credentials);
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
@@ -62,7 +64,7 @@ pub(crate) fn show_all(
 /// A role that grants the entries `NAME_*` and that tokens with all of `claims` hold.
 pub(crate) fn role(name: &str, claims: Value) -> Role {
     let claims: Map<String, Value> = claims.as_object().unwrap().clone();
-    let grants = Grants { entries: Allowed::matching([format!("{name}_*")]), ..Grants::default() };
+    let grants = Grants { entries: AllowedNames::matching([format!("{name}_*")]), ..Grants::default() };
     Role { name: name.to_owned(), grants, claims }
 }
 
@@ -71,7 +73,12 @@ pub(crate) fn token_options(key: TokenKey, algorithms: &[TokenAlgorithm]) -> Tok
 }
 
 /// A gate at [`NOW`] that takes the tokens of `tokens`.
-pub(crate) fn token_gate(tokens: TokenOptions) -> Gate {
+pub(crate) fn token_gate(tokens: TokenOptions) -> CredentialAuthenticator {
     let clock = MovedClock::new().clock();
-    Gate::new(GateOptions { tokens: Some(tokens), clock, ..GateOptions::default() }).unwrap()
+    CredentialAuthenticator::new(AuthenticatorOptions {
+        tokens: Some(tokens),
+        clock,
+        ..AuthenticatorOptions::default()
+    })
+    .unwrap()
 }

@@ -2,13 +2,13 @@
 
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_auth::{GateOptions, KeyFile, Secret, TokenAlgorithm, TokenKey};
+use tidegate_auth::{AuthenticatorOptions, KeyFile, Secret, TokenAlgorithm, TokenKey};
 
 use crate::scene::token_options;
 use crate::signer::SECRET;
 
 #[test]
-fn a_secret_is_three_stars() {
+fn debug_output_redacts_secret() {
     let secret = Secret::new("hunter2");
     assert_eq!(format!("{secret:?} {secret:#?}"), "*** ***");
     assert_eq!(secret.expose(), "hunter2");
@@ -23,7 +23,7 @@ fn options_do_not_print_their_keys() {
         TokenKey::Jwks(format!("{{ \"k\": \"{SECRET}\", \"d\": \"hunter2\" }}")),
     ] {
         let tokens = Some(token_options(key, &[TokenAlgorithm::Hs256]));
-        let printed = format!("{:?}", GateOptions { tokens, ..GateOptions::default() });
+        let printed = format!("{:?}", AuthenticatorOptions { tokens, ..AuthenticatorOptions::default() });
         assert!(!printed.contains(SECRET) && !printed.contains("hunter2"), "{printed}");
     }
 }
@@ -37,7 +37,7 @@ fn a_new_key_does_not_print_itself() {
 }
 
 #[test]
-fn a_secret_is_read_from_text_and_errors_do_not_quote_it() {
+fn deserialization_errors_do_not_quote_the_secret() {
     assert_eq!(Secret::deserialize(json!("hunter2")).unwrap().expose(), "hunter2");
     let error = Secret::deserialize(json!({ "value": 123_456 })).err().unwrap().to_string();
     assert_eq!(error, "a secret must be text");

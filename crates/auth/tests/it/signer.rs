@@ -145,7 +145,7 @@ impl Signer {
     }
 }
 
-/// `der` in PEM.
+/// `decode_pem` in PEM.
 pub(crate) fn pem(label: &str, der: &[u8]) -> String {
     let text = STANDARD.encode(der);
     let lines: Vec<&str> = text.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();

@@ -6,7 +6,7 @@ mod corpus;
 mod token;
 
 #[test]
-fn the_law_holds_for_what_was_found_worth_keeping() {
+fn fuzz_corpus_passes() {
     for entry in corpus::corpus("token") {
         token::check(&entry);
     }

@@ -7,7 +7,8 @@ use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::RsaKeyPair;
 use serde_json::{Value, json};
 use tidegate_auth::{
-    Gate, GateError, GateOptions, Introspection, Secret, TokenAlgorithm, TokenKey, TokenOptions, TokenOptionsError,
+    AuthenticatorError, AuthenticatorOptions, CredentialAuthenticator, IntrospectionOptions, Secret, TokenAlgorithm,
+    TokenKey, TokenOptions, TokenOptionsError,
 };
 
 use crate::scene::token_options;
@@ -16,8 +17,11 @@ use crate::signer::{ED25519, P256, P384, RSA, SECRET, pem};
 use TokenAlgorithm::{EdDsa, Es256, Es384, Hs256, Hs512, Ps256, Rs256};
 
 fn error_of(options: TokenOptions) -> TokenOptionsError {
-    match Gate::new(GateOptions { tokens: Some(options), ..GateOptions::default() }) {
-        Err(GateError::Tokens(error)) => error,
+    match CredentialAuthenticator::new(AuthenticatorOptions {
+        tokens: Some(options),
+        ..AuthenticatorOptions::default()
+    }) {
+        Err(AuthenticatorError::Tokens(error)) => error,
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("there is a gate"),
     }
@@ -32,7 +36,7 @@ fn jwks(keys: Value) -> TokenKey {
 }
 
 #[test]
-fn no_token_is_good_for_everybody() {
+fn requires_issuer_and_audience() {
     let good = || token_options(TokenKey::Secret(Secret::new(SECRET)), &[Hs256]);
     assert_eq!(error_of(TokenOptions { issuer: String::new(), ..good() }), TokenOptionsError::NoIssuer);
     assert_eq!(error_of(TokenOptions { audiences: Vec::new(), ..good() }), TokenOptionsError::NoAudience);
@@ -47,7 +51,7 @@ fn no_token_is_good_for_everybody() {
 }
 
 #[test]
-fn none_is_no_algorithm() {
+fn rejects_alg_none() {
     for name in ["none", "None", "NONE", "", "rs256", "ES512", "dir"] {
         assert!(TokenAlgorithm::from_str(name).is_err(), "{name:?}");
     }
@@ -87,7 +91,7 @@ fn an_algorithm_fits_its_kind_of_key_only() {
 }
 
 #[test]
-fn a_short_secret_is_refused_and_not_told() {
+fn rejects_short_secret_without_quoting_it() {
     for (algorithm, bytes) in [(Hs256, 31), (Hs512, 63)] {
         let error = error_with(TokenKey::Secret(Secret::new("s3cr3t".repeat(11)[..bytes].to_owned())), &[algorithm]);
         let wanted = format!("the secret is too short for {algorithm}, which needs at least {} bytes", bytes + 1);
@@ -105,7 +109,7 @@ fn rsa_public_key(modulus: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_public_key_in_pem_is_refused() {
+fn rejects_invalid_public_key_pem() {
     let private: Pkcs8V1Der<'_> = RsaKeyPair::generate(KeySize::Rsa2048).unwrap().as_der().unwrap();
     let private = pem("PRIVATE KEY", private.as_ref());
     assert_eq!(error_of(token_options(TokenKey::PublicKeyPem(private), &[Rs256])), TokenOptionsError::PrivateKey);
@@ -126,7 +130,7 @@ fn what_is_no_public_key_in_pem_is_refused() {
 }
 
 #[test]
-fn a_set_without_a_usable_key_is_refused() {
+fn rejects_jwks_without_usable_key() {
     for text in ["", "hunter2", "[]", "{}", r#"{ "keys": {} }"#] {
         assert_eq!(error_of(token_options(TokenKey::Jwks(text.to_owned()), &[Rs256])), TokenOptionsError::NoJwks);
     }
@@ -153,7 +157,7 @@ fn a_set_without_a_usable_key_is_refused() {
 }
 
 #[test]
-fn an_issuer_is_asked_where_its_word_can_be_trusted_only() {
+fn requires_https_provider_urls() {
     let at = |url: &str| error_with(TokenKey::JwksUrl(url.to_owned()), &[Rs256]);
     for (url, reason) in [
         ("", "is no whole address such as https://login.example.com/keys"),
@@ -180,12 +184,19 @@ fn an_issuer_is_asked_where_its_word_can_be_trusted_only() {
     );
     for url in ["https://login.example.com/keys?v=1", "http://localhost:1/", "http://[::1]:1/", "http://127.9.9.9/"] {
         let tokens = token_options(TokenKey::JwksUrl(url.to_owned()), &[Rs256]);
-        assert!(Gate::new(GateOptions { tokens: Some(tokens), ..GateOptions::default() }).is_ok(), "{url}");
+        assert!(
+            CredentialAuthenticator::new(AuthenticatorOptions {
+                tokens: Some(tokens),
+                ..AuthenticatorOptions::default()
+            })
+            .is_ok(),
+            "{url}"
+        );
     }
 }
 
 #[test]
-fn keys_that_anybody_may_read_are_no_secrets() {
+fn rejects_hmac_with_fetched_keys() {
     assert_eq!(
         error_with(TokenKey::JwksUrl("https://login.example.com/keys".to_owned()), &[Rs256, Hs256]),
         "the algorithm HS256 does not fit the key, which is a public one, as the issuer shows it"
@@ -193,9 +204,9 @@ fn keys_that_anybody_may_read_are_no_secrets() {
 }
 
 #[test]
-fn whoever_asks_says_who_asks() {
+fn introspection_requires_client_credentials() {
     let asking = |id: &str, secret: &str, url: &str| {
-        TokenKey::Introspection(Introspection {
+        TokenKey::Introspection(IntrospectionOptions {
             url: url.to_owned(),
             client_id: id.to_owned(),
             client_secret: Secret::new(secret),

@@ -2,8 +2,8 @@
 
 use aws_lc_rs::signature::KeyPair;
 use serde_json::{Value, json};
-use tidegate_auth::{Gate, Secret, TokenAlgorithm, TokenKey, TokenOptions};
-use tidegate_core::{Proof, Unauthenticated};
+use tidegate_auth::{CredentialAuthenticator, Secret, TokenAlgorithm, TokenKey, TokenOptions};
+use tidegate_core::{AuthMethod, AuthenticationError};
 
 use crate::scene::{AUDIENCE, ISSUER, NOW, show, time, token_gate, token_options};
 use crate::signer::{ED25519, OTHER_RSA, P256, P384, RSA, SECRET, Signer, claims, claims_with, message, pem};
@@ -11,7 +11,7 @@ use crate::signer::{ED25519, OTHER_RSA, P256, P384, RSA, SECRET, Signer, claims,
 use TokenAlgorithm::{Ed25519, EdDsa, Es256, Es384, Hs256, Hs384, Hs512, Ps256, Ps384, Ps512, Rs256, Rs384, Rs512};
 
 /// A gate that takes tokens of [`RSA`], signed with RS256.
-fn rsa_gate() -> Gate {
+fn rsa_gate() -> CredentialAuthenticator {
     token_gate(token_options(TokenKey::PublicKeyPem(RSA.pem()), &[Rs256]))
 }
 
@@ -40,14 +40,14 @@ fn good_tokens_of_every_algorithm() {
                 assert_eq!(show(&gate, Some(&token)).unwrap().subject, "ada", "{algorithm} by {key:?}");
                 let (start, signature) = token.rsplit_once('.').unwrap();
                 let bent = signature.replacen(&signature[9..10], if &signature[9..10] == "A" { "B" } else { "A" }, 1);
-                assert_eq!(show(&gate, Some(&format!("{start}.{bent}"))), Err(Unauthenticated::Invalid));
+                assert_eq!(show(&gate, Some(&format!("{start}.{bent}"))), Err(AuthenticationError::Invalid));
             }
         }
     }
 }
 
 #[test]
-fn the_older_form_of_rsa_keys_will_do() {
+fn accepts_pkcs1_rsa_keys() {
     let Signer::Rsa(key) = &*RSA else { panic!("it is RSA") };
     let key = TokenKey::PublicKeyPem(pem("RSA PUBLIC KEY", key.public_key().as_ref()));
     let gate = token_gate(token_options(key, &[Rs256]));
@@ -60,17 +60,17 @@ fn a_token_proves_its_subject() {
     let gate = token_gate(TokenOptions { tenant_claim: Some("org".to_owned()), ..options });
     let of = |changes: Value| show(&gate, Some(&RSA.token(Rs256, &claims_with(changes))));
     let principal = of(json!({ "org": "acme", "level": 3 })).unwrap();
-    assert_eq!((principal.subject.as_str(), principal.proof), ("ada", Proof::Token));
+    assert_eq!((principal.subject.as_str(), principal.auth_method), ("ada", AuthMethod::Token));
     assert_eq!(principal.tenant.as_deref(), Some("acme"));
     assert_eq!((&principal.claims["level"], &principal.claims["iss"]), (&json!(3), &json!(ISSUER)));
     assert_eq!(of(json!({})).unwrap().tenant, None);
     for wrong in [json!(7), json!(""), json!(["acme"]), json!({ "id": 7 })] {
-        assert_eq!(of(json!({ "org": wrong })), Err(Unauthenticated::Invalid), "{wrong} must not become no tenant");
+        assert_eq!(of(json!({ "org": wrong })), Err(AuthenticationError::Invalid), "{wrong} must not become no tenant");
     }
 }
 
 #[test]
-fn claims_decide() {
+fn validates_claims() {
     let gate = rsa_gate();
     let huge = "x".repeat(17 * 1024);
     let cases = [
@@ -107,14 +107,14 @@ fn claims_decide() {
     for (case, changes, is_good) in cases {
         let found = show(&gate, Some(&RSA.token(Rs256, &claims_with(changes))));
         assert_eq!(found.is_ok(), is_good, "{case}");
-        assert!(is_good || found == Err(Unauthenticated::Invalid));
+        assert!(is_good || found == Err(AuthenticationError::Invalid));
     }
     let ada = show(&gate, Some(&RSA.token(Rs256, &claims_with(json!({ "exp": NOW + 60 }))))).unwrap();
-    assert_eq!(ada.good_until, Some(time(NOW + 90).into()), "with the leeway");
+    assert_eq!(ada.expires_at, Some(time(NOW + 90).into()), "with the leeway");
 }
 
 #[test]
-fn without_leeway_the_second_counts() {
+fn zero_leeway_is_exact() {
     let options = token_options(TokenKey::PublicKeyPem(RSA.pem()), &[Rs256]);
     let gate = token_gate(TokenOptions { leeway_seconds: 0, ..options });
     let is_good = |changes: Value| show(&gate, Some(&RSA.token(Rs256, &claims_with(changes)))).is_ok();
@@ -124,7 +124,7 @@ fn without_leeway_the_second_counts() {
 }
 
 #[test]
-fn signatures_decide() {
+fn validates_signatures() {
     let gate = rsa_gate();
     let claims = claims();
     let good = RSA.token(Rs256, &claims);
@@ -174,15 +174,15 @@ fn signatures_decide() {
     for (case, token, is_good) in cases {
         let found = show(&gate, Some(&token));
         assert_eq!(found.is_ok(), is_good, "{case}");
-        assert!(is_good || found == Err(Unauthenticated::Invalid));
+        assert!(is_good || found == Err(AuthenticationError::Invalid));
     }
 }
 
 #[test]
-fn a_huge_token_is_refused_unread() {
+fn rejects_oversized_token_unparsed() {
     let gate = rsa_gate();
     let good = RSA.token(Rs256, &claims());
     for token in ["a".repeat(10 << 20), format!("{good}{}", "=".repeat(16 * 1024)), ".".repeat(16 * 1024 + 1)] {
-        assert_eq!(show(&gate, Some(&token)), Err(Unauthenticated::Invalid));
+        assert_eq!(show(&gate, Some(&token)), Err(AuthenticationError::Invalid));
     }
 }

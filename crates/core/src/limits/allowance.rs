@@ -7,19 +7,19 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Allowance {
     /// Requests; of a tool, calls.
-    pub rate: Option<Rate>,
+    pub rate: Option<RateLimit>,
     /// Calls that run at the same time; more of them wait.
     pub running_calls_max: Option<usize>,
     /// Calls that wait for one that runs; more of them are refused. Means nothing where any number may run.
     pub waiting_calls_max: Option<usize>,
     /// What its calls may take in a day.
-    pub daily: Daily,
+    pub daily: DailyLimits,
 }
 
 /// How often something may be done: so many times at once, and from then on once in each period. In any span of time there
 /// are at most `burst` and one for each whole period of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
+pub struct RateLimit {
     /// The time after which there is room for one more; not zero.
     period: Duration,
     /// How many may come at once.
@@ -28,7 +28,7 @@ pub struct Rate {
 
 /// What calls may take in a day, which begins at 00:00 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Daily {
+pub struct DailyLimits {
     /// Rows answered.
     pub rows: Option<u64>,
     /// Bytes of text, or of bodies, answered.
@@ -42,10 +42,10 @@ impl Allowance {
     #[must_use]
     pub fn largest(self, other: Self) -> Self {
         Self {
-            rate: larger(self.rate, other.rate, Rate::larger),
+            rate: larger(self.rate, other.rate, RateLimit::larger),
             running_calls_max: larger(self.running_calls_max, other.running_calls_max, usize::max),
             waiting_calls_max: larger(self.waiting_calls_max, other.waiting_calls_max, usize::max),
-            daily: Daily {
+            daily: DailyLimits {
                 rows: larger(self.daily.rows, other.daily.rows, u64::max),
                 bytes: larger(self.daily.bytes, other.daily.bytes, u64::max),
                 time: larger(self.daily.time, other.daily.time, Duration::max),
@@ -70,7 +70,7 @@ impl Allowance {
     }
 }
 
-impl Rate {
+impl RateLimit {
     /// `each_second` times a second, of which `burst` may come at once; none where that is no rate: not above zero,
     /// or beyond a thousand million.
     pub fn per_second(each_second: f64, burst: u32) -> Option<Self> {
@@ -96,7 +96,7 @@ impl Rate {
     }
 }
 
-impl Daily {
+impl DailyLimits {
     /// Whether it bounds nothing.
     pub fn is_unbounded(&self) -> bool {
         *self == Self::default()

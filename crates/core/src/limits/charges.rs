@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::allowance::Daily;
-use super::level::{Level, Reached};
-use super::meter::Meter;
-use super::usage::{Calendar, Taken};
+use super::allowance::DailyLimits;
+use super::level::{LimitLevel, ReachedLimit};
+use super::meter::UsageMeter;
+use super::usage::{Calendar, UsageAmount};
 
 /// Those to whom a call is charged.
 #[derive(Default)]
@@ -17,16 +17,16 @@ pub(crate) struct Charges {
     /// Says that there is something to write down.
     has_changed: Arc<AtomicBool>,
     /// The first bound that was exceeded.
-    exceeded: OnceLock<Reached>,
+    exceeded: OnceLock<ReachedLimit>,
 }
 
 /// One of them.
 struct Account {
-    level: Level,
-    meter: Arc<Meter>,
-    daily: Daily,
+    level: LimitLevel,
+    meter: Arc<UsageMeter>,
+    daily: DailyLimits,
     /// Whether its bytes and its time are charged by the call on whose behalf this one is made.
-    is_rows_alone: bool,
+    charges_rows_only: bool,
 }
 
 impl Charges {
@@ -34,8 +34,8 @@ impl Charges {
         Self { calendar: Some(calendar), has_changed, ..Self::default() }
     }
 
-    pub(super) fn add(&mut self, level: Level, meter: Arc<Meter>, daily: Daily, is_rows_alone: bool) {
-        self.accounts.push(Account { level, meter, daily, is_rows_alone });
+    pub(super) fn add(&mut self, level: LimitLevel, meter: Arc<UsageMeter>, daily: DailyLimits, is_rows_alone: bool) {
+        self.accounts.push(Account { level, meter, daily, charges_rows_only: is_rows_alone });
     }
 
     /// Whether nobody is charged.
@@ -44,23 +44,27 @@ impl Charges {
     }
 
     /// Charges `taken`; false when somebody has exceeded a bound by now.
-    pub(crate) fn charge(&self, taken: Taken) -> bool {
+    pub(crate) fn charge(&self, taken: UsageAmount) -> bool {
         let Some(calendar) = self.calendar.as_ref().filter(|_| !self.accounts.is_empty()) else { return true };
         let day = calendar.day();
         self.has_changed.store(true, Ordering::Relaxed);
         for account in &self.accounts {
-            let taken = if account.is_rows_alone { Taken { rows: taken.rows, ..Taken::default() } } else { taken };
+            let taken = if account.charges_rows_only {
+                UsageAmount { rows: taken.rows, ..UsageAmount::default() }
+            } else {
+                taken
+            };
             let of_day = account.meter.charge(day, taken);
-            if let Some((measure, bound)) = of_day.exceeds(&account.daily) {
+            if let Some((measure, bound)) = of_day.exceeded_limit(&account.daily) {
                 let retry_after = calendar.until_tomorrow();
-                self.exceeded.get_or_init(|| Reached { level: account.level, measure, bound, retry_after });
+                self.exceeded.get_or_init(|| ReachedLimit { level: account.level, measure, bound, retry_after });
             }
         }
         self.exceeded.get().is_none()
     }
 
     /// The bound that was exceeded first.
-    pub(crate) fn exceeded(&self) -> Option<Reached> {
+    pub(crate) fn exceeded_limit(&self) -> Option<ReachedLimit> {
         self.exceeded.get().copied()
     }
 }

@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind};
 
 /// Whose bound it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Level {
+pub enum LimitLevel {
     /// One principal's.
     Principal,
     /// That of all principals of one tenant.
@@ -19,7 +19,7 @@ pub enum Level {
 
 /// What is bounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Measure {
+pub enum LimitMeasure {
     /// Requests in a time.
     Requests,
     /// Calls at once.
@@ -32,7 +32,7 @@ pub enum Measure {
     Time,
 }
 
-impl Level {
+impl LimitLevel {
     /// The name as it stands in logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Level {
     }
 }
 
-impl Measure {
+impl LimitMeasure {
     /// The name as it stands in logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
@@ -68,9 +68,9 @@ impl Measure {
 
 /// A bound that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reached {
-    pub(crate) level: Level,
-    pub(crate) measure: Measure,
+pub(crate) struct ReachedLimit {
+    pub(crate) level: LimitLevel,
+    pub(crate) measure: LimitMeasure,
     /// The bound: requests at once, calls, rows, bytes, seconds.
     pub(crate) bound: u64,
     /// After what time it is worth another try.
@@ -78,39 +78,39 @@ pub(crate) struct Reached {
 }
 
 /// Calls end when they end; a second is a guess that keeps clients from asking all the time.
-const CALL_ENDS_AFTER: Duration = Duration::from_secs(1);
+const CALLS_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-impl Reached {
+impl ReachedLimit {
     /// That `bound` calls of `level` are open.
-    pub(crate) fn calls(level: Level, bound: usize) -> Self {
-        Self { level, measure: Measure::Calls, bound: bound as u64, retry_after: CALL_ENDS_AFTER }
+    pub(crate) fn open_calls(level: LimitLevel, bound: usize) -> Self {
+        Self { level, measure: LimitMeasure::Calls, bound: bound as u64, retry_after: CALLS_RETRY_AFTER }
     }
 
     /// What the caller is told.
-    pub(crate) fn error(&self) -> Error {
+    pub(crate) fn to_error(&self) -> Error {
         let Self { level, measure, bound, retry_after } = *self;
         let of_today = |what: &str| {
             let whose = level.possessive();
             format!("{whose} {what} of today are used up, of which there are {bound}; they begin anew at 00:00 UTC")
         };
         let message = match (measure, level) {
-            (Measure::Requests, _) => {
+            (LimitMeasure::Requests, _) => {
                 let whose = match level {
-                    Level::Principal => "of yours",
-                    Level::Tenant => "of your tenant",
-                    Level::Tool => "to this tool",
-                    Level::Node => "of all callers together",
+                    LimitLevel::Principal => "of yours",
+                    LimitLevel::Tenant => "of your tenant",
+                    LimitLevel::Tool => "to this tool",
+                    LimitLevel::Node => "of all callers together",
                 };
                 let seconds = retry_after.as_secs_f64();
                 format!("too many requests {whose}; try again in {seconds:.1} s")
             }
-            (Measure::Calls, Level::Node) => format!("more than {bound} calls are open; try again later"),
-            (Measure::Calls, _) => {
+            (LimitMeasure::Calls, LimitLevel::Node) => format!("more than {bound} calls are open; try again later"),
+            (LimitMeasure::Calls, _) => {
                 format!("more than {bound} of {} calls are open; wait until one ends", level.possessive())
             }
-            (Measure::Rows, _) => of_today("rows"),
-            (Measure::Bytes, _) => of_today("bytes"),
-            (Measure::Time, _) => of_today("seconds of calls"),
+            (LimitMeasure::Rows, _) => of_today("rows"),
+            (LimitMeasure::Bytes, _) => of_today("bytes"),
+            (LimitMeasure::Time, _) => of_today("seconds of calls"),
         };
         Error::new(ErrorKind::RateLimited, message).with_retry_after(retry_after)
     }

@@ -5,62 +5,62 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use super::rate::RateMeter;
-use super::slots::Slots;
-use super::usage::{Taken, Usage};
+use super::rate_meter::RateMeter;
+use super::resizable_semaphore::ResizableSemaphore;
+use super::usage::{DailyUsage, UsageAmount};
 
 /// What one holder of a level has of the node now.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(super) struct UsageMeter {
     pub(super) rate: RateMeter,
-    pub(super) slots: Slots,
+    pub(super) slots: ResizableSemaphore,
     /// Calls that run or wait.
-    open: AtomicUsize,
-    usage: Mutex<Usage>,
+    open_calls: AtomicUsize,
+    usage: Mutex<DailyUsage>,
 }
 
 /// One call that runs or waits, until it is dropped.
 #[derive(Debug)]
-pub(super) struct OpenCall(Arc<Meter>);
+pub(super) struct OpenCallPermit(Arc<UsageMeter>);
 
-impl Meter {
-    pub(super) fn with_usage(usage: Usage) -> Self {
+impl UsageMeter {
+    pub(super) fn with_usage(usage: DailyUsage) -> Self {
         Self { usage: Mutex::new(usage), ..Self::default() }
     }
 
     /// Counts one more open call, unless there are `open_max`.
-    pub(super) fn open(self: &Arc<Self>, open_max: usize) -> Option<OpenCall> {
+    pub(super) fn try_open_call(self: &Arc<Self>, open_max: usize) -> Option<OpenCallPermit> {
         let more = |open: usize| (open < open_max).then_some(open + 1);
-        self.open.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
-        Some(OpenCall(self.clone()))
+        self.open_calls.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
+        Some(OpenCallPermit(self.clone()))
     }
 
     /// Adds what a call took on `day`, and gives what was taken on that day in all.
-    pub(super) fn charge(&self, day: u64, more: Taken) -> Taken {
+    pub(super) fn charge(&self, day: u64, more: UsageAmount) -> UsageAmount {
         let mut usage = self.usage.lock();
         usage.add(day, more);
-        usage.of(day)
+        usage.on_day(day)
     }
 
     /// What was taken on `day`.
-    pub(super) fn taken(&self, day: u64) -> Taken {
-        self.usage.lock().of(day)
+    pub(super) fn usage_on(&self, day: u64) -> UsageAmount {
+        self.usage.lock().on_day(day)
     }
 
     /// Takes over what is known of the day from elsewhere.
-    pub(super) fn restore(&self, usage: Usage) {
+    pub(super) fn restore(&self, usage: DailyUsage) {
         *self.usage.lock() = usage;
     }
 
     /// Whether forgetting it changes nothing but what was taken today. Whoever asks must know that nobody takes it up
     /// meanwhile.
     pub(super) fn is_idle(&self) -> bool {
-        self.open.load(Ordering::Acquire) == 0 && self.slots.are_idle() && self.rate.is_idle()
+        self.open_calls.load(Ordering::Acquire) == 0 && self.slots.is_idle() && self.rate.is_idle()
     }
 }
 
-impl Drop for OpenCall {
+impl Drop for OpenCallPermit {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::AcqRel);
+        self.0.open_calls.fetch_sub(1, Ordering::AcqRel);
     }
 }

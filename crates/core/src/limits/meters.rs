@@ -4,36 +4,36 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::allowance::{Allowance, Daily, Rate};
+use super::admission::{Admission, AdmissionGuard, PermitQueue, PermitQueues};
+use super::allowance::{Allowance, DailyLimits, RateLimit};
 use super::charges::Charges;
-use super::door::{Admitted, Held, Line, Places};
-use super::level::{Level, Measure, Reached};
-use super::meter::Meter;
-use super::table::{OfTool, Table};
-use super::usage::{Calendar, Usage};
-use super::usage_file::{self, Written};
+use super::level::{LimitLevel, LimitMeasure, ReachedLimit};
+use super::meter::UsageMeter;
+use super::meter_table::{MeterTable, ToolHolder};
+use super::usage::{Calendar, DailyUsage};
+use super::usage_file::{self, UsageRecord};
 use super::{CallLimits, Limits};
-use crate::call::{Call, Target};
+use crate::call::{Call, CallTarget};
 use crate::caller::Caller;
 use crate::owner::Owner;
-use crate::principal::Proof;
+use crate::principal::AuthMethod;
 
 /// All meters of a node.
 #[derive(Debug)]
 pub(crate) struct Meters {
-    principals: Table<Owner>,
-    tenants: Table<String>,
-    tools: Table<OfTool>,
-    node: Arc<Meter>,
+    principals: MeterTable<Owner>,
+    tenants: MeterTable<String>,
+    tools: MeterTable<ToolHolder>,
+    node: Arc<UsageMeter>,
     calendar: Calendar,
     /// Whether anybody was charged since it was written down.
     has_changed: Arc<AtomicBool>,
 }
 
 /// One holder's meter and what it is to be held to.
-struct Bounded {
-    level: Level,
-    meter: Arc<Meter>,
+struct AppliedLimit {
+    level: LimitLevel,
+    meter: Arc<UsageMeter>,
     allowance: Allowance,
     /// Whether its calls take turns with those of others, rather than having places of their own.
     takes_turns: bool,
@@ -42,9 +42,9 @@ struct Bounded {
 impl Meters {
     pub(crate) fn new(calendar: Calendar) -> Self {
         Self {
-            principals: Table::default(),
-            tenants: Table::default(),
-            tools: Table::default(),
+            principals: MeterTable::default(),
+            tenants: MeterTable::default(),
+            tools: MeterTable::default(),
             node: Arc::default(),
             calendar,
             has_changed: Arc::default(),
@@ -52,63 +52,77 @@ impl Meters {
     }
 
     /// Counts a request of `caller`: first among its own, so that whoever asks too often takes nothing from the others.
-    pub(crate) fn admit_request(&self, caller: &Caller, limits: &Limits) -> Result<(), Reached> {
-        let (principal, tenant) = (of_principal(caller, limits), of_tenant(caller, limits));
+    pub(crate) fn admit_request(&self, caller: &Caller, limits: &Limits) -> Result<(), ReachedLimit> {
+        let (principal, tenant) = (principal_allowance(caller, limits), tenant_allowance(caller, limits));
         if let Some(rate) = principal.rate {
-            admit(&self.principal(caller), rate, Level::Principal)?;
+            admit_rate(&self.principal_meter(caller), rate, LimitLevel::Principal)?;
         }
         if let (Some(rate), Some(name)) = (tenant.rate, &caller.principal.tenant) {
-            admit(&self.tenant(name), rate, Level::Tenant)?;
+            admit_rate(&self.tenant_meter(name), rate, LimitLevel::Tenant)?;
         }
-        limits.rate.map_or(Ok(()), |rate| admit(&self.node, rate, Level::Node))
+        limits.rate.map_or(Ok(()), |rate| admit_rate(&self.node, rate, LimitLevel::Node))
     }
 
-    /// Lets `call` in, to an entry with the bounds `entry`: everybody whose bounds hold for it has room for one more call
+    /// Lets `call` in, to an entry with the bounds `get_or_insert_entry`: everybody whose bounds hold for it has room for one more call
     /// and something left of the day.
-    pub(crate) fn admit_call(&self, call: &Call, entry: &CallLimits, limits: &Limits) -> Result<Admitted, Reached> {
-        let bounded = self.bounded(&call.caller, Some((&call.target, entry)), limits);
+    pub(crate) fn admit_call(
+        &self,
+        call: &Call,
+        entry: &CallLimits,
+        limits: &Limits,
+    ) -> Result<Admission, ReachedLimit> {
+        let bounded = self.applied_limits(&call.caller, Some((&call.target, entry)), limits);
         let is_on_behalf = call.on_behalf_of.is_some();
-        let mut held = Held::default();
+        let mut held = AdmissionGuard::default();
         let mut charges = Charges::new(self.calendar.clone(), self.has_changed.clone());
-        for Bounded { level, meter, allowance, .. } in &bounded {
-            self.has_some_left(*level, meter, allowance)?;
+        for AppliedLimit { level, meter, allowance, .. } in &bounded {
+            self.check_daily_limits(*level, meter, allowance)?;
             if let Some(open_max) = allowance.open_calls_max() {
-                held.open.push(meter.open(open_max).ok_or_else(|| Reached::calls(*level, open_max))?);
+                held.open_calls
+                    .push(meter.try_open_call(open_max).ok_or_else(|| ReachedLimit::open_calls(*level, open_max))?);
             }
             if !allowance.daily.is_unbounded() {
                 // The call on whose behalf this one is made tells no rows of its own, and all else.
-                let is_rows_alone = is_on_behalf && *level != Level::Tool;
+                let is_rows_alone = is_on_behalf && *level != LimitLevel::Tool;
                 charges.add(*level, meter.clone(), allowance.daily, is_rows_alone);
             }
         }
-        for Bounded { meter, allowance, .. } in bounded.iter().filter(|bounded| bounded.level == Level::Tool) {
-            allowance.rate.map_or(Ok(()), |rate| admit(meter, rate, Level::Tool))?;
+        for AppliedLimit { meter, allowance, .. } in bounded.iter().filter(|bounded| bounded.level == LimitLevel::Tool)
+        {
+            allowance.rate.map_or(Ok(()), |rate| admit_rate(meter, rate, LimitLevel::Tool))?;
         }
         if !is_on_behalf {
-            return Ok(Admitted { places: Some(places(&bounded)), charges, held });
+            return Ok(Admission { permit_queues: Some(permit_queues(&bounded)), charges, guard: held });
         }
         // It holds places already, and were it to wait for another, those who wait for its places could wait for it.
-        let tool = bounded.iter().find(|bounded| bounded.level == Level::Tool && !bounded.takes_turns);
+        let tool = bounded.iter().find(|bounded| bounded.level == LimitLevel::Tool && !bounded.takes_turns);
         if let Some((tool, running_max)) = tool.and_then(|tool| Some((tool, tool.allowance.running_calls_max?))) {
-            let place = tool.meter.slots.sized(running_max).try_acquire_owned();
-            held.place = Some(place.map_err(|_| Reached::calls(Level::Tool, running_max))?);
+            let place = tool.meter.slots.resize(running_max).try_acquire_owned();
+            held.tool_permit = Some(place.map_err(|_| ReachedLimit::open_calls(LimitLevel::Tool, running_max))?);
         }
-        Ok(Admitted { places: None, charges, held })
+        Ok(Admission { permit_queues: None, charges, guard: held })
     }
 
     /// Lets `caller` in to something that takes a place and is no call.
-    pub(crate) fn admit_work(&self, caller: &Caller, limits: &Limits) -> Result<(Places, Held), Reached> {
-        let bounded = self.bounded(caller, None, limits);
-        let mut held = Held::default();
-        for Bounded { level, meter, allowance, .. } in &bounded {
+    pub(crate) fn admit_listing(
+        &self,
+        caller: &Caller,
+        limits: &Limits,
+    ) -> Result<(PermitQueues, AdmissionGuard), ReachedLimit> {
+        let bounded = self.applied_limits(caller, None, limits);
+        let mut held = AdmissionGuard::default();
+        for AppliedLimit { level, meter, allowance, .. } in &bounded {
             if let Some(open_max) = allowance.open_calls_max() {
-                held.open.push(meter.open(open_max).ok_or_else(|| Reached::calls(*level, open_max))?);
+                held.open_calls
+                    .push(meter.try_open_call(open_max).ok_or_else(|| ReachedLimit::open_calls(*level, open_max))?);
             }
         }
         // It is in no list of jobs, which bounds calls.
         let open_max = limits.open_calls_max;
-        held.open.push(self.node.open(open_max).ok_or_else(|| Reached::calls(Level::Node, open_max))?);
-        Ok((places(&bounded), held))
+        held.open_calls.push(
+            self.node.try_open_call(open_max).ok_or_else(|| ReachedLimit::open_calls(LimitLevel::Node, open_max))?,
+        );
+        Ok((permit_queues(&bounded), held))
     }
 
     /// Takes over what was written down in `file`, if that was today.
@@ -122,60 +136,66 @@ impl Meters {
             self.principals.restore(day, written.principals);
             self.tenants.restore(day, written.tenants);
             self.tools.restore(day, written.tools);
-            self.node.restore(Usage::new(day, written.node));
+            self.node.restore(DailyUsage::new(day, written.node));
         }
         Ok(())
     }
 
     /// What is to be written down, if anything has changed since this was asked.
-    pub(crate) fn to_write(&self) -> Option<Written> {
+    pub(crate) fn take_changed_usage(&self) -> Option<UsageRecord> {
         let day = self.calendar.day();
-        self.has_changed.swap(false, Ordering::Relaxed).then(|| Written {
+        self.has_changed.swap(false, Ordering::Relaxed).then(|| UsageRecord {
             day,
-            principals: self.principals.taken(day),
-            tenants: self.tenants.taken(day),
-            tools: self.tools.taken(day),
-            node: self.node.taken(day),
+            principals: self.principals.usage_on(day),
+            tenants: self.tenants.usage_on(day),
+            tools: self.tools.usage_on(day),
+            node: self.node.usage_on(day),
         })
     }
 
     /// Says that what was to be written down was not.
-    pub(crate) fn was_not_written(&self) {
+    pub(crate) fn mark_changed(&self) {
         self.has_changed.store(true, Ordering::Relaxed);
     }
 
     /// Everybody whose bounds hold for `caller`, and for the target that it calls; in the order in which calls wait.
-    fn bounded(&self, caller: &Caller, call: Option<(&Target, &CallLimits)>, limits: &Limits) -> Vec<Bounded> {
+    fn applied_limits(
+        &self,
+        caller: &Caller,
+        call: Option<(&CallTarget, &CallLimits)>,
+        limits: &Limits,
+    ) -> Vec<AppliedLimit> {
         let mut bounded = Vec::with_capacity(6);
-        let mut add = |level, meter, allowance| bounded.push(Bounded { level, meter, allowance, takes_turns: false });
-        let (principal, tenant) = (of_principal(caller, limits), of_tenant(caller, limits));
+        let mut add =
+            |level, meter, allowance| bounded.push(AppliedLimit { level, meter, allowance, takes_turns: false });
+        let (principal, tenant) = (principal_allowance(caller, limits), tenant_allowance(caller, limits));
         if bounds_calls(&principal) {
-            add(Level::Principal, self.principal(caller), principal);
+            add(LimitLevel::Principal, self.principal_meter(caller), principal);
         }
         if let Some(name) = caller.principal.tenant.as_ref().filter(|_| bounds_calls(&tenant)) {
-            add(Level::Tenant, self.tenant(name), tenant);
+            add(LimitLevel::Tenant, self.tenant_meter(name), tenant);
         }
-        if let Some((Target::Tool(name), CallLimits { of_all, .. })) = call
+        if let Some((CallTarget::Tool(name), CallLimits { all_callers: of_all, .. })) = call
             && (bounds_calls(of_all) || of_all.rate.is_some())
         {
-            bounded.extend(self.of_tool(name, caller, *of_all));
+            bounded.extend(self.tool_limits(name, caller, *of_all));
         }
         // How many of all calls are open is bounded by the list of jobs.
         let running_calls_max = Some(limits.running_calls_max);
         let allowance = Allowance { running_calls_max, daily: limits.daily, ..Allowance::default() };
-        bounded.push(Bounded { level: Level::Node, meter: self.node.clone(), allowance, takes_turns: false });
+        bounded.push(AppliedLimit { level: LimitLevel::Node, meter: self.node.clone(), allowance, takes_turns: false });
         bounded
     }
 
-    /// Whose bounds hold for `caller` of the tool `name`, whose callers together may have `of_all`. How many of its calls run
+    /// Whose bounds hold for `caller` of the tool `name`, whose callers together may have `all_callers`. How many of its calls run
     /// is bounded for everybody together, who take turns; its rate and its day are each tenant's own.
-    fn of_tool(&self, name: &str, caller: &Caller, of_all: Allowance) -> Vec<Bounded> {
+    fn tool_limits(&self, name: &str, caller: &Caller, of_all: Allowance) -> Vec<AppliedLimit> {
         let tool = name.to_owned();
-        let is_known = caller.principal.proof != Proof::Process;
+        let is_known = caller.principal.auth_method != AuthMethod::Process;
         let tenant = caller.principal.tenant.clone().filter(|_| is_known);
         let bounded = |level, holder, allowance, takes_turns| {
-            let meter = self.tools.of(holder, self.calendar.day());
-            Bounded { level, meter, allowance, takes_turns }
+            let meter = self.tools.get_or_insert(holder, self.calendar.day());
+            AppliedLimit { level, meter, allowance, takes_turns }
         };
         let takes_turns = of_all.running_calls_max.is_some();
         let quota = Allowance { rate: of_all.rate, daily: of_all.daily, ..Allowance::default() };
@@ -185,65 +205,75 @@ impl Meters {
             Allowance { waiting_calls_max, running_calls_max: of_all.running_calls_max, ..Allowance::default() };
         let mut all = Vec::with_capacity(3);
         if takes_turns && is_known {
-            let owner = Owner::counted(caller);
-            all.push(bounded(Level::Tool, OfTool::Principal { tool: tool.clone(), owner }, turns, true));
+            let owner = Owner::for_quota(caller);
+            all.push(bounded(LimitLevel::Tool, ToolHolder::Principal { tool: tool.clone(), owner }, turns, true));
         }
         let of_everybody = match tenant {
             None => of_all,
             Some(tenant) => {
-                let holder = OfTool::Tenant { tool: tool.clone(), tenant };
-                all.push(bounded(Level::Tool, holder, turns.or(quota), takes_turns));
-                Allowance { rate: None, daily: Daily::default(), ..of_all }
+                let holder = ToolHolder::Tenant { tool: tool.clone(), tenant };
+                all.push(bounded(LimitLevel::Tool, holder, turns.or(quota), takes_turns));
+                Allowance { rate: None, daily: DailyLimits::default(), ..of_all }
             }
         };
-        all.push(bounded(Level::Tool, OfTool::All(tool), of_everybody, false));
+        all.push(bounded(LimitLevel::Tool, ToolHolder::AllCallers(tool), of_everybody, false));
         all
     }
 
-    fn has_some_left(&self, level: Level, meter: &Meter, allowance: &Allowance) -> Result<(), Reached> {
+    fn check_daily_limits(
+        &self,
+        level: LimitLevel,
+        meter: &UsageMeter,
+        allowance: &Allowance,
+    ) -> Result<(), ReachedLimit> {
         if allowance.daily.is_unbounded() {
             return Ok(());
         }
-        let used_up = meter.taken(self.calendar.day()).uses_up(&allowance.daily);
+        let used_up = meter.usage_on(self.calendar.day()).reached_limit(&allowance.daily);
         used_up.map_or(Ok(()), |(measure, bound)| {
-            Err(Reached { level, measure, bound, retry_after: self.calendar.until_tomorrow() })
+            Err(ReachedLimit { level, measure, bound, retry_after: self.calendar.until_tomorrow() })
         })
     }
 
-    fn principal(&self, caller: &Caller) -> Arc<Meter> {
-        self.principals.of(Owner::counted(caller), self.calendar.day())
+    fn principal_meter(&self, caller: &Caller) -> Arc<UsageMeter> {
+        self.principals.get_or_insert(Owner::for_quota(caller), self.calendar.day())
     }
 
-    fn tenant(&self, name: &str) -> Arc<Meter> {
-        self.tenants.of(name.to_owned(), self.calendar.day())
+    fn tenant_meter(&self, name: &str) -> Arc<UsageMeter> {
+        self.tenants.get_or_insert(name.to_owned(), self.calendar.day())
     }
 }
 
-fn admit(meter: &Meter, rate: Rate, level: Level) -> Result<(), Reached> {
+fn admit_rate(meter: &UsageMeter, rate: RateLimit, level: LimitLevel) -> Result<(), ReachedLimit> {
     let bound = rate.burst().get().into();
-    meter.rate.admit(rate).map_err(|retry_after| Reached { level, measure: Measure::Requests, bound, retry_after })
+    meter.rate.admit(rate).map_err(|retry_after| ReachedLimit {
+        level,
+        measure: LimitMeasure::Requests,
+        bound,
+        retry_after,
+    })
 }
 
 /// What the principal of `caller` may have. The user of the process, whose node it is, is held to what its roles say alone.
-fn of_principal(caller: &Caller, limits: &Limits) -> Allowance {
+fn principal_allowance(caller: &Caller, limits: &Limits) -> Allowance {
     let of_roles = caller.principal.grants.limits;
-    if caller.principal.proof == Proof::Process { of_roles } else { of_roles.or(limits.of_principal) }
+    if caller.principal.auth_method == AuthMethod::Process { of_roles } else { of_roles.or(limits.per_principal) }
 }
 
 /// What the tenant of `caller` may have, if it has one.
-fn of_tenant(caller: &Caller, limits: &Limits) -> Allowance {
-    let is_bounded = caller.principal.tenant.is_some() && caller.principal.proof != Proof::Process;
-    if is_bounded { limits.of_tenant } else { Allowance::default() }
+fn tenant_allowance(caller: &Caller, limits: &Limits) -> Allowance {
+    let is_bounded = caller.principal.tenant.is_some() && caller.principal.auth_method != AuthMethod::Process;
+    if is_bounded { limits.per_tenant } else { Allowance::default() }
 }
 
 fn bounds_calls(allowance: &Allowance) -> bool {
     allowance.running_calls_max.is_some() || !allowance.daily.is_unbounded()
 }
 
-fn places(bounded: &[Bounded]) -> Places {
+fn permit_queues(bounded: &[AppliedLimit]) -> PermitQueues {
     let lines = bounded.iter().filter_map(|bounded| match bounded.takes_turns {
-        true => Some(Line::Turn(bounded.meter.slots.sized(1))),
-        false => Some(Line::Place(bounded.meter.slots.sized(bounded.allowance.running_calls_max?))),
+        true => Some(PermitQueue::FairTurn(bounded.meter.slots.resize(1))),
+        false => Some(PermitQueue::Run(bounded.meter.slots.resize(bounded.allowance.running_calls_max?))),
     });
-    Places(lines.collect())
+    PermitQueues(lines.collect())
 }

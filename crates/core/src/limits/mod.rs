@@ -3,31 +3,31 @@
 //! There are four levels: one principal, one tenant, one tool, and the node. At each of them requests are measured by their
 //! rate, calls by how many run and wait at once, and what calls take by the day.
 
+mod admission;
 mod allowance;
 mod charges;
-mod door;
-mod keeper;
 mod level;
 mod meter;
+mod meter_table;
 mod meters;
-mod rate;
+mod rate_meter;
+mod resizable_semaphore;
 mod share;
-mod slots;
-mod table;
 mod usage;
 mod usage_file;
+mod usage_flusher;
 
 use std::time::Duration;
 
-pub use self::allowance::{Allowance, Daily, Rate};
+pub(crate) use self::admission::{Admission, AdmissionGuard, PermitQueues, RunPermits};
+pub use self::allowance::{Allowance, DailyLimits, RateLimit};
 pub(crate) use self::charges::Charges;
-pub(crate) use self::door::{Admitted, Held, HeldPlaces, Places};
-pub(crate) use self::keeper::Keeper;
-pub(crate) use self::level::Reached;
-pub use self::level::{Level, Measure};
+pub(crate) use self::level::ReachedLimit;
+pub use self::level::{LimitLevel, LimitMeasure};
 pub(crate) use self::meters::Meters;
-pub use self::share::{Shares, tenant_share, tenant_share_of_bytes};
-pub(crate) use self::usage::{Calendar, Taken};
+pub use self::share::{ShareCounter, tenant_share, tenant_share_of_bytes};
+pub(crate) use self::usage::{Calendar, UsageAmount};
+pub(crate) use self::usage_flusher::UsageFlusher;
 
 /// How much of an answer travels inline. `None` is without a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,7 +65,7 @@ pub struct CallLimits {
     pub task_after: Option<Duration>,
     /// What callers may have of the entry, only of tools: how many calls run and wait is of all of them together, who take
     /// turns; the rate and the day are those of each tenant, or of all who have none.
-    pub of_all: Allowance,
+    pub all_callers: Allowance,
 }
 
 /// The bounds of all calls of a registry.
@@ -82,7 +82,7 @@ pub struct Limits {
     /// How long a task may run, from when it became one.
     pub task_timeout: Duration,
     /// How long a call waits for an answer to what it asks; it holds no place meanwhile.
-    pub answer_within: Duration,
+    pub input_timeout: Duration,
     /// Calls that run at the same time; more of them wait.
     pub running_calls_max: usize,
     /// Calls that run or wait; more of them are refused.
@@ -90,21 +90,21 @@ pub struct Limits {
     /// How long a cancelled handler may take to end by itself before it is dropped.
     pub cancel_grace: Duration,
     /// Requests of all callers together.
-    pub rate: Option<Rate>,
+    pub rate: Option<RateLimit>,
     /// What the calls of all callers together may take in a day.
-    pub daily: Daily,
+    pub daily: DailyLimits,
     /// What one principal may have, unless its roles say otherwise. The user of the process has no such bound.
-    pub of_principal: Allowance,
+    pub per_principal: Allowance,
     /// What the principals of one tenant together may have.
-    pub of_tenant: Allowance,
+    pub per_tenant: Allowance,
     /// Ended jobs that `list_jobs` still shows.
-    pub ended_jobs_kept: usize,
+    pub ended_jobs_max: usize,
 }
 
 impl Limits {
     /// The same bounds, of whose calls one principal and one tenant have a quarter where nothing is said of them.
     #[must_use]
-    pub fn shared(self) -> Self {
+    pub fn with_default_shares(self) -> Self {
         let quarter = |all: usize| (all / 4).max(1);
         let waiting_calls_max = self.open_calls_max.saturating_sub(self.running_calls_max);
         let calls = Allowance {
@@ -112,7 +112,7 @@ impl Limits {
             waiting_calls_max: Some(waiting_calls_max / 4),
             ..Allowance::default()
         };
-        Self { of_principal: self.of_principal.or(calls), of_tenant: self.of_tenant.or(calls), ..self }
+        Self { per_principal: self.per_principal.or(calls), per_tenant: self.per_tenant.or(calls), ..self }
     }
 }
 
@@ -123,15 +123,15 @@ impl Default for Limits {
             inline: Budget { rows: None, bytes: Some(40_000) },
             task_after: Duration::from_secs(10),
             task_timeout: Duration::from_secs(60 * 60),
-            answer_within: Duration::from_secs(10 * 60),
+            input_timeout: Duration::from_secs(10 * 60),
             running_calls_max: 256,
             open_calls_max: 2_048,
             cancel_grace: Duration::from_secs(2),
             rate: None,
-            daily: Daily::default(),
-            of_principal: Allowance::default(),
-            of_tenant: Allowance::default(),
-            ended_jobs_kept: 100,
+            daily: DailyLimits::default(),
+            per_principal: Allowance::default(),
+            per_tenant: Allowance::default(),
+            ended_jobs_max: 100,
         }
     }
 }

@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::allowance::Daily;
-use super::level::Measure;
+use super::allowance::DailyLimits;
+use super::level::LimitMeasure;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What calls take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Taken {
+pub(crate) struct UsageAmount {
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
     pub(crate) time: Duration,
@@ -19,53 +19,54 @@ pub(crate) struct Taken {
 
 /// What one holder's calls have taken in the day that was counted last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Usage {
+pub(super) struct DailyUsage {
     day: u64,
-    taken: Taken,
+    amount: UsageAmount,
 }
 
 /// Which day it is. Days are those of UTC.
 #[derive(Clone)]
 pub(crate) struct Calendar(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
-impl Usage {
-    pub(super) fn new(day: u64, taken: Taken) -> Self {
-        Self { day, taken }
+impl DailyUsage {
+    pub(super) fn new(day: u64, amount: UsageAmount) -> Self {
+        Self { day, amount }
     }
 
     /// What was taken on `day`.
-    pub(super) fn of(&self, day: u64) -> Taken {
-        if self.day == day { self.taken } else { Taken::default() }
+    pub(super) fn on_day(&self, day: u64) -> UsageAmount {
+        if self.day == day { self.amount } else { UsageAmount::default() }
     }
 
     /// Adds what was taken on `day`.
-    pub(super) fn add(&mut self, day: u64, more: Taken) {
-        let Taken { rows, bytes, time } = self.of(day);
-        let taken = Taken {
+    pub(super) fn add(&mut self, day: u64, more: UsageAmount) {
+        let UsageAmount { rows, bytes, time } = self.on_day(day);
+        let taken = UsageAmount {
             rows: rows.saturating_add(more.rows),
             bytes: bytes.saturating_add(more.bytes),
             time: time.saturating_add(more.time),
         };
-        *self = Self { day, taken };
+        *self = Self { day, amount: taken };
     }
 }
 
-impl Taken {
-    /// The first of `bounds` of which nothing is left, and how much it was.
-    pub(super) fn uses_up(&self, bounds: &Daily) -> Option<(Measure, u64)> {
-        self.reaches(bounds, |taken, bound| taken >= bound)
+impl UsageAmount {
+    /// The first of `budget` of which nothing is left, and how much it was.
+    pub(super) fn reached_limit(&self, bounds: &DailyLimits) -> Option<(LimitMeasure, u64)> {
+        self.find_limit(bounds, |taken, bound| taken >= bound)
     }
 
-    /// The first of `bounds` of which more was taken than there is, and how much it was.
-    pub(super) fn exceeds(&self, bounds: &Daily) -> Option<(Measure, u64)> {
-        self.reaches(bounds, |taken, bound| taken > bound)
+    /// The first of `budget` of which more was taken than there is, and how much it was.
+    pub(super) fn exceeded_limit(&self, bounds: &DailyLimits) -> Option<(LimitMeasure, u64)> {
+        self.find_limit(bounds, |taken, bound| taken > bound)
     }
 
-    fn reaches(&self, bounds: &Daily, is_over: impl Fn(u128, u128) -> bool) -> Option<(Measure, u64)> {
-        let rows = bounds.rows.map(|bound| (Measure::Rows, bound, is_over(self.rows.into(), bound.into())));
-        let bytes = bounds.bytes.map(|bound| (Measure::Bytes, bound, is_over(self.bytes.into(), bound.into())));
-        let time =
-            bounds.time.map(|bound| (Measure::Time, bound.as_secs(), is_over(self.time.as_nanos(), bound.as_nanos())));
+    fn find_limit(&self, bounds: &DailyLimits, is_over: impl Fn(u128, u128) -> bool) -> Option<(LimitMeasure, u64)> {
+        let rows = bounds.rows.map(|bound| (LimitMeasure::Rows, bound, is_over(self.rows.into(), bound.into())));
+        let bytes = bounds.bytes.map(|bound| (LimitMeasure::Bytes, bound, is_over(self.bytes.into(), bound.into())));
+        let time = bounds
+            .time
+            .map(|bound| (LimitMeasure::Time, bound.as_secs(), is_over(self.time.as_nanos(), bound.as_nanos())));
         let over = [rows, bytes, time].into_iter().flatten().find(|(_, _, is_over)| *is_over);
         over.map(|(measure, bound, _)| (measure, bound))
     }

@@ -10,26 +10,26 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::table::HolderId;
-use super::usage::Taken;
+use super::meter_table::HolderId;
+use super::usage::UsageAmount;
 
 /// A larger file is none of ours: 3 levels of as many holders as are kept, at a hundred bytes each, are less.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// What was taken on one day.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct UsageRecord {
     pub(super) day: u64,
-    pub(super) principals: BTreeMap<HolderId, Taken>,
-    pub(super) tenants: BTreeMap<HolderId, Taken>,
-    pub(super) tools: BTreeMap<HolderId, Taken>,
-    pub(super) node: Taken,
+    pub(super) principals: BTreeMap<HolderId, UsageAmount>,
+    pub(super) tenants: BTreeMap<HolderId, UsageAmount>,
+    pub(super) tools: BTreeMap<HolderId, UsageAmount>,
+    pub(super) node: UsageAmount,
 }
 
 /// The same as it stands in the file: rows, bytes and milliseconds.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct UsageDocument {
     day: u64,
     principals: BTreeMap<String, [u64; 3]>,
     tenants: BTreeMap<String, [u64; 3]>,
@@ -41,7 +41,7 @@ struct Document {
 ///
 /// # Errors
 /// When it cannot be read, or is no such file.
-pub(super) fn read(file: &Path) -> io::Result<Option<Written>> {
+pub(super) fn read(file: &Path) -> io::Result<Option<UsageRecord>> {
     let found = match fs::metadata(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         found => found?,
@@ -49,26 +49,28 @@ pub(super) fn read(file: &Path) -> io::Result<Option<Written>> {
     if found.len() > FILE_BYTES_MAX {
         return Err(io::Error::other("it is too large to be one that was written here"));
     }
-    let Document { day, principals, tenants, tools, node } = serde_json::from_slice(&fs::read(file)?)?;
+    let UsageDocument { day, principals, tenants, tools, node } = serde_json::from_slice(&fs::read(file)?)?;
     let of = |written: BTreeMap<String, [u64; 3]>| {
-        written.into_iter().filter_map(|(id, taken)| Some((HolderId::parse(&id)?, taken_of(taken)))).collect()
+        written.into_iter().filter_map(|(id, taken)| Some((HolderId::parse(&id)?, usage_from_numbers(taken)))).collect()
     };
     let (principals, tenants, tools) = (of(principals), of(tenants), of(tools));
-    Ok(Some(Written { day, principals, tenants, tools, node: taken_of(node) }))
+    Ok(Some(UsageRecord { day, principals, tenants, tools, node: usage_from_numbers(node) }))
 }
 
 /// Writes `written` into `file`, whole or not at all.
 ///
 /// # Errors
 /// When it cannot.
-pub(crate) fn write(file: &Path, written: &Written) -> io::Result<()> {
-    let of = |taken: &BTreeMap<HolderId, Taken>| taken.iter().map(|(id, taken)| (id.text(), numbers(taken))).collect();
-    let document = Document {
+pub(crate) fn write(file: &Path, written: &UsageRecord) -> io::Result<()> {
+    let of = |taken: &BTreeMap<HolderId, UsageAmount>| {
+        taken.iter().map(|(id, taken)| (id.to_hex(), usage_to_numbers(taken))).collect()
+    };
+    let document = UsageDocument {
         day: written.day,
         principals: of(&written.principals),
         tenants: of(&written.tenants),
         tools: of(&written.tools),
-        node: numbers(&written.node),
+        node: usage_to_numbers(&written.node),
     };
     let mut name = file.as_os_str().to_owned();
     name.push(".new");
@@ -82,16 +84,16 @@ pub(crate) fn write(file: &Path, written: &Written) -> io::Result<()> {
     fs::rename(new, file)
 }
 
-fn taken_of([rows, bytes, milliseconds]: [u64; 3]) -> Taken {
-    Taken { rows, bytes, time: Duration::from_millis(milliseconds) }
+fn usage_from_numbers([rows, bytes, milliseconds]: [u64; 3]) -> UsageAmount {
+    UsageAmount { rows, bytes, time: Duration::from_millis(milliseconds) }
 }
 
-fn numbers(taken: &Taken) -> [u64; 3] {
+fn usage_to_numbers(taken: &UsageAmount) -> [u64; 3] {
     [taken.rows, taken.bytes, u64::try_from(taken.time.as_millis()).unwrap_or(u64::MAX)]
 }
 
 impl HolderId {
-    fn text(&self) -> String {
+    fn to_hex(&self) -> String {
         format!("{:032x}", u128::from_be_bytes(self.0))
     }
 

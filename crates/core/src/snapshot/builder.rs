@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use super::{CacheHint, Snapshot};
 use crate::caller::Toolset;
-use crate::guard::Guard;
+use crate::database_tenants::DatabaseTenants;
 use crate::limits::Limits;
 use crate::prompt::Prompt;
+use crate::redaction::AnswerProtection;
 use crate::resource::{Resource, ResourceTemplate};
-use crate::row_policy_stamp::RowPolicyStamp;
-use crate::tenancy::Tenancy;
+use crate::row_policy_stamper::RowPolicyStamper;
 use crate::tool::Tool;
 
 /// Collects the entries of a [`Snapshot`]. A clone goes on from the same entries.
@@ -39,11 +39,11 @@ impl SnapshotBuilder {
                 templates: Vec::new(),
                 prompts: BTreeMap::new(),
                 toolsets: BTreeMap::new(),
-                cache: CacheHint { time_to_live: Duration::from_secs(60), public: true },
+                cache_hint: CacheHint { time_to_live: Duration::from_secs(60), public: true },
                 limits: Limits::default(),
-                tenancy: Tenancy::default(),
-                row_policies: RowPolicyStamp::default(),
-                guard: Guard::default(),
+                database_tenants: DatabaseTenants::default(),
+                row_policy_stamper: RowPolicyStamper::default(),
+                protection: AnswerProtection::default(),
             },
         }
     }
@@ -104,22 +104,22 @@ impl SnapshotBuilder {
 
     /// Says whose the databases are.
     #[must_use]
-    pub fn tenancy(mut self, tenancy: Tenancy) -> Self {
-        self.snapshot.tenancy = tenancy;
+    pub fn database_tenants(mut self, tenancy: DatabaseTenants) -> Self {
+        self.snapshot.database_tenants = tenancy;
         self
     }
 
     /// Says what the row policies of the databases make of a principal.
     #[must_use]
-    pub fn row_policies(mut self, row_policies: RowPolicyStamp) -> Self {
-        self.snapshot.row_policies = row_policies;
+    pub fn row_policy_stamper(mut self, row_policies: RowPolicyStamper) -> Self {
+        self.snapshot.row_policy_stamper = row_policies;
         self
     }
 
     /// Sets what stands between answers and their readers.
     #[must_use]
-    pub fn guard(mut self, guard: Guard) -> Self {
-        self.snapshot.guard = guard;
+    pub fn protection(mut self, guard: AnswerProtection) -> Self {
+        self.snapshot.protection = guard;
         self
     }
 
@@ -132,8 +132,8 @@ impl SnapshotBuilder {
 
     /// Sets how long clients may keep what they listed or read.
     #[must_use]
-    pub fn cache(mut self, cache: CacheHint) -> Self {
-        self.snapshot.cache = cache;
+    pub fn cache_hint(mut self, cache: CacheHint) -> Self {
+        self.snapshot.cache_hint = cache;
         self
     }
 

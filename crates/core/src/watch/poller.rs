@@ -9,32 +9,32 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
-use super::Shared;
-use super::table::{EntryId, Next, Question};
-use super::turns::CONCURRENT_MAX;
+use super::WatchShared;
+use super::tenant_scheduler::CONCURRENT_MAX;
+use super::watch_table::{PollStep, PolledEntryId, StampRequest};
 use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
-use crate::registry::{fault_of, tell_of_fault};
+use crate::registry::{emit_internal_error, panic_to_error};
 
 /// Each stamp is asked for again after that time.
-const AGAIN_AFTER: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a stamp may take; then it counts as unchanged.
-const STAMP_WITHIN: Duration = Duration::from_secs(5);
+const STAMP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Asks until nobody listens any more, or the registry is drained.
-pub(super) async fn poll(shared: Arc<Shared>) {
+pub(super) async fn poll(shared: Arc<WatchShared>) {
     let mut asked = FuturesUnordered::new();
     loop {
         let mut next_at = None;
         while asked.len() < CONCURRENT_MAX {
             let version = *shared.versions.borrow();
-            match shared.table.lock().next(Instant::now(), version) {
-                Next::Ask(question) => asked.push(ask(question)),
-                Next::At(due) => {
+            match shared.table.lock().next_step(Instant::now(), version) {
+                PollStep::Poll(question) => asked.push(poll_stamp(question)),
+                PollStep::WaitUntil(due) => {
                     next_at = Some(due);
                     break;
                 }
-                Next::Nothing => break,
+                PollStep::Idle => break,
             }
         }
         if asked.is_empty() && next_at.is_none() && shared.table.lock().end_polling() {
@@ -44,24 +44,24 @@ pub(super) async fn poll(shared: Arc<Shared>) {
             biased;
             () = shared.ended.cancelled() => return,
             Some((id, caller, stamp)) = asked.next() => {
-                let again_at = Instant::now() + AGAIN_AFTER;
-                let has_failed_now = shared.table.lock().answered(id, &caller, stamp.as_ref().ok(), again_at);
+                let again_at = Instant::now() + POLL_INTERVAL;
+                let has_failed_now = shared.table.lock().record_stamp(id, &caller, stamp.as_ref().ok(), again_at);
                 if let Err(error) = stamp && has_failed_now {
-                    tell_of_fault(&shared.events, &error, Uuid::new_v4());
+                    emit_internal_error(&shared.events, &error, Uuid::new_v4());
                 }
             }
-            () = shared.sooner.notified() => {}
+            () = shared.wake_poller.notified() => {}
             () = sleep_until(next_at.unwrap_or_else(Instant::now)), if next_at.is_some() => {}
         }
     }
 }
 
 /// What the watcher says.
-async fn ask(question: Question) -> (EntryId, Arc<Caller>, Result<Option<String>, Error>) {
-    let Question { id, caller, found } = question;
+async fn poll_stamp(question: StampRequest) -> (PolledEntryId, Arc<Caller>, Result<Option<String>, Error>) {
+    let StampRequest { id, caller, resolved_watcher: found } = question;
     let stamp = AssertUnwindSafe(found.watcher.stamp(&found.variables, &caller)).catch_unwind();
-    let stamp = match tokio::time::timeout(STAMP_WITHIN, stamp).await {
-        Ok(stamp) => stamp.unwrap_or_else(|panic| Err(fault_of(&*panic))),
+    let stamp = match tokio::time::timeout(STAMP_TIMEOUT, stamp).await {
+        Ok(stamp) => stamp.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
         Err(_) => Err(Error::new(ErrorKind::TimedOut, "it took too long to tell whether a resource has changed")),
     };
     (id, caller, stamp)

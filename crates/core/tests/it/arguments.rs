@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use tidegate_core::{Limits, Metadata, SnapshotBuilder, Tool, handler_fn};
 
-use crate::host::{Host, tool_call, tool_that_says, with_arguments};
+use crate::host::{Host, tool_call, tool_with_text, with_arguments};
 
 fn orders() -> Host {
     let echo = handler_fn(|job, reply| async move {
-        reply.text(Value::Object(job.arguments().clone()).to_string()).await?;
+        reply.send_text(Value::Object(job.arguments().clone()).to_string()).await?;
         Ok(Metadata::new())
     });
     let schema = json!({
@@ -23,11 +23,11 @@ fn orders() -> Host {
         "additionalProperties": false,
     });
     let tool = Tool::new("orders", "", echo).with_input_schema(schema).unwrap();
-    Host::new(SnapshotBuilder::new().tool(tool).tool(tool_that_says("flights", "")))
+    Host::new(SnapshotBuilder::new().tool(tool).tool(tool_with_text("flights", "")))
 }
 
 async fn check(name: &str, arguments: Value) -> String {
-    orders().ask(with_arguments(tool_call(name), arguments)).await
+    orders().call_to_text(with_arguments(tool_call(name), arguments)).await
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn violations_are_bounded_in_number_and_length() {
 }
 
 #[tokio::test]
-async fn an_unknown_name_gets_the_nearest_ones_unless_it_is_no_typo() {
+async fn unknown_tool_suggests_similar_names() {
     insta::assert_snapshot!(check("flight", json!({})).await, @r#"
     refused not_found: there is no tool "flight"
     Valid choices: flights
@@ -91,16 +91,16 @@ async fn an_unknown_name_gets_the_nearest_ones_unless_it_is_no_typo() {
 }
 
 #[tokio::test]
-async fn a_budget_is_the_tightest_of_all_that_apply() {
+async fn applies_tightest_budget() {
     use tidegate_core::{AnswerFormat, Budget, CallLimits};
     let says_budget = handler_fn(|job, reply| async move {
-        reply.text(format!("{:?}", job.inline_budget())).await?;
+        reply.send_text(format!("{:?}", job.inline_budget())).await?;
         Ok(Metadata::new())
     });
     let bytes = |bytes| Budget { rows: None, bytes: Some(bytes) };
     let own = CallLimits { inline: Some(Budget { rows: Some(10), bytes: None }), ..CallLimits::default() };
     let body = CallLimits { body: Some(bytes(77)), inline: Some(bytes(5)), ..CallLimits::default() };
-    let host = Host::within(
+    let host = Host::with_limits(
         Limits { inline: bytes(40_000), ..Limits::default() },
         SnapshotBuilder::new()
             .tool(Tool::new("usual", "", says_budget.clone()))
@@ -110,14 +110,14 @@ async fn a_budget_is_the_tightest_of_all_that_apply() {
     let mut answers = String::new();
     for (name, carries) in [("usual", bytes(9_000)), ("usual", Budget::default()), ("own", bytes(9_000))] {
         let mut call = tool_call(name);
-        call.carries = carries;
-        answers.push_str(&format!("{name}: {}\n", host.ask(call).await.lines().next().unwrap()));
+        call.inline_limit = carries;
+        answers.push_str(&format!("{name}: {}\n", host.call_to_text(call).await.lines().next().unwrap()));
     }
     // An answer that is a body of its own has no budget but that of its entry.
     for name in ["usual", "own", "body"] {
         let mut call = tool_call(name);
         call.format = Some(AnswerFormat::Csv);
-        answers.push_str(&format!("{name} as csv: {}\n", host.ask(call).await.lines().next().unwrap()));
+        answers.push_str(&format!("{name} as csv: {}\n", host.call_to_text(call).await.lines().next().unwrap()));
     }
     insta::assert_snapshot!(answers, @r"
     usual: text Budget { rows: None, bytes: Some(9000) }

@@ -5,28 +5,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tidegate_core::event::{Event, Events, Subscriber};
+use tidegate_core::event::{Event, EventDispatcher, Subscriber};
 use tidegate_core::{
-    AuditFigures, AuditLine, AuditedStatement, Auditor, Error, ErrorKind, Job, Metadata, Registry, SnapshotBuilder,
-    Tool, handler_fn,
+    AuditReservation, AuditStats, AuditedStatement, Auditor, Error, ErrorKind, Job, Metadata, Registry,
+    SnapshotBuilder, Tool, handler_fn,
 };
 use tokio::sync::Notify;
 
-use crate::host::{call, settle, told, tool_call, tool_that_says};
+use crate::host::{call, reply_text, run_until_idle, tool_call, tool_with_text};
 
 /// Writes lines into memory.
 #[derive(Default)]
-struct Notes {
+struct MemoryAuditor {
     lines: Arc<Mutex<Vec<String>>>,
     /// Told when there is room; without it there is room at once.
     room: Option<Arc<Notify>>,
     is_full: bool,
 }
 
-struct Line(Arc<Mutex<Vec<String>>>);
+struct MemoryReservation(Arc<Mutex<Vec<String>>>);
 
-impl Subscriber for Notes {
-    fn hear(&self, event: Event<'_>) {
+impl Subscriber for MemoryAuditor {
+    fn on_event(&self, event: Event<'_>) {
         if let Event::CallRefused { name, outcome, .. } = event {
             self.lines.lock().push(format!("refused {name}: {outcome}"));
         }
@@ -34,27 +34,27 @@ impl Subscriber for Notes {
 }
 
 #[async_trait]
-impl Auditor for Notes {
-    async fn reserve(&self) -> Result<Box<dyn AuditLine>, Error> {
+impl Auditor for MemoryAuditor {
+    async fn reserve(&self) -> Result<Box<dyn AuditReservation>, Error> {
         if self.is_full {
             return Err(Error::new(ErrorKind::Unavailable, "the disk is full"));
         }
         if let Some(room) = &self.room {
             room.notified().await;
         }
-        Ok(Box::new(Line(self.lines.clone())))
+        Ok(Box::new(MemoryReservation(self.lines.clone())))
     }
 
-    fn ended_without_room(&self, job: &Job, outcome: &'static str) {
+    fn record_unreserved(&self, job: &Job, outcome: &'static str) {
         self.lines.lock().push(format!("without room {}: {outcome}", job.target().name()));
     }
 
-    fn figures(&self) -> AuditFigures {
-        AuditFigures::default()
+    fn stats(&self) -> AuditStats {
+        AuditStats::default()
     }
 }
 
-impl AuditLine for Line {
+impl AuditReservation for MemoryReservation {
     fn write(self: Box<Self>, job: &Job, outcome: &'static str) {
         let statements = job.take_statements().into_iter();
         let statements: Vec<String> = statements
@@ -65,46 +65,46 @@ impl AuditLine for Line {
     }
 }
 
-fn registry(notes: Notes, snapshot: SnapshotBuilder) -> (Arc<Registry>, Arc<Mutex<Vec<String>>>) {
+fn registry(notes: MemoryAuditor, snapshot: SnapshotBuilder) -> (Arc<Registry>, Arc<Mutex<Vec<String>>>) {
     let (lines, notes) = (notes.lines.clone(), Arc::new(notes));
-    (Registry::new(snapshot.build(), Events::default().audited_by(notes)), lines)
+    (Registry::new(snapshot.build(), EventDispatcher::default().with_auditor(notes)), lines)
 }
 
-fn asking() -> Tool {
+fn auditing_tool() -> Tool {
     let handler = handler_fn(|job, reply| async move {
         for number in 0..40 {
-            job.asked(|| AuditedStatement {
+            job.record_statement(|| AuditedStatement {
                 database: "shop".to_owned(),
                 tables: vec!["orders".to_owned()],
                 fingerprint: Box::new(move || format!("f{number}")),
             });
         }
         job.count_rows(2);
-        reply.text("two").await?;
+        reply.send_text("two").await?;
         Ok(Metadata::new())
     });
     Tool::new("ask", "", handler)
 }
 
 #[tokio::test]
-async fn a_call_is_written_down_before_its_reader_sees_the_end() {
-    let (registry, lines) = registry(Notes::default(), SnapshotBuilder::new().tool(asking()));
-    told(registry.call(tool_call("ask")).unwrap()).await;
+async fn record_is_written_before_reply_ends() {
+    let (registry, lines) = registry(MemoryAuditor::default(), SnapshotBuilder::new().tool(auditing_tool()));
+    reply_text(registry.call(tool_call("ask")).unwrap()).await;
     let line = lines.lock().join("\n");
     assert!(line.starts_with(r#"ask: done, 2 rows, ["shop f0 orders", "#), "{line}");
     assert_eq!(line.matches("shop").count(), 32, "statements are bounded");
 }
 
 #[tokio::test]
-async fn what_is_refused_is_heard_of() {
-    let (registry, lines) = registry(Notes::default(), SnapshotBuilder::new());
-    let error = registry.call(call(tidegate_core::Target::Tool("none".to_owned()))).unwrap_err();
+async fn rejected_call_is_recorded() {
+    let (registry, lines) = registry(MemoryAuditor::default(), SnapshotBuilder::new());
+    let error = registry.call(call(tidegate_core::CallTarget::Tool("none".to_owned()))).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(lines.lock().join("\n"), "refused none: not_found");
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_handler_runs_before_there_is_room() {
+async fn handler_waits_for_audit_reservation() {
     let ran = Arc::new(AtomicUsize::new(0));
     let count = ran.clone();
     let tool = Tool::new(
@@ -119,36 +119,36 @@ async fn no_handler_runs_before_there_is_room() {
         }),
     );
     let room = Arc::new(Notify::new());
-    let notes = Notes { room: Some(room.clone()), ..Notes::default() };
+    let notes = MemoryAuditor { room: Some(room.clone()), ..MemoryAuditor::default() };
     let (registry, lines) = registry(notes, SnapshotBuilder::new().tool(tool));
     let reply = registry.call(tool_call("count")).unwrap();
-    settle().await;
+    run_until_idle().await;
     assert_eq!(ran.load(Ordering::Relaxed), 0);
     room.notify_one();
-    assert_eq!(told(reply).await, "done {}");
+    assert_eq!(reply_text(reply).await, "done {}");
     assert_eq!((ran.load(Ordering::Relaxed), lines.lock().len()), (1, 1));
 
     let dropped = registry.call(tool_call("count")).unwrap();
-    settle().await;
+    run_until_idle().await;
     drop(dropped);
-    settle().await;
+    run_until_idle().await;
     assert_eq!(lines.lock().last().unwrap(), "without room count: cancelled");
     assert_eq!(ran.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]
-async fn without_room_a_call_is_refused_as_unavailable() {
-    let notes = Notes { is_full: true, ..Notes::default() };
-    let (registry, lines) = registry(notes, SnapshotBuilder::new().tool(tool_that_says("say", "a")));
-    assert_eq!(told(registry.call(tool_call("say")).unwrap()).await, "failed unavailable: the disk is full");
+async fn call_without_reservation_is_unavailable() {
+    let notes = MemoryAuditor { is_full: true, ..MemoryAuditor::default() };
+    let (registry, lines) = registry(notes, SnapshotBuilder::new().tool(tool_with_text("say", "a")));
+    assert_eq!(reply_text(registry.call(tool_call("say")).unwrap()).await, "failed unavailable: the disk is full");
     assert_eq!(lines.lock().join("\n"), "without room say: unavailable");
 }
 
 #[tokio::test]
-async fn without_an_auditor_nothing_is_remembered() {
-    let registry = Registry::new(SnapshotBuilder::new().tool(asking()).build(), Events::default());
+async fn without_auditor_no_statements_are_recorded() {
+    let registry = Registry::new(SnapshotBuilder::new().tool(auditing_tool()).build(), EventDispatcher::default());
     let reply = registry.call(tool_call("ask")).unwrap();
     let job = reply.job().clone();
-    told(reply).await;
+    reply_text(reply).await;
     assert!(!job.is_audited() && job.take_statements().is_empty());
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tidegate_core::{Chunk, JobState, Metadata, ReplyEvent, SnapshotBuilder, Tool, handler_fn};
 
-use crate::host::{Host, settle, told, tool_call};
+use crate::host::{Host, reply_text, run_until_idle, tool_call};
 
 /// Sends the numbers from 0 up and counts those that found a place.
 fn counting_host(numbers: usize) -> (Host, Arc<AtomicUsize>) {
@@ -15,7 +15,7 @@ fn counting_host(numbers: usize) -> (Host, Arc<AtomicUsize>) {
         let counter = counter.clone();
         async move {
             for number in 0..numbers {
-                reply.text(number.to_string()).await?;
+                reply.send_text(number.to_string()).await?;
                 counter.fetch_add(1, Ordering::SeqCst);
             }
             Ok(Metadata::new())
@@ -25,17 +25,17 @@ fn counting_host(numbers: usize) -> (Host, Arc<AtomicUsize>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_without_a_reader_stops_after_the_bound() {
+async fn handler_without_reader_blocks_at_buffer_size() {
     let (host, sent) = counting_host(1_000);
     let mut reply = host.begin(tool_call("numbers"));
-    settle().await;
+    run_until_idle().await;
     assert_eq!(sent.load(Ordering::SeqCst), 4);
     assert_eq!(reply.job().status().state, JobState::Running);
     for read in 0..3 {
         let event = reply.next().await.unwrap();
         assert!(matches!(event, ReplyEvent::Chunk(Chunk::Text(text)) if text == read.to_string()));
     }
-    settle().await;
+    run_until_idle().await;
     assert_eq!(sent.load(Ordering::SeqCst), 7);
 }
 
@@ -44,35 +44,35 @@ async fn everything_arrives_in_order_and_is_counted() {
     let (host, _) = counting_host(1_000);
     let reply = host.begin(tool_call("numbers"));
     let job = reply.job().clone();
-    let told = told(reply).await;
+    let told = reply_text(reply).await;
     let expected: Vec<String> = (0..1_000).map(|number| format!("text {number}")).collect();
     assert_eq!(told, format!("{}\ndone {{}}", expected.join("\n")));
     assert_eq!(job.bytes(), 10 + 2 * 90 + 3 * 900);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_ends_when_its_handler_does_though_nobody_has_read_the_answer() {
+async fn job_ends_with_handler_even_if_unread() {
     let (host, sent) = counting_host(4);
     let reply = host.begin(tool_call("numbers"));
-    settle().await;
+    run_until_idle().await;
     assert_eq!(sent.load(Ordering::SeqCst), 4);
     assert_eq!(reply.job().status().state, JobState::Done);
     assert_eq!(host.registry.jobs().open_count(), 0);
-    assert_eq!(told(reply).await, "text 0\ntext 1\ntext 2\ntext 3\ndone {}");
+    assert_eq!(reply_text(reply).await, "text 0\ntext 1\ntext 2\ntext 3\ndone {}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_comes_after_the_end_though_a_copy_of_the_sender_lives_on() {
+async fn no_chunks_after_end_from_cloned_sender() {
     let handler = handler_fn(|_, reply: tidegate_core::ReplySender| async move {
         tokio::spawn(async move {
-            settle().await;
-            let _ = reply.text("too late").await;
+            run_until_idle().await;
+            let _ = reply.send_text("too late").await;
         });
         Ok(Metadata::new())
     });
     let host = Host::new(SnapshotBuilder::new().tool(Tool::new("late", "", handler)));
     let mut reply = host.begin(tool_call("late"));
     assert!(matches!(reply.next().await, Some(ReplyEvent::End(_))));
-    settle().await;
+    run_until_idle().await;
     assert!(reply.next().await.is_none());
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_core::{
-    Completer, Completion, CompletionRequest, Error, ErrorKind, Job, Reference, ResourceTemplate, SnapshotBuilder,
-    Target, UriTemplate,
+    CallTarget, Completer, Completion, CompletionReference, CompletionRequest, Error, ErrorKind, Job, ResourceTemplate,
+    SnapshotBuilder, UriTemplate,
 };
 
-use crate::host::{Host, call, prompt_that_says, saying};
+use crate::host::{Host, call, prompt_with_text, text_handler};
 
 /// `fruit` completes from a list, `flood` gives more than it may, `context` says what it was told, the rest fails.
 struct Fruits;
@@ -20,7 +20,7 @@ impl Completer for Fruits {
         let fruits = ["Apple", "apricot", "banana"].map(str::to_owned);
         let values = |values: Vec<String>| Completion { values, total: None, has_more: false };
         match request.argument.as_str() {
-            "fruit" => Ok(Completion::of(fruits, &request.value)),
+            "fruit" => Ok(Completion::matching(fruits, &request.value)),
             "flood" => Ok(values((0..150).map(|n| n.to_string()).collect())),
             "context" => Ok(values(request.context.iter().map(|(name, value)| format!("{name}={value}")).collect())),
             _ => Err(Error::new(ErrorKind::Unavailable, "no such list")),
@@ -29,34 +29,34 @@ impl Completer for Fruits {
 }
 
 fn host() -> Host {
-    let mut prompt = prompt_that_says("salad", "");
+    let mut prompt = prompt_with_text("salad", "");
     prompt.completer = Some(Arc::new(Fruits));
-    let mut template = ResourceTemplate::new(UriTemplate::parse("fruit://{fruit}").unwrap(), "fruit", saying(""));
+    let mut template = ResourceTemplate::new(UriTemplate::parse("fruit://{fruit}").unwrap(), "fruit", text_handler(""));
     template.completer = Some(Arc::new(Fruits));
-    Host::new(SnapshotBuilder::new().prompt(prompt).prompt(prompt_that_says("plain", "")).template(template))
+    Host::new(SnapshotBuilder::new().prompt(prompt).prompt(prompt_with_text("plain", "")).template(template))
 }
 
-async fn check(reference: Reference, argument: &str, value: &str) -> String {
+async fn check(reference: CompletionReference, argument: &str, value: &str) -> String {
     let context = BTreeMap::from([("size".to_owned(), "large".to_owned())]);
     let (argument, value) = (argument.to_owned(), value.to_owned());
-    host().ask(call(Target::Completion(CompletionRequest { reference, argument, value, context }))).await
+    host().call_to_text(call(CallTarget::Completion(CompletionRequest { reference, argument, value, context }))).await
 }
 
-fn salad() -> Reference {
-    Reference::Prompt("salad".to_owned())
+fn salad_reference() -> CompletionReference {
+    CompletionReference::Prompt("salad".to_owned())
 }
 
 #[tokio::test]
 async fn values_begin_with_what_was_typed_whatever_the_case() {
-    insta::assert_snapshot!(check(salad(), "fruit", "aP").await, @r#"
+    insta::assert_snapshot!(check(salad_reference(), "fruit", "aP").await, @r#"
     completion ["Apple", "apricot"] of Some(2), more: false
     done {}
     "#);
-    insta::assert_snapshot!(check(Reference::Resource("fruit://{fruit}".to_owned()), "fruit", "b").await, @r#"
+    insta::assert_snapshot!(check(CompletionReference::Resource("fruit://{fruit}".to_owned()), "fruit", "b").await, @r#"
     completion ["banana"] of Some(1), more: false
     done {}
     "#);
-    insta::assert_snapshot!(check(salad(), "context", "").await, @r#"
+    insta::assert_snapshot!(check(salad_reference(), "context", "").await, @r#"
     completion ["size=large"] of None, more: false
     done {}
     "#);
@@ -64,35 +64,35 @@ async fn values_begin_with_what_was_typed_whatever_the_case() {
 
 #[tokio::test]
 async fn without_a_completer_there_are_no_values() {
-    insta::assert_snapshot!(check(Reference::Prompt("plain".to_owned()), "fruit", "").await, @r"
+    insta::assert_snapshot!(check(CompletionReference::Prompt("plain".to_owned()), "fruit", "").await, @r"
     completion [] of None, more: false
     done {}
     ");
 }
 
 #[tokio::test]
-async fn failures_and_unknown_references_say_so() {
-    insta::assert_snapshot!(check(salad(), "stone", "").await, @"failed unavailable: no such list");
-    insta::assert_snapshot!(check(Reference::Prompt("salat".to_owned()), "fruit", "").await, @r#"
+async fn reports_failures_and_unknown_references() {
+    insta::assert_snapshot!(check(salad_reference(), "stone", "").await, @"failed unavailable: no such list");
+    insta::assert_snapshot!(check(CompletionReference::Prompt("salat".to_owned()), "fruit", "").await, @r#"
     refused not_found: there is no prompt "salat"
     Valid choices: salad
     "#);
-    insta::assert_snapshot!(check(Reference::Resource("fruit://{x}".to_owned()), "fruit", "").await, @r#"refused not_found: there is no resource template "fruit://{x}""#);
+    insta::assert_snapshot!(check(CompletionReference::Resource("fruit://{x}".to_owned()), "fruit", "").await, @r#"refused not_found: there is no resource template "fruit://{x}""#);
 }
 
 #[tokio::test]
-async fn no_more_than_100_values_come_and_the_rest_is_not_cut_in_silence() {
-    let answer = check(salad(), "flood", "").await;
+async fn truncates_to_100_values_and_sets_has_more() {
+    let answer = check(salad_reference(), "flood", "").await;
     assert!(answer.ends_with("\"98\", \"99\"] of Some(150), more: true\ndone {}"), "{answer}");
 }
 
 #[test]
 fn the_bound_holds_for_candidates_too() {
     let numbers = |count: usize| (0..count).map(|n| format!("n{n}"));
-    let some = Completion::of(numbers(100), "N");
+    let some = Completion::matching(numbers(100), "N");
     assert_eq!((some.values.len(), some.total, some.has_more), (100, Some(100), false));
-    let many = Completion::of(numbers(101), "n");
+    let many = Completion::matching(numbers(101), "n");
     assert_eq!((many.values.len(), many.total, many.has_more), (100, Some(101), true));
-    let none = Completion::of(numbers(101), "x");
+    let none = Completion::matching(numbers(101), "x");
     assert_eq!((none.values.len(), none.total, none.has_more), (0, Some(0), false));
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use tidegate_core::{Metadata, SnapshotBuilder, Tool, handler_fn};
 use tokio::time::Instant;
 
-use crate::host::{Host, told, tool_call, until_cancelled};
+use crate::host::{Host, reply_text, tool_call, until_cancelled};
 
 const WITHIN: Duration = Duration::from_secs(10);
 
 fn host() -> Host {
     let brief = handler_fn(|_, reply| async move {
         tokio::time::sleep(Duration::from_secs(3)).await;
-        reply.text("in time").await?;
+        reply.send_text("in time").await?;
         Ok(Metadata::new())
     });
     let stubborn = handler_fn(|_, _| async {
@@ -32,34 +32,34 @@ async fn check(name: &str) -> (String, u64) {
     let host = host();
     let reply = host.begin(tool_call(name));
     let began = Instant::now();
-    let (answer, ()) = tokio::join!(told(reply), host.registry.drain(WITHIN));
+    let (answer, ()) = tokio::join!(reply_text(reply), host.registry.drain(WITHIN));
     assert_eq!(host.registry.jobs().open_count(), 0);
     (answer, began.elapsed().as_secs())
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_may_end() {
+async fn drain_waits_for_running_calls() {
     assert_eq!(check("brief").await, ("text in time\ndone {}".to_owned(), 3));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_too_long_is_cancelled() {
+async fn drain_cancels_calls_after_timeout() {
     assert_eq!(check("long").await, ("done {}".to_owned(), 10));
     assert_eq!(check("stubborn").await, ("failed cancelled: the call was cancelled".to_owned(), 12));
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_runs_and_nothing_is_waited_for() {
+async fn drain_of_idle_registry_returns_at_once() {
     let began = Instant::now();
     host().registry.drain(WITHIN).await;
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_nobody_reads_holds_nobody_up_for_ever() {
+async fn unread_reply_does_not_block_drain() {
     let handler = handler_fn(|_, reply| async move {
         loop {
-            reply.text("more").await?;
+            reply.send_text("more").await?;
         }
     });
     let host = Host::new(SnapshotBuilder::new().tool(Tool::new("flood", "", handler)));

@@ -3,25 +3,25 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tidegate_core::event::{Event, Events, Subscriber};
+use tidegate_core::event::{Event, EventDispatcher, Subscriber};
 use tidegate_core::{Error, ErrorKind, Metadata, Registry, SnapshotBuilder, Tool, handler_fn};
 
-use crate::host::{Host, call, told, tool_call, tool_that_says};
+use crate::host::{Host, call, reply_text, tool_call, tool_with_text};
 
 fn failing() -> Tool {
     Tool::new("fail", "", handler_fn(|_, _| async { Err(Error::new(ErrorKind::TooLarge, "too many rows")) }))
 }
 
 #[tokio::test]
-async fn every_call_is_told_from_its_start_to_its_end() {
-    let host = Host::new(SnapshotBuilder::new().tool(tool_that_says("say", "a")).tool(failing()));
-    host.ask(tool_call("say")).await;
-    host.ask(tool_call("fail")).await;
-    host.ask(tool_call("none")).await;
-    host.ask(call(tidegate_core::Target::Resource("x://y".to_owned()))).await;
+async fn call_emits_start_and_end_events() {
+    let host = Host::new(SnapshotBuilder::new().tool(tool_with_text("say", "a")).tool(failing()));
+    host.call_to_text(tool_call("say")).await;
+    host.call_to_text(tool_call("fail")).await;
+    host.call_to_text(tool_call("none")).await;
+    host.call_to_text(call(tidegate_core::CallTarget::Resource("x://y".to_owned()))).await;
     host.registry.swap(SnapshotBuilder::new().build());
-    host.ask(tool_call("say")).await;
-    insta::assert_snapshot!(host.heard.lines(), @r"
+    host.call_to_text(tool_call("say")).await;
+    insta::assert_snapshot!(host.recorder.lines(), @r"
     started tool say
     ended tool say: done
     started tool fail
@@ -34,37 +34,37 @@ async fn every_call_is_told_from_its_start_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_call_is_closed_and_told_before_its_reader_sees_the_end() {
+async fn end_event_is_emitted_before_reply_ends() {
     let host = Host::new(SnapshotBuilder::new().tool(Tool::new(
         "rows",
         "",
         handler_fn(|job, reply| async move {
             job.count_rows(3);
-            reply.text("abc").await?;
+            reply.send_text("abc").await?;
             job.count_rows(4);
             Ok(Metadata::new())
         }),
     )));
     let reply = host.begin(tool_call("rows"));
     let job = reply.job().clone();
-    told(reply).await;
-    assert!(host.heard.lines().ends_with("ended tool rows: done"));
+    reply_text(reply).await;
+    assert!(host.recorder.lines().ends_with("ended tool rows: done"));
     assert_eq!((job.rows(), job.bytes(), host.registry.jobs().open_count()), (7, 3, 0));
     assert_eq!(job.elapsed(), job.elapsed(), "the clock of an ended job stands still");
 }
 
 #[tokio::test]
-async fn everybody_hears_in_the_order_they_subscribed() {
+async fn subscribers_are_notified_in_order() {
     struct Named(&'static str, Arc<Mutex<Vec<&'static str>>>);
     impl Subscriber for Named {
-        fn hear(&self, _: Event<'_>) {
+        fn on_event(&self, _: Event<'_>) {
             self.1.lock().push(self.0);
         }
     }
     let heard = Arc::new(Mutex::new(Vec::new()));
     let subscribers = ["log", "metrics"].map(|name| Arc::new(Named(name, heard.clone())) as Arc<dyn Subscriber>);
-    let tools = SnapshotBuilder::new().tool(tool_that_says("say", "a")).build();
-    let registry = Registry::new(tools, Events::new(subscribers));
-    told(registry.call(tool_call("say")).unwrap()).await;
+    let tools = SnapshotBuilder::new().tool(tool_with_text("say", "a")).build();
+    let registry = Registry::new(tools, EventDispatcher::new(subscribers));
+    reply_text(registry.call(tool_call("say")).unwrap()).await;
     assert_eq!(*heard.lock(), ["log", "metrics", "log", "metrics"]);
 }

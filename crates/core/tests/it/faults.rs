@@ -8,7 +8,7 @@ use tidegate_core::{
     Error, ErrorKind, Handler, Metadata, Principal, Resource, ResourceLister, SnapshotBuilder, Tool, handler_fn,
 };
 
-use crate::host::{Host, owner, told, tool_call};
+use crate::host::{Host, process_user, reply_text, tool_call};
 
 async fn check(handler: Arc<dyn Handler>) -> (String, String) {
     let schema = json!({"type": "object", "properties": {"rows": {"type": "integer"}}, "required": ["rows"]});
@@ -16,8 +16,8 @@ async fn check(handler: Arc<dyn Handler>) -> (String, String) {
     let host = Host::new(SnapshotBuilder::new().tool(tool));
     let reply = host.begin(tool_call("work"));
     let job_id = reply.job().id().to_string();
-    let answer = told(reply).await;
-    let heard = host.heard.lines().replace(&job_id, "<job>");
+    let answer = reply_text(reply).await;
+    let heard = host.recorder.lines().replace(&job_id, "<job>");
     // Ids are UUIDs, told as `fault <id>:`.
     let heard = heard.lines().map(|line| match line.split_once(": ") {
         Some((head, detail)) if head.starts_with("fault ") && head != "fault <job>" => format!("fault <id>: {detail}"),
@@ -29,7 +29,7 @@ async fn check(handler: Arc<dyn Handler>) -> (String, String) {
 #[tokio::test]
 async fn a_panic_becomes_an_internal_error_with_an_id() {
     let (answer, heard) = check(handler_fn(|_, reply| async move {
-        reply.text("rows").await?;
+        reply.send_text("rows").await?;
         panic!("the secret is {}", 42)
     }))
     .await;
@@ -47,17 +47,17 @@ async fn a_panic_becomes_an_internal_error_with_an_id() {
 }
 
 #[tokio::test]
-async fn the_id_that_the_caller_reads_is_the_one_in_the_log() {
+async fn caller_and_log_share_error_id() {
     let panicking = Tool::new("panic", "", handler_fn(|_, _| async { panic!("boom") }));
-    let host = Host::new(SnapshotBuilder::new().tool(panicking).tool(crate::host::tool_that_says("say", "a")));
+    let host = Host::new(SnapshotBuilder::new().tool(panicking).tool(crate::host::tool_with_text("say", "a")));
     let mut reply = host.begin(tool_call("panic"));
     let Some(tidegate_core::ReplyEvent::End(tidegate_core::Outcome::Failed(error))) = reply.next().await else {
         panic!("no failure")
     };
     let id = error.id().unwrap().to_string();
     assert!(error.to_string().contains(&id));
-    assert!(host.heard.lines().contains(&format!("fault {id}: a handler panicked: boom")));
-    assert_eq!(host.ask(tool_call("say")).await, "text a\ndone {}", "the process lives");
+    assert!(host.recorder.lines().contains(&format!("fault {id}: a handler panicked: boom")));
+    assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}", "the process lives");
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn a_structured_answer_must_conform_to_the_output_schema() {
         handler_fn(move |_, reply| {
             let value = value.clone();
             async move {
-                reply.structured(&value).await?;
+                reply.send_structured(&value).await?;
                 Ok(Metadata::new())
             }
         })
@@ -100,7 +100,7 @@ async fn a_structured_answer_must_conform_to_the_output_schema() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lister_that_panics_or_hangs_hurts_nobody_else() {
+async fn failing_lister_does_not_affect_others() {
     struct Lister(bool);
     #[async_trait]
     impl ResourceLister for Lister {
@@ -110,9 +110,9 @@ async fn a_lister_that_panics_or_hangs_hurts_nobody_else() {
         }
     }
     let host = Host::new(SnapshotBuilder::new());
-    let panicked = host.registry.listed(&Lister(false), &owner()).await.unwrap_err();
+    let panicked = host.registry.list_resources(&Lister(false), &process_user()).await.unwrap_err();
     assert_eq!(panicked.kind(), ErrorKind::Internal);
-    assert!(host.heard.lines().ends_with(": a handler panicked: no list today"), "{}", host.heard.lines());
-    let hung = host.registry.listed(&Lister(true), &owner()).await.unwrap_err();
+    assert!(host.recorder.lines().ends_with(": a handler panicked: no list today"), "{}", host.recorder.lines());
+    let hung = host.registry.list_resources(&Lister(true), &process_user()).await.unwrap_err();
     assert_eq!(hung.kind(), ErrorKind::TimedOut);
 }

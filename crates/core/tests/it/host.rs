@@ -6,31 +6,31 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::Value;
-use tidegate_core::event::{Event, Events, Subscriber};
+use tidegate_core::event::{Event, EventDispatcher, Subscriber};
 use tidegate_core::{
-    Allowed, Call, Caller, Chunk, Content, Error, Grants, Handler, Limits, Metadata, Notice, Origin, Outcome,
-    Principal, Prompt, Proof, Registry, Reply, ReplyEvent, Resource, SnapshotBuilder, Target, Tool, TransportKind,
-    handler_fn,
+    AllowedNames, AuthMethod, Call, CallOrigin, CallTarget, Caller, Chunk, Content, Error, Grants, Handler, Limits,
+    Metadata, Outcome, Principal, Prompt, Registry, Reply, ReplyEvent, ReplyNotification, Resource, SnapshotBuilder,
+    Tool, TransportKind, handler_fn,
 };
 
 /// A call over stdio, which has no network.
-pub(crate) const LOCAL: Origin = Origin { transport: TransportKind::Stdio, peer: None };
+pub(crate) const LOCAL: CallOrigin = CallOrigin { transport: TransportKind::Stdio, peer: None };
 
 /// A registry and everything it told.
 pub(crate) struct Host {
     pub(crate) registry: Arc<Registry>,
-    pub(crate) heard: Arc<Recorder>,
+    pub(crate) recorder: Arc<Recorder>,
 }
 
 impl Host {
     pub(crate) fn new(snapshot: SnapshotBuilder) -> Self {
-        Self::within(Limits::default(), snapshot)
+        Self::with_limits(Limits::default(), snapshot)
     }
 
-    pub(crate) fn within(limits: Limits, snapshot: SnapshotBuilder) -> Self {
-        let heard = Arc::new(Recorder::default());
-        let events = Events::new([heard.clone() as Arc<dyn Subscriber>]);
-        Self { registry: Registry::new(snapshot.limits(limits).build(), events), heard }
+    pub(crate) fn with_limits(limits: Limits, snapshot: SnapshotBuilder) -> Self {
+        let recorder = Arc::new(Recorder::default());
+        let events = EventDispatcher::new([recorder.clone() as Arc<dyn Subscriber>]);
+        Self { registry: Registry::new(snapshot.limits(limits).build(), events), recorder }
     }
 
     /// Begins a call that passes the door.
@@ -39,9 +39,9 @@ impl Host {
     }
 
     /// The whole answer as text, a refusal at the door included.
-    pub(crate) async fn ask(&self, call: Call) -> String {
+    pub(crate) async fn call_to_text(&self, call: Call) -> String {
         match self.registry.call(call) {
-            Ok(reply) => told(reply).await,
+            Ok(reply) => reply_text(reply).await,
             Err(error) => format!("refused {}: {error}", error.kind().name()),
         }
     }
@@ -58,7 +58,7 @@ impl Recorder {
 }
 
 impl Subscriber for Recorder {
-    fn hear(&self, event: Event<'_>) {
+    fn on_event(&self, event: Event<'_>) {
         let line = match event {
             Event::CallStarted { job } => format!("started {} {}", job.target().kind(), job.target().name()),
             Event::CallEnded { job, outcome } => {
@@ -66,7 +66,7 @@ impl Subscriber for Recorder {
             }
             Event::CallRefused { kind, name, outcome, .. } => format!("refused {kind} {name}: {outcome}"),
             Event::LimitReached { level, measure, .. } => format!("limit of {}: {}", level.name(), measure.name()),
-            Event::Fault { id, detail } => format!("fault {id}: {detail}"),
+            Event::InternalError { id, detail } => format!("fault {id}: {detail}"),
             Event::RegistryChanged { version } => format!("registry {version}"),
             other => format!("{other:?}"),
         };
@@ -75,23 +75,23 @@ impl Subscriber for Recorder {
 }
 
 /// A tool whose handler says `text`.
-pub(crate) fn tool_that_says(name: &str, text: &'static str) -> Tool {
-    Tool::new(name, "", saying(text))
+pub(crate) fn tool_with_text(name: &str, text: &'static str) -> Tool {
+    Tool::new(name, "", text_handler(text))
 }
 
 /// A resource whose handler says `text`.
-pub(crate) fn resource_that_says(uri: &str, text: &'static str) -> Resource {
-    Resource::new(uri, uri, saying(text))
+pub(crate) fn resource_with_text(uri: &str, text: &'static str) -> Resource {
+    Resource::new(uri, uri, text_handler(text))
 }
 
 /// A prompt whose handler says `text`.
-pub(crate) fn prompt_that_says(name: &str, text: &'static str) -> Prompt {
-    Prompt::new(name, "", saying(text))
+pub(crate) fn prompt_with_text(name: &str, text: &'static str) -> Prompt {
+    Prompt::new(name, "", text_handler(text))
 }
 
-pub(crate) fn saying(text: &'static str) -> Arc<dyn Handler> {
+pub(crate) fn text_handler(text: &'static str) -> Arc<dyn Handler> {
     handler_fn(move |_, reply| async move {
-        reply.text(text).await?;
+        reply.send_text(text).await?;
         Ok(Metadata::new())
     })
 }
@@ -105,26 +105,29 @@ pub(crate) fn until_cancelled() -> Arc<dyn Handler> {
 }
 
 /// Somebody who holds access names and may reach every entry.
-pub(crate) fn somebody(subject: &str, access: &[&str]) -> Caller {
-    granted(subject, Grants { access: Allowed::matching(access.iter().copied()), ..Grants::open() })
+pub(crate) fn caller_with_access(subject: &str, access: &[&str]) -> Caller {
+    caller_with_grants(
+        subject,
+        Grants { access: AllowedNames::matching(access.iter().copied()), ..Grants::for_anonymous() },
+    )
 }
 
 /// Somebody with exactly these grants.
-pub(crate) fn granted(subject: &str, grants: Grants) -> Caller {
-    Caller::new(Arc::new(Principal::new(subject, Proof::Process, Arc::new(grants))), LOCAL)
+pub(crate) fn caller_with_grants(subject: &str, grants: Grants) -> Caller {
+    Caller::new(Arc::new(Principal::new(subject, AuthMethod::Process, Arc::new(grants))), LOCAL)
 }
 
 /// The owner, in front of the machine.
-pub(crate) fn owner() -> Caller {
-    Caller::new(Principal::owner(), LOCAL)
+pub(crate) fn process_user() -> Caller {
+    Caller::new(Principal::process_user(), LOCAL)
 }
 
-pub(crate) fn call(target: Target) -> Call {
-    Call::new(target, owner())
+pub(crate) fn call(target: CallTarget) -> Call {
+    Call::new(target, process_user())
 }
 
 pub(crate) fn tool_call(name: &str) -> Call {
-    call(Target::Tool(name.to_owned()))
+    call(CallTarget::Tool(name.to_owned()))
 }
 
 pub(crate) fn with_arguments(mut call: Call, arguments: Value) -> Call {
@@ -139,31 +142,31 @@ pub(crate) fn called_by(caller: &Caller, mut call: Call) -> Call {
 
 /// Lets every other task run until all of them wait for something. Needs paused time, in which a
 /// sleep ends only when nothing else can go on.
-pub(crate) async fn settle() {
+pub(crate) async fn run_until_idle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
 /// The whole reply, one line for each piece.
-pub(crate) async fn told(mut reply: Reply) -> String {
+pub(crate) async fn reply_text(mut reply: Reply) -> String {
     let mut told = String::new();
     while let Some(event) = reply.next().await {
         if !told.is_empty() {
             told.push('\n');
         }
-        told.push_str(&line(event));
+        told.push_str(&event_line(event));
     }
     told
 }
 
-fn line(event: ReplyEvent) -> String {
+fn event_line(event: ReplyEvent) -> String {
     match event {
         ReplyEvent::Chunk(chunk) => chunk_line(&chunk),
         ReplyEvent::End(Outcome::Done(metadata)) => format!("done {}", Value::Object(metadata)),
-        ReplyEvent::End(Outcome::Failed(error)) => failed(&error),
+        ReplyEvent::End(Outcome::Failed(error)) => error_line(&error),
     }
 }
 
-fn failed(error: &Error) -> String {
+fn error_line(error: &Error) -> String {
     let mut text = error.to_string();
     if let Some(id) = error.id() {
         text = text.replace(&id.to_string(), "<id>");
@@ -177,17 +180,17 @@ fn chunk_line(chunk: &Chunk) -> String {
         Chunk::Text(text) => write!(line, "text {text}"),
         Chunk::EndOfText => write!(line, "end of text"),
         Chunk::Block(content) => write!(line, "block {}", content_text(content)),
-        Chunk::Message(role, content) => write!(line, "{role:?} {}", content_text(content)),
+        Chunk::PromptMessage(role, content) => write!(line, "{role:?} {}", content_text(content)),
         Chunk::Structured(value) => write!(line, "structured {}", value.get()),
         Chunk::Body(head) => write!(line, "body {head:?}"),
         Chunk::Bytes(bytes) => write!(line, "bytes {bytes:?}"),
         Chunk::Completion(completion) => {
             write!(line, "completion {:?} of {:?}, more: {}", completion.values, completion.total, completion.has_more)
         }
-        Chunk::Notice(Notice::Progress { done, total, message }) => {
+        Chunk::Notification(ReplyNotification::Progress { done, total, message }) => {
             write!(line, "progress {done} of {total:?} {message:?}")
         }
-        Chunk::Notice(Notice::Log { level, logger, data }) => {
+        Chunk::Notification(ReplyNotification::Log { level, logger, data }) => {
             write!(line, "log {} {logger:?} {data}", level.name())
         }
     };

@@ -10,16 +10,16 @@
 //! - `background`: work that goes on when its answer has ended.
 //! - `cancellation`: who may end a call, and when it ends by itself.
 //! - `completion`: values that an argument may take, within their bound.
-//! - `days`: what calls take in a day.
+//! - `daily_limits`: what calls take in a day.
 //! - `drain`: the end of all calls at shutdown.
 //! - `events`: what log and metrics hear, in order.
 //! - `faults`: panics, internal errors, broken output schemas.
-//! - `guarding`: secrets are masked in whatever a handler says, and fences cannot be forged.
-//! - `levels`: how many calls of a principal, a tenant and a tool run at once, and who waits for whom.
-//! - `notices`: progress and log messages only for those who asked.
+//! - `redaction`: secrets are masked in whatever a handler says, and fences cannot be forged.
+//! - `concurrency_limits`: how many calls of a principal, a tenant and a tool run at once, and who waits for whom.
+//! - `notifications`: progress and log messages only for those who asked.
 //! - `on_behalf`: calls that are made for others, and their questions.
 //! - `prompts`, `resources`: how they are found and checked.
-//! - `rates`: how often somebody may ask.
+//! - `rate_limits`: how often somebody may ask.
 //! - `scopes`: which scopes imply which.
 //! - `swap`: a new state while calls run.
 //! - `tenants`: what one tenant sees of another.
@@ -30,23 +30,23 @@
 mod access;
 mod admission;
 mod arguments;
-mod asking;
 mod auditing;
 mod back_pressure;
 mod background;
 mod cancellation;
+mod client_input;
 mod completion;
-mod days;
+mod concurrency_limits;
+mod daily_limits;
 mod drain;
 mod events;
 mod faults;
-mod guarding;
 mod host;
-mod levels;
-mod notices;
+mod notifications;
 mod on_behalf;
 mod prompts;
-mod rates;
+mod rate_limits;
+mod redaction;
 mod resources;
 mod scopes;
 mod swap;

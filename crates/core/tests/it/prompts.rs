@@ -1,14 +1,14 @@
 //! Prompts: their arguments are text, known and complete.
 
 use serde_json::{Value, json};
-use tidegate_core::{Content, Metadata, Prompt, PromptArgument, Role, SnapshotBuilder, Target, handler_fn};
+use tidegate_core::{CallTarget, Content, ContentRole, Metadata, Prompt, PromptArgument, SnapshotBuilder, handler_fn};
 
 use crate::host::{Host, call, with_arguments};
 
 async fn check(arguments: Value) -> String {
     let handler = handler_fn(|job, reply| async move {
         let text = Value::Object(job.arguments().clone()).to_string();
-        reply.message(Role::User, Content::text(text)).await?;
+        reply.send_prompt_message(ContentRole::User, Content::text(text)).await?;
         Ok(Metadata::new())
     });
     let argument =
@@ -16,7 +16,7 @@ async fn check(arguments: Value) -> String {
     let mut prompt = Prompt::new("explore", "", handler);
     prompt.arguments = vec![argument("database", true), argument("table", true), argument("focus", false)];
     let host = Host::new(SnapshotBuilder::new().prompt(prompt));
-    host.ask(with_arguments(call(Target::Prompt("explore".to_owned())), arguments)).await
+    host.call_to_text(with_arguments(call(CallTarget::Prompt("explore".to_owned())), arguments)).await
 }
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn complete_arguments_reach_the_handler() {
 }
 
 #[tokio::test]
-async fn everything_that_is_wrong_is_told_at_once() {
+async fn reports_all_violations_at_once() {
     insta::assert_snapshot!(check(json!({"table": 7, "colour": "red", "focus": null})).await, @r#"
     refused invalid_arguments: the arguments of prompt "explore" are wrong:
     - database: is required

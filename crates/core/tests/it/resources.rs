@@ -1,8 +1,8 @@
 //! Resources: a URI finds the resource itself, else the template that says most about it.
 
-use tidegate_core::{Access, Metadata, ResourceTemplate, SnapshotBuilder, Target, UriTemplate, handler_fn};
+use tidegate_core::{Access, CallTarget, Metadata, ResourceTemplate, SnapshotBuilder, UriTemplate, handler_fn};
 
-use crate::host::{Host, call, called_by, owner, resource_that_says, somebody};
+use crate::host::{Host, call, called_by, caller_with_access, process_user, resource_with_text};
 
 /// A template that says its text and the values of its variables.
 fn template(text: &str) -> ResourceTemplate {
@@ -12,7 +12,7 @@ fn template(text: &str) -> ResourceTemplate {
         let values: Vec<_> = names.iter().map(|name| format!("{name}={:?}", job.variable(name).unwrap())).collect();
         let said = format!("{text} {}", values.join(" "));
         async move {
-            reply.text(said).await?;
+            reply.send_text(said).await?;
             Ok(Metadata::new())
         }
     });
@@ -26,7 +26,7 @@ fn host() -> Host {
     typed.mime_type = Some("text/csv".to_owned());
     Host::new(
         SnapshotBuilder::new()
-            .resource(resource_that_says("data://shop/orders", "the resource itself"))
+            .resource(resource_with_text("data://shop/orders", "the resource itself"))
             .template(template("data://{database}/{table}"))
             .template(template("data://shop/{table}"))
             .template(template("data://{database}/{table}/{row}"))
@@ -36,13 +36,13 @@ fn host() -> Host {
 }
 
 async fn check(uri: &str) -> String {
-    let call = called_by(&somebody("reader", &[]), call(Target::Resource(uri.to_owned())));
-    let answer = host().ask(call).await;
+    let call = called_by(&caller_with_access("reader", &[]), call(CallTarget::Resource(uri.to_owned())));
+    let answer = host().call_to_text(call).await;
     answer.strip_suffix("\ndone {}").map_or(answer.clone(), str::to_owned)
 }
 
 #[tokio::test]
-async fn the_resource_itself_comes_first_then_the_template_with_most_text() {
+async fn exact_resource_wins_then_longest_literal_template() {
     insta::assert_snapshot!(check("data://shop/orders").await, @"text the resource itself");
     insta::assert_snapshot!(check("data://shop/customers").await, @r#"text data://shop/{table} table="customers""#);
     insta::assert_snapshot!(check("data://farm/animals").await, @r#"text data://{database}/{table} database="farm" table="animals""#);
@@ -53,15 +53,15 @@ async fn the_resource_itself_comes_first_then_the_template_with_most_text() {
 #[tokio::test]
 async fn of_templates_with_as_much_text_the_longer_one_answers() {
     let entries = SnapshotBuilder::new().template(template("a://{b}")).template(template("a://{longer}"));
-    let call = call(Target::Resource("a://1".to_owned()));
-    insta::assert_snapshot!(Host::new(entries).ask(call).await, @r#"
+    let call = call(CallTarget::Resource("a://1".to_owned()));
+    insta::assert_snapshot!(Host::new(entries).call_to_text(call).await, @r#"
     text a://{longer} longer="1"
     done {}
     "#);
 }
 
 #[tokio::test]
-async fn a_hidden_template_leaves_the_uri_to_nobody() {
+async fn hidden_template_blocks_uri() {
     insta::assert_snapshot!(check("data://shop/hidden/7").await, @r#"refused not_found: there is no resource "data://shop/hidden/7""#);
 }
 
@@ -72,7 +72,7 @@ async fn values_are_percent_decoded_once() {
 }
 
 #[tokio::test]
-async fn what_no_template_says_does_not_exist() {
+async fn unmatched_uri_is_not_found() {
     for uri in ["data://shop/", "data:///x", "data://a/b/c/d", "data://farm/%zz", "data://farm/%ff", "DATA://a/b", ""] {
         assert_eq!(check(uri).await, format!("refused not_found: there is no resource {uri:?}"));
     }
@@ -82,14 +82,14 @@ async fn what_no_template_says_does_not_exist() {
 fn the_last_template_of_a_text_wins_and_lists_hold_it_once() {
     let named = |name: &str| ResourceTemplate { name: name.to_owned(), ..template("data://{table}") };
     let snapshot = SnapshotBuilder::new().template(named("old")).template(named("new")).build();
-    let names: Vec<_> = snapshot.templates(&owner()).map(|template| template.name.as_str()).collect();
+    let names: Vec<_> = snapshot.templates(&process_user()).map(|template| template.name.as_str()).collect();
     assert_eq!(names, ["new"]);
 }
 
 #[test]
-fn the_media_type_is_that_of_whoever_answers() {
+fn media_type_comes_from_matched_entry() {
     let snapshot = host().registry.snapshot();
-    let media_type = |uri| snapshot.media_type(uri, &owner());
+    let media_type = |uri| snapshot.media_type(uri, &process_user());
     assert_eq!(media_type("data://farm/animals.csv").as_deref(), Some("text/csv"));
     assert_eq!(media_type("data://farm/animals"), None);
     assert_eq!(media_type("nothing"), None);

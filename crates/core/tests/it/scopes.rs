@@ -6,26 +6,26 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::json;
 use tidegate_core::{
-    Access, Caller, Grants, ImpliedScopes, Origin, Principal, Proof, SnapshotBuilder, TransportKind, is_scope,
+    Access, AuthMethod, CallOrigin, Caller, Grants, ImpliedScopes, Principal, SnapshotBuilder, TransportKind, is_scope,
 };
 
-use crate::host::{Host, called_by, tool_call, tool_that_says};
+use crate::host::{Host, called_by, tool_call, tool_with_text};
 
-fn said(pairs: &[(&str, &[&str])]) -> BTreeMap<String, Vec<String>> {
+fn scope_map(pairs: &[(&str, &[&str])]) -> BTreeMap<String, Vec<String>> {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     pairs.iter().map(|(broad, narrow)| ((*broad).to_owned(), owned(narrow))).collect()
 }
 
-fn implied(pairs: &[(&str, &[&str])]) -> ImpliedScopes {
-    ImpliedScopes::new(&said(pairs)).unwrap()
+fn implied_scopes(pairs: &[(&str, &[&str])]) -> ImpliedScopes {
+    ImpliedScopes::new(&scope_map(pairs)).unwrap()
 }
 
 #[tokio::test]
-async fn a_broader_scope_is_enough_and_the_fewest_are_asked_for() {
-    let scopes = Arc::new(implied(&[("admin", &["write"]), ("write", &["read", "list"])]));
+async fn broader_scope_implies_narrower_ones() {
+    let scopes = Arc::new(implied_scopes(&[("admin", &["write"]), ("write", &["read", "list"])]));
     let wanted = ["read", "write", "audit"].map(str::to_owned).to_vec();
     let access = Access { scopes: wanted, ..Access::default() };
-    let host = Host::new(SnapshotBuilder::new().tool(tool_that_says("change", "").with_access(access)));
+    let host = Host::new(SnapshotBuilder::new().tool(tool_with_text("change", "").with_access(access)));
     let mut told = String::new();
     for carried in [
         json!({"scope": "read write audit"}),
@@ -39,11 +39,11 @@ async fn a_broader_scope_is_enough_and_the_fewest_are_asked_for() {
         json!({"scope": ["admin audit"]}),
         json!({"scope": {"admin": "audit"}}),
     ] {
-        let mut principal = Principal::new("ann", Proof::Token, Arc::new(Grants::open()));
+        let mut principal = Principal::new("ann", AuthMethod::Token, Arc::new(Grants::for_anonymous()));
         principal.claims = carried.as_object().unwrap().clone();
         principal.implied_scopes = scopes.clone();
-        let origin = Origin { transport: TransportKind::StreamableHttp, peer: None };
-        let answer = host.ask(called_by(&Caller::new(Arc::new(principal), origin), tool_call("change"))).await;
+        let origin = CallOrigin { transport: TransportKind::StreamableHttp, peer: None };
+        let answer = host.call_to_text(called_by(&Caller::new(Arc::new(principal), origin), tool_call("change"))).await;
         told.push_str(&format!("{carried}: {}\n", if answer.ends_with("done {}") { "done" } else { &answer }));
     }
     insta::assert_snapshot!(told, @r#"
@@ -61,10 +61,10 @@ async fn a_broader_scope_is_enough_and_the_fewest_are_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_is_told() {
+fn rejects_invalid_and_cyclic_scopes() {
     let many: Vec<String> = (0..256).map(|number| number.to_string()).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    assert!(ImpliedScopes::new(&said(&[("0", &many[1..])])).is_ok());
+    assert!(ImpliedScopes::new(&scope_map(&[("0", &many[1..])])).is_ok());
     let wrong: [&[(&str, &[&str])]; 6] = [
         &[("a b", &[])],
         &[("a", &["b", "\"c\""])],
@@ -73,7 +73,7 @@ fn what_cannot_be_is_told() {
         &[("z", &["a"]), ("a", &["b"]), ("b", &["a"])],
         &[("all", &many)],
     ];
-    let told = wrong.map(|pairs| ImpliedScopes::new(&said(pairs)).unwrap_err().to_string()).join("\n");
+    let told = wrong.map(|pairs| ImpliedScopes::new(&scope_map(pairs)).unwrap_err().to_string()).join("\n");
     insta::assert_snapshot!(told, @r#"
     "a b" is no scope: one is a word without spaces, quotes and backslashes
     "\"c\"" is no scope: one is a word without spaces, quotes and backslashes
@@ -87,7 +87,7 @@ fn what_cannot_be_is_told() {
 proptest! {
     /// Names are numbers, of which only greater ones imply smaller ones, so that there is no circle.
     #[test]
-    fn the_fewest_are_enough_and_none_of_them_is_too_many(
+    fn minimal_set_is_sufficient_and_necessary(
         pairs in prop::collection::vec((0_usize..12, 0_usize..12), 0..30),
         wanted in prop::collection::vec(0_usize..12, 0..8),
         had in prop::collection::btree_set(0_usize..12, 0..8),
@@ -98,7 +98,7 @@ proptest! {
         }
         let scopes = ImpliedScopes::new(&said).unwrap();
         let wanted: Vec<String> = wanted.iter().map(usize::to_string).collect();
-        let least = scopes.least(&wanted);
+        let least = scopes.minimal(&wanted);
         prop_assert!(least.iter().all(|scope| wanted.contains(scope)));
         let implies = |all: &[String], scope: &String| all.iter().any(|had| scopes.implies(had, scope));
         prop_assert!(wanted.iter().all(|scope| implies(&least, scope)));
@@ -109,13 +109,13 @@ proptest! {
         // Whoever has what is asked for has all that is wanted, and nobody else.
         let had: BTreeSet<String> = had.iter().map(usize::to_string).collect();
         let claim = json!(had.into_iter().collect::<Vec<_>>().join(" "));
-        let has = |all: &[String]| all.iter().all(|scope| scopes.are_in(&claim, scope));
+        let has = |all: &[String]| all.iter().all(|scope| scopes.claim_includes(&claim, scope));
         prop_assert_eq!(has(&wanted), has(&least));
     }
 }
 
 #[test]
-fn scopes_are_words() {
+fn scope_syntax() {
     for good in ["a", "data:read", "https://example.com/scope", "a!#[]~"] {
         assert!(is_scope(good), "{good}");
     }

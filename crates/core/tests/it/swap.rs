@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tidegate_core::{Caller, Grants, Metadata, Principal, Proof, SnapshotBuilder, Tool, handler_fn};
+use tidegate_core::{AuthMethod, Caller, Grants, Metadata, Principal, SnapshotBuilder, Tool, handler_fn};
 use tokio_util::sync::CancellationToken;
 
-use crate::host::{Host, LOCAL, called_by, owner, settle, told, tool_call, tool_that_says};
+use crate::host::{Host, LOCAL, called_by, process_user, reply_text, run_until_idle, tool_call, tool_with_text};
 
 #[tokio::test(start_paused = true)]
 async fn running_calls_keep_the_state_they_began_with() {
@@ -18,18 +18,18 @@ async fn running_calls_keep_the_state_they_began_with() {
             let opened = opened.clone();
             async move {
                 opened.cancelled().await;
-                reply.text("old").await?;
+                reply.send_text("old").await?;
                 Ok(Metadata::new())
             }
         }),
     );
     let host = Host::new(SnapshotBuilder::new().tool(old));
     let (kept, running) = (host.registry.snapshot(), host.begin(tool_call("version")));
-    settle().await;
-    host.registry.swap(SnapshotBuilder::new().tool(tool_that_says("version", "new")).build());
-    assert_eq!(host.ask(tool_call("version")).await, "text new\ndone {}");
+    run_until_idle().await;
+    host.registry.swap(SnapshotBuilder::new().tool(tool_with_text("version", "new")).build());
+    assert_eq!(host.call_to_text(tool_call("version")).await, "text new\ndone {}");
     gate.cancel();
-    assert_eq!(told(running).await, "text old\ndone {}");
+    assert_eq!(reply_text(running).await, "text old\ndone {}");
     assert_eq!((kept.version(), host.registry.snapshot().version()), (1, 2));
 }
 
@@ -38,7 +38,7 @@ async fn each_new_version_is_announced() {
     let host = Host::new(SnapshotBuilder::new());
     let mut versions = host.registry.versions();
     assert!(!versions.has_changed().unwrap());
-    host.registry.swap(SnapshotBuilder::new().tool(tool_that_says("a", "")).build());
+    host.registry.swap(SnapshotBuilder::new().tool(tool_with_text("a", "")).build());
     versions.changed().await.unwrap();
     assert_eq!(*versions.borrow_and_update(), 2);
     assert_eq!(host.registry.snapshot().version(), 2, "who hears of a version finds it");
@@ -46,7 +46,7 @@ async fn each_new_version_is_announced() {
     host.registry.swap(SnapshotBuilder::new().build());
     versions.changed().await.unwrap();
     assert_eq!(*versions.borrow_and_update(), 4);
-    insta::assert_snapshot!(host.heard.lines(), @r"
+    insta::assert_snapshot!(host.recorder.lines(), @r"
     registry 2
     registry 3
     registry 4
@@ -55,10 +55,10 @@ async fn each_new_version_is_announced() {
 
 #[test]
 fn tools_are_listed_in_the_order_they_were_added_and_the_last_of_a_name_wins() {
-    let titled = |name: &str, title: &str| tool_that_says(name, "").with_title(title);
+    let titled = |name: &str, title: &str| tool_with_text(name, "").with_title(title);
     let snapshot =
         SnapshotBuilder::new().tool(titled("zebra", "1")).tool(titled("ape", "2")).tool(titled("zebra", "3")).build();
-    let listed: Vec<_> = snapshot.tools(&owner()).map(|tool| (tool.name.clone(), tool.title.clone())).collect();
+    let listed: Vec<_> = snapshot.tools(&process_user()).map(|tool| (tool.name.clone(), tool.title.clone())).collect();
     let expected = [("ape", "2"), ("zebra", "3")].map(|(name, title)| (name.to_owned(), Some(title.to_owned())));
     assert_eq!(listed, expected);
 }
@@ -66,21 +66,22 @@ fn tools_are_listed_in_the_order_they_were_added_and_the_last_of_a_name_wins() {
 #[tokio::test]
 async fn a_principal_reaches_the_entries_of_its_own_configuration_only() {
     let of = |generation: u64| {
-        let principal = Principal { generation, ..Principal::new("ann", Proof::Key, Arc::new(Grants::everything())) };
+        let principal =
+            Principal { generation, ..Principal::new("ann", AuthMethod::Key, Arc::new(Grants::everything())) };
         Arc::new(principal)
     };
-    let host = Host::new(SnapshotBuilder::new().tool(tool_that_says("old", "old")).generation(1));
+    let host = Host::new(SnapshotBuilder::new().tool(tool_with_text("old", "old")).generation(1));
     let earlier = host.registry.snapshot();
-    assert!(Caller::into_state(of(2), LOCAL, earlier.clone()).is_none());
-    let pinned = Caller::into_state(of(1), LOCAL, earlier).unwrap();
-    host.registry.swap(SnapshotBuilder::new().tool(tool_that_says("new", "new")).generation(2).build());
+    assert!(Caller::with_snapshot(of(2), LOCAL, earlier.clone()).is_none());
+    let pinned = Caller::with_snapshot(of(1), LOCAL, earlier).unwrap();
+    host.registry.swap(SnapshotBuilder::new().tool(tool_with_text("new", "new")).generation(2).build());
     for (generation, name) in [(1, "old"), (1, "new"), (2, "old")] {
         let caller = Caller::new(of(generation), LOCAL);
-        assert_eq!(host.registry.state_for(&caller).tools(&caller).count(), usize::from(generation == 2));
-        let answer = host.ask(called_by(&caller, tool_call(name))).await;
+        assert_eq!(host.registry.snapshot_for(&caller).tools(&caller).count(), usize::from(generation == 2));
+        let answer = host.call_to_text(called_by(&caller, tool_call(name))).await;
         assert!(answer.starts_with("refused not_found"), "{generation} {name}: {answer}");
     }
-    assert_eq!(host.ask(called_by(&Caller::new(of(2), LOCAL), tool_call("new"))).await, "text new\ndone {}");
+    assert_eq!(host.call_to_text(called_by(&Caller::new(of(2), LOCAL), tool_call("new"))).await, "text new\ndone {}");
     // Who was let in before the change sees what there was.
-    assert_eq!(host.ask(called_by(&pinned, tool_call("old"))).await, "text old\ndone {}");
+    assert_eq!(host.call_to_text(called_by(&pinned, tool_call("old"))).await, "text old\ndone {}");
 }

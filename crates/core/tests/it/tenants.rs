@@ -3,86 +3,92 @@
 use std::sync::Arc;
 
 use tidegate_core::{
-    Access, Allowed, Caller, Grants, Limits, OnlyFor, Principal, Proof, SnapshotBuilder, Tenancy, Tool,
+    Access, AllowedNames, AuthMethod, Caller, DatabaseTenants, Grants, Limits, Principal, PrincipalRule,
+    SnapshotBuilder, Tool,
 };
 
-use crate::host::{Host, LOCAL, called_by, owner, saying, settle, tool_call, until_cancelled};
+use crate::host::{Host, LOCAL, called_by, process_user, run_until_idle, text_handler, tool_call, until_cancelled};
 
-fn of(subject: &str, tenant: Option<&str>, access: &[&str]) -> Caller {
-    let access = Allowed::matching(access.iter().copied());
-    let principal = Principal::new(subject, Proof::Key, Arc::new(Grants { access, ..Grants::everything() }));
+fn tenant_caller(subject: &str, tenant: Option<&str>, access: &[&str]) -> Caller {
+    let access = AllowedNames::matching(access.iter().copied());
+    let principal = Principal::new(subject, AuthMethod::Key, Arc::new(Grants { access, ..Grants::everything() }));
     Caller::new(Arc::new(Principal { tenant: tenant.map(str::to_owned), ..principal }), LOCAL)
 }
 
-fn tenancy() -> Tenancy {
-    Tenancy::new([("shop".to_owned(), ["north".to_owned(), "east".to_owned()].into())])
+fn tenancy() -> DatabaseTenants {
+    DatabaseTenants::new([("shop".to_owned(), ["north".to_owned(), "east".to_owned()].into())])
 }
 
 #[test]
-fn a_database_of_tenants_is_there_for_them_alone() {
+fn tenant_database_is_hidden_from_others() {
     let tenancy = tenancy();
     let admits = |caller: Caller| tenancy.admits("shop", &caller.principal);
-    assert!(admits(of("ann", Some("north"), &[])) && admits(of("ann", Some("east"), &[])));
-    assert!(!admits(of("ann", Some("south"), &[])) && !admits(of("ann", None, &["*"])));
+    assert!(admits(tenant_caller("ann", Some("north"), &[])) && admits(tenant_caller("ann", Some("east"), &[])));
+    assert!(!admits(tenant_caller("ann", Some("south"), &[])) && !admits(tenant_caller("ann", None, &["*"])));
     assert!(!admits(Caller::new(Principal::anonymous(), LOCAL)));
-    assert!(admits(owner()), "whose files they are");
-    assert!(tenancy.admits("other", &of("ann", None, &[]).principal));
-    let state = SnapshotBuilder::new().tenancy(tenancy).build();
-    assert!(state.may_ask("shop", &of("ann", Some("north"), &[]).principal));
-    assert!(!state.may_ask("shop", &of("ann", Some("south"), &[]).principal));
-    let ungranted = Principal { tenant: Some("north".to_owned()), ..Principal::new("bob", Proof::Key, Arc::default()) };
-    assert!(!state.may_ask("shop", &ungranted), "a tenant has no more than its roles grant");
+    assert!(admits(process_user()), "whose files they are");
+    assert!(tenancy.admits("other", &tenant_caller("ann", None, &[]).principal));
+    let state = SnapshotBuilder::new().database_tenants(tenancy).build();
+    assert!(state.can_query_database("shop", &tenant_caller("ann", Some("north"), &[]).principal));
+    assert!(!state.can_query_database("shop", &tenant_caller("ann", Some("south"), &[]).principal));
+    let ungranted =
+        Principal { tenant: Some("north".to_owned()), ..Principal::new("bob", AuthMethod::Key, Arc::default()) };
+    assert!(!state.can_query_database("shop", &ungranted), "a tenant has no more than its roles grant");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_entry_that_carries_the_right_to_a_database_is_for_its_tenants() {
-    let ann = OnlyFor::new(|principal| principal.subject == "ann");
-    let entries = [("sales", Access::default()), ("hers", Access { only_for: Some(ann), ..Access::default() })];
+async fn restricted_entry_is_for_database_tenants() {
+    let ann = PrincipalRule::new(|principal| principal.subject == "ann");
+    let entries = [("sales", Access::default()), ("hers", Access { principal_rule: Some(ann), ..Access::default() })];
     let tool = |(name, access): (&str, Access)| {
-        Tool::new(name, "", saying("a")).with_access(tenancy().restrict("shop", access))
+        Tool::new(name, "", text_handler("a")).with_access(tenancy().restrict("shop", access))
     };
     let host = Host::new(entries.into_iter().map(tool).fold(SnapshotBuilder::new(), SnapshotBuilder::tool));
     let seen = |caller: &Caller| {
         host.registry.snapshot().tools(caller).map(|tool| tool.name.clone()).collect::<Vec<_>>().join(" ")
     };
-    let (ann, bob) = (of("ann", Some("north"), &[]), of("bob", Some("north"), &[]));
-    let stranger = of("ann", Some("south"), &["*"]);
+    let (ann, bob) = (tenant_caller("ann", Some("north"), &[]), tenant_caller("bob", Some("north"), &[]));
+    let stranger = tenant_caller("ann", Some("south"), &["*"]);
     assert_eq!((seen(&ann), seen(&bob), seen(&stranger)), ("sales hers".to_owned(), "sales".to_owned(), String::new()));
-    let asked = |caller: &Caller, name: &str| host.ask(called_by(caller, tool_call(name)));
+    let asked = |caller: &Caller, name: &str| host.call_to_text(called_by(caller, tool_call(name)));
     assert_eq!(asked(&ann, "hers").await, "text a\ndone {}");
     let hidden = asked(&stranger, "sales").await;
     assert_eq!(hidden.replace("sales", "x"), asked(&stranger, "never was").await.replace("never was", "x"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_operates_the_node_sees_no_calls_of_another_tenant() {
+async fn operator_sees_only_calls_of_own_tenant() {
     let host = Host::new(SnapshotBuilder::new().tool(Tool::new("work", "", until_cancelled())));
     let replies = [Some("north"), Some("south"), None].map(|tenant| {
-        let caller = of("ann", tenant, &[]);
+        let caller = tenant_caller("ann", tenant, &[]);
         host.begin(called_by(&caller, tool_call("work")))
     });
-    settle().await;
+    run_until_idle().await;
     let jobs = host.registry.jobs();
-    let operator = of("eve", Some("north"), &["operator"]);
+    let operator = tenant_caller("eve", Some("north"), &["operator"]);
     assert_eq!(jobs.list(&operator).len(), 1);
     assert!(jobs.get(&replies[1].job().id().to_string(), &operator).is_none());
     assert!(!jobs.cancel(replies[1].job().id(), &operator) && !jobs.cancel(replies[2].job().id(), &operator));
-    assert_eq!((jobs.open_count_for(&operator), jobs.list(&of("ann", Some("south"), &[])).len()), (1, 1));
-    assert_eq!(jobs.list(&of("eve", None, &["operator"])).len(), 1, "those of no tenant");
-    assert_eq!(jobs.list(&owner()).len(), 3, "who started the node sees it all");
+    assert_eq!((jobs.open_count_for(&operator), jobs.list(&tenant_caller("ann", Some("south"), &[])).len()), (1, 1));
+    assert_eq!(jobs.list(&tenant_caller("eve", None, &["operator"])).len(), 1, "those of no tenant");
+    assert_eq!(jobs.list(&process_user()).len(), 3, "who started the node sees it all");
     assert!(jobs.cancel(replies[0].job().id(), &operator));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_calls_of_one_tenant_leave_room_for_what_ended_of_another() {
-    let limits = Limits { ended_jobs_kept: 4, ..Limits::default() };
-    let host = Host::within(limits, SnapshotBuilder::new().tool(Tool::new("say", "", saying("a"))));
+async fn ended_jobs_are_shared_between_tenants() {
+    let limits = Limits { ended_jobs_max: 4, ..Limits::default() };
+    let host = Host::with_limits(limits, SnapshotBuilder::new().tool(Tool::new("say", "", text_handler("a"))));
     let calls = async |caller: &Caller, count: usize| {
         for _ in 0..count {
-            host.ask(called_by(caller, tool_call("say"))).await;
+            host.call_to_text(called_by(caller, tool_call("say"))).await;
         }
     };
-    let (ann, bob, nobody) = (of("ann", Some("north"), &[]), of("bob", Some("south"), &[]), of("cy", None, &[]));
+    let (ann, bob, nobody) = (
+        tenant_caller("ann", Some("north"), &[]),
+        tenant_caller("bob", Some("south"), &[]),
+        tenant_caller("cy", None, &[]),
+    );
     let kept = || [&ann, &bob, &nobody].map(|caller| host.registry.jobs().list(caller).len());
     calls(&ann, 2).await;
     calls(&bob, 9).await;

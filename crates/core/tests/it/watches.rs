@@ -9,17 +9,17 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use tidegate_core::{
-    Access, Caller, Change, Error, ErrorKind, Grants, Limits, Principal, Proof, Resource, ResourceTemplate, Snapshot,
-    SnapshotBuilder, UriTemplate, Variables, Watch, Watcher,
+    Access, AuthMethod, Caller, Error, ErrorKind, Grants, Limits, Principal, Resource, ResourceTemplate,
+    ResourceWatcher, Snapshot, SnapshotBuilder, TemplateVariables, UriTemplate, Watch, WatchEvent,
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::host::{Host, LOCAL, owner, saying, settle, somebody};
+use crate::host::{Host, LOCAL, caller_with_access, process_user, run_until_idle, text_handler};
 
 /// Counts up what each resource holds.
 #[derive(Default)]
-struct Stamps {
-    of: Mutex<BTreeMap<String, u64>>,
+struct CountingWatcher {
+    versions: Mutex<BTreeMap<String, u64>>,
     asked: AtomicUsize,
     /// Those that are asked now, and the most that ever were.
     at_once: AtomicUsize,
@@ -28,20 +28,20 @@ struct Stamps {
     stuck_for: Mutex<BTreeMap<Option<String>, usize>>,
 }
 
-impl Stamps {
+impl CountingWatcher {
     fn change(&self, name: &str) {
-        *self.of.lock().entry(name.to_owned()).or_default() += 1;
+        *self.versions.lock().entry(name.to_owned()).or_default() += 1;
     }
 
     /// How often anybody was asked since this was called last.
-    fn asked(&self) -> usize {
+    fn take_stamp_count(&self) -> usize {
         self.asked.swap(0, Ordering::SeqCst)
     }
 }
 
 #[async_trait]
-impl Watcher for Stamps {
-    async fn stamp(&self, variables: &Variables, caller: &Caller) -> Result<Option<String>, Error> {
+impl ResourceWatcher for CountingWatcher {
+    async fn stamp(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let name = &variables["name"];
         match name.as_str() {
@@ -56,48 +56,48 @@ impl Watcher for Stamps {
             }
             _ => {}
         }
-        Ok(Some(self.of.lock().get(name).copied().unwrap_or_default().to_string()))
+        Ok(Some(self.versions.lock().get(name).copied().unwrap_or_default().to_string()))
     }
 }
 
 /// `thing://` and a name, with a watcher; `plain://` without one.
-fn entries(stamps: &Arc<Stamps>, access: &Access) -> Snapshot {
+fn entries(stamps: &Arc<CountingWatcher>, access: &Access) -> Snapshot {
     entries_within(stamps, access, Limits::default())
 }
 
-fn entries_within(stamps: &Arc<Stamps>, access: &Access, limits: Limits) -> Snapshot {
+fn entries_within(stamps: &Arc<CountingWatcher>, access: &Access, limits: Limits) -> Snapshot {
     let template = UriTemplate::parse("thing://{name}").unwrap();
-    let mut things = ResourceTemplate::new(template, "things", saying("x"));
+    let mut things = ResourceTemplate::new(template, "things", text_handler("x"));
     things.watcher = Some(stamps.clone());
     things.access = access.clone();
-    let plain = Resource::new("plain://", "plain", saying("x"));
+    let plain = Resource::new("plain://", "plain", text_handler("x"));
     SnapshotBuilder::new().template(things).resource(plain).limits(limits).build()
 }
 
-fn host() -> (Host, Arc<Stamps>) {
-    let (host, stamps) = (Host::new(SnapshotBuilder::new()), Arc::new(Stamps::default()));
+fn host() -> (Host, Arc<CountingWatcher>) {
+    let (host, stamps) = (Host::new(SnapshotBuilder::new()), Arc::new(CountingWatcher::default()));
     host.registry.swap(entries(&stamps, &Access::default()));
     (host, stamps)
 }
 
-async fn listening(host: &Host, caller: &Caller, uris: &[&str]) -> Watch {
+async fn watch_uris(host: &Host, caller: &Caller, uris: &[&str]) -> Watch {
     let watch = host.registry.watch();
     for uri in uris {
         watch.subscribe(uri, caller).unwrap();
     }
-    watch.settled().await;
+    watch.wait_for_baseline().await;
     watch
 }
 
 /// What the listener hears until nothing more comes for a while.
-async fn heard(watch: &Watch, caller: &Caller) -> String {
+async fn collect_changes(watch: &Watch, caller: &Caller) -> String {
     let mut heard = Vec::new();
     while timeout(Duration::from_secs(7), watch.changed()).await.is_ok() {
-        watch.renew(caller).await;
+        watch.update_caller(caller).await;
         while let Some(change) = watch.next_change() {
             heard.push(match change {
-                Change::Registry => "registry".to_owned(),
-                Change::Resource(uri) => uri.to_string(),
+                WatchEvent::Registry => "registry".to_owned(),
+                WatchEvent::Resource(uri) => uri.to_string(),
             });
         }
     }
@@ -105,24 +105,24 @@ async fn heard(watch: &Watch, caller: &Caller) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn exactly_what_has_changed_is_heard_of_once() {
+async fn each_change_is_reported_once() {
     let (host, stamps) = host();
-    let watch = listening(&host, &owner(), &["thing://a", "thing://b", "thing://gone", "plain://"]).await;
-    assert_eq!(heard(&watch, &owner()).await, "");
+    let watch = watch_uris(&host, &process_user(), &["thing://a", "thing://b", "thing://gone", "plain://"]).await;
+    assert_eq!(collect_changes(&watch, &process_user()).await, "");
     for name in ["a", "a", "other"] {
         stamps.change(name);
     }
-    assert_eq!(heard(&watch, &owner()).await, "thing://a");
+    assert_eq!(collect_changes(&watch, &process_user()).await, "thing://a");
     watch.unsubscribe("thing://a");
     stamps.change("a");
     stamps.change("b");
-    assert_eq!(heard(&watch, &owner()).await, "thing://b");
+    assert_eq!(collect_changes(&watch, &process_user()).await, "thing://b");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_right_after_the_beginning_is_heard_of_within_a_second() {
+async fn early_change_is_reported_within_a_second() {
     let (host, stamps) = host();
-    let watch = listening(&host, &owner(), &["thing://a"]).await;
+    let watch = watch_uris(&host, &process_user(), &["thing://a"]).await;
     let began = Instant::now();
     stamps.change("a");
     watch.changed().await;
@@ -130,74 +130,74 @@ async fn a_change_right_after_the_beginning_is_heard_of_within_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_swap_is_a_change_of_everything() {
+async fn swap_marks_everything_changed() {
     let (host, stamps) = host();
-    let watch = listening(&host, &owner(), &["thing://a", "plain://", "thing://stuck"]).await;
+    let watch = watch_uris(&host, &process_user(), &["thing://a", "plain://", "thing://stuck"]).await;
     host.registry.swap(entries(&stamps, &Access::default()));
     assert_eq!(watch.next_change(), None, "who listens is to be asked for first");
-    assert_eq!(heard(&watch, &owner()).await, "registry plain:// thing://a thing://stuck");
+    assert_eq!(collect_changes(&watch, &process_user()).await, "registry plain:// thing://a thing://stuck");
     stamps.change("a");
-    assert_eq!(heard(&watch, &owner()).await, "thing://a", "of the new state");
+    assert_eq!(collect_changes(&watch, &process_user()).await, "thing://a", "of the new state");
     assert_eq!(watch.version(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn stamps_are_asked_for_while_somebody_listens_and_once_for_each_somebody() {
+async fn stamps_are_polled_once_per_caller_while_watched() {
     let (host, stamps) = host();
-    settle().await;
-    assert_eq!(stamps.asked(), 0);
+    run_until_idle().await;
+    assert_eq!(stamps.take_stamp_count(), 0);
     // Ann is the same, however often she came in.
-    let callers = [somebody("ann", &[]), somebody("ann", &[]), somebody("bob", &[])];
+    let callers = [caller_with_access("ann", &[]), caller_with_access("ann", &[]), caller_with_access("bob", &[])];
     let mut watches = Vec::new();
     for caller in &callers {
-        watches.push(listening(&host, caller, &["thing://a", "plain://"]).await);
+        watches.push(watch_uris(&host, caller, &["thing://a", "plain://"]).await);
     }
-    stamps.asked();
+    stamps.take_stamp_count();
     sleep(Duration::from_secs(10)).await;
-    let asked = stamps.asked();
+    let asked = stamps.take_stamp_count();
     assert!((36..=44).contains(&asked), "two are asked for twice a second: {asked}");
     drop(watches);
     sleep(Duration::from_secs(1)).await;
-    stamps.asked();
+    stamps.take_stamp_count();
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(stamps.asked(), 0);
+    assert_eq!(stamps.take_stamp_count(), 0);
     // Who comes later is served, too.
-    let watch = listening(&host, &owner(), &["thing://a"]).await;
+    let watch = watch_uris(&host, &process_user(), &["thing://a"]).await;
     stamps.change("a");
-    assert_eq!(heard(&watch, &owner()).await, "thing://a");
+    assert_eq!(collect_changes(&watch, &process_user()).await, "thing://a");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_that_is_stuck_or_broken_holds_up_no_other() {
+async fn failing_watcher_does_not_block_others() {
     let (host, stamps) = host();
     let stuck: Vec<String> = (0..7).map(|number| format!("thing://stuck{number}")).collect();
     let stuck: Vec<&str> = stuck.iter().map(String::as_str).collect();
-    let watch = listening(&host, &owner(), &[&["thing://broken", "thing://a"], &stuck[..]].concat()).await;
+    let watch = watch_uris(&host, &process_user(), &[&["thing://broken", "thing://a"], &stuck[..]].concat()).await;
     let began = Instant::now();
     stamps.change("a");
     watch.changed().await;
     assert!(began.elapsed() <= Duration::from_secs(1), "{:?}", began.elapsed());
-    assert_eq!(heard(&watch, &owner()).await, "thing://a");
-    let faults = host.heard.lines().matches("panicked: as asked").count();
+    assert_eq!(collect_changes(&watch, &process_user()).await, "thing://a");
+    let faults = host.recorder.lines().matches("panicked: as asked").count();
     assert_eq!(faults, 1, "the log hears of it once");
 }
 
 #[tokio::test(start_paused = true)]
-async fn few_are_asked_at_once() {
+async fn concurrent_stamps_are_bounded() {
     let (host, stamps) = host();
     let watch = host.registry.watch();
     for number in 0..100 {
-        watch.subscribe(&format!("thing://stuck{number}"), &owner()).unwrap();
+        watch.subscribe(&format!("thing://stuck{number}"), &process_user()).unwrap();
     }
-    watch.settled().await;
+    watch.wait_for_baseline().await;
     assert_eq!(stamps.at_once_max.load(Ordering::SeqCst), 8);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_slow_for_one_tenant_holds_up_no_other() {
+async fn slow_tenant_does_not_block_others() {
     let (host, stamps) = host();
     let of = |tenant: &str, name: &str| {
-        let principal = Principal::new(name, Proof::Token, Arc::new(Grants::everything()));
+        let principal = Principal::new(name, AuthMethod::Token, Arc::new(Grants::everything()));
         Caller::new(Arc::new(Principal { tenant: Some(tenant.to_owned()), ..principal }), LOCAL)
     };
     let (ann, bob) = (of("north", "ann"), of("south", "bob"));
@@ -205,27 +205,27 @@ async fn what_is_slow_for_one_tenant_holds_up_no_other() {
     for number in 0..100 {
         slow.subscribe(&format!("thing://stuck{number}"), &ann).unwrap();
     }
-    slow.settled().await;
+    slow.wait_for_baseline().await;
     assert_eq!(stamps.at_once_max.load(Ordering::SeqCst), 4);
-    let watch = listening(&host, &bob, &["thing://a"]).await;
+    let watch = watch_uris(&host, &bob, &["thing://a"]).await;
     let began = Instant::now();
     stamps.change("a");
     watch.changed().await;
     assert!(began.elapsed() <= Duration::from_secs(1), "{:?}", began.elapsed());
-    assert_eq!(heard(&watch, &bob).await, "thing://a");
+    assert_eq!(collect_changes(&watch, &bob).await, "thing://a");
     // What waited has its turn, and what is given up meanwhile takes none of others.
-    let watch = listening(&host, &ann, &["thing://b"]).await;
+    let watch = watch_uris(&host, &ann, &["thing://b"]).await;
     drop(slow);
-    assert_eq!(heard(&watch, &ann).await, "thing://b", "it was stamped after it had settled");
+    assert_eq!(collect_changes(&watch, &ann).await, "thing://b", "it was stamped after it had settled");
     stamps.change("b");
-    assert_eq!(heard(&watch, &ann).await, "thing://b");
+    assert_eq!(collect_changes(&watch, &ann).await, "thing://b");
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_slow_tenants_hold_up_neither_others_nor_each_other() {
+async fn slow_tenants_do_not_block_each_other() {
     let (host, stamps) = host();
     let of = |tenant: Option<&str>, name: &str| {
-        let principal = Principal::new(name, Proof::Token, Arc::new(Grants::everything()));
+        let principal = Principal::new(name, AuthMethod::Token, Arc::new(Grants::everything()));
         Caller::new(Arc::new(Principal { tenant: tenant.map(str::to_owned), ..principal }), LOCAL)
     };
     let mut slow = Vec::new();
@@ -234,7 +234,7 @@ async fn several_slow_tenants_hold_up_neither_others_nor_each_other() {
         for number in 0..100 {
             watch.subscribe(&format!("thing://stuck{number}"), &of(Some(tenant), tenant)).unwrap();
         }
-        watch.settled().await;
+        watch.wait_for_baseline().await;
         slow.push(watch);
     }
     stamps.stuck_for.lock().clear();
@@ -244,57 +244,58 @@ async fn several_slow_tenants_hold_up_neither_others_nor_each_other() {
     assert_eq!(stuck_for.len(), 3, "{stuck_for:?}");
     assert!(stuck_for.values().all(|count| (28..=36).contains(count)), "{stuck_for:?}");
     for caller in [of(Some("west"), "bob"), of(None, "carol")] {
-        let watch = listening(&host, &caller, &["thing://a", "thing://b"]).await;
-        heard(&watch, &caller).await;
+        let watch = watch_uris(&host, &caller, &["thing://a", "thing://b"]).await;
+        collect_changes(&watch, &caller).await;
         let began = Instant::now();
         stamps.change("a");
         watch.changed().await;
         // The first of those that are stuck makes room.
         assert!(began.elapsed() <= Duration::from_secs(6), "{:?}", began.elapsed());
-        assert_eq!(heard(&watch, &caller).await, "thing://a");
+        assert_eq!(collect_changes(&watch, &caller).await, "thing://a");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_lost_the_right_hears_nothing_more() {
+async fn revoked_listener_gets_no_changes() {
     let (host, stamps) = host();
-    let (ann, bob) = (somebody("ann", &["secrets"]), somebody("bob", &[]));
-    let of_ann = listening(&host, &ann, &["thing://a"]).await;
-    let of_bob = listening(&host, &bob, &["thing://a"]).await;
+    let (ann, bob) = (caller_with_access("ann", &["secrets"]), caller_with_access("bob", &[]));
+    let of_ann = watch_uris(&host, &ann, &["thing://a"]).await;
+    let of_bob = watch_uris(&host, &bob, &["thing://a"]).await;
     let secret = Access { names: vec!["secrets".to_owned()], ..Access::default() };
     host.registry.swap(entries(&stamps, &secret));
-    assert_eq!(heard(&of_ann, &ann).await, "registry thing://a");
-    assert_eq!(heard(&of_bob, &bob).await, "registry");
+    assert_eq!(collect_changes(&of_ann, &ann).await, "registry thing://a");
+    assert_eq!(collect_changes(&of_bob, &bob).await, "registry");
     stamps.change("a");
-    assert_eq!(heard(&of_ann, &ann).await, "thing://a");
-    assert_eq!(heard(&of_bob, &bob).await, "");
+    assert_eq!(collect_changes(&of_ann, &ann).await, "thing://a");
+    assert_eq!(collect_changes(&of_bob, &bob).await, "");
     // A role may also be another while the registry stays the same.
     stamps.change("a");
-    assert_eq!(heard(&of_ann, &somebody("ann", &[])).await, "");
+    assert_eq!(collect_changes(&of_ann, &caller_with_access("ann", &[])).await, "");
     host.registry.swap(entries(&stamps, &Access::default()));
-    assert_eq!(heard(&of_bob, &bob).await, "registry thing://a", "what comes back is heard of again");
+    assert_eq!(collect_changes(&of_bob, &bob).await, "registry thing://a", "what comes back is heard of again");
     let error = of_bob.subscribe("thing://", &bob).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
 #[tokio::test(start_paused = true)]
-async fn principals_of_another_configuration_are_not_asked_for() {
+async fn stale_principals_are_not_polled() {
     let (host, stamps) = host();
-    let watch = listening(&host, &owner(), &["thing://a"]).await;
+    let watch = watch_uris(&host, &process_user(), &["thing://a"]).await;
     let later = SnapshotBuilder::new().generation(1).build();
     host.registry.swap(later);
     sleep(Duration::from_secs(1)).await;
-    stamps.asked();
+    stamps.take_stamp_count();
     sleep(Duration::from_secs(10)).await;
-    assert_eq!(stamps.asked(), 0, "and the old watcher is let go");
-    assert_eq!(heard(&watch, &owner()).await, "registry");
+    assert_eq!(stamps.take_stamp_count(), 0, "and the old watcher is let go");
+    assert_eq!(collect_changes(&watch, &process_user()).await, "registry");
 }
 
 #[tokio::test(start_paused = true)]
 async fn subscriptions_are_bounded() {
     let (host, _) = host();
-    let with_key =
-        |name: &str| Caller::new(Arc::new(Principal::new(name, Proof::Key, Arc::new(Grants::everything()))), LOCAL);
+    let with_key = |name: &str| {
+        Caller::new(Arc::new(Principal::new(name, AuthMethod::Key, Arc::new(Grants::everything()))), LOCAL)
+    };
     let fill = |caller: &Caller| {
         let watch = host.registry.watch();
         let refused = (0..).find_map(|number| watch.subscribe(&format!("thing://{number}"), caller).err());
@@ -312,7 +313,7 @@ async fn subscriptions_are_bounded() {
     assert!(third.subscribe("thing://500", &with_key("ann")).is_ok());
     let mut others = Vec::new();
     let refused = loop {
-        let (watch, refused) = fill(&owner());
+        let (watch, refused) = fill(&process_user());
         others.push(watch);
         if refused.kind() != ErrorKind::TooLarge {
             break refused;
@@ -324,10 +325,10 @@ async fn subscriptions_are_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_principals_of_one_tenant_leave_room_for_the_subscriptions_of_another() {
+async fn tenant_has_half_of_subscriptions() {
     let (host, _) = host();
     let of = |tenant: &str, name: &str| {
-        let principal = Principal::new(name, Proof::Token, Arc::new(Grants::everything()));
+        let principal = Principal::new(name, AuthMethod::Token, Arc::new(Grants::everything()));
         Caller::new(Arc::new(Principal { tenant: Some(tenant.to_owned()), ..principal }), LOCAL)
     };
     let mut watches = Vec::new();
@@ -362,7 +363,7 @@ async fn the_principals_of_one_tenant_leave_room_for_the_subscriptions_of_anothe
 }
 
 #[tokio::test(start_paused = true)]
-async fn callers_who_show_nothing_are_told_apart_where_each_has_a_share() {
+async fn anonymous_callers_have_separate_subscription_shares() {
     let (host, stamps) = host();
     let mut peer = LOCAL;
     peer.peer = Some("192.0.2.1".parse().unwrap());
@@ -374,7 +375,7 @@ async fn callers_who_show_nothing_are_told_apart_where_each_has_a_share() {
         (count, watches)
     };
     assert_eq!(fill().0, 4_000);
-    let limits = Limits::default().shared();
+    let limits = Limits::default().with_default_shares();
     host.registry.swap(entries_within(&stamps, &Access::default(), limits));
     let (count, _watches) = fill();
     assert_eq!(count, 2_500);
@@ -385,18 +386,18 @@ async fn callers_who_show_nothing_are_told_apart_where_each_has_a_share() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_ends_the_asking() {
+async fn drain_stops_polling() {
     let (host, stamps) = host();
-    let _watch = listening(&host, &owner(), &["thing://a", "thing://stuck"]).await;
+    let _watch = watch_uris(&host, &process_user(), &["thing://a", "thing://stuck"]).await;
     host.registry.drain(Duration::ZERO).await;
-    stamps.asked();
+    stamps.take_stamp_count();
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(stamps.asked(), 0);
+    assert_eq!(stamps.take_stamp_count(), 0);
 }
 
 /// What happens in one history.
 #[derive(Debug, Clone)]
-enum Step {
+enum WatchStep {
     Change(u8),
     Swap,
     Subscribe(u8),
@@ -405,14 +406,14 @@ enum Step {
     Wait(u16),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<WatchStep>> {
     let step = prop_oneof![
-        4 => (0..6_u8).prop_map(Step::Change),
-        1 => Just(Step::Swap),
-        2 => (0..6_u8).prop_map(Step::Subscribe),
-        1 => (0..6_u8).prop_map(Step::Unsubscribe),
-        2 => (1..4_u8).prop_map(Step::Read),
-        3 => (0..900_u16).prop_map(Step::Wait),
+        4 => (0..6_u8).prop_map(WatchStep::Change),
+        1 => Just(WatchStep::Swap),
+        2 => (0..6_u8).prop_map(WatchStep::Subscribe),
+        1 => (0..6_u8).prop_map(WatchStep::Unsubscribe),
+        2 => (1..4_u8).prop_map(WatchStep::Read),
+        3 => (0..900_u16).prop_map(WatchStep::Wait),
     ];
     proptest::collection::vec(step, 1..40)
 }
@@ -437,52 +438,52 @@ impl Model {
         }
     }
 
-    fn hear(&mut self, change: &Change) {
-        let Change::Resource(uri) = change else { return };
+    fn on_change(&mut self, change: &WatchEvent) {
+        let WatchEvent::Resource(uri) = change else { return };
         let number = uri.strip_prefix("thing://").unwrap().parse().unwrap();
         assert!(self.possible.contains(&number), "{uri} did not change");
         self.owed.remove(&number);
     }
 }
 
-async fn play(steps: Vec<Step>) {
+async fn run_steps(steps: Vec<WatchStep>) {
     let (host, stamps) = host();
     let watch = host.registry.watch();
     let mut model = Model::default();
     for step in steps {
         match step {
-            Step::Change(number) => {
+            WatchStep::Change(number) => {
                 stamps.change(&number.to_string());
                 model.change(number);
             }
-            Step::Swap => {
+            WatchStep::Swap => {
                 host.registry.swap(entries(&stamps, &Access::default()));
                 model.has_swap = true;
                 model.subscribed.clone().into_iter().for_each(|number| model.change(number));
             }
-            Step::Subscribe(number) => {
-                watch.subscribe(&format!("thing://{number}"), &owner()).unwrap();
-                watch.settled().await;
+            WatchStep::Subscribe(number) => {
+                watch.subscribe(&format!("thing://{number}"), &process_user()).unwrap();
+                watch.wait_for_baseline().await;
                 model.subscribed.insert(number);
                 model.possible.extend(model.has_swap.then_some(number));
             }
-            Step::Unsubscribe(number) => {
+            WatchStep::Unsubscribe(number) => {
                 watch.unsubscribe(&format!("thing://{number}"));
                 for numbers in [&mut model.subscribed, &mut model.owed, &mut model.possible] {
                     numbers.remove(&number);
                 }
             }
-            Step::Read(count) => {
+            WatchStep::Read(count) => {
                 model.has_swap = false;
-                watch.renew(&owner()).await;
-                (0..count).map_while(|_| watch.next_change()).for_each(|change| model.hear(&change));
+                watch.update_caller(&process_user()).await;
+                (0..count).map_while(|_| watch.next_change()).for_each(|change| model.on_change(&change));
             }
-            Step::Wait(milliseconds) => sleep(Duration::from_millis(milliseconds.into())).await,
+            WatchStep::Wait(milliseconds) => sleep(Duration::from_millis(milliseconds.into())).await,
         }
     }
     while timeout(Duration::from_secs(2), watch.changed()).await.is_ok() {
-        watch.renew(&owner()).await;
-        std::iter::from_fn(|| watch.next_change()).for_each(|change| model.hear(&change));
+        watch.update_caller(&process_user()).await;
+        std::iter::from_fn(|| watch.next_change()).for_each(|change| model.on_change(&change));
     }
     assert!(model.owed.is_empty(), "never heard of: {:?}", model.owed);
 }
@@ -491,9 +492,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_the_order_each_change_is_heard_of_and_nothing_else(steps in steps()) {
+    fn reports_exactly_the_changes_in_any_order(steps in steps()) {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(play(steps));
+        runtime.block_on(run_steps(steps));
     }
 }

@@ -8,15 +8,17 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
-    Catalog, Column, Database, Freshness, Plan, PolicyProblem, RowPolicies, SqlDialect, Statement, type_name,
+    Catalog, ColumnEntry, Database, Freshness, Plan, PolicyProblem, RowPolicies, SqlDialect, Statement, type_name,
 };
 
-use super::barrier::{Viewer, check};
 use super::engine::Engine;
-use super::files::{FileLimits, Files, FilesPath, Glob, TextTable, Told};
-use super::freshness::{freshness, stamp};
-use super::offered::{EngineFunction, functions_of};
-use super::plan::{Sessions, SystemCatalogs, Tables, Wanted, describe, plan};
+use super::files::{FileLimits, FileSnapshots, FilesPath, Glob, TableDeclarations, TextTableOptions};
+use super::freshness::{compute_freshness, compute_stamp};
+use super::function_list::{EngineFunction, list_functions};
+use super::plan::{
+    QueryCancellation, SessionFactory, SnapshotTables, SystemCatalogs, describe_statement, plan_statement,
+};
+use super::security_barrier::{PrincipalPolicies, check_policies};
 
 /// A database whose tables are the files below some paths.
 ///
@@ -25,8 +27,8 @@ use super::plan::{Sessions, SystemCatalogs, Tables, Wanted, describe, plan};
 pub struct FileDatabase {
     name: Arc<str>,
     engine: Engine,
-    files: Arc<Files>,
-    sessions: Arc<Sessions>,
+    files: Arc<FileSnapshots>,
+    sessions: Arc<SessionFactory>,
     policies: RowPolicies,
 }
 
@@ -51,29 +53,29 @@ impl FileDatabase {
         engine: &Engine,
         limits: FileLimits,
     ) -> Result<Self, Error> {
-        Self::open_told(name, paths, engine, limits, BTreeMap::new())
+        Self::open_with_table_options(name, paths, engine, limits, BTreeMap::new())
     }
 
     /// As [`FileDatabase::open_with`], with what the owner tells of tables of text files, by the tables' names.
     ///
     /// # Errors
     /// As [`FileDatabase::open`].
-    pub fn open_told(
+    pub fn open_with_table_options(
         name: impl Into<String>,
         paths: Vec<PathBuf>,
         engine: &Engine,
         limits: FileLimits,
-        told: BTreeMap<String, TextTable>,
+        told: BTreeMap<String, TextTableOptions>,
     ) -> Result<Self, Error> {
         let name: Arc<str> = name.into().into();
         if paths.is_empty() {
             let message = format!("the database {name:?} has no path");
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
-        let paths = paths.iter().map(|path| place_of(path)).collect::<Result<Vec<_>, Error>>()?;
-        let sessions = Sessions::new(&name, engine).map_err(|error| Error::internal(error.to_string()))?;
+        let paths = paths.iter().map(|path| parse_path(path)).collect::<Result<Vec<_>, Error>>()?;
+        let sessions = SessionFactory::new(&name, engine).map_err(|error| Error::internal(error.to_string()))?;
         Ok(Self {
-            files: Arc::new(Files::new(paths, limits, Told::new(told), engine.clone())),
+            files: Arc::new(FileSnapshots::new(paths, limits, TableDeclarations::new(told), engine.clone())),
             sessions: Arc::new(sessions),
             engine: engine.clone(),
             policies: RowPolicies::default(),
@@ -95,32 +97,32 @@ impl FileDatabase {
         if self.policies.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(check(&self.policies, self.files.current().await?.as_ref()))
+        Ok(check_policies(&self.policies, self.files.current_snapshot().await?.as_ref()))
     }
 
-    fn viewer(&self, principal: &Principal) -> Viewer {
-        Viewer { policies: self.policies.clone(), principal: Arc::new(principal.clone()) }
+    fn principal_policies(&self, principal: &Principal) -> PrincipalPolicies {
+        PrincipalPolicies { policies: self.policies.clone(), principal: Arc::new(principal.clone()) }
     }
 
-    async fn tables(&self, principal: &Principal) -> Result<Tables, Error> {
-        let (snapshot, files) = (self.files.current().await?, self.files.clone());
-        let (viewer, catalogs) = (self.viewer(principal), SystemCatalogs::default());
-        Ok(Tables { database: self.name.clone(), snapshot, files, viewer, catalogs })
+    async fn load_tables(&self, principal: &Principal) -> Result<SnapshotTables, Error> {
+        let (snapshot, files) = (self.files.current_snapshot().await?, self.files.clone());
+        let (viewer, catalogs) = (self.principal_policies(principal), SystemCatalogs::default());
+        Ok(SnapshotTables { database: self.name.clone(), snapshot, files, principal_policies: viewer, catalogs })
     }
 
     /// The functions that statements may call, sorted by name.
     pub fn functions(&self) -> Vec<EngineFunction> {
-        functions_of(self.sessions.base())
+        list_functions(self.sessions.base())
     }
 
     /// The globs of this database that no file fits now. Looks into their folders.
-    pub fn idle_globs(&self) -> Vec<String> {
-        self.files.idle_globs()
+    pub fn unmatched_globs(&self) -> Vec<String> {
+        self.files.unmatched_globs()
     }
 }
 
 /// Where `path` points. A relative one means the folder that we are in now, wherever we may be later.
-fn place_of(path: &Path) -> Result<FilesPath, Error> {
+fn parse_path(path: &Path) -> Result<FilesPath, Error> {
     let refused =
         |path: &Path, reason: &str| Error::new(ErrorKind::InvalidArguments, format!("{}: {reason}", path.display()));
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -128,7 +130,7 @@ fn place_of(path: &Path) -> Result<FilesPath, Error> {
     let shown = glob.as_ref().map_or(path, Glob::folder);
     let metadata = std::fs::metadata(shown).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => refused(shown, "no such file or folder"),
-        _ => refused(shown, &super::files::reason_of(&error)),
+        _ => refused(shown, &super::files::io_error_reason(&error)),
     })?;
     match glob {
         Some(glob) if metadata.is_dir() => Ok(FilesPath::Glob(glob)),
@@ -152,22 +154,22 @@ impl Database for FileDatabase {
     }
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        Ok(self.viewer(principal).catalog(self.files.current().await?.as_ref()))
+        Ok(self.principal_policies(principal).catalog(self.files.current_snapshot().await?.as_ref()))
     }
 
     async fn notes(&self) -> Result<Vec<String>, Error> {
-        Ok(self.files.current().await?.catalog().notes.clone())
+        Ok(self.files.current_snapshot().await?.catalog().notes.clone())
     }
 
-    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<Column>, Error> {
-        let (snapshot, viewer) = (self.files.current().await?, self.viewer(principal));
+    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
+        let (snapshot, viewer) = (self.files.current_snapshot().await?, self.principal_policies(principal));
         let table = viewer.table(&snapshot, table, &self.name)?;
         let (fields, positions) = match viewer.view(&snapshot, &table)? {
             Some(view) => (view.schema.fields().clone(), view.positions),
             None => (table.columns().fields().clone(), (0..table.columns().fields().len()).collect()),
         };
         let of_files = table.schema.file_schema().fields().len();
-        let columns = fields.iter().zip(positions).map(|(field, position)| Column {
+        let columns = fields.iter().zip(positions).map(|(field, position)| ColumnEntry {
             name: field.name().clone(),
             type_name: type_name(field.data_type()),
             nullable: field.is_nullable(),
@@ -177,20 +179,20 @@ impl Database for FileDatabase {
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        let wanted = Wanted::until(self.engine.closing());
+        let wanted = QueryCancellation::new(self.engine.shutdown_token());
         // Who no longer waits for the plan ends the functions that are computed for it.
         let ends_the_planning = wanted.token().clone().drop_guard();
-        let (tables, sessions) = (self.tables(principal).await?, self.sessions.clone());
-        let lane = self.engine.lane(principal)?;
-        let plan = lane.run(plan(statement.clone(), tables, sessions, lane.clone(), wanted)).await?;
+        let (tables, sessions) = (self.load_tables(principal).await?, self.sessions.clone());
+        let lane = self.engine.worker_pool(principal)?;
+        let plan = lane.run(plan_statement(statement.clone(), tables, sessions, lane.clone(), wanted)).await?;
         ends_the_planning.disarm();
         Ok(Box::new(plan))
     }
 
     async fn freshness(&self, statement: &Statement, principal: &Principal) -> Freshness {
-        let Ok(tables) = self.tables(principal).await else { return Freshness::Never };
+        let Ok(tables) = self.load_tables(principal).await else { return Freshness::Never };
         // What cannot be told is told when it is planned.
-        freshness(statement, self.sessions.base(), &tables).unwrap_or(Freshness::Never)
+        compute_freshness(statement, self.sessions.base(), &tables).unwrap_or(Freshness::Never)
     }
 
     fn row_policy_stamp(&self, principal: &Principal) -> u64 {
@@ -199,17 +201,17 @@ impl Database for FileDatabase {
 
     /// Of the table's files: it tells of rows and of columns. Of columns alone where `principal` does not see all rows.
     async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
-        let files = self.files.current().await?;
-        Ok(stamp(&files, table, &self.viewer(principal)))
+        let files = self.files.current_snapshot().await?;
+        Ok(compute_stamp(&files, table, &self.principal_policies(principal)))
     }
 
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
-        let (statement, tables) = (statement.clone(), self.tables(principal).await?);
+        let (statement, tables) = (statement.clone(), self.load_tables(principal).await?);
         let sessions = self.sessions.clone();
         let describing = async move {
             let tables = tables.with_catalogs(&statement)?;
-            describe(&statement, &sessions.session(&tables), &tables).await
+            describe_statement(&statement, &sessions.create_session(&tables), &tables).await
         };
-        self.engine.lane(principal)?.run(describing).await
+        self.engine.worker_pool(principal)?.run(describing).await
     }
 }

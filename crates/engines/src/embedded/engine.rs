@@ -12,9 +12,9 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::lanes::{AbortOnDrop, Lane, Lanes};
 use super::machine;
-use super::memory::{Memory, QueryMemory};
+use super::memory::{EngineMemory, QueryMemoryPool};
+use super::worker_pools::{AbortOnDrop, WorkerPool, WorkerPools};
 
 /// The bounds of an [`Engine`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,10 +73,10 @@ struct Inner {
     /// For looking at folders and files.
     runtime: Mutex<Option<Runtime>>,
     handle: Handle,
-    lanes: Lanes,
+    worker_pools: WorkerPools,
     tasks: TaskTracker,
-    closing: CancellationToken,
-    memory: Memory,
+    shutdown: CancellationToken,
+    memory: EngineMemory,
     disk: Arc<DiskManager>,
 }
 
@@ -111,12 +111,12 @@ impl Engine {
             .build()
             .map_err(|error| unavailable("cannot make the folder for spilling", error.to_string()))?;
         let inner = Inner {
-            memory: Memory::new(options.memory_bytes, options.query_memory_bytes),
-            lanes: Lanes::new(options.threads),
+            memory: EngineMemory::new(options.memory_bytes, options.query_memory_bytes),
+            worker_pools: WorkerPools::new(options.threads),
             handle: runtime.handle().clone(),
             runtime: Mutex::new(Some(runtime)),
             tasks: TaskTracker::new(),
-            closing: CancellationToken::new(),
+            shutdown: CancellationToken::new(),
             disk: Arc::new(disk),
             options,
         };
@@ -145,7 +145,7 @@ impl Engine {
 
     /// Cancels every query, waits at most `within` for them to end, and stops the threads.
     pub async fn shutdown(&self, within: Duration) {
-        self.inner.closing.cancel();
+        self.inner.shutdown.cancel();
         self.inner.tasks.close();
         // What has not ended by then is left to end by itself: its threads cannot be killed.
         let _ = tokio::time::timeout(within, self.inner.tasks.wait()).await;
@@ -153,23 +153,23 @@ impl Engine {
         if let Some(runtime) = runtime {
             runtime.shutdown_background();
         }
-        self.inner.lanes.stop();
+        self.inner.worker_pools.stop();
     }
 
     /// The memory of a new query of `principal`.
-    pub(crate) fn query_memory(&self, principal: &Principal) -> Arc<QueryMemory> {
-        self.inner.memory.of_query(principal.tenant.as_deref())
+    pub(crate) fn create_query_memory_pool(&self, principal: &Principal) -> Arc<QueryMemoryPool> {
+        self.inner.memory.create_query_pool(principal.tenant.as_deref())
     }
 
     /// Where queries of `principal` run.
     ///
     /// # Errors
     /// `Unavailable` when the engine has shut down or its threads cannot be started.
-    pub(crate) fn lane(&self, principal: &Principal) -> Result<Lane, Error> {
-        if self.inner.closing.is_cancelled() {
+    pub(crate) fn worker_pool(&self, principal: &Principal) -> Result<WorkerPool, Error> {
+        if self.inner.shutdown.is_cancelled() {
             return Err(Error::new(ErrorKind::Unavailable, "the server is shutting down"));
         }
-        self.inner.lanes.of(principal, &self.inner.tasks)
+        self.inner.worker_pools.pool_for(principal, &self.inner.tasks)
     }
 
     pub(crate) fn disk(&self) -> &Arc<DiskManager> {
@@ -177,8 +177,8 @@ impl Engine {
     }
 
     /// Fires when the engine shuts down.
-    pub(crate) fn closing(&self) -> &CancellationToken {
-        &self.inner.closing
+    pub(crate) fn shutdown_token(&self) -> &CancellationToken {
+        &self.inner.shutdown
     }
 
     /// Runs `work`, which waits for files, on a thread of its own.

@@ -8,54 +8,58 @@ use datafusion::execution::FunctionRegistry as _;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::Volatility;
 use tidegate_core::Error;
-use tidegate_query::{Freshness, Statement, names_moment};
+use tidegate_query::{Freshness, Statement, mentions_current_time};
 
-use super::barrier::Viewer;
 use super::files::{FileTable, Snapshot, TableFile};
-use super::plan::{Scope, SystemCatalogs, Tables, tables_of};
+use super::plan::{SnapshotTables, StatementScope, SystemCatalogs, find_tables};
+use super::security_barrier::PrincipalPolicies;
 
 /// A file that changed as lately may change again within the same tick of its clock.
-const SETTLED_AFTER: Duration = Duration::from_secs(2);
+const UNCHANGED_FOR: Duration = Duration::from_secs(2);
 
 /// How long the answer to `statement` over `tables` stays right: until a file changes. Never, if it calls a function whose
 /// value changes from call to call.
 ///
 /// # Errors
 /// Those of names that cannot be read.
-pub(super) fn freshness(statement: &Statement, session: &SessionState, tables: &Tables) -> Result<Freshness, Error> {
+pub(super) fn compute_freshness(
+    statement: &Statement,
+    session: &SessionState,
+    tables: &SnapshotTables,
+) -> Result<Freshness, Error> {
     // The catalogs change with any table.
-    let reads_catalogs = SystemCatalogs::needs_of(statement).is_some();
+    let reads_catalogs = SystemCatalogs::find_needs(statement).is_some();
     if reads_catalogs
-        || names_moment(statement)
+        || mentions_current_time(statement)
         || !statement.functions().iter().all(|name| is_repeatable(name, session))
     {
         return Ok(Freshness::Never);
     }
-    let lacks = |reference: &TableReference| tables.lacks(reference);
-    let mut references = tables_of(statement, session, lacks, tables.database())?;
+    let lacks = |reference: &TableReference| tables.has_no_table(reference);
+    let mut references = find_tables(statement, session, lacks, tables.database())?;
     references.sort();
     let mut version = DefaultHasher::new();
     for reference in references {
         let table = tables.table(&reference)?;
         // That rows have changed which are not seen would be told by an answer that is not given again.
-        if tables.viewer.is_limited(&tables.snapshot, &table.name) {
+        if tables.principal_policies.is_restricted(&tables.snapshot, &table.name) {
             return Ok(Freshness::Never);
         }
         let is_unsettled = |file: &TableFile| {
             let modified = SystemTime::from(file.meta.last_modified);
-            modified.elapsed().is_ok_and(|since| since < SETTLED_AFTER)
+            modified.elapsed().is_ok_and(|since| since < UNCHANGED_FOR)
         };
         if table.files.iter().any(is_unsettled) {
             return Ok(Freshness::Never);
         }
         hash_table(&table, &mut version);
     }
-    Ok(Freshness::While(version.finish()))
+    Ok(Freshness::UntilChanged(version.finish()))
 }
 
 /// A stamp of the table called `table`, or of all: of their files as they are now, and of what was learned of them; of
 /// those that `viewer` does not see whole, of their columns alone. None when there is no such table.
-pub(super) fn stamp(snapshot: &Snapshot, table: Option<&str>, viewer: &Viewer) -> Option<String> {
+pub(super) fn compute_stamp(snapshot: &Snapshot, table: Option<&str>, viewer: &PrincipalPolicies) -> Option<String> {
     let names: Vec<&str> = match table {
         Some(table) => vec![table],
         None => snapshot.catalog().tables.iter().map(|entry| entry.name.as_str()).collect(),
@@ -68,7 +72,7 @@ pub(super) fn stamp(snapshot: &Snapshot, table: Option<&str>, viewer: &Viewer) -
                 Ok(Some(view)) => (&table.name, format!("{:?}", view.schema)).hash(&mut version),
                 Err(error) => (&table.name, error.message()).hash(&mut version),
             },
-            (name, Err(_)) if viewer.is_limited(snapshot, name) => name.hash(&mut version),
+            (name, Err(_)) if viewer.is_restricted(snapshot, name) => name.hash(&mut version),
             (name, Err(reason)) => (name, reason).hash(&mut version),
         }
     }

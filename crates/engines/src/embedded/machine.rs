@@ -4,7 +4,7 @@ use std::fs;
 
 /// Bytes of memory, where the system tells.
 pub(crate) fn memory_bytes() -> Option<usize> {
-    let physical = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of_meminfo(&text));
+    let physical = fs::read_to_string("/proc/meminfo").ok().and_then(|text| parse_meminfo_total(&text));
     // `max` there means no limit, and then it does not parse.
     let granted = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
     match (physical, granted) {
@@ -13,7 +13,7 @@ pub(crate) fn memory_bytes() -> Option<usize> {
     }
 }
 
-fn total_of_meminfo(text: &str) -> Option<usize> {
+fn parse_meminfo_total(text: &str) -> Option<usize> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kibibytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kibibytes.checked_mul(1_024)
@@ -24,8 +24,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_total_is_read_from_meminfo() {
-        assert_eq!(total_of_meminfo("MemTotal:       24670212 kB\nMemFree: 1 kB\n"), Some(24_670_212 * 1_024));
-        assert_eq!(total_of_meminfo("nothing"), None);
+    fn parses_total_from_meminfo() {
+        assert_eq!(parse_meminfo_total("MemTotal:       24670212 kB\nMemFree: 1 kB\n"), Some(24_670_212 * 1_024));
+        assert_eq!(parse_meminfo_total("nothing"), None);
     }
 }

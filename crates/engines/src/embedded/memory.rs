@@ -20,25 +20,25 @@ pub(crate) const SHARED_MEMORY_USED_UP: &str = "together is used up";
 
 /// The memory of an engine.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct EngineMemory {
     query_limit_bytes: usize,
-    node: Arc<SharedMemory>,
+    node: Arc<SharedMemoryPool>,
     /// Of the tenants whose queries run.
-    tenants: Mutex<HashMap<String, Weak<SharedMemory>>>,
+    tenants: Mutex<HashMap<String, Weak<SharedMemoryPool>>>,
 }
 
 /// What several queries may hold together.
 #[derive(Debug)]
-struct SharedMemory {
+struct SharedMemoryPool {
     /// Whose queries they are.
-    of: &'static str,
+    owner: &'static str,
     limit_bytes: usize,
     used_bytes: AtomicUsize,
 }
 
-impl Memory {
+impl EngineMemory {
     pub(crate) fn new(limit_bytes: usize, query_limit_bytes: usize) -> Self {
-        Self { query_limit_bytes, node: SharedMemory::new("all", limit_bytes), tenants: Mutex::default() }
+        Self { query_limit_bytes, node: SharedMemoryPool::new("all", limit_bytes), tenants: Mutex::default() }
     }
 
     /// Bytes that queries hold now.
@@ -47,58 +47,58 @@ impl Memory {
     }
 
     /// The memory of a new query of somebody of `tenant`.
-    pub(crate) fn of_query(&self, tenant: Option<&str>) -> Arc<QueryMemory> {
-        let shared = tenant.map(|tenant| self.of_tenant(tenant)).into_iter().chain([self.node.clone()]).collect();
-        Arc::new(QueryMemory { own: FairSpillPool::new(self.query_limit_bytes), shared })
+    pub(crate) fn create_query_pool(&self, tenant: Option<&str>) -> Arc<QueryMemoryPool> {
+        let shared = tenant.map(|tenant| self.tenant_pool(tenant)).into_iter().chain([self.node.clone()]).collect();
+        Arc::new(QueryMemoryPool { own: FairSpillPool::new(self.query_limit_bytes), shared })
     }
 
-    fn of_tenant(&self, tenant: &str) -> Arc<SharedMemory> {
+    fn tenant_pool(&self, tenant: &str) -> Arc<SharedMemoryPool> {
         let mut tenants = self.tenants.lock();
         if let Some(memory) = tenants.get(tenant).and_then(Weak::upgrade) {
             return memory;
         }
         tenants.retain(|_, memory| memory.strong_count() > 0);
-        let memory = SharedMemory::new("the tenant's", tenant_share(self.node.limit_bytes));
+        let memory = SharedMemoryPool::new("the tenant's", tenant_share(self.node.limit_bytes));
         tenants.insert(tenant.to_owned(), Arc::downgrade(&memory));
         memory
     }
 }
 
-impl SharedMemory {
+impl SharedMemoryPool {
     fn new(of: &'static str, limit_bytes: usize) -> Arc<Self> {
-        Arc::new(Self { of, limit_bytes, used_bytes: AtomicUsize::new(0) })
+        Arc::new(Self { owner: of, limit_bytes, used_bytes: AtomicUsize::new(0) })
     }
 
-    fn try_take(&self, bytes: usize) -> Result<()> {
+    fn try_charge(&self, bytes: usize) -> Result<()> {
         let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit_bytes);
         match self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
             Ok(_) => Ok(()),
             // An operator that can spill does so on this error and goes on.
             Err(used) => Err(DataFusionError::ResourcesExhausted(format!(
                 "of {} bytes, {used} are held: the memory of {} queries {SHARED_MEMORY_USED_UP}",
-                self.limit_bytes, self.of
+                self.limit_bytes, self.owner
             ))),
         }
     }
 
-    fn take(&self, bytes: usize) {
+    fn charge(&self, bytes: usize) {
         self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    fn give_back(&self, bytes: usize) {
+    fn release(&self, bytes: usize) {
         self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
 /// The memory of one query.
 #[derive(Debug)]
-pub(crate) struct QueryMemory {
+pub(crate) struct QueryMemoryPool {
     own: FairSpillPool,
     /// Of the tenant, of the node.
-    shared: Vec<Arc<SharedMemory>>,
+    shared: Vec<Arc<SharedMemoryPool>>,
 }
 
-impl MemoryPool for QueryMemory {
+impl MemoryPool for QueryMemoryPool {
     fn name(&self) -> &str {
         "query"
     }
@@ -113,19 +113,19 @@ impl MemoryPool for QueryMemory {
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         self.own.grow(reservation, additional);
-        self.shared.iter().for_each(|shared| shared.take(additional));
+        self.shared.iter().for_each(|shared| shared.charge(additional));
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         self.own.shrink(reservation, shrink);
-        self.shared.iter().for_each(|shared| shared.give_back(shrink));
+        self.shared.iter().for_each(|shared| shared.release(shrink));
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         self.own.try_grow(reservation, additional)?;
         for (taken, shared) in self.shared.iter().enumerate() {
-            if let Err(refusal) = shared.try_take(additional) {
-                self.shared[..taken].iter().for_each(|shared| shared.give_back(additional));
+            if let Err(refusal) = shared.try_charge(additional) {
+                self.shared[..taken].iter().for_each(|shared| shared.release(additional));
                 self.own.shrink(reservation, additional);
                 return Err(refusal);
             }
@@ -142,7 +142,7 @@ impl MemoryPool for QueryMemory {
     }
 }
 
-impl fmt::Display for QueryMemory {
+impl fmt::Display for QueryMemoryPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -152,16 +152,16 @@ impl fmt::Display for QueryMemory {
 mod tests {
     use super::*;
 
-    fn reservation(memory: &Arc<QueryMemory>, name: &str) -> MemoryReservation {
+    fn reservation(memory: &Arc<QueryMemoryPool>, name: &str) -> MemoryReservation {
         let pool: Arc<dyn MemoryPool> = memory.clone();
         MemoryConsumer::new(name).register(&pool)
     }
 
     #[test]
-    fn a_query_is_bounded_by_its_own_limit_and_by_the_nodes() {
-        let memory = Memory::new(150, 100);
-        let first = reservation(&memory.of_query(None), "first");
-        let second = reservation(&memory.of_query(None), "second");
+    fn query_is_bounded_by_its_own_and_the_node_limit() {
+        let memory = EngineMemory::new(150, 100);
+        let first = reservation(&memory.create_query_pool(None), "first");
+        let second = reservation(&memory.create_query_pool(None), "second");
         first.try_grow(101).unwrap_err();
         first.try_grow(100).unwrap();
         let refusal = second.try_grow(60).unwrap_err().to_string();
@@ -175,11 +175,11 @@ mod tests {
     }
 
     #[test]
-    fn the_queries_of_a_tenant_have_half_of_the_nodes() {
-        let memory = Memory::new(200, 80);
-        let first = reservation(&memory.of_query(Some("acme")), "first");
-        let second = reservation(&memory.of_query(Some("acme")), "second");
-        let other = reservation(&memory.of_query(Some("other")), "other");
+    fn queries_of_a_tenant_share_half_of_the_node_memory() {
+        let memory = EngineMemory::new(200, 80);
+        let first = reservation(&memory.create_query_pool(Some("acme")), "first");
+        let second = reservation(&memory.create_query_pool(Some("acme")), "second");
+        let other = reservation(&memory.create_query_pool(Some("other")), "other");
         first.try_grow(80).unwrap();
         let refusal = second.try_grow(21).unwrap_err().to_string();
         assert!(refusal.contains("the tenant's"), "{refusal}");
@@ -187,7 +187,7 @@ mod tests {
         other.try_grow(80).unwrap();
         drop((first, second));
         assert_eq!(memory.used_bytes(), 80);
-        reservation(&memory.of_query(Some("acme")), "third").try_grow(80).unwrap();
+        reservation(&memory.create_query_pool(Some("acme")), "third").try_grow(80).unwrap();
         assert_eq!(memory.used_bytes(), 80, "what was refused is charged to nobody");
     }
 }

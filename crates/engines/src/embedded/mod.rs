@@ -1,22 +1,23 @@
 //! DataFusion over files: everything in a folder is a table.
 
-mod barrier;
 mod database;
 mod engine;
 mod files;
 mod freshness;
-mod lanes;
+mod function_list;
 mod machine;
 mod memory;
-mod offered;
 mod plan;
 mod scan;
-mod store;
+mod security_barrier;
+mod snapshot_store;
+mod worker_pools;
 
 pub use database::FileDatabase;
 pub use engine::{Engine, EngineOptions};
-pub use files::{ColumnType, FileLimits, NumberFormat, RaggedRows, TextEncoding, TextTable, glob_folder};
-pub use offered::{EngineFunction, FunctionKind};
+pub use files::{ColumnType, FileLimits, NumberFormat, RaggedRows, TextEncoding, TextTableOptions, glob_folder};
+pub use function_list::{EngineFunction, FunctionKind};
 pub(crate) use plan::{
-    CATALOG, Scope, Sessions, SystemCatalogs, Wanted, describe, error_of, optimized, ready, tables_of, watched,
+    CATALOG, QueryCancellation, SessionFactory, StatementScope, SystemCatalogs, build_plan, describe_statement,
+    find_tables, optimize_statement, to_core_error, with_cancellation,
 };

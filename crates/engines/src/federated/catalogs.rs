@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use futures::{FutureExt, StreamExt, stream};
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_pgsql::{Objects, Table, catalog_name};
+use tidegate_pgsql::{VisibleObjects, VisibleTable, catalog_name};
 use tidegate_query::{Database, TableEntry};
 
 use super::member::MemberTable;
@@ -14,7 +14,7 @@ use super::member::MemberTable;
 /// Tables whose columns are asked for, for one statement.
 const TABLES_MAX: usize = 256;
 /// Tables whose columns are asked for at a time.
-const PARALLEL: usize = 4;
+const PARALLEL_MAX: usize = 4;
 
 /// Whether `parts` name a catalog, and no table of a member.
 pub(super) fn is_catalog(parts: &[String], members: &BTreeMap<String, Arc<dyn Database>>) -> bool {
@@ -29,12 +29,12 @@ pub(super) fn is_catalog(parts: &[String], members: &BTreeMap<String, Arc<dyn Da
 ///
 /// # Errors
 /// `TooLarge` when columns are wanted of more tables than can be asked for.
-pub(super) async fn objects(
+pub(super) async fn load_objects(
     database: &str,
     members: &BTreeMap<String, Arc<dyn Database>>,
     principal: &Principal,
     with_columns: bool,
-) -> Result<Objects, Error> {
+) -> Result<VisibleObjects, Error> {
     let asked = members.values().map(|member| async move { (member, member.catalog(principal).await) });
     let mut entries = Vec::new();
     for (member, catalog) in join_all(asked).await {
@@ -52,14 +52,19 @@ pub(super) async fn objects(
     }
     let mut tables = Vec::new();
     for (member, entry) in entries {
-        tables.push(table(member, entry, principal, with_columns).boxed());
+        tables.push(load_table(member, entry, principal, with_columns).boxed());
     }
-    let tables = stream::iter(tables).buffered(PARALLEL).collect().await;
-    Ok(Objects::new(database, &principal.subject, tables))
+    let tables = stream::iter(tables).buffered(PARALLEL_MAX).collect().await;
+    Ok(VisibleObjects::new(database, &principal.subject, tables))
 }
 
-async fn table(member: Arc<dyn Database>, entry: TableEntry, principal: &Principal, with_columns: bool) -> Table {
-    let mut table = Table::new(member.name(), &entry.name);
+async fn load_table(
+    member: Arc<dyn Database>,
+    entry: TableEntry,
+    principal: &Principal,
+    with_columns: bool,
+) -> VisibleTable {
+    let mut table = VisibleTable::new(member.name(), &entry.name);
     table.rows = entry.rows;
     // What is said of files is what they are, and no comment of anybody.
     table.comment = entry.comment.filter(|_| member.kind() != "files");

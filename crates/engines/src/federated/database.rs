@@ -9,17 +9,18 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::SessionState;
 use futures::future::{join_all, try_join_all};
 use object_store::memory::InMemory;
-use tidegate_core::{Error, ErrorKind, Principal, nearest};
-use tidegate_query::{Catalog, Column, Database, LastingStamp, Plan, SqlDialect, Statement, TableEntry};
+use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
+use tidegate_query::{Catalog, ColumnEntry, Database, Plan, SqlDialect, StableHasher, Statement, TableEntry};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-use super::catalogs::{is_catalog, objects};
+use super::catalogs::{is_catalog, load_objects};
 use super::member::MemberTable;
-use super::push::{Asking, push_down};
+use super::push::{MemberQueryContext, push_down};
 use super::tables::MemberTables;
 use crate::embedded::{
-    Engine, Scope, Sessions, SystemCatalogs, Wanted, describe, error_of, optimized, ready, tables_of, watched,
+    Engine, QueryCancellation, SessionFactory, StatementScope, SystemCatalogs, build_plan, describe_statement,
+    find_tables, optimize_statement, to_core_error, with_cancellation,
 };
 
 /// How long closing waits for members that are being asked.
@@ -32,7 +33,7 @@ pub struct FederatedDatabase {
     name: Arc<str>,
     members: BTreeMap<String, Arc<dyn Database>>,
     engine: Engine,
-    sessions: Arc<Sessions>,
+    sessions: Arc<SessionFactory>,
     tasks: TaskTracker,
 }
 
@@ -48,13 +49,13 @@ impl FederatedDatabase {
         engine: &Engine,
     ) -> Result<Self, Error> {
         let name: Arc<str> = name.into().into();
-        let sessions = Sessions::new(&name, engine).map_err(|error| Error::internal(error.to_string()))?;
+        let sessions = SessionFactory::new(&name, engine).map_err(|error| Error::internal(error.to_string()))?;
         let members = members.into_iter().map(|member| (member.name().to_owned(), member)).collect();
         Ok(Self { name, members, engine: engine.clone(), sessions: Arc::new(sessions), tasks: TaskTracker::new() })
     }
 
     /// The member that `parts` begin with, and the table's name in it.
-    fn member(&self, parts: &[String]) -> Result<(&Arc<dyn Database>, String), Error> {
+    fn find_member(&self, parts: &[String]) -> Result<(&Arc<dyn Database>, String), Error> {
         // In one part stands a name as the catalog lists it.
         let (member, table) = match parts {
             [whole] => {
@@ -73,7 +74,7 @@ impl FederatedDatabase {
             return Err(Error::new(ErrorKind::NotFound, message).with_choices(choices));
         };
         let found = self.members.get(member).ok_or_else(|| {
-            let near = nearest(member, self.members.keys().map(String::as_str));
+            let near = nearest_names(member, self.members.keys().map(String::as_str));
             let choices = if near.is_empty() { self.members.keys().cloned().collect() } else { near };
             let message = format!("there is no database {member:?} in {}", self.name);
             Error::new(ErrorKind::NotFound, message).with_choices(choices)
@@ -82,17 +83,17 @@ impl FederatedDatabase {
     }
 
     /// The tables that `statement` mentions.
-    async fn tables(
+    async fn load_tables(
         &self,
         statement: &Statement,
         principal: &Principal,
-        asking: Asking,
+        asking: MemberQueryContext,
     ) -> Result<MemberTables, Error> {
-        let mut references = tables_of(statement, self.sessions.base(), MemberTables::is_bare, &self.name)?;
-        let catalogs = match SystemCatalogs::needs_of(statement) {
+        let mut references = find_tables(statement, self.sessions.base(), MemberTables::is_bare, &self.name)?;
+        let catalogs = match SystemCatalogs::find_needs(statement) {
             Some(needs) => {
                 references.retain(|reference| !is_catalog(&MemberTables::parts(reference), &self.members));
-                let objects = objects(&self.name, &self.members, principal, needs.columns).await?;
+                let objects = load_objects(&self.name, &self.members, principal, needs.columns).await?;
                 SystemCatalogs::new(&needs, objects, &self.name)?
             }
             None => SystemCatalogs::default(),
@@ -104,16 +105,16 @@ impl FederatedDatabase {
         }
         let loading = references.iter().map(|reference| async move {
             let parts = MemberTables::parts(reference);
-            let (member, name) = self.member(&parts)?;
+            let (member, name) = self.find_member(&parts)?;
             Ok::<_, Error>((parts, MemberTable::load(member.clone(), &name, principal).await?))
         });
         let mut tables: HashMap<_, _> = try_join_all(loading).await?.into_iter().collect();
-        self.estimate(tables.values_mut().collect(), principal).await;
-        Ok(MemberTables { database: self.name.clone(), tables: Arc::new(tables), asking, catalogs })
+        self.add_row_estimates(tables.values_mut().collect(), principal).await;
+        Ok(MemberTables { database: self.name.clone(), tables: Arc::new(tables), context: asking, catalogs })
     }
 
     /// Adds what the members expect of their tables, which decides what is joined with what first.
-    async fn estimate(&self, mut tables: Vec<&mut MemberTable>, principal: &Principal) {
+    async fn add_row_estimates(&self, mut tables: Vec<&mut MemberTable>, principal: &Principal) {
         if tables.len() < 2 {
             return;
         }
@@ -127,15 +128,15 @@ impl FederatedDatabase {
         }
     }
 
-    fn session(&self, tables: &MemberTables, principal: &Principal) -> SessionState {
+    fn create_session(&self, tables: &MemberTables, principal: &Principal) -> SessionState {
         let store = Arc::new(InMemory::new());
-        self.sessions.session_of(principal, Arc::new(tables.clone()), &tables.catalogs, store)
+        self.sessions.create_session_for(principal, Arc::new(tables.clone()), &tables.catalogs, store)
     }
 
-    fn asking(&self, principal: &Principal) -> Asking {
-        Asking {
+    fn query_context(&self, principal: &Principal) -> MemberQueryContext {
+        MemberQueryContext {
             principal: Arc::new(principal.clone()),
-            wanted: Wanted::until(self.engine.closing()),
+            cancellation: QueryCancellation::new(self.engine.shutdown_token()),
             runtime: Handle::current(),
             tasks: self.tasks.clone(),
         }
@@ -168,24 +169,24 @@ impl Database for FederatedDatabase {
             tables.extend(catalog.tables.iter().map(named));
         }
         tables.sort_by(|left, right| left.name.cmp(&right.name));
-        Ok(Arc::new(Catalog::of(tables)))
+        Ok(Arc::new(Catalog::from_tables(tables)))
     }
 
-    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<Column>, Error> {
-        let (member, name) = self.member(&[table.to_owned()])?;
+    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
+        let (member, name) = self.find_member(&[table.to_owned()])?;
         member.columns(&name, principal).await
     }
 
     /// Of all members; zero where none of them tells principals apart.
     fn row_policy_stamp(&self, principal: &Principal) -> u64 {
         let all = self.members.iter();
-        LastingStamp::of_named(all.map(|(name, member)| (name.as_str(), member.row_policy_stamp(principal))))
+        StableHasher::combine_named(all.map(|(name, member)| (name.as_str(), member.row_policy_stamp(principal))))
     }
 
     /// That of the member, or of all members; those that are away have none.
     async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         if let Some(table) = table {
-            return match self.member(&[table.to_owned()]) {
+            return match self.find_member(&[table.to_owned()]) {
                 Ok((member, name)) => member.stamp(Some(&name), principal).await,
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(error),
@@ -197,18 +198,18 @@ impl Database for FederatedDatabase {
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        let asking = self.asking(principal);
-        let tables = self.tables(statement, principal, asking.clone()).await?;
-        let session = self.session(&tables, principal);
-        let session = watched(session, &asking.wanted);
+        let asking = self.query_context(principal);
+        let tables = self.load_tables(statement, principal, asking.clone()).await?;
+        let session = self.create_session(&tables, principal);
+        let session = with_cancellation(session, &asking.cancellation);
         // Who no longer waits for the plan ends the functions that are computed for it.
-        let ends_the_planning = asking.wanted.token().clone().drop_guard();
-        let lane = self.engine.lane(principal)?;
+        let ends_the_planning = asking.cancellation.token().clone().drop_guard();
+        let lane = self.engine.worker_pool(principal)?;
         let (statement, of_plan) = (statement.clone(), lane.clone());
         let planning = async move {
-            let logical = optimized(&statement, &session, &tables).await?;
-            let logical = push_down(logical, &asking).map_err(|error| error_of(&error, tables.database()))?;
-            ready(logical, session, &tables, of_plan, asking.wanted).await
+            let logical = optimize_statement(&statement, &session, &tables).await?;
+            let logical = push_down(logical, &asking).map_err(|error| to_core_error(&error, tables.database()))?;
+            build_plan(logical, session, &tables, of_plan, asking.cancellation).await
         };
         let plan = lane.run(planning).await?;
         ends_the_planning.disarm();
@@ -216,10 +217,13 @@ impl Database for FederatedDatabase {
     }
 
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
-        let tables = self.tables(statement, principal, self.asking(principal)).await?;
-        let session = self.session(&tables, principal);
+        let tables = self.load_tables(statement, principal, self.query_context(principal)).await?;
+        let session = self.create_session(&tables, principal);
         let statement = statement.clone();
-        self.engine.lane(principal)?.run(async move { describe(&statement, &session, &tables).await }).await
+        self.engine
+            .worker_pool(principal)?
+            .run(async move { describe_statement(&statement, &session, &tables).await })
+            .await
     }
 
     async fn close(&self) {

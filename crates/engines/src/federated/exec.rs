@@ -22,29 +22,29 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 use tidegate_core::{Error, Job};
-use tidegate_query::{BatchSender, handover};
+use tidegate_query::{BatchSender, batch_channel};
 
-use super::adapt;
-use super::push::{Asking, Question};
+use super::column_conversion;
+use super::push::{MemberQuery, MemberQueryContext};
 
 /// Asks a member and gives its rows.
 #[derive(Debug)]
 pub(super) struct MemberExec {
-    question: Question,
+    query: MemberQuery,
     schema: SchemaRef,
-    asking: Asking,
+    context: MemberQueryContext,
     properties: Arc<PlanProperties>,
 }
 
 impl MemberExec {
-    pub(super) fn new(question: Question, schema: SchemaRef, asking: Asking) -> Self {
+    pub(super) fn new(query: MemberQuery, schema: SchemaRef, context: MemberQueryContext) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema.clone()),
             Partitioning::UnknownPartitioning(1),
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        Self { question, schema, asking, properties: Arc::new(properties) }
+        Self { query, schema, context, properties: Arc::new(properties) }
     }
 
     /// Some of its columns, in that order.
@@ -63,14 +63,14 @@ impl MemberExec {
     }
 
     /// What is asked, for people: the database and its SQL.
-    pub(super) fn told(&self) -> String {
-        format!("{}: {}", self.question.member.name(), self.question.statement.text())
+    pub(super) fn describe_query(&self) -> String {
+        format!("{}: {}", self.query.member.name(), self.query.statement.text())
     }
 }
 
 impl DisplayAs for MemberExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name(), self.told())
+        write!(f, "{}: {}", self.name(), self.describe_query())
     }
 }
 
@@ -108,38 +108,38 @@ impl ExecutionPlan for MemberExec {
 
     fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
         let mut statistics = Statistics::new_unknown(&self.schema);
-        let rows = self.question.rows.and_then(|rows| usize::try_from(rows).ok());
+        let rows = self.query.rows.and_then(|rows| usize::try_from(rows).ok());
         statistics.num_rows = rows.map_or(Precision::Absent, Precision::Inexact);
         Ok(Arc::new(statistics))
     }
 
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let Some(job) = self.asking.wanted.job().cloned() else {
+        let Some(job) = self.context.cancellation.job().cloned() else {
             return Err(DataFusionError::Internal("a member is asked by a plan that does not run".to_owned()));
         };
-        let (sender, batches) = handover(job.cancellation(), ());
-        let (question, asking, schema) = (self.question.clone(), self.asking.clone(), self.schema.clone());
+        let (sender, batches) = batch_channel(job.cancellation(), ());
+        let (question, asking, schema) = (self.query.clone(), self.context.clone(), self.schema.clone());
         let asked = async move {
             let answered = tokio::select! {
                 biased;
                 () = sender.closed() => return,
-                answered = answer(&question, &asking, &schema, &job, &sender) => answered,
+                answered = send_rows(&question, &asking, &schema, &job, &sender) => answered,
             };
             match answered {
                 Ok(()) => sender.complete(),
                 Err(error) => sender.fail(error).await,
             }
         };
-        self.asking.tasks.spawn_on(asked, &self.asking.runtime);
+        self.context.tasks.spawn_on(asked, &self.context.runtime);
         let batches = batches.map(|batch| batch.map_err(|error| DataFusionError::External(Box::new(error))));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches)))
     }
 }
 
 /// Hands over the rows of `question` until they end or nobody reads.
-async fn answer(
-    question: &Question,
-    asking: &Asking,
+async fn send_rows(
+    question: &MemberQuery,
+    asking: &MemberQueryContext,
     schema: &SchemaRef,
     job: &Arc<Job>,
     sender: &BatchSender,
@@ -147,7 +147,7 @@ async fn answer(
     let plan = question.member.plan(&question.statement, &asking.principal).await?;
     let mut rows = plan.run(job).await?.batches;
     while let Some(batch) = rows.next().await {
-        let batch = adapt::batch(&batch?, schema)?;
+        let batch = column_conversion::convert_batch(&batch?, schema)?;
         let Some(place) = sender.reserve().await else { return Ok(()) };
         place.send(Ok(batch));
     }

@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{Database, Statement};
 
-use super::adapt;
+use super::column_conversion;
 
 /// A table of a member.
 #[derive(Clone)]
@@ -35,22 +35,23 @@ impl MemberTable {
         let columns = member.columns(name, principal).await?;
         let dialect = member.dialect();
         // Not `*`: the principal may be allowed some columns only.
-        let listed: Vec<String> = columns.iter().map(|column| dialect.quote(&column.name)).collect();
+        let listed: Vec<String> = columns.iter().map(|column| dialect.quote_identifier(&column.name)).collect();
         if listed.is_empty() {
             let message = format!("the table {}.{name} has no columns that can be read", member.name());
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
         let sql = format!("SELECT {} FROM {} LIMIT 0", listed.join(", "), dialect.quote_table(name));
         let given = member.describe(&Statement::parse(&sql, dialect)?, principal).await?;
-        let schema = Arc::new(Schema::new(given.fields().iter().map(|field| asked(field)).collect::<Vec<_>>()));
+        let schema =
+            Arc::new(Schema::new(given.fields().iter().map(|field| with_single_type(field)).collect::<Vec<_>>()));
         Ok(Self { member, name: name.to_owned(), schema, rows: None })
     }
 }
 
 /// A column of a member as it is asked here: of one type, whatever the types of its values.
-fn asked(field: &Field) -> Field {
+fn with_single_type(field: &Field) -> Field {
     match field.data_type() {
-        DataType::Union(..) => field.clone().with_data_type(adapt::type_of_declared(field)),
+        DataType::Union(..) => field.clone().with_data_type(column_conversion::type_from_declaration(field)),
         _ => field.clone(),
     }
 }

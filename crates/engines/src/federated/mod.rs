@@ -5,8 +5,8 @@
 //! outcome (filters, projections, limits, joins and aggregates of its own tables) is part of that statement; the rest
 //! is done here, by the embedded engine.
 
-mod adapt;
 mod catalogs;
+mod column_conversion;
 mod database;
 mod exec;
 mod member;

@@ -12,18 +12,18 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::exec::MemberExec;
 use super::member::MemberTable;
-use super::push::{Asking, Translator};
+use super::push::{MemberQueryContext, Translator};
 
 /// A table of a member.
 #[derive(Debug)]
 pub(super) struct MemberTableProvider {
     table: MemberTable,
-    asking: Asking,
+    context: MemberQueryContext,
 }
 
 impl MemberTableProvider {
-    pub(super) fn new(table: MemberTable, asking: Asking) -> Self {
-        Self { table, asking }
+    pub(super) fn new(table: MemberTable, context: MemberQueryContext) -> Self {
+        Self { table, context }
     }
 
     pub(super) fn table(&self) -> &MemberTable {
@@ -57,7 +57,7 @@ impl TableProvider for MemberTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let (question, schema) = Translator::scan(&self.table, projection, filters, limit)?;
-        Ok(Arc::new(MemberExec::new(question, schema, self.asking.clone())))
+        let (question, schema) = Translator::build_scan(&self.table, projection, filters, limit)?;
+        Ok(Arc::new(MemberExec::new(question, schema, self.context.clone())))
     }
 }

@@ -16,8 +16,8 @@ use tidegate_core::{Error, ErrorKind};
 use super::exec::MemberExec;
 use super::member::MemberTable;
 use super::provider::MemberTableProvider;
-use super::push::Asking;
-use crate::embedded::{CATALOG, Scope, SystemCatalogs};
+use super::push::MemberQueryContext;
+use crate::embedded::{CATALOG, StatementScope, SystemCatalogs};
 
 /// The tables that a statement mentions, by the names it gives them.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub(super) struct MemberTables {
     pub(super) database: Arc<str>,
     /// By the parts of their names, the member's first.
     pub(super) tables: Arc<HashMap<Vec<String>, MemberTable>>,
-    pub(super) asking: Asking,
+    pub(super) context: MemberQueryContext,
     /// Those that the statement reads.
     pub(super) catalogs: SystemCatalogs,
 }
@@ -46,7 +46,7 @@ impl MemberTables {
     fn provider(&self, parts: &[&str]) -> Option<Arc<dyn TableProvider>> {
         let owned: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
         match self.tables.get(&owned) {
-            Some(table) => Some(Arc::new(MemberTableProvider::new(table.clone(), self.asking.clone()))),
+            Some(table) => Some(Arc::new(MemberTableProvider::new(table.clone(), self.context.clone()))),
             None => self.catalog_relation(parts),
         }
     }
@@ -61,12 +61,12 @@ impl MemberTables {
     }
 }
 
-impl Scope for MemberTables {
+impl StatementScope for MemberTables {
     fn database(&self) -> &Arc<str> {
         &self.database
     }
 
-    fn lacks(&self, reference: &TableReference) -> bool {
+    fn has_no_table(&self, reference: &TableReference) -> bool {
         Self::is_bare(reference)
     }
 
@@ -82,11 +82,11 @@ impl Scope for MemberTables {
         })
     }
 
-    fn asked(&self, plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
+    fn member_queries(&self, plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
         let mut asked = Vec::new();
         // Collecting never fails.
         let _ = plan.apply(|node| {
-            asked.extend(node.downcast_ref::<MemberExec>().map(MemberExec::told));
+            asked.extend(node.downcast_ref::<MemberExec>().map(MemberExec::describe_query));
             Ok(TreeNodeRecursion::Continue)
         });
         asked
@@ -104,25 +104,25 @@ impl CatalogProviderList for MemberTables {
 
     fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
         let prefix = if name == CATALOG { Vec::new() } else { vec![name.to_owned()] };
-        Some(Arc::new(Below { tables: self.clone(), prefix }))
+        Some(Arc::new(PrefixedNames { tables: self.clone(), prefix }))
     }
 }
 
 /// What lies below a part of a name.
 #[derive(Debug)]
-struct Below {
+struct PrefixedNames {
     tables: MemberTables,
     prefix: Vec<String>,
 }
 
-impl Below {
+impl PrefixedNames {
     fn provider(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
         let parts: Vec<&str> = self.prefix.iter().map(String::as_str).chain([name]).collect();
         self.tables.provider(&parts)
     }
 }
 
-impl CatalogProvider for Below {
+impl CatalogProvider for PrefixedNames {
     fn schema_names(&self) -> Vec<String> {
         Vec::new()
     }
@@ -137,7 +137,7 @@ impl CatalogProvider for Below {
 }
 
 #[async_trait]
-impl SchemaProvider for Below {
+impl SchemaProvider for PrefixedNames {
     fn table_names(&self) -> Vec<String> {
         Vec::new()
     }

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use tidegate_engines::FileLimits;
 
-use crate::support::{Folder, Node, numbers, numbers_csv, small_options, write_parquet};
+use crate::support::{Folder, TestNode, numbers, numbers_csv, two_thread_options, write_parquet};
 
 #[tokio::test]
 async fn files_that_cannot_be_read_are_listed_with_their_reason() {
@@ -38,7 +38,7 @@ async fn files_that_cannot_be_read_are_listed_with_their_reason() {
 }
 
 #[tokio::test]
-async fn one_bad_file_of_a_folder_is_left_out_and_told() {
+async fn one_bad_file_of_a_folder_is_left_out_and_reported() {
     let folder = Folder::new();
     write_parquet(&folder.join("n/1.parquet"), &numbers(10), 10);
     write_parquet(&folder.join("n/2.parquet"), &numbers(10), 10);
@@ -75,13 +75,13 @@ async fn files_and_folders_without_permission_are_listed() {
 }
 
 #[tokio::test]
-async fn a_row_that_does_not_fit_is_named_and_corrects_the_type() {
+async fn mismatched_row_is_reported_and_corrects_the_type() {
     let mut text = numbers_csv(30_000);
     text.push_str("unknown,last\n");
     let folder = Folder::with(&[("late.csv", &text)]);
     // Few rows are sampled, and only from the beginning.
-    let limits = FileLimits { inferred_rows: 100, ..crate::support::eager_limits() };
-    let node = || Node::open_with(vec![folder.path()], small_options(), limits);
+    let limits = FileLimits { inferred_rows: 100, ..crate::support::no_delay_limits() };
+    let node = || TestNode::open_with(vec![folder.path()], two_thread_options(), limits);
     let asked = node();
     assert_eq!(asked.columns("late").await.unwrap(), "id bigint, name text");
     // Where no row has left, the question begins anew.
@@ -103,8 +103,8 @@ async fn integers_that_become_floats_become_floats() {
     }
     text.push_str("{\"v\": 0.5}]");
     let folder = Folder::with(&[("late.json", &text)]);
-    let limits = FileLimits { inferred_rows: 100, ..crate::support::eager_limits() };
-    let node = Node::open_with(vec![folder.path()], small_options(), limits);
+    let limits = FileLimits { inferred_rows: 100, ..crate::support::no_delay_limits() };
+    let node = TestNode::open_with(vec![folder.path()], two_thread_options(), limits);
     assert_eq!(node.rows("SELECT sum(v) FROM late").await, "124750.5");
 }
 
@@ -137,8 +137,8 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 async fn a_quote_that_is_never_closed_is_bounded() {
     let folder = Folder::new();
     folder.write("open.csv", format!("a,b\n1,\"x{}", "y\n".repeat(1 << 20)));
-    let limits = FileLimits { row_bytes_max: 1 << 20, ..crate::support::eager_limits() };
-    let node = Node::open_with(vec![folder.path()], small_options(), limits);
+    let limits = FileLimits { row_bytes_max: 1 << 20, ..crate::support::no_delay_limits() };
+    let node = TestNode::open_with(vec![folder.path()], two_thread_options(), limits);
     assert_snapshot!(node.tables().await, @"open: unreadable, 1 MiB without the end of a row; is a quote or a bracket not closed?");
 }
 
@@ -150,8 +150,8 @@ async fn files_of_a_folder_whose_columns_differ_are_refused_when_they_are_read()
     }
     folder.write("many/07.csv", "name,id\na,1\n");
     // Only some files are looked into beforehand.
-    let limits = FileLimits { probed_files_max: 2, ..crate::support::eager_limits() };
-    let node = Node::open_with(vec![folder.path()], small_options(), limits);
+    let limits = FileLimits { probed_files_max: 2, ..crate::support::no_delay_limits() };
+    let node = TestNode::open_with(vec![folder.path()], two_thread_options(), limits);
     assert_eq!(node.tables().await, "many: readable");
     assert_snapshot!(node.refusal("SELECT sum(id) FROM many").await, @"unavailable: the file many/07.csv cannot be read: its columns (name, id) are not those of the table");
 }
@@ -164,7 +164,7 @@ async fn folders_of_very_many_files_are_tables_up_to_a_bound() {
     }
     let node = folder.database();
     assert_eq!(node.rows("SELECT count(*), sum(id) FROM many").await, "1000|499500");
-    let limits = FileLimits { files_max: 999, ..crate::support::eager_limits() };
-    let bounded = Node::open_with(vec![folder.path()], small_options(), limits);
+    let limits = FileLimits { files_max: 999, ..crate::support::no_delay_limits() };
+    let bounded = TestNode::open_with(vec![folder.path()], two_thread_options(), limits);
     assert_snapshot!(bounded.tables().await, @"many: unreadable, more than 999 data files; the rest is not read");
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use tidegate_engines::FileLimits;
 use tidegate_query::Freshness;
 
-use crate::support::{Folder, Node, numbers, small_options, write_parquet};
+use crate::support::{Folder, TestNode, numbers, two_thread_options, write_parquet};
 
 #[tokio::test]
-async fn files_that_come_change_and_go_are_seen() {
+async fn sees_added_changed_and_removed_files() {
     let folder = Folder::with(&[("a.csv", "id\n1\n")]);
     let node = folder.database();
     assert_eq!(node.tables().await, "a: 1 rows");
@@ -60,19 +60,19 @@ async fn a_plan_is_made_again_when_a_parquet_file_was_replaced_since() {
 }
 
 #[tokio::test]
-async fn looks_are_spaced() {
+async fn folder_scans_are_throttled() {
     let folder = Folder::with(&[("a.csv", "id\n1\n")]);
     let limits = FileLimits { rescan_after: Duration::from_secs(3_600), ..FileLimits::default() };
-    let node = Node::open_with(vec![folder.path()], small_options(), limits);
+    let node = TestNode::open_with(vec![folder.path()], two_thread_options(), limits);
     assert_eq!(node.tables().await, "a: 1 rows");
     folder.write("b.csv", "id\n1\n");
     assert_eq!(node.tables().await, "a: 1 rows");
 }
 
 #[tokio::test]
-async fn a_path_that_vanishes_is_told_and_comes_back() {
+async fn vanished_path_is_reported_and_recovers() {
     let folder = Folder::with(&[("data/a.csv", "id\n1\n")]);
-    let node = Node::open(vec![folder.join("data")], small_options());
+    let node = TestNode::open(vec![folder.join("data")], two_thread_options());
     assert_eq!(node.tables().await, "a: 1 rows");
     folder.remove("data");
     let error = node.refusal("SELECT * FROM a").await;
@@ -82,7 +82,7 @@ async fn a_path_that_vanishes_is_told_and_comes_back() {
 }
 
 #[tokio::test]
-async fn an_answer_is_right_until_a_file_changes_and_never_where_a_function_changes() {
+async fn freshness_ends_with_file_change_and_volatile_functions() {
     let folder = Folder::with(&[("a.csv", "id\n1\n"), ("b.csv", "id\n2\n")]);
     let settled = |name: &str, seconds: u64| {
         let file = std::fs::File::options().write(true).open(folder.join(name)).unwrap();
@@ -93,7 +93,7 @@ async fn an_answer_is_right_until_a_file_changes_and_never_where_a_function_chan
     settled("a.csv", 60);
     settled("b.csv", 60);
     let before = node.freshness("SELECT max(id) FROM a").await;
-    assert!(matches!(before, Freshness::While(_)), "{before:?}");
+    assert!(matches!(before, Freshness::UntilChanged(_)), "{before:?}");
     assert_eq!(node.freshness("SELECT max(id) FROM a").await, before);
     settled("b.csv", 30);
     assert_eq!(node.freshness("SELECT max(id) FROM a").await, before, "another table changed");
@@ -111,6 +111,6 @@ async fn an_answer_is_right_until_a_file_changes_and_never_where_a_function_chan
         assert_eq!(node.freshness(sql).await, Freshness::Never, "{sql}");
     }
     for sql in ["SELECT upper('a'), abs(id), count(*) OVER () FROM a", "SELECT * FROM generate_series(1, 3)"] {
-        assert!(matches!(node.freshness(sql).await, Freshness::While(_)), "{sql}");
+        assert!(matches!(node.freshness(sql).await, Freshness::UntilChanged(_)), "{sql}");
     }
 }

@@ -3,9 +3,9 @@
 use insta::assert_snapshot;
 use tidegate_query::Parameter;
 
-use crate::support::{Folder, Node};
+use crate::support::{Folder, TestNode};
 
-fn database() -> (Folder, Node) {
+fn database() -> (Folder, TestNode) {
     let folder = Folder::with(&[
         ("flights.csv", "id,tailNum,dest,delay,day\n1,N1,JFK,5,2024-01-01\n2,N2,LAX,-3,2024-01-02\n"),
         ("planes.csv", "tailNum,seats\nN1,180\n"),
@@ -120,7 +120,7 @@ async fn unknown_functions_get_a_hint() {
 }
 
 #[tokio::test]
-async fn parameters_are_bound_and_their_mistakes_told() {
+async fn binds_parameters_and_reports_wrong_ones() {
     let (_folder, node) = database();
     let text = |value: &str| Parameter::Text(value.to_owned());
     let ask = async |sql: &str, parameters: Vec<Parameter>| match node.batches(sql, parameters).await {

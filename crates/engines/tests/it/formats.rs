@@ -101,7 +101,7 @@ async fn parquet_and_arrow_files_are_tables_and_tell_their_rows() {
 }
 
 #[tokio::test]
-async fn what_looks_like_a_number_and_is_none_stays_as_it_is() {
+async fn number_like_codes_stay_text() {
     let folder = Folder::with(&[("codes.csv", "zip,phone,big\n02134,+49 30,99999999999999999999\n10115,,1\n")]);
     let node = folder.database();
     assert_eq!(node.rows("SELECT * FROM codes").await, "02134|+49 30|99999999999999999999\n10115|null|1");

@@ -1,11 +1,11 @@
 //! Functions whose work or whose result is much larger than what they are given.
 
-use crate::support::{Folder, Node, numbers, small_options, soon, write_parquet};
+use crate::support::{Folder, TestNode, numbers, two_thread_options, with_timeout, write_parquet};
 
-fn node() -> (Folder, Node) {
+fn node() -> (Folder, TestNode) {
     let folder = Folder::new();
     write_parquet(&folder.join("n.parquet"), &numbers(1_000), 1_000);
-    let node = folder.database_with(small_options());
+    let node = folder.database_with(two_thread_options());
     (folder, node)
 }
 
@@ -32,7 +32,7 @@ async fn work_of_one_row_is_bounded() {
         "SELECT regexp_instr(repeat('a', 900000), '.*?b|a', 1, 800000)".to_owned(),
         "SELECT array_has_all(array_repeat(repeat('x', 100), 50000), array_repeat(repeat('x', 100), 50000))".to_owned(),
     ] {
-        let refusal = soon(&sql, node.refusal(&sql)).await;
+        let refusal = with_timeout(&sql, node.refusal(&sql)).await;
         assert!(refusal.starts_with("too_large: ") && refusal.contains(" steps, more than"), "{sql}: {refusal}");
     }
     insta::assert_snapshot!(node.refusal("SELECT levenshtein(repeat('a', 500000), repeat('b', 500000))").await, @r"
@@ -50,7 +50,7 @@ async fn results_larger_than_all_arguments_are_bounded() {
         "SELECT length(replace(repeat('x', 1000), 'x', repeat(name, 100000))) FROM n LIMIT 1",
         "SELECT length(to_char(date '2020-01-01' + CAST(id AS INT), repeat('Mo', 500000))) FROM n",
     ] {
-        let refusal = soon(sql, node.refusal(sql)).await;
+        let refusal = with_timeout(sql, node.refusal(sql)).await;
         assert!(
             refusal.starts_with("too_large: ") && refusal.contains("would make more than 64 MiB"),
             "{sql}: {refusal}"
@@ -62,19 +62,19 @@ async fn results_larger_than_all_arguments_are_bounded() {
 
 /// Many rows, none of which is long, are computed in parts.
 #[tokio::test]
-async fn rows_are_taken_in_parts() {
+async fn long_batches_are_computed_in_parts() {
     let (_folder, node) = node();
     // Few steps are taken, since the first letter is not among those that go; many could be.
     let sql = "SELECT id FROM (SELECT id, btrim('z' || repeat('a', 2000 + id) || 'z', repeat('b', 2000) || id) AS t \
                FROM n) WHERE t <> 'z' || repeat('a', 2000 + id) || 'z'";
-    assert_eq!(soon(sql, node.rows(sql)).await, "");
+    assert_eq!(with_timeout(sql, node.rows(sql)).await, "");
     let sql = "SELECT min(length(t)), max(length(t)), count(t), count(*) FROM (SELECT CASE WHEN id = 5 THEN NULL ELSE \
                ltrim('z' || repeat('a', 2000 + id), repeat('b', 2000)) END AS t FROM n)";
-    assert_eq!(soon(sql, node.rows(sql)).await, "2001|3000|999|1000");
+    assert_eq!(with_timeout(sql, node.rows(sql)).await, "2001|3000|999|1000");
 }
 
 #[tokio::test]
-async fn ordinary_uses_work() {
+async fn ordinary_calls_are_not_refused() {
     let (_folder, node) = node();
     for (sql, wanted) in [
         ("SELECT levenshtein('kitten', 'sitting'), levenshtein('a', NULL)", "3|null"),
@@ -95,6 +95,6 @@ async fn ordinary_uses_work() {
         ("SELECT length(regexp_replace(repeat('ab', 40000), '(b)', '\\1\\1', 'g'))", "120000"),
         ("SELECT count(*) FROM n WHERE levenshtein(name, 'name 1') <= 1", "28"),
     ] {
-        assert_eq!(soon(sql, node.rows(sql)).await, wanted, "{sql}");
+        assert_eq!(with_timeout(sql, node.rows(sql)).await, wanted, "{sql}");
     }
 }

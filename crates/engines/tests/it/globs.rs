@@ -3,17 +3,17 @@
 use insta::assert_snapshot;
 use tidegate_engines::{Engine, FileDatabase};
 
-use crate::support::{Folder, Node, numbers, small_options, write_parquet};
+use crate::support::{Folder, TestNode, numbers, two_thread_options, write_parquet};
 
 const A: &str = "id,name\n1,a\n2,b\n";
 const B: &str = "id,name\n3,c\n";
 
-fn open(folder: &Folder, globs: &[&str]) -> Node {
-    Node::open(globs.iter().map(|glob| folder.join(glob)).collect(), small_options())
+fn open(folder: &Folder, globs: &[&str]) -> TestNode {
+    TestNode::open(globs.iter().map(|glob| folder.join(glob)).collect(), two_thread_options())
 }
 
 #[tokio::test]
-async fn files_that_fit_are_tables_and_others_are_not() {
+async fn only_matching_files_are_tables() {
     let folder = Folder::with(&[
         ("data/2023-01.csv", A),
         ("data/2024-01.csv", A),
@@ -35,7 +35,7 @@ async fn files_that_fit_are_tables_and_others_are_not() {
 }
 
 #[tokio::test]
-async fn folders_are_laid_out_as_ever() {
+async fn matching_folders_are_laid_out_as_usual() {
     let folder = Folder::with(&[
         ("data/sales/2023.csv", A),
         ("data/sales/2024.csv", B),
@@ -81,7 +81,7 @@ async fn folders_files_and_globs_stand_side_by_side() {
 }
 
 #[tokio::test]
-async fn files_that_come_and_go_are_seen() {
+async fn sees_added_and_removed_files() {
     let folder = Folder::with(&[("data/other.csv", A)]);
     let node = open(&folder, &["data/2024-*.csv"]);
     assert_eq!(node.tables().await, "", "nothing fits yet");
@@ -103,9 +103,9 @@ async fn a_file_called_like_a_glob_is_that_file() {
 }
 
 #[tokio::test]
-async fn globs_that_cannot_be_are_refused_and_idle_ones_are_known() {
+async fn rejects_invalid_globs_and_lists_unmatched_ones() {
     let folder = Folder::with(&[("data/a.csv", A)]);
-    let engine = Engine::start(small_options()).unwrap();
+    let engine = Engine::start(two_thread_options()).unwrap();
     let opened = |glob: &str| FileDatabase::open("db", vec![folder.join(glob)], &engine);
     let refused = |glob: &str| {
         let error = opened(glob).err().unwrap().to_string();
@@ -115,14 +115,14 @@ async fn globs_that_cannot_be_are_refused_and_idle_ones_are_known() {
     assert_eq!(refused("data/a.csv/*.csv"), "/data/a.csv: is no folder, so that nothing in it fits a glob");
     assert_eq!(refused("data/*/../x.csv"), "/data/*/../x.csv: is no glob: .. cannot stand after a wildcard");
     assert!(refused("data/a**.csv").starts_with("/data/a**.csv: is no glob: "));
-    assert_eq!(opened("data/b*.csv").unwrap().idle_globs(), ["b*.csv"]);
-    assert_eq!(opened("data/a*.csv").unwrap().idle_globs(), Vec::<String>::new());
-    engine.shutdown(crate::support::PATIENCE).await;
+    assert_eq!(opened("data/b*.csv").unwrap().unmatched_globs(), ["b*.csv"]);
+    assert_eq!(opened("data/a*.csv").unwrap().unmatched_globs(), Vec::<String>::new());
+    engine.shutdown(crate::support::TEST_TIMEOUT).await;
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn the_folder_before_the_wildcard_is_the_wall() {
+async fn reads_nothing_outside_the_glob_folder() {
     use std::os::unix::fs::symlink;
     let folder = Folder::with(&[("in/a.csv", A), ("in/sub/b.csv", B), ("secret.csv", A), ("out/c.csv", A)]);
     symlink(folder.join("secret.csv"), folder.join("in/link.csv")).unwrap();

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::support::{Folder, Node, numbers, small_options, write_parquet};
+use crate::support::{Folder, TestNode, numbers, two_thread_options, write_parquet};
 
 const A: &str = "id,name\n1,a\n2,b\n";
 const B: &str = "id,name\n3,c\n";
@@ -112,10 +112,11 @@ async fn a_path_may_be_partitioned_itself_or_be_one_output_or_one_file() {
     write_parquet(&folder.join("out/part-0001-x.parquet"), &numbers(10), 5);
     folder.write("out/_SUCCESS", "");
     for (path, tables) in [("y", "y: 3 rows"), ("out", "out: 20 rows"), ("one.csv", "one: 2 rows")] {
-        let node = Node::open(vec![folder.join(path)], small_options());
+        let node = TestNode::open(vec![folder.join(path)], two_thread_options());
         assert_eq!(node.tables().await, tables, "{path}");
     }
-    let several = Node::open(vec![folder.join("y"), folder.join("one.csv"), folder.join("out")], small_options());
+    let several =
+        TestNode::open(vec![folder.join("y"), folder.join("one.csv"), folder.join("out")], two_thread_options());
     assert_eq!(several.tables().await, "one: 2 rows\nout: 20 rows\ny: 3 rows");
     assert_eq!(several.rows("SELECT count(*) FROM one, out").await, "40");
 }
@@ -148,7 +149,7 @@ async fn files_may_be_called_anything() {
 }
 
 #[tokio::test]
-async fn names_that_sql_refuses_are_mended_and_no_two_are_equal() {
+async fn invalid_table_names_are_fixed_and_unique() {
     let folder = Folder::with(&[
         ("a.csv", A),
         ("a.json", r#"{"x": 1}"#),
@@ -185,7 +186,7 @@ async fn names_are_found_whatever_their_case_unless_quoted() {
 }
 
 #[tokio::test]
-async fn odd_columns_are_columns() {
+async fn unusual_column_names_work() {
     let folder = Folder::with(&[("odd.csv", "a b,\"c,d\",,a b,\"say \"\"hi\"\"\",select\n1,2,3,4,5,6\n")]);
     let node = folder.database();
     let columns = node.columns("odd").await.unwrap();

@@ -4,7 +4,7 @@
 //! - `layout`: which files make which table; folders, partitions, names.
 //! - `changes`: new, changed and vanished files are seen.
 //! - `broken`: files that cannot be read hurt no other.
-//! - `walls`: nothing outside the paths is read, and nothing but reading is done.
+//! - `sandboxing`: nothing outside the paths is read, and nothing but reading is done.
 //! - `differential`: the same statements in PostgreSQL and over files.
 //! - `errors`: what a caller reads of its mistakes.
 //! - `functions`: bounds of functions that make or compute much out of little.
@@ -39,9 +39,9 @@ mod principals;
 #[path = "../../../../tests/slt/replay.rs"]
 #[allow(dead_code, reason = "other engines need the tables as statements")]
 mod replay;
+mod sandboxing;
 mod sql;
 mod sql_page;
 mod streams;
 mod support;
-mod walls;
 mod wide;

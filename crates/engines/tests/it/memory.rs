@@ -4,9 +4,9 @@ use futures::StreamExt;
 use tidegate_core::ErrorKind;
 use tidegate_engines::EngineOptions;
 
-use crate::support::{Folder, Node, numbers, small_options, soon, write_parquet};
+use crate::support::{Folder, TestNode, numbers, two_thread_options, with_timeout, write_parquet};
 
-fn large(options: EngineOptions) -> (Folder, Node) {
+fn large_table(options: EngineOptions) -> (Folder, TestNode) {
     let folder = Folder::new();
     write_parquet(&folder.join("n.parquet"), &numbers(300_000), 50_000);
     let node = folder.database_with(options);
@@ -14,18 +14,18 @@ fn large(options: EngineOptions) -> (Folder, Node) {
 }
 
 /// Memory that a sort of all rows does not fit into.
-fn tight() -> EngineOptions {
+fn tight_memory() -> EngineOptions {
     EngineOptions { threads: 2, query_memory_bytes: 14 << 20, ..EngineOptions::with_memory(14 << 20) }
 }
 
 #[tokio::test]
 async fn a_sort_larger_than_its_memory_spills_and_ends() {
-    let (_folder, node) = large(tight());
+    let (_folder, node) = large_table(tight_memory());
     let (_job, mut rows) = node.start("SELECT name, id FROM n ORDER BY name DESC").await;
     let mut spilled = 0;
     let mut count = 0;
     let mut first = None;
-    while let Some(batch) = soon("a sorted batch", rows.batches.next()).await {
+    while let Some(batch) = with_timeout("a sorted batch", rows.batches.next()).await {
         let batch = batch.unwrap();
         spilled = spilled.max(node.engine.spilled_bytes());
         first.get_or_insert_with(|| crate::support::lines(&[batch.slice(0, 1)]));
@@ -34,22 +34,22 @@ async fn a_sort_larger_than_its_memory_spills_and_ends() {
     }
     assert_eq!((count, first.as_deref()), (300_000, Some("name 99999|99999")));
     assert!(spilled > 0, "nothing was spilled");
-    node.idle().await;
+    node.wait_until_idle().await;
 }
 
 #[tokio::test]
-async fn a_query_that_needs_too_much_dies_alone() {
+async fn query_over_its_memory_limit_fails_alone() {
     let options = EngineOptions { query_memory_bytes: 4 << 20, threads: 2, ..EngineOptions::with_memory(64 << 20) };
-    let (_folder, node) = large(options);
+    let (_folder, node) = large_table(options);
     let (_job, mut other) = node.start("SELECT * FROM n").await;
-    soon("the other's first batch", other.batches.next()).await.unwrap().unwrap();
+    with_timeout("the other's first batch", other.batches.next()).await.unwrap().unwrap();
     let error = node.refusal("SELECT a.name, b.name FROM n a CROSS JOIN n b").await;
     insta::assert_snapshot!(error, @r"
     too_large: the query needs more memory than one query may have
     Ask for less: filter before joining, join on equal columns, aggregate, or select fewer columns.
     ");
     let mut rows = 0;
-    while let Some(batch) = soon("the other's next batch", other.batches.next()).await {
+    while let Some(batch) = with_timeout("the other's next batch", other.batches.next()).await {
         rows += batch.unwrap().num_rows();
     }
     assert!(rows > 250_000, "the other query got {rows} rows more");
@@ -59,16 +59,16 @@ async fn a_query_that_needs_too_much_dies_alone() {
 #[tokio::test]
 async fn all_queries_together_are_bounded() {
     let options = EngineOptions { query_memory_bytes: 40 << 20, threads: 2, ..EngineOptions::with_memory(45 << 20) };
-    let (_folder, node) = large(options);
+    let (_folder, node) = large_table(options);
     let sql = "SELECT a.name, b.name FROM n a CROSS JOIN n b";
     let (_first_job, mut first) = node.start(sql).await;
-    soon("the first query's first batch", first.batches.next()).await.unwrap().unwrap();
+    with_timeout("the first query's first batch", first.batches.next()).await.unwrap().unwrap();
     let held = node.engine.memory_used_bytes();
     assert!(held > 5 << 20, "{held} bytes are held by the first query");
     let mut more = Vec::new();
     let refused = loop {
         let (job, mut rows) = node.start(sql).await;
-        match soon("another query", rows.batches.next()).await.unwrap() {
+        match with_timeout("another query", rows.batches.next()).await.unwrap() {
             Ok(_) => more.push((job, rows)),
             Err(error) => break error,
         }
@@ -77,27 +77,27 @@ async fn all_queries_together_are_bounded() {
     };
     assert_eq!(refused.kind(), ErrorKind::TooLarge);
     assert!(refused.to_string().starts_with("the query needs more memory than other queries leave now"), "{refused}");
-    soon("the first query's next batch", first.batches.next()).await.unwrap().unwrap();
+    with_timeout("the first query's next batch", first.batches.next()).await.unwrap().unwrap();
     drop((first, more));
-    node.idle().await;
+    node.wait_until_idle().await;
 }
 
 #[tokio::test]
 async fn what_is_spilled_is_bounded() {
-    let options = EngineOptions { spill_bytes: 1 << 20, ..tight() };
-    let (_folder, node) = large(options);
+    let options = EngineOptions { spill_bytes: 1 << 20, ..tight_memory() };
+    let (_folder, node) = large_table(options);
     insta::assert_snapshot!(node.refusal("SELECT name, id FROM n ORDER BY name DESC").await, @r"
     too_large: the query would put more on disk than it may
     Ask for less: filter before sorting or joining, or aggregate.
     ");
-    node.idle().await;
+    node.wait_until_idle().await;
 }
 
 #[tokio::test]
 async fn spilled_files_lie_in_the_folder_that_was_named() {
     let spill = Folder::new();
-    let options = EngineOptions { spill_folder: Some(spill.path()), ..tight() };
-    let (_folder, node) = large(options);
+    let options = EngineOptions { spill_folder: Some(spill.path()), ..tight_memory() };
+    let (_folder, node) = large_table(options);
     assert_eq!(node.rows("SELECT name FROM n ORDER BY name LIMIT 1 OFFSET 299999").await, "name 99999");
     assert!(std::fs::read_dir(spill.path()).unwrap().next().is_some());
     drop(node);
@@ -112,7 +112,7 @@ async fn spilled_files_lie_in_the_folder_that_was_named() {
 
 #[tokio::test]
 async fn functions_that_multiply_are_bounded() {
-    let (_folder, node) = large(small_options());
+    let (_folder, node) = large_table(two_thread_options());
     for sql in [
         "SELECT repeat('x', 2000000000)",
         "SELECT length(repeat(name, 100000)) FROM n",
@@ -123,7 +123,7 @@ async fn functions_that_multiply_are_bounded() {
         "SELECT concat(t, t, t, t) FROM (SELECT repeat(name, 1000) AS t FROM n)",
         "SELECT cardinality(array_repeat(name, 100000)) FROM n",
     ] {
-        let refusal = soon(sql, node.refusal(sql)).await;
+        let refusal = with_timeout(sql, node.refusal(sql)).await;
         assert!(
             refusal.starts_with("too_large: ") && refusal.contains("would make more than 64 MiB"),
             "{sql}: {refusal}"
@@ -135,7 +135,7 @@ async fn functions_that_multiply_are_bounded() {
 
 #[tokio::test]
 async fn a_statement_that_grows_by_its_names_is_refused() {
-    let (_folder, node) = large(small_options());
+    let (_folder, node) = large_table(two_thread_options());
     let doubled = |levels: usize| {
         let first = "c0 AS (SELECT id AS x FROM n WHERE id < 3)".to_owned();
         let named = |n: usize| format!("c{} AS (SELECT a.x FROM c{n} a JOIN c{n} b ON a.x = b.x)", n + 1);
@@ -149,7 +149,7 @@ async fn a_statement_that_grows_by_its_names_is_refused() {
     };
     let asked = |levels: usize| format!("SELECT (SELECT count(*) FROM ({}) s) AS n", doubled(levels));
     for sql in [doubled(60), added(24), asked(60)] {
-        let refusal = soon(&sql, node.refusal(&sql)).await;
+        let refusal = with_timeout(&sql, node.refusal(&sql)).await;
         assert!(refusal.starts_with("too_large: ") && refusal.contains("are possible"), "{sql}: {refusal}");
     }
     assert_eq!(node.rows(&doubled(4)).await, "3");
@@ -157,8 +157,8 @@ async fn a_statement_that_grows_by_its_names_is_refused() {
 }
 
 #[tokio::test]
-async fn a_long_text_of_the_statement_makes_short_batches() {
-    let (_folder, node) = large(small_options());
+async fn long_literal_shortens_batches() {
+    let (_folder, node) = large_table(two_thread_options());
     let text = "x".repeat(100_000);
     let batches = node.batches(&format!("SELECT '{text}', id FROM n LIMIT 2000"), Vec::new()).await.unwrap();
     let longest = batches.iter().map(|batch| batch.num_rows()).max().unwrap();
@@ -187,7 +187,7 @@ async fn a_scan_holds_some_batches_and_not_the_file() {
         let before = anonymous_bytes();
         let (_job, mut stream) = node.start(&format!("SELECT * FROM {table}")).await;
         let (mut count, mut most) = (0, 0);
-        while let Some(batch) = soon("a batch", stream.batches.next()).await {
+        while let Some(batch) = with_timeout("a batch", stream.batches.next()).await {
             count += batch.unwrap().num_rows();
             most = most.max(anonymous_bytes());
         }

@@ -7,25 +7,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tidegate_core::Principal;
-use tidegate_engines::{Engine, FileDatabase, NumberFormat, RaggedRows, TextEncoding, TextTable};
+use tidegate_engines::{Engine, FileDatabase, NumberFormat, RaggedRows, TextEncoding, TextTableOptions};
 use tidegate_query::Database as _;
 
-use crate::support::{Folder, Node, eager_limits, small_options};
+use crate::support::{Folder, TestNode, no_delay_limits, two_thread_options};
 
-fn messy() -> PathBuf {
+fn messy_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/messy")
 }
 
-fn node() -> Node {
-    Node::open(vec![messy()], small_options())
+fn node() -> TestNode {
+    TestNode::open(vec![messy_folder()], two_thread_options())
 }
 
-fn declared(paths: Vec<PathBuf>, tables: &[(&str, TextTable)]) -> Node {
-    let engine = Engine::start(small_options()).unwrap();
-    let tables: BTreeMap<String, TextTable> =
+fn open_with_options(paths: Vec<PathBuf>, tables: &[(&str, TextTableOptions)]) -> TestNode {
+    let engine = Engine::start(two_thread_options()).unwrap();
+    let tables: BTreeMap<String, TextTableOptions> =
         tables.iter().map(|(name, table)| ((*name).to_owned(), table.clone())).collect();
-    let database = FileDatabase::open_told("db", paths, &engine, eager_limits(), tables).unwrap();
-    Node { engine, database: Arc::new(database) }
+    let database = FileDatabase::open_with_table_options("db", paths, &engine, no_delay_limits(), tables).unwrap();
+    TestNode { engine, database: Arc::new(database) }
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn missing_values_are_null_where_the_rest_has_a_type() {
 }
 
 #[tokio::test]
-async fn a_type_that_changes_late_is_corrected_within_the_question() {
+async fn late_type_change_is_corrected_within_the_query() {
     let node = node();
     assert_eq!(node.columns("late").await.unwrap(), "id bigint, amount bigint");
     assert_eq!(node.rows("SELECT amount FROM late WHERE id = 3001").await, "twelve");
@@ -74,7 +74,7 @@ async fn a_type_that_changes_late_is_corrected_within_the_question() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_says_which_line_mends_it() {
+async fn unreadable_file_suggests_the_fixing_option() {
     let node = node();
     let tables = node.tables().await;
     for (table, line) in [
@@ -86,13 +86,13 @@ async fn what_cannot_be_read_says_which_line_mends_it() {
         let found = tables.lines().find(|found| found.starts_with(&format!("{table}: "))).unwrap();
         assert!(found.contains("unreadable") && found.contains(line), "{found}");
     }
-    let option = |change: fn(&mut TextTable)| {
-        let mut table = TextTable::default();
+    let option = |change: fn(&mut TextTableOptions)| {
+        let mut table = TextTableOptions::default();
         change(&mut table);
         table
     };
-    let node = declared(
-        vec![messy()],
+    let node = open_with_options(
+        vec![messy_folder()],
         &[
             ("report", option(|table| table.skip = Some(3))),
             ("ragged", option(|table| table.ragged = Some(RaggedRows::Fill))),
@@ -111,7 +111,7 @@ async fn what_cannot_be_read_says_which_line_mends_it() {
 }
 
 #[tokio::test]
-async fn what_was_merged_and_what_was_skipped_is_said() {
+async fn reports_merged_and_skipped_files() {
     let notes = node().database.notes().await.unwrap().join("\n");
     for part in [
         "orders is one table: folder of 2 CSV files",
@@ -142,14 +142,14 @@ async fn a_folder_is_one_table_if_one_file_has_all_columns() {
         ("apart/2.json", "{\"a\": 1, \"c\": 2}\n"),
     ]);
     assert_eq!(folder.database().tables().await, "apart.1: 1 rows\napart.2: 1 rows\ngrown: 2 rows\nwider: 2 rows");
-    let one = |is_one| TextTable { one_table: Some(is_one), ..TextTable::default() };
-    let node = declared(vec![folder.path()], &[("apart", one(true)), ("grown", one(false))]);
+    let one = |is_one| TextTableOptions { one_table: Some(is_one), ..TextTableOptions::default() };
+    let node = open_with_options(vec![folder.path()], &[("apart", one(true)), ("grown", one(false))]);
     assert_eq!(node.tables().await, "apart: 2 rows\ngrown.1: 1 rows\ngrown.2: 1 rows\nwider: 2 rows");
 }
 
 #[tokio::test]
-async fn the_demo_is_five_tables_also_within_its_folder() {
-    let node = Node::open(vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../data")], small_options());
+async fn demo_data_is_five_tables() {
+    let node = TestNode::open(vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../data")], two_thread_options());
     let tables = node.tables().await;
     let names: Vec<&str> = tables.lines().filter_map(|line| line.split(':').next()).collect();
     assert_eq!(names, ["demo.airlines", "demo.airports", "demo.flights", "demo.planes", "demo.weather"]);
@@ -161,10 +161,10 @@ async fn a_column_never_has_the_name_of_another_while_files_are_replaced() {
     let rows = |names: &str, (a, b): (&str, &str)| format!("{names}\n") + &format!("{a},{b}\n").repeat(50);
     let texts = [rows("low,top", ("1", "9")), rows("top,low", ("9", "1"))];
     let folder = Folder::with(&[("t.csv", &texts[0])]);
-    let node = Node::open_with(
+    let node = TestNode::open_with(
         vec![folder.path()],
-        small_options(),
-        tidegate_engines::FileLimits { rescan_after: std::time::Duration::from_millis(50), ..eager_limits() },
+        two_thread_options(),
+        tidegate_engines::FileLimits { rescan_after: std::time::Duration::from_millis(50), ..no_delay_limits() },
     );
     let is_over = Arc::new(AtomicBool::new(false));
     let (stop, path, next) = (is_over.clone(), folder.join("t.csv"), folder.join("t.csv.tmp"));

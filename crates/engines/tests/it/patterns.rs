@@ -1,13 +1,13 @@
 //! Patterns that cost much, however they are given; and that operators with a bound are what they are without.
 
-use crate::support::{Folder, Node, small_options, soon};
+use crate::support::{Folder, TestNode, two_thread_options, with_timeout};
 
-fn node() -> (Folder, Node) {
+fn node() -> (Folder, TestNode) {
     let folder = Folder::with(&[(
         "words.csv",
         "id,word,pattern\n1,timber,t_m%\n2,Tim,%i%\n3,a.b,a.b\n4,,x\n5,axb,a.b\n6,tim,\n",
     )]);
-    let node = folder.database_with(small_options());
+    let node = folder.database_with(two_thread_options());
     (folder, node)
 }
 
@@ -37,16 +37,16 @@ async fn a_large_pattern_of_a_long_text_is_refused() {
         format!("SELECT regexp_replace(t, '{many}', '') FROM {column}"),
         format!("SELECT regexp_instr(t, '{many}') FROM {column}"),
     ] {
-        let refusal = soon(&sql, node.refusal(&sql)).await;
+        let refusal = with_timeout(&sql, node.refusal(&sql)).await;
         let shown: String = sql.chars().take(80).collect();
         assert!(refusal.starts_with("too_large: ") && refusal.contains(" steps, more than"), "{shown}: {refusal}");
     }
 }
 
 #[tokio::test]
-async fn patterns_of_columns_and_large_ones_match_as_small_ones_do() {
+async fn column_patterns_and_large_patterns_match_correctly() {
     let (_folder, node) = node();
-    let rows = async |sql: &str| soon(sql, node.rows(sql)).await;
+    let rows = async |sql: &str| with_timeout(sql, node.rows(sql)).await;
     assert_eq!(rows("SELECT id FROM words WHERE word LIKE pattern ORDER BY id").await, "1\n2\n3");
     assert_eq!(rows("SELECT id FROM words WHERE word ILIKE pattern ORDER BY id").await, "1\n2\n3");
     assert_eq!(rows("SELECT id FROM words WHERE word NOT LIKE pattern ORDER BY id").await, "5");
@@ -81,20 +81,20 @@ async fn columns_keep_their_names() {
 }
 
 #[tokio::test]
-async fn texts_that_are_joined_again_and_again_are_refused() {
+async fn refuses_repeated_concatenation() {
     let (_folder, node) = node();
     let mut sql = "SELECT repeat(word, 10000) AS a, id FROM words".to_owned();
     for _ in 0..13 {
         sql = format!("SELECT a || a AS a, id FROM ({sql} ORDER BY id LIMIT 100)");
     }
-    let refusal = soon("joining", node.refusal(&format!("SELECT max(length(a)) FROM ({sql})"))).await;
+    let refusal = with_timeout("joining", node.refusal(&format!("SELECT max(length(a)) FROM ({sql})"))).await;
     insta::assert_snapshot!(refusal, @r"
     too_large: || would make more than 256 MiB at once
     Ask for fewer or shorter values.
     ");
     let nested = (0..12)
         .fold("repeat(word, 10000)".to_owned(), |inner, _| format!("encode(convert_to({inner}, 'UTF8'), 'hex')"));
-    let refusal = soon("encoding", node.refusal(&format!("SELECT max(length({nested})) FROM words"))).await;
+    let refusal = with_timeout("encoding", node.refusal(&format!("SELECT max(length({nested})) FROM words"))).await;
     insta::assert_snapshot!(refusal, @r"
     too_large: encode() would make more than 64 MiB at once
     Ask for fewer or shorter values.

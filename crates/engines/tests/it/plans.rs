@@ -2,9 +2,9 @@
 
 use insta::assert_snapshot;
 
-use crate::support::{Folder, Node, numbers, numbers_csv, write_parquet};
+use crate::support::{Folder, TestNode, numbers, numbers_csv, write_parquet};
 
-fn database() -> (Folder, Node) {
+fn database() -> (Folder, TestNode) {
     let folder = Folder::new();
     write_parquet(&folder.join("n.parquet"), &numbers(10_000), 1_000);
     folder.write("t.csv", numbers_csv(10_000));
@@ -13,7 +13,7 @@ fn database() -> (Folder, Node) {
 }
 
 #[tokio::test]
-async fn a_plan_knows_its_columns_and_about_how_much_there_is() {
+async fn plan_reports_columns_and_estimates() {
     let (folder, node) = database();
     let plan = node.plan("SELECT id, upper(name) AS loud FROM n").await.unwrap();
     let names: Vec<String> = plan.schema().fields().iter().map(|field| field.name().clone()).collect();
@@ -29,7 +29,7 @@ async fn a_plan_knows_its_columns_and_about_how_much_there_is() {
 }
 
 #[tokio::test]
-async fn a_plan_knows_whether_its_first_row_needs_all_of_its_input() {
+async fn plan_reports_whether_it_is_blocking() {
     let (_folder, node) = database();
     let blocking = async |sql: &str| node.plan(sql).await.unwrap().is_blocking();
     for sql in [

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use tidegate_core::{Grants, Principal, Proof};
+use tidegate_core::{AuthMethod, Grants, Principal};
 use tidegate_query::{Database, SqlDialect, Statement};
 
-use crate::support::{Folder, numbers_csv, small_options, soon};
+use crate::support::{Folder, numbers_csv, two_thread_options, with_timeout};
 
 fn principal(subject: &str) -> Principal {
-    Principal::new(subject, Proof::Token, Arc::new(Grants::everything()))
+    Principal::new(subject, AuthMethod::Token, Arc::new(Grants::everything()))
 }
 
 /// Each of the statements holds a thread for a second or so, while it is planned.
 #[tokio::test]
-async fn what_gives_way_to_nothing_holds_up_nobody_else() {
+async fn uninterruptible_planning_does_not_block_other_principals() {
     let folder = Folder::with(&[("n.csv", &numbers_csv(10))]);
-    let node = folder.database_with(small_options());
+    let node = folder.database_with(two_thread_options());
     let long = "SELECT levenshtein(repeat('a', 8000), repeat('b', 8000))";
     let long = Statement::parse(long, SqlDialect::DataFusion).unwrap();
     let greedy: Vec<_> = (0..8)
@@ -24,16 +24,19 @@ async fn what_gives_way_to_nothing_holds_up_nobody_else() {
             tokio::spawn(async move { database.plan(&statement, &principal("greedy")).await.is_ok() })
         })
         .collect();
-    soon("the greedy one's first query", async {
+    with_timeout("the greedy one's first query", async {
         while node.engine.running_tasks() < greedy.len() {
             tokio::task::yield_now().await;
         }
     })
     .await;
     let short = Statement::parse("SELECT count(*) FROM n", SqlDialect::DataFusion).unwrap();
-    soon("the polite one's query", node.database.plan(&short, &principal("polite"))).await.unwrap();
+    with_timeout("the polite one's query", node.database.plan(&short, &principal("polite"))).await.unwrap();
     assert!(greedy.iter().all(|query| !query.is_finished()), "it came behind the greedy one's queries");
     assert!(
-        soon("the greedy one's last query", futures::future::join_all(greedy)).await.into_iter().all(Result::unwrap)
+        with_timeout("the greedy one's last query", futures::future::join_all(greedy))
+            .await
+            .into_iter()
+            .all(Result::unwrap)
     );
 }

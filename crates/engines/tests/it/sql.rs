@@ -7,14 +7,14 @@ use arrow::datatypes::DataType;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType};
 
 use crate::replay::{self, Failure};
-use crate::support::{Node, lines, small_options};
+use crate::support::{TestNode, lines, two_thread_options};
 
-struct Replay {
-    node: Node,
+struct SltRunner {
+    node: TestNode,
 }
 
 #[async_trait::async_trait]
-impl AsyncDB for Replay {
+impl AsyncDB for SltRunner {
     type Error = Failure;
     type ColumnType = DefaultColumnType;
 
@@ -49,5 +49,5 @@ impl AsyncDB for Replay {
 
 #[tokio::test]
 async fn all_scripts_are_replayed() {
-    replay::all(|| Replay { node: Node::open(vec![replay::folder().join("data")], small_options()) }).await;
+    replay::all(|| SltRunner { node: TestNode::open(vec![replay::folder().join("data")], two_thread_options()) }).await;
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use tidegate_engines::embedded::FunctionKind;
 
-use crate::support::{Folder, Node, lines};
+use crate::support::{Folder, TestNode, lines};
 
 const BEGIN: &str = "<!-- functions: begin -->\n";
 const END: &str = "<!-- functions: end -->";
@@ -15,7 +15,7 @@ fn page() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/sql.md")
 }
 
-fn functions_of(node: &Node) -> String {
+fn functions_of(node: &TestNode) -> String {
     let functions = node.database.functions();
     let named = |kind: FunctionKind| {
         let names = functions.iter().filter(|function| function.kind == kind).map(|of| format!("`{}`", of.name));

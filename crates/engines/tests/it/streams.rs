@@ -5,10 +5,10 @@ use std::time::Duration;
 use futures::StreamExt;
 use tidegate_core::ErrorKind;
 
-use crate::support::{Folder, Node, TestJob, numbers, numbers_csv, soon, write_parquet};
+use crate::support::{Folder, TestJob, TestNode, numbers, numbers_csv, with_timeout, write_parquet};
 
 /// A table of enough rows that no question is answered before it is cancelled.
-fn large() -> (Folder, Node) {
+fn large_table() -> (Folder, TestNode) {
     let folder = Folder::new();
     write_parquet(&folder.join("n.parquet"), &numbers(200_000), 50_000);
     folder.write("t.csv", numbers_csv(200_000));
@@ -18,7 +18,7 @@ fn large() -> (Folder, Node) {
 
 #[tokio::test]
 async fn rows_of_a_file_come_in_its_order() {
-    let (folder, node) = large();
+    let (folder, node) = large_table();
     for index in 0..5 {
         folder.write(&format!("parts/{index}.csv"), numbers_csv(20_000));
     }
@@ -37,9 +37,9 @@ async fn rows_of_a_file_come_in_its_order() {
 
 #[tokio::test]
 async fn a_reader_that_stops_stops_the_query() {
-    let (_folder, node) = large();
+    let (_folder, node) = large_table();
     let (_job, mut rows) = node.start("SELECT a.id, b.name FROM n a CROSS JOIN t b").await;
-    soon("the first batch", rows.batches.next()).await.unwrap().unwrap();
+    with_timeout("the first batch", rows.batches.next()).await.unwrap().unwrap();
     // The build side is there; nothing more is held however long nobody reads.
     tokio::time::sleep(Duration::from_millis(200)).await;
     let held = node.engine.memory_used_bytes();
@@ -47,10 +47,10 @@ async fn a_reader_that_stops_stops_the_query() {
     assert_eq!(node.engine.memory_used_bytes(), held);
     assert!(held < 64 << 20, "{held} bytes are held");
     for _ in 0..100 {
-        soon("the next batch", rows.batches.next()).await.unwrap().unwrap();
+        with_timeout("the next batch", rows.batches.next()).await.unwrap().unwrap();
     }
     drop(rows);
-    node.idle().await;
+    node.wait_until_idle().await;
 }
 
 /// Questions that run for hours in very different operators.
@@ -76,7 +76,7 @@ const ENDLESS: &[(&str, &str)] = &[
 
 #[tokio::test]
 async fn a_cancelled_job_ends_its_query_wherever_it_is() {
-    let (_folder, node) = large();
+    let (_folder, node) = large_table();
     for (what, sql) in ENDLESS {
         let plan = node.plan(sql).await.unwrap();
         let job = TestJob::start().await;
@@ -98,31 +98,31 @@ async fn a_cancelled_job_ends_its_query_wherever_it_is() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert!(!reader.is_finished(), "{what} has ended by itself: {:?}", reader.await);
         job.job.cancel();
-        let (kind, has_ended) = soon(what, reader).await.unwrap();
+        let (kind, has_ended) = with_timeout(what, reader).await.unwrap();
         assert_eq!((kind, has_ended), (ErrorKind::Cancelled, true), "{what}");
-        node.idle().await;
+        node.wait_until_idle().await;
     }
 }
 
 #[tokio::test]
 async fn a_query_whose_rows_are_dropped_ends() {
-    let (_folder, node) = large();
+    let (_folder, node) = large_table();
     for (_, sql) in ENDLESS {
         let plan = node.plan(sql).await.unwrap();
         let job = TestJob::start().await;
         let running = tokio::time::timeout(Duration::from_millis(50), plan.run(&job.job)).await;
         drop(running);
-        node.idle().await;
+        node.wait_until_idle().await;
     }
     let (_job, mut rows) = node.start("SELECT * FROM t").await;
-    soon("the first batch", rows.batches.next()).await.unwrap().unwrap();
+    with_timeout("the first batch", rows.batches.next()).await.unwrap().unwrap();
     drop(rows);
-    node.idle().await;
+    node.wait_until_idle().await;
 }
 
 #[tokio::test]
-async fn queries_do_not_hold_up_their_callers_threads() {
-    let (_folder, node) = large();
+async fn queries_do_not_block_caller_threads() {
+    let (_folder, node) = large_table();
     let plan = node.plan(ENDLESS[1].1).await.unwrap();
     let job = TestJob::start().await;
     let mut running = plan.run(&job.job);
@@ -132,29 +132,29 @@ async fn queries_do_not_hold_up_their_callers_threads() {
         let begun = tokio::time::timeout(Duration::from_millis(1), &mut running).await;
         assert!(begun.is_err(), "a scan that finds nothing has rows");
     }
-    assert!(began.elapsed() < crate::support::PATIENCE);
+    assert!(began.elapsed() < crate::support::TEST_TIMEOUT);
     drop(running);
-    node.idle().await;
+    node.wait_until_idle().await;
 }
 
 #[tokio::test]
 async fn an_engine_that_shuts_down_ends_its_queries_with_an_error() {
-    let (_folder, node) = large();
+    let (_folder, node) = large_table();
     let plan = node.plan(ENDLESS[1].1).await.unwrap();
     let job = TestJob::start().await;
     let running = job.job.clone();
     let reader = tokio::spawn(async move { plan.run(&running).await?.batches.next().await.unwrap() });
     tokio::time::sleep(Duration::from_millis(100)).await;
-    soon("the shutdown", node.engine.shutdown(Duration::from_secs(30))).await;
-    let error = soon("the end", reader).await.unwrap().unwrap_err();
+    with_timeout("the shutdown", node.engine.shutdown(Duration::from_secs(30))).await;
+    let error = with_timeout("the end", reader).await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert_eq!(node.engine.running_tasks(), 0);
     assert_eq!(node.plan("SELECT 1").await.err().unwrap().kind(), ErrorKind::Unavailable);
 }
 
 #[tokio::test]
-async fn an_engine_may_be_dropped_anywhere() {
-    let (_folder, node) = large();
+async fn engine_can_be_dropped_in_async_code() {
+    let (_folder, node) = large_table();
     let plan = node.plan("SELECT count(*) FROM n a CROSS JOIN n b").await.unwrap();
     let job = TestJob::start().await;
     let mut running = plan.run(&job.job);

@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use futures::StreamExt;
-use tidegate_core::event::Events;
+use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Call, Caller, Error, Job, Metadata, Origin, Principal, Registry, Reply, Snapshot, SnapshotBuilder, Target, Tool,
-    TransportKind, handler_fn,
+    Call, CallOrigin, CallTarget, Caller, Error, Job, Metadata, Principal, Registry, Reply, Snapshot, SnapshotBuilder,
+    Tool, TransportKind, handler_fn,
 };
 use tidegate_engines::{Engine, EngineOptions, FileDatabase, FileLimits};
-use tidegate_query::{Catalog, Database, Freshness, Parameter, Plan, Rows, SqlDialect, Statement, TableStatus};
+use tidegate_query::{Catalog, Database, Freshness, Parameter, Plan, QueryRows, SqlDialect, Statement, TableStatus};
 
 /// Longer than anything that is waited for here may take, on any machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits for `future`, and fails when it takes forever.
-pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what} takes forever"))
+pub(crate) async fn with_timeout<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(TEST_TIMEOUT, future).await.unwrap_or_else(|_| panic!("{what} takes forever"))
 }
 
 /// A folder that is removed with the test.
@@ -63,34 +63,34 @@ impl Folder {
     }
 
     /// A database on the folder with bounds that suit tests.
-    pub(crate) fn database(&self) -> Node {
-        Node::open(vec![self.path()], small_options())
+    pub(crate) fn database(&self) -> TestNode {
+        TestNode::open(vec![self.path()], two_thread_options())
     }
 
-    pub(crate) fn database_with(&self, options: EngineOptions) -> Node {
-        Node::open(vec![self.path()], options)
+    pub(crate) fn database_with(&self, options: EngineOptions) -> TestNode {
+        TestNode::open(vec![self.path()], options)
     }
 }
 
 /// Two threads, so that plans have parallel parts on every machine.
-pub(crate) fn small_options() -> EngineOptions {
+pub(crate) fn two_thread_options() -> EngineOptions {
     EngineOptions { threads: 2, ..EngineOptions::with_memory(256 << 20) }
 }
 
 /// Bounds with which each question looks at the folders again.
-pub(crate) fn eager_limits() -> FileLimits {
+pub(crate) fn no_delay_limits() -> FileLimits {
     FileLimits { rescan_after: Duration::ZERO, ..FileLimits::default() }
 }
 
 /// A database and the engine that it runs on.
-pub(crate) struct Node {
+pub(crate) struct TestNode {
     pub(crate) engine: Engine,
     pub(crate) database: Arc<FileDatabase>,
 }
 
-impl Node {
+impl TestNode {
     pub(crate) fn open(paths: Vec<PathBuf>, options: EngineOptions) -> Self {
-        Self::open_with(paths, options, eager_limits())
+        Self::open_with(paths, options, no_delay_limits())
     }
 
     pub(crate) fn open_with(paths: Vec<PathBuf>, options: EngineOptions, limits: FileLimits) -> Self {
@@ -135,7 +135,7 @@ impl Node {
     }
 
     /// Starts `sql` as the job of somebody who waits.
-    pub(crate) async fn start(&self, sql: &str) -> (TestJob, Rows) {
+    pub(crate) async fn start(&self, sql: &str) -> (TestJob, QueryRows) {
         let job = TestJob::start().await;
         let rows = self.plan(sql).await.unwrap().run(&job.job).await.unwrap();
         (job, rows)
@@ -147,7 +147,7 @@ impl Node {
         let rows = plan.run(&job.job).await?;
         let mut batches = vec![RecordBatch::new_empty(rows.schema.clone())];
         let mut stream = rows.batches;
-        while let Some(batch) = soon("a batch", stream.next()).await {
+        while let Some(batch) = with_timeout("a batch", stream.next()).await {
             batches.push(batch?);
         }
         Ok(batches)
@@ -159,7 +159,7 @@ impl Node {
         lines(&batches)
     }
 
-    /// As [`Node::rows`], where it may fail.
+    /// As [`TestNode::rows`], where it may fail.
     pub(crate) async fn try_rows(&self, sql: &str) -> Result<String, Error> {
         self.batches(sql, Vec::new()).await.map(|batches| lines(&batches))
     }
@@ -173,9 +173,9 @@ impl Node {
     }
 
     /// Waits until no task of the engine runs any more and nothing is held, in memory or on disk.
-    pub(crate) async fn idle(&self) {
+    pub(crate) async fn wait_until_idle(&self) {
         let engine = &self.engine;
-        soon("the end of the engine's tasks", async {
+        with_timeout("the end of the engine's tasks", async {
             while engine.running_tasks() > 0 || engine.memory_used_bytes() > 0 || engine.spilled_bytes() > 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -220,9 +220,9 @@ impl TestJob {
             }
         });
         let snapshot: Snapshot = SnapshotBuilder::new().tool(Tool::new("wait", "Waits.", handler)).build();
-        let registry = Registry::new(snapshot, Events::default());
-        let origin = Origin { transport: TransportKind::CommandLine, peer: None };
-        let call = Call::new(Target::Tool("wait".to_owned()), Caller::new(Principal::anonymous(), origin));
+        let registry = Registry::new(snapshot, EventDispatcher::default());
+        let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
+        let call = Call::new(CallTarget::Tool("wait".to_owned()), Caller::new(Principal::anonymous(), origin));
         let reply = registry.call(call).unwrap();
         let job = receiver.await.unwrap();
         Self { job, reply }
@@ -245,7 +245,7 @@ pub(crate) fn numbers_csv(count: i64) -> String {
     text
 }
 
-/// Writes `batch` as a Parquet file with row groups of `group_rows`.
+/// Writes `convert_batch` as a Parquet file with row groups of `group_rows`.
 pub(crate) fn write_parquet(path: &Path, batch: &RecordBatch, group_rows: usize) {
     use parquet::arrow::ArrowWriter;
     use parquet::file::properties::WriterProperties;
@@ -257,7 +257,7 @@ pub(crate) fn write_parquet(path: &Path, batch: &RecordBatch, group_rows: usize)
     writer.close().unwrap();
 }
 
-/// Writes `batch` as an Arrow IPC file, or stream.
+/// Writes `convert_batch` as an Arrow IPC file, or stream.
 pub(crate) fn write_arrow(path: &Path, batch: &RecordBatch, as_stream: bool) {
     use arrow::ipc::writer::{FileWriter, StreamWriter};
     let file = fs::File::create(path).unwrap();

@@ -1,11 +1,11 @@
 //! Operators that repeat values: what they make of a long one is bounded, and what fits goes through.
 
-use crate::support::{Folder, Node, numbers, small_options, soon, write_parquet};
+use crate::support::{Folder, TestNode, numbers, two_thread_options, with_timeout, write_parquet};
 
-fn node() -> (Folder, Node) {
+fn node() -> (Folder, TestNode) {
     let folder = Folder::new();
     write_parquet(&folder.join("n.parquet"), &numbers(20_000), 1_000);
-    let node = folder.database_with(small_options());
+    let node = folder.database_with(two_thread_options());
     (folder, node)
 }
 
@@ -25,24 +25,24 @@ async fn values_of_a_window_are_part_of_the_memory_of_the_query() {
         format!("SELECT max(length(t)) FROM (SELECT first_value(t) OVER (ORDER BY id) AS t FROM {long})"),
         format!("SELECT max(length(t)) FROM (SELECT nth_value(t, 1) OVER (ORDER BY id) AS t FROM {long})"),
     ] {
-        let refusal = soon(&sql, node.refusal(&sql)).await;
+        let refusal = with_timeout(&sql, node.refusal(&sql)).await;
         assert!(
             refusal.starts_with("too_large: the query needs more memory than one query may have"),
             "{sql}: {refusal}"
         );
-        node.idle().await;
+        node.wait_until_idle().await;
     }
 }
 
 #[tokio::test]
-async fn ordinary_windows_work() {
+async fn ordinary_windows_are_not_refused() {
     let (_folder, node) = node();
     let sql = "SELECT count(DISTINCT t), max(length(t)) FROM (SELECT string_agg(name, ',') OVER (PARTITION BY id % 5000 \
                ORDER BY id) AS t FROM n)";
-    assert_eq!(soon(sql, node.rows(sql)).await, "20000|41");
+    assert_eq!(with_timeout(sql, node.rows(sql)).await, "20000|41");
     let sql = "SELECT sum(s), max(l), min(r) FROM (SELECT sum(id) OVER (ORDER BY id) AS s, lead(name) OVER (ORDER BY id) \
                AS l, row_number() OVER (ORDER BY id DESC) AS r FROM n)";
-    assert_eq!(soon(sql, node.rows(sql)).await, "1333333330000|name 9999|1");
+    assert_eq!(with_timeout(sql, node.rows(sql)).await, "1333333330000|name 9999|1");
 }
 
 /// A row that is too wide for batches of thousands of rows goes through in shorter ones.
@@ -60,13 +60,13 @@ async fn wide_rows_are_joined_in_short_batches() {
             "20000|30000",
         ),
     ] {
-        assert_eq!(soon(&sql, node.rows(&sql)).await, expected, "{sql}");
+        assert_eq!(with_timeout(&sql, node.rows(&sql)).await, expected, "{sql}");
     }
 }
 
 /// A row of which it is found out late that it is wide is part of the memory of the query, as long as there is some.
 #[tokio::test]
-async fn a_wide_row_may_come_late() {
+async fn late_wide_row_counts_against_memory() {
     let (_folder, node) = node();
     let late = "(SELECT id, CASE WHEN id = 19000 THEN repeat(name, 2000) ELSE name END AS t FROM n)";
     for (sql, rows) in [
@@ -74,7 +74,7 @@ async fn a_wide_row_may_come_late() {
         (format!("SELECT id, t FROM {late} a WHERE id >= (SELECT min(id) FROM n)"), 20_000),
         (format!("SELECT id, t FROM {late} a WHERE id IN (SELECT id FROM n WHERE id % 2 = 0)"), 10_000),
     ] {
-        assert_eq!(soon(&sql, node.rows(&sql)).await.lines().count(), rows, "{sql}");
+        assert_eq!(with_timeout(&sql, node.rows(&sql)).await.lines().count(), rows, "{sql}");
     }
 }
 
@@ -87,11 +87,11 @@ async fn lists_are_joined_and_unnested_and_too_many_elements_of_a_wide_row_are_r
         (format!("SELECT count(e), max(e) FROM (SELECT unnest(l) AS e, id FROM {lists})"), "490000|48"),
         (format!("SELECT count(*), count(s) FROM (SELECT lag(m) OVER (ORDER BY id) AS s FROM {lists})"), "20000|19999"),
     ] {
-        assert_eq!(soon(&sql, node.rows(&sql)).await, expected, "{sql}");
+        assert_eq!(with_timeout(&sql, node.rows(&sql)).await, expected, "{sql}");
     }
     let sql = "SELECT max(length(t)) FROM (SELECT t, unnest(range(0, 60000)) FROM (SELECT repeat(name, 5000) AS t FROM n \
                WHERE id = 7))";
-    insta::assert_snapshot!(soon(sql, node.refusal(sql)).await, @r"
+    insta::assert_snapshot!(with_timeout(sql, node.refusal(sql)).await, @r"
     too_large: a value is too long to be repeated for many rows
     Join without it, or with a part of it, such as left(x, 1000).
     ");

@@ -4,24 +4,24 @@
 //! - `stored`: a stored result, and how a server that behaves answers for it
 //! - `scene`: a result, a server and a folder for the file
 //! - `whole`: a download from end to end, in each format
-//! - `loss`: connections that break, servers that go away
-//! - `going_on`: a second run takes up what the first one fetched
-//! - `damage`: blocks without their hash, results that change
+//! - `connection_loss`: connections that break, servers that go away
+//! - `resume`: a second run takes up what the first one fetched
+//! - `corruption`: blocks without their hash, results that change
 //! - `running`: results that are still being written, that ended incomplete, that are empty
 //! - `refusals`: what a reader is told: who calls, links, files that cannot be written
-//! - `files`: results that hold a file
-//! - `questions`: SQL to a server that writes the answer down
+//! - `file_results`: results that hold a file
+//! - `queries`: SQL to a server that writes the answer down
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
-mod damage;
-mod files;
-mod going_on;
-mod loss;
-mod questions;
+mod connection_loss;
+mod corruption;
+mod file_results;
+mod fixture;
+mod full_download;
+mod queries;
 mod refusals;
-mod running;
-mod scene;
-mod server;
-mod stored;
-mod whole;
+mod resume;
+mod running_results;
+mod stored_result;
+mod test_server;

@@ -7,11 +7,11 @@ use serde_json::value::RawValue;
 use tidegate_core::{Chunk, Content, Error, ErrorKind, Metadata, Outcome};
 
 use super::ReplyEncoder;
-use super::envelope::Envelope;
-use super::text::Blocks;
-use crate::jsonrpc::{RpcError, milliseconds};
+use super::content_blocks::ContentBlocks;
+use super::envelope::ResponseEnvelope;
+use crate::jsonrpc::{RpcError, ceil_milliseconds};
 use crate::revision::Dialect;
-use crate::wire::content_block;
+use crate::wire::encode_content;
 
 /// After how many milliseconds a call that was one too many may come again, in `_meta`.
 const RETRY_AFTER: &str = "dev.tidegate/retry_after_ms";
@@ -22,19 +22,19 @@ const TEXT_CLOSING: &str = "\"}";
 /// The state of one `CallToolResult`: member order is free in JSON, so content comes first and
 /// what is known last comes last.
 pub(crate) struct CallToolEncoder {
-    envelope: Envelope,
-    blocks: Blocks,
+    envelope: ResponseEnvelope,
+    blocks: ContentBlocks,
     has_begun: bool,
     structured: Option<Box<RawValue>>,
 }
 
 impl CallToolEncoder {
-    pub(crate) fn new(envelope: Envelope) -> Self {
-        Self { envelope, blocks: Blocks::default(), has_begun: false, structured: None }
+    pub(crate) fn new(envelope: ResponseEnvelope) -> Self {
+        Self { envelope, blocks: ContentBlocks::default(), has_begun: false, structured: None }
     }
 
     /// What surrounds it.
-    pub(crate) fn envelope(&self) -> Envelope {
+    pub(crate) fn envelope(&self) -> ResponseEnvelope {
         self.envelope.clone()
     }
 
@@ -44,15 +44,15 @@ impl CallToolEncoder {
     }
 
     /// The whole result for a call that failed before its handler ran.
-    pub(crate) fn failure(envelope: Envelope, error: &Error) -> Bytes {
+    pub(crate) fn encode_failure(envelope: ResponseEnvelope, error: &Error) -> Bytes {
         let mut metadata = Metadata::new();
         if let Some(time) = error.retry_after() {
-            metadata.insert(RETRY_AFTER.to_owned(), milliseconds(time).into());
+            metadata.insert(RETRY_AFTER.to_owned(), ceil_milliseconds(time).into());
         }
         Self::new(envelope).finish(Some(error), &metadata)
     }
 
-    fn beginning(&mut self) -> String {
+    fn take_opening(&mut self) -> String {
         if std::mem::replace(&mut self.has_begun, true) {
             return String::new();
         }
@@ -61,9 +61,9 @@ impl CallToolEncoder {
         opening
     }
 
-    fn block(&mut self, content: &Content) -> String {
-        let mut piece = self.beginning();
-        piece.push_str(&self.blocks.block(TEXT_CLOSING, &content_block(content, self.envelope.dialect)));
+    fn encode_block(&mut self, content: &Content) -> String {
+        let mut piece = self.take_opening();
+        piece.push_str(&self.blocks.push_block(TEXT_CLOSING, &encode_content(content, self.envelope.dialect)));
         piece
     }
 
@@ -72,15 +72,15 @@ impl CallToolEncoder {
         let structured = self.structured.take();
         if let (Some(value), false) = (&structured, self.has_begun) {
             // Clients that do not read structured content get the same as text.
-            piece.push_str(&self.block(&Content::text(value.get())));
+            piece.push_str(&self.encode_block(&Content::text(value.get())));
         }
-        if let Some(error) = failure.filter(|error| !error.is_told()) {
-            piece.push_str(&self.block(&Content::text(error.to_string())));
+        if let Some(error) = failure.filter(|error| !error.is_rendered()) {
+            piece.push_str(&self.encode_block(&Content::text(error.to_string())));
         }
-        piece.push_str(&self.beginning());
+        piece.push_str(&self.take_opening());
         piece.push_str(&self.blocks.end_text(TEXT_CLOSING));
         piece.push_str("],");
-        if let Some(value) = structured.filter(|value| self.may_carry(value.get())) {
+        if let Some(value) = structured.filter(|value| self.supports_structured(value.get())) {
             piece.push_str(&format!("\"structuredContent\":{},", value.get()));
         }
         piece.push_str(if failure.is_some() { "\"isError\":true" } else { "\"isError\":false" });
@@ -89,44 +89,44 @@ impl CallToolEncoder {
     }
 
     /// What a client must declare, who it is and what its token is for, it has to mend itself.
-    fn is_no_affair_of_the_model(&self, error: &Error) -> bool {
+    fn is_client_error(&self, error: &Error) -> bool {
         let is_for_client = match error.kind() {
-            ErrorKind::Incapable => self.envelope.dialect.stateless,
+            ErrorKind::MissingClientCapability => self.envelope.dialect.stateless,
             kind => kind == ErrorKind::Unauthenticated || !error.scopes().is_empty(),
         };
         is_for_client && !self.has_begun
     }
 
-    fn may_carry(&self, structured: &str) -> bool {
+    fn supports_structured(&self, structured: &str) -> bool {
         let dialect = self.envelope.dialect;
         dialect.titles && (structured.starts_with('{') || dialect.structured_content_is_any_value)
     }
 }
 
 impl ReplyEncoder for CallToolEncoder {
-    fn chunk(&mut self, chunk: Chunk) -> Bytes {
+    fn encode_chunk(&mut self, chunk: Chunk) -> Bytes {
         match chunk {
             Chunk::Text(text) => {
-                let before = self.beginning();
-                self.blocks.text(before, TEXT_OPENING, &text)
+                let before = self.take_opening();
+                self.blocks.push_text(before, TEXT_OPENING, &text)
             }
             Chunk::EndOfText => self.blocks.end_text(TEXT_CLOSING).into(),
-            Chunk::Block(content) | Chunk::Message(_, content) => self.block(&content).into(),
+            Chunk::Block(content) | Chunk::PromptMessage(_, content) => self.encode_block(&content).into(),
             Chunk::Structured(value) => {
                 self.structured = Some(value);
                 Bytes::new()
             }
             // MCP asks for content, never for a body.
-            Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notice(_) => Bytes::new(),
+            Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notification(_) => Bytes::new(),
         }
     }
 
-    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
+    fn encode_outcome(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
         match outcome {
             Outcome::Done(metadata) => (self.finish(None, &metadata), None),
-            Outcome::Failed(error) if self.is_no_affair_of_the_model(&error) => {
+            Outcome::Failed(error) if self.is_client_error(&error) => {
                 let error = RpcError::from_error(&error, None, self.envelope.dialect);
-                (self.envelope.error(&error), Some(error))
+                (self.envelope.encode_error(&error), Some(error))
             }
             Outcome::Failed(error) => (self.finish(Some(&error), &Metadata::new()), None),
         }

@@ -7,30 +7,30 @@ use serde_json::json;
 use tidegate_core::{Chunk, Completion, Outcome};
 
 use super::ReplyEncoder;
-use super::envelope::Envelope;
+use super::envelope::ResponseEnvelope;
 use crate::jsonrpc::RpcError;
 
 /// Waits for the one completion.
 pub(crate) struct CompleteEncoder {
-    envelope: Envelope,
+    envelope: ResponseEnvelope,
     completion: Completion,
 }
 
 impl CompleteEncoder {
-    pub(crate) fn new(envelope: Envelope) -> Self {
+    pub(crate) fn new(envelope: ResponseEnvelope) -> Self {
         Self { envelope, completion: Completion::default() }
     }
 }
 
 impl ReplyEncoder for CompleteEncoder {
-    fn chunk(&mut self, chunk: Chunk) -> Bytes {
+    fn encode_chunk(&mut self, chunk: Chunk) -> Bytes {
         if let Chunk::Completion(completion) = chunk {
             self.completion = completion;
         }
         Bytes::new()
     }
 
-    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
+    fn encode_outcome(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
         match outcome {
             Outcome::Done(metadata) => {
                 let Completion { values, total, has_more } = std::mem::take(&mut self.completion);
@@ -39,11 +39,11 @@ impl ReplyEncoder for CompleteEncoder {
                 if let Some(total) = total {
                     completion["total"] = total.into();
                 }
-                (self.envelope.whole(&format!("\"completion\":{completion}"), &metadata, None), None)
+                (self.envelope.encode_response(&format!("\"completion\":{completion}"), &metadata, None), None)
             }
             Outcome::Failed(error) => {
                 let error = RpcError::from_error(&error, None, self.envelope.dialect);
-                (self.envelope.error(&error), Some(error))
+                (self.envelope.encode_error(&error), Some(error))
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::revision::Dialect;
 
 /// What surrounds the result of one request.
 #[derive(Debug, Clone)]
-pub(crate) struct Envelope {
+pub(crate) struct ResponseEnvelope {
     pub id: RequestId,
     pub dialect: &'static Dialect,
     /// The server's identity as JSON text.
@@ -43,7 +43,7 @@ impl ResultType {
     }
 }
 
-impl Envelope {
+impl ResponseEnvelope {
     /// Everything before the result's own members.
     pub(crate) fn open(&self) -> String {
         if self.is_nested {
@@ -87,7 +87,7 @@ impl Envelope {
     }
 
     /// A whole response whose own members are `members` (JSON text without braces).
-    pub(crate) fn whole(&self, members: &str, metadata: &Metadata, cache: Option<CacheHint>) -> Bytes {
+    pub(crate) fn encode_response(&self, members: &str, metadata: &Metadata, cache: Option<CacheHint>) -> Bytes {
         let mut message = self.open();
         message.push_str(members);
         message.push_str(&self.close(metadata, cache, !members.is_empty()));
@@ -95,12 +95,12 @@ impl Envelope {
     }
 
     /// The same for another sort of result.
-    pub(crate) fn of_type(self, result_type: ResultType) -> Self {
+    pub(crate) fn with_result_type(self, result_type: ResultType) -> Self {
         Self { result_type, ..self }
     }
 
     /// A whole error response.
-    pub(crate) fn error(&self, error: &RpcError) -> Bytes {
+    pub(crate) fn encode_error(&self, error: &RpcError) -> Bytes {
         error.to_bytes(Some(&self.id))
     }
 }

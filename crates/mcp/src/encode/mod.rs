@@ -2,10 +2,10 @@
 
 mod call_tool;
 mod complete;
+mod content_blocks;
 mod envelope;
 mod get_prompt;
 mod read_resource;
-mod text;
 
 use bytes::Bytes;
 use tidegate_core::{Chunk, Outcome};
@@ -14,15 +14,15 @@ use crate::jsonrpc::RpcError;
 
 pub(crate) use call_tool::CallToolEncoder;
 pub(crate) use complete::CompleteEncoder;
-pub(crate) use envelope::{Envelope, ResultType};
+pub(crate) use envelope::{ResponseEnvelope, ResultType};
 pub(crate) use get_prompt::GetPromptEncoder;
 pub(crate) use read_resource::ReadResourceEncoder;
 
 /// Turns one reply into one response message, piece by piece.
 pub(crate) trait ReplyEncoder: Send {
-    /// The bytes that `chunk` adds; empty when it waits for the end.
-    fn chunk(&mut self, chunk: Chunk) -> Bytes;
+    /// The bytes that `encode_chunk` adds; empty when it waits for the end.
+    fn encode_chunk(&mut self, chunk: Chunk) -> Bytes;
 
     /// The last bytes, and the error if the whole response is one.
-    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>);
+    fn encode_outcome(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>);
 }

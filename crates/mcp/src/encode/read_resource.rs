@@ -7,29 +7,29 @@ use serde_json::{Value, json};
 use tidegate_core::{CacheHint, Chunk, Content, Metadata, Outcome, ResourceBody, ResourceContents};
 
 use super::ReplyEncoder;
-use super::envelope::Envelope;
-use super::text::Blocks;
+use super::content_blocks::ContentBlocks;
+use super::envelope::ResponseEnvelope;
 use crate::jsonrpc::RpcError;
-use crate::wire::resource_contents;
+use crate::wire::encode_resource_contents;
 
 const TEXT_CLOSING: &str = "\"}";
 
 /// The state of one `ReadResourceResult`. Text chunks are the contents of the resource asked for.
 pub(crate) struct ReadResourceEncoder {
-    envelope: Envelope,
+    envelope: ResponseEnvelope,
     uri: String,
     mime_type: Option<String>,
     cache: CacheHint,
-    blocks: Blocks,
+    blocks: ContentBlocks,
     has_begun: bool,
 }
 
 impl ReadResourceEncoder {
-    pub(crate) fn new(envelope: Envelope, uri: String, mime_type: Option<String>, cache: CacheHint) -> Self {
-        Self { envelope, uri, mime_type, cache, blocks: Blocks::default(), has_begun: false }
+    pub(crate) fn new(envelope: ResponseEnvelope, uri: String, mime_type: Option<String>, cache: CacheHint) -> Self {
+        Self { envelope, uri, mime_type, cache, blocks: ContentBlocks::default(), has_begun: false }
     }
 
-    fn beginning(&mut self) -> String {
+    fn take_opening(&mut self) -> String {
         if std::mem::replace(&mut self.has_begun, true) {
             return String::new();
         }
@@ -44,24 +44,24 @@ impl ReadResourceEncoder {
         format!("{{\"uri\":{},{}\"text\":\"", Value::from(self.uri.as_str()), mime_type.unwrap_or_default())
     }
 
-    fn contents_of(&self, content: Content) -> Value {
+    fn encode_contents(&self, content: Content) -> Value {
         match content {
-            Content::Resource(contents) => resource_contents(&contents),
-            Content::Text { text, .. } => self.own_contents(ResourceBody::Text(text), None),
+            Content::Resource(contents) => encode_resource_contents(&contents),
+            Content::Text { text, .. } => self.encode_own_contents(ResourceBody::Text(text), None),
             Content::Image { data, mime_type } | Content::Audio { data, mime_type } => {
-                self.own_contents(ResourceBody::Blob(data), Some(mime_type))
+                self.encode_own_contents(ResourceBody::Blob(data), Some(mime_type))
             }
             Content::Link(link) => json!({"uri": link.uri, "text": link.name}),
         }
     }
 
-    fn own_contents(&self, body: ResourceBody, mime_type: Option<String>) -> Value {
+    fn encode_own_contents(&self, body: ResourceBody, mime_type: Option<String>) -> Value {
         let mime_type = mime_type.or_else(|| self.mime_type.clone());
-        resource_contents(&ResourceContents { uri: self.uri.clone(), mime_type, body })
+        encode_resource_contents(&ResourceContents { uri: self.uri.clone(), mime_type, body })
     }
 
     fn finish(&mut self, metadata: &Metadata) -> Bytes {
-        let mut piece = self.beginning();
+        let mut piece = self.take_opening();
         piece.push_str(&self.blocks.end_text(TEXT_CLOSING));
         piece.push(']');
         piece.push_str(&self.envelope.close(metadata, Some(self.cache), true));
@@ -70,37 +70,38 @@ impl ReadResourceEncoder {
 }
 
 impl ReplyEncoder for ReadResourceEncoder {
-    fn chunk(&mut self, chunk: Chunk) -> Bytes {
+    fn encode_chunk(&mut self, chunk: Chunk) -> Bytes {
         match chunk {
             Chunk::Text(text) => {
-                let before = self.beginning();
+                let before = self.take_opening();
                 let opening = self.text_opening();
-                self.blocks.text(before, &opening, &text)
+                self.blocks.push_text(before, &opening, &text)
             }
             Chunk::EndOfText => self.blocks.end_text(TEXT_CLOSING).into(),
-            Chunk::Block(content) | Chunk::Message(_, content) => {
-                let mut piece = self.beginning();
-                let contents = self.contents_of(content);
-                piece.push_str(&self.blocks.block(TEXT_CLOSING, &contents));
+            Chunk::Block(content) | Chunk::PromptMessage(_, content) => {
+                let mut piece = self.take_opening();
+                let contents = self.encode_contents(content);
+                piece.push_str(&self.blocks.push_block(TEXT_CLOSING, &contents));
                 piece.into()
             }
-            Chunk::Structured(_) | Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notice(_) => {
+            Chunk::Structured(_) | Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notification(_) => {
                 Bytes::new()
             }
         }
     }
 
-    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
+    fn encode_outcome(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
         match outcome {
             Outcome::Done(metadata) => (self.finish(&metadata), None),
             Outcome::Failed(error) if !self.has_begun => {
                 let error = RpcError::from_error(&error, Some(&self.uri), self.envelope.dialect);
-                (self.envelope.error(&error), Some(error))
+                (self.envelope.encode_error(&error), Some(error))
             }
             Outcome::Failed(error) => {
                 // The contents sent so far stand; a second text contents of the same URI says why they end.
-                let contents = self.own_contents(ResourceBody::Text(error.to_string()), Some("text/plain".to_owned()));
-                let mut piece = self.blocks.block(TEXT_CLOSING, &contents).into_bytes();
+                let contents =
+                    self.encode_own_contents(ResourceBody::Text(error.to_string()), Some("text/plain".to_owned()));
+                let mut piece = self.blocks.push_block(TEXT_CLOSING, &contents).into_bytes();
                 piece.extend_from_slice(&self.finish(&Metadata::new()));
                 (piece.into(), None)
             }

@@ -14,20 +14,20 @@ pub const BATCH_MESSAGES_MAX: usize = 100;
 
 /// What one message of a client is.
 #[derive(Debug)]
-pub enum Incoming {
+pub enum IncomingMessage {
     /// Wants an answer.
-    Request(Request),
+    Request(RpcRequest),
     /// Wants none.
-    Notification(Notification),
+    Notification(RpcNotification),
     /// Answers a request of ours, which only legacy clients get.
-    Response(Response),
+    Response(RpcResponse),
     /// Several messages at once (2025-03-26 only). Those that could not be read stand as refusals.
-    Batch(Vec<Result<Incoming, Rejection>>),
+    Batch(Vec<Result<IncomingMessage, DecodeError>>),
 }
 
 /// What a client answers to a request of ours; an error leaves the result out.
 #[derive(Debug, Default)]
-pub struct Response {
+pub struct RpcResponse {
     /// Which request.
     pub id: Option<RequestId>,
     /// The result as text.
@@ -36,7 +36,7 @@ pub struct Response {
 
 /// A request, its parameters still as text.
 #[derive(Debug)]
-pub struct Request {
+pub struct RpcRequest {
     /// To be returned exactly.
     pub id: RequestId,
     /// What is asked.
@@ -46,9 +46,9 @@ pub struct Request {
     params: Option<Box<RawValue>>,
 }
 
-impl Request {
+impl RpcRequest {
     /// Whether its params may have a member of that name, without reading them.
-    pub(crate) fn mentions(&self, name: &str) -> bool {
+    pub(crate) fn may_contain_member(&self, name: &str) -> bool {
         self.params.as_deref().is_some_and(|params| params.get().contains(name))
     }
 
@@ -63,13 +63,13 @@ impl Request {
 
 /// A notification, its parameters still as text.
 #[derive(Debug)]
-pub struct Notification {
+pub struct RpcNotification {
     /// What is told.
     pub method: String,
     params: Option<Box<RawValue>>,
 }
 
-impl Notification {
+impl RpcNotification {
     /// The parameters as `T`; absent ones count as an empty object.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ fn read_params<T: DeserializeOwned>(params: Option<&RawValue>, method: &str) -> 
 
 /// Why bytes are no message.
 #[derive(Debug)]
-pub struct Rejection {
+pub struct DecodeError {
     /// The id, if it could be read.
     pub id: Option<RequestId>,
     /// What was wrong.
@@ -96,7 +96,7 @@ pub struct Rejection {
 /// The members of any message. A member that is absent and one that is null are different things.
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
-struct Envelope<'a> {
+struct RawMessage<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     jsonrpc: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -119,8 +119,8 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 ///
 /// # Errors
 /// `-32700` when the bytes are no JSON, `-32600` when the JSON is no message.
-pub fn decode(bytes: &[u8]) -> Result<Incoming, Rejection> {
-    let text = std::str::from_utf8(bytes).map_err(|error| refuse_text(&error))?;
+pub fn decode(bytes: &[u8]) -> Result<IncomingMessage, DecodeError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| utf8_error(&error))?;
     if is_array(text) {
         return decode_batch(text);
     }
@@ -131,66 +131,69 @@ fn is_array(text: &str) -> bool {
     text.trim_ascii_start().starts_with('[')
 }
 
-fn decode_batch(text: &str) -> Result<Incoming, Rejection> {
-    let messages: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| refuse_json(&error))?;
+fn decode_batch(text: &str) -> Result<IncomingMessage, DecodeError> {
+    let messages: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| json_error(&error))?;
     if messages.is_empty() {
-        return Err(refuse(None, "an empty batch"));
+        return Err(invalid_request(None, "an empty batch"));
     }
     if messages.len() > BATCH_MESSAGES_MAX {
-        return Err(refuse(None, &format!("a batch of {} messages; at most {BATCH_MESSAGES_MAX}", messages.len())));
+        return Err(invalid_request(
+            None,
+            &format!("a batch of {} messages; at most {BATCH_MESSAGES_MAX}", messages.len()),
+        ));
     }
-    Ok(Incoming::Batch(messages.into_iter().map(|message| decode_single(message.get())).collect()))
+    Ok(IncomingMessage::Batch(messages.into_iter().map(|message| decode_single(message.get())).collect()))
 }
 
-fn decode_single(text: &str) -> Result<Incoming, Rejection> {
+fn decode_single(text: &str) -> Result<IncomingMessage, DecodeError> {
     if is_array(text) {
         // serde would take the members of a struct from an array in their order.
-        return Err(refuse(None, "a batch in a batch"));
+        return Err(invalid_request(None, "a batch in a batch"));
     }
-    let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| refuse_json(&error))?;
+    let envelope: RawMessage<'_> = serde_json::from_str(text).map_err(|error| json_error(&error))?;
     let id = envelope.id.and_then(RequestId::from_raw);
     if envelope.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
-        return Err(refuse(id, "the member \"jsonrpc\" must be \"2.0\""));
+        return Err(invalid_request(id, "the member \"jsonrpc\" must be \"2.0\""));
     }
     if envelope.method.is_none() && envelope.result.or(envelope.error).is_some() {
         // Whatever its id: two peers that refuse each other's errors would never end.
-        return Ok(Incoming::Response(Response { id, result: envelope.result.map(ToOwned::to_owned) }));
+        return Ok(IncomingMessage::Response(RpcResponse { id, result: envelope.result.map(ToOwned::to_owned) }));
     }
     if envelope.id.is_some() && id.is_none() {
-        return Err(refuse(None, "the id must be a string or a number"));
+        return Err(invalid_request(None, "the id must be a string or a number"));
     }
     let Some(method) = envelope.method else {
-        return Err(refuse(id, "the member \"method\" is missing"));
+        return Err(invalid_request(id, "the member \"method\" is missing"));
     };
     let Ok(method) = serde_json::from_str::<String>(method.get()) else {
-        return Err(refuse(id, "the method must be a string"));
+        return Err(invalid_request(id, "the method must be a string"));
     };
     if envelope.params.is_some_and(|params| !params.get().starts_with('{')) {
-        return Err(refuse(id, "the params must be an object"));
+        return Err(invalid_request(id, "the params must be an object"));
     }
     let params = envelope.params.map(ToOwned::to_owned);
     let Some(id) = id else {
-        return Ok(Incoming::Notification(Notification { method, params }));
+        return Ok(IncomingMessage::Notification(RpcNotification { method, params }));
     };
     let meta = RequestMeta::read(envelope.params)
-        .map_err(|error| Rejection { id: Some(id.clone()), error: Box::new(error) })?;
-    Ok(Incoming::Request(Request { id, method, meta, params }))
+        .map_err(|error| DecodeError { id: Some(id.clone()), error: Box::new(error) })?;
+    Ok(IncomingMessage::Request(RpcRequest { id, method, meta, params }))
 }
 
-fn refuse(id: Option<RequestId>, message: &str) -> Rejection {
-    Rejection { id, error: Box::new(RpcError::invalid_request(format!("Invalid request: {message}"))) }
+fn invalid_request(id: Option<RequestId>, message: &str) -> DecodeError {
+    DecodeError { id, error: Box::new(RpcError::invalid_request(format!("Invalid request: {message}"))) }
 }
 
-fn refuse_text(error: &std::str::Utf8Error) -> Rejection {
-    Rejection { id: None, error: Box::new(RpcError::new(RpcError::PARSE_ERROR, format!("Parse error: {error}"))) }
+fn utf8_error(error: &std::str::Utf8Error) -> DecodeError {
+    DecodeError { id: None, error: Box::new(RpcError::new(RpcError::PARSE_ERROR, format!("Parse error: {error}"))) }
 }
 
-fn refuse_json(error: &serde_json::Error) -> Rejection {
+fn json_error(error: &serde_json::Error) -> DecodeError {
     let error = match error.classify() {
         Category::Data => RpcError::invalid_request(format!("Invalid request: {error}")),
         Category::Syntax | Category::Eof | Category::Io => {
             RpcError::new(RpcError::PARSE_ERROR, format!("Parse error: {error}"))
         }
     };
-    Rejection { id: None, error: Box::new(error) }
+    DecodeError { id: None, error: Box::new(error) }
 }

@@ -11,7 +11,7 @@ use tidegate_core::{Error, ErrorKind};
 
 use super::id::RequestId;
 use crate::revision::{Dialect, Revision};
-use crate::wire::client_capabilities;
+use crate::wire::encode_client_capabilities;
 
 /// An error that answers a whole request.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,19 +23,19 @@ pub struct RpcError {
     /// More, for programs.
     pub data: Option<Value>,
     /// What hinders the caller, where transports have words of their own for it.
-    pub hindrance: Option<Box<Hindrance>>,
+    pub rejection: Option<Box<CallRejection>>,
 }
 
 /// What hinders a caller, for transports that have words of their own for it: a status, a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hindrance {
+pub enum CallRejection {
     /// It has not shown who it is, and what it asks for is for those who have.
     Unauthenticated {
         /// The OAuth scopes that its token would need; none where no token needs any.
         scopes: Vec<String>,
     },
     /// Its token lacks OAuth scopes; these are all that it would need.
-    LacksScopes(Vec<String>),
+    InsufficientScope(Vec<String>),
     /// It has asked too much.
     RateLimited {
         /// After what time it may try again, where that is known.
@@ -43,13 +43,13 @@ pub enum Hindrance {
     },
 }
 
-impl Hindrance {
+impl CallRejection {
     /// What hindered a call that failed with `error`, if it is one of these.
-    pub(crate) fn of(error: &Error) -> Option<Box<Self>> {
+    pub(crate) fn from_error(error: &Error) -> Option<Box<Self>> {
         let hindrance = match error.kind() {
             ErrorKind::Unauthenticated => Self::Unauthenticated { scopes: error.scopes().to_vec() },
             ErrorKind::RateLimited => Self::RateLimited { retry_after: error.retry_after() },
-            _ if !error.scopes().is_empty() => Self::LacksScopes(error.scopes().to_vec()),
+            _ if !error.scopes().is_empty() => Self::InsufficientScope(error.scopes().to_vec()),
             _ => return None,
         };
         Some(Box::new(hindrance))
@@ -83,7 +83,7 @@ impl RpcError {
 
     /// An error of that code.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: None, hindrance: None }
+        Self { code, message: message.into(), data: None, rejection: None }
     }
 
     /// The method's parameters are wrong.
@@ -113,7 +113,7 @@ impl RpcError {
             code: Self::UNSUPPORTED_PROTOCOL_VERSION,
             message: "Unsupported protocol version".to_owned(),
             data: Some(json!({"supported": supported, "requested": requested})),
-            hindrance: None,
+            rejection: None,
         }
     }
 
@@ -135,12 +135,12 @@ impl RpcError {
             | ErrorKind::TooLarge
             | ErrorKind::Unavailable
             | ErrorKind::InputRequired => Self::REFUSED,
-            ErrorKind::Incapable if dialect.stateless => Self::MISSING_CLIENT_CAPABILITY,
-            ErrorKind::Incapable => Self::REFUSED,
+            ErrorKind::MissingClientCapability if dialect.stateless => Self::MISSING_CLIENT_CAPABILITY,
+            ErrorKind::MissingClientCapability => Self::REFUSED,
         };
         let mut data = json!({"kind": error.kind().name()});
         if code == Self::MISSING_CLIENT_CAPABILITY {
-            data["requiredCapabilities"] = client_capabilities(error.needs());
+            data["requiredCapabilities"] = encode_client_capabilities(error.missing_capabilities());
         }
         if let Some(uri) = resource {
             data["uri"] = uri.into();
@@ -149,17 +149,17 @@ impl RpcError {
             data["scopes"] = json!(error.scopes());
         }
         if let Some(time) = error.retry_after() {
-            data["retryAfterMs"] = json!(milliseconds(time));
+            data["retryAfterMs"] = json!(ceil_milliseconds(time));
         }
-        Self { code, message: error.to_string(), data: Some(data), hindrance: Hindrance::of(error) }
+        Self { code, message: error.to_string(), data: Some(data), rejection: CallRejection::from_error(error) }
     }
 
     /// The error object as JSON text.
     pub(crate) fn to_raw(&self) -> Option<Box<RawValue>> {
-        RawValue::from_string(self.object().to_string()).ok()
+        RawValue::from_string(self.to_json().to_string()).ok()
     }
 
-    fn object(&self) -> Value {
+    fn to_json(&self) -> Value {
         let mut error = json!({"code": self.code, "message": self.message});
         if let Some(data) = &self.data {
             error["data"] = data.clone();
@@ -169,13 +169,13 @@ impl RpcError {
 
     /// The whole message that answers the request of `id`; `id` is null only when it could not be read.
     pub fn to_bytes(&self, id: Option<&RequestId>) -> Bytes {
-        let error = self.object();
+        let error = self.to_json();
         let id = id.map_or("null", RequestId::as_json);
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into()
     }
 }
 
 /// Whole milliseconds, rounded up: who waits for so long does not come too early.
-pub(crate) fn milliseconds(time: Duration) -> u64 {
+pub(crate) fn ceil_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

@@ -4,7 +4,7 @@ mod decode;
 mod error;
 mod id;
 
-pub use decode::{BATCH_MESSAGES_MAX, Incoming, Notification, Rejection, Request, Response, decode};
-pub(crate) use error::milliseconds;
-pub use error::{Hindrance, RpcError};
+pub use decode::{BATCH_MESSAGES_MAX, DecodeError, IncomingMessage, RpcNotification, RpcRequest, RpcResponse, decode};
+pub(crate) use error::ceil_milliseconds;
+pub use error::{CallRejection, RpcError};
 pub use id::RequestId;

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tidegate_core::{Caller, Change, Watch};
+use tidegate_core::{Caller, Watch, WatchEvent};
 
 use crate::jsonrpc::RequestId;
-use crate::session::Session;
-use crate::tasks::TaskNews;
+use crate::session::McpSession;
+use crate::tasks::TaskFeed;
 use crate::wire::{self, ListKind};
 
 /// The lists of the registry, one flag each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Lists {
+pub(super) struct ListFlags {
     pub(super) tools: bool,
     pub(super) resources: bool,
     pub(super) prompts: bool,
@@ -20,62 +20,62 @@ pub(super) struct Lists {
 
 /// How far somebody has heard of changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Heard {
+pub struct FeedPosition {
     /// The version of the registry.
-    pub version: u64,
+    pub registry_version: u64,
     /// How many changes of resources were told.
-    pub resources: u64,
+    pub resource_changes: u64,
 }
 
 /// What one listener is told.
-pub struct Feed {
+pub struct NotificationFeed {
     watch: Arc<Watch>,
-    tasks: Option<TaskNews>,
-    wanted: Lists,
+    tasks: Option<TaskFeed>,
+    subscribed: ListFlags,
     /// Of the wanted ones those that changed.
-    changed: Lists,
+    changed: ListFlags,
     /// The request of the stream that notifications belong to; none for those of a legacy session.
     stream: Option<RequestId>,
     /// What is said before anything else.
     acknowledgement: Option<Bytes>,
 }
 
-impl Feed {
+impl NotificationFeed {
     /// What the stream of that request is told.
-    pub(super) fn of_stream(
+    pub(super) fn for_stream(
         watch: Arc<Watch>,
-        wanted: Lists,
-        tasks: Option<TaskNews>,
+        subscribed: ListFlags,
+        tasks: Option<TaskFeed>,
         stream: RequestId,
         acknowledgement: Bytes,
     ) -> Self {
         let acknowledgement = Some(acknowledgement);
-        Self { watch, tasks, wanted, changed: Lists::default(), stream: Some(stream), acknowledgement }
+        Self { watch, tasks, subscribed, changed: ListFlags::default(), stream: Some(stream), acknowledgement }
     }
 
     /// What a legacy session is told: changes of all lists, and of the resources that it subscribes to.
-    pub fn of_session(session: &Session) -> Self {
-        let (watch, wanted) = (session.watch().clone(), Lists { tools: true, resources: true, prompts: true });
-        Self { watch, tasks: None, wanted, changed: Lists::default(), stream: None, acknowledgement: None }
+    pub fn for_session(session: &McpSession) -> Self {
+        let (watch, subscribed) = (session.watch().clone(), ListFlags { tools: true, resources: true, prompts: true });
+        Self { watch, tasks: None, subscribed, changed: ListFlags::default(), stream: None, acknowledgement: None }
     }
 
     /// Begins a new connection of the session: with everything when its client knows the registry of an earlier
     /// version, with what was told after the last that it has heard, and without lists that changed while nobody
     /// listened when it says nothing of that.
-    pub async fn resume(&mut self, caller: &Caller, last_heard: Option<Heard>) {
-        self.watch.renew(caller).await;
+    pub async fn resume(&mut self, caller: &Caller, last_heard: Option<FeedPosition>) {
+        self.watch.update_caller(caller).await;
         let version = self.watch.version();
         match last_heard {
-            Some(heard) if heard.version != version => self.watch.mark_all(),
+            Some(heard) if heard.registry_version != version => self.watch.mark_all_changed(),
             Some(heard) => {
-                self.watch.forget_swap();
-                self.watch.tell_again_after(heard.resources);
+                self.watch.skip_registry_change();
+                self.watch.redeliver_after(heard.resource_changes);
             }
-            None => self.watch.forget_swap(),
+            None => self.watch.skip_registry_change(),
         }
     }
 
-    /// Resolves when something has changed. Then it is to be asked who listens, and [`Feed::renew`] to be told.
+    /// Resolves when something has changed. Then it is to be asked who listens, and [`NotificationFeed::update_caller`] to be told.
     pub async fn changed(&self) {
         match &self.tasks {
             Some(tasks) => tokio::select! {
@@ -87,10 +87,10 @@ impl Feed {
     }
 
     /// Goes on for `caller`, who is the listener by the gate and the registry of this moment.
-    pub async fn renew(&mut self, caller: &Caller) {
-        self.watch.renew(caller).await;
+    pub async fn update_caller(&mut self, caller: &Caller) {
+        self.watch.update_caller(caller).await;
         if let Some(tasks) = &mut self.tasks {
-            tasks.renew(caller).await;
+            tasks.update_caller(caller).await;
         }
     }
 
@@ -99,29 +99,29 @@ impl Feed {
         if let Some(acknowledgement) = self.acknowledgement.take() {
             return Some(acknowledgement);
         }
-        if let Some(message) = self.tasks.as_mut().and_then(TaskNews::next_message) {
+        if let Some(message) = self.tasks.as_mut().and_then(TaskFeed::next_message) {
             return Some(message);
         }
         loop {
-            if let Some(kind) = self.changed.take() {
-                return Some(wire::list_changed(kind, self.stream.as_ref()));
+            if let Some(kind) = self.changed.take_next() {
+                return Some(wire::encode_list_changed(kind, self.stream.as_ref()));
             }
             match self.watch.next_change()? {
-                Change::Registry => self.changed = self.wanted,
-                Change::Resource(uri) => return Some(wire::resource_updated(&uri, self.stream.as_ref())),
+                WatchEvent::Registry => self.changed = self.subscribed,
+                WatchEvent::Resource(uri) => return Some(wire::encode_resource_updated(&uri, self.stream.as_ref())),
             }
         }
     }
 
     /// How far the listener has been told.
-    pub fn told(&self) -> Heard {
-        Heard { version: self.watch.version(), resources: self.watch.told_count() }
+    pub fn position(&self) -> FeedPosition {
+        FeedPosition { registry_version: self.watch.version(), resource_changes: self.watch.delivered_count() }
     }
 }
 
-impl Lists {
+impl ListFlags {
     /// The first that is set, which is so no longer.
-    fn take(&mut self) -> Option<ListKind> {
+    fn take_next(&mut self) -> Option<ListKind> {
         let lists = [
             (&mut self.tools, ListKind::Tools),
             (&mut self.resources, ListKind::Resources),

@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::feed::Lists;
+use super::feed::ListFlags;
 use crate::bounded;
-use crate::jsonrpc::{Request, RpcError};
+use crate::jsonrpc::{RpcError, RpcRequest};
 
 /// Resources that one stream may tell of.
 const RESOURCES_MAX: usize = 1_000;
@@ -17,9 +17,9 @@ const TASKS_MAX: usize = 100;
 
 /// The notifications that a client asks for, or that it gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Filter {
+pub(super) struct SubscriptionFilter {
     /// Lists whose changes are told.
-    pub(super) lists: Lists,
+    pub(super) lists: ListFlags,
     /// Resources whose changes are told; none when the member was absent.
     pub(super) resources: Option<Vec<String>>,
     /// Tasks whose changes are told (extension `io.modelcontextprotocol/tasks`); none when the member was absent.
@@ -33,7 +33,7 @@ struct ListenParams {
 }
 
 #[derive(Deserialize)]
-struct Members {
+struct FilterMembers {
     #[serde(rename = "toolsListChanged", default)]
     tools: bool,
     #[serde(rename = "resourcesListChanged", default)]
@@ -41,37 +41,37 @@ struct Members {
     #[serde(rename = "promptsListChanged", default)]
     prompts: bool,
     #[serde(rename = "resourceSubscriptions", default, deserialize_with = "present")]
-    subscriptions: Option<Vec<Named>>,
+    subscriptions: Option<Vec<BoundedUri>>,
     #[serde(rename = "taskIds", default, deserialize_with = "present")]
-    tasks: Option<Vec<Named>>,
+    tasks: Option<Vec<BoundedUri>>,
 }
 
 #[derive(Deserialize)]
-struct Named(#[serde(deserialize_with = "bounded::uri")] String);
+struct BoundedUri(#[serde(deserialize_with = "bounded::uri")] String);
 
 /// Null is no list.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Named>>, D::Error> {
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<BoundedUri>>, D::Error> {
     Vec::deserialize(deserializer).map(Some)
 }
 
-fn once_each(named: Vec<Named>) -> Vec<String> {
-    let mut named: Vec<String> = named.into_iter().map(|Named(text)| text).collect();
+fn sort_and_dedup(named: Vec<BoundedUri>) -> Vec<String> {
+    let mut named: Vec<String> = named.into_iter().map(|BoundedUri(text)| text).collect();
     named.sort_unstable();
     named.dedup();
     named
 }
 
-impl Filter {
+impl SubscriptionFilter {
     /// The filter of a request.
     ///
     /// # Errors
     /// `-32602` when a member has the wrong type, or names too many resources.
-    pub(super) fn read(request: &Request) -> Result<Self, RpcError> {
+    pub(super) fn read(request: &RpcRequest) -> Result<Self, RpcError> {
         let notifications = request.params::<ListenParams>()?.notifications;
         let wrong = |what: &str| RpcError::invalid_params(format!("params.notifications is wrong: {what}"));
-        let members: Members =
+        let members: FilterMembers =
             serde_json::from_value(Value::Object(notifications)).map_err(|error| wrong(&error.to_string()))?;
-        let (resources, tasks) = (members.subscriptions.map(once_each), members.tasks.map(once_each));
+        let (resources, tasks) = (members.subscriptions.map(sort_and_dedup), members.tasks.map(sort_and_dedup));
         let tasks_named = tasks.as_ref().map_or(0, Vec::len);
         if tasks_named > TASKS_MAX {
             return Err(wrong(&format!("taskIds names {tasks_named} tasks; at most {TASKS_MAX}")));
@@ -85,13 +85,13 @@ impl Filter {
             let message = format!("resourceSubscriptions is {bytes} bytes long; at most {RESOURCES_BYTES_MAX}");
             return Err(wrong(&message));
         }
-        let lists = Lists { tools: members.tools, resources: members.resources, prompts: members.prompts };
+        let lists = ListFlags { tools: members.tools, resources: members.resources, prompts: members.prompts };
         Ok(Self { lists, resources, tasks })
     }
 
     /// As it stands on the wire; what was not asked for is absent.
     pub(super) fn to_json(&self) -> Value {
-        let Lists { tools, resources, prompts } = self.lists;
+        let ListFlags { tools, resources, prompts } = self.lists;
         let lists = [("toolsListChanged", tools), ("resourcesListChanged", resources), ("promptsListChanged", prompts)];
         let wanted = lists.into_iter().filter(|(_, is_wanted)| *is_wanted);
         let mut object: Map<String, Value> = wanted.map(|(name, _)| (name.to_owned(), true.into())).collect();

@@ -13,40 +13,43 @@ mod filter;
 use tidegate_core::ErrorKind;
 use tokio_util::sync::CancellationToken;
 
-pub use self::feed::{Feed, Heard};
-use self::filter::Filter;
-use crate::answer::{Answer, Message};
-use crate::encode::Envelope;
+pub use self::feed::{FeedPosition, NotificationFeed};
+use self::filter::SubscriptionFilter;
+use crate::answer::{Answer, ResponseMessage};
+use crate::encode::ResponseEnvelope;
 use crate::in_flight::InFlightGuard;
-use crate::jsonrpc::{Request, RpcError};
-use crate::service::{Peer, Service};
+use crate::jsonrpc::{RpcError, RpcRequest};
+use crate::service::{McpService, Peer};
 use crate::wire;
 
 /// One open `subscriptions/listen`. Dropping it ends it.
 pub struct ListenStream {
-    feed: Feed,
-    envelope: Envelope,
+    feed: NotificationFeed,
+    envelope: ResponseEnvelope,
     guard: Option<InFlightGuard>,
 }
 
-impl Service {
+impl McpService {
     pub(crate) async fn listen(
         &self,
-        request: &Request,
-        envelope: Envelope,
+        request: &RpcRequest,
+        envelope: ResponseEnvelope,
         guard: Option<InFlightGuard>,
         peer: &Peer,
     ) -> Result<Answer, RpcError> {
-        let asked = Filter::read(request)?;
+        let asked = SubscriptionFilter::read(request)?;
         let mut tasks = None;
         if let Some(ids) = asked.tasks {
-            self.must_know_tasks(request, &envelope)?;
+            self.require_tasks_extension(request, &envelope)?;
             tasks = Some(self.tasks.listen(ids, self.registry(), &peer.caller, &envelope.id));
         }
         let (news, ids) = tasks.unzip();
         let watch = self.registry().watch();
-        let mut honoured =
-            Filter { lists: asked.lists, resources: asked.resources.as_ref().map(|_| Vec::new()), tasks: ids };
+        let mut honoured = SubscriptionFilter {
+            lists: asked.lists,
+            resources: asked.resources.as_ref().map(|_| Vec::new()),
+            tasks: ids,
+        };
         for uri in asked.resources.into_iter().flatten() {
             match watch.subscribe(&uri, &peer.caller) {
                 Ok(()) => honoured.resources.get_or_insert_default().push(uri),
@@ -55,16 +58,17 @@ impl Service {
                 Err(error) => return Err(RpcError::from_error(&error, None, envelope.dialect)),
             }
         }
-        watch.settled().await;
-        let acknowledgement = wire::acknowledged(&honoured.to_json(), &envelope.id);
-        let feed = Feed::of_stream(watch.into(), honoured.lists, news, envelope.id.clone(), acknowledgement);
+        watch.wait_for_baseline().await;
+        let acknowledgement = wire::encode_acknowledgement(&honoured.to_json(), &envelope.id);
+        let feed =
+            NotificationFeed::for_stream(watch.into(), honoured.lists, news, envelope.id.clone(), acknowledgement);
         Ok(Answer::Listen(ListenStream { feed, envelope, guard }))
     }
 }
 
 impl ListenStream {
     /// What there is to tell, the acknowledgement first.
-    pub fn feed(&mut self) -> &mut Feed {
+    pub fn feed(&mut self) -> &mut NotificationFeed {
         &mut self.feed
     }
 
@@ -75,13 +79,13 @@ impl ListenStream {
     }
 
     /// The result, which says that the server ends the stream.
-    pub fn end(self) -> Message {
+    pub fn end(self) -> ResponseMessage {
         let (id, server_info) = (self.envelope.id.as_json(), &self.envelope.server_info);
         let opening = self.envelope.open();
         let result = format!(
             "{opening}\"resultType\":\"complete\",\"_meta\":{{\"io.modelcontextprotocol/serverInfo\":{server_info},\
              \"io.modelcontextprotocol/subscriptionId\":{id}}}}}}}"
         );
-        Message::result(result.into())
+        ResponseMessage::result(result.into())
     }
 }

@@ -7,7 +7,7 @@ mod v2025_06_18;
 mod v2025_11_25;
 mod v2026_07_28;
 
-use tidegate_core::Abilities;
+use tidegate_core::ClientCapabilities;
 
 /// A revision of MCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,9 +47,9 @@ pub(crate) struct Dialect {
 }
 
 impl Dialect {
-    /// What of `declared` a server may use.
-    pub(crate) fn abilities(&self, declared: Abilities) -> Abilities {
-        Abilities {
+    /// What of `parse_declared` a server may use.
+    pub(crate) fn usable_capabilities(&self, declared: ClientCapabilities) -> ClientCapabilities {
+        ClientCapabilities {
             forms: declared.forms && self.elicitation,
             urls: declared.urls && self.elicitation_by_url,
             tasks: declared.tasks && self.stateless,

@@ -4,109 +4,109 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use chrono::Utc;
-use tidegate_core::{Asked, InputRequest, Job};
+use tidegate_core::{InputRequest, Job, PendingInputRequest};
 use tokio::sync::oneshot;
 
-use super::listener::Listeners;
-use super::record::{Ending, Facts, Status};
-use crate::wire::input_requests;
+use super::listener::TaskListeners;
+use super::record::{TaskFacts, TaskResult, TaskStatus};
+use crate::wire::encode_input_requests;
 
 /// One task.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) facts: Facts,
+pub(super) struct TaskEntry {
+    pub(super) facts: TaskFacts,
     /// While it goes on.
     pub(super) job: Option<Arc<Job>>,
     /// How it ended, where nothing is written down.
-    pub(super) ending: Option<Ending>,
+    pub(super) ending: Option<TaskResult>,
     /// What it asks and has no answer to, by the key that its client knows.
-    asked: BTreeMap<String, Waiting>,
+    pending_inputs: BTreeMap<String, PendingInput>,
     /// The keys that its client knows or knew: it must never see one twice.
-    used: HashSet<String>,
-    pub(super) listeners: Listeners,
+    used_keys: HashSet<String>,
+    pub(super) listeners: TaskListeners,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingInput {
     request: InputRequest,
-    answer: oneshot::Sender<tidegate_core::InputAnswer>,
+    answer_sender: oneshot::Sender<tidegate_core::InputAnswer>,
 }
 
-impl Entry {
-    pub(super) fn new(facts: Facts, job: Option<Arc<Job>>) -> Self {
-        let (asked, used) = (BTreeMap::new(), HashSet::new());
-        Self { facts, job, ending: None, asked, used, listeners: Listeners::default() }
+impl TaskEntry {
+    pub(super) fn new(facts: TaskFacts, job: Option<Arc<Job>>) -> Self {
+        let (pending_inputs, used_keys) = (BTreeMap::new(), HashSet::new());
+        Self { facts, job, ending: None, pending_inputs, used_keys, listeners: TaskListeners::default() }
     }
 
     /// Takes a question of its handler.
-    pub(super) fn ask(&mut self, asked: Asked) {
+    pub(super) fn add_input_request(&mut self, asked: PendingInputRequest) {
         let (mut key, mut times) = (asked.key.clone(), 1);
-        while !self.used.insert(key.clone()) {
+        while !self.used_keys.insert(key.clone()) {
             times += 1;
             key = format!("{}-{times}", asked.key);
         }
-        self.asked.insert(key, Waiting { request: asked.request, answer: asked.answer });
-        self.change(Status::InputRequired, None);
+        self.pending_inputs.insert(key, PendingInput { request: asked.request, answer_sender: asked.answer_sender });
+        self.update_status(TaskStatus::InputRequired, None);
     }
 
     /// Gives an answer to what was asked under `key`; nothing happens if nothing waits under it.
     ///
     /// # Errors
     /// What does not fit; the question stays.
-    pub(super) fn answer(&mut self, key: &str, answer: tidegate_core::InputAnswer) -> Result<(), String> {
-        let Some(waiting) = self.asked.get(key) else { return Ok(()) };
+    pub(super) fn accept_answer(&mut self, key: &str, answer: tidegate_core::InputAnswer) -> Result<(), String> {
+        let Some(waiting) = self.pending_inputs.get(key) else { return Ok(()) };
         waiting.request.check(&answer)?;
-        if let Some(waiting) = self.asked.remove(key) {
+        if let Some(waiting) = self.pending_inputs.remove(key) {
             // An error means that the handler has ended meanwhile.
-            let _ = waiting.answer.send(answer);
+            let _ = waiting.answer_sender.send(answer);
         }
-        if self.asked.is_empty() {
-            self.change(Status::Working, None);
+        if self.pending_inputs.is_empty() {
+            self.update_status(TaskStatus::Working, None);
         } else {
-            self.tell();
+            self.notify_listeners();
         }
         Ok(())
     }
 
     /// Whether something is asked under `key`.
-    pub(super) fn asks_for(&self, key: &str) -> bool {
-        self.asked.contains_key(key)
+    pub(super) fn has_pending_input(&self, key: &str) -> bool {
+        self.pending_inputs.contains_key(key)
     }
 
     /// How far it is, for people.
-    pub(super) fn say(&mut self, message: String) {
+    pub(super) fn set_message(&mut self, message: String) {
         if self.facts.message.as_ref() != Some(&message) {
-            self.change(self.facts.status, Some(message));
+            self.update_status(self.facts.status, Some(message));
         }
     }
 
     /// Ends it as `facts` say; what is written down says `ending`, or else it is kept here.
-    pub(super) fn end(&mut self, facts: Facts, ending: Option<Ending>) {
+    pub(super) fn end(&mut self, facts: TaskFacts, ending: Option<TaskResult>) {
         self.job = None;
-        self.asked.clear();
-        self.used = HashSet::new();
+        self.pending_inputs.clear();
+        self.used_keys = HashSet::new();
         self.ending = ending;
         self.facts = facts;
-        self.tell();
+        self.notify_listeners();
     }
 
-    fn change(&mut self, status: Status, message: Option<String>) {
+    fn update_status(&mut self, status: TaskStatus, message: Option<String>) {
         self.facts.status = status;
         self.facts.message = message.or(self.facts.message.take());
         self.facts.updated = Utc::now();
-        self.tell();
+        self.notify_listeners();
     }
 
-    fn tell(&self) {
-        self.listeners.mark(self.facts.id);
+    fn notify_listeners(&self) {
+        self.listeners.mark_changed(self.facts.id);
     }
 
     /// The members that what it asks adds to a `DetailedTask`, as JSON text that begins with a comma.
-    pub(super) fn questions(&self) -> String {
-        if self.facts.status != Status::InputRequired {
+    pub(super) fn input_request_members(&self) -> String {
+        if self.facts.status != TaskStatus::InputRequired {
             return String::new();
         }
-        let requests = self.asked.iter().map(|(key, waiting)| (key.as_str(), &waiting.request));
-        format!(",\"inputRequests\":{}", input_requests(requests))
+        let requests = self.pending_inputs.iter().map(|(key, waiting)| (key.as_str(), &waiting.request));
+        format!(",\"inputRequests\":{}", encode_input_requests(requests))
     }
 }

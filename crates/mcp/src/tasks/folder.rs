@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
-use super::record::{Facts, Record, TaskId};
+use super::record::{TaskFacts, TaskId, TaskRecord};
 
 /// Longer files are none of ours, in bytes.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -23,15 +23,15 @@ impl TaskFolder {
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         fs::create_dir_all(&path)?;
-        restrict(&path)?;
+        restrict_permissions(&path)?;
         Ok(Self(path))
     }
 
     /// Writes `record` down, whole or not at all.
-    pub(super) async fn write(&self, record: &Record) -> io::Result<()> {
+    pub(super) async fn write(&self, record: &TaskRecord) -> io::Result<()> {
         let path = self.path_of(record.facts.id);
         let text = serde_json::to_vec(record)?;
-        on_a_thread(move || {
+        run_blocking(move || {
             let new = path.with_extension("new");
             let written =
                 private_file(&new).and_then(|mut file| file.write_all(&text)).and_then(|()| fs::rename(&new, &path));
@@ -42,15 +42,15 @@ impl TaskFolder {
     }
 
     /// What was written down of `id`.
-    pub(super) async fn read(&self, id: TaskId) -> io::Result<Record> {
+    pub(super) async fn read(&self, id: TaskId) -> io::Result<TaskRecord> {
         let path = self.path_of(id);
-        on_a_thread(move || read(&path)).await
+        run_blocking(move || read(&path)).await
     }
 
     /// Forgets `ids`.
     pub(super) async fn remove(&self, ids: Vec<TaskId>) {
         let paths: Vec<PathBuf> = ids.into_iter().map(|id| self.path_of(id)).collect();
-        let removed = on_a_thread(move || {
+        let removed = run_blocking(move || {
             for path in paths {
                 let _ = fs::remove_file(path);
             }
@@ -61,7 +61,7 @@ impl TaskFolder {
     }
 
     /// The tasks that an earlier process left and that are not over at `now`; what else lies there is taken away.
-    pub(super) fn found(&self, now: DateTime<Utc>) -> Vec<Facts> {
+    pub(super) fn load_tasks(&self, now: DateTime<Utc>) -> Vec<TaskFacts> {
         let Ok(entries) = fs::read_dir(&self.0) else { return Vec::new() };
         let found = entries.flatten().filter_map(|entry| {
             let path = entry.path();
@@ -69,14 +69,14 @@ impl TaskFolder {
             // One result at a time: all of them together may be longer than the memory.
             let facts = match read(&path) {
                 Ok(record) => Some(record.facts),
-                Err(error) if is_of_the_text(&error) => None,
+                Err(error) if is_corrupt(&error) => None,
                 // What cannot be read now may be read another time.
                 Err(error) => {
                     tracing::warn!(%error, "a task cannot be read");
                     return None;
                 }
             };
-            let kept = facts.filter(|facts| named.as_deref() == Some(&file_name(facts.id)) && !facts.is_over(now));
+            let kept = facts.filter(|facts| named.as_deref() == Some(&file_name(facts.id)) && !facts.is_expired(now));
             if kept.is_none() {
                 let _ = fs::remove_file(&path);
             }
@@ -94,7 +94,7 @@ fn file_name(id: TaskId) -> String {
     format!("{id}.json")
 }
 
-fn read(path: &Path) -> io::Result<Record> {
+fn read(path: &Path) -> io::Result<TaskRecord> {
     if fs::metadata(path)?.len() > FILE_BYTES_MAX {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "longer than a record of a task"));
     }
@@ -102,7 +102,7 @@ fn read(path: &Path) -> io::Result<Record> {
 }
 
 /// Whether the file is read and is no record.
-fn is_of_the_text(error: &io::Error) -> bool {
+fn is_corrupt(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
@@ -115,13 +115,13 @@ fn private_file(path: &Path) -> io::Result<fs::File> {
     options.open(path)
 }
 
-fn restrict(path: &Path) -> io::Result<()> {
+fn restrict_permissions(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
     let _ = path;
     Ok(())
 }
 
-async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(io::Error::other("the work on the disk broke off")))
 }

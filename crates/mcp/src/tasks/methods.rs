@@ -2,15 +2,15 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tidegate_core::{Abilities, Error, Metadata};
+use tidegate_core::{ClientCapabilities, Error, Metadata};
 
 use super::record::TaskId;
-use crate::answer::Message;
+use crate::answer::ResponseMessage;
 use crate::bounded;
-use crate::encode::Envelope;
-use crate::jsonrpc::{Request, RpcError};
-use crate::service::{Peer, Service, empty};
-use crate::wire::input_answer;
+use crate::encode::ResponseEnvelope;
+use crate::jsonrpc::{RpcError, RpcRequest};
+use crate::service::{McpService, Peer, empty_result};
+use crate::wire::parse_input_answer;
 
 /// Answers that one update may bring.
 const ANSWERS_MAX: usize = 100;
@@ -27,20 +27,25 @@ struct UpdateParams {
     responses: Map<String, Value>,
 }
 
-impl Service {
+impl McpService {
     pub(crate) async fn get_task(
         &self,
-        request: &Request,
-        envelope: &Envelope,
+        request: &RpcRequest,
+        envelope: &ResponseEnvelope,
         peer: &Peer,
-    ) -> Result<Message, RpcError> {
-        let id = self.task(request, envelope, peer)?;
-        let members = self.tasks.detailed(id).await?;
-        Ok(Message::result(envelope.whole(&members, &Metadata::new(), None)))
+    ) -> Result<ResponseMessage, RpcError> {
+        let id = self.find_task(request, envelope, peer)?;
+        let members = self.tasks.encode_detailed(id).await?;
+        Ok(ResponseMessage::result(envelope.encode_response(&members, &Metadata::new(), None)))
     }
 
-    pub(crate) fn update_task(&self, request: &Request, envelope: &Envelope, peer: &Peer) -> Result<Message, RpcError> {
-        let id = self.task(request, envelope, peer)?;
+    pub(crate) fn update_task(
+        &self,
+        request: &RpcRequest,
+        envelope: &ResponseEnvelope,
+        peer: &Peer,
+    ) -> Result<ResponseMessage, RpcError> {
+        let id = self.find_task(request, envelope, peer)?;
         let params: UpdateParams = request.params()?;
         if params.responses.len() > ANSWERS_MAX {
             return Err(RpcError::invalid_params(format!("inputResponses holds more than {ANSWERS_MAX} answers")));
@@ -49,36 +54,50 @@ impl Service {
             RpcError::invalid_params(format!("inputResponses[{key:?}] does not answer what was asked: {wrong}"))
         };
         for (key, result) in &params.responses {
-            let answered = self.tasks.with(id, |entry| {
+            let answered = self.tasks.with_entry(id, |entry| {
                 // What is not asked for, or no longer, is passed over.
-                if entry.asks_for(key) { entry.answer(key, input_answer(result)?) } else { Ok(()) }
+                if entry.has_pending_input(key) {
+                    entry.accept_answer(key, parse_input_answer(result)?)
+                } else {
+                    Ok(())
+                }
             });
             answered.unwrap_or(Ok(())).map_err(|why| wrong(key, why))?;
         }
-        Ok(empty(envelope))
+        Ok(empty_result(envelope))
     }
 
     /// Wishes a task to end; one that has ended stays as it is.
-    pub(crate) fn cancel_task(&self, request: &Request, envelope: &Envelope, peer: &Peer) -> Result<Message, RpcError> {
-        let id = self.task(request, envelope, peer)?;
-        if let Some(job) = self.tasks.with(id, |entry| entry.job.clone()).flatten() {
+    pub(crate) fn cancel_task(
+        &self,
+        request: &RpcRequest,
+        envelope: &ResponseEnvelope,
+        peer: &Peer,
+    ) -> Result<ResponseMessage, RpcError> {
+        let id = self.find_task(request, envelope, peer)?;
+        if let Some(job) = self.tasks.with_entry(id, |entry| entry.job.clone()).flatten() {
             job.cancel();
         }
-        Ok(empty(envelope))
+        Ok(empty_result(envelope))
     }
 
     /// # Errors
     /// `-32021` for a client that has not declared the extension.
-    pub(crate) fn must_know_tasks(&self, request: &Request, envelope: &Envelope) -> Result<(), RpcError> {
-        if request.meta.abilities.tasks {
+    pub(crate) fn require_tasks_extension(
+        &self,
+        request: &RpcRequest,
+        envelope: &ResponseEnvelope,
+    ) -> Result<(), RpcError> {
+        if request.meta.client_capabilities.tasks {
             return Ok(());
         }
-        let error = Error::incapable(Abilities { tasks: true, ..Abilities::default() });
+        let error =
+            Error::missing_client_capability(ClientCapabilities { tasks: true, ..ClientCapabilities::default() });
         Err(RpcError::from_error(&error, None, envelope.dialect))
     }
 
-    fn task(&self, request: &Request, envelope: &Envelope, peer: &Peer) -> Result<TaskId, RpcError> {
-        self.must_know_tasks(request, envelope)?;
+    fn find_task(&self, request: &RpcRequest, envelope: &ResponseEnvelope, peer: &Peer) -> Result<TaskId, RpcError> {
+        self.require_tasks_extension(request, envelope)?;
         let params: TaskParams = request.params()?;
         self.tasks.find(&params.task_id, self.registry(), &peer.caller)
     }

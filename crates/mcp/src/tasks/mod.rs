@@ -7,14 +7,14 @@
 
 mod entry;
 mod folder;
-mod keeper;
 mod listener;
 mod methods;
 mod record;
-mod table;
+mod recorder;
+mod store;
 mod transition;
 
 pub use folder::TaskFolder;
-pub(crate) use listener::TaskNews;
-pub(crate) use table::{TaskLimits, Tasks};
-pub(crate) use transition::{Became, Transition};
+pub(crate) use listener::TaskFeed;
+pub(crate) use store::{TaskLimits, TaskStore};
+pub(crate) use transition::{TaskTransition, TransitionOutcome};

@@ -35,7 +35,7 @@ impl fmt::Display for TaskId {
 /// Where a task stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Status {
+pub(crate) enum TaskStatus {
     Working,
     InputRequired,
     Completed,
@@ -43,7 +43,7 @@ pub(crate) enum Status {
     Cancelled,
 }
 
-impl Status {
+impl TaskStatus {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Working => "working",
@@ -62,7 +62,7 @@ impl Status {
 
 /// The facts about a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Facts {
+pub(crate) struct TaskFacts {
     pub(crate) id: TaskId,
     pub(crate) owner: Owner,
     /// The roles that its owner had: whoever has lost one sees nothing that it gave.
@@ -73,14 +73,14 @@ pub(crate) struct Facts {
     /// The databases that it asked by its owner's own right: the same holds for these.
     #[serde(default)]
     pub(crate) databases: BTreeSet<String>,
-    /// What the row policies made of its owner ([`RowPolicyStamp`](tidegate_core::RowPolicyStamp)): what it gave is for
+    /// What the row policies made of its owner ([`RowPolicyStamper`](tidegate_core::RowPolicyStamper)): what it gave is for
     /// whoever has that stamp still. A record of before it was written down is for those whom none binds.
     #[serde(default)]
     pub(crate) row_policies: u64,
     /// How long its result is, in bytes.
     #[serde(default)]
     pub(crate) bytes: u64,
-    pub(crate) status: Status,
+    pub(crate) status: TaskStatus,
     /// For people: how far it is, or why it ended so.
     pub(crate) message: Option<String>,
     pub(crate) created: DateTime<Utc>,
@@ -90,7 +90,7 @@ pub(crate) struct Facts {
 
 /// How a task ended, as JSON texts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Ending {
+pub(crate) struct TaskResult {
     /// The result of the call.
     pub(crate) result: Option<Box<RawValue>>,
     /// The JSON-RPC error of the call.
@@ -99,21 +99,21 @@ pub(crate) struct Ending {
 
 /// All that is written down of a task.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Record {
-    pub(crate) facts: Facts,
+pub(crate) struct TaskRecord {
+    pub(crate) facts: TaskFacts,
     #[serde(default)]
-    pub(crate) ending: Ending,
+    pub(crate) ending: TaskResult,
 }
 
-impl Facts {
+impl TaskFacts {
     /// Whether its time is over.
-    pub(crate) fn is_over(&self, now: DateTime<Utc>) -> bool {
+    pub(crate) fn is_expired(&self, now: DateTime<Utc>) -> bool {
         let age = now.signed_duration_since(self.created).to_std().unwrap_or_default();
         age >= Duration::from_millis(self.time_to_live_ms)
     }
 
     /// Lets it live for `time` from its last change on at least.
-    pub(crate) fn live_on(&mut self, time: Duration) {
+    pub(crate) fn extend_lifetime(&mut self, time: Duration) {
         let age = self.updated.signed_duration_since(self.created).to_std().unwrap_or_default();
         self.time_to_live_ms = self.time_to_live_ms.max(age.saturating_add(time).as_millis() as u64);
     }
@@ -133,11 +133,11 @@ impl Facts {
         if !self.status.is_terminal() {
             task.insert("pollIntervalMs".to_owned(), POLL_INTERVAL_MS.into());
         }
-        without_braces(&Value::Object(task).to_string()).to_owned()
+        strip_braces(&Value::Object(task).to_string()).to_owned()
     }
 }
 
-impl Ending {
+impl TaskResult {
     /// How long it is, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         [&self.result, &self.error].into_iter().flatten().map(|text| text.get().len() as u64).sum()
@@ -152,6 +152,6 @@ impl Ending {
     }
 }
 
-fn without_braces(object: &str) -> &str {
+fn strip_braces(object: &str) -> &str {
     object.strip_prefix('{').and_then(|object| object.strip_suffix('}')).unwrap_or(object)
 }

@@ -7,79 +7,79 @@ use tidegate_core::{Job, Reply};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::keeper::Refused;
-use super::table::Tasks;
-use crate::encode::Envelope;
+use super::recorder::TaskRefusal;
+use super::store::TaskStore;
+use crate::encode::ResponseEnvelope;
 use crate::jsonrpc::RpcError;
 
 /// What came of a call that was to become a task.
-pub(crate) enum Became {
+pub(crate) enum TransitionOutcome {
     /// A task: the members of its `CreateTaskResult`.
     Task(String),
     /// Still itself: there is no room for a task, and the call can do without.
-    Itself(Reply),
+    StillCall(Reply),
     /// Nothing: there is no room for a task, and its handler wants one.
-    Nothing(RpcError),
+    Failed(RpcError),
 }
 
 /// A call that may become a task.
-pub(crate) struct Transition {
-    tasks: Arc<Tasks>,
-    at: Instant,
-    was_wished: bool,
+pub(crate) struct TaskTransition {
+    tasks: Arc<TaskStore>,
+    deadline: Instant,
+    was_requested: bool,
     /// While the task is written down.
-    becoming: Option<Becoming>,
+    pending: Option<PendingTask>,
 }
 
 /// A task that is written down, beside whoever waits for it: nobody who stops waiting leaves half of one behind.
-struct Becoming {
+struct PendingTask {
     job: Arc<Job>,
-    taken: JoinHandle<Result<String, Box<Refused>>>,
+    creation: JoinHandle<Result<String, Box<TaskRefusal>>>,
 }
 
-impl Transition {
+impl TaskTransition {
     /// Of a call that becomes one of `tasks` after so long without a word.
-    pub(crate) fn new(tasks: Arc<Tasks>, after: Duration) -> Self {
-        Self { tasks, at: Instant::now() + after, was_wished: false, becoming: None }
+    pub(crate) fn new(tasks: Arc<TaskStore>, after: Duration) -> Self {
+        Self { tasks, deadline: Instant::now() + after, was_requested: false, pending: None }
     }
 
     /// Resolves when its handler wishes it.
-    pub(crate) async fn wished(&mut self, job: &Job) {
-        job.wants_to_be_task().await;
-        self.was_wished = true;
+    pub(crate) async fn requested(&mut self, job: &Job) {
+        job.task_requested().await;
+        self.was_requested = true;
     }
 
     /// When it is time.
-    pub(crate) fn at(&self) -> Instant {
-        self.at
+    pub(crate) fn deadline(&self) -> Instant {
+        self.deadline
     }
 
     /// Begins to make a task of the call that `reply` answers; `message` says how far it is.
-    pub(crate) fn begin(&mut self, reply: Reply, envelope: Envelope, message: Option<String>) {
+    pub(crate) fn begin(&mut self, reply: Reply, envelope: ResponseEnvelope, message: Option<String>) {
         let job = reply.job().clone();
-        let taken = self.tasks.keepers.spawn(self.tasks.clone().take(reply, envelope, message));
-        self.becoming = Some(Becoming { job, taken });
+        let taken = self.tasks.recorders.spawn(self.tasks.clone().create_task(reply, envelope, message));
+        self.pending = Some(PendingTask { job, creation: taken });
     }
 
     /// Waits for what comes of it; never resolves before it has begun.
-    pub(crate) async fn end(&mut self) -> Became {
-        let Some(becoming) = &mut self.becoming else { return std::future::pending().await };
-        let taken = (&mut becoming.taken).await;
-        self.becoming = None;
+    pub(crate) async fn finish(&mut self) -> TransitionOutcome {
+        let Some(becoming) = &mut self.pending else { return std::future::pending().await };
+        let taken = (&mut becoming.creation).await;
+        self.pending = None;
         match taken {
-            Ok(Ok(members)) => Became::Task(members),
-            Ok(Err(refused)) if self.was_wished => Became::Nothing(refused.error),
-            Ok(Err(refused)) => Became::Itself(refused.reply),
+            Ok(Ok(members)) => TransitionOutcome::Task(members),
+            Ok(Err(refused)) if self.was_requested => TransitionOutcome::Failed(refused.error),
+            Ok(Err(refused)) => TransitionOutcome::StillCall(refused.reply),
             // The runtime is going down.
-            Err(_) => Became::Nothing(RpcError::new(RpcError::INTERNAL_ERROR, "the server is shutting down")),
+            Err(_) => TransitionOutcome::Failed(RpcError::new(RpcError::INTERNAL_ERROR, "the server is shutting down")),
         }
     }
 }
 
-impl Drop for Transition {
+impl Drop for TaskTransition {
     /// Of a task whose handle never left nobody hears: it ends.
     fn drop(&mut self) {
-        if let Some(becoming) = &self.becoming {
+        if let Some(becoming) = &self.pending {
             becoming.job.cancel();
         }
     }

@@ -7,7 +7,7 @@ use crate::revision::Dialect;
 
 /// The server's capabilities. Changes are announced in every revision: to legacy sessions, and to modern clients that
 /// listen.
-pub(crate) fn server_capabilities(dialect: &Dialect) -> Value {
+pub(crate) fn encode_server_capabilities(dialect: &Dialect) -> Value {
     let mut capabilities = json!({
         "tools": {"listChanged": true},
         "resources": {"listChanged": true, "subscribe": true},

@@ -7,16 +7,16 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Content, ResourceBody, ResourceContents, ResourceLink};
 
-use super::{annotations, put};
+use super::{encode_annotations, insert_some};
 use crate::revision::Dialect;
 
 /// One block. What the revision does not know becomes text that says what it was.
-pub(crate) fn content_block(content: &Content, dialect: &Dialect) -> Value {
+pub(crate) fn encode_content(content: &Content, dialect: &Dialect) -> Value {
     match content {
         Content::Text { text, annotations: hints } => {
             let mut block = json!({"type": "text", "text": text});
             if let Some(hints) = hints {
-                block["annotations"] = annotations(hints);
+                block["annotations"] = encode_annotations(hints);
             }
             block
         }
@@ -29,29 +29,29 @@ pub(crate) fn content_block(content: &Content, dialect: &Dialect) -> Value {
         Content::Audio { data, mime_type } => {
             json!({"type": "text", "text": format!("[{} bytes of {mime_type}]", data.len())})
         }
-        Content::Link(link) if dialect.titles => resource_link(link),
+        Content::Link(link) if dialect.titles => encode_resource_link(link),
         Content::Link(link) => json!({"type": "text", "text": format!("{}: {}", link.name, link.uri)}),
-        Content::Resource(contents) => json!({"type": "resource", "resource": resource_contents(contents)}),
+        Content::Resource(contents) => json!({"type": "resource", "resource": encode_resource_contents(contents)}),
     }
 }
 
-fn resource_link(link: &ResourceLink) -> Value {
+fn encode_resource_link(link: &ResourceLink) -> Value {
     let mut block = Map::new();
     block.insert("type".to_owned(), "resource_link".into());
     block.insert("uri".to_owned(), link.uri.clone().into());
     block.insert("name".to_owned(), link.name.clone().into());
-    put(&mut block, "title", link.title.clone());
-    put(&mut block, "description", link.description.clone());
-    put(&mut block, "mimeType", link.mime_type.clone());
-    put(&mut block, "size", link.size_bytes);
+    insert_some(&mut block, "title", link.title.clone());
+    insert_some(&mut block, "description", link.description.clone());
+    insert_some(&mut block, "mimeType", link.mime_type.clone());
+    insert_some(&mut block, "size", link.size_bytes);
     Value::Object(block)
 }
 
 /// The contents of a resource, read or embedded.
-pub(crate) fn resource_contents(contents: &ResourceContents) -> Value {
+pub(crate) fn encode_resource_contents(contents: &ResourceContents) -> Value {
     let mut object = Map::new();
     object.insert("uri".to_owned(), contents.uri.clone().into());
-    put(&mut object, "mimeType", contents.mime_type.clone());
+    insert_some(&mut object, "mimeType", contents.mime_type.clone());
     match &contents.body {
         ResourceBody::Text(text) => object.insert("text".to_owned(), text.clone().into()),
         ResourceBody::Blob(bytes) => object.insert("blob".to_owned(), STANDARD.encode(bytes).into()),

@@ -3,16 +3,16 @@
 //! [MCP 2026-07-28, Multi Round-Trip Requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr)
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{Abilities, InputAnswer, InputRequest, Wanted};
+use tidegate_core::{ClientCapabilities, InputAnswer, InputRequest, InputRequestKind};
 
 /// The extension by which a client comes back for the result of a call.
 pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// What a client's capabilities (`ClientCapabilities`) say that it can do.
-pub(crate) fn abilities(capabilities: &Value) -> Abilities {
+pub(crate) fn parse_client_capabilities(capabilities: &Value) -> ClientCapabilities {
     let has = |name: &str| capabilities.get(name).is_some_and(Value::is_object);
     let elicits = |mode: &str| capabilities["elicitation"].get(mode).is_some_and(Value::is_object);
-    Abilities {
+    ClientCapabilities {
         // One that names no mode means forms.
         forms: has("elicitation") && (elicits("form") || !elicits("url")),
         urls: elicits("url"),
@@ -23,7 +23,7 @@ pub(crate) fn abilities(capabilities: &Value) -> Abilities {
 }
 
 /// The capabilities that a client must declare to be able to do `needed`.
-pub(crate) fn client_capabilities(needed: Abilities) -> Value {
+pub(crate) fn encode_client_capabilities(needed: ClientCapabilities) -> Value {
     let mut capabilities = Map::new();
     if needed.forms || needed.urls {
         let modes = [("form", needed.forms), ("url", needed.urls)];
@@ -42,21 +42,25 @@ pub(crate) fn client_capabilities(needed: Abilities) -> Value {
 }
 
 /// The method and the params of `request`.
-pub(crate) fn input_request(request: &InputRequest) -> (&'static str, Value) {
-    let message = request.told();
-    match &request.wanted {
+pub(crate) fn encode_input_request(request: &InputRequest) -> (&'static str, Value) {
+    let message = request.client_message();
+    match &request.kind {
         // Without a mode it is a form in every revision.
-        Wanted::Form { schema, .. } => ("elicitation/create", json!({"message": message, "requestedSchema": schema})),
-        Wanted::Url { url, .. } => ("elicitation/create", json!({"mode": "url", "message": message, "url": url})),
-        Wanted::Sampling(params) => ("sampling/createMessage", Value::Object(params.clone())),
-        Wanted::Roots => ("roots/list", json!({})),
+        InputRequestKind::Form { schema, .. } => {
+            ("elicitation/create", json!({"message": message, "requestedSchema": schema}))
+        }
+        InputRequestKind::Url { url, .. } => {
+            ("elicitation/create", json!({"mode": "url", "message": message, "url": url}))
+        }
+        InputRequestKind::Sampling(params) => ("sampling/createMessage", Value::Object(params.clone())),
+        InputRequestKind::Roots => ("roots/list", json!({})),
     }
 }
 
 /// `requests` as an `InputRequests` object.
-pub(crate) fn input_requests<'a>(requests: impl IntoIterator<Item = (&'a str, &'a InputRequest)>) -> Value {
+pub(crate) fn encode_input_requests<'a>(requests: impl IntoIterator<Item = (&'a str, &'a InputRequest)>) -> Value {
     let entries = requests.into_iter().map(|(key, request)| {
-        let (method, params) = input_request(request);
+        let (method, params) = encode_input_request(request);
         (key.to_owned(), json!({"method": method, "params": params}))
     });
     Value::Object(entries.collect())
@@ -66,7 +70,7 @@ pub(crate) fn input_requests<'a>(requests: impl IntoIterator<Item = (&'a str, &'
 ///
 /// # Errors
 /// What is wrong with it, when it is the result of no request that a server makes.
-pub(crate) fn input_answer(result: &Value) -> Result<InputAnswer, String> {
+pub(crate) fn parse_input_answer(result: &Value) -> Result<InputAnswer, String> {
     let Value::Object(members) = result else { return Err("it must be an object".to_owned()) };
     if let Some(action) = members.get("action") {
         return match (action.as_str(), members.get("content")) {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tidegate_core::Notice;
+use tidegate_core::ReplyNotification;
 
 use crate::jsonrpc::RequestId;
 use crate::revision::Dialect;
@@ -42,32 +42,32 @@ struct ProgressParams<'a> {
 #[derive(Serialize)]
 struct UpdatedParams<'a> {
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<StreamMeta<'a>>,
+    meta: Option<SubscriptionMeta<'a>>,
     uri: &'a str,
 }
 
 #[derive(Serialize)]
 struct ChangedParams<'a> {
     #[serde(rename = "_meta")]
-    meta: StreamMeta<'a>,
+    meta: SubscriptionMeta<'a>,
 }
 
 #[derive(Serialize)]
 struct AcknowledgedParams<'a> {
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<StreamMeta<'a>>,
+    meta: Option<SubscriptionMeta<'a>>,
     notifications: &'a Value,
 }
 
 /// The stream that a notification belongs to, by the text of the request's id.
 #[derive(Serialize)]
-struct StreamMeta<'a> {
+struct SubscriptionMeta<'a> {
     #[serde(rename = "io.modelcontextprotocol/subscriptionId")]
     stream: &'a RawValue,
 }
 
-impl<'a> StreamMeta<'a> {
-    fn of(stream: &'a RequestId) -> Option<Self> {
+impl<'a> SubscriptionMeta<'a> {
+    fn new(stream: &'a RequestId) -> Option<Self> {
         // An id is JSON text.
         serde_json::from_str(stream.as_json()).ok().map(|stream| Self { stream })
     }
@@ -82,30 +82,30 @@ struct LogParams<'a> {
 }
 
 /// The stream is open, and tells of `honoured`, a `SubscriptionFilter`.
-pub(crate) fn acknowledged(honoured: &Value, stream: &RequestId) -> Bytes {
-    let params = AcknowledgedParams { meta: StreamMeta::of(stream), notifications: honoured };
-    notification("notifications/subscriptions/acknowledged", Some(params))
+pub(crate) fn encode_acknowledgement(honoured: &Value, stream: &RequestId) -> Bytes {
+    let params = AcknowledgedParams { meta: SubscriptionMeta::new(stream), notifications: honoured };
+    encode_message("notifications/subscriptions/acknowledged", Some(params))
 }
 
-/// The list has changed. `stream` is the stream that it is told on; none for a legacy session.
-pub(crate) fn list_changed(kind: ListKind, stream: Option<&RequestId>) -> Bytes {
+/// The list has changed. `stream_call` is the stream that it is told on; none for a legacy session.
+pub(crate) fn encode_list_changed(kind: ListKind, stream: Option<&RequestId>) -> Bytes {
     let list = match kind {
         ListKind::Tools => "tools",
         ListKind::Resources => "resources",
         ListKind::Prompts => "prompts",
     };
-    let params = stream.and_then(StreamMeta::of).map(|meta| ChangedParams { meta });
-    notification(&format!("notifications/{list}/list_changed"), params)
+    let params = stream.and_then(SubscriptionMeta::new).map(|meta| ChangedParams { meta });
+    encode_message(&format!("notifications/{list}/list_changed"), params)
 }
 
-/// What a resource holds may have changed. `stream` as above.
-pub(crate) fn resource_updated(uri: &str, stream: Option<&RequestId>) -> Bytes {
-    let params = UpdatedParams { meta: stream.and_then(StreamMeta::of), uri };
-    notification("notifications/resources/updated", Some(params))
+/// What a resource holds may have changed. `stream_call` as above.
+pub(crate) fn encode_resource_updated(uri: &str, stream: Option<&RequestId>) -> Bytes {
+    let params = UpdatedParams { meta: stream.and_then(SubscriptionMeta::new), uri };
+    encode_message("notifications/resources/updated", Some(params))
 }
 
-/// A task has changed; `task` are the members of its `DetailedTask`.
-pub(crate) fn task_changed(task: &str, stream: &RequestId) -> Bytes {
+/// A task has changed; `find_task` are the members of its `DetailedTask`.
+pub(crate) fn encode_task_status(task: &str, stream: &RequestId) -> Bytes {
     format!(
         "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tasks\",\"params\":{{{task},\
          \"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":{}}}}}}}",
@@ -115,30 +115,34 @@ pub(crate) fn task_changed(task: &str, stream: &RequestId) -> Bytes {
 }
 
 /// News of a request. Progress needs the token under which the client asked for it.
-pub(crate) fn notice(notice: &Notice, progress_token: Option<&str>, dialect: &Dialect) -> Option<Bytes> {
+pub(crate) fn encode_notification(
+    notice: &ReplyNotification,
+    progress_token: Option<&str>,
+    dialect: &Dialect,
+) -> Option<Bytes> {
     match notice {
-        Notice::Progress { done, total, message } => {
+        ReplyNotification::Progress { done, total, message } => {
             let params = ProgressParams {
                 token: serde_json::from_str(progress_token?).ok()?,
                 progress: *done,
                 total: *total,
                 message: message.as_deref().filter(|_| dialect.annotations),
             };
-            Some(notification("notifications/progress", Some(params)))
+            Some(encode_message("notifications/progress", Some(params)))
         }
-        Notice::Log { level, logger, data } => {
+        ReplyNotification::Log { level, logger, data } => {
             let params = LogParams { level: level.name(), logger: logger.as_deref(), data };
-            Some(notification("notifications/message", Some(params)))
+            Some(encode_message("notifications/message", Some(params)))
         }
     }
 }
 
 /// A request of ours to a legacy client.
-pub(crate) fn request(id: u64, method: &str, params: &Value) -> Bytes {
+pub(crate) fn encode_server_request(id: u64, method: &str, params: &Value) -> Bytes {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}").into()
 }
 
-fn notification<P: Serialize>(method: &str, params: Option<P>) -> Bytes {
+fn encode_message<P: Serialize>(method: &str, params: Option<P>) -> Bytes {
     // Writing text and values into memory cannot fail.
     serde_json::to_vec(&Notification { jsonrpc: "2.0", method, params }).unwrap_or_default().into()
 }

@@ -5,47 +5,52 @@
 use serde_json::{Map, Value};
 use tidegate_core::{Annotations, Icon, Resource, ResourceTemplate};
 
-use super::{annotations, icons, meta, put};
+use super::{encode_annotations, encode_icons, insert_meta, insert_some};
 use crate::revision::Dialect;
 
 /// The resource as the revision knows it.
-pub(crate) fn resource(resource: &Resource, dialect: &Dialect) -> Value {
+pub(crate) fn encode_resource(resource: &Resource, dialect: &Dialect) -> Value {
     let mut object = Map::new();
     object.insert("uri".to_owned(), resource.uri.clone().into());
     object.insert("name".to_owned(), resource.name.clone().into());
     let title = resource.title.as_ref();
-    describe(&mut object, title, resource.description.as_ref(), resource.mime_type.as_ref(), dialect);
-    decorate(&mut object, resource.annotations.as_ref(), &resource.icons, dialect);
-    put(&mut object, "size", resource.size_bytes);
-    meta(&mut object, &resource.meta, dialect);
+    insert_description(&mut object, title, resource.description.as_ref(), resource.mime_type.as_ref(), dialect);
+    insert_annotations(&mut object, resource.annotations.as_ref(), &resource.icons, dialect);
+    insert_some(&mut object, "size", resource.size_bytes);
+    insert_meta(&mut object, &resource.meta, dialect);
     Value::Object(object)
 }
 
 /// The template as the revision knows it.
-pub(crate) fn resource_template(template: &ResourceTemplate, dialect: &Dialect) -> Value {
+pub(crate) fn encode_resource_template(template: &ResourceTemplate, dialect: &Dialect) -> Value {
     let mut object = Map::new();
     object.insert("uriTemplate".to_owned(), template.template.as_str().into());
     object.insert("name".to_owned(), template.name.clone().into());
     let title = template.title.as_ref();
-    describe(&mut object, title, template.description.as_ref(), template.mime_type.as_ref(), dialect);
-    decorate(&mut object, template.annotations.as_ref(), &template.icons, dialect);
-    meta(&mut object, &template.meta, dialect);
+    insert_description(&mut object, title, template.description.as_ref(), template.mime_type.as_ref(), dialect);
+    insert_annotations(&mut object, template.annotations.as_ref(), &template.icons, dialect);
+    insert_meta(&mut object, &template.meta, dialect);
     Value::Object(object)
 }
 
-fn describe(
+fn insert_description(
     object: &mut Map<String, Value>,
     title: Option<&String>,
     description: Option<&String>,
     mime_type: Option<&String>,
     dialect: &Dialect,
 ) {
-    put(object, "title", title.filter(|_| dialect.titles).cloned());
-    put(object, "description", description.cloned());
-    put(object, "mimeType", mime_type.cloned());
+    insert_some(object, "title", title.filter(|_| dialect.titles).cloned());
+    insert_some(object, "description", description.cloned());
+    insert_some(object, "mimeType", mime_type.cloned());
 }
 
-fn decorate(object: &mut Map<String, Value>, hints: Option<&Annotations>, pictures: &[Icon], dialect: &Dialect) {
-    put(object, "annotations", hints.map(annotations));
-    put(object, "icons", (dialect.icons && !pictures.is_empty()).then(|| icons(pictures)));
+fn insert_annotations(
+    object: &mut Map<String, Value>,
+    hints: Option<&Annotations>,
+    pictures: &[Icon],
+    dialect: &Dialect,
+) {
+    insert_some(object, "annotations", hints.map(encode_annotations));
+    insert_some(object, "icons", (dialect.icons && !pictures.is_empty()).then(|| encode_icons(pictures)));
 }

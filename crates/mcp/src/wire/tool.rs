@@ -5,19 +5,19 @@
 use serde_json::{Map, Value};
 use tidegate_core::{Tool, ToolAnnotations};
 
-use super::{icons, meta, put};
+use super::{encode_icons, insert_meta, insert_some};
 use crate::revision::Dialect;
 
 /// The tool as the revision knows it.
-pub(crate) fn tool(tool: &Tool, dialect: &Dialect) -> Value {
+pub(crate) fn encode_tool(tool: &Tool, dialect: &Dialect) -> Value {
     let mut object = Map::new();
     object.insert("name".to_owned(), tool.name.clone().into());
     if dialect.titles {
-        put(&mut object, "title", tool.title.clone());
+        insert_some(&mut object, "title", tool.title.clone());
     }
-    put(&mut object, "description", tool.description.clone());
+    insert_some(&mut object, "description", tool.description.clone());
     if dialect.icons && !tool.icons.is_empty() {
-        object.insert("icons".to_owned(), icons(&tool.icons));
+        object.insert("icons".to_owned(), encode_icons(&tool.icons));
     }
     object.insert("inputSchema".to_owned(), tool.input_schema.json().clone());
     if let Some(schema) = tool.output_schema.as_ref().filter(|schema| {
@@ -27,17 +27,17 @@ pub(crate) fn tool(tool: &Tool, dialect: &Dialect) -> Value {
         object.insert("outputSchema".to_owned(), schema.json().clone());
     }
     if let Some(hints) = tool.annotations.as_ref().filter(|_| dialect.annotations) {
-        object.insert("annotations".to_owned(), tool_annotations(hints));
+        object.insert("annotations".to_owned(), encode_tool_annotations(hints));
     }
-    meta(&mut object, &tool.meta, dialect);
+    insert_meta(&mut object, &tool.meta, dialect);
     Value::Object(object)
 }
 
-fn tool_annotations(hints: &ToolAnnotations) -> Value {
+fn encode_tool_annotations(hints: &ToolAnnotations) -> Value {
     let mut object = Map::new();
-    put(&mut object, "readOnlyHint", hints.read_only);
-    put(&mut object, "destructiveHint", hints.destructive);
-    put(&mut object, "idempotentHint", hints.idempotent);
-    put(&mut object, "openWorldHint", hints.open_world);
+    insert_some(&mut object, "readOnlyHint", hints.read_only);
+    insert_some(&mut object, "destructiveHint", hints.destructive);
+    insert_some(&mut object, "idempotentHint", hints.idempotent);
+    insert_some(&mut object, "openWorldHint", hints.open_world);
     Value::Object(object)
 }

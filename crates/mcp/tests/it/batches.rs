@@ -1,14 +1,16 @@
 //! Batches, which only 2025-03-26 has.
 
 use serde_json::{Value, json};
-use tidegate_mcp::{Incoming, Revision, decode};
+use tidegate_mcp::{IncomingMessage, Revision, decode};
 
 use crate::client::{Client, message};
 use crate::schema::check_response;
 
 /// The answers of a batch, or why there are none.
 async fn check(client: &Client, batch: &Value) -> String {
-    let Ok(Incoming::Batch(messages)) = decode(batch.to_string().as_bytes()) else { panic!("no batch: {batch}") };
+    let Ok(IncomingMessage::Batch(messages)) = decode(batch.to_string().as_bytes()) else {
+        panic!("no batch: {batch}")
+    };
     match client.batch(messages).await {
         Ok(Some(answers)) => {
             let answers: Vec<Value> = serde_json::from_slice(&answers).unwrap();
@@ -63,7 +65,7 @@ async fn a_batch_without_requests_is_not_answered() {
 }
 
 #[tokio::test]
-async fn a_cancellation_in_the_batch_silences_one_answer() {
+async fn cancellation_in_batch_drops_one_response() {
     let client = Client::of(Revision::V2025_03_26);
     let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
     let batch = json!([call(1, json!([["cancelled"]])), message(2, "ping", json!({})), cancelled]);
@@ -78,9 +80,9 @@ async fn more_requests_than_run_at_once_are_all_answered() {
 }
 
 #[tokio::test]
-async fn the_other_revisions_have_none() {
+async fn other_revisions_reject_batches() {
     let batch = json!([message(1, "ping", json!({}))]);
-    for client in Client::of_each_revision().filter(|client| client.revision != Revision::V2025_03_26) {
+    for client in Client::all_revisions().filter(|client| client.revision != Revision::V2025_03_26) {
         let told = check(&client, &batch).await;
         assert_eq!(told, "error -32600: batches exist only in revision 2025-03-26", "{}", client.revision.name());
     }

@@ -1,7 +1,7 @@
 //! `tools/call`: a result that is written while the tool answers.
 
 use serde_json::{Value, json};
-use tidegate_mcp::{Answer, Frame, Revision};
+use tidegate_mcp::{Answer, AnswerFrame, Revision};
 
 use crate::client::{Client, bytes, request};
 use crate::host::Host;
@@ -48,7 +48,7 @@ async fn any_character_is_escaped_wherever_the_chunks_are_cut() {
     let single: Vec<Value> = text.chars().map(|character| json!(["text", character.to_string()])).collect();
     let halves = [json!(["text", &text[..3]]), json!(["text", &text[3..]])];
     for steps in [json!([["text", text]]), json!(single), json!(halves)] {
-        for client in Client::of_each_revision() {
+        for client in Client::all_revisions() {
             let result = client.script(steps.clone()).await.result();
             assert_eq!(result["content"], json!([{"type": "text", "text": text}]));
             assert_eq!(result["isError"], false);
@@ -111,8 +111,8 @@ async fn each_sort_of_content_is_what_the_revision_knows() {
 }
 
 #[tokio::test]
-async fn a_tool_that_says_nothing_has_no_content() {
-    for client in Client::of_each_revision() {
+async fn silent_tool_has_empty_content() {
+    for client in Client::all_revisions() {
         assert_eq!(client.script(json!([])).await.result()["content"], json!([]));
     }
 }
@@ -143,16 +143,17 @@ async fn a_failure_is_a_result_that_the_model_can_read() {
 }
 
 #[tokio::test]
-async fn wrong_arguments_are_told_to_the_model_and_unknown_tools_to_the_client() {
-    for client in Client::of_each_revision() {
-        let result = client.ask("tools/call", json!({"name": "script", "arguments": {"steps": 7}})).await.result();
+async fn wrong_arguments_are_tool_errors_and_unknown_tools_protocol_errors() {
+    for client in Client::all_revisions() {
+        let result =
+            client.send_request("tools/call", json!({"name": "script", "arguments": {"steps": 7}})).await.result();
         insta::allow_duplicates! {
             insta::assert_snapshot!(blocks(&result), @r#"
             {"type":"text","text":"the arguments of tool \"script\" are wrong:\n- steps: 7 is not of type \"array\""}
             isError: true
             "#);
         }
-        let text = client.ask("tools/call", json!({"name": "scripts"})).await.text();
+        let text = client.send_request("tools/call", json!({"name": "scripts"})).await.text();
         insta::allow_duplicates! {
             insta::assert_snapshot!(text, @r#"
             error -32602: there is no tool "scripts"
@@ -163,7 +164,7 @@ async fn wrong_arguments_are_told_to_the_model_and_unknown_tools_to_the_client()
 }
 
 #[tokio::test]
-async fn facts_about_the_answer_come_last_beside_the_servers_identity() {
+async fn metadata_comes_last_with_server_info() {
     let steps = json!([["text", "rows"], ["meta", {"dev.tidegate/rows": 3, "a\"b": null}]]);
     let modern = Client::modern().script(steps.clone()).await.response.unwrap();
     insta::assert_snapshot!(modern, @r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"rows"}],"isError":false,"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","title":"Test","version":"1.2.3"},"dev.tidegate/rows":3,"a\"b":null}}}"#);
@@ -176,7 +177,7 @@ async fn an_id_returns_exactly_as_it_came() {
     let client = Client::of(Revision::V2025_11_25);
     for id in ["7", "-7", "7.0", "1e3", "12345678901234567890123", r#""""#, r#""a\u00e4\"""#] {
         let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"script"}}}}"#);
-        let Ok(tidegate_mcp::Incoming::Request(request)) = tidegate_mcp::decode(text.as_bytes()) else {
+        let Ok(tidegate_mcp::IncomingMessage::Request(request)) = tidegate_mcp::decode(text.as_bytes()) else {
             panic!("{id}")
         };
         let answer = bytes(client.service.answer(request, &client.peer).await).await;
@@ -186,17 +187,17 @@ async fn an_id_returns_exactly_as_it_came() {
 }
 
 #[tokio::test]
-async fn the_first_bytes_leave_while_the_tool_still_works() {
+async fn streams_first_bytes_before_tool_ends() {
     let host = Host::new();
-    let client = Client::on(&host, Revision::V2026_07_28);
+    let client = Client::for_host(&host, Revision::V2026_07_28);
     let steps = json!([["text", "first"], ["wait"], ["text", "second"]]);
     let message = client.message(1, "tools/call", json!({"name": "script", "arguments": {"steps": steps}}));
     let Answer::Stream(mut stream) = client.service.answer(request(&message), &client.peer).await else { panic!() };
-    let Some(Frame::Piece(first)) = stream.next().await else { panic!() };
+    let Some(AnswerFrame::ResponseBytes(first)) = stream.next().await else { panic!() };
     assert!(first.ends_with(b"\"text\":\"first"), "{first:?}");
     assert!(!stream.is_complete());
     host.gate.cancel();
-    let Some(Frame::Piece(second)) = stream.next().await else { panic!() };
+    let Some(AnswerFrame::ResponseBytes(second)) = stream.next().await else { panic!() };
     assert_eq!(second, "second");
     while stream.next().await.is_some() {}
     assert!(stream.is_complete());

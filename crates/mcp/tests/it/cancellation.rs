@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tidegate_core::JobState;
-use tidegate_mcp::{Answer, Frame, Revision};
+use tidegate_mcp::{Answer, AnswerFrame, Revision};
 
-use crate::client::{Client, gather, request};
+use crate::client::{Client, collect_answer, request};
 use crate::host::Host;
 
 /// A call of `script` with `id`, begun on a task of its own.
@@ -32,7 +32,7 @@ async fn a_cancelled_request_is_never_answered() {
         let call = begin(&client, json!("a"), json!([["wait"]]));
         settle().await;
         assert_eq!(states(&client), [JobState::Running]);
-        client.tell("notifications/cancelled", json!({"requestId": "a", "reason": "enough"}));
+        client.notify("notifications/cancelled", json!({"requestId": "a", "reason": "enough"}));
         assert_eq!(call.await.unwrap(), "silence");
         tokio::time::sleep(std::time::Duration::from_secs(3)).await;
         assert_eq!(states(&client), [JobState::Failed(tidegate_core::ErrorKind::Cancelled)]);
@@ -46,24 +46,24 @@ async fn a_response_that_has_begun_is_not_completed() {
     let steps = json!([["text", "rows"], ["cancelled"], ["text", "more"]]);
     let message = client.message(7, "tools/call", json!({"name": "script", "arguments": {"steps": steps}}));
     let Answer::Stream(mut stream) = client.service.answer(request(&message), &client.peer).await else { panic!() };
-    assert!(matches!(stream.next().await, Some(Frame::Piece(_))));
-    client.tell("notifications/cancelled", json!({"requestId": 7}));
+    assert!(matches!(stream.next().await, Some(AnswerFrame::ResponseBytes(_))));
+    client.notify("notifications/cancelled", json!({"requestId": 7}));
     assert!(stream.next().await.is_none());
     assert!(!stream.is_complete());
-    assert!(gather(Answer::Stream(stream)).await.response.is_none());
+    assert!(collect_answer(Answer::Stream(stream)).await.response.is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_the_request_of_that_very_id_is_cancelled() {
     let host = Host::new();
-    let client = Arc::new(Client::on(&host, Revision::V2025_11_25));
-    let another = Arc::new(Client::on(&host, Revision::V2025_11_25));
+    let client = Arc::new(Client::for_host(&host, Revision::V2025_11_25));
+    let another = Arc::new(Client::for_host(&host, Revision::V2025_11_25));
     let calls = [json!(1), json!("1"), json!(2)].map(|id| begin(&client, id, json!([["wait"], ["text", "done"]])));
     let theirs = begin(&another, json!(1), json!([["wait"], ["text", "done"]]));
     settle().await;
-    client.tell("notifications/cancelled", json!({"requestId": 1}));
+    client.notify("notifications/cancelled", json!({"requestId": 1}));
     for nonsense in [json!({}), json!({"requestId": null}), json!({"requestId": [2]}), json!({"requestId": "2"})] {
-        client.tell("notifications/cancelled", nonsense);
+        client.notify("notifications/cancelled", nonsense);
     }
     settle().await;
     host.gate.cancel();
@@ -79,14 +79,14 @@ async fn only_the_request_of_that_very_id_is_cancelled() {
 async fn a_late_cancellation_changes_nothing() {
     let client = Arc::new(Client::modern());
     assert!(begin(&client, json!(1), json!([])).await.unwrap().starts_with("result "));
-    client.tell("notifications/cancelled", json!({"requestId": 1}));
+    client.notify("notifications/cancelled", json!({"requestId": 1}));
     assert!(begin(&client, json!(1), json!([])).await.unwrap().starts_with("result "), "the id is free again");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_in_use_is_refused_and_its_request_lives_on() {
+async fn duplicate_id_is_rejected_and_request_continues() {
     let host = Host::new();
-    let client = Arc::new(Client::on(&host, Revision::V2026_07_28));
+    let client = Arc::new(Client::for_host(&host, Revision::V2026_07_28));
     let first = begin(&client, json!("x"), json!([["wait"], ["text", "first"]]));
     settle().await;
     for method in ["tools/list", "ping"] {

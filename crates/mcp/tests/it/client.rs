@@ -5,8 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use serde_json::{Value, json};
-use tidegate_core::{Budget, Caller, Origin, Principal, TransportKind};
-use tidegate_mcp::{Answer, Frame, InFlight, Incoming, Peer, Rejection, Request, Revision, RpcError, Service, decode};
+use tidegate_core::{Budget, CallOrigin, Caller, Principal, TransportKind};
+use tidegate_mcp::{
+    Answer, AnswerFrame, DecodeError, InFlightRequests, IncomingMessage, McpService, Peer, Revision, RpcError,
+    RpcRequest, decode,
+};
 
 use crate::host::Host;
 use crate::schema::{check_notification, check_response};
@@ -14,7 +17,7 @@ use crate::schema::{check_notification, check_response};
 /// A client that has agreed on its revision.
 #[derive(Clone)]
 pub(crate) struct Client {
-    pub(crate) service: Arc<Service>,
+    pub(crate) service: Arc<McpService>,
     pub(crate) peer: Peer,
     pub(crate) revision: Revision,
     /// What it declares that it can do.
@@ -23,7 +26,7 @@ pub(crate) struct Client {
 
 /// What came back for one request.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct ClientResult {
     pub(crate) notifications: Vec<Value>,
     /// None when the server kept silent.
     pub(crate) response: Option<Value>,
@@ -31,7 +34,7 @@ pub(crate) struct Heard {
     pub(crate) pieces: usize,
 }
 
-impl Heard {
+impl ClientResult {
     pub(crate) fn result(self) -> Value {
         let mut response = self.response.unwrap();
         assert!(response.get("error").is_none(), "{response}");
@@ -60,33 +63,33 @@ impl Heard {
 impl Client {
     /// A client of `revision` with the host's entries.
     pub(crate) fn of(revision: Revision) -> Self {
-        Self::on(&Host::new(), revision)
+        Self::for_host(&Host::new(), revision)
     }
 
     pub(crate) fn modern() -> Self {
         Self::of(Revision::V2026_07_28)
     }
 
-    pub(crate) fn on(host: &Host, revision: Revision) -> Self {
-        Self::able(host, revision, json!({}))
+    pub(crate) fn for_host(host: &Host, revision: Revision) -> Self {
+        Self::with_capabilities(host, revision, json!({}))
     }
 
     /// A client that declares `capabilities`.
-    pub(crate) fn able(host: &Host, revision: Revision, capabilities: Value) -> Self {
-        Self::declaring(host.service.clone(), revision, capabilities)
+    pub(crate) fn with_capabilities(host: &Host, revision: Revision, capabilities: Value) -> Self {
+        Self::with_service_and_capabilities(host.service.clone(), revision, capabilities)
     }
 
     /// A client of `revision` with a service of its own.
-    pub(crate) fn speaking(service: Arc<Service>, revision: Revision) -> Self {
-        Self::declaring(service, revision, json!({}))
+    pub(crate) fn for_service(service: Arc<McpService>, revision: Revision) -> Self {
+        Self::with_service_and_capabilities(service, revision, json!({}))
     }
 
-    fn declaring(service: Arc<Service>, revision: Revision, capabilities: Value) -> Self {
-        let in_flight = Arc::new(InFlight::default());
+    fn with_service_and_capabilities(service: Arc<McpService>, revision: Revision, capabilities: Value) -> Self {
+        let in_flight = Arc::new(InFlightRequests::default());
         let mut peer = Peer {
-            caller: Caller::new(Principal::owner(), Origin { transport: TransportKind::Stdio, peer: None }),
-            carries: Budget::default(),
-            can_be_asked: true,
+            caller: Caller::new(Principal::process_user(), CallOrigin { transport: TransportKind::Stdio, peer: None }),
+            inline_limit: Budget::default(),
+            accepts_server_requests: true,
             session: None,
             in_flight: Some(in_flight.clone()),
         };
@@ -108,13 +111,16 @@ impl Client {
     }
 
     /// The answers of a batch, each message of which has the client as its caller.
-    pub(crate) async fn batch(&self, messages: Vec<Result<Incoming, Rejection>>) -> Result<Option<Bytes>, RpcError> {
+    pub(crate) async fn batch(
+        &self,
+        messages: Vec<Result<IncomingMessage, DecodeError>>,
+    ) -> Result<Option<Bytes>, RpcError> {
         let messages = messages.into_iter().map(|message| (message, self.peer.caller.clone()));
         self.service.answer_batch(futures::stream::iter(messages), &self.peer).await
     }
 
     /// One client of each revision, oldest first.
-    pub(crate) fn of_each_revision() -> impl Iterator<Item = Self> {
+    pub(crate) fn all_revisions() -> impl Iterator<Item = Self> {
         Revision::ALL.into_iter().map(Self::of)
     }
 
@@ -130,31 +136,31 @@ impl Client {
     }
 
     /// Asks and hears everything.
-    pub(crate) async fn ask(&self, method: &str, params: Value) -> Heard {
+    pub(crate) async fn send_request(&self, method: &str, params: Value) -> ClientResult {
         self.send(&self.message(1, method, params)).await
     }
 
     /// Asks as a modern client that declares `capabilities`, and hears everything.
-    pub(crate) async fn ask_as(&self, capabilities: Value, method: &str, mut params: Value) -> Heard {
+    pub(crate) async fn send_request_with(&self, capabilities: Value, method: &str, mut params: Value) -> ClientResult {
         params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": capabilities});
-        self.ask(method, params).await
+        self.send_request(method, params).await
     }
 
     /// Calls the tool `script`.
-    pub(crate) async fn script(&self, steps: Value) -> Heard {
+    pub(crate) async fn script(&self, steps: Value) -> ClientResult {
         self.call("script", steps).await
     }
 
     /// Calls a tool that takes steps.
-    pub(crate) async fn call(&self, tool: &str, steps: Value) -> Heard {
-        self.ask("tools/call", json!({"name": tool, "arguments": {"steps": steps}})).await
+    pub(crate) async fn call(&self, tool: &str, steps: Value) -> ClientResult {
+        self.send_request("tools/call", json!({"name": tool, "arguments": {"steps": steps}})).await
     }
 
     /// Sends a request as it is.
-    pub(crate) async fn send(&self, message: &Value) -> Heard {
+    pub(crate) async fn send(&self, message: &Value) -> ClientResult {
         let request = request(message);
         let method = request.method.clone();
-        let heard = gather(self.service.answer(request, &self.peer).await).await;
+        let heard = collect_answer(self.service.answer(request, &self.peer).await).await;
         for notification in &heard.notifications {
             check_notification(self.revision, notification);
         }
@@ -168,15 +174,15 @@ impl Client {
     /// Sends what answers a request of the server.
     pub(crate) fn respond(&self, response: &Value) {
         let text = response.to_string();
-        let Ok(Incoming::Response(response)) = decode(text.as_bytes()) else { panic!("{text}") };
-        self.service.answered(&response, &self.peer);
+        let Ok(IncomingMessage::Response(response)) = decode(text.as_bytes()) else { panic!("{text}") };
+        self.service.handle_response(&response, &self.peer);
     }
 
     /// Sends a notification.
-    pub(crate) fn tell(&self, method: &str, params: Value) {
+    pub(crate) fn notify(&self, method: &str, params: Value) {
         let text = json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string();
-        let Ok(Incoming::Notification(notification)) = decode(text.as_bytes()) else { panic!("{text}") };
-        self.service.notified(&notification, &self.peer);
+        let Ok(IncomingMessage::Notification(notification)) = decode(text.as_bytes()) else { panic!("{text}") };
+        self.service.handle_notification(&notification, &self.peer);
     }
 }
 
@@ -184,9 +190,9 @@ pub(crate) fn message(id: impl Into<Value>, method: &str, params: Value) -> Valu
     json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
 }
 
-pub(crate) fn request(message: &Value) -> Request {
+pub(crate) fn request(message: &Value) -> RpcRequest {
     match decode(message.to_string().as_bytes()) {
-        Ok(Incoming::Request(request)) => request,
+        Ok(IncomingMessage::Request(request)) => request,
         other => panic!("no request: {other:?}"),
     }
 }
@@ -194,14 +200,14 @@ pub(crate) fn request(message: &Value) -> Request {
 /// The response of an answer, exactly as it is written.
 pub(crate) async fn bytes(answer: Answer) -> Vec<u8> {
     let mut stream = match answer {
-        Answer::Silence => return Vec::new(),
+        Answer::NoResponse => return Vec::new(),
         Answer::Whole(message) => return message.bytes.to_vec(),
         Answer::Listen(stream) => return stream.end().bytes.to_vec(),
         Answer::Stream(stream) => stream,
     };
     let mut response = Vec::new();
     while let Some(frame) = stream.next().await {
-        if let Frame::Piece(piece) = frame {
+        if let AnswerFrame::ResponseBytes(piece) = frame {
             response.extend_from_slice(&piece);
         }
     }
@@ -209,14 +215,14 @@ pub(crate) async fn bytes(answer: Answer) -> Vec<u8> {
 }
 
 /// Everything of an answer. Notifications come first, messages are one line of JSON.
-pub(crate) async fn gather(answer: Answer) -> Heard {
-    let mut heard = Heard::default();
+pub(crate) async fn collect_answer(answer: Answer) -> ClientResult {
+    let mut heard = ClientResult::default();
     let read = |bytes: &[u8]| -> Value {
         assert!(bytes.iter().all(|byte| *byte >= 0x20), "more than one line: {:?}", String::from_utf8_lossy(bytes));
         serde_json::from_slice(bytes).unwrap()
     };
     match answer {
-        Answer::Silence => {}
+        Answer::NoResponse => {}
         Answer::Whole(message) => {
             let response = read(&message.bytes);
             assert_eq!(message.error_code, response["error"]["code"].as_i64());
@@ -231,11 +237,11 @@ pub(crate) async fn gather(answer: Answer) -> Heard {
             let mut response = Vec::new();
             while let Some(frame) = stream.next().await {
                 match frame {
-                    Frame::Notification(bytes) => {
+                    AnswerFrame::Notification(bytes) => {
                         assert!(response.is_empty(), "a notification within the response");
                         heard.notifications.push(read(&bytes));
                     }
-                    Frame::Piece(bytes) => {
+                    AnswerFrame::ResponseBytes(bytes) => {
                         response.extend_from_slice(&bytes);
                         heard.pieces += 1;
                     }

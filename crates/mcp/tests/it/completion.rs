@@ -7,7 +7,7 @@ use crate::client::Client;
 
 async fn check(reference: Value, argument: &str, value: &str) -> String {
     let params = json!({"ref": reference, "argument": {"name": argument, "value": value}});
-    Client::modern().ask("completion/complete", params).await.text()
+    Client::modern().send_request("completion/complete", params).await.text()
 }
 
 fn prompt(name: &str) -> Value {
@@ -22,14 +22,14 @@ async fn prompts_and_templates_complete() {
 }
 
 #[tokio::test]
-async fn the_context_counts() {
+async fn completion_uses_context() {
     let params = json!({
         "ref": prompt("decorated"),
         "argument": {"name": "mood", "value": ""},
         "context": {"arguments": {"basket": "cherry"}},
     });
-    for client in Client::of_each_revision() {
-        let result = client.ask("completion/complete", params.clone()).await.result();
+    for client in Client::all_revisions() {
+        let result = client.send_request("completion/complete", params.clone()).await.result();
         assert_eq!(result["completion"]["values"], json!(["cherry", "apricot", "banana"]));
     }
 }
@@ -37,7 +37,7 @@ async fn the_context_counts() {
 #[tokio::test]
 async fn a_hundred_values_at_most_and_how_many_there_are() {
     let params = json!({"ref": prompt("decorated"), "argument": {"name": "many", "value": ""}});
-    let result = Client::of(Revision::V2024_11_05).ask("completion/complete", params).await.result();
+    let result = Client::of(Revision::V2024_11_05).send_request("completion/complete", params).await.result();
     let completion = &result["completion"];
     assert_eq!(completion["values"].as_array().unwrap().len(), 100);
     assert_eq!((&completion["total"], &completion["hasMore"]), (&json!(250), &json!(true)));

@@ -1,21 +1,21 @@
 //! What bytes are what message, and what the rest is told.
 
 use serde_json::Value;
-use tidegate_mcp::{BATCH_MESSAGES_MAX, Incoming, Rejection, decode};
+use tidegate_mcp::{BATCH_MESSAGES_MAX, DecodeError, IncomingMessage, decode};
 
 fn check(bytes: impl AsRef<[u8]>) -> String {
     text(&decode(bytes.as_ref()))
 }
 
-fn text(decoded: &Result<Incoming, Rejection>) -> String {
+fn text(decoded: &Result<IncomingMessage, DecodeError>) -> String {
     match decoded {
-        Ok(Incoming::Request(request)) => format!("request {} of id {}", request.method, request.id.as_json()),
-        Ok(Incoming::Notification(notification)) => format!("notification {}", notification.method),
-        Ok(Incoming::Response(_)) => "response".to_owned(),
-        Ok(Incoming::Batch(messages)) => {
+        Ok(IncomingMessage::Request(request)) => format!("request {} of id {}", request.method, request.id.as_json()),
+        Ok(IncomingMessage::Notification(notification)) => format!("notification {}", notification.method),
+        Ok(IncomingMessage::Response(_)) => "response".to_owned(),
+        Ok(IncomingMessage::Batch(messages)) => {
             format!("batch of [{}]", messages.iter().map(text).collect::<Vec<_>>().join("; "))
         }
-        Err(Rejection { id, error }) => {
+        Err(DecodeError { id, error }) => {
             let answer: Value = serde_json::from_slice(&error.to_bytes(id.as_ref())).unwrap();
             crate::schema::check_response(tidegate_mcp::Revision::V2026_07_28, "", &answer);
             let id = id.as_ref().map_or("null", |id| id.as_json());
@@ -30,7 +30,7 @@ fn table(messages: &[&str]) -> String {
 }
 
 #[test]
-fn what_is_no_json_is_a_parse_error() {
+fn invalid_json_is_parse_error() {
     insta::assert_snapshot!(table(&[
         "",
         " ",
@@ -176,7 +176,7 @@ fn an_id_is_a_string_or_a_number_and_returns_as_it_came() {
 }
 
 #[test]
-fn the_rest_are_messages() {
+fn accepts_requests_notifications_and_responses() {
     insta::assert_snapshot!(table(&[
         " \t\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n",
         r#"{"method":"ping","params":{},"extra":[{}],"id":"a","jsonrpc":"2.0"}"#,
@@ -209,7 +209,7 @@ fn the_rest_are_messages() {
 }
 
 #[test]
-fn what_a_request_says_about_itself_has_the_right_types() {
+fn request_meta_members_are_type_checked() {
     let meta = |meta: &str| check(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"_meta":{meta}}}}}"#));
     let metas = [
         "{}",
@@ -298,7 +298,7 @@ fn a_batch_is_read_message_by_message() {
 }
 
 #[test]
-fn deep_nesting_is_refused_or_skipped_but_never_followed() {
+fn deep_nesting_does_not_overflow() {
     let (open, close) = ("[".repeat(100_000), "]".repeat(100_000));
     let nested = format!("{open}{close}");
     insta::assert_snapshot!(check(&open), @"-32700 for id null: Parse error: EOF while parsing a list at line 1 column 100000");

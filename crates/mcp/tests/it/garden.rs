@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tidegate_core::event::Events;
+use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Access, Caller, Error, Metadata, ResourceTemplate, Snapshot, SnapshotBuilder, UriTemplate, Variables, Watcher,
-    handler_fn,
+    Access, Caller, Error, Metadata, ResourceTemplate, ResourceWatcher, Snapshot, SnapshotBuilder, TemplateVariables,
+    UriTemplate, handler_fn,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,7 @@ impl Garden {
     /// A host with a garden, `garden://` and the name of a bed.
     pub(crate) fn with_host() -> (Host, Arc<Self>) {
         let garden = Arc::new(Self::default());
-        let host = Host::with(Events::default(), |entries| garden.planted(entries, Access::default()));
+        let host = Host::with(EventDispatcher::default(), |entries| garden.planted(entries, Access::default()));
         (host, garden)
     }
 
@@ -48,8 +48,8 @@ impl Garden {
 }
 
 #[async_trait]
-impl Watcher for Garden {
-    async fn stamp(&self, variables: &Variables, _: &Caller) -> Result<Option<String>, Error> {
+impl ResourceWatcher for Garden {
+    async fn stamp(&self, variables: &TemplateVariables, _: &Caller) -> Result<Option<String>, Error> {
         Ok(Some(self.dug.lock().get(&variables["bed"]).copied().unwrap_or_default().to_string()))
     }
 }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use serde_json::{Value, json};
-use tidegate_core::{Caller, Origin, Principal, TransportKind};
-use tidegate_mcp::{InFlight, Message, Revision};
+use tidegate_core::{CallOrigin, Caller, Principal, TransportKind};
+use tidegate_mcp::{InFlightRequests, ResponseMessage, Revision};
 
 use crate::client::{Client, message, request};
 use crate::host::Host;
 use crate::schema::check_response;
 
 fn local() -> Caller {
-    Caller::new(Principal::owner(), Origin { transport: TransportKind::Stdio, peer: None })
+    Caller::new(Principal::process_user(), CallOrigin { transport: TransportKind::Stdio, peer: None })
 }
 
 /// The revision that was agreed on, or the error.
@@ -20,7 +20,7 @@ fn check(params: Value) -> String {
     let request = request(&message(1, "initialize", params));
     let host = Host::new();
     // Nobody who does not ask too often waits.
-    let initialized = host.service.initialize(&request, &local(), Arc::new(InFlight::default())).now_or_never();
+    let initialized = host.service.initialize(&request, &local(), Arc::new(InFlightRequests::default())).now_or_never();
     match initialized.unwrap() {
         Ok((session, answer)) => {
             let answer: Value = serde_json::from_slice(&answer.bytes).unwrap();
@@ -29,7 +29,7 @@ fn check(params: Value) -> String {
             session.revision().name().to_owned()
         }
         Err(error) => {
-            let answer = Message::error(Some(&request.id), &error);
+            let answer = ResponseMessage::error(Some(&request.id), &error);
             check_response(Revision::NEWEST_LEGACY, "initialize", &serde_json::from_slice(&answer.bytes).unwrap());
             format!("error {}: {}", error.code, error.message)
         }
@@ -37,7 +37,7 @@ fn check(params: Value) -> String {
 }
 
 #[test]
-fn a_revision_that_we_speak_is_agreed_on_and_any_other_becomes_our_newest_legacy_one() {
+fn negotiates_known_revision_or_newest_legacy() {
     let of = |version: &str| check(json!({"protocolVersion": version, "capabilities": {}}));
     for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {
         assert_eq!(of(revision.name()), revision.name());
@@ -54,7 +54,7 @@ fn a_handshake_without_a_version_is_refused() {
 }
 
 #[test]
-fn the_server_says_who_it_is_and_what_it_can_as_the_revision_knows_it() {
+fn server_info_and_capabilities_follow_revision() {
     let hello = |revision: Revision| {
         let request = request(&message(1, "initialize", json!({"protocolVersion": revision.name()})));
         let host = Host::new();
@@ -71,6 +71,6 @@ fn the_server_says_who_it_is_and_what_it_can_as_the_revision_knows_it() {
 #[tokio::test]
 async fn a_second_handshake_is_no_ordinary_request() {
     let client = Client::of(Revision::V2025_11_25);
-    let heard = client.ask("initialize", json!({"protocolVersion": "2025-11-25"})).await;
+    let heard = client.send_request("initialize", json!({"protocolVersion": "2025-11-25"})).await;
     assert_eq!(heard.text(), "error -32601: there is no method \"initialize\" in this revision");
 }

@@ -5,14 +5,14 @@ use std::sync::{Arc, LazyLock};
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tidegate_core::event::Events;
+use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Annotations, AnswerFormat, BodyHead, Budget, Completer, Completion, CompletionRequest, Content, Error, ErrorKind,
-    Handler, Icon, InputAnswer, InputRequest, Job, LogLevel, Metadata, Principal, Prompt, PromptArgument, Registry,
-    ReplySender, Resource, ResourceBody, ResourceContents, ResourceLink, ResourceLister, ResourceTemplate, Role,
+    Annotations, AnswerFormat, BodyHead, Budget, Completer, Completion, CompletionRequest, Content, ContentRole, Error,
+    ErrorKind, Handler, Icon, InputAnswer, InputRequest, Job, LogLevel, Metadata, Principal, Prompt, PromptArgument,
+    Registry, ReplySender, Resource, ResourceBody, ResourceContents, ResourceLink, ResourceLister, ResourceTemplate,
     SnapshotBuilder, Tool, ToolAnnotations, UriTemplate,
 };
-use tidegate_mcp::{About, Service};
+use tidegate_mcp::{McpService, ServerDescription};
 use tokio_util::sync::CancellationToken;
 
 /// What the step `flood` says again and again, 64 KiB with characters that are escaped.
@@ -20,38 +20,38 @@ pub(crate) static FLOOD_CHUNK: LazyLock<String> = LazyLock::new(|| "0123456789ab
 
 /// A service, and the gate that the step `wait` waits for.
 pub(crate) struct Host {
-    pub(crate) service: Arc<Service>,
+    pub(crate) service: Arc<McpService>,
     pub(crate) gate: CancellationToken,
 }
 
 impl Host {
     pub(crate) fn new() -> Self {
-        Self::heard_by(Events::default())
+        Self::heard_by(EventDispatcher::default())
     }
 
-    pub(crate) fn heard_by(events: Events) -> Self {
+    pub(crate) fn heard_by(events: EventDispatcher) -> Self {
         Self::with(events, |entries| entries)
     }
 
     /// One with more entries.
-    pub(crate) fn with(events: Events, more: impl FnOnce(SnapshotBuilder) -> SnapshotBuilder) -> Self {
+    pub(crate) fn with(events: EventDispatcher, more: impl FnOnce(SnapshotBuilder) -> SnapshotBuilder) -> Self {
         let gate = CancellationToken::new();
         Self { service: service(more(entries(&gate)), events), gate }
     }
 
     pub(crate) fn of(entries: SnapshotBuilder) -> Self {
-        Self { service: service(entries, Events::default()), gate: CancellationToken::new() }
+        Self { service: service(entries, EventDispatcher::default()), gate: CancellationToken::new() }
     }
 }
 
-fn service(entries: SnapshotBuilder, events: Events) -> Arc<Service> {
-    let about = About {
+fn service(entries: SnapshotBuilder, events: EventDispatcher) -> Arc<McpService> {
+    let about = ServerDescription {
         name: "test".to_owned(),
         title: Some("Test".to_owned()),
         version: "1.2.3".to_owned(),
         instructions: Some("Say \"hello\" first.".to_owned()),
     };
-    Service::new(Registry::new(entries.build(), events), about)
+    McpService::new(Registry::new(entries.build(), events), about)
 }
 
 /// Every sort of entry, plain and with everything that an entry may carry.
@@ -100,7 +100,7 @@ fn decorated_resource(script: &Arc<dyn Handler>) -> Resource {
     resource.size_bytes = Some(12);
     resource.icons = vec![icon()];
     resource.annotations = Some(Annotations {
-        audience: vec![Role::User, Role::Assistant],
+        audience: vec![ContentRole::User, ContentRole::Assistant],
         priority: Some(0.5),
         last_modified: Some("2026-07-28T00:00:00Z".to_owned()),
     });
@@ -148,10 +148,10 @@ struct Fruits;
 impl Completer for Fruits {
     async fn complete(&self, request: &CompletionRequest, _: Arc<Job>) -> Result<Completion, Error> {
         if request.argument == "many" {
-            return Ok(Completion::of((0..250).map(|n| n.to_string()), &request.value));
+            return Ok(Completion::matching((0..250).map(|n| n.to_string()), &request.value));
         }
         let basket = request.context.get("basket").map_or("apple", String::as_str);
-        Ok(Completion::of([basket, "apricot", "banana"].map(str::to_owned), &request.value))
+        Ok(Completion::matching([basket, "apricot", "banana"].map(str::to_owned), &request.value))
     }
 }
 
@@ -181,7 +181,7 @@ impl Handler for Script {
         let mut answers = String::new();
         for step in steps.as_array().unwrap() {
             if step[0] != "ask" && step[0] != "progress" && !answers.is_empty() {
-                reply.text(std::mem::take(&mut answers)).await?;
+                reply.send_text(std::mem::take(&mut answers)).await?;
             }
             match (step[0].as_str().unwrap(), &step[1]) {
                 ("wait", _) => self.0.cancelled().await,
@@ -190,21 +190,21 @@ impl Handler for Script {
                 ("panic", _) => panic!("as asked"),
                 ("meta", members) => metadata.extend(members.as_object().unwrap().clone()),
                 ("ask", wanted) => answers.push_str(&ask(wanted, &reply).await?),
-                ("body", bounds) => reply.body(head(&job, bounds)).await?,
+                ("body", bounds) => reply.begin_body(head(&job, bounds)).await?,
                 (verb, value) => send(verb, value, step, &reply).await?,
             }
         }
         if !answers.is_empty() {
-            reply.text(answers).await?;
+            reply.send_text(answers).await?;
         }
         Ok(metadata)
     }
 }
 
-/// Asks what `wanted` says by key; the answers as one line of JSON.
+/// Asks what `subscribed` says by key; the answers as one line of JSON.
 async fn ask(wanted: &Value, reply: &ReplySender) -> Result<String, Error> {
     let requests = wanted.as_object().unwrap().iter().map(|(key, wanted)| (key.as_str(), input_request(wanted)));
-    let answers = reply.ask(requests).await?;
+    let answers = reply.request_inputs(requests).await?;
     let told = answers.into_iter().map(|(key, answer)| match answer {
         InputAnswer::Accepted(content) => (key, Value::Object(content)),
         InputAnswer::Declined => (key, json!("declined")),
@@ -224,7 +224,7 @@ fn input_request(wanted: &Value) -> InputRequest {
     };
     match wanted.as_object().and_then(|wanted| wanted.iter().next()) {
         Some((kind, message)) if kind == "form" => form(message),
-        Some((kind, message)) if kind == "lax" => form(message).or_unasked(),
+        Some((kind, message)) if kind == "lax" => form(message).allow_unsolicited(),
         Some((kind, url)) if kind == "url" => InputRequest::url("Please go there.", url.as_str().unwrap()),
         Some((_, prompt)) => {
             let content = json!({"type": "text", "text": prompt});
@@ -238,7 +238,7 @@ fn input_request(wanted: &Value) -> InputRequest {
 /// A body in the format that the call asks for, cut at so many rows.
 fn head(job: &Job, rows_max: &Value) -> BodyHead {
     let media_type = job.format().map_or("text/plain", AnswerFormat::media_type);
-    BodyHead { media_type, bounds: Budget { rows: rows_max.as_u64(), bytes: None }, lasting: None, file: None }
+    BodyHead { media_type, budget: Budget { rows: rows_max.as_u64(), bytes: None }, stable: None, file: None }
 }
 
 fn kind(name: Option<&str>) -> ErrorKind {
@@ -261,33 +261,35 @@ async fn send(verb: &str, value: &Value, step: &Value, reply: &ReplySender) -> R
     let text = || value.as_str().unwrap().to_owned();
     let mime_type = text_or(value, "application/octet-stream");
     match verb {
-        "text" => reply.text(text()).await,
+        "text" => reply.send_text(text()).await,
         "flood" => {
             for _ in 0..value.as_u64().unwrap() / FLOOD_CHUNK.len() as u64 {
-                reply.text(&*FLOOD_CHUNK).await?;
+                reply.send_text(&*FLOOD_CHUNK).await?;
             }
             Ok(())
         }
-        "bytes" => reply.bytes(text().into()).await,
+        "bytes" => reply.send_bytes(text().into()).await,
         "torrent" => {
             for _ in 0..value.as_u64().unwrap() / FLOOD_CHUNK.len() as u64 {
-                reply.bytes(Bytes::from_static(FLOOD_CHUNK.as_bytes())).await?;
+                reply.send_bytes(Bytes::from_static(FLOOD_CHUNK.as_bytes())).await?;
             }
             Ok(())
         }
         "end" => reply.end_text().await,
-        "block" => reply.block(Content::text(text())).await,
-        "image" => reply.block(Content::Image { data, mime_type }).await,
-        "audio" => reply.block(Content::Audio { data, mime_type }).await,
-        "link" => reply.block(Content::Link(link(text()))).await,
-        "resource" => reply.block(Content::Resource(contents(text(), ResourceBody::Text("inside".to_owned())))).await,
-        "blob" => reply.block(Content::Resource(contents(text(), ResourceBody::Blob(data)))).await,
-        "say" => reply.message(Role::Assistant, Content::text(text())).await,
-        "structured" => reply.structured(value).await,
-        "progress" => {
-            reply.progress(value.as_f64().unwrap(), step[2].as_f64(), step[3].as_str().map(str::to_owned)).await
+        "block" => reply.send_block(Content::text(text())).await,
+        "image" => reply.send_block(Content::Image { data, mime_type }).await,
+        "audio" => reply.send_block(Content::Audio { data, mime_type }).await,
+        "link" => reply.send_block(Content::Link(link(text()))).await,
+        "resource" => {
+            reply.send_block(Content::Resource(contents(text(), ResourceBody::Text("inside".to_owned())))).await
         }
-        "log" => reply.log(LogLevel::parse(&text()).unwrap(), Some("script".to_owned()), step[2].clone()).await,
+        "blob" => reply.send_block(Content::Resource(contents(text(), ResourceBody::Blob(data)))).await,
+        "say" => reply.send_prompt_message(ContentRole::Assistant, Content::text(text())).await,
+        "structured" => reply.send_structured(value).await,
+        "progress" => {
+            reply.send_progress(value.as_f64().unwrap(), step[2].as_f64(), step[3].as_str().map(str::to_owned)).await
+        }
+        "log" => reply.send_log(LogLevel::parse(&text()).unwrap(), Some("script".to_owned()), step[2].clone()).await,
         other => panic!("there is no step {other}"),
     }
 }

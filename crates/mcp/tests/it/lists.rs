@@ -11,13 +11,13 @@ use crate::host::Host;
 
 /// The entries of a list by name, in one revision.
 async fn check(revision: Revision, method: &str, key: &str, names: &[&str]) -> String {
-    let result = Client::of(revision).ask(method, json!({})).await.result();
+    let result = Client::of(revision).send_request(method, json!({})).await.result();
     let entries = result[key].as_array().unwrap().iter();
     entries.filter(|entry| names.contains(&entry["name"].as_str().unwrap())).map(|entry| format!("{entry}\n")).collect()
 }
 
 #[tokio::test]
-async fn tools_as_each_revision_knows_them() {
+async fn tools_follow_revision() {
     let tools = async |revision| check(revision, "tools/list", "tools", &["decorated", "listing"]).await;
     insta::assert_snapshot!(tools(Revision::V2024_11_05).await, @r#"
     {"name":"decorated","description":"Does its steps.","inputSchema":{"type":"object","properties":{"steps":{"type":"array"}},"additionalProperties":false}}
@@ -42,7 +42,7 @@ async fn tools_as_each_revision_knows_them() {
 }
 
 #[tokio::test]
-async fn resources_as_each_revision_knows_them() {
+async fn resources_follow_revision() {
     let resources = async |revision| check(revision, "resources/list", "resources", &["decorated", "apple"]).await;
     insta::assert_snapshot!(resources(Revision::V2024_11_05).await, @r#"
     {"uri":"fruit://apple","name":"apple"}
@@ -69,7 +69,7 @@ async fn resources_as_each_revision_knows_them() {
 }
 
 #[tokio::test]
-async fn prompts_as_each_revision_knows_them() {
+async fn prompts_follow_revision() {
     let prompts = async |revision| check(revision, "prompts/list", "prompts", &["decorated"]).await;
     insta::assert_snapshot!(prompts(Revision::V2025_03_26).await, @r#"{"name":"decorated","description":"Takes a step.","arguments":[{"name":"steps","description":"As JSON.","required":true},{"name":"mood","required":false}]}"#);
     insta::assert_snapshot!(prompts(Revision::V2025_06_18).await, @r#"{"name":"decorated","title":"Decorated","description":"Takes a step.","arguments":[{"name":"steps","title":"Steps","description":"As JSON.","required":true},{"name":"mood","required":false}]}"#);
@@ -83,7 +83,7 @@ async fn lists_keep_their_order() {
         [("tools/list", "tools", "name"), ("resources/list", "resources", "uri"), ("prompts/list", "prompts", "name")]
     {
         let names = async || {
-            let result = client.ask(method, json!({})).await.result();
+            let result = client.send_request(method, json!({})).await.result();
             result[key].as_array().unwrap().iter().map(|entry| entry[name].clone()).collect::<Value>()
         };
         let first = names().await;
@@ -91,56 +91,56 @@ async fn lists_keep_their_order() {
             assert_eq!(names().await, first, "{method}");
         }
     }
-    let result = client.ask("resources/list", json!({})).await.result();
+    let result = client.send_request("resources/list", json!({})).await.result();
     let uris: Vec<&str> = result["resources"].as_array().unwrap().iter().map(|r| r["uri"].as_str().unwrap()).collect();
     assert_eq!(uris, ["fruit://apple", "fruit://banana", "test://decorated", "test://plain"]);
 }
 
-fn say(name: &str) -> Tool {
+fn tool_named(name: &str) -> Tool {
     Tool::new(name, "", handler_fn(|_, _| async { Ok(Metadata::new()) }))
 }
 
 #[tokio::test]
-async fn modern_lists_say_how_long_and_for_whom_they_may_be_kept() {
+async fn modern_lists_carry_cache_hints() {
     let hint = async |entries: SnapshotBuilder| {
-        let client = Client::on(&Host::of(entries), Revision::V2026_07_28);
+        let client = Client::for_host(&Host::of(entries), Revision::V2026_07_28);
         let mut hints = Vec::new();
         for method in ["server/discover", "tools/list", "resources/list", "resources/templates/list", "prompts/list"] {
-            let result = client.ask(method, json!({})).await.result();
+            let result = client.send_request(method, json!({})).await.result();
             hints.push(format!("{} {}", result["ttlMs"], result["cacheScope"].as_str().unwrap()));
         }
         hints.dedup();
         hints.join(", ")
     };
-    let entries = || SnapshotBuilder::new().tool(say("a"));
+    let entries = || SnapshotBuilder::new().tool(tool_named("a"));
     assert_eq!(hint(entries()).await, "60000 public");
     let cache = CacheHint { time_to_live: Duration::from_secs(5), public: false };
-    assert_eq!(hint(entries().cache(cache)).await, "5000 private");
+    assert_eq!(hint(entries().cache_hint(cache)).await, "5000 private");
     let access = Access { names: vec!["read".to_owned()], ..Access::default() };
-    assert_eq!(hint(entries().tool(say("b").with_access(access))).await, "60000 private");
-    let read = Client::modern().ask("resources/read", json!({"uri": "test://plain"})).await.result();
+    assert_eq!(hint(entries().tool(tool_named("b").with_access(access))).await, "60000 private");
+    let read = Client::modern().send_request("resources/read", json!({"uri": "test://plain"})).await.result();
     assert_eq!((&read["ttlMs"], &read["cacheScope"]), (&json!(0), &json!("private")));
 }
 
 #[tokio::test]
-async fn a_new_state_is_listed_at_once_and_hidden_tools_never() {
-    let host = Host::of(SnapshotBuilder::new().tool(say("old")));
+async fn lists_follow_snapshot_and_omit_hidden_tools() {
+    let host = Host::of(SnapshotBuilder::new().tool(tool_named("old")));
     let names = async |client: &Client| {
-        let result = client.ask("tools/list", json!({})).await.result();
+        let result = client.send_request("tools/list", json!({})).await.result();
         let tools = result["tools"].as_array().unwrap().iter();
         tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    let clients = Revision::ALL.map(|revision| Client::on(&host, revision));
+    let clients = Revision::ALL.map(|revision| Client::for_host(&host, revision));
     for client in &clients {
         assert_eq!(names(client).await, ["old"]);
     }
     let nowhere = Acl { transports: Some(Vec::new()), networks: None };
     let access = Access { acl: nowhere, ..Access::default() };
-    let entries = SnapshotBuilder::new().tool(say("new")).tool(say("secret").with_access(access));
+    let entries = SnapshotBuilder::new().tool(tool_named("new")).tool(tool_named("secret").with_access(access));
     host.service.registry().swap(entries.build());
     for client in &clients {
         assert_eq!(names(client).await, ["new"]);
-        let heard = client.ask("tools/call", json!({"name": "secret"})).await;
+        let heard = client.send_request("tools/call", json!({"name": "secret"})).await;
         insta::allow_duplicates! {
             insta::assert_snapshot!(heard.text(), @r#"error -32602: there is no tool "secret" {"kind":"not_found"}"#);
         }

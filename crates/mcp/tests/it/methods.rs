@@ -32,8 +32,8 @@ async fn each_revision_has_its_methods_and_refuses_those_of_others() {
     let mut table = format!("{:28}{}\n", "", Revision::ALL.map(Revision::name).join("  "));
     for (method, params) in methods {
         let mut row = format!("{method:28}");
-        for client in Client::of_each_revision() {
-            let response = client.ask(method, params.clone()).await.response.unwrap();
+        for client in Client::all_revisions() {
+            let response = client.send_request(method, params.clone()).await.response.unwrap();
             let outcome = response["error"]["code"].as_i64().map_or("yes".to_owned(), |code| code.to_string());
             row.push_str(&format!("{outcome:12}"));
         }
@@ -65,14 +65,14 @@ async fn each_revision_has_its_methods_and_refuses_those_of_others() {
 
 #[tokio::test]
 async fn ping_and_set_level_answer_with_exactly_nothing() {
-    for client in Client::of_each_revision().filter(|client| client.revision.is_legacy()) {
-        assert_eq!(client.ask("ping", json!({})).await.result(), json!({}));
-        assert_eq!(client.ask("logging/setLevel", json!({"level": "error"})).await.result(), json!({}));
+    for client in Client::all_revisions().filter(|client| client.revision.is_legacy()) {
+        assert_eq!(client.send_request("ping", json!({})).await.result(), json!({}));
+        assert_eq!(client.send_request("logging/setLevel", json!({"level": "error"})).await.result(), json!({}));
     }
 }
 
 #[tokio::test]
-async fn wrong_params_are_told_with_what_was_wrong() {
+async fn wrong_params_errors_name_the_cause() {
     let client = Client::of(Revision::V2025_11_25);
     let mut told = String::new();
     for (method, params) in [
@@ -87,7 +87,10 @@ async fn wrong_params_are_told_with_what_was_wrong() {
         ("logging/setLevel", json!({"level": "loud"})),
         ("logging/setLevel", json!({})),
     ] {
-        told.push_str(&format!("{method} {params}\n    {}\n", client.ask(method, params.clone()).await.text()));
+        told.push_str(&format!(
+            "{method} {params}\n    {}\n",
+            client.send_request(method, params.clone()).await.text()
+        ));
     }
     insta::assert_snapshot!(told, @r#"
     tools/call {}
@@ -119,9 +122,9 @@ async fn arguments_too_deep_to_be_read_are_wrong_params() {
     let text = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"script","arguments":{{"steps":{nested}}}}}}}"#
     );
-    let Ok(tidegate_mcp::Incoming::Request(request)) = tidegate_mcp::decode(text.as_bytes()) else { panic!() };
+    let Ok(tidegate_mcp::IncomingMessage::Request(request)) = tidegate_mcp::decode(text.as_bytes()) else { panic!() };
     let client = Client::of(Revision::V2025_11_25);
-    let heard = crate::client::gather(client.service.answer(request, &client.peer).await).await;
+    let heard = crate::client::collect_answer(client.service.answer(request, &client.peer).await).await;
     insta::assert_snapshot!(heard.text(), @"error -32602: the params of tools/call are wrong: recursion limit exceeded at line 1 column 164");
 }
 
@@ -139,7 +142,7 @@ async fn names_and_uris_have_a_bound() {
         ("completion/complete", json!({"ref": {"type": "ref/prompt", "name": name}, "argument": argument})),
         ("completion/complete", json!({"ref": {"type": "ref/resource", "uri": uri}, "argument": argument})),
     ] {
-        told.push_str(&client.ask(method, params).await.text());
+        told.push_str(&client.send_request(method, params).await.text());
         told.push('\n');
     }
     let column = |line: &str| line.split(" at line").next().unwrap().to_owned();
@@ -158,6 +161,6 @@ async fn names_and_uris_have_a_bound() {
     assert_eq!(rejection.error.message, "params._meta.progressToken is longer than 4096 bytes");
     assert!(rejection.id.is_some());
     // What is just short enough is looked for, and not found.
-    let answer = client.ask("tools/call", json!({"name": &name[1..]})).await.text();
+    let answer = client.send_request("tools/call", json!({"name": &name[1..]})).await.text();
     assert!(answer.contains("there is no tool"), "{answer}");
 }

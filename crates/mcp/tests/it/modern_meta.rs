@@ -3,18 +3,18 @@
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
 
-use crate::client::{Client, Heard, message};
+use crate::client::{Client, ClientResult, message};
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// Asks for the list of prompts with exactly this `_meta`, in no session.
-async fn heard(meta: Value) -> Heard {
+async fn list_with_meta(meta: Value) -> ClientResult {
     Client::modern().send(&message(1, "prompts/list", json!({"_meta": meta}))).await
 }
 
 async fn check(meta: Value) -> String {
-    heard(meta).await.text()
+    list_with_meta(meta).await.text()
 }
 
 #[tokio::test]
@@ -44,15 +44,16 @@ async fn an_unsupported_version_is_answered_with_those_that_are_supported() {
 
 #[tokio::test]
 async fn every_supported_version_that_an_error_names_is_one_that_discovery_names() {
-    let discovered = Client::modern().ask("server/discover", json!({})).await.result()["supportedVersions"].take();
-    let refused = heard(json!({VERSION: "2099-01-01", CAPABILITIES: {}})).await.response.unwrap();
+    let discovered =
+        Client::modern().send_request("server/discover", json!({})).await.result()["supportedVersions"].take();
+    let refused = list_with_meta(json!({VERSION: "2099-01-01", CAPABILITIES: {}})).await.response.unwrap();
     assert_eq!(refused["error"]["data"]["supported"], discovered);
     insta::assert_snapshot!(discovered, @r#"["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"]"#);
 }
 
 #[tokio::test]
-async fn discovery_says_who_the_server_is_and_what_it_can() {
-    let response = Client::modern().ask("server/discover", json!({})).await.response.unwrap();
+async fn discovery_returns_server_info_and_capabilities() {
+    let response = Client::modern().send_request("server/discover", json!({})).await.response.unwrap();
     insta::assert_snapshot!(response, @r#"{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"capabilities":{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"prompts":{"listChanged":true},"logging":{},"extensions":{"io.modelcontextprotocol/tasks":{}},"completions":{}},"instructions":"Say \"hello\" first.","ttlMs":60000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","title":"Test","version":"1.2.3"}}}}"#);
 }
 
@@ -60,9 +61,9 @@ async fn discovery_says_who_the_server_is_and_what_it_can() {
 async fn a_modern_request_in_a_legacy_session_is_answered_as_modern() {
     let legacy = Client::of(Revision::V2025_06_18);
     let modern = Client { revision: Revision::V2026_07_28, ..legacy.clone() };
-    let result = modern.ask("tools/list", json!({})).await.result();
+    let result = modern.send_request("tools/list", json!({})).await.result();
     assert_eq!(result["resultType"], "complete");
-    let result = legacy.ask("tools/list", json!({})).await.result();
+    let result = legacy.send_request("tools/list", json!({})).await.result();
     assert!(result.get("resultType").is_none());
 }
 
@@ -85,7 +86,7 @@ async fn every_modern_result_carries_its_type_and_the_servers_identity() {
             json!({"ref": {"type": "ref/prompt", "name": "plain"}, "argument": {"name": "a", "value": ""}}),
         ),
     ] {
-        let result = client.ask(method, params).await.result();
+        let result = client.send_request(method, params).await.result();
         assert_eq!(result["resultType"], "complete", "{method}");
         assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"], identity, "{method}");
     }

@@ -6,11 +6,11 @@ use tidegate_mcp::Revision;
 use crate::client::Client;
 
 async fn check(revision: Revision, name: &str, arguments: Value) -> String {
-    Client::of(revision).ask("prompts/get", json!({"name": name, "arguments": arguments})).await.text()
+    Client::of(revision).send_request("prompts/get", json!({"name": name, "arguments": arguments})).await.text()
 }
 
 #[tokio::test]
-async fn messages_come_with_who_speaks() {
+async fn messages_carry_roles() {
     insta::assert_snapshot!(check(Revision::V2026_07_28, "plain", json!({})).await, @r#"result {"messages":[{"role":"user","content":{"type":"text","text":"nothing to do"}}],"description":"Says what its steps are."}"#);
     let steps = json!([
         ["say", "I am the model"],
@@ -24,7 +24,7 @@ async fn messages_come_with_who_speaks() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_an_error() {
+async fn invalid_prompt_requests_are_errors() {
     let newest = Revision::V2026_07_28;
     insta::assert_snapshot!(check(newest, "plane", json!({})).await, @r#"
     error -32602: there is no prompt "plane"

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tidegate_core::UriTemplate;
-use tidegate_mcp::{Feed, Revision};
+use tidegate_mcp::{NotificationFeed, Revision};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
@@ -16,7 +16,7 @@ fn script(steps: &Value) -> String {
 /// The contents of a scripted resource, one a line; its own URI shows as `script`.
 async fn check(steps: Value) -> String {
     let uri = script(&steps);
-    let result = Client::modern().ask("resources/read", json!({"uri": uri})).await.result();
+    let result = Client::modern().send_request("resources/read", json!({"uri": uri})).await.result();
     let contents = result["contents"].as_array().unwrap().iter();
     contents.map(|contents| format!("{}\n", contents.to_string().replace(&uri, "script"))).collect()
 }
@@ -29,12 +29,12 @@ async fn text_is_the_contents_of_the_uri_that_was_asked_for() {
     {"uri":"script","mimeType":"application/json","text":"rows"}
     "#);
     insta::assert_snapshot!(check(json!([])).await, @"");
-    let plain = Client::modern().ask("resources/read", json!({"uri": "test://plain"})).await.result();
+    let plain = Client::modern().send_request("resources/read", json!({"uri": "test://plain"})).await.result();
     insta::assert_snapshot!(plain["contents"], @r#"[{"uri":"test://plain","text":"nothing to do"}]"#);
 }
 
 #[tokio::test]
-async fn other_contents_stand_beside_it() {
+async fn additional_contents_are_appended() {
     let steps = json!([
         ["text", "text"],
         ["block", "block"],
@@ -56,9 +56,9 @@ async fn other_contents_stand_beside_it() {
 }
 
 #[tokio::test]
-async fn a_missing_resource_has_the_code_of_its_era_and_its_uri() {
-    for client in Client::of_each_revision() {
-        let heard = client.ask("resources/read", json!({"uri": "test://none"})).await.text();
+async fn missing_resource_error_follows_revision() {
+    for client in Client::all_revisions() {
+        let heard = client.send_request("resources/read", json!({"uri": "test://none"})).await.text();
         let code = if client.revision.is_legacy() { -32_002 } else { -32_602 };
         let rest = r#": there is no resource "test://none" {"kind":"not_found","uri":"test://none"}"#;
         assert_eq!(heard, format!("error {code}{rest}"), "{}", client.revision.name());
@@ -66,14 +66,14 @@ async fn a_missing_resource_has_the_code_of_its_era_and_its_uri() {
 }
 
 #[tokio::test]
-async fn what_fails_before_its_first_byte_is_an_error_and_later_the_last_contents() {
+async fn failure_before_first_byte_is_error_else_last_contents() {
     let uri = script(&json!([["fail", "gone", "not_found"]]));
     for (revision, code) in [(Revision::V2025_06_18, -32_002), (Revision::V2026_07_28, -32_602)] {
-        let heard = Client::of(revision).ask("resources/read", json!({"uri": uri})).await.text();
+        let heard = Client::of(revision).send_request("resources/read", json!({"uri": uri})).await.text();
         assert!(heard.starts_with(&format!("error {code}: gone {{")), "{heard}");
     }
     let unavailable = script(&json!([["fail", "try later"]]));
-    let heard = Client::modern().ask("resources/read", json!({"uri": unavailable})).await.text();
+    let heard = Client::modern().send_request("resources/read", json!({"uri": unavailable})).await.text();
     assert!(heard.starts_with("error -31000: try later {\"kind\":\"unavailable\""), "{heard}");
     insta::assert_snapshot!(check(json!([["text", "rows"], ["fail", "the rest is lost"]])).await, @r#"
     {"uri":"script","mimeType":"application/json","text":"rows"}
@@ -83,15 +83,21 @@ async fn what_fails_before_its_first_byte_is_an_error_and_later_the_last_content
 
 #[tokio::test]
 async fn a_legacy_session_subscribes_to_resources_that_exist() {
-    for client in Client::of_each_revision().filter(|client| client.revision.is_legacy()) {
-        let mut feed = Feed::of_session(client.peer.session.as_ref().unwrap());
+    for client in Client::all_revisions().filter(|client| client.revision.is_legacy()) {
+        let mut feed = NotificationFeed::for_session(client.peer.session.as_ref().unwrap());
         for uri in ["test://plain", "fruit://apple", "test://plain"] {
-            assert_eq!(client.ask("resources/subscribe", json!({"uri": uri})).await.result(), json!({}));
+            assert_eq!(client.send_request("resources/subscribe", json!({"uri": uri})).await.result(), json!({}));
         }
-        assert_eq!(client.ask("resources/unsubscribe", json!({"uri": "fruit://apple"})).await.result(), json!({}));
-        assert_eq!(client.ask("resources/unsubscribe", json!({"uri": "never://seen"})).await.result(), json!({}));
+        assert_eq!(
+            client.send_request("resources/unsubscribe", json!({"uri": "fruit://apple"})).await.result(),
+            json!({})
+        );
+        assert_eq!(
+            client.send_request("resources/unsubscribe", json!({"uri": "never://seen"})).await.result(),
+            json!({})
+        );
         client.service.registry().swap(entries(&CancellationToken::new()).build());
-        feed.renew(&client.peer.caller).await;
+        feed.update_caller(&client.peer.caller).await;
         let changes = std::iter::from_fn(|| feed.next_message()).map(|bytes| serde_json::from_slice(&bytes).unwrap());
         let told = changes.map(|change: Value| {
             check_notification(client.revision, &change);
@@ -106,7 +112,7 @@ async fn a_legacy_session_subscribes_to_resources_that_exist() {
             notifications/resources/updated
             ");
         }
-        let missing = client.ask("resources/subscribe", json!({"uri": "test://none"})).await.text();
+        let missing = client.send_request("resources/subscribe", json!({"uri": "test://none"})).await.text();
         assert!(missing.starts_with("error -32002: there is no resource \"test://none\""), "{missing}");
     }
 }
@@ -115,7 +121,7 @@ async fn a_legacy_session_subscribes_to_resources_that_exist() {
 async fn subscriptions_are_bounded() {
     let client = Client::of(Revision::V2025_11_25);
     let subscribe = async |number: usize| {
-        client.ask("resources/subscribe", json!({"uri": format!("fruit://{number}")})).await.text()
+        client.send_request("resources/subscribe", json!({"uri": format!("fruit://{number}")})).await.text()
     };
     for number in 0..1_000 {
         assert_eq!(subscribe(number).await, "result {}");

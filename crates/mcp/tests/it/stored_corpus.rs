@@ -6,7 +6,7 @@ mod corpus;
 mod decoder;
 
 #[test]
-fn the_law_holds_for_what_was_found_worth_keeping() {
+fn stored_fuzz_inputs_decode_safely() {
     for entry in corpus::corpus("decoder") {
         decoder::check(&entry);
     }

@@ -8,7 +8,7 @@ use crate::client::Client;
 /// The result of a tool that answers with `steps`, in each revision that differs from the one before.
 async fn check(tool: &str, steps: Value) -> String {
     let mut told: Vec<(String, String)> = Vec::new();
-    for client in Client::of_each_revision() {
+    for client in Client::all_revisions() {
         let text = client.call(tool, steps.clone()).await.text();
         if told.last().is_none_or(|(_, last)| *last != text) {
             told.push((client.revision.name().to_owned(), text));
@@ -18,7 +18,7 @@ async fn check(tool: &str, steps: Value) -> String {
 }
 
 #[tokio::test]
-async fn an_object_is_data_from_2025_06_18_on_and_text_for_everybody() {
+async fn object_is_structured_since_2025_06_18() {
     insta::assert_snapshot!(check("decorated", json!([["structured", {"rows": 3}]])).await, @r#"
     2024-11-05 result {"content":[{"type":"text","text":"{\"rows\":3}"}],"isError":false}
     2025-06-18 result {"content":[{"type":"text","text":"{\"rows\":3}"}],"structuredContent":{"rows":3},"isError":false}
@@ -26,7 +26,7 @@ async fn an_object_is_data_from_2025_06_18_on_and_text_for_everybody() {
 }
 
 #[tokio::test]
-async fn other_values_are_data_from_2026_07_28_on() {
+async fn other_values_are_structured_since_2026_07_28() {
     insta::assert_snapshot!(check("listing", json!([["structured", [1, 2]]])).await, @r#"
     2024-11-05 result {"content":[{"type":"text","text":"[1,2]"}],"isError":false}
     2026-07-28 result {"content":[{"type":"text","text":"[1,2]"}],"structuredContent":[1,2],"isError":false}
@@ -38,7 +38,7 @@ async fn other_values_are_data_from_2026_07_28_on() {
 }
 
 #[tokio::test]
-async fn a_tool_that_says_it_in_text_too_is_not_repeated() {
+async fn own_text_is_not_duplicated() {
     let steps = json!([["text", "three rows"], ["structured", {"rows": 3}]]);
     insta::assert_snapshot!(check("decorated", steps.clone()).await, @r#"
     2024-11-05 result {"content":[{"type":"text","text":"three rows"}],"isError":false}
@@ -50,7 +50,7 @@ async fn a_tool_that_says_it_in_text_too_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn what_breaks_the_output_schema_is_a_fault_of_ours() {
+async fn output_schema_violation_is_internal_error() {
     let result = Client::modern().call("decorated", json!([["structured", {"rows": "three"}]])).await.result();
     assert_eq!(result["isError"], true);
     assert!(result.get("structuredContent").is_none());

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use proptest::prelude::{ProptestConfig, any, proptest};
 use serde_json::{Value, json};
-use tidegate_core::event::Events;
+use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Abilities, Caller, Content, Error, ErrorKind, InputAnswer, InputRequest, Metadata, Origin, Principal, Proof,
-    Registry, RowPolicyStamp, Snapshot, SnapshotBuilder, Tool, TransportKind, handler_fn,
+    AuthMethod, CallOrigin, Caller, ClientCapabilities, Content, Error, ErrorKind, InputAnswer, InputRequest, Metadata,
+    Principal, Registry, RowPolicyStamper, Snapshot, SnapshotBuilder, Tool, TransportKind, handler_fn,
 };
-use tidegate_mcp::{About, Answer, ListenStream, Revision, Service, TaskFolder};
+use tidegate_mcp::{Answer, ListenStream, McpService, Revision, ServerDescription, TaskFolder};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{Client, bytes, request};
@@ -19,9 +19,9 @@ use crate::schema::check_notification;
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// A service with tools that take their time, and the gate that `slow` waits for.
-struct Scene {
-    service: Arc<Service>,
-    gate: CancellationToken,
+struct TaskFixture {
+    service: Arc<McpService>,
+    release: CancellationToken,
 }
 
 fn entries(gate: &CancellationToken) -> Snapshot {
@@ -29,27 +29,30 @@ fn entries(gate: &CancellationToken) -> Snapshot {
     let slow = handler_fn(move |_job, reply| {
         let gate = gate.clone();
         async move {
-            reply.progress(1.0, None, Some("half of it".to_owned())).await?;
+            reply.send_progress(1.0, None, Some("half of it".to_owned())).await?;
             gate.cancelled().await;
-            reply.block(Content::text("it took its time")).await?;
+            reply.send_block(Content::text("it took its time")).await?;
             Ok(Metadata::new())
         }
     });
     let at_once = handler_fn(|_job, reply| async move {
-        if !reply.become_task() {
-            return Err(Error::incapable(Abilities { tasks: true, ..Abilities::default() }));
+        if !reply.request_task() {
+            return Err(Error::missing_client_capability(ClientCapabilities {
+                tasks: true,
+                ..ClientCapabilities::default()
+            }));
         }
         let schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]});
         let both =
             [("one", InputRequest::form("First?", schema.clone())), ("two", InputRequest::form("Second?", schema))];
-        let answers = reply.ask(both).await?;
+        let answers = reply.request_inputs(both).await?;
         let said = answers.values().filter(|answer| matches!(answer, InputAnswer::Accepted(_))).count();
-        reply.block(Content::text(format!("{said} accepted"))).await?;
+        reply.send_block(Content::text(format!("{said} accepted"))).await?;
         Ok(Metadata::new())
     });
     let failing = |kind| {
         handler_fn(move |_job, reply| async move {
-            reply.become_task();
+            reply.request_task();
             match kind {
                 ErrorKind::Internal => Err(Error::internal("a secret")),
                 kind => Err(Error::new(kind, "it cannot be done")),
@@ -57,9 +60,9 @@ fn entries(gate: &CancellationToken) -> Snapshot {
         })
     };
     let repeating = handler_fn(|_job, reply| async move {
-        reply.become_task();
+        reply.request_task();
         for key in ["again-2", "again", "again"] {
-            reply.ask_for(key, InputRequest::form("More?", json!({"type": "object", "properties": {}}))).await?;
+            reply.request_input(key, InputRequest::form("More?", json!({"type": "object", "properties": {}}))).await?;
         }
         Ok(Metadata::new())
     });
@@ -69,7 +72,7 @@ fn entries(gate: &CancellationToken) -> Snapshot {
         .tool(Tool::new("asking", "Asks.", at_once))
         .tool(Tool::new("refusing", "Fails.", failing(ErrorKind::Unavailable)))
         .tool(Tool::new("faulty", "Is wrong.", failing(ErrorKind::Internal)))
-        .row_policies(RowPolicyStamp::new(region_of))
+        .row_policy_stamper(RowPolicyStamper::new(region_of))
         .build()
 }
 
@@ -79,47 +82,52 @@ fn region_of(principal: &Principal) -> u64 {
 }
 
 /// Ann, with a token that says these claims.
-fn ann(client: &Client, claims: &Value) -> Client {
-    let mut ann = Principal::new("ann", Proof::Token, Principal::owner().grants.clone());
+fn client_as_ann(client: &Client, claims: &Value) -> Client {
+    let mut ann = Principal::new("ann", AuthMethod::Token, Principal::process_user().grants.clone());
     ann.claims = claims.as_object().unwrap().clone();
     let mut client = client.clone();
-    client.peer.caller = Caller::new(Arc::new(ann), Origin { transport: TransportKind::Stdio, peer: None });
+    client.peer.caller = Caller::new(Arc::new(ann), CallOrigin { transport: TransportKind::Stdio, peer: None });
     client
 }
 
 /// Whether Ann sees the task `id` with a token that says `claims`, and what she is told if not.
-async fn sees(client: &Client, claims: &Value, id: &Value) -> Result<Value, Value> {
-    let answer = ann(client, claims).ask_as(able(), "tasks/get", json!({"taskId": id})).await.response.unwrap();
+async fn get_as_ann(client: &Client, claims: &Value, id: &Value) -> Result<Value, Value> {
+    let answer = client_as_ann(client, claims)
+        .send_request_with(task_capabilities(), "tasks/get", json!({"taskId": id}))
+        .await
+        .response
+        .unwrap();
     answer.get("result").cloned().ok_or_else(|| answer["error"].clone())
 }
 
-impl Scene {
+impl TaskFixture {
     fn new(folder: Option<TaskFolder>) -> Self {
-        let gate = CancellationToken::new();
-        let about = About { name: "test".to_owned(), title: None, version: "1".to_owned(), instructions: None };
-        let registry = Registry::new(entries(&gate), Events::default());
-        Self { service: Service::with_tasks_in(folder, registry, about), gate }
+        let release = CancellationToken::new();
+        let about =
+            ServerDescription { name: "test".to_owned(), title: None, version: "1".to_owned(), instructions: None };
+        let registry = Registry::new(entries(&release), EventDispatcher::default());
+        Self { service: McpService::with_task_folder(folder, registry, about), release }
     }
 
     fn client(&self) -> Client {
-        Client::speaking(self.service.clone(), Revision::V2026_07_28)
+        Client::for_service(self.service.clone(), Revision::V2026_07_28)
     }
 }
 
-fn able() -> Value {
+fn task_capabilities() -> Value {
     json!({"elicitation": {}, "extensions": {TASKS: {}}})
 }
 
 async fn call(client: &Client, tool: &str) -> Value {
-    client.ask_as(able(), "tools/call", json!({"name": tool, "arguments": {}})).await.result()
+    client.send_request_with(task_capabilities(), "tools/call", json!({"name": tool, "arguments": {}})).await.result()
 }
 
 async fn get(client: &Client, id: &Value) -> Value {
-    client.ask_as(able(), "tasks/get", json!({"taskId": id})).await.result()
+    client.send_request_with(task_capabilities(), "tasks/get", json!({"taskId": id})).await.result()
 }
 
 /// Asks until the task is in `status`; the paused clock makes it as long as it takes.
-async fn reach(client: &Client, id: &Value, status: &str) -> Value {
+async fn wait_for_status(client: &Client, id: &Value, status: &str) -> Value {
     for _ in 0..1_000 {
         let task = get(client, id).await;
         if task["status"] == status {
@@ -131,17 +139,17 @@ async fn reach(client: &Client, id: &Value, status: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_says_nothing_for_long_becomes_a_task() {
-    let scene = Scene::new(None);
+async fn slow_call_becomes_task() {
+    let scene = TaskFixture::new(None);
     let client = scene.client();
     let task = call(&client, "slow").await;
     assert_eq!((&task["resultType"], &task["status"]), (&json!("task"), &json!("working")));
     assert!(task.get("result").is_none() && task["ttlMs"].as_u64() > Some(0), "{task}");
     let working = get(&client, &task["taskId"]).await;
     assert_eq!(working["resultType"], "complete");
-    assert_eq!(reach(&client, &task["taskId"], "working").await["statusMessage"], "half of it");
-    scene.gate.cancel();
-    let done = reach(&client, &task["taskId"], "completed").await;
+    assert_eq!(wait_for_status(&client, &task["taskId"], "working").await["statusMessage"], "half of it");
+    scene.release.cancel();
+    let done = wait_for_status(&client, &task["taskId"], "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "it took its time");
     assert_eq!(done["result"]["isError"], false);
     assert!(done.get("pollIntervalMs").is_none());
@@ -149,35 +157,41 @@ async fn a_call_that_says_nothing_for_long_becomes_a_task() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_without_the_extension_waits() {
-    let scene = Scene::new(None);
+    let scene = TaskFixture::new(None);
     let client = scene.client();
-    scene.gate.cancel();
-    let whole = client.ask("tools/call", json!({"name": "slow", "arguments": {}})).await.result();
+    scene.release.cancel();
+    let whole = client.send_request("tools/call", json!({"name": "slow", "arguments": {}})).await.result();
     assert_eq!((&whole["resultType"], whole.get("taskId")), (&json!("complete"), None));
-    let refused = client.ask("tools/call", json!({"name": "asking", "arguments": {}})).await.response.unwrap();
+    let refused = client.send_request("tools/call", json!({"name": "asking", "arguments": {}})).await.response.unwrap();
     assert_eq!(refused["error"]["code"], -32_021);
     assert_eq!(refused["error"]["data"]["requiredCapabilities"], json!({"extensions": {TASKS: {}}}));
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let params = json!({"taskId": "x", "inputResponses": {}});
-        assert_eq!(client.ask(method, params).await.response.unwrap()["error"]["code"], -32_021, "{method}");
+        assert_eq!(client.send_request(method, params).await.response.unwrap()["error"]["code"], -32_021, "{method}");
     }
     for method in ["tasks/list", "tasks/result"] {
-        let answer = client.ask_as(able(), method, json!({"taskId": "x"})).await.response.unwrap();
+        let answer =
+            client.send_request_with(task_capabilities(), method, json!({"taskId": "x"})).await.response.unwrap();
         assert_eq!(answer["error"]["code"], -32_601, "{method}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_asks_and_takes_answers_one_by_one() {
-    let scene = Scene::new(None);
+async fn task_accepts_answers_one_by_one() {
+    let scene = TaskFixture::new(None);
     let client = scene.client();
     let id = call(&client, "asking").await["taskId"].clone();
-    let asking = reach(&client, &id, "input_required").await;
+    let asking = wait_for_status(&client, &id, "input_required").await;
     let keys: Vec<&String> = asking["inputRequests"].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["one", "two"]);
     assert_eq!(asking["inputRequests"]["one"]["method"], "elicitation/create");
-    let update =
-        |responses: Value| client.ask_as(able(), "tasks/update", json!({"taskId": id, "inputResponses": responses}));
+    let update = |responses: Value| {
+        client.send_request_with(
+            task_capabilities(),
+            "tasks/update",
+            json!({"taskId": id, "inputResponses": responses}),
+        )
+    };
     let accept = json!({"action": "accept", "content": {"ok": true}});
 
     let wrong = update(json!({"one": {"action": "accept", "content": {"ok": "yes"}}})).await.response.unwrap();
@@ -187,7 +201,7 @@ async fn a_task_asks_and_takes_answers_one_by_one() {
     assert_eq!((&rest["status"], rest["inputRequests"].as_object().unwrap().len()), (&json!("input_required"), 1));
     update(json!({"one": accept})).await.result();
     update(json!({"two": {"action": "decline"}})).await.result();
-    let done = reach(&client, &id, "completed").await;
+    let done = wait_for_status(&client, &id, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "1 accepted");
     assert!(done.get("inputRequests").is_none());
     // Nothing waits any more, and that is no error.
@@ -195,28 +209,31 @@ async fn a_task_asks_and_takes_answers_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_key_is_asked_under_twice() {
-    let scene = Scene::new(None);
+async fn input_keys_are_unique() {
+    let scene = TaskFixture::new(None);
     let client = scene.client();
     let id = call(&client, "repeating").await["taskId"].clone();
     let mut keys = Vec::new();
     for _ in 0..3 {
-        let task = reach(&client, &id, "input_required").await;
+        let task = wait_for_status(&client, &id, "input_required").await;
         let key = task["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
         let responses = json!({(key.as_str()): {"action": "decline"}});
-        client.ask_as(able(), "tasks/update", json!({"taskId": id, "inputResponses": responses})).await.result();
+        client
+            .send_request_with(task_capabilities(), "tasks/update", json!({"taskId": id, "inputResponses": responses}))
+            .await
+            .result();
         keys.push(key);
     }
-    reach(&client, &id, "completed").await;
+    wait_for_status(&client, &id, "completed").await;
     assert_eq!(keys, ["again-2", "again", "again-3"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_ended_is_no_task_because_its_reader_is_slow() {
-    let scene = Scene::new(None);
+async fn ended_call_does_not_become_task() {
+    let scene = TaskFixture::new(None);
     let client = scene.client();
-    scene.gate.cancel();
-    let meta = json!({"io.modelcontextprotocol/clientCapabilities": able(), "progressToken": 1});
+    scene.release.cancel();
+    let meta = json!({"io.modelcontextprotocol/clientCapabilities": task_capabilities(), "progressToken": 1});
     let message = client.message(1, "tools/call", json!({"name": "slow", "_meta": meta}));
     let answer = client.service.answer(request(&message), &client.peer).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
@@ -225,130 +242,141 @@ async fn what_has_ended_is_no_task_because_its_reader_is_slow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_a_task_fails_is_told_apart() {
-    let scene = Scene::new(None);
+async fn failed_task_distinguishes_error_kinds() {
+    let scene = TaskFixture::new(None);
     let client = scene.client();
     let id = call(&client, "refusing").await["taskId"].clone();
-    let refused = reach(&client, &id, "completed").await;
+    let refused = wait_for_status(&client, &id, "completed").await;
     assert_eq!(refused["result"]["isError"], true);
     let id = call(&client, "faulty").await["taskId"].clone();
-    let failed = reach(&client, &id, "failed").await;
+    let failed = wait_for_status(&client, &id, "failed").await;
     assert_eq!((&failed["error"]["code"], failed.get("result")), (&json!(-32_603), None));
     assert!(!failed.to_string().contains("secret"), "{failed}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_task_ends_and_stays_so() {
-    let scene = Scene::new(None);
+    let scene = TaskFixture::new(None);
     let client = scene.client();
     let id = call(&client, "slow").await["taskId"].clone();
     for _ in 0..2 {
-        let acknowledged = client.ask_as(able(), "tasks/cancel", json!({"taskId": id})).await.result();
+        let acknowledged =
+            client.send_request_with(task_capabilities(), "tasks/cancel", json!({"taskId": id})).await.result();
         let members: Vec<&String> = acknowledged.as_object().unwrap().keys().collect();
         assert_eq!(members, ["resultType", "_meta"]);
-        reach(&client, &id, "cancelled").await;
+        wait_for_status(&client, &id, "cancelled").await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_request_that_became_a_task_can_be_cancelled_no_more() {
-    let scene = Scene::new(None);
+async fn cancelling_request_does_not_cancel_its_task() {
+    let scene = TaskFixture::new(None);
     let client = scene.client();
     let id = call(&client, "slow").await["taskId"].clone();
     client.peer.in_flight.as_ref().unwrap().cancel_all();
-    scene.gate.cancel();
-    reach(&client, &id, "completed").await;
+    scene.release.cancel();
+    wait_for_status(&client, &id, "completed").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_strangers_task_is_absent() {
-    let scene = Scene::new(None);
+async fn task_of_another_caller_is_not_found() {
+    let scene = TaskFixture::new(None);
     let mut client = scene.client();
     let id = call(&client, "slow").await["taskId"].clone();
-    let absent = client.ask_as(able(), "tasks/get", json!({"taskId": "786512e2-9e0d-44bd-8f29-789f320fe840"})).await;
+    let absent = client
+        .send_request_with(task_capabilities(), "tasks/get", json!({"taskId": "786512e2-9e0d-44bd-8f29-789f320fe840"}))
+        .await;
     let absent = absent.response.unwrap()["error"].clone();
     assert_eq!(absent["code"], -32_602);
-    let grants = Principal::owner().grants.clone();
-    let stranger = Arc::new(Principal::new("stranger", Proof::Key, grants));
-    client.peer.caller = Caller::new(stranger, Origin { transport: TransportKind::Stdio, peer: None });
+    let grants = Principal::process_user().grants.clone();
+    let stranger = Arc::new(Principal::new("stranger", AuthMethod::Key, grants));
+    client.peer.caller = Caller::new(stranger, CallOrigin { transport: TransportKind::Stdio, peer: None });
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let params = json!({"taskId": id, "inputResponses": {}});
-        let refused = client.ask_as(able(), method, params).await.response.unwrap();
+        let refused = client.send_request_with(task_capabilities(), method, params).await.response.unwrap();
         assert_eq!(refused["error"], absent, "{method}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_has_lost_a_role_sees_no_task_that_it_gave() {
-    let scene = Scene::new(None);
+async fn losing_role_hides_its_tasks() {
+    let scene = TaskFixture::new(None);
     let mut client = scene.client();
-    let grants = Principal::owner().grants.clone();
+    let grants = Principal::process_user().grants.clone();
     let mut with_roles = |roles: &[&str]| {
-        let mut ann = Principal::new("ann", Proof::Token, grants.clone());
+        let mut ann = Principal::new("ann", AuthMethod::Token, grants.clone());
         ann.roles = roles.iter().map(|role| (*role).to_owned()).collect();
-        client.peer.caller = Caller::new(Arc::new(ann), Origin { transport: TransportKind::Stdio, peer: None });
+        client.peer.caller = Caller::new(Arc::new(ann), CallOrigin { transport: TransportKind::Stdio, peer: None });
         client.clone()
     };
     let id = call(&with_roles(&["auditor", "reader"]), "slow").await["taskId"].clone();
     for (roles, is_seen) in [(&["reader"][..], false), (&["auditor", "reader", "writer"], true), (&[], false)] {
-        let answer = with_roles(roles).ask_as(able(), "tasks/get", json!({"taskId": id})).await.response.unwrap();
+        let answer = with_roles(roles)
+            .send_request_with(task_capabilities(), "tasks/get", json!({"taskId": id}))
+            .await
+            .response
+            .unwrap();
         assert_eq!(answer.get("result").is_some(), is_seen, "{roles:?}: {answer}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_bound_otherwise_sees_no_task_of_before() {
+async fn changed_row_policy_hides_tasks() {
     let folder = tempfile::tempdir().unwrap();
     let tasks = || Some(TaskFolder::open(folder.path()).unwrap());
-    let scene = Scene::new(tasks());
+    let scene = TaskFixture::new(tasks());
     let client = scene.client();
-    let id = call(&ann(&client, &json!({"region": 7, "exp": 1})), "slow").await["taskId"].clone();
-    let absent = sees(&client, &json!({}), &json!("00000000-0000-4000-8000-000000000000")).await;
+    let id = call(&client_as_ann(&client, &json!({"region": 7, "exp": 1})), "slow").await["taskId"].clone();
+    let absent = get_as_ann(&client, &json!({}), &json!("00000000-0000-4000-8000-000000000000")).await;
     let others = [json!({"region": 8}), json!({}), json!({"exp": 1})];
     let same = [json!({"region": 7}), json!({"region": 7, "exp": 2})];
     for claims in &others {
-        assert_eq!(sees(&client, claims, &id).await, absent, "while it goes on, {claims}");
-        let cancel = ann(&client, claims).ask_as(able(), "tasks/cancel", json!({"taskId": id})).await.response.unwrap();
+        assert_eq!(get_as_ann(&client, claims, &id).await, absent, "while it goes on, {claims}");
+        let cancel = client_as_ann(&client, claims)
+            .send_request_with(task_capabilities(), "tasks/cancel", json!({"taskId": id}))
+            .await
+            .response
+            .unwrap();
         assert_eq!(Err(cancel["error"].clone()), absent);
     }
-    assert_eq!(sees(&client, &same[0], &id).await.unwrap()["status"], "working");
-    scene.gate.cancel();
-    while sees(&client, &same[0], &id).await.unwrap()["status"] != "completed" {
+    assert_eq!(get_as_ann(&client, &same[0], &id).await.unwrap()["status"], "working");
+    scene.release.cancel();
+    while get_as_ann(&client, &same[0], &id).await.unwrap()["status"] != "completed" {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     // And so it is in the next process.
-    for client in [client, Scene::new(tasks()).client()] {
+    for client in [client, TaskFixture::new(tasks()).client()] {
         for claims in &same {
-            assert_eq!(sees(&client, claims, &id).await.unwrap()["status"], "completed", "{claims}");
+            assert_eq!(get_as_ann(&client, claims, &id).await.unwrap()["status"], "completed", "{claims}");
         }
         for claims in &others {
-            assert_eq!(sees(&client, claims, &id).await, absent, "{claims}");
+            assert_eq!(get_as_ann(&client, claims, &id).await, absent, "{claims}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_without_row_policies_is_for_those_whom_none_binds() {
+async fn record_without_stamp_needs_no_row_policy() {
     let folder = tempfile::tempdir().unwrap();
     let tasks = || Some(TaskFolder::open(folder.path()).unwrap());
-    let scene = Scene::new(tasks());
-    let client = ann(&scene.client(), &json!({"region": 7}));
+    let scene = TaskFixture::new(tasks());
+    let client = client_as_ann(&scene.client(), &json!({"region": 7}));
     let id = call(&client, "refusing").await["taskId"].clone();
-    reach(&client, &id, "completed").await;
+    wait_for_status(&client, &id, "completed").await;
     let file = folder.path().join(format!("{}.json", id.as_str().unwrap()));
     let mut record: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     assert_eq!(record["facts"].as_object_mut().unwrap().remove("row_policies"), Some(json!(7)));
     std::fs::write(&file, record.to_string()).unwrap();
-    let client = Scene::new(tasks()).client();
-    assert!(sees(&client, &json!({"region": 7}), &id).await.is_err());
-    assert_eq!(sees(&client, &json!({}), &id).await.unwrap()["status"], "completed");
+    let client = TaskFixture::new(tasks()).client();
+    assert!(get_as_ann(&client, &json!({"region": 7}), &id).await.is_err());
+    assert_eq!(get_as_ann(&client, &json!({}), &id).await.unwrap()["status"], "completed");
 }
 
 #[tokio::test]
-async fn a_restart_keeps_what_ended_and_fails_what_went_on() {
+async fn restart_keeps_ended_tasks_and_fails_running_ones() {
     let folder = tempfile::tempdir().unwrap();
     let tasks = || Some(TaskFolder::open(folder.path()).unwrap());
-    let before = Scene::new(tasks());
+    let before = TaskFixture::new(tasks());
     let client = before.client();
     let ended = call(&client, "refusing").await["taskId"].clone();
     let told = loop {
@@ -361,7 +389,7 @@ async fn a_restart_keeps_what_ended_and_fails_what_went_on() {
     let going_on = call(&client, "asking").await["taskId"].clone();
     std::fs::write(folder.path().join("broken.json"), "{").unwrap();
 
-    let after = Scene::new(tasks());
+    let after = TaskFixture::new(tasks());
     let client = after.client();
     assert_eq!(get(&client, &ended).await, told);
     let failed = get(&client, &going_on).await;
@@ -370,9 +398,9 @@ async fn a_restart_keeps_what_ended_and_fails_what_went_on() {
 }
 
 #[tokio::test]
-async fn a_restart_takes_away_what_is_over() {
+async fn restart_removes_expired_tasks() {
     let folder = tempfile::tempdir().unwrap();
-    let before = Scene::new(Some(TaskFolder::open(folder.path()).unwrap()));
+    let before = TaskFixture::new(Some(TaskFolder::open(folder.path()).unwrap()));
     let client = before.client();
     let id = call(&client, "refusing").await["taskId"].clone();
     while get(&client, &id).await["status"] != "completed" {
@@ -383,21 +411,26 @@ async fn a_restart_takes_away_what_is_over() {
     record["facts"]["created"] = json!("2001-01-01T00:00:00Z");
     std::fs::write(&file, record.to_string()).unwrap();
 
-    let after = Scene::new(Some(TaskFolder::open(folder.path()).unwrap()));
-    let absent = after.client().ask_as(able(), "tasks/get", json!({"taskId": id})).await.response.unwrap();
+    let after = TaskFixture::new(Some(TaskFolder::open(folder.path()).unwrap()));
+    let absent = after
+        .client()
+        .send_request_with(task_capabilities(), "tasks/get", json!({"taskId": id}))
+        .await
+        .response
+        .unwrap();
     assert!(absent["error"]["code"] == -32_602 && !file.exists(), "{absent}");
 }
 
 /// All that is written down.
-fn written(folder: &std::path::Path) -> Vec<Value> {
+fn read_records(folder: &std::path::Path) -> Vec<Value> {
     let files = std::fs::read_dir(folder).unwrap().filter_map(|entry| std::fs::read(entry.unwrap().path()).ok());
     files.filter_map(|text| serde_json::from_slice(&text).ok()).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_leaves_while_its_task_is_written_down_leaves_no_task_that_goes_on() {
+async fn disconnect_during_creation_cancels_task() {
     let folder = tempfile::tempdir().unwrap();
-    let scene = Scene::new(Some(TaskFolder::open(folder.path()).unwrap()));
+    let scene = TaskFixture::new(Some(TaskFolder::open(folder.path()).unwrap()));
     let client = scene.client();
     tokio::select! {
         biased;
@@ -405,29 +438,32 @@ async fn a_client_that_leaves_while_its_task_is_written_down_leaves_no_task_that
         () = tokio::time::sleep(Duration::from_secs(10)) => {}
     }
     for _ in 0..1_000 {
-        if written(folder.path()).iter().any(|record| record["facts"]["status"] == "cancelled") {
+        if read_records(folder.path()).iter().any(|record| record["facts"]["status"] == "cancelled") {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("{:?}", written(folder.path()));
+    panic!("{:?}", read_records(folder.path()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_folder_that_vanished_lets_the_call_go_on_as_it_is() {
+async fn missing_folder_keeps_call_synchronous() {
     let folder = tempfile::tempdir().unwrap();
-    let scene = Scene::new(Some(TaskFolder::open(folder.path().join("tasks")).unwrap()));
+    let scene = TaskFixture::new(Some(TaskFolder::open(folder.path().join("tasks")).unwrap()));
     std::fs::remove_dir_all(folder.path().join("tasks")).unwrap();
     let client = scene.client();
-    let gate = scene.gate.clone();
+    let gate = scene.release.clone();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(30)).await;
         gate.cancel();
     });
     let whole = call(&client, "slow").await;
     assert_eq!((&whole["resultType"], &whole["content"][0]["text"]), (&json!("complete"), &json!("it took its time")));
-    let refused =
-        client.ask_as(able(), "tools/call", json!({"name": "asking", "arguments": {}})).await.response.unwrap();
+    let refused = client
+        .send_request_with(task_capabilities(), "tools/call", json!({"name": "asking", "arguments": {}}))
+        .await
+        .response
+        .unwrap();
     assert_eq!(refused["error"]["code"], -32_603);
 }
 
@@ -436,11 +472,11 @@ proptest! {
 
     /// Whatever the id is, it is the id of no task, or no id at all: the same refusal, and no fault.
     #[test]
-    fn an_id_that_was_never_given_names_nothing(id in any::<String>()) {
+    fn unknown_task_id_is_rejected(id in any::<String>()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let code = runtime.block_on(async {
-            let client = Scene::new(None).client();
-            client.ask_as(able(), "tasks/get", json!({"taskId": id})).await.response.unwrap()["error"]["code"].clone()
+            let client = TaskFixture::new(None).client();
+            client.send_request_with(task_capabilities(), "tasks/get", json!({"taskId": id})).await.response.unwrap()["error"]["code"].clone()
         });
         assert_eq!(code, -32_602);
     }
@@ -461,26 +497,26 @@ async fn statuses(stream: &mut ListenStream, client: &Client) -> Vec<String> {
             }
         }
         stream.feed().changed().await;
-        stream.feed().renew(&client.peer.caller).await;
+        stream.feed().update_caller(&client.peer.caller).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_listens_to_a_task_hears_how_it_goes_on() {
-    let scene = Scene::new(None);
+async fn task_listener_receives_status_changes() {
+    let scene = TaskFixture::new(None);
     let client = scene.client();
     let id = call(&client, "slow").await["taskId"].clone();
     let wish = json!({"notifications": {"taskIds": [id, "786512e2-9e0d-44bd-8f29-789f320fe840"]}});
-    let unable = client.ask("subscriptions/listen", wish.clone()).await.response.unwrap();
+    let unable = client.send_request("subscriptions/listen", wish.clone()).await.response.unwrap();
     assert_eq!(unable["error"]["code"], -32_021);
     let mut params = wish;
-    params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": able()});
+    params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": task_capabilities()});
     let message = client.message("s", "subscriptions/listen", params);
     let Answer::Listen(mut stream) = client.service.answer(request(&message), &client.peer).await else { panic!() };
     let acknowledged: Value = serde_json::from_slice(&stream.feed().next_message().unwrap()).unwrap();
     assert_eq!(acknowledged["params"]["notifications"], json!({"taskIds": [id]}), "one that is nobody's is left out");
-    stream.feed().renew(&client.peer.caller).await;
-    scene.gate.cancel();
+    stream.feed().update_caller(&client.peer.caller).await;
+    scene.release.cancel();
     let statuses = statuses(&mut stream, &client).await;
     assert_eq!((statuses.first().unwrap().as_str(), statuses.last().unwrap().as_str()), ("working", "completed"));
 }

@@ -22,7 +22,7 @@ pub(super) fn plan_aggregate(avg: &RawAggregateExpr) -> Expr {
         let params = AggregateFunctionParams { args, distinct, filter, order_by: Vec::new(), null_treatment: None };
         Expr::AggregateFunction(AggregateFunction { func, params })
     };
-    number::average_of(part(super::sum::function().into()), part(super::count()))
+    number::plan_average(part(super::sum::function().into()), part(super::count_function()))
 }
 
 /// `avg(x)` over a window.
@@ -40,7 +40,7 @@ pub(super) fn plan_window(avg: &RawWindowExpr) -> Expr {
         let fun = WindowFunctionDefinition::AggregateUDF(func);
         Expr::WindowFunction(Box::new(WindowFunction { fun, params }))
     };
-    number::average_of(part(super::sum::function().into()), part(super::count()))
+    number::plan_average(part(super::sum::function().into()), part(super::count_function()))
 }
 
 const DAYS_PER_MONTH: f64 = 30.0;

@@ -19,21 +19,21 @@ pub(super) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     if !matches!(name.as_str(), "rank" | "dense_rank" | "percent_rank" | "cume_dist") {
         return Ok(());
     }
-    let keys = keys(&name, function)?;
+    let keys = order_keys(&name, function)?;
     let filter = function.filter.take().map(|filter| *filter);
-    *expression = Expr::Nested(Box::new(counts(&name, &keys, filter.as_ref())));
+    *expression = Expr::Nested(Box::new(count_expression(&name, &keys, filter.as_ref())));
     Ok(())
 }
 
 /// A key of the order, and what the hypothetical row has there.
-struct Key {
+struct OrderKey {
     expr: Expr,
     value: Expr,
     is_descending: bool,
     nulls_first: bool,
 }
 
-fn keys(name: &str, function: &Function) -> Result<Vec<Key>> {
+fn order_keys(name: &str, function: &Function) -> Result<Vec<OrderKey>> {
     let FunctionArguments::List(list) = &function.args else { return plan_err!("{name} needs a value to rank") };
     if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
         return plan_err!("cannot use DISTINCT with WITHIN GROUP");
@@ -51,7 +51,7 @@ fn keys(name: &str, function: &Function) -> Result<Vec<Key>> {
             return plan_err!("{name} has values as arguments: {name}(1) WITHIN GROUP (ORDER BY x)");
         };
         let is_descending = key.options.asc == Some(false);
-        Ok(Key {
+        Ok(OrderKey {
             expr: nested(key.expr.clone()),
             value: nested(value.clone()),
             is_descending,
@@ -61,7 +61,7 @@ fn keys(name: &str, function: &Function) -> Result<Vec<Key>> {
     list.args.iter().zip(&function.within_group).map(pair).collect()
 }
 
-fn counts(name: &str, keys: &[Key], filter: Option<&Expr>) -> Expr {
+fn count_expression(name: &str, keys: &[OrderKey], filter: Option<&Expr>) -> Expr {
     let before = || count(None, and_filter(precedes(keys), filter));
     match name {
         "rank" => binary(number("1"), BinaryOperator::Plus, before()),
@@ -76,7 +76,7 @@ fn counts(name: &str, keys: &[Key], filter: Option<&Expr>) -> Expr {
             double(call("coalesce", vec![share, number("0")]))
         }
         _ => {
-            let peers = keys.iter().map(same).reduce(|left, right| binary(left, BinaryOperator::And, right));
+            let peers = keys.iter().map(equals_key).reduce(|left, right| binary(left, BinaryOperator::And, right));
             let reached = match peers {
                 Some(peers) => nested(binary(precedes(keys), BinaryOperator::Or, peers)),
                 None => precedes(keys),
@@ -89,7 +89,7 @@ fn counts(name: &str, keys: &[Key], filter: Option<&Expr>) -> Expr {
 }
 
 /// Whether a row comes before the hypothetical one.
-fn precedes(keys: &[Key]) -> Expr {
+fn precedes(keys: &[OrderKey]) -> Expr {
     let Some((first, rest)) = keys.split_first() else { return Expr::Value(Value::Boolean(false).into()) };
     let op = if first.is_descending { BinaryOperator::Gt } else { BinaryOperator::Lt };
     let by_value = binary(first.expr.clone(), op, first.value.clone());
@@ -98,13 +98,13 @@ fn precedes(keys: &[Key]) -> Expr {
         binary(Expr::IsNull(Box::new(null.clone())), BinaryOperator::And, Expr::IsNotNull(Box::new(not_null.clone())));
     let mut before = binary(by_value, BinaryOperator::Or, nested(by_null));
     if !rest.is_empty() {
-        let later = binary(same(first), BinaryOperator::And, precedes(rest));
+        let later = binary(equals_key(first), BinaryOperator::And, precedes(rest));
         before = binary(before, BinaryOperator::Or, nested(later));
     }
     nested(before)
 }
 
-fn same(key: &Key) -> Expr {
+fn equals_key(key: &OrderKey) -> Expr {
     Expr::IsNotDistinctFrom(Box::new(key.expr.clone()), Box::new(key.value.clone()))
 }
 

@@ -4,23 +4,23 @@
 //! ([`planner`]), or before that rewritten ([`hypothetical`]).
 
 mod average;
-mod excluded;
-mod extreme;
-mod filter;
-mod float_extreme;
-mod frame;
+mod cast_names;
+mod filter_arguments;
+mod float_min_max;
+mod frame_exclusion;
 mod grouping_sets;
 mod hypothetical;
+mod min_max;
 mod named_window;
 mod ordered;
 mod planner;
 mod regression;
-mod same_name;
 mod shift;
 mod single_distinct;
-mod spread;
 mod string_agg;
 mod sum;
+mod variance;
+mod window_types;
 
 use std::sync::Arc;
 
@@ -33,18 +33,18 @@ use datafusion::logical_expr::{AggregateUDF, WindowUDF};
 use datafusion::sql::sqlparser::ast;
 
 pub(crate) use average::average_spans;
-pub(crate) use filter::guard_arguments;
-pub(crate) use frame::WindowTypes;
+pub(crate) use cast_names::{cast_named, name_casts};
+pub(crate) use filter_arguments::guard_arguments;
 pub(crate) use planner::AggregatePlanner;
-pub(crate) use same_name::{cast_named, name_casts};
 pub(crate) use single_distinct::optimizer_rules;
+pub(crate) use window_types::WindowTypes;
 
 /// The aggregate functions. One with the name of a function of DataFusion takes its place.
 pub(crate) fn functions() -> Vec<AggregateUDF> {
-    let mut functions = vec![sum::function(), every()];
-    functions.extend(extreme::functions());
+    let mut functions = vec![sum::function(), every_function()];
+    functions.extend(min_max::functions());
     functions.extend(ordered::functions());
-    functions.extend(spread::functions());
+    functions.extend(variance::functions());
     functions
 }
 
@@ -62,26 +62,26 @@ pub(crate) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
 
 /// Resolves what names something elsewhere in the statement, before its expressions are rewritten.
 pub(crate) fn rewrite_statement(statement: &mut ast::Statement) -> Result<()> {
-    named_window::resolve(statement)
+    named_window::resolve_windows(statement)
 }
 
 /// `array` with NULL where `filter` leaves a row out.
-fn only_filtered(array: &ArrayRef, filter: Option<&BooleanArray>) -> Result<ArrayRef> {
+fn apply_filter(array: &ArrayRef, filter: Option<&BooleanArray>) -> Result<ArrayRef> {
     let Some(filter) = filter else { return Ok(array.clone()) };
     let is_left_out: BooleanArray = filter.iter().map(|is_kept| Some(is_kept != Some(true))).collect();
     Ok(nullif(array.as_ref(), &is_left_out)?)
 }
 
-fn every() -> AggregateUDF {
+fn every_function() -> AggregateUDF {
     bool_and_or::bool_and_udaf().as_ref().clone().with_aliases(["every"])
 }
 
-fn count() -> Arc<AggregateUDF> {
+fn count_function() -> Arc<AggregateUDF> {
     counts::count_udaf()
 }
 
 /// What PostgreSQL calls a type, in messages.
-fn name_of(data_type: &DataType) -> String {
+fn postgres_type_name(data_type: &DataType) -> String {
     match data_type {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".to_owned(),
         DataType::Boolean => "boolean".to_owned(),
@@ -91,8 +91,10 @@ fn name_of(data_type: &DataType) -> String {
         DataType::Timestamp(_, None) => "timestamp".to_owned(),
         DataType::Timestamp(_, Some(_)) => "timestamptz".to_owned(),
         DataType::Interval(_) => "interval".to_owned(),
-        number if number.is_numeric() => crate::number::name_of(number).to_owned(),
-        DataType::List(element) | DataType::LargeList(element) => format!("{}[]", name_of(element.data_type())),
+        number if number.is_numeric() => crate::number::postgres_type_name(number).to_owned(),
+        DataType::List(element) | DataType::LargeList(element) => {
+            format!("{}[]", postgres_type_name(element.data_type()))
+        }
         DataType::Null => "unknown".to_owned(),
         other => other.to_string(),
     }

@@ -14,25 +14,25 @@ use datafusion::sql::sqlparser::ast::{
 ///
 /// # Errors
 /// `Plan` for a window that does not exist or cannot be refined.
-pub(super) fn resolve(statement: &mut Statement) -> Result<()> {
-    match VisitMut::visit(statement, &mut Windows { scopes: Vec::new() }) {
+pub(super) fn resolve_windows(statement: &mut Statement) -> Result<()> {
+    match VisitMut::visit(statement, &mut WindowScopes { scopes: Vec::new() }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
     }
 }
 
 /// The windows that the statements around an expression define, the innermost last.
-struct Windows {
+struct WindowScopes {
     scopes: Vec<Vec<(Ident, WindowSpec)>>,
 }
 
-impl Windows {
+impl WindowScopes {
     fn open(&mut self, select: Option<&Select>) -> Result<()> {
         let mut scope = Vec::new();
         for NamedWindowDefinition(name, definition) in select.map(|select| &select.named_window).into_iter().flatten() {
             let spec = match definition {
                 NamedWindowExpr::NamedWindow(other) => find(&scope, other)?.clone(),
-                NamedWindowExpr::WindowSpec(spec) => refined(&scope, spec)?,
+                NamedWindowExpr::WindowSpec(spec) => refine_window(&scope, spec)?,
             };
             scope.push((name.clone(), spec));
         }
@@ -56,7 +56,7 @@ fn find<'a>(scope: &'a [(Ident, WindowSpec)], name: &Ident) -> Result<&'a Window
 }
 
 /// `spec` without a name: with what the window has that it names.
-fn refined(scope: &[(Ident, WindowSpec)], spec: &WindowSpec) -> Result<WindowSpec> {
+fn refine_window(scope: &[(Ident, WindowSpec)], spec: &WindowSpec) -> Result<WindowSpec> {
     let Some(name) = &spec.window_name else { return Ok(spec.clone()) };
     let base = find(scope, name)?;
     // An exclusion of the frame stands there.
@@ -80,14 +80,14 @@ fn refined(scope: &[(Ident, WindowSpec)], spec: &WindowSpec) -> Result<WindowSpe
     })
 }
 
-fn flow(result: Result<()>) -> ControlFlow<Box<DataFusionError>> {
+fn to_control_flow(result: Result<()>) -> ControlFlow<Box<DataFusionError>> {
     match result {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => ControlFlow::Break(Box::new(error)),
     }
 }
 
-impl VisitorMut for Windows {
+impl VisitorMut for WindowScopes {
     type Break = Box<DataFusionError>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
@@ -96,7 +96,7 @@ impl VisitorMut for Windows {
             SetExpr::Select(select) => Some(select.as_ref()),
             _ => None,
         };
-        flow(self.open(select))
+        to_control_flow(self.open(select))
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
@@ -105,8 +105,8 @@ impl VisitorMut for Windows {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
-        number_sets(select);
-        flow(self.open(Some(select)))
+        resolve_column_numbers(select);
+        to_control_flow(self.open(Some(select)))
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
@@ -120,15 +120,15 @@ impl VisitorMut for Windows {
         let scope = self.scopes.last().map(Vec::as_slice).unwrap_or_default();
         let spec = match &function.over {
             Some(WindowType::NamedWindow(name)) => find(scope, name).cloned(),
-            Some(WindowType::WindowSpec(spec)) if spec.window_name.is_some() => refined(scope, spec),
+            Some(WindowType::WindowSpec(spec)) if spec.window_name.is_some() => refine_window(scope, spec),
             _ => return ControlFlow::Continue(()),
         };
-        flow(spec.map(|spec| function.over = Some(WindowType::WindowSpec(spec))))
+        to_control_flow(spec.map(|spec| function.over = Some(WindowType::WindowSpec(spec))))
     }
 }
 
 /// Puts columns in the place of their numbers within ROLLUP, CUBE and GROUPING SETS.
-fn number_sets(select: &mut Select) {
+fn resolve_column_numbers(select: &mut Select) {
     let Select { group_by: GroupByExpr::Expressions(groups, _), projection, .. } = select else { return };
     for group in groups {
         let (Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets)) = group else { continue };

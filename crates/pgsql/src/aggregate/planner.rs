@@ -20,36 +20,36 @@ impl ExprPlanner for AggregatePlanner {
         let name = call.func.name().to_owned();
         match name.as_str() {
             "avg" => {
-                let shown = aggregate(&call).schema_name().to_string();
+                let shown = to_aggregate_expr(&call).schema_name().to_string();
                 Ok(PlannerResult::Planned(average::plan_aggregate(&call).alias(shown)))
             }
             "count" if call.args.len() > 1 => {
                 plan_err!("count has one argument; count several columns as one row: count(DISTINCT (a, b))")
             }
             "regr_count" => {
-                let expr = aggregate(&call);
+                let expr = to_aggregate_expr(&call);
                 let shown = expr.schema_name().to_string();
                 Ok(PlannerResult::Planned(cast(expr, DataType::Int64).alias(shown)))
             }
             "regr_r2" => {
-                let shown = aggregate(&call).schema_name().to_string();
-                let planned = regression::r2(|func| {
+                let shown = to_aggregate_expr(&call).schema_name().to_string();
+                let planned = regression::plan_regr_r2(|func| {
                     let func = func.unwrap_or_else(|| call.func.clone());
-                    aggregate(&RawAggregateExpr { func, ..call.clone() })
+                    to_aggregate_expr(&RawAggregateExpr { func, ..call.clone() })
                 })?;
                 Ok(PlannerResult::Planned(planned.alias(shown)))
             }
             "string_agg" => match string_agg::plan_aggregate(&call)? {
                 Some(planned) => {
-                    let shown = aggregate(&call).schema_name().to_string();
+                    let shown = to_aggregate_expr(&call).schema_name().to_string();
                     Ok(PlannerResult::Planned(planned.alias(shown)))
                 }
                 None => Ok(PlannerResult::Original(call)),
             },
             "percentile_cont" | "percentile_disc" | "mode" => {
-                let shown = aggregate(&call).schema_name().to_string();
+                let shown = to_aggregate_expr(&call).schema_name().to_string();
                 let planned = ordered::with_direction(call)?;
-                Ok(PlannerResult::Planned(aggregate(&planned).alias(shown)))
+                Ok(PlannerResult::Planned(to_aggregate_expr(&planned).alias(shown)))
             }
             _ => Ok(PlannerResult::Original(call)),
         }
@@ -67,17 +67,17 @@ impl ExprPlanner for AggregatePlanner {
                 "FILTER is not implemented for non-aggregate window functions; use CASE in the argument instead"
             );
         }
-        let expr = window(&call);
+        let expr = to_window_expr(&call);
         let shown = expr.schema_name().to_string();
         let planned = match name.as_str() {
             "avg" if call.null_treatment.is_none() => average::plan_window(&call),
             "row_number" | "rank" | "dense_rank" => cast(expr, DataType::Int64),
             "regr_count" => cast(expr, DataType::Int64),
-            "regr_r2" => regression::r2(|func| {
+            "regr_r2" => regression::plan_regr_r2(|func| {
                 let func_def = func.map_or_else(|| call.func_def.clone(), WindowFunctionDefinition::AggregateUDF);
-                window(&RawWindowExpr { func_def, ..call.clone() })
+                to_window_expr(&RawWindowExpr { func_def, ..call.clone() })
             })?,
-            "bool_and" | "bool_or" if !is_from_start(&call) => bool_of_extreme(&name, &call),
+            "bool_and" | "bool_or" if !is_from_start(&call) => plan_bool_aggregate(&name, &call),
             "string_agg" if !is_from_start(&call) => string_agg::plan_window(&call)?,
             "bit_and" | "bit_or" if !is_from_start(&call) => {
                 return plan_err!(
@@ -86,12 +86,12 @@ impl ExprPlanner for AggregatePlanner {
                 );
             }
             "ntile" => {
-                must_be_positive(&name, call.args.first())?;
+                check_positive(&name, call.args.first())?;
                 cast(expr, DataType::Int32)
             }
-            "lag" | "lead" if call.args.iter().skip(1).any(|arg| !is_constant(arg)) => shifted(&name, &call)?,
+            "lag" | "lead" if call.args.iter().skip(1).any(|arg| !is_constant(arg)) => plan_shift(&name, &call)?,
             "nth_value" => {
-                must_be_positive(&name, call.args.get(1))?;
+                check_positive(&name, call.args.get(1))?;
                 return Ok(PlannerResult::Original(call));
             }
             "percentile_cont" | "percentile_disc" | "mode" => {
@@ -119,15 +119,15 @@ fn is_constant(argument: &Expr) -> bool {
 
 /// `lag(x, n, otherwise)` whose arguments behind the first are no constants. There is no such row where `lag(true, n)`
 /// is NULL; but an offset that is NULL gives NULL.
-fn shifted(name: &str, call: &RawWindowExpr) -> Result<Expr> {
+fn plan_shift(name: &str, call: &RawWindowExpr) -> Result<Expr> {
     let (value, offset, otherwise) = match call.args.as_slice() {
         [value, offset] => (value, offset, None),
         [value, offset, otherwise] => (value, offset, Some(otherwise)),
         _ => return plan_err!("{name} takes a value, an offset and a default"),
     };
-    let func_def = if is_constant(offset) { call.func_def.clone() } else { shift::shift(name == "lead") };
+    let func_def = if is_constant(offset) { call.func_def.clone() } else { shift::shift_function(name == "lead") };
     let of = |value: Expr| {
-        window(&RawWindowExpr { func_def: func_def.clone(), args: vec![value, offset.clone()], ..call.clone() })
+        to_window_expr(&RawWindowExpr { func_def: func_def.clone(), args: vec![value, offset.clone()], ..call.clone() })
     };
     let Some(otherwise) = otherwise else { return Ok(of(value.clone())) };
     let cases = vec![
@@ -143,15 +143,15 @@ fn is_from_start(call: &RawWindowExpr) -> bool {
 }
 
 /// Whether all or some are true, as the smallest or largest of zero and one, which can leave a window again.
-fn bool_of_extreme(name: &str, call: &RawWindowExpr) -> Expr {
+fn plan_bool_aggregate(name: &str, call: &RawWindowExpr) -> Expr {
     let func = if name == "bool_and" { min_udaf() } else { max_udaf() };
     let args = call.args.iter().map(|arg| cast(arg.clone(), DataType::Int32)).collect();
     let func_def = WindowFunctionDefinition::AggregateUDF(func);
-    window(&RawWindowExpr { func_def, args, ..call.clone() }).gt(lit(0_i32))
+    to_window_expr(&RawWindowExpr { func_def, args, ..call.clone() }).gt(lit(0_i32))
 }
 
 /// PostgreSQL refuses zero and less; DataFusion counts from the end.
-fn must_be_positive(name: &str, argument: Option<&Expr>) -> Result<()> {
+fn check_positive(name: &str, argument: Option<&Expr>) -> Result<()> {
     let is_negative = match argument {
         Some(Expr::Negative(_)) => true,
         Some(Expr::Literal(ScalarValue::Int64(Some(value)), _)) => *value <= 0,
@@ -165,13 +165,13 @@ fn cast(expr: Expr, data_type: DataType) -> Expr {
 }
 
 /// `call` as it is.
-pub(super) fn aggregate(call: &RawAggregateExpr) -> Expr {
+pub(super) fn to_aggregate_expr(call: &RawAggregateExpr) -> Expr {
     let RawAggregateExpr { func, args, distinct, filter, order_by, null_treatment } = call.clone();
     let params = AggregateFunctionParams { args, distinct, filter, order_by, null_treatment };
     Expr::AggregateFunction(AggregateFunction { func, params })
 }
 
-fn window(call: &RawWindowExpr) -> Expr {
+fn to_window_expr(call: &RawWindowExpr) -> Expr {
     let RawWindowExpr { func_def, args, partition_by, order_by, window_frame, filter, null_treatment, distinct } =
         call.clone();
     let params = WindowFunctionParams { args, partition_by, order_by, window_frame, filter, null_treatment, distinct };

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
 };
 
 /// `lag(value, offset)`, or `lead`, whose offset is any expression.
-pub(super) fn shift(is_ahead: bool) -> WindowFunctionDefinition {
+pub(super) fn shift_function(is_ahead: bool) -> WindowFunctionDefinition {
     let function = Shift { is_ahead, signature: Signature::user_defined(Volatility::Immutable) };
     WindowFunctionDefinition::WindowUDF(Arc::new(WindowUDF::from(function)))
 }

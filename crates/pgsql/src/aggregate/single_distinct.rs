@@ -14,15 +14,15 @@ const NAME: &str = "single_distinct_aggregation_to_group_by";
 /// of integers has another type than they have, so it is none of sums.
 pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let guard = |rule: Arc<dyn OptimizerRule + Send + Sync>| -> Arc<dyn OptimizerRule + Send + Sync> {
-        if rule.name() == NAME { Arc::new(WithoutSums(rule)) } else { rule }
+        if rule.name() == NAME { Arc::new(SingleDistinctExceptSums(rule)) } else { rule }
     };
     Optimizer::new().rules.into_iter().map(guard).collect()
 }
 
 #[derive(Debug)]
-struct WithoutSums(Arc<dyn OptimizerRule + Send + Sync>);
+struct SingleDistinctExceptSums(Arc<dyn OptimizerRule + Send + Sync>);
 
-impl OptimizerRule for WithoutSums {
+impl OptimizerRule for SingleDistinctExceptSums {
     fn name(&self) -> &str {
         NAME
     }

@@ -33,7 +33,7 @@ pub(super) fn plan_aggregate(call: &RawAggregateExpr) -> Result<Option<Expr>> {
             "string_agg(DISTINCT …) takes a literal as its delimiter: string_agg(DISTINCT x, ', ' ORDER BY x)"
         );
     }
-    let (pair, filter) = pairs(value, delimiter, call.filter.as_deref());
+    let (pair, filter) = build_pairs(value, delimiter, call.filter.as_deref());
     let params = AggregateFunctionParams {
         args: vec![pair],
         distinct: false,
@@ -42,7 +42,7 @@ pub(super) fn plan_aggregate(call: &RawAggregateExpr) -> Result<Option<Expr>> {
         null_treatment: None,
     };
     let pairs = Expr::AggregateFunction(AggregateFunction { func: array_agg_udaf(), params });
-    Ok(Some(joined_list(pairs)))
+    Ok(Some(call_join_pairs(pairs)))
 }
 
 /// The call over a window that moves, out of which DataFusion's own cannot take values.
@@ -50,7 +50,7 @@ pub(super) fn plan_window(call: &RawWindowExpr) -> Result<Expr> {
     let [value, delimiter] = call.args.as_slice() else {
         return plan_err!("string_agg has a value and a delimiter: string_agg(x, ', ')");
     };
-    let (pair, filter) = pairs(value, delimiter, call.filter.as_deref());
+    let (pair, filter) = build_pairs(value, delimiter, call.filter.as_deref());
     let params = WindowFunctionParams {
         args: vec![pair],
         partition_by: call.partition_by.clone(),
@@ -61,11 +61,11 @@ pub(super) fn plan_window(call: &RawWindowExpr) -> Result<Expr> {
         distinct: false,
     };
     let fun = WindowFunctionDefinition::AggregateUDF(array_agg_udaf());
-    Ok(joined_list(Expr::WindowFunction(Box::new(WindowFunction { fun, params }))))
+    Ok(call_join_pairs(Expr::WindowFunction(Box::new(WindowFunction { fun, params }))))
 }
 
 /// What is collected, and of which rows.
-fn pairs(value: &Expr, delimiter: &Expr, filter: Option<&Expr>) -> (Expr, Expr) {
+fn build_pairs(value: &Expr, delimiter: &Expr, filter: Option<&Expr>) -> (Expr, Expr) {
     let pair = named_struct(vec![lit("delimiter"), delimiter.clone(), lit("value"), value.clone()]);
     let is_value = value.clone().is_not_null();
     let filter = match filter {
@@ -75,14 +75,14 @@ fn pairs(value: &Expr, delimiter: &Expr, filter: Option<&Expr>) -> (Expr, Expr) 
     (pair, filter)
 }
 
-fn joined_list(pairs: Expr) -> Expr {
-    let join = Join { signature: Signature::any(1, Volatility::Immutable) };
+fn call_join_pairs(pairs: Expr) -> Expr {
+    let join = JoinPairs { signature: Signature::any(1, Volatility::Immutable) };
     ScalarUDF::new_from_impl(join).call(vec![pairs])
 }
 
 /// Values with their delimiters before them, but for the first, as one.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Join {
+struct JoinPairs {
     signature: Signature,
 }
 
@@ -90,7 +90,7 @@ fn is_bytes(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
 }
 
-impl ScalarUDFImpl for Join {
+impl ScalarUDFImpl for JoinPairs {
     fn name(&self) -> &str {
         "string_agg_join"
     }
@@ -110,7 +110,7 @@ impl ScalarUDFImpl for Join {
                 Ok(DataType::Binary)
             }
             (delimiter, value) => {
-                let (value, delimiter) = (super::name_of(value), super::name_of(delimiter));
+                let (value, delimiter) = (super::postgres_type_name(value), super::postgres_type_name(delimiter));
                 plan_err!(
                     "function string_agg({value}, {delimiter}) does not exist; cast both to text: \
                      string_agg(x::text, ', ')"
@@ -127,7 +127,7 @@ impl ScalarUDFImpl for Join {
         let bytes = |column: usize| cast(pairs.column(column), &DataType::Binary);
         let (delimiters, values) = (bytes(0)?, bytes(1)?);
         let (delimiters, values) = (delimiters.as_binary::<i32>(), values.as_binary::<i32>());
-        let joined = (0..lists.len()).map(|row| joined(lists, row, delimiters, values));
+        let joined = (0..lists.len()).map(|row| join_row(lists, row, delimiters, values));
         let joined: BinaryArray = joined.collect();
         let joined: ArrayRef = match args.return_field.data_type() {
             DataType::Utf8 => Arc::new(StringArray::try_from_binary(joined)?),
@@ -137,7 +137,7 @@ impl ScalarUDFImpl for Join {
     }
 }
 
-fn joined(
+fn join_row(
     lists: &GenericListArray<i32>,
     row: usize,
     delimiters: &BinaryArray,

@@ -8,13 +8,13 @@ use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::logical_expr::ScalarUDF;
 
-use super::function::{Comparer, lists, range};
+use super::function::{RowComparer, lists, range};
 use super::search::pair_types;
-use crate::json::function::{Call, Function};
+use crate::json::function::{ColumnarFunction, FunctionCall};
 
 /// What a comparison operator is between arrays.
 pub(super) fn comparison(symbol: &str) -> Option<ScalarUDF> {
-    let make = |name, invoke| Some(Function::new(name, pair_types, |_| Ok(DataType::Boolean), invoke));
+    let make = |name, invoke| Some(ColumnarFunction::new(name, pair_types, |_| Ok(DataType::Boolean), invoke));
     match symbol {
         "=" => make("array_eq", |call| compare(call, Ordering::is_eq)),
         "<>" => make("array_ne", |call| compare(call, Ordering::is_ne)),
@@ -26,9 +26,9 @@ pub(super) fn comparison(symbol: &str) -> Option<ScalarUDF> {
     }
 }
 
-fn compare(call: &Call<'_>, is_wanted: fn(Ordering) -> bool) -> Result<ArrayRef> {
+fn compare(call: &FunctionCall<'_>, is_wanted: fn(Ordering) -> bool) -> Result<ArrayRef> {
     let (left, right) = (lists(call, 0)?, lists(call, 1)?);
-    let comparer = Comparer::new(&left.value_type())?;
+    let comparer = RowComparer::new(&left.value_type())?;
     let (left_rows, right_rows) = (comparer.rows(left.values())?, comparer.rows(right.values())?);
     let one = |row: usize| {
         if left.is_null(row) || right.is_null(row) {

@@ -6,25 +6,32 @@ use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::function::{Comparer, Lists, as_list, common_type, item_of, list_of, lists, range, require_item};
-use crate::json::function::{Call, Function};
+use super::function::{
+    ListAssembler, RowComparer, as_list, common_type, item_type, list_type, lists, range, require_item,
+};
+use crate::json::function::{ColumnarFunction, FunctionCall};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        Function::new("array_append", append_types, |fields| Ok(fields[0].data_type().clone()), append),
-        Function::new("array_prepend", prepend_types, |fields| Ok(fields[1].data_type().clone()), prepend),
-        Function::new("array_cat", cat_types, |fields| Ok(fields[0].data_type().clone()), concatenate),
-        Function::new("array_remove", flat_types, |fields| Ok(fields[0].data_type().clone()), remove),
-        Function::new("array_replace", replace_types, |fields| Ok(fields[0].data_type().clone()), replace),
-        Function::new("trim_array", trim_types, |fields| Ok(fields[0].data_type().clone()), trim),
-        Function::new("array_of_subquery*", subquery_types, |fields| Ok(fields[0].data_type().clone()), or_empty),
+        ColumnarFunction::new("array_append", append_types, |fields| Ok(fields[0].data_type().clone()), append),
+        ColumnarFunction::new("array_prepend", prepend_types, |fields| Ok(fields[1].data_type().clone()), prepend),
+        ColumnarFunction::new("array_cat", cat_types, |fields| Ok(fields[0].data_type().clone()), concatenate),
+        ColumnarFunction::new("array_remove", flat_types, |fields| Ok(fields[0].data_type().clone()), remove),
+        ColumnarFunction::new("array_replace", replace_types, |fields| Ok(fields[0].data_type().clone()), replace),
+        ColumnarFunction::new("trim_array", trim_types, |fields| Ok(fields[0].data_type().clone()), trim),
+        ColumnarFunction::new(
+            "array_of_subquery*",
+            subquery_types,
+            |fields| Ok(fields[0].data_type().clone()),
+            or_empty,
+        ),
     ]
 }
 
 fn append_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let [array, element] = types else { return plan_err!("array_append has an array and an element as its arguments") };
     let item = common_type("array_append", &[require_item("array_append", array)?, element.clone()])?;
-    Ok(vec![list_of(item.clone()), item])
+    Ok(vec![list_type(item.clone()), item])
 }
 
 fn prepend_types(types: &[DataType]) -> Result<Vec<DataType>> {
@@ -32,40 +39,40 @@ fn prepend_types(types: &[DataType]) -> Result<Vec<DataType>> {
         return plan_err!("array_prepend has an element and an array as its arguments");
     };
     let item = common_type("array_prepend", &[require_item("array_prepend", array)?, element.clone()])?;
-    Ok(vec![item.clone(), list_of(item)])
+    Ok(vec![item.clone(), list_type(item)])
 }
 
 fn cat_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let [left, right] = types else { return plan_err!("array_cat has two arrays as its arguments") };
     let item = common_type("array_cat", &[require_item("array_cat", left)?, require_item("array_cat", right)?])?;
-    Ok(vec![list_of(item.clone()), list_of(item)])
+    Ok(vec![list_type(item.clone()), list_type(item)])
 }
 
 /// Types of an array of one dimension and an element.
 pub(super) fn flat_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let [array, element, ..] = types else { return plan_err!("the function has an array and an element as arguments") };
     let item = require_item("of an array", array)?;
-    if item_of(&item).is_some() {
+    if item_type(&item).is_some() {
         return plan_err!("removing or searching elements of multidimensional arrays is not supported");
     }
     let item = common_type("the function", &[item, element.clone()])?;
-    Ok([vec![list_of(item.clone()), item], types[2..].to_vec()].concat())
+    Ok([vec![list_type(item.clone()), item], types[2..].to_vec()].concat())
 }
 
 fn replace_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let [array, from, to] = types else { return plan_err!("array_replace has an array and two elements as arguments") };
     let item = require_item("array_replace", array)?;
-    if item_of(&item).is_some() {
+    if item_type(&item).is_some() {
         return plan_err!("array_replace of multidimensional arrays is not supported; unnest them");
     }
     let item = common_type("array_replace", &[item, from.clone(), to.clone()])?;
-    Ok(vec![list_of(item.clone()), item.clone(), item])
+    Ok(vec![list_type(item.clone()), item.clone(), item])
 }
 
 fn trim_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [array, count] if count.is_integer() || count.is_null() => {
-            Ok(vec![list_of(require_item("trim_array", array)?), DataType::Int64])
+            Ok(vec![list_type(require_item("trim_array", array)?), DataType::Int64])
         }
         _ => plan_err!("trim_array has an array and a number of elements as its arguments"),
     }
@@ -73,15 +80,15 @@ fn trim_types(types: &[DataType]) -> Result<Vec<DataType>> {
 
 fn subquery_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
-        [array] => Ok(vec![list_of(require_item("ARRAY", array)?)]),
+        [array] => Ok(vec![list_type(require_item("ARRAY", array)?)]),
         _ => plan_err!("ARRAY(SELECT …) has one column"),
     }
 }
 
 /// NULL is an array without elements.
-fn append(call: &Call<'_>) -> Result<ArrayRef> {
+fn append(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, elements) = (lists(call, 0)?, call.array(1)?);
-    let mut made = Lists::new(call.rows);
+    let mut made = ListAssembler::new(call.rows);
     for row in 0..call.rows {
         let own = if list.is_valid(row) { range(&list, row) } else { 0..0 };
         made.push(own.map(|place| (0, place)).chain([(1, row)]))?;
@@ -89,9 +96,9 @@ fn append(call: &Call<'_>) -> Result<ArrayRef> {
     made.finish(&[list.values().clone(), elements])
 }
 
-fn prepend(call: &Call<'_>) -> Result<ArrayRef> {
+fn prepend(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (elements, list) = (call.array(0)?, lists(call, 1)?);
-    let mut made = Lists::new(call.rows);
+    let mut made = ListAssembler::new(call.rows);
     for row in 0..call.rows {
         let own = if list.is_valid(row) { range(&list, row) } else { 0..0 };
         made.push([(1, row)].into_iter().chain(own.map(|place| (0, place))))?;
@@ -99,9 +106,9 @@ fn prepend(call: &Call<'_>) -> Result<ArrayRef> {
     made.finish(&[list.values().clone(), elements])
 }
 
-fn concatenate(call: &Call<'_>) -> Result<ArrayRef> {
+fn concatenate(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (left, right) = (lists(call, 0)?, lists(call, 1)?);
-    let mut made = Lists::new(call.rows);
+    let mut made = ListAssembler::new(call.rows);
     for row in 0..call.rows {
         if left.is_null(row) && right.is_null(row) {
             made.push_null();
@@ -114,11 +121,11 @@ fn concatenate(call: &Call<'_>) -> Result<ArrayRef> {
     made.finish(&[left.values().clone(), right.values().clone()])
 }
 
-fn remove(call: &Call<'_>) -> Result<ArrayRef> {
+fn remove(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, elements) = (lists(call, 0)?, call.array(1)?);
-    let comparer = Comparer::new(elements.data_type())?;
+    let comparer = RowComparer::new(elements.data_type())?;
     let (own, removed) = (comparer.rows(list.values())?, comparer.rows(&elements)?);
-    let mut made = Lists::new(call.rows);
+    let mut made = ListAssembler::new(call.rows);
     for row in 0..call.rows {
         if list.is_null(row) {
             made.push_null();
@@ -130,11 +137,11 @@ fn remove(call: &Call<'_>) -> Result<ArrayRef> {
     made.finish(&[list.values().clone()])
 }
 
-fn replace(call: &Call<'_>) -> Result<ArrayRef> {
+fn replace(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, from, to) = (lists(call, 0)?, call.array(1)?, call.array(2)?);
-    let comparer = Comparer::new(from.data_type())?;
+    let comparer = RowComparer::new(from.data_type())?;
     let (own, replaced) = (comparer.rows(list.values())?, comparer.rows(&from)?);
-    let mut made = Lists::new(call.rows);
+    let mut made = ListAssembler::new(call.rows);
     for row in 0..call.rows {
         if list.is_null(row) {
             made.push_null();
@@ -146,10 +153,10 @@ fn replace(call: &Call<'_>) -> Result<ArrayRef> {
     made.finish(&[list.values().clone(), to])
 }
 
-fn trim(call: &Call<'_>) -> Result<ArrayRef> {
+fn trim(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, counts) = (lists(call, 0)?, call.array(1)?);
     let counts = counts.as_primitive::<Int64Type>();
-    let mut made = Lists::new(call.rows);
+    let mut made = ListAssembler::new(call.rows);
     for row in 0..call.rows {
         if list.is_null(row) || counts.is_null(row) {
             made.push_null();
@@ -165,9 +172,9 @@ fn trim(call: &Call<'_>) -> Result<ArrayRef> {
     made.finish(&[list.values().clone()])
 }
 
-fn or_empty(call: &Call<'_>) -> Result<ArrayRef> {
+fn or_empty(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let list = as_list(&call.array(0)?)?;
-    let mut made = Lists::new(call.rows);
+    let mut made = ListAssembler::new(call.rows);
     for row in 0..call.rows {
         let own = if list.is_valid(row) { range(&list, row) } else { 0..0 };
         made.push(own.map(|place| (0, place)))?;

@@ -10,44 +10,49 @@ use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::function::{Lists, as_list, dimensions, item_of, list_of, lists, range, require_item};
-use crate::json::function::{Call, Function};
-use crate::json::kind::kind_of;
+use super::function::{ListAssembler, as_list, dimensions, item_type, list_type, lists, range, require_item};
+use crate::json::function::{ColumnarFunction, FunctionCall};
+use crate::json::kind::json_kind;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        Function::new("array_subscript*", subscript_types, subscript_type, subscript),
-        Function::new("array_slice_between*", slice_types, |fields| Ok(fields[0].data_type().clone()), slice),
-        Function::new("array_slices*", slices_types, |fields| Ok(fields[0].data_type().clone()), slices),
+        ColumnarFunction::new("array_subscript*", subscript_types, subscript_type, subscript),
+        ColumnarFunction::new("array_slice_between*", slice_types, |fields| Ok(fields[0].data_type().clone()), slice),
+        ColumnarFunction::new(
+            "array_slices*",
+            slices_types,
+            |fields| Ok(fields[0].data_type().clone()),
+            slice_dimensions,
+        ),
     ]
 }
 
 fn subscript_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let Some((array, subscripts)) = types.split_first() else { return plan_err!("a subscript needs an array") };
-    if kind_of(array).is_some() {
+    if json_kind(array).is_some() {
         let indexes = subscripts.iter().map(|_| DataType::Int64);
         return Ok([vec![array.clone()], indexes.collect()].concat());
     }
-    let Some(item) = item_of(array) else {
+    let Some(item) = item_type(array) else {
         return plan_err!("cannot subscript type {array} because it does not support subscripting");
     };
     if subscripts.iter().any(|subscript| !subscript.is_integer() && !subscript.is_null()) {
         return plan_err!("array subscript must have type integer");
     }
     let integers = subscripts.iter().map(|_| DataType::Int64);
-    Ok([vec![list_of(item.clone())], integers.collect()].concat())
+    Ok([vec![list_type(item.clone())], integers.collect()].concat())
 }
 
 /// The type of the elements, even if there are too few subscripts or too many: the result is NULL then.
 fn subscript_type(fields: &[FieldRef]) -> Result<DataType> {
     let mut innermost = fields[0].data_type();
-    while let Some(item) = item_of(innermost) {
+    while let Some(item) = item_type(innermost) {
         innermost = item;
     }
     Ok(innermost.clone())
 }
 
-fn subscript(call: &Call<'_>) -> Result<ArrayRef> {
+fn subscript(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     if call.kind(0).is_some() {
         return crate::json::elements_at(call);
     }
@@ -76,14 +81,14 @@ fn subscript(call: &Call<'_>) -> Result<ArrayRef> {
 fn slice_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [array, lower, upper] if [lower, upper].iter().all(|bound| bound.is_integer() || bound.is_null()) => {
-            Ok(vec![list_of(require_item("of a slice", array)?), DataType::Int64, DataType::Int64])
+            Ok(vec![list_type(require_item("of a slice", array)?), DataType::Int64, DataType::Int64])
         }
         _ => plan_err!("the bounds of a slice are integers"),
     }
 }
 
 /// The places of an array from its element `lower` to its element `upper`, the first of which is 1.
-fn within(own: Range<usize>, lower: i64, upper: i64) -> Range<usize> {
+fn slice_range(own: Range<usize>, lower: i64, upper: i64) -> Range<usize> {
     let first = (lower.max(1) - 1).min(own.len() as i64);
     let last = upper.clamp(first, own.len() as i64);
     own.start + first as usize..own.start + last as usize
@@ -94,20 +99,20 @@ fn slices_types(types: &[DataType]) -> Result<Vec<DataType>> {
     if !bounds.iter().all(|bound| bound.is_integer() || bound.is_null()) {
         return plan_err!("the bounds of a slice are integers");
     }
-    let array = list_of(require_item("of a slice", array)?);
+    let array = list_type(require_item("of a slice", array)?);
     Ok([vec![array], bounds.iter().map(|_| DataType::Int64).collect()].concat())
 }
 
 /// Slices of several dimensions. An array without elements has no dimensions.
-fn slices(call: &Call<'_>) -> Result<ArrayRef> {
+fn slice_dimensions(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let list = lists(call, 0)?;
     let bounds = (1..call.args.len()).map(|index| Ok(call.array(index)?.as_primitive::<Int64Type>().clone()));
     let bounds: Vec<Int64Array> = bounds.collect::<Result<_>>()?;
     let mut is_empty = vec![bounds.len() / 2 > dimensions(list.data_type()); call.rows];
     let owners: Vec<usize> = (0..call.rows).collect();
     let has_dimensions = !is_empty.contains(&true);
-    let sliced = if has_dimensions { sliced(&list, &owners, &bounds, &mut is_empty)? } else { list.clone() };
-    let mut made = Lists::new(call.rows);
+    let sliced = if has_dimensions { slice_rows(&list, &owners, &bounds, &mut is_empty)? } else { list.clone() };
+    let mut made = ListAssembler::new(call.rows);
     for (row, is_empty) in is_empty.into_iter().enumerate() {
         if list.is_null(row) || bounds.iter().any(|bound| bound.is_null(row)) {
             made.push_null();
@@ -123,12 +128,12 @@ fn slices(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// `list`, each row of which belongs to one of the `owners`, whose `bounds` count. Marks those of which nothing is
 /// left.
-fn sliced(list: &ListArray, owners: &[usize], bounds: &[Int64Array], is_empty: &mut [bool]) -> Result<ListArray> {
+fn slice_rows(list: &ListArray, owners: &[usize], bounds: &[Int64Array], is_empty: &mut [bool]) -> Result<ListArray> {
     let [lower, upper, rest @ ..] = bounds else { return Ok(list.clone()) };
     let (mut places, mut lengths, mut inner_owners) = (Vec::new(), Vec::new(), Vec::new());
     for (row, owner) in owners.iter().enumerate() {
         let own = if list.is_valid(row) { range(list, row) } else { 0..0 };
-        let kept = within(own, lower.value(*owner), upper.value(*owner));
+        let kept = slice_range(own, lower.value(*owner), upper.value(*owner));
         is_empty[*owner] |= kept.is_empty();
         lengths.push(kept.len());
         inner_owners.extend(kept.clone().map(|_| *owner));
@@ -136,23 +141,23 @@ fn sliced(list: &ListArray, owners: &[usize], bounds: &[Int64Array], is_empty: &
     }
     let mut values = take(list.values(), &UInt64Array::from(places), None)?;
     if !rest.is_empty() {
-        values = Arc::new(sliced(&as_list(&values)?, &inner_owners, rest, is_empty)?);
+        values = Arc::new(slice_rows(&as_list(&values)?, &inner_owners, rest, is_empty)?);
     }
-    let DataType::List(item) = list_of(values.data_type().clone()) else { return plan_err!("a list was expected") };
+    let DataType::List(item) = list_type(values.data_type().clone()) else { return plan_err!("a list was expected") };
     Ok(ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), values, None)?)
 }
 
-fn slice(call: &Call<'_>) -> Result<ArrayRef> {
+fn slice(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let list: ListArray = lists(call, 0)?;
     let (lower, upper) = (call.array(1)?, call.array(2)?);
     let (lower, upper) = (lower.as_primitive::<Int64Type>(), upper.as_primitive::<Int64Type>());
-    let mut made = Lists::new(call.rows);
+    let mut made = ListAssembler::new(call.rows);
     for row in 0..call.rows {
         if list.is_null(row) || lower.is_null(row) || upper.is_null(row) {
             made.push_null();
             continue;
         }
-        made.push(within(range(&list, row), lower.value(row), upper.value(row)).map(|place| (0, place)))?;
+        made.push(slice_range(range(&list, row), lower.value(row), upper.value(row)).map(|place| (0, place)))?;
     }
     let sliced = made.finish(&[list.values().clone()])?;
     Ok(if sliced.data_type() == call.returns { sliced } else { Arc::new(cast(&sliced, call.returns)?) })

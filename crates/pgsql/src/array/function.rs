@@ -11,10 +11,10 @@ use arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 
-use crate::json::function::{Call, check_bytes};
+use crate::json::function::{FunctionCall, check_bytes};
 
 /// The type of the elements, if `data_type` is an array.
-pub(super) fn item_of(data_type: &DataType) -> Option<&DataType> {
+pub(super) fn item_type(data_type: &DataType) -> Option<&DataType> {
     match data_type {
         DataType::List(item)
         | DataType::LargeList(item)
@@ -26,13 +26,13 @@ pub(super) fn item_of(data_type: &DataType) -> Option<&DataType> {
 }
 
 /// The array type of such elements.
-pub(super) fn list_of(item: DataType) -> DataType {
+pub(super) fn list_type(item: DataType) -> DataType {
     DataType::new_list(item, true)
 }
 
 /// The number of dimensions that a type has.
 pub(super) fn dimensions(data_type: &DataType) -> usize {
-    item_of(data_type).map_or(0, |item| 1 + dimensions(item))
+    item_type(data_type).map_or(0, |item| 1 + dimensions(item))
 }
 
 /// The type that elements of `types` have in common.
@@ -58,7 +58,7 @@ fn is_text(data_type: &DataType) -> bool {
 
 /// The item of an array argument; NULL is an array of anything.
 pub(super) fn require_item(function: &str, data_type: &DataType) -> Result<DataType> {
-    match item_of(data_type) {
+    match item_type(data_type) {
         Some(item) => Ok(item.clone()),
         None if data_type.is_null() => Ok(DataType::Null),
         None => plan_err!("function {function}({data_type}) does not exist; its argument is an array"),
@@ -70,30 +70,30 @@ pub(super) fn as_list(array: &ArrayRef) -> Result<ListArray> {
     match array.data_type() {
         DataType::List(_) => Ok(array.as_list::<i32>().clone()),
         other => {
-            let item = item_of(other).cloned().unwrap_or(DataType::Utf8);
-            Ok(cast(array, &list_of(item))?.as_list::<i32>().clone())
+            let item = item_type(other).cloned().unwrap_or(DataType::Utf8);
+            Ok(cast(array, &list_type(item))?.as_list::<i32>().clone())
         }
     }
 }
 
 /// An argument as lists of all rows.
-pub(super) fn lists(call: &Call<'_>, index: usize) -> Result<ListArray> {
+pub(super) fn lists(call: &FunctionCall<'_>, index: usize) -> Result<ListArray> {
     as_list(&call.array(index)?)
 }
 
-/// Where the elements of `row` are among the values.
+/// Where the elements of `row_values` are among the values.
 pub(super) fn range(list: &ListArray, row: usize) -> std::ops::Range<usize> {
     list.value_offsets()[row] as usize..list.value_offsets()[row + 1] as usize
 }
 
 /// Lists that are put together of elements of others.
-pub(super) struct Lists {
+pub(super) struct ListAssembler {
     places: Vec<(usize, usize)>,
     lengths: Vec<usize>,
     valid: Vec<bool>,
 }
 
-impl Lists {
+impl ListAssembler {
     pub(super) fn new(rows: usize) -> Self {
         Self { places: Vec::new(), lengths: Vec::with_capacity(rows), valid: Vec::with_capacity(rows) }
     }
@@ -118,7 +118,7 @@ impl Lists {
     pub(super) fn finish(self, sources: &[ArrayRef]) -> Result<ArrayRef> {
         let values: Vec<&dyn Array> = sources.iter().map(AsRef::as_ref).collect();
         let values = interleave(&values, &self.places)?;
-        let item = list_of(values.data_type().clone());
+        let item = list_type(values.data_type().clone());
         let DataType::List(item) = item else { return plan_err!("a list was expected") };
         let nulls = NullBuffer::from(self.valid);
         Ok(Arc::new(ListArray::try_new(item, OffsetBuffer::from_lengths(self.lengths), values, Some(nulls))?))
@@ -126,11 +126,11 @@ impl Lists {
 }
 
 /// Rows whose equality and order are those of PostgreSQL; NULLs are equal, and last.
-pub(super) struct Comparer {
+pub(super) struct RowComparer {
     converter: RowConverter,
 }
 
-impl Comparer {
+impl RowComparer {
     pub(super) fn new(data_type: &DataType) -> Result<Self> {
         let options = SortOptions { descending: false, nulls_first: false };
         let converter = RowConverter::new(vec![SortField::new_with_options(data_type.clone(), options)])?;

@@ -3,10 +3,10 @@
 mod compare;
 mod edit;
 mod element;
-mod flat;
+mod equal_lengths;
+mod flatten;
 mod function;
 mod literal;
-mod matching;
 mod operator;
 mod order;
 mod quantified;
@@ -18,20 +18,20 @@ mod text;
 
 use datafusion::logical_expr::ScalarUDF;
 
-pub(crate) use flat::with_one_dimension;
+pub(crate) use equal_lengths::plan_nested_array;
+pub(crate) use flatten::with_one_dimension;
 pub(crate) use literal::rewrite_literals;
-pub(crate) use matching::of_arrays;
 pub(crate) use operator::plan_operator;
-pub(crate) use order::{order_within, ordered};
+pub(crate) use order::{order_arrays, order_within};
 pub(crate) use syntax::{rewrite_syntax, sort_distinct};
-pub(crate) use text::{TextPairs, input, output, text_lists, text_pairs, write_element};
+pub(crate) use text::{TextPairs, format_arrays, parse_arrays, text_lists, text_pairs, write_element};
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = edit::functions();
     functions.extend(element::functions());
-    functions.push(flat::function());
-    functions.push(matching::matching());
+    functions.push(flatten::function());
+    functions.push(equal_lengths::equal_lengths_function());
     functions.extend(quantified::functions());
     functions.extend(search::functions());
     functions.extend(shape::functions());

@@ -7,7 +7,7 @@ use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{Expr, ScalarUDF};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::function::{dimensions, item_of, list_of};
+use super::function::{dimensions, item_type, list_type};
 use super::{compare, edit, search, text};
 use crate::json::function::call;
 use crate::operator::Operands;
@@ -47,7 +47,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
 
 /// Both sides as arrays; a literal takes the type of the other side.
 fn arrays(operands: &Operands<'_>) -> Result<Option<(Expr, Expr)>> {
-    let (left, right) = (item_of(&operands.left_type), item_of(&operands.right_type));
+    let (left, right) = (item_type(&operands.left_type), item_type(&operands.right_type));
     match (left, right) {
         (Some(_), Some(_)) => Ok(Some((operands.left.clone(), operands.right.clone()))),
         (Some(_), None) => {
@@ -69,8 +69,8 @@ fn literal(expression: &Expr, data_type: &DataType) -> Result<Option<Expr>> {
     let Expr::Literal(ScalarValue::Utf8(Some(given)), _) = expression else {
         return Ok(Some(Expr::Literal(ScalarValue::try_new_null(data_type)?, None)));
     };
-    let item = item_of(data_type).cloned().unwrap_or(DataType::Utf8);
-    let array = text::input(&StringArray::from(vec![given.as_str()]), &list_of(item), &|values, item| {
+    let item = item_type(data_type).cloned().unwrap_or(DataType::Utf8);
+    let array = text::parse_arrays(&StringArray::from(vec![given.as_str()]), &list_type(item), &|values, item| {
         Ok(cast_with_options(&values, item, &CastOptions { safe: false, ..Default::default() })?)
     })?;
     Ok(Some(Expr::Literal(ScalarValue::try_from_array(&array, 0)?, None)))

@@ -9,11 +9,11 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF};
 
-use super::function::{Comparer, item_of, list_of, lists, range, require_item};
-use crate::json::function::{Call, Function, call, check_bytes};
+use super::function::{RowComparer, item_type, list_type, lists, range, require_item};
+use crate::json::function::{ColumnarFunction, FunctionCall, call, check_bytes};
 
 /// `node` so that arrays are ordered as PostgreSQL orders them, whatever NULLS FIRST says of NULL itself.
-pub(crate) fn ordered(node: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
+pub(crate) fn order_arrays(node: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
     match node {
         LogicalPlan::Sort(mut sort) => {
             order_by_keys(&mut sort.expr, schema);
@@ -23,8 +23,8 @@ pub(crate) fn ordered(node: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
         LogicalPlan::Join(mut join) => {
             for (left, right) in &mut join.on {
                 if is_array(left, schema) && is_array(right, schema) {
-                    *left = key(left.clone());
-                    *right = key(right.clone());
+                    *left = array_key(left.clone());
+                    *right = array_key(right.clone());
                 }
             }
             LogicalPlan::Join(join)
@@ -34,10 +34,10 @@ pub(crate) fn ordered(node: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
 }
 
 fn is_array(expression: &Expr, schema: &DFSchema) -> bool {
-    expression.get_type(schema).is_ok_and(|data_type| item_of(&data_type).is_some())
+    expression.get_type(schema).is_ok_and(|data_type| item_type(&data_type).is_some())
 }
 
-fn key(array: Expr) -> Expr {
+fn array_key(array: Expr) -> Expr {
     call(sort_key(), vec![array])
 }
 
@@ -53,8 +53,8 @@ pub(crate) fn order_within(mut expression: Expr, schema: &DFSchema) -> Transform
         Expr::BinaryExpr(BinaryExpr { left, op: IsDistinctFrom | IsNotDistinctFrom, right })
             if is_array(left, schema) && is_array(right, schema) =>
         {
-            **left = key(left.as_ref().clone());
-            **right = key(right.as_ref().clone());
+            **left = array_key(left.as_ref().clone());
+            **right = array_key(right.as_ref().clone());
             true
         }
         _ => false,
@@ -67,7 +67,7 @@ fn order_by_keys(orders: &mut [Sort], schema: &DFSchema) -> bool {
     let mut has_arrays = false;
     for order in orders {
         if is_array(&order.expr, schema) {
-            order.expr = key(order.expr.clone());
+            order.expr = array_key(order.expr.clone());
             has_arrays = true;
         }
     }
@@ -76,18 +76,18 @@ fn order_by_keys(orders: &mut [Sort], schema: &DFSchema) -> bool {
 
 /// Bytes in the order of arrays.
 fn sort_key() -> ScalarUDF {
-    Function::new(
+    ColumnarFunction::new(
         "array_sort_key",
-        |types| types.iter().map(|array| Ok(list_of(require_item("array_sort_key", array)?))).collect(),
+        |types| types.iter().map(|array| Ok(list_type(require_item("array_sort_key", array)?))).collect(),
         |_| Ok(DataType::Binary),
         keys,
     )
 }
 
 /// Before each element stands a one, and at the end a zero, so that the shorter array is first.
-fn keys(call: &Call<'_>) -> Result<ArrayRef> {
+fn keys(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let list = lists(call, 0)?;
-    let elements = Comparer::new(&list.value_type())?.rows(list.values())?;
+    let elements = RowComparer::new(&list.value_type())?.rows(list.values())?;
     let mut keys = BinaryBuilder::new();
     let mut bytes = 0;
     let mut key = Vec::new();

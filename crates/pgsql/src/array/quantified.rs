@@ -9,9 +9,9 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::function::{as_list, common_type, item_of, list_of, range};
-use super::text::input;
-use crate::json::function::{Call, Function};
+use super::function::{as_list, common_type, item_type, list_type, range};
+use super::text::parse_arrays;
+use crate::json::function::{ColumnarFunction, FunctionCall};
 use crate::json::kind::texts;
 
 /// The functions, with the operator and the quantifier that each stands for.
@@ -31,7 +31,7 @@ pub(super) const FUNCTIONS: [(&str, &str, bool); 12] = [
 ];
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    let make = |name, invoke| Function::new(name, operand_types, |_| Ok(DataType::Boolean), invoke);
+    let make = |name, invoke| ColumnarFunction::new(name, operand_types, |_| Ok(DataType::Boolean), invoke);
     vec![
         make("any_eq*", |call| compare(call, 0, true)),
         make("any_ne*", |call| compare(call, 1, true)),
@@ -50,27 +50,27 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 
 fn operand_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let [value, array] = types else { return plan_err!("ANY and ALL have a value and an array") };
-    match item_of(array) {
+    match item_type(array) {
         // A literal: the text of an array of such values.
         None if matches!(array, DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 | DataType::Null) => {
             Ok(vec![if value.is_null() { DataType::Utf8 } else { value.clone() }, DataType::Utf8])
         }
         None => plan_err!("op ANY/ALL (array) requires array on right side, not {array}"),
-        Some(item) if item_of(item).is_some() => {
+        Some(item) if item_type(item).is_some() => {
             plan_err!("ANY and ALL of multidimensional arrays are not supported; unnest the array")
         }
         Some(item) => {
             let common = common_type("ANY", &[item.clone(), value.clone()])?;
-            Ok(vec![common.clone(), list_of(common)])
+            Ok(vec![common.clone(), list_type(common)])
         }
     }
 }
 
-fn compare(call: &Call<'_>, operator: u8, is_any: bool) -> Result<ArrayRef> {
+fn compare(call: &FunctionCall<'_>, operator: u8, is_any: bool) -> Result<ArrayRef> {
     let value = call.array(0)?;
     let array = call.array(1)?;
     let array = match array.data_type() {
-        DataType::Utf8 => input(&texts(&array)?, &list_of(value.data_type().clone()), &|values, item| {
+        DataType::Utf8 => parse_arrays(&texts(&array)?, &list_type(value.data_type().clone()), &|values, item| {
             let options = arrow::compute::CastOptions { safe: false, ..Default::default() };
             Ok(arrow::compute::cast_with_options(&values, item, &options)?)
         })?,

@@ -9,24 +9,24 @@ use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
 use super::edit::flat_types;
-use super::function::{Comparer, common_type, item_of, list_of, lists, range, require_item};
-use crate::json::function::{Call, Function};
+use super::function::{RowComparer, common_type, item_type, list_type, lists, range, require_item};
+use crate::json::function::{ColumnarFunction, FunctionCall};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        Function::new("array_position", position_types, |_| Ok(DataType::Int32), position),
-        Function::new("array_positions", positions_types, |_| Ok(list_of(DataType::Int32)), positions),
+        ColumnarFunction::new("array_position", position_types, |_| Ok(DataType::Int32), position),
+        ColumnarFunction::new("array_positions", positions_types, |_| Ok(list_type(DataType::Int32)), positions),
     ]
 }
 
 /// What `@>` is.
 pub(super) fn contains() -> ScalarUDF {
-    Function::new("array_contains_all", pair_types, |_| Ok(DataType::Boolean), |call| compare(call, false))
+    ColumnarFunction::new("array_contains_all", pair_types, |_| Ok(DataType::Boolean), |call| compare(call, false))
 }
 
 /// What `&&` is.
 pub(super) fn overlaps() -> ScalarUDF {
-    Function::new("array_overlaps", pair_types, |_| Ok(DataType::Boolean), |call| compare(call, true))
+    ColumnarFunction::new("array_overlaps", pair_types, |_| Ok(DataType::Boolean), |call| compare(call, true))
 }
 
 fn position_types(types: &[DataType]) -> Result<Vec<DataType>> {
@@ -51,13 +51,13 @@ pub(super) fn pair_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let [left, right] = types else { return plan_err!("the operator has two arrays as its operands") };
     let items = [require_item("of arrays", left)?, require_item("of arrays", right)?];
     let item = common_type("the operator", &items)?;
-    Ok(vec![list_of(item.clone()), list_of(item)])
+    Ok(vec![list_type(item.clone()), list_type(item)])
 }
 
-fn position(call: &Call<'_>) -> Result<ArrayRef> {
+fn position(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, elements) = (lists(call, 0)?, call.array(1)?);
     let starts = if call.args.len() == 3 { Some(call.array(2)?) } else { None };
-    let comparer = Comparer::new(elements.data_type())?;
+    let comparer = RowComparer::new(elements.data_type())?;
     let (own, sought) = (comparer.rows(list.values())?, comparer.rows(&elements)?);
     let find = |row: usize| -> Result<Option<i32>> {
         let start = match &starts {
@@ -76,9 +76,9 @@ fn position(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new((0..call.rows).map(find).collect::<Result<Int32Array>>()?))
 }
 
-fn positions(call: &Call<'_>) -> Result<ArrayRef> {
+fn positions(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, elements) = (lists(call, 0)?, call.array(1)?);
-    let comparer = Comparer::new(elements.data_type())?;
+    let comparer = RowComparer::new(elements.data_type())?;
     let (own, sought) = (comparer.rows(list.values())?, comparer.rows(&elements)?);
     let mut made = ListBuilder::new(Int32Builder::new());
     for row in 0..call.rows {
@@ -97,12 +97,12 @@ fn positions(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 /// Whether any element of the right side is among those of the left side, or all are. NULL is equal to nothing.
-fn compare(call: &Call<'_>, is_any: bool) -> Result<ArrayRef> {
+fn compare(call: &FunctionCall<'_>, is_any: bool) -> Result<ArrayRef> {
     let (left, right) = (lists(call, 0)?, lists(call, 1)?);
-    if item_of(&left.value_type()).is_some() {
+    if item_type(&left.value_type()).is_some() {
         return exec_err!("elements of multidimensional arrays are not compared; unnest the arrays");
     }
-    let comparer = Comparer::new(&left.value_type())?;
+    let comparer = RowComparer::new(&left.value_type())?;
     let (left_rows, right_rows) = (comparer.rows(left.values())?, comparer.rows(right.values())?);
     let one = |row: usize| {
         if left.is_null(row) || right.is_null(row) {

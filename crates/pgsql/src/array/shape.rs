@@ -11,63 +11,82 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::function::{as_list, dimensions, item_of, list_of, lists, range, require_item};
-use crate::json::function::{Call, Function, Texts, check_bytes};
+use super::function::{as_list, dimensions, item_type, list_type, lists, range, require_item};
+use crate::json::function::{BoundedTexts, ColumnarFunction, FunctionCall, check_bytes};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        Function::new("array_length", of_dimension, |_| Ok(DataType::Int32), |call| length_of(call, |length| length)),
-        Function::new("array_upper", of_dimension, |_| Ok(DataType::Int32), |call| length_of(call, |length| length)),
-        Function::new("array_lower", of_dimension, |_| Ok(DataType::Int32), |call| length_of(call, |_| 1)),
-        Function::new(
-            "cardinality",
-            one,
+        ColumnarFunction::new(
+            "array_length",
+            array_and_dimension_types,
             |_| Ok(DataType::Int32),
-            |call| of_each(call, 0, |list, row| Some(count(list, row))),
+            |call| length_of(call, |length| length),
         ),
-        Function::new(
+        ColumnarFunction::new(
+            "array_upper",
+            array_and_dimension_types,
+            |_| Ok(DataType::Int32),
+            |call| length_of(call, |length| length),
+        ),
+        ColumnarFunction::new(
+            "array_lower",
+            array_and_dimension_types,
+            |_| Ok(DataType::Int32),
+            |call| length_of(call, |_| 1),
+        ),
+        ColumnarFunction::new(
+            "cardinality",
+            single_array_types,
+            |_| Ok(DataType::Int32),
+            |call| measure_each(call, 0, |list, row| Some(count(list, row))),
+        ),
+        ColumnarFunction::new(
             "array_ndims",
-            one,
+            single_array_types,
             |_| Ok(DataType::Int32),
             |call| {
-                of_each(call, 0, |list, row| {
+                measure_each(call, 0, |list, row| {
                     if list.value_length(row) == 0 { None } else { i32::try_from(dimensions(list.data_type())).ok() }
                 })
             },
         ),
-        Function::new("array_dims", one, |_| Ok(DataType::Utf8), dims),
-        Function::new("generate_subscripts*", subscripts_of, |_| Ok(list_of(DataType::Int32)), subscripts),
+        ColumnarFunction::new("array_dims", single_array_types, |_| Ok(DataType::Utf8), dims),
+        ColumnarFunction::new("generate_subscripts*", subscript_types, |_| Ok(list_type(DataType::Int32)), subscripts),
     ]
 }
 
-fn one(types: &[DataType]) -> Result<Vec<DataType>> {
+fn single_array_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
-        [array] => Ok(vec![list_of(require_item("of an array", array)?)]),
+        [array] => Ok(vec![list_type(require_item("of an array", array)?)]),
         _ => plan_err!("the function has one array as its argument"),
     }
 }
 
-fn of_dimension(types: &[DataType]) -> Result<Vec<DataType>> {
+fn array_and_dimension_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [array, dimension] if dimension.is_integer() || dimension.is_null() => {
-            Ok(vec![list_of(require_item("array_length", array)?), DataType::Int64])
+            Ok(vec![list_type(require_item("array_length", array)?), DataType::Int64])
         }
         [_] => plan_err!("array_length, array_upper and array_lower have a dimension too: array_length(array, 1)"),
         _ => plan_err!("array_length, array_upper and array_lower have an array and a dimension as their arguments"),
     }
 }
 
-fn subscripts_of(types: &[DataType]) -> Result<Vec<DataType>> {
+fn subscript_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
-        [array, dimension] => of_dimension(&[array.clone(), dimension.clone()]),
+        [array, dimension] => array_and_dimension_types(&[array.clone(), dimension.clone()]),
         [array, dimension, DataType::Boolean] => {
-            Ok([of_dimension(&[array.clone(), dimension.clone()])?, vec![DataType::Boolean]].concat())
+            Ok([array_and_dimension_types(&[array.clone(), dimension.clone()])?, vec![DataType::Boolean]].concat())
         }
         _ => plan_err!("generate_subscripts has an array, a dimension, and whether to reverse as its arguments"),
     }
 }
 
-fn of_each(call: &Call<'_>, index: usize, measure: impl Fn(&ListArray, usize) -> Option<i32>) -> Result<ArrayRef> {
+fn measure_each(
+    call: &FunctionCall<'_>,
+    index: usize,
+    measure: impl Fn(&ListArray, usize) -> Option<i32>,
+) -> Result<ArrayRef> {
     let list = lists(call, index)?;
     let values = (0..call.rows).map(|row| if list.is_valid(row) { measure(&list, row) } else { None });
     Ok(Arc::new(values.collect::<Int32Array>()))
@@ -75,7 +94,7 @@ fn of_each(call: &Call<'_>, index: usize, measure: impl Fn(&ListArray, usize) ->
 
 /// Elements of all dimensions.
 fn count(list: &ListArray, row: usize) -> i32 {
-    if item_of(&list.value_type()).is_none() {
+    if item_type(&list.value_type()).is_none() {
         return list.value_length(row);
     }
     match as_list(list.values()) {
@@ -93,27 +112,27 @@ fn length(list: &ListArray, row: usize, dimension: i64) -> Option<i32> {
     if dimension == 1 {
         return Some(own);
     }
-    item_of(&list.value_type())?;
+    item_type(&list.value_type())?;
     let inner = as_list(list.values()).ok()?;
     let first = range(list, row).start;
     if inner.is_valid(first) { length(&inner, first, dimension - 1) } else { None }
 }
 
-fn length_of(call: &Call<'_>, bound: fn(i32) -> i32) -> Result<ArrayRef> {
+fn length_of(call: &FunctionCall<'_>, bound: fn(i32) -> i32) -> Result<ArrayRef> {
     let dimension = integers(call, 1)?;
-    of_each(call, 0, |list, row| {
+    measure_each(call, 0, |list, row| {
         let wanted = dimension.is_valid(row).then(|| dimension.value(row))?;
         length(list, row, wanted).map(bound)
     })
 }
 
-fn integers(call: &Call<'_>, index: usize) -> Result<Int64Array> {
+fn integers(call: &FunctionCall<'_>, index: usize) -> Result<Int64Array> {
     Ok(cast(&call.array(index)?, &DataType::Int64)?.as_primitive().clone())
 }
 
-fn dims(call: &Call<'_>) -> Result<ArrayRef> {
+fn dims(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let list = lists(call, 0)?;
-    let mut texts = Texts::new(call.rows);
+    let mut texts = BoundedTexts::new(call.rows);
     for row in 0..call.rows {
         let mut text = String::new();
         let mut dimension = 1;
@@ -126,7 +145,7 @@ fn dims(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(texts.finish()))
 }
 
-fn subscripts(call: &Call<'_>) -> Result<ArrayRef> {
+fn subscripts(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, dimension) = (lists(call, 0)?, integers(call, 1)?);
     let reversed: Option<BooleanArray> = match call.args.len() {
         3 => Some(call.array(2)?.as_boolean().clone()),

@@ -15,7 +15,7 @@ use crate::syntax::call;
 const COLUMN: &str = "array_element_of_subquery";
 
 /// The array of the rows of `query`, empty if there are none.
-pub(super) fn array_of(query: &Query) -> Result<Expr> {
+pub(super) fn rewrite_array_subquery(query: &Query) -> Result<Expr> {
     let mut query = query.clone();
     let SetExpr::Select(select) = query.body.as_mut() else {
         return not_impl_err!("ARRAY (…) has a simple SELECT; write it as one: ARRAY(SELECT x FROM (…) AS t(x))");
@@ -32,9 +32,9 @@ pub(super) fn array_of(query: &Query) -> Result<Expr> {
         SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
         _ => None,
     };
-    let makes_rows = makes_rows(&value);
+    let makes_rows = returns_set(&value);
     if let (true, true, None, Some(list)) =
-        (select.from.is_empty(), select.selection.is_none(), &query.order_by, list_of(&value))
+        (select.from.is_empty(), select.selection.is_none(), &query.order_by, list_argument(&value))
     {
         return Ok(call("array_of_subquery*", vec![list]));
     }
@@ -49,7 +49,7 @@ pub(super) fn array_of(query: &Query) -> Result<Expr> {
             order = expressions;
             order.iter_mut().filter(|by| is_column(&by.expr, alias.as_deref())).for_each(|by| by.expr = value.clone());
         }
-        return Ok(in_place(query, value, order));
+        return Ok(replace_column(query, value, order));
     }
     let is_distinct = matches!(select.distinct, Some(Distinct::Distinct));
     select.projection[0] = SelectItem::ExprWithAlias { expr: value.clone(), alias: Ident::new(COLUMN) };
@@ -69,7 +69,7 @@ pub(super) fn array_of(query: &Query) -> Result<Expr> {
             order.push(by.clone());
         }
     }
-    over(&query, &order)
+    collect_query(&query, &order)
 }
 
 /// Whether `by` is the one column: by its number or its name.
@@ -82,12 +82,12 @@ fn is_column(by: &Expr, alias: Option<&str>) -> bool {
 }
 
 /// Whether `value` is a function that returns a set.
-fn makes_rows(value: &Expr) -> bool {
-    list_of(value).is_some()
+fn returns_set(value: &Expr) -> bool {
+    list_argument(value).is_some()
 }
 
 /// The list whose elements a function makes rows of.
-fn list_of(value: &Expr) -> Option<Expr> {
+fn list_argument(value: &Expr) -> Option<Expr> {
     let Expr::Function(function) = value else { return None };
     let name = function.name.to_string().to_ascii_lowercase();
     let FunctionArguments::List(list) = &function.args else { return None };
@@ -103,7 +103,7 @@ fn list_of(value: &Expr) -> Option<Expr> {
 }
 
 /// The rows of `query` are collected, by `order` or as they come.
-fn over(query: &Query, order: &[OrderByExpr]) -> Result<Expr> {
+fn collect_query(query: &Query, order: &[OrderByExpr]) -> Result<Expr> {
     let order: Vec<String> = order.iter().map(ToString::to_string).collect();
     let order = if order.is_empty() { String::new() } else { format!(" ORDER BY {}", order.join(", ")) };
     let text = format!("(SELECT array_agg({COLUMN}{order}) FROM (SELECT 1) AS subquery)");
@@ -123,7 +123,7 @@ fn is_grouped(select: &datafusion::sql::sqlparser::ast::Select) -> bool {
     !matches!(&select.group_by, GroupByExpr::Expressions(groups, _) if groups.is_empty()) || select.having.is_some()
 }
 
-fn collected(value: Expr, clauses: Vec<FunctionArgumentClause>) -> Expr {
+fn call_array_agg(value: Expr, clauses: Vec<FunctionArgumentClause>) -> Expr {
     let mut aggregate = call("array_agg", Vec::new());
     if let Expr::Function(function) = &mut aggregate {
         function.args = FunctionArguments::List(FunctionArgumentList {
@@ -136,10 +136,10 @@ fn collected(value: Expr, clauses: Vec<FunctionArgumentClause>) -> Expr {
 }
 
 /// The aggregate takes the place of the column.
-fn in_place(mut query: Query, value: Expr, order: Vec<OrderByExpr>) -> Expr {
+fn replace_column(mut query: Query, value: Expr, order: Vec<OrderByExpr>) -> Expr {
     let clauses = if order.is_empty() { Vec::new() } else { vec![FunctionArgumentClause::OrderBy(order)] };
     if let SetExpr::Select(select) = query.body.as_mut() {
-        select.projection = vec![SelectItem::UnnamedExpr(collected(value, clauses))];
+        select.projection = vec![SelectItem::UnnamedExpr(call_array_agg(value, clauses))];
     }
     call("array_of_subquery*", vec![Expr::Subquery(Box::new(query))])
 }

@@ -6,35 +6,35 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr, OrderByOptions, Subscript, Value,
 };
 
-use super::flat;
-use super::literal::filled;
+use super::flatten;
+use super::literal::plan_array_fill;
 use super::quantified::FUNCTIONS;
 use crate::syntax::{call, is_named};
 
 /// The upper bound of a slice that has none.
-const LAST: &str = "2147483647";
+const LAST_SUBSCRIPT: &str = "2147483647";
 
 /// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
 /// Inner expressions were rewritten before.
 pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     let rewritten = match expression {
-        Expr::AnyOp { left, compare_op, right, .. } => quantified(left, compare_op, right, true),
-        Expr::AllOp { left, compare_op, right } => quantified(left, compare_op, right, false),
+        Expr::AnyOp { left, compare_op, right, .. } => call_quantified(left, compare_op, right, true),
+        Expr::AllOp { left, compare_op, right } => call_quantified(left, compare_op, right, false),
         Expr::Cast { expr, data_type: DataType::Text | DataType::Varchar(_), array: false, .. } => {
             check_scales(without_parentheses(expr))?;
             None
         }
-        Expr::CompoundFieldAccess { root, access_chain } => subscripts(root, access_chain)?,
+        Expr::CompoundFieldAccess { root, access_chain } => call_subscripts(root, access_chain)?,
         Expr::Function(function) => {
             if is_named(&function.name, "array_agg") {
                 sort_distinct(function);
             } else if is_named(&function.name, "unnest") {
-                flat::rewrite_unnest(function);
+                flatten::rewrite_unnest(function);
             }
             if is_named(&function.name, "array_fill") {
-                Some(filled(&positional(function))?)
+                Some(plan_array_fill(&positional(function))?)
             } else {
-                of_subquery(function)?
+                find_array_subquery(function)?
             }
         }
         _ => None,
@@ -62,7 +62,7 @@ fn without_parentheses(expression: &Expr) -> &Expr {
     }
 }
 
-fn quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any: bool) -> Option<Expr> {
+fn call_quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any: bool) -> Option<Expr> {
     let right = without_parentheses(right);
     if matches!(right, Expr::Subquery(_)) {
         return None;
@@ -87,7 +87,7 @@ fn quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any: bool) -> O
 }
 
 /// `root[1][2]` and `root[1:2]`, where `root` may have members.
-fn subscripts(root: &Expr, chain: &[AccessExpr]) -> Result<Option<Expr>> {
+fn call_subscripts(root: &Expr, chain: &[AccessExpr]) -> Result<Option<Expr>> {
     let is_name = |access: &AccessExpr| match access {
         AccessExpr::Dot(_) => true,
         AccessExpr::Subscript(Subscript::Index { index: Expr::Value(value) }) => {
@@ -100,18 +100,18 @@ fn subscripts(root: &Expr, chain: &[AccessExpr]) -> Result<Option<Expr>> {
     if subscripts.is_empty() {
         return Ok(None);
     }
-    let root = member_of(root, names);
+    let root = access_member(root, names);
     if subscripts.len() > 1
         && subscripts.iter().any(|access| matches!(access, AccessExpr::Subscript(Subscript::Slice { .. })))
     {
-        return slices(root, subscripts).map(Some);
+        return call_slices(root, subscripts).map(Some);
     }
     let mut indexes = Vec::new();
     for access in subscripts {
         match access {
             AccessExpr::Subscript(Subscript::Index { index }) => indexes.push(index.clone()),
             AccessExpr::Subscript(Subscript::Slice { .. }) => {
-                let bounds = bounds_of(access)?;
+                let bounds = slice_bounds(access)?;
                 return Ok(Some(call("array_slice_between*", [vec![root], bounds].concat())));
             }
             AccessExpr::Dot(_) => return not_impl_err!("a member of an element; unnest the array instead"),
@@ -121,28 +121,28 @@ fn subscripts(root: &Expr, chain: &[AccessExpr]) -> Result<Option<Expr>> {
 }
 
 /// The bounds of a slice; those of a subscript beside slices are from the first element on.
-fn bounds_of(access: &AccessExpr) -> Result<Vec<Expr>> {
+fn slice_bounds(access: &AccessExpr) -> Result<Vec<Expr>> {
     let number = |text: &str| Expr::Value(Value::Number(text.to_owned(), false).into());
     match access {
         AccessExpr::Subscript(Subscript::Index { index }) => Ok(vec![number("1"), index.clone()]),
         AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None }) => Ok(vec![
             lower_bound.clone().unwrap_or_else(|| number("1")),
-            upper_bound.clone().unwrap_or_else(|| number(LAST)),
+            upper_bound.clone().unwrap_or_else(|| number(LAST_SUBSCRIPT)),
         ]),
         _ => not_impl_err!("slices with a stride; write two bounds: x[1:2]"),
     }
 }
 
 /// `root[1:2][2:2]`.
-fn slices(root: Expr, subscripts: &[AccessExpr]) -> Result<Expr> {
+fn call_slices(root: Expr, subscripts: &[AccessExpr]) -> Result<Expr> {
     let mut args = vec![root];
     for access in subscripts {
-        args.extend(bounds_of(access)?);
+        args.extend(slice_bounds(access)?);
     }
     Ok(call("array_slices*", args))
 }
 
-fn member_of(root: &Expr, names: &[AccessExpr]) -> Expr {
+fn access_member(root: &Expr, names: &[AccessExpr]) -> Expr {
     let identifier = |access: &AccessExpr| match access {
         AccessExpr::Dot(Expr::Identifier(name)) => Some(name.clone()),
         _ => None,
@@ -182,12 +182,12 @@ fn check_scales(expression: &Expr) -> Result<()> {
 }
 
 /// `ARRAY(SELECT …)`.
-fn of_subquery(function: &Function) -> Result<Option<Expr>> {
+fn find_array_subquery(function: &Function) -> Result<Option<Expr>> {
     let FunctionArguments::Subquery(query) = &function.args else { return Ok(None) };
     if !is_named(&function.name, "array") {
         return Ok(None);
     }
-    super::subquery::array_of(query).map(Some)
+    super::subquery::rewrite_array_subquery(query).map(Some)
 }
 
 /// Gives an aggregate of distinct values the order in which PostgreSQL finds them.

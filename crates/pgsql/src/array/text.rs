@@ -8,26 +8,26 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::function::{as_list, dimensions, item_of, list_of, range, require_item};
-use crate::json::function::{Call, Function, Texts};
+use super::function::{as_list, dimensions, item_type, list_type, range, require_item};
+use crate::json::function::{BoundedTexts, ColumnarFunction, FunctionCall};
 use crate::json::key_text;
-use crate::json::kind::{kind_of, texts};
+use crate::json::kind::{json_kind, texts};
 
 /// An element of an array that is written as text.
-enum Element {
+enum ArrayElement {
     Null,
     Text(String),
-    Array(Vec<Element>),
+    Array(Vec<ArrayElement>),
 }
 
 /// Reads the text of one array.
-struct Parser<'a> {
+struct ArrayParser<'a> {
     text: &'a str,
     rest: std::iter::Peekable<std::str::Chars<'a>>,
 }
 
-impl<'a> Parser<'a> {
-    fn parse(text: &'a str) -> Result<Vec<Element>> {
+impl<'a> ArrayParser<'a> {
+    fn parse(text: &'a str) -> Result<Vec<ArrayElement>> {
         let mut parser = Self { text, rest: text.chars().peekable() };
         parser.skip_space();
         if parser.rest.peek() == Some(&'[') {
@@ -51,7 +51,7 @@ impl<'a> Parser<'a> {
         while self.rest.next_if(|letter| letter.is_ascii_whitespace()).is_some() {}
     }
 
-    fn array(&mut self, depth: usize) -> Result<Vec<Element>> {
+    fn array(&mut self, depth: usize) -> Result<Vec<ArrayElement>> {
         if depth == 6 {
             return self.malformed("number of array dimensions exceeds the maximum allowed (6)");
         }
@@ -66,7 +66,7 @@ impl<'a> Parser<'a> {
         loop {
             self.skip_space();
             elements.push(match self.rest.peek() {
-                Some('{') => Element::Array(self.array(depth + 1)?),
+                Some('{') => ArrayElement::Array(self.array(depth + 1)?),
                 Some('"') => self.quoted()?,
                 _ => self.bare()?,
             });
@@ -80,12 +80,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn quoted(&mut self) -> Result<Element> {
+    fn quoted(&mut self) -> Result<ArrayElement> {
         self.rest.next();
         let mut text = String::new();
         loop {
             match self.rest.next() {
-                Some('"') => return Ok(Element::Text(text)),
+                Some('"') => return Ok(ArrayElement::Text(text)),
                 Some('\\') => text.extend(self.rest.next()),
                 Some(letter) => text.push(letter),
                 None => return self.malformed("unexpected end of input"),
@@ -93,7 +93,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn bare(&mut self) -> Result<Element> {
+    fn bare(&mut self) -> Result<ArrayElement> {
         let mut text = String::new();
         let mut has_escape = false;
         // Letters that spaces at the end are not among.
@@ -115,49 +115,49 @@ impl<'a> Parser<'a> {
             return self.malformed("unexpected \",\" or \"}\" character");
         }
         if !has_escape && text.eq_ignore_ascii_case("null") {
-            return Ok(Element::Null);
+            return Ok(ArrayElement::Null);
         }
-        Ok(Element::Text(text))
+        Ok(ArrayElement::Text(text))
     }
 }
 
 /// The number of dimensions that the array has which is written as `text`; none if it is no array.
 pub(super) fn written_dimensions(text: &str) -> Option<usize> {
-    fn depth(elements: &[Element]) -> usize {
+    fn depth(elements: &[ArrayElement]) -> usize {
         match elements.first() {
-            Some(Element::Array(inner)) => 1 + depth(inner),
+            Some(ArrayElement::Array(inner)) => 1 + depth(inner),
             Some(_) => 1,
             None => 0,
         }
     }
-    Parser::parse(text).ok().map(|elements| depth(&elements))
+    ArrayParser::parse(text).ok().map(|elements| depth(&elements))
 }
 
 /// Arrays in the making: the lengths at each level, and the texts of the elements.
-struct Levels {
+struct ArrayLevels {
     lengths: Vec<Vec<usize>>,
     elements: Vec<Option<String>>,
 }
 
-impl Levels {
-    fn take(&mut self, elements: Vec<Element>, level: usize, text: &str) -> Result<()> {
+impl ArrayLevels {
+    fn add_elements(&mut self, elements: Vec<ArrayElement>, level: usize, text: &str) -> Result<()> {
         let (depth, length) = (self.lengths.len(), elements.len());
         self.lengths[level].push(length);
         let is_innermost = level + 1 == depth;
         let mut inner_length = None;
         for element in elements {
             match element {
-                Element::Array(inner) if !is_innermost => {
+                ArrayElement::Array(inner) if !is_innermost => {
                     if *inner_length.get_or_insert(inner.len()) != inner.len() {
                         return exec_err!(
                             "malformed array literal: \"{text}\": \
                              multidimensional arrays must have sub-arrays with matching dimensions"
                         );
                     }
-                    self.take(inner, level + 1, text)?;
+                    self.add_elements(inner, level + 1, text)?;
                 }
-                Element::Null if is_innermost => self.elements.push(None),
-                Element::Text(value) if is_innermost => self.elements.push(Some(value)),
+                ArrayElement::Null if is_innermost => self.elements.push(None),
+                ArrayElement::Text(value) if is_innermost => self.elements.push(Some(value)),
                 _ => {
                     return exec_err!(
                         "the array \"{text}\" has not {depth} dimensions; cast it to a type that has a [] for each"
@@ -173,26 +173,28 @@ impl Levels {
 ///
 /// # Errors
 /// For texts that are no arrays of as many dimensions as the type has; what `convert` says.
-pub(crate) fn input(
+pub(crate) fn parse_arrays(
     array_texts: &StringArray,
     data_type: &DataType,
     convert: &dyn Fn(ArrayRef, &DataType) -> Result<ArrayRef>,
 ) -> Result<ArrayRef> {
     let depth = dimensions(data_type);
-    let mut levels = Levels { lengths: vec![Vec::new(); depth], elements: Vec::new() };
+    let mut levels = ArrayLevels { lengths: vec![Vec::new(); depth], elements: Vec::new() };
     for text in array_texts {
         match text {
             None => levels.lengths[0].push(0),
-            Some(text) => levels.take(Parser::parse(text)?, 0, text)?,
+            Some(text) => levels.add_elements(ArrayParser::parse(text)?, 0, text)?,
         }
     }
     let mut innermost = data_type;
-    while let Some(item) = item_of(innermost) {
+    while let Some(item) = item_type(innermost) {
         innermost = item;
     }
     let mut values = convert(Arc::new(StringArray::from(levels.elements)), innermost)?;
     for (level, lengths) in levels.lengths.into_iter().enumerate().rev() {
-        let DataType::List(item) = list_of(values.data_type().clone()) else { return plan_err!("a list was expected") };
+        let DataType::List(item) = list_type(values.data_type().clone()) else {
+            return plan_err!("a list was expected");
+        };
         let nulls = if level == 0 { array_texts.nulls().cloned() } else { None::<NullBuffer> };
         values = Arc::new(ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), values, nulls)?);
     }
@@ -203,9 +205,9 @@ pub(crate) fn input(
 ///
 /// # Errors
 /// For elements that have no text.
-pub(crate) fn output(array: &ArrayRef) -> Result<StringArray> {
+pub(crate) fn format_arrays(array: &ArrayRef) -> Result<StringArray> {
     let list = as_list(array)?;
-    let mut made = Texts::new(list.len());
+    let mut made = BoundedTexts::new(list.len());
     for row in 0..list.len() {
         if list.is_null(row) {
             made.push(None::<&str>)?;
@@ -220,7 +222,7 @@ pub(crate) fn output(array: &ArrayRef) -> Result<StringArray> {
 
 fn write_array(list: &ListArray, row: usize, out: &mut String) -> Result<()> {
     let values = list.value(row);
-    let inner = item_of(values.data_type()).map(|_| as_list(&values)).transpose()?;
+    let inner = item_type(values.data_type()).map(|_| as_list(&values)).transpose()?;
     out.push('{');
     for place in 0..values.len() {
         if place > 0 {
@@ -240,7 +242,7 @@ fn write_array(list: &ListArray, row: usize, out: &mut String) -> Result<()> {
 pub(super) fn element_text(values: &ArrayRef, place: usize) -> Result<String> {
     match values.data_type() {
         DataType::Boolean => Ok(if values.as_boolean().value(place) { "t" } else { "f" }.to_owned()),
-        other if kind_of(other).is_some() => Ok(texts(values)?.value(place).to_owned()),
+        other if json_kind(other).is_some() => Ok(texts(values)?.value(place).to_owned()),
         _ => key_text(values, place),
     }
 }
@@ -265,8 +267,8 @@ pub(crate) fn write_element(text: &str, out: &mut String) {
 /// The elements of arrays of text, or of texts that are arrays.
 pub(crate) fn text_lists(array: &ArrayRef) -> Result<Vec<Option<Vec<Option<String>>>>> {
     let list = match array.data_type() {
-        data_type if item_of(data_type).is_some() => as_list(array)?,
-        _ => as_list(&input(&texts(array)?, &list_of(DataType::Utf8), &|values, _| Ok(values))?)?,
+        data_type if item_type(data_type).is_some() => as_list(array)?,
+        _ => as_list(&parse_arrays(&texts(array)?, &list_type(DataType::Utf8), &|values, _| Ok(values))?)?,
     };
     let values = texts(list.values())?;
     let row = |row: usize| -> Option<Vec<Option<String>>> {
@@ -291,11 +293,11 @@ pub(crate) fn text_pairs(array: &ArrayRef) -> Result<Vec<Option<TextPairs>>> {
         let texts = texts(array)?;
         let parsed = (0..texts.len()).map(|row| {
             let one = StringArray::from(vec![texts.is_valid(row).then(|| texts.value(row))]);
-            let has_rows =
-                texts.is_valid(row) && matches!(Parser::parse(texts.value(row))?.first(), Some(Element::Array(_)));
-            let list = list_of(DataType::Utf8);
-            let list = if has_rows { list_of(list) } else { list };
-            Ok(text_pairs(&input(&one, &list, &|values, _| Ok(values))?)?.into_iter().next().flatten())
+            let has_rows = texts.is_valid(row)
+                && matches!(ArrayParser::parse(texts.value(row))?.first(), Some(ArrayElement::Array(_)));
+            let list = list_type(DataType::Utf8);
+            let list = if has_rows { list_type(list) } else { list };
+            Ok(text_pairs(&parse_arrays(&one, &list, &|values, _| Ok(values))?)?.into_iter().next().flatten())
         });
         return parsed.collect();
     }
@@ -306,14 +308,14 @@ pub(crate) fn text_pairs(array: &ArrayRef) -> Result<Vec<Option<TextPairs>>> {
         }
         let values = list.value(row);
         let elements: Vec<Option<String>> = match depth {
-            1 if values.len().is_multiple_of(2) => elements_of(&values)?,
+            1 if values.len().is_multiple_of(2) => element_texts(&values)?,
             1 => return exec_err!("array must have even number of elements"),
             2 => {
                 let rows = as_list(&values)?;
                 if (0..rows.len()).any(|row| rows.value_length(row) != 2) {
                     return exec_err!("array must have two columns");
                 }
-                elements_of(rows.values())?
+                element_texts(rows.values())?
             }
             _ => return exec_err!("wrong number of array subscripts"),
         };
@@ -322,12 +324,12 @@ pub(crate) fn text_pairs(array: &ArrayRef) -> Result<Vec<Option<TextPairs>>> {
     (0..list.len()).map(row).collect()
 }
 
-fn elements_of(values: &ArrayRef) -> Result<Vec<Option<String>>> {
+fn element_texts(values: &ArrayRef) -> Result<Vec<Option<String>>> {
     Ok(texts(values)?.iter().map(|text| text.map(str::to_owned)).collect())
 }
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![Function::new("array_to_string", joined_types, |_| Ok(DataType::Utf8), join)]
+    vec![ColumnarFunction::new("array_to_string", joined_types, |_| Ok(DataType::Utf8), join)]
 }
 
 fn joined_types(types: &[DataType]) -> Result<Vec<DataType>> {
@@ -336,14 +338,14 @@ fn joined_types(types: &[DataType]) -> Result<Vec<DataType>> {
         return plan_err!("array_to_string has 2 or 3 arguments");
     }
     let item = require_item("array_to_string", array)?;
-    Ok([vec![list_of(item)], rest.iter().map(|_| DataType::Utf8).collect()].concat())
+    Ok([vec![list_type(item)], rest.iter().map(|_| DataType::Utf8).collect()].concat())
 }
 
-fn join(call: &Call<'_>) -> Result<ArrayRef> {
+fn join(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let list = as_list(&call.array(0)?)?;
     let separators = call.texts(1)?;
     let placeholders = if call.args.len() == 3 { Some(call.texts(2)?) } else { None };
-    let mut made = Texts::new(call.rows);
+    let mut made = BoundedTexts::new(call.rows);
     for row in 0..call.rows {
         let Some(separator) = separators.get(row).filter(|_| list.is_valid(row)) else {
             made.push(None::<&str>)?;
@@ -359,7 +361,7 @@ fn join(call: &Call<'_>) -> Result<ArrayRef> {
 
 fn collect_texts(list: &ListArray, row: usize, placeholder: Option<&str>, parts: &mut Vec<String>) -> Result<()> {
     let values = list.value(row);
-    let inner = item_of(values.data_type()).map(|_| as_list(&values)).transpose()?;
+    let inner = item_type(values.data_type()).map(|_| as_list(&values)).transpose()?;
     for place in 0..values.len() {
         match &inner {
             Some(inner) => collect_texts(inner, place, placeholder, parts)?,

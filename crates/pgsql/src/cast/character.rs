@@ -16,7 +16,7 @@ use crate::syntax::call;
 /// The longest length that PostgreSQL allows.
 const LENGTH_MAX: u64 = 10_485_760;
 /// Functions of text, to which a `character(n)` is given without its spaces.
-const OF_TEXT: &[&str] = &[
+const TEXT_FUNCTIONS: &[&str] = &[
     "ascii",
     "bit_length",
     "btrim",
@@ -57,20 +57,20 @@ const OF_TEXT: &[&str] = &[
     "upper",
 ];
 /// Functions to which it is given as it is shown.
-const OF_ANYTHING: &[&str] = &["concat", "concat_ws", "count", "format", "octet_length"];
+const ANY_TYPE_FUNCTIONS: &[&str] = &["concat", "concat_ws", "count", "format", "octet_length"];
 
 /// The operand of a cast to `character(n)`, and the length; none for `bpchar`, which keeps the text as it is.
-fn character(expression: &Expr) -> Option<(&Expr, Option<u64>)> {
+fn character_cast(expression: &Expr) -> Option<(&Expr, Option<u64>)> {
     match expression {
-        Expr::Nested(inner) => character(inner),
+        Expr::Nested(inner) => character_cast(inner),
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, array: false, .. } => {
-            Some((expr, length_of(data_type)?))
+            Some((expr, character_length(data_type)?))
         }
         _ => None,
     }
 }
 
-fn length_of(data_type: &DataType) -> Option<Option<u64>> {
+fn character_length(data_type: &DataType) -> Option<Option<u64>> {
     match data_type {
         DataType::Character(None) | DataType::Char(None) => Some(Some(1)),
         DataType::Character(Some(CharacterLength::IntegerLength { length, .. }))
@@ -83,7 +83,7 @@ fn length_of(data_type: &DataType) -> Option<Option<u64>> {
 /// The cast that a literal with a type before it is.
 fn with_cast(expression: &mut Expr) {
     if let Expr::TypedString(typed) = &*expression
-        && length_of(&typed.data_type).is_some()
+        && character_length(&typed.data_type).is_some()
     {
         *expression = Expr::Cast {
             kind: CastKind::Cast,
@@ -112,7 +112,7 @@ fn number(value: u64) -> Expr {
 /// Replaces a cast to `character(n)` by the padded text.
 fn pad(expression: &mut Expr) {
     with_cast(expression);
-    if let Some((operand, length)) = character(expression) {
+    if let Some((operand, length)) = character_cast(expression) {
         let text = as_text(operand);
         *expression = match length {
             Some(length) => call("rpad", vec![text, number(length)]),
@@ -124,7 +124,7 @@ fn pad(expression: &mut Expr) {
 /// Replaces a cast to `character(n)` by the text without spaces at its end. Whether it was one.
 fn strip(expression: &mut Expr) -> bool {
     with_cast(expression);
-    let Some((operand, length)) = character(expression) else { return false };
+    let Some((operand, length)) = character_cast(expression) else { return false };
     let text = as_text(operand);
     let text = match length {
         Some(length) => call("left", vec![text, number(length)]),
@@ -149,13 +149,13 @@ fn strip_literal(expression: &mut Expr) {
 
 fn is_character(expression: &Expr) -> bool {
     match expression {
-        Expr::TypedString(typed) => length_of(&typed.data_type).is_some(),
-        other => character(other).is_some(),
+        Expr::TypedString(typed) => character_length(&typed.data_type).is_some(),
+        other => character_cast(other).is_some(),
     }
 }
 
 /// Strips all of `operands` if one is a `character(n)`.
-fn compare<'a>(operands: impl Iterator<Item = &'a mut Expr>) {
+fn strip_compared<'a>(operands: impl Iterator<Item = &'a mut Expr>) {
     let operands: Vec<&mut Expr> = operands.collect();
     if operands.iter().any(|operand| is_character(operand)) {
         for operand in operands {
@@ -166,23 +166,25 @@ fn compare<'a>(operands: impl Iterator<Item = &'a mut Expr>) {
     }
 }
 
-/// Rewrites casts to `character(n)` among the parts of `expression`, before its parts are rewritten themselves.
+/// Rewrites casts to `character(n)` among the parts of `parse_expression`, before its parts are rewritten themselves.
 ///
 /// # Errors
 /// For a cast whose surroundings left it as it is.
 pub(crate) fn rewrite_characters(expression: &mut Expr) -> Result<()> {
     if is_character(expression) {
-        return refuse(expression);
+        return refuse_character_cast(expression);
     }
     match expression {
         Expr::BinaryOp { left, op, right } => rewrite_operator(left, op, right),
         Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => {
-            compare([left.as_mut(), right.as_mut()].into_iter());
+            strip_compared([left.as_mut(), right.as_mut()].into_iter());
         }
-        Expr::InList { expr, list, .. } => compare(std::iter::once(expr.as_mut()).chain(list)),
-        Expr::Between { expr, low, high, .. } => compare([expr, low, high].into_iter().map(AsMut::as_mut)),
+        Expr::InList { expr, list, .. } => strip_compared(std::iter::once(expr.as_mut()).chain(list)),
+        Expr::Between { expr, low, high, .. } => strip_compared([expr, low, high].into_iter().map(AsMut::as_mut)),
         Expr::Case { operand: Some(operand), conditions, .. } => {
-            compare(std::iter::once(operand.as_mut()).chain(conditions.iter_mut().map(|branch| &mut branch.condition)));
+            strip_compared(
+                std::iter::once(operand.as_mut()).chain(conditions.iter_mut().map(|branch| &mut branch.condition)),
+            );
         }
         // Patterns match the spaces.
         Expr::Like { expr, .. } | Expr::ILike { expr, .. } | Expr::SimilarTo { expr, .. } => pad(expr),
@@ -202,9 +204,9 @@ pub(crate) fn rewrite_characters(expression: &mut Expr) -> Result<()> {
             let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
             for arg in &mut list.args {
                 let FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) = arg else { continue };
-                if OF_ANYTHING.contains(&name.as_str()) {
+                if ANY_TYPE_FUNCTIONS.contains(&name.as_str()) {
                     pad(arg);
-                } else if OF_TEXT.contains(&name.as_str()) {
+                } else if TEXT_FUNCTIONS.contains(&name.as_str()) {
                     strip(arg);
                 }
             }
@@ -221,7 +223,7 @@ fn rewrite_operator(left: &mut Expr, op: &BinaryOperator, right: &mut Expr) {
         | BinaryOperator::Lt
         | BinaryOperator::LtEq
         | BinaryOperator::Gt
-        | BinaryOperator::GtEq => compare([left, right].into_iter()),
+        | BinaryOperator::GtEq => strip_compared([left, right].into_iter()),
         BinaryOperator::StringConcat => {
             strip(left);
             strip(right);
@@ -239,9 +241,9 @@ fn rewrite_operator(left: &mut Expr, op: &BinaryOperator, right: &mut Expr) {
 }
 
 /// A text of one character has no spaces at its end but where it is empty; others have no type here.
-fn refuse(expression: &mut Expr) -> Result<()> {
+fn refuse_character_cast(expression: &mut Expr) -> Result<()> {
     with_cast(expression);
-    match character(expression) {
+    match character_cast(expression) {
         Some((_, Some(0))) => plan_err!("length for type character must be at least 1"),
         Some((_, Some(1))) => {
             pad(expression);

@@ -10,14 +10,14 @@ use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUD
 use datafusion::scalar::ScalarValue;
 
 use super::{from_text, is_text, to_text};
-use crate::number::{has_free_scale, out_of_range};
+use crate::number::{has_free_scale, out_of_range_error};
 use crate::time;
 
 /// Whether a cast is one that Arrow does otherwise than PostgreSQL.
 ///
 /// # Errors
 /// `Plan` for casts that are refused, with what to write instead.
-pub(super) fn is_of_postgres(from: &DataType, to: &DataType) -> Result<bool> {
+pub(super) fn needs_postgres_cast(from: &DataType, to: &DataType) -> Result<bool> {
     if is_text(to) {
         if has_free_scale(from) {
             return plan_err!(
@@ -28,10 +28,10 @@ pub(super) fn is_of_postgres(from: &DataType, to: &DataType) -> Result<bool> {
         if matches!(from, DataType::Struct(_) | DataType::Map(..) | DataType::Union(..)) {
             return plan_err!("a row has no text; name its fields, or write to_json(x)");
         }
-        return Ok(to_text::is_of_postgres(from));
+        return Ok(to_text::is_formatted_here(from));
     }
     if is_text(from) {
-        return Ok(from_text::is_of_postgres(to));
+        return Ok(from_text::is_parsed_here(to));
     }
     if time::is_conversion(from, to) {
         return Ok(true);
@@ -53,14 +53,14 @@ impl Conversion {
 }
 
 /// `values` as values of the type `to`.
-fn converted(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+fn convert_values(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let from = values.data_type();
     if is_text(to) {
-        return Ok(cast(&to_text::text_of(values)?, to)?);
+        return Ok(cast(&to_text::format_values(values)?, to)?);
     }
     if is_text(from) {
         let values = cast(values, &DataType::Utf8)?;
-        return from_text::parsed(values.as_string(), to);
+        return from_text::parse_texts(values.as_string(), to);
     }
     if time::is_conversion(from, to) {
         return time::convert(values, to);
@@ -68,41 +68,42 @@ fn converted(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let integers: Int64Array = match from {
         DataType::Decimal128(_, scale) => {
             let unit = 10_i128.pow(u32::from(scale.unsigned_abs()));
-            let rounded = |value: i128| i64::try_from(half_away(value, unit)).map_err(|_| out_of_range(to));
+            let rounded =
+                |value: i128| i64::try_from(round_half_away_from_zero(value, unit)).map_err(|_| out_of_range_error(to));
             let values = values.as_primitive::<Decimal128Type>().iter();
             values.map(|value| value.map(rounded).transpose()).collect::<Result<_>>()?
         }
         _ => {
             let doubles = cast(values, &DataType::Float64)?;
             let values = doubles.as_primitive::<Float64Type>().iter();
-            values.map(|value| value.map(|value| half_even(value, to)).transpose()).collect::<Result<_>>()?
+            values.map(|value| value.map(|value| round_half_to_even(value, to)).transpose()).collect::<Result<_>>()?
         }
     };
-    exactly(&integers, to)
+    convert_integers_exactly(&integers, to)
 }
 
 /// `value / unit`, half away from zero.
-pub(super) fn half_away(value: i128, unit: i128) -> i128 {
+pub(super) fn round_half_away_from_zero(value: i128, unit: i128) -> i128 {
     let (whole, rest) = (value / unit, value % unit);
     if rest.unsigned_abs() >= unit.unsigned_abs().div_ceil(2) && rest != 0 { whole + value.signum() } else { whole }
 }
 
 /// The whole number next to `value`, of two the even one.
-fn half_even(value: f64, to: &DataType) -> Result<i64> {
+fn round_half_to_even(value: f64, to: &DataType) -> Result<i64> {
     let rounded = value.round_ties_even();
     // 2^63 is a double, the largest bigint is none.
     if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&rounded) {
-        return Err(out_of_range(to));
+        return Err(out_of_range_error(to));
     }
     #[allow(clippy::cast_possible_truncation, reason = "in range, and whole")]
     Ok(rounded as i64)
 }
 
 /// Integers as ones of the type `to`, which must hold them.
-pub(super) fn exactly(integers: &Int64Array, to: &DataType) -> Result<ArrayRef> {
+pub(super) fn convert_integers_exactly(integers: &Int64Array, to: &DataType) -> Result<ArrayRef> {
     let narrowed = cast(integers, to)?;
     // Arrow gives NULL for what does not fit.
-    if narrowed.null_count() > integers.null_count() { Err(out_of_range(to)) } else { Ok(narrowed) }
+    if narrowed.null_count() > integers.null_count() { Err(out_of_range_error(to)) } else { Ok(narrowed) }
 }
 
 impl ScalarUDFImpl for Conversion {
@@ -130,9 +131,9 @@ impl ScalarUDFImpl for Conversion {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match args.args.into_iter().next() {
-            Some(ColumnarValue::Array(values)) => Ok(ColumnarValue::Array(converted(&values, &self.to)?)),
+            Some(ColumnarValue::Array(values)) => Ok(ColumnarValue::Array(convert_values(&values, &self.to)?)),
             Some(ColumnarValue::Scalar(value)) => {
-                let converted = converted(&value.to_array()?, &self.to)?;
+                let converted = convert_values(&value.to_array()?, &self.to)?;
                 Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&converted, 0)?))
             }
             None => plan_err!("a cast has an operand"),
@@ -141,6 +142,6 @@ impl ScalarUDFImpl for Conversion {
 }
 
 /// An array as the trait object that it is handed on as.
-pub(super) fn shared(array: impl Array + 'static) -> ArrayRef {
+pub(super) fn into_array_ref(array: impl Array + 'static) -> ArrayRef {
     Arc::new(array)
 }

@@ -8,13 +8,13 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::{Result, exec_err, plan_err};
 
-use super::conversion::{exactly, half_away, shared};
-use crate::json::kind::kind_of;
+use super::conversion::{convert_integers_exactly, into_array_ref, round_half_away_from_zero};
+use crate::json::kind::json_kind;
 use crate::number;
 use crate::time::input;
 
 /// Whether text is made a value of this type here.
-pub(super) fn is_of_postgres(to: &DataType) -> bool {
+pub(super) fn is_parsed_here(to: &DataType) -> bool {
     to.is_integer()
         || to.is_floating()
         || to.is_temporal()
@@ -27,52 +27,56 @@ pub(super) fn is_of_postgres(to: &DataType) -> bool {
 ///
 /// # Errors
 /// PostgreSQL's words for the first text that names no value of the type.
-pub(crate) fn parsed(texts: &StringArray, to: &DataType) -> Result<ArrayRef> {
+pub(crate) fn parse_texts(texts: &StringArray, to: &DataType) -> Result<ArrayRef> {
     Ok(match to {
         integer if integer.is_integer() => {
-            let integers: Int64Array = each(texts, |text| super::integer(text, to))?;
-            exactly(&integers, to)?
+            let integers: Int64Array = parse_each(texts, |text| super::parse_integer(text, to))?;
+            convert_integers_exactly(&integers, to)?
         }
         float if float.is_floating() => {
-            let floats: Float64Array = each(texts, |text| super::float(text, to))?;
+            let floats: Float64Array = parse_each(texts, |text| super::parse_float(text, to))?;
             cast(&floats, to)?
         }
         DataType::Decimal128(precision, scale) => {
-            let decimals: Decimal128Array = each(texts, |text| decimal(text, *precision, *scale, to))?;
-            shared(decimals.with_precision_and_scale(*precision, *scale)?)
+            let decimals: Decimal128Array = parse_each(texts, |text| parse_decimal(text, *precision, *scale, to))?;
+            into_array_ref(decimals.with_precision_and_scale(*precision, *scale)?)
         }
-        DataType::Boolean => shared(each::<_, BooleanArray>(texts, boolean)?),
+        DataType::Boolean => into_array_ref(parse_each::<_, BooleanArray>(texts, parse_boolean)?),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
             let values: Vec<Option<Vec<u8>>> =
-                texts.iter().map(|text| text.map(bytes).transpose()).collect::<Result<_>>()?;
+                texts.iter().map(|text| text.map(parse_bytes).transpose()).collect::<Result<_>>()?;
             cast(&BinaryArray::from_iter(values), to)?
         }
-        DataType::Date32 | DataType::Date64 => cast(&each::<_, Date32Array>(texts, input::date)?, to)?,
-        DataType::Time32(_) | DataType::Time64(_) => cast(&each::<_, Time64MicrosecondArray>(texts, input::time)?, to)?,
-        DataType::Timestamp(_, None) => cast(&each::<_, TimestampMicrosecondArray>(texts, input::timestamp)?, to)?,
+        DataType::Date32 | DataType::Date64 => cast(&parse_each::<_, Date32Array>(texts, input::parse_date)?, to)?,
+        DataType::Time32(_) | DataType::Time64(_) => {
+            cast(&parse_each::<_, Time64MicrosecondArray>(texts, input::parse_time)?, to)?
+        }
+        DataType::Timestamp(_, None) => {
+            cast(&parse_each::<_, TimestampMicrosecondArray>(texts, input::parse_timestamp)?, to)?
+        }
         DataType::Timestamp(_, Some(_)) => {
-            let instants: TimestampMicrosecondArray = each(texts, input::timestamptz)?;
+            let instants: TimestampMicrosecondArray = parse_each(texts, input::parse_timestamptz)?;
             cast(&instants.with_timezone("UTC"), to)?
         }
         DataType::Interval(IntervalUnit::MonthDayNano) => {
-            shared(each::<_, IntervalMonthDayNanoArray>(texts, input::interval)?)
+            into_array_ref(parse_each::<_, IntervalMonthDayNanoArray>(texts, input::parse_interval)?)
         }
-        DataType::List(_) => crate::array::input(texts, to, &|elements, to| {
-            if super::is_text(to) { Ok(cast(&elements, to)?) } else { parsed(elements.as_string(), to) }
+        DataType::List(_) => crate::array::parse_arrays(texts, to, &|elements, to| {
+            if super::is_text(to) { Ok(cast(&elements, to)?) } else { parse_texts(elements.as_string(), to) }
         })?,
-        other => match kind_of(other) {
-            Some(kind) => crate::json::parsed(texts, kind)?,
+        other => match json_kind(other) {
+            Some(kind) => crate::json::parse_json_texts(texts, kind)?,
             None => return plan_err!("text cannot be cast to {other}"),
         },
     })
 }
 
-fn each<T, A: FromIterator<Option<T>>>(texts: &StringArray, parse: impl Fn(&str) -> Result<T>) -> Result<A> {
+fn parse_each<T, A: FromIterator<Option<T>>>(texts: &StringArray, parse: impl Fn(&str) -> Result<T>) -> Result<A> {
     texts.iter().map(|text| text.map(&parse).transpose()).collect()
 }
 
-fn decimal(text: &str, precision: u8, scale: i8, to: &DataType) -> Result<i128> {
-    let Some((value, written)) = number::decimal(text) else { return not_a_numeric(text, to) };
+fn parse_decimal(text: &str, precision: u8, scale: i8, to: &DataType) -> Result<i128> {
+    let Some((value, written)) = number::parse_decimal(text) else { return numeric_error(text, to) };
     let shift = u32::from((i16::from(scale) - i16::from(written)).unsigned_abs());
     let overflow =
         || format!("numeric field overflow: \"{text}\" has more digits than numeric({precision},{scale}) holds");
@@ -83,7 +87,7 @@ fn decimal(text: &str, precision: u8, scale: i8, to: &DataType) -> Result<i128> 
                 "\"{text}\" has more digits after the point than are kept; cast it to numeric(38, {written})"
             );
         }
-        half_away(value, unit)
+        round_half_away_from_zero(value, unit)
     } else {
         match 10_i128.checked_pow(shift).and_then(|factor| value.checked_mul(factor)) {
             Some(units) => units,
@@ -94,19 +98,19 @@ fn decimal(text: &str, precision: u8, scale: i8, to: &DataType) -> Result<i128> 
 }
 
 /// Why `text` is no numeric: it names none, or one that PostgreSQL has and this engine lacks.
-fn not_a_numeric(text: &str, to: &DataType) -> Result<i128> {
+fn numeric_error(text: &str, to: &DataType) -> Result<i128> {
     let word = text.trim().trim_start_matches(['-', '+']).to_ascii_lowercase();
     if matches!(word.as_str(), "nan" | "inf" | "infinity") {
         return exec_err!("\"{text}\" is not supported as a numeric; write '{text}'::double precision instead");
     }
-    if super::float(text, &DataType::Float64).is_ok() {
+    if super::parse_float(text, &DataType::Float64).is_ok() {
         return exec_err!("\"{text}\" has more than the 38 digits of a numeric; write a double precision instead");
     }
-    Err(number::invalid(text, to))
+    Err(number::invalid_input_error(text, to))
 }
 
 /// A boolean by any word that begins its name, as PostgreSQL has them.
-fn boolean(text: &str) -> Result<bool> {
+fn parse_boolean(text: &str) -> Result<bool> {
     let word = text.trim_matches(|character: char| character.is_ascii_whitespace()).to_ascii_lowercase();
     let begins = |name: &str, shortest: usize| word.len() >= shortest && name.starts_with(&word);
     if begins("true", 1) || begins("yes", 1) || word == "on" || word == "1" {
@@ -119,7 +123,7 @@ fn boolean(text: &str) -> Result<bool> {
 }
 
 /// Bytes in the format hex (`\xdeadbeef`) or escape (`\001abc\\`).
-fn bytes(text: &str) -> Result<Vec<u8>> {
+fn parse_bytes(text: &str) -> Result<Vec<u8>> {
     if let Some(digits) = text.strip_prefix("\\x") {
         let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
         let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
@@ -136,18 +140,18 @@ fn bytes(text: &str) -> Result<Vec<u8>> {
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
         (bytes, rest) = match (first, tail) {
-            (b'\\', [b'\\', tail @ ..]) => (with(bytes, b'\\'), tail),
+            (b'\\', [b'\\', tail @ ..]) => (push_byte(bytes, b'\\'), tail),
             (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', tail @ ..]) => {
-                (with(bytes, (a - b'0') * 64 + (b - b'0') * 8 + (c - b'0')), tail)
+                (push_byte(bytes, (a - b'0') * 64 + (b - b'0') * 8 + (c - b'0')), tail)
             }
             (b'\\', _) => return exec_err!("invalid input syntax for type bytea"),
-            (byte, tail) => (with(bytes, *byte), tail),
+            (byte, tail) => (push_byte(bytes, *byte), tail),
         };
     }
     Ok(bytes)
 }
 
-fn with(mut bytes: Vec<u8>, byte: u8) -> Vec<u8> {
+fn push_byte(mut bytes: Vec<u8>, byte: u8) -> Vec<u8> {
     bytes.push(byte);
     bytes
 }

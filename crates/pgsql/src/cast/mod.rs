@@ -19,8 +19,8 @@ use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF};
 
 pub(crate) use character::{rewrite_character_columns, rewrite_character_keys, rewrite_characters};
 pub(crate) use conversion::Conversion;
-pub(crate) use from_text::parsed;
-pub(crate) use number::{float, integer};
+pub(crate) use from_text::parse_texts;
+pub(crate) use number::{parse_float, parse_integer};
 pub(crate) use types::rewrite_syntax;
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
@@ -28,11 +28,11 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     vec![numeric::function(), types::uuid_function()]
 }
 
-/// The conversion function of PostgreSQL that `expression` means, if it is a cast that DataFusion does otherwise.
+/// The conversion function of PostgreSQL that `parse_expression` means, if it is a cast that DataFusion does otherwise.
 pub(crate) fn convert(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::Cast(Cast { expr, field }) = expression else { return Ok(Transformed::no(expression)) };
     let from = expr.get_type(schema)?;
-    if !conversion::is_of_postgres(&from, field.data_type())? {
+    if !conversion::needs_postgres_cast(&from, field.data_type())? {
         return Ok(Transformed::no(Expr::Cast(Cast { expr, field })));
     }
     Ok(Transformed::yes(ScalarUDF::new_from_impl(Conversion::new(field.data_type().clone())).call(vec![*expr])))

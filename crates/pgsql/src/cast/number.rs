@@ -3,19 +3,19 @@
 use arrow::datatypes::DataType;
 use datafusion::common::Result;
 
-use crate::number::{invalid, out_of_range};
+use crate::number::{invalid_input_error, out_of_range_error};
 
 /// The integer that `text` names, which `data_type` must hold.
 ///
 /// # Errors
 /// PostgreSQL's words when it names none, or one that is out of range.
-pub(crate) fn integer(text: &str, data_type: &DataType) -> Result<i64> {
+pub(crate) fn parse_integer(text: &str, data_type: &DataType) -> Result<i64> {
     let digits = trimmed(text);
     let unsigned = digits.strip_prefix(['-', '+']).unwrap_or(digits);
     if unsigned.is_empty() || !unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(invalid(text, data_type));
+        return Err(invalid_input_error(text, data_type));
     }
-    let out_of_range = || out_of_range(data_type);
+    let out_of_range = || out_of_range_error(data_type);
     let value: i64 = digits.parse().map_err(|_| out_of_range())?;
     let fits = match data_type {
         DataType::Int8 => i8::try_from(value).is_ok(),
@@ -34,16 +34,16 @@ pub(crate) fn integer(text: &str, data_type: &DataType) -> Result<i64> {
 ///
 /// # Errors
 /// PostgreSQL's words when it names none, or one that is out of range.
-pub(crate) fn float(text: &str, data_type: &DataType) -> Result<f64> {
+pub(crate) fn parse_float(text: &str, data_type: &DataType) -> Result<f64> {
     let written = trimmed(text);
     let unsigned = written.strip_prefix(['-', '+']).unwrap_or(written).to_ascii_lowercase();
     let is_special = matches!(unsigned.as_str(), "nan" | "inf" | "infinity");
     if unsigned.is_empty()
         || !(is_special || unsigned.starts_with(|first: char| first.is_ascii_digit() || first == '.'))
     {
-        return Err(invalid(text, data_type));
+        return Err(invalid_input_error(text, data_type));
     }
-    let value: f64 = written.parse().map_err(|_| invalid(text, data_type))?;
+    let value: f64 = written.parse().map_err(|_| invalid_input_error(text, data_type))?;
     // A double that a real cannot hold is out of its range.
     #[allow(clippy::cast_possible_truncation, reason = "the next lines check what is lost")]
     let is_lost = !is_special
@@ -59,7 +59,7 @@ pub(crate) fn float(text: &str, data_type: &DataType) -> Result<f64> {
     if is_lost {
         return datafusion::common::exec_err!(
             "\"{text}\" is out of range for type {}",
-            crate::number::name_of(data_type)
+            crate::number::postgres_type_name(data_type)
         );
     }
     Ok(value)

@@ -8,10 +8,10 @@ use arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use crate::json::kind::{Kind, kind_of};
+use crate::json::kind::{JsonKind, json_kind};
 
 use super::{from_text, is_text};
-use crate::number::{decimal, free_numeric};
+use crate::number::{numeric_with_free_scale, parse_decimal};
 
 /// The name, which no caller can write.
 pub(super) const NAME: &str = "numeric*";
@@ -26,13 +26,13 @@ struct Numeric {
 }
 
 fn is_jsonb(data_type: &DataType) -> bool {
-    kind_of(data_type) == Some(Kind::Jsonb)
+    json_kind(data_type) == Some(JsonKind::Jsonb)
 }
 
 /// The shortest of 15 digits, as PostgreSQL converts a double.
-fn of_double(value: f64, scale: i8) -> Result<i128> {
+fn double_to_numeric(value: f64, scale: i8) -> Result<i128> {
     let text = format!("{value:.14e}");
-    let rescaled = decimal(&text).and_then(|(units, written)| {
+    let rescaled = parse_decimal(&text).and_then(|(units, written)| {
         if written <= scale {
             return units.checked_mul(10_i128.checked_pow(u32::try_from(scale - written).ok()?)?);
         }
@@ -58,8 +58,8 @@ impl ScalarUDFImpl for Numeric {
         Ok(match types {
             [decimal] if decimal.is_decimal() => crate::number::as_numeric(decimal)?,
             [integer] if integer.is_integer() => crate::number::as_numeric(integer)?,
-            [other] if other.is_floating() || is_text(other) || other.is_null() => free_numeric(22),
-            [other] if is_jsonb(other) => free_numeric(22),
+            [other] if other.is_floating() || is_text(other) || other.is_null() => numeric_with_free_scale(22),
+            [other] if is_jsonb(other) => numeric_with_free_scale(22),
             [other] => return plan_err!("cannot cast type {other} to numeric"),
             _ => return plan_err!("a cast has one operand"),
         })
@@ -72,12 +72,12 @@ impl ScalarUDFImpl for Numeric {
         };
         let values = value.to_array(args.number_rows)?;
         let numerics: ArrayRef = match values.data_type() {
-            text if is_text(text) => from_text::parsed(cast(&values, &DataType::Utf8)?.as_string(), to)?,
-            document if is_jsonb(document) => from_text::parsed(&crate::json::numbers(&values)?, to)?,
+            text if is_text(text) => from_text::parse_texts(cast(&values, &DataType::Utf8)?.as_string(), to)?,
+            document if is_jsonb(document) => from_text::parse_texts(&crate::json::numbers(&values)?, to)?,
             float if float.is_floating() => {
                 let doubles = cast(&values, &DataType::Float64)?;
                 let units = doubles.as_primitive::<Float64Type>().iter();
-                let units = units.map(|value| value.map(|value| of_double(value, *scale)).transpose());
+                let units = units.map(|value| value.map(|value| double_to_numeric(value, *scale)).transpose());
                 let units: Decimal128Array = units.collect::<Result<_>>()?;
                 Arc::new(units.with_precision_and_scale(*precision, *scale)?)
             }

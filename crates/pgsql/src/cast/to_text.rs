@@ -13,7 +13,7 @@ use datafusion::common::Result;
 use crate::time::output;
 
 /// Whether Arrow writes values of this type otherwise than PostgreSQL.
-pub(super) fn is_of_postgres(from: &DataType) -> bool {
+pub(super) fn is_formatted_here(from: &DataType) -> bool {
     from.is_floating()
         || from.is_temporal()
         || matches!(from, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
@@ -25,39 +25,41 @@ pub(super) fn is_of_postgres(from: &DataType) -> bool {
 ///
 /// # Errors
 /// For values that have no text.
-pub(super) fn text_of(values: &ArrayRef) -> Result<StringArray> {
+pub(super) fn format_values(values: &ArrayRef) -> Result<StringArray> {
     Ok(match values.data_type() {
-        DataType::Float32 => written::<Float32Type>(values, |value, out| {
-            float(&format!("{value:e}"), f64::from(value), 6, out);
+        DataType::Float32 => format_each::<Float32Type>(values, |value, out| {
+            write_float(&format!("{value:e}"), f64::from(value), 6, out);
         }),
-        DataType::Float64 => written::<Float64Type>(values, |value, out| {
-            float(&format!("{value:e}"), value, 15, out);
+        DataType::Float64 => format_each::<Float64Type>(values, |value, out| {
+            write_float(&format!("{value:e}"), value, 15, out);
         }),
-        DataType::Date32 => written::<Date32Type>(values, output::date),
-        DataType::Date64 => return text_of(&cast(values, &DataType::Date32)?),
+        DataType::Date32 => format_each::<Date32Type>(values, output::write_date),
+        DataType::Date64 => return format_values(&cast(values, &DataType::Date32)?),
         DataType::Time32(_) | DataType::Time64(_) => {
             let values = cast(values, &DataType::Time64(TimeUnit::Microsecond))?;
-            written::<Time64MicrosecondType>(&values, output::time)
+            format_each::<Time64MicrosecondType>(&values, output::write_time)
         }
         DataType::Timestamp(_, zone) => {
-            let write = if zone.is_some() { output::timestamptz } else { output::timestamp };
+            let write = if zone.is_some() { output::write_timestamptz } else { output::write_timestamp };
             let values = cast(values, &DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))?;
-            written::<TimestampMicrosecondType>(&values, write)
+            format_each::<TimestampMicrosecondType>(&values, write)
         }
         DataType::Interval(_) => {
             let values = cast(values, &DataType::Interval(IntervalUnit::MonthDayNano))?;
-            written::<IntervalMonthDayNanoType>(&values, output::interval)
+            format_each::<IntervalMonthDayNanoType>(&values, output::write_interval)
         }
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             let values = cast(values, &DataType::LargeBinary)?;
             values.as_binary::<i64>().iter().map(|value| value.map(hexadecimal)).collect()
         }
-        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => crate::array::output(values)?,
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
+            crate::array::format_arrays(values)?
+        }
         _ => cast(values, &DataType::Utf8)?.as_string().clone(),
     })
 }
 
-fn written<T: ArrowPrimitiveType>(values: &ArrayRef, write: impl Fn(T::Native, &mut String)) -> StringArray {
+fn format_each<T: ArrowPrimitiveType>(values: &ArrayRef, write: impl Fn(T::Native, &mut String)) -> StringArray {
     let values = values.as_primitive::<T>();
     let mut texts = StringBuilder::with_capacity(values.len(), values.len() * 16);
     let mut text = String::new();
@@ -76,7 +78,7 @@ fn written<T: ArrowPrimitiveType>(values: &ArrayRef, write: impl Fn(T::Native, &
 
 /// Writes a floating-point number, given with the fewest digits that name it (`-1.5e20`): with an exponent from
 /// `10^digits` on and below `0.0001`.
-fn float(shortest: &str, value: f64, digits: i32, out: &mut String) {
+fn write_float(shortest: &str, value: f64, digits: i32, out: &mut String) {
     if value.is_nan() {
         return out.push_str("NaN");
     }

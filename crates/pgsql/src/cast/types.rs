@@ -23,13 +23,13 @@ const NAME_LENGTH: u64 = 63;
 pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     match expression {
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
-            if let Some(replaced) = replacement(expr, data_type)? {
+            if let Some(replaced) = rewrite_cast(expr, data_type)? {
                 *expression = replaced;
             }
         }
         Expr::TypedString(typed) => {
             let mut value = Expr::Value(typed.value.clone());
-            if let Some(replaced) = replacement(&mut value, &mut typed.data_type)? {
+            if let Some(replaced) = rewrite_cast(&mut value, &mut typed.data_type)? {
                 *expression = replaced;
             }
         }
@@ -40,7 +40,7 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
 
 /// The call that the cast of `operand` to `data_type` means; where DataFusion's planner has the type under
 /// another name, that name is put in.
-fn replacement(operand: &mut Expr, data_type: &mut DataType) -> Result<Option<Expr>> {
+fn rewrite_cast(operand: &mut Expr, data_type: &mut DataType) -> Result<Option<Expr>> {
     let taken = |operand: &mut Expr| std::mem::replace(operand, Expr::Value(Value::Null.into()));
     match data_type {
         DataType::CharacterVarying(length) | DataType::CharVarying(length) | DataType::Varchar(length) => {
@@ -57,7 +57,7 @@ fn replacement(operand: &mut Expr, data_type: &mut DataType) -> Result<Option<Ex
         | DataType::Dec(ExactNumberInfo::PrecisionAndScale(precision, scale))
             if *scale < 0 || scale.unsigned_abs() > *precision =>
         {
-            beyond_point(taken(operand), *precision, *scale).map(Some)
+            cast_with_scale_beyond_precision(taken(operand), *precision, *scale).map(Some)
         }
         DataType::Numeric(ExactNumberInfo::None)
         | DataType::Decimal(ExactNumberInfo::None)
@@ -86,7 +86,7 @@ fn replacement(operand: &mut Expr, data_type: &mut DataType) -> Result<Option<Ex
 
 /// `operand::numeric(precision, scale)` whose digits are all before the point, or all after it: as a cast to a type
 /// with the digits of the scale, in units of which it has the precision.
-fn beyond_point(operand: Expr, precision: u64, scale: i64) -> Result<Expr> {
+fn cast_with_scale_beyond_precision(operand: Expr, precision: u64, scale: i64) -> Result<Expr> {
     let digits = scale.unsigned_abs();
     if precision + digits > 38 {
         return plan_err!(

@@ -7,12 +7,12 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use super::objects::Objects;
+use super::objects::VisibleObjects;
 use crate::cast::is_text;
 
 /// The type of an argument or a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CatalogType {
     Text,
     Number,
     Flag,
@@ -25,7 +25,7 @@ pub(super) enum Kind {
     Element,
 }
 
-impl Kind {
+impl CatalogType {
     fn data_type(self) -> DataType {
         match self {
             Self::Text | Self::Reference | Self::Any => DataType::Utf8,
@@ -54,28 +54,33 @@ impl Kind {
     }
 }
 
-type Run = fn(&Objects, &[ScalarValue]) -> Result<ScalarValue>;
+type RunFunction = fn(&VisibleObjects, &[ScalarValue]) -> Result<ScalarValue>;
 
 /// A function of the catalogs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CatalogFunction {
     name: &'static str,
-    params: &'static [Kind],
+    params: &'static [CatalogType],
     /// Of the parameters, how many must be given.
     required: usize,
-    returns: Kind,
+    returns: CatalogType,
     /// Whether NULL in is NULL out.
     is_strict: bool,
-    run: Run,
+    run: RunFunction,
 }
 
 impl CatalogFunction {
-    pub(super) const fn new(name: &'static str, params: &'static [Kind], returns: Kind, run: Run) -> Self {
+    pub(super) const fn new(
+        name: &'static str,
+        params: &'static [CatalogType],
+        returns: CatalogType,
+        run: RunFunction,
+    ) -> Self {
         Self { name, params, required: params.len(), returns, is_strict: true, run }
     }
 
     /// It takes `required` arguments or more.
-    pub(super) const fn from(mut self, required: usize) -> Self {
+    pub(super) const fn with_required(mut self, required: usize) -> Self {
         self.required = required;
         self
     }
@@ -91,12 +96,12 @@ impl CatalogFunction {
     }
 
     /// The function over `objects`.
-    pub(super) fn over(self, objects: &Arc<Objects>) -> ScalarUDF {
+    pub(super) fn bind(self, objects: &Arc<VisibleObjects>) -> ScalarUDF {
         let signature = Signature::user_defined(Volatility::Stable);
-        ScalarUDF::new_from_impl(Bound { function: self, objects: objects.clone(), signature })
+        ScalarUDF::new_from_impl(BoundCatalogFunction { function: self, objects: objects.clone(), signature })
     }
 
-    fn value(&self, objects: &Objects, args: &[ScalarValue]) -> Result<ScalarValue> {
+    fn value(&self, objects: &VisibleObjects, args: &[ScalarValue]) -> Result<ScalarValue> {
         if self.is_strict && args.iter().any(ScalarValue::is_null) {
             return ScalarValue::try_from(self.returns.data_type());
         }
@@ -106,27 +111,27 @@ impl CatalogFunction {
 
 /// A function over the objects of one caller.
 #[derive(Debug)]
-struct Bound {
+struct BoundCatalogFunction {
     function: CatalogFunction,
-    objects: Arc<Objects>,
+    objects: Arc<VisibleObjects>,
     signature: Signature,
 }
 
-impl PartialEq for Bound {
+impl PartialEq for BoundCatalogFunction {
     fn eq(&self, other: &Self) -> bool {
         self.function.name == other.function.name && Arc::ptr_eq(&self.objects, &other.objects)
     }
 }
 
-impl Eq for Bound {}
+impl Eq for BoundCatalogFunction {}
 
-impl Hash for Bound {
+impl Hash for BoundCatalogFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.function.name.hash(state);
     }
 }
 
-impl ScalarUDFImpl for Bound {
+impl ScalarUDFImpl for BoundCatalogFunction {
     fn name(&self) -> &str {
         self.function.name
     }
@@ -146,7 +151,7 @@ impl ScalarUDFImpl for Bound {
         }
         let coerced = params.iter().zip(given).map(|(param, given)| match param.coerced(given) {
             Some(data_type) => Ok(data_type),
-            None => plan_err!("{name} takes no {}", super::types::name_of(given)),
+            None => plan_err!("{name} takes no {}", super::types::sql_type_name(given)),
         });
         coerced.collect()
     }
@@ -178,12 +183,12 @@ impl ScalarUDFImpl for Bound {
 }
 
 /// The text that `value` is, empty where it is none.
-pub(super) fn text_of(value: Option<&ScalarValue>) -> &str {
+pub(super) fn as_text(value: Option<&ScalarValue>) -> &str {
     value.and_then(|value| value.try_as_str().flatten()).unwrap_or_default()
 }
 
 /// The number that `value` is, if it is one.
-pub(super) fn number_of(value: Option<&ScalarValue>) -> Option<i64> {
+pub(super) fn as_number(value: Option<&ScalarValue>) -> Option<i64> {
     match value {
         Some(ScalarValue::Int64(number)) => *number,
         _ => None,

@@ -6,20 +6,20 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::function::Kind::{Any, Element, Flag, Number, Reference, Text, Texts};
-use super::function::{CatalogFunction, Kind, NO_TEXT, number_of, text, text_of};
-use super::objects::{OWNER, Objects, PUBLIC};
-use super::{oid, privilege, reference, settings, system, types};
+use super::function::CatalogType::{Any, Element, Flag, Number, Reference, Text, Texts};
+use super::function::{CatalogFunction, CatalogType, NO_TEXT, as_number, as_text, text};
+use super::objects::{OWNER_NAME, PUBLIC_SCHEMA, VisibleObjects};
+use super::{oid, pg_catalog, privilege, reference, settings, types};
 
 /// Functions that tell the same of every session.
-const OF_SESSION: &[CatalogFunction] = &[
+const SESSION_FUNCTIONS: &[CatalogFunction] = &[
     CatalogFunction::new("version", &[], Text, |_, _| {
         Ok(text(format!("PostgreSQL {} (Tidegate {})", settings::VERSION, env!("CARGO_PKG_VERSION"))))
     }),
-    CatalogFunction::new("current_schema", &[], Text, |_, _| Ok(text(PUBLIC))),
+    CatalogFunction::new("current_schema", &[], Text, |_, _| Ok(text(PUBLIC_SCHEMA))),
     CatalogFunction::new("current_schemas", &[Flag], Texts, |_, args| {
         let implied = matches!(args, [ScalarValue::Boolean(Some(true))]).then_some(super::PG_CATALOG);
-        let schemas: Vec<ScalarValue> = implied.into_iter().chain([PUBLIC]).map(text).collect();
+        let schemas: Vec<ScalarValue> = implied.into_iter().chain([PUBLIC_SCHEMA]).map(text).collect();
         Ok(ScalarValue::List(ScalarValue::new_list_nullable(&schemas, &DataType::Utf8)))
     }),
     CatalogFunction::new("current_database", &[], Text, |objects, _| Ok(text(&objects.database))),
@@ -29,60 +29,60 @@ const OF_SESSION: &[CatalogFunction] = &[
     CatalogFunction::new("session_user", &[], Text, |objects, _| Ok(text(&objects.user))),
     CatalogFunction::new("user", &[], Text, |objects, _| Ok(text(&objects.user))),
     CatalogFunction::new("current_setting", &[Text, Flag], Text, |_, args| {
-        let name = text_of(args.first());
-        match settings::value_of(name) {
+        let name = as_text(args.first());
+        match settings::find_value(name) {
             Some(value) => Ok(text(value)),
             None if matches!(args.get(1), Some(ScalarValue::Boolean(Some(true)))) => Ok(NO_TEXT),
             None => exec_err!("unrecognized configuration parameter \"{name}\"; pg_settings has those that there are"),
         }
     })
-    .from(1),
+    .with_required(1),
     CatalogFunction::new("pg_is_in_recovery", &[], Flag, |_, _| Ok(flag(false))),
     CatalogFunction::new("pg_client_encoding", &[], Text, |_, _| Ok(text("UTF8"))),
     CatalogFunction::new("getdatabaseencoding", &[], Text, |_, _| Ok(text("UTF8"))),
     CatalogFunction::new("pg_encoding_to_char", &[Number], Text, |_, args| {
-        Ok(text(if number_of(args.first()) == Some(6) { "UTF8" } else { "" }))
+        Ok(text(if as_number(args.first()) == Some(6) { "UTF8" } else { "" }))
     }),
     CatalogFunction::new("pg_my_temp_schema", &[], Number, |_, _| Ok(0_i64.into())),
     CatalogFunction::new("pg_is_other_temp_schema", &[Number], Flag, |_, _| Ok(flag(false))),
 ];
 
 /// Functions of types and names.
-const OF_NAMES: &[CatalogFunction] = &[
+const NAME_FUNCTIONS: &[CatalogFunction] = &[
     CatalogFunction::new("format_type", &[Number, Number], Text, |_, args| {
-        let name = |oid| text(types::format_type(oid, number_of(args.get(1))));
-        Ok(number_of(args.first()).map_or(NO_TEXT, name))
+        let name = |oid| text(types::format_type(oid, as_number(args.get(1))));
+        Ok(as_number(args.first()).map_or(NO_TEXT, name))
     })
     .lenient(),
     CatalogFunction::new("pg_type_is_visible", &[Number], Flag, |_, args| {
-        let found = number_of(args.first()).and_then(types::by_oid);
+        let found = as_number(args.first()).and_then(types::find_by_oid);
         Ok(ScalarValue::Boolean(found.map(|_| true)))
     }),
     CatalogFunction::new("pg_table_is_visible", &[Number], Flag, |objects, args| {
-        let table = number_of(args.first()).and_then(|oid| objects.by_oid(oid));
-        Ok(ScalarValue::Boolean(table.map(super::Table::is_visible)))
+        let table = as_number(args.first()).and_then(|oid| objects.by_oid(oid));
+        Ok(ScalarValue::Boolean(table.map(super::VisibleTable::is_visible)))
     }),
     CatalogFunction::new("to_regclass", &[Text], Number, |objects, args| {
-        Ok(ScalarValue::Int64(reference::class(objects, text_of(args.first())).map(|(oid, _)| oid)))
+        Ok(ScalarValue::Int64(reference::resolve_class(objects, as_text(args.first())).map(|(oid, _)| oid)))
     }),
     CatalogFunction::new("to_regclass_name*", &[Text], Text, |objects, args| {
-        Ok(ScalarValue::Utf8(reference::class(objects, text_of(args.first())).map(|(_, name)| name)))
+        Ok(ScalarValue::Utf8(reference::resolve_class(objects, as_text(args.first())).map(|(_, name)| name)))
     }),
     CatalogFunction::new("to_regtype", &[Text], Number, |_, args| {
-        Ok(ScalarValue::Int64(types::by_name(text_of(args.first())).map(|known| known.oid)))
+        Ok(ScalarValue::Int64(types::find_by_name(as_text(args.first())).map(|known| known.oid)))
     }),
     CatalogFunction::new("to_regtype_name*", &[Text], Text, |_, args| {
-        Ok(ScalarValue::Utf8(types::by_name(text_of(args.first())).map(|known| known.sql_name.clone())))
+        Ok(ScalarValue::Utf8(types::find_by_name(as_text(args.first())).map(|known| known.sql_name.clone())))
     }),
     CatalogFunction::new("to_regnamespace", &[Text], Number, |objects, args| {
-        Ok(ScalarValue::Int64(objects.schemas.get(text_of(args.first())).copied()))
+        Ok(ScalarValue::Int64(objects.schemas.get(as_text(args.first())).copied()))
     }),
     // Clients call it for the columns of indexes, of which there are none.
     CatalogFunction::new("_pg_expandarray", &[Any], Element, |_, _| {
         exec_err!("_pg_expandarray(x) is not supported; write FROM unnest(x) WITH ORDINALITY AS t(x, n)")
     }),
     CatalogFunction::new("pg_size_pretty", &[Number], Text, |_, args| {
-        Ok(number_of(args.first()).map_or(NO_TEXT, |bytes| text(pretty_size(bytes))))
+        Ok(as_number(args.first()).map_or(NO_TEXT, |bytes| text(format_size(bytes))))
     }),
     CatalogFunction::new("regclass*", &[Reference], Number, reference::class_oid),
     CatalogFunction::new("regclass_name*", &[Reference], Text, reference::class_name),
@@ -93,28 +93,47 @@ const OF_NAMES: &[CatalogFunction] = &[
     CatalogFunction::new("regrole*", &[Reference], Number, reference::role_oid),
     CatalogFunction::new("regrole_name*", &[Reference], Text, reference::role_name),
     CatalogFunction::new("pg_get_userbyid", &[Number], Text, |objects, args| {
-        Ok(text(match number_of(args.first()).unwrap_or_default() {
-            oid::OWNER => OWNER.to_owned(),
-            system::USER => objects.user.clone(),
+        Ok(text(match as_number(args.first()).unwrap_or_default() {
+            oid::OWNER_OID => OWNER_NAME.to_owned(),
+            pg_catalog::USER_OID => objects.user.clone(),
             other => format!("unknown (OID={other})"),
         }))
     }),
     CatalogFunction::new("obj_description", &[Number, Text], Text, |objects, args| {
-        let table = number_of(args.first()).and_then(|oid| objects.by_oid(oid));
-        let of_classes = args.get(1).is_none_or(|catalog| text_of(Some(catalog)) == "pg_class");
+        let table = as_number(args.first()).and_then(|oid| objects.by_oid(oid));
+        let of_classes = args.get(1).is_none_or(|catalog| as_text(Some(catalog)) == "pg_class");
         Ok(ScalarValue::Utf8(table.filter(|_| of_classes).and_then(|table| table.comment.clone())))
     })
-    .from(1),
-    CatalogFunction::new("has_table_privilege", &[Reference, Reference, Text], Flag, privilege::of_table).from(2),
-    CatalogFunction::new("has_any_column_privilege", &[Reference, Reference, Text], Flag, privilege::of_table).from(2),
-    CatalogFunction::new("has_column_privilege", &[Reference, Reference, Reference, Text], Flag, privilege::of_column)
-        .from(3),
-    CatalogFunction::new("has_schema_privilege", &[Reference, Reference, Text], Flag, privilege::of_schema).from(2),
-    CatalogFunction::new("has_database_privilege", &[Reference, Reference, Text], Flag, privilege::of_database).from(2),
+    .with_required(1),
+    CatalogFunction::new("has_table_privilege", &[Reference, Reference, Text], Flag, privilege::has_table_privilege)
+        .with_required(2),
+    CatalogFunction::new(
+        "has_any_column_privilege",
+        &[Reference, Reference, Text],
+        Flag,
+        privilege::has_table_privilege,
+    )
+    .with_required(2),
+    CatalogFunction::new(
+        "has_column_privilege",
+        &[Reference, Reference, Reference, Text],
+        Flag,
+        privilege::has_column_privilege,
+    )
+    .with_required(3),
+    CatalogFunction::new("has_schema_privilege", &[Reference, Reference, Text], Flag, privilege::has_schema_privilege)
+        .with_required(2),
+    CatalogFunction::new(
+        "has_database_privilege",
+        &[Reference, Reference, Text],
+        Flag,
+        privilege::has_database_privilege,
+    )
+    .with_required(2),
 ];
 
 /// Functions of things that there are none of, with their parameters, of which the first must be given.
-const OF_NOTHING: &[(&str, &[Kind])] = &[
+const ABSENT_OBJECT_FUNCTIONS: &[(&str, &[CatalogType])] = &[
     ("col_description", &[Number, Number]),
     ("pg_get_constraintdef", &[Number, Flag]),
     ("pg_get_expr", &[Text, Number, Flag]),
@@ -133,7 +152,7 @@ const OF_NOTHING: &[(&str, &[Kind])] = &[
 ];
 
 /// Whether a function, an operator and so on is found without its schema: of those that there are none of.
-const OF_NO_SCHEMA: &[&str] = &[
+const ABSENT_VISIBILITY_FUNCTIONS: &[&str] = &[
     "pg_collation_is_visible",
     "pg_function_is_visible",
     "pg_opclass_is_visible",
@@ -143,26 +162,28 @@ const OF_NO_SCHEMA: &[&str] = &[
 ];
 
 /// Functions of the bytes that a table has on disk.
-const OF_SIZES: &[&str] =
+const SIZE_FUNCTIONS: &[&str] =
     &["pg_database_size", "pg_indexes_size", "pg_relation_size", "pg_table_size", "pg_total_relation_size"];
 
-static ALL: LazyLock<Vec<CatalogFunction>> = LazyLock::new(|| {
-    let of_nothing =
-        OF_NOTHING.iter().map(|(name, params)| CatalogFunction::new(name, params, Text, |_, _| Ok(NO_TEXT)).from(1));
-    let of_no_schema = OF_NO_SCHEMA
+static ALL_FUNCTIONS: LazyLock<Vec<CatalogFunction>> = LazyLock::new(|| {
+    let of_nothing = ABSENT_OBJECT_FUNCTIONS
+        .iter()
+        .map(|(name, params)| CatalogFunction::new(name, params, Text, |_, _| Ok(NO_TEXT)).with_required(1));
+    let of_no_schema = ABSENT_VISIBILITY_FUNCTIONS
         .iter()
         .map(|name| CatalogFunction::new(name, &[Number], Flag, |_, _| Ok(ScalarValue::Boolean(None))));
-    let of_sizes = OF_SIZES.iter().map(|name| CatalogFunction::new(name, &[Reference, Text], Number, size).from(1));
-    let fixed = OF_SESSION.iter().chain(OF_NAMES).copied();
+    let of_sizes =
+        SIZE_FUNCTIONS.iter().map(|name| CatalogFunction::new(name, &[Reference, Text], Number, size).with_required(1));
+    let fixed = SESSION_FUNCTIONS.iter().chain(NAME_FUNCTIONS).copied();
     fixed.chain(of_nothing).chain(of_no_schema).chain(of_sizes).collect()
 });
 
-fn size(_: &Objects, _: &[ScalarValue]) -> Result<ScalarValue> {
+fn size(_: &VisibleObjects, _: &[ScalarValue]) -> Result<ScalarValue> {
     exec_err!("the size of a table is not known; use the tool list_tables, or SELECT count(*)")
 }
 
 /// Bytes as PostgreSQL writes them: `bytes` up to 10240, then the first unit in which there are less than 20480, rounded.
-fn pretty_size(bytes: i64) -> String {
+fn format_size(bytes: i64) -> String {
     const UNITS: &[&str] = &["kB", "MB", "GB", "TB", "PB"];
     if bytes.unsigned_abs() < 10 * 1_024 {
         return format!("{bytes} bytes");
@@ -186,11 +207,11 @@ fn flag(value: bool) -> ScalarValue {
 }
 
 /// The functions of the catalogs, over what one caller may see.
-pub(crate) fn functions(objects: &Arc<Objects>) -> Vec<ScalarUDF> {
-    ALL.iter().map(|function| function.over(objects)).collect()
+pub(crate) fn functions(objects: &Arc<VisibleObjects>) -> Vec<ScalarUDF> {
+    ALL_FUNCTIONS.iter().map(|function| function.bind(objects)).collect()
 }
 
 /// Whether `name`, in lower case, is one of these functions.
 pub(super) fn is_function(name: &str) -> bool {
-    ALL.iter().any(|function| function.name() == name)
+    ALL_FUNCTIONS.iter().any(|function| function.name() == name)
 }

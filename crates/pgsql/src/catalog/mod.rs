@@ -1,21 +1,21 @@
 //! PostgreSQL's catalogs, `pg_catalog` and `information_schema`, over what one caller may see.
 //!
-//! An engine finds out what a statement needs of them ([`catalog_needs`]), lists the tables and columns that its caller
-//! may see ([`Objects`]), and gets rows ([`catalog_rows`]) and functions ([`catalog_functions`]) made of these. Nothing
+//! An engine finds out what a statement needs of them ([`find_catalog_needs`]), lists the tables and columns that its caller
+//! may see ([`VisibleObjects`]), and gets rows ([`catalog_rows`]) and functions ([`catalog_functions`]) made of these. Nothing
 //! in here looks for tables by itself.
 
 mod function;
 mod functions;
-mod information;
+mod information_schema;
 mod needs;
 mod objects;
 mod oid;
+mod pg_catalog;
 mod privilege;
 mod reference;
 mod relation;
 mod settings;
 mod syntax;
-mod system;
 mod type_name;
 mod types;
 
@@ -25,8 +25,8 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::ScalarUDF;
 
-pub use needs::{CatalogNeeds, catalog_needs};
-pub use objects::{Objects, PUBLIC, Table};
+pub use needs::{CatalogNeeds, find_catalog_needs};
+pub use objects::{PUBLIC_SCHEMA, VisibleObjects, VisibleTable};
 pub use relation::relation_name as catalog_name;
 use relation::{INFORMATION_SCHEMA, PG_CATALOG};
 pub(crate) use syntax::rewrite_statement;
@@ -40,7 +40,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
 }
 
 /// The functions of the catalogs over `objects`. Each takes the place of the function of its name that knows of none.
-pub fn catalog_functions(objects: &Arc<Objects>) -> Vec<ScalarUDF> {
+pub fn catalog_functions(objects: &Arc<VisibleObjects>) -> Vec<ScalarUDF> {
     functions::functions(objects)
 }
 
@@ -48,10 +48,10 @@ pub fn catalog_functions(objects: &Arc<Objects>) -> Vec<ScalarUDF> {
 ///
 /// # Errors
 /// `Internal` when there is no such catalog.
-pub fn catalog_rows(name: &str, objects: &Objects) -> Result<RecordBatch> {
+pub fn catalog_rows(name: &str, objects: &VisibleObjects) -> Result<RecordBatch> {
     match name.split_once('.') {
-        Some((PG_CATALOG, relation)) => system::rows(relation, objects),
-        Some((INFORMATION_SCHEMA, relation)) => information::rows(relation, objects),
+        Some((PG_CATALOG, relation)) => pg_catalog::rows(relation, objects),
+        Some((INFORMATION_SCHEMA, relation)) => information_schema::rows(relation, objects),
         _ => internal_err!("there is no catalog {name}"),
     }
 }
@@ -68,10 +68,15 @@ mod tests {
             Arc::new(Field::new("id", DataType::Int64, false)),
             Arc::new(Field::new("name", DataType::Utf8, true)),
         ];
-        let table =
-            Table { schema: PUBLIC.to_owned(), name: "flights".to_owned(), rows: Some(3), columns, ..Table::default() };
-        let objects = Objects::new("db", "ann", vec![table]);
-        for name in relation::names() {
+        let table = VisibleTable {
+            schema: PUBLIC_SCHEMA.to_owned(),
+            name: "flights".to_owned(),
+            rows: Some(3),
+            columns,
+            ..VisibleTable::default()
+        };
+        let objects = VisibleObjects::new("db", "ann", vec![table]);
+        for name in relation::relation_names() {
             catalog_rows(name, &objects).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
         assert_eq!(catalog_rows("information_schema.columns", &objects).unwrap().num_rows(), 2);

@@ -9,7 +9,7 @@ use super::functions::is_function;
 use super::relation::relation_name;
 
 /// Relations whose rows tell of columns.
-const OF_COLUMNS: &[&str] = &[
+const COLUMN_RELATIONS: &[&str] = &[
     "information_schema.column_privileges",
     "information_schema.columns",
     "information_schema.role_column_grants",
@@ -27,7 +27,7 @@ pub struct CatalogNeeds {
 }
 
 /// What `statement` needs of the catalogs; none if nothing.
-pub fn catalog_needs(statement: &Statement) -> Option<CatalogNeeds> {
+pub fn find_catalog_needs(statement: &Statement) -> Option<CatalogNeeds> {
     let mut needs = CatalogNeeds::default();
     // Collecting never breaks off.
     let _ = statement.visit(&mut needs);
@@ -49,7 +49,7 @@ impl Visitor for CatalogNeeds {
         };
         if let Some(relation) = found {
             self.relations.insert(relation);
-            self.columns |= OF_COLUMNS.contains(&relation);
+            self.columns |= COLUMN_RELATIONS.contains(&relation);
         }
         ControlFlow::Continue(())
     }

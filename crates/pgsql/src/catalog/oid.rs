@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 
 /// Below are PostgreSQL's own numbers.
-const FIRST_OF_USERS: u64 = 16_384;
+const FIRST_USER_OID: u64 = 16_384;
 /// An oid has 32 bits. Half of them, so that it is a number for clients that take it for an integer.
-const OIDS: u64 = (1 << 31) - FIRST_OF_USERS;
+const OID_COUNT: u64 = (1 << 31) - FIRST_USER_OID;
 
 /// The schemas of every database.
-pub(super) const SCHEMAS: &[(&str, i64)] = &[("information_schema", 13_215), ("pg_catalog", 11), ("public", 2_200)];
+pub(super) const SCHEMA_OIDS: &[(&str, i64)] = &[("information_schema", 13_215), ("pg_catalog", 11), ("public", 2_200)];
 
 /// The owner of everything.
-pub(super) const OWNER: i64 = 10;
+pub(super) const OWNER_OID: i64 = 10;
 /// The one database.
-pub(super) const DATABASE: i64 = 5;
+pub(super) const DATABASE_OID: i64 = 5;
 
 /// Relations whose oids clients compare with: the catalogs that others point into.
-pub(super) const CATALOGS: &[(&str, i64)] = &[
+pub(super) const CATALOG_OIDS: &[(&str, i64)] = &[
     ("pg_attrdef", 2_604),
     ("pg_attribute", 1_249),
     ("pg_authid", 1_260),
@@ -32,24 +32,24 @@ pub(super) const CATALOGS: &[(&str, i64)] = &[
     ("pg_type", 1_247),
 ];
 
-pub(super) fn is_of_every_database(schema: &str) -> bool {
-    SCHEMAS.iter().any(|(name, _)| *name == schema)
+pub(super) fn is_builtin_schema(schema: &str) -> bool {
+    SCHEMA_OIDS.iter().any(|(name, _)| *name == schema)
 }
 
 /// The oid of a schema of every database.
-pub(super) fn of_schema(name: &str) -> i64 {
-    SCHEMAS.iter().find(|(schema, _)| *schema == name).map_or(0, |(_, oid)| *oid)
+pub(super) fn builtin_schema_oid(name: &str) -> i64 {
+    SCHEMA_OIDS.iter().find(|(schema, _)| *schema == name).map_or(0, |(_, oid)| *oid)
 }
 
 /// The oid of a catalog that others point into.
-pub(super) fn of_catalog(name: &str) -> i64 {
-    CATALOGS.iter().find(|(catalog, _)| *catalog == name).map_or(0, |(_, oid)| *oid)
+pub(super) fn builtin_catalog_oid(name: &str) -> i64 {
+    CATALOG_OIDS.iter().find(|(catalog, _)| *catalog == name).map_or(0, |(_, oid)| *oid)
 }
 
 /// A number for the thing with that name: the same in each statement, so that a client may ask for it by its number.
 ///
 /// It depends on nothing but the name, unless two names meet, and never on what the caller may not see.
-pub(super) fn of_name(parts: &[&str], taken: &mut BTreeSet<u64>) -> i64 {
+pub(super) fn assign_oid(parts: &[&str], taken: &mut BTreeSet<u64>) -> i64 {
     // FNV-1a, which is the same in every version and process.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for part in parts {
@@ -57,15 +57,15 @@ pub(super) fn of_name(parts: &[&str], taken: &mut BTreeSet<u64>) -> i64 {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
-    let mut place = hash % OIDS;
+    let mut place = hash % OID_COUNT;
     while !taken.insert(place) {
-        place = (place + 1) % OIDS;
+        place = (place + 1) % OID_COUNT;
     }
-    i64::try_from(FIRST_OF_USERS + place).unwrap_or_default()
+    i64::try_from(FIRST_USER_OID + place).unwrap_or_default()
 }
 
 /// The parts of a name as PostgreSQL reads it: `Public."Two Words"` is `public` and `Two Words`. None where it is no name.
-pub(super) fn identifiers(text: &str) -> Option<Vec<String>> {
+pub(super) fn parse_identifiers(text: &str) -> Option<Vec<String>> {
     let mut parts = Vec::new();
     let mut rest = text.trim();
     loop {
@@ -103,7 +103,7 @@ fn quoted_part(text: &str) -> Option<(String, &str)> {
 }
 
 /// `name` as `quote_ident` writes it; words with a meaning of their own are left as they are.
-pub(super) fn quoted(name: &str) -> String {
+pub(super) fn quote_identifier(name: &str) -> String {
     let starts_well = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_');
     let is_plain = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '_';
     if starts_well && name.chars().all(is_plain) {
@@ -118,20 +118,20 @@ mod tests {
 
     #[test]
     fn names_are_read_as_postgresql_reads_them() {
-        assert_eq!(identifiers("Public.Flights").unwrap(), ["public", "flights"]);
-        assert_eq!(identifiers("\"Two \"\"W.\".x").unwrap(), ["Two \"W.", "x"]);
-        assert_eq!(identifiers("a..b"), None);
-        assert_eq!(identifiers("\"a"), None);
-        assert_eq!(quoted("two words"), "\"two words\"");
-        assert_eq!(quoted("flights_2"), "flights_2");
+        assert_eq!(parse_identifiers("Public.Flights").unwrap(), ["public", "flights"]);
+        assert_eq!(parse_identifiers("\"Two \"\"W.\".x").unwrap(), ["Two \"W.", "x"]);
+        assert_eq!(parse_identifiers("a..b"), None);
+        assert_eq!(parse_identifiers("\"a"), None);
+        assert_eq!(quote_identifier("two words"), "\"two words\"");
+        assert_eq!(quote_identifier("flights_2"), "flights_2");
     }
 
     #[test]
     fn numbers_depend_on_the_name_alone() {
         let (mut one, mut two) = (BTreeSet::new(), BTreeSet::new());
-        let before = of_name(&["public", "a"], &mut one);
-        of_name(&["public", "other"], &mut two);
-        assert_eq!(of_name(&["public", "a"], &mut two), before);
-        assert_ne!(of_name(&["public", "a"], &mut two), before);
+        let before = assign_oid(&["public", "a"], &mut one);
+        assign_oid(&["public", "other"], &mut two);
+        assert_eq!(assign_oid(&["public", "a"], &mut two), before);
+        assert_ne!(assign_oid(&["public", "a"], &mut two), before);
     }
 }

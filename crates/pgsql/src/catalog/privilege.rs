@@ -2,29 +2,29 @@
 
 use datafusion::common::{Result, ScalarValue, exec_err};
 
-use super::function::{number_of, text_of};
-use super::objects::{Objects, Table};
-use super::{oid, reference, system};
+use super::function::{as_number, as_text};
+use super::objects::{VisibleObjects, VisibleTable};
+use super::{oid, pg_catalog, reference};
 
-const OF_TABLES: &[&str] = &["SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER"];
-const OF_SCHEMAS: &[&str] = &["USAGE", "CREATE"];
-const OF_DATABASES: &[&str] = &["CONNECT", "CREATE", "TEMPORARY", "TEMP"];
+const TABLE_PRIVILEGES: &[&str] = &["SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER"];
+const SCHEMA_PRIVILEGES: &[&str] = &["USAGE", "CREATE"];
+const DATABASE_PRIVILEGES: &[&str] = &["CONNECT", "CREATE", "TEMPORARY", "TEMP"];
 
-pub(super) fn of_table(objects: &Objects, args: &[ScalarValue]) -> Result<ScalarValue> {
-    let (args, may) = split(objects, args, 2, OF_TABLES)?;
-    Ok(ScalarValue::Boolean(table(objects, args)?.map(|_| may)))
+pub(super) fn has_table_privilege(objects: &VisibleObjects, args: &[ScalarValue]) -> Result<ScalarValue> {
+    let (args, may) = split_user(objects, args, 2, TABLE_PRIVILEGES)?;
+    Ok(ScalarValue::Boolean(find_table(objects, args)?.map(|_| may)))
 }
 
-pub(super) fn of_column(objects: &Objects, args: &[ScalarValue]) -> Result<ScalarValue> {
-    let (args, may) = split(objects, args, 3, OF_TABLES)?;
-    let Some(table) = table(objects, args)? else { return Ok(ScalarValue::Boolean(None)) };
-    let found = match number_of(args.get(1)) {
+pub(super) fn has_column_privilege(objects: &VisibleObjects, args: &[ScalarValue]) -> Result<ScalarValue> {
+    let (args, may) = split_user(objects, args, 3, TABLE_PRIVILEGES)?;
+    let Some(table) = find_table(objects, args)? else { return Ok(ScalarValue::Boolean(None)) };
+    let found = match as_number(args.get(1)) {
         Some(position) => {
             let index = usize::try_from(position).ok().and_then(|position| position.checked_sub(1));
             index.is_some_and(|index| index < table.columns.len())
         }
         None => {
-            let name = text_of(args.get(1));
+            let name = as_text(args.get(1));
             if !table.columns.iter().any(|field| field.name() == name) {
                 return exec_err!("column \"{name}\" of relation \"{}\" does not exist", table.name);
             }
@@ -34,30 +34,30 @@ pub(super) fn of_column(objects: &Objects, args: &[ScalarValue]) -> Result<Scala
     Ok(ScalarValue::Boolean(found.then_some(may)))
 }
 
-pub(super) fn of_schema(objects: &Objects, args: &[ScalarValue]) -> Result<ScalarValue> {
-    let (args, may) = split(objects, args, 2, OF_SCHEMAS)?;
+pub(super) fn has_schema_privilege(objects: &VisibleObjects, args: &[ScalarValue]) -> Result<ScalarValue> {
+    let (args, may) = split_user(objects, args, 2, SCHEMA_PRIVILEGES)?;
     let found = match reference::given_oid(args) {
         Some(oid) => objects.schemas.values().any(|known| *known == oid),
-        None => reference::schema(objects, text_of(args.first())).map(|_| true)?,
+        None => reference::resolve_schema(objects, as_text(args.first())).map(|_| true)?,
     };
     Ok(ScalarValue::Boolean(found.then_some(may)))
 }
 
-pub(super) fn of_database(objects: &Objects, args: &[ScalarValue]) -> Result<ScalarValue> {
-    let (args, may) = split(objects, args, 2, OF_DATABASES)?;
+pub(super) fn has_database_privilege(objects: &VisibleObjects, args: &[ScalarValue]) -> Result<ScalarValue> {
+    let (args, may) = split_user(objects, args, 2, DATABASE_PRIVILEGES)?;
     let found = match reference::given_oid(args) {
-        Some(oid) => oid == oid::DATABASE,
-        None if text_of(args.first()) == objects.database => true,
-        None => return exec_err!("database \"{}\" does not exist", text_of(args.first())),
+        Some(oid) => oid == oid::DATABASE_OID,
+        None if as_text(args.first()) == objects.database => true,
+        None => return exec_err!("database \"{}\" does not exist", as_text(args.first())),
     };
     Ok(ScalarValue::Boolean(found.then_some(may)))
 }
 
-fn table<'a>(objects: &'a Objects, args: &[ScalarValue]) -> Result<Option<&'a Table>> {
+fn find_table<'a>(objects: &'a VisibleObjects, args: &[ScalarValue]) -> Result<Option<&'a VisibleTable>> {
     if let Some(oid) = reference::given_oid(args) {
         return Ok(objects.by_oid(oid));
     }
-    let name = text_of(args.first());
+    let name = as_text(args.first());
     match objects.by_name(name) {
         Some(table) => Ok(Some(table)),
         None => exec_err!("relation \"{name}\" does not exist; to_regclass('{name}') gives NULL then"),
@@ -66,8 +66,8 @@ fn table<'a>(objects: &'a Objects, args: &[ScalarValue]) -> Result<Option<&'a Ta
 
 /// The arguments without the user, which may stand before them, and whether one of the privileges that come last is one
 /// that the caller has. With the user there are more arguments than `without_user`.
-fn split<'a>(
-    objects: &Objects,
+fn split_user<'a>(
+    objects: &VisibleObjects,
     args: &'a [ScalarValue],
     without_user: usize,
     known: &[&str],
@@ -75,9 +75,9 @@ fn split<'a>(
     let args = if args.len() > without_user {
         let user = match reference::given_oid(args) {
             Some(oid) => oid,
-            None => reference::role(objects, text_of(args.first()))?,
+            None => reference::resolve_role(objects, as_text(args.first()))?,
         };
-        if user != system::USER {
+        if user != pg_catalog::USER_OID {
             return exec_err!("the privileges of other users are not known; leave the user out");
         }
         &args[1..]
@@ -85,7 +85,7 @@ fn split<'a>(
         args
     };
     let mut may = false;
-    for privilege in text_of(args.last()).split(',') {
+    for privilege in as_text(args.last()).split(',') {
         let privilege = privilege.trim().to_uppercase();
         let (name, grants) = match privilege.strip_suffix(" WITH GRANT OPTION") {
             Some(name) => (name, true),

@@ -2,17 +2,17 @@
 
 use datafusion::common::{Result, ScalarValue, exec_err};
 
-use super::function::{number_of, text, text_of};
-use super::objects::{OWNER, Objects};
+use super::function::{as_number, as_text, text};
+use super::objects::{OWNER_NAME, VisibleObjects};
 use super::relation::{INFORMATION_SCHEMA, PG_CATALOG, relation_name};
-use super::{oid, system, types};
+use super::{oid, pg_catalog, types};
 
 /// The oid of the relation that `name` means, and its name as a `regclass` is written.
-pub(super) fn class(objects: &Objects, name: &str) -> Option<(i64, String)> {
+pub(super) fn resolve_class(objects: &VisibleObjects, name: &str) -> Option<(i64, String)> {
     if let Some(table) = objects.by_name(name) {
         return Some((table.oid, table.qualified_name()));
     }
-    let parts = oid::identifiers(name)?;
+    let parts = oid::parse_identifiers(name)?;
     let (schema, name) = match parts.as_slice() {
         [name] => (None, name),
         [schema, name] => (Some(schema.as_str()), name),
@@ -26,27 +26,27 @@ pub(super) fn class(objects: &Objects, name: &str) -> Option<(i64, String)> {
 /// Those that nothing points into have a number of their name's.
 fn oid_of_catalog(full: &str) -> i64 {
     let name = full.strip_prefix("pg_catalog.").unwrap_or(full);
-    match oid::of_catalog(name) {
-        0 => oid::of_name(&[full], &mut std::collections::BTreeSet::new()),
+    match oid::builtin_catalog_oid(name) {
+        0 => oid::assign_oid(&[full], &mut std::collections::BTreeSet::new()),
         known => known,
     }
 }
 
-pub(super) fn class_oid(objects: &Objects, args: &[ScalarValue]) -> Result<ScalarValue> {
+pub(super) fn class_oid(objects: &VisibleObjects, args: &[ScalarValue]) -> Result<ScalarValue> {
     if let Some(oid) = given_oid(args) {
         return Ok(oid.into());
     }
-    let name = text_of(args.first());
-    match class(objects, name) {
+    let name = as_text(args.first());
+    match resolve_class(objects, name) {
         Some((oid, _)) => Ok(oid.into()),
         None => exec_err!("relation \"{name}\" does not exist; to_regclass('{name}') gives NULL then"),
     }
 }
 
-pub(super) fn class_name(objects: &Objects, args: &[ScalarValue]) -> Result<ScalarValue> {
-    let name = text_of(args.first());
+pub(super) fn class_name(objects: &VisibleObjects, args: &[ScalarValue]) -> Result<ScalarValue> {
+    let name = as_text(args.first());
     let Some(oid) = given_oid(args) else {
-        return match class(objects, name) {
+        return match resolve_class(objects, name) {
             Some((_, name)) => Ok(text(name)),
             None => exec_err!("relation \"{name}\" does not exist; to_regclass('{name}') gives NULL then"),
         };
@@ -54,53 +54,54 @@ pub(super) fn class_name(objects: &Objects, args: &[ScalarValue]) -> Result<Scal
     if let Some(table) = objects.by_oid(oid) {
         return Ok(text(table.qualified_name()));
     }
-    let catalog = oid::CATALOGS.iter().find(|(_, known)| *known == oid);
+    let catalog = oid::CATALOG_OIDS.iter().find(|(_, known)| *known == oid);
     Ok(catalog.map_or_else(|| number(oid), |(name, _)| text(*name)))
 }
 
-pub(super) fn type_oid(_: &Objects, args: &[ScalarValue]) -> Result<ScalarValue> {
+pub(super) fn type_oid(_: &VisibleObjects, args: &[ScalarValue]) -> Result<ScalarValue> {
     match given_oid(args) {
         Some(oid) => Ok(oid.into()),
-        None => named_type(args).map(|known| known.oid.into()),
+        None => find_type(args).map(|known| known.oid.into()),
     }
 }
 
-pub(super) fn type_name(_: &Objects, args: &[ScalarValue]) -> Result<ScalarValue> {
+pub(super) fn type_name(_: &VisibleObjects, args: &[ScalarValue]) -> Result<ScalarValue> {
     match given_oid(args) {
-        Some(oid) if types::by_oid(oid).is_none() => Ok(number(oid)),
+        Some(oid) if types::find_by_oid(oid).is_none() => Ok(number(oid)),
         Some(oid) => Ok(text(types::format_type(oid, None))),
-        None => named_type(args).map(|known| text(&known.sql_name)),
+        None => find_type(args).map(|known| text(&known.sql_name)),
     }
 }
 
-fn named_type(args: &[ScalarValue]) -> Result<&'static types::Type> {
-    let name = text_of(args.first());
-    match types::by_name(name) {
+fn find_type(args: &[ScalarValue]) -> Result<&'static types::PgType> {
+    let name = as_text(args.first());
+    match types::find_by_name(name) {
         Some(known) => Ok(known),
         None => exec_err!("type \"{name}\" does not exist; to_regtype('{name}') gives NULL then"),
     }
 }
 
-pub(super) fn schema_oid(objects: &Objects, args: &[ScalarValue]) -> Result<ScalarValue> {
+pub(super) fn schema_oid(objects: &VisibleObjects, args: &[ScalarValue]) -> Result<ScalarValue> {
     if let Some(oid) = given_oid(args) {
         return Ok(oid.into());
     }
-    schema(objects, text_of(args.first())).map(|(_, oid)| oid.into())
+    resolve_schema(objects, as_text(args.first())).map(|(_, oid)| oid.into())
 }
 
-pub(super) fn schema_name(objects: &Objects, args: &[ScalarValue]) -> Result<ScalarValue> {
+pub(super) fn schema_name(objects: &VisibleObjects, args: &[ScalarValue]) -> Result<ScalarValue> {
     match given_oid(args) {
         Some(oid) => {
             let found = objects.schemas.iter().find(|(_, known)| **known == oid);
-            Ok(found.map_or_else(|| number(oid), |(name, _)| text(oid::quoted(name))))
+            Ok(found.map_or_else(|| number(oid), |(name, _)| text(oid::quote_identifier(name))))
         }
-        None => schema(objects, text_of(args.first())).map(|(name, _)| text(oid::quoted(&name))),
+        None => resolve_schema(objects, as_text(args.first())).map(|(name, _)| text(oid::quote_identifier(&name))),
     }
 }
 
 /// The schema that `name` means, and its oid.
-pub(super) fn schema(objects: &Objects, name: &str) -> Result<(String, i64)> {
-    let folded = oid::identifiers(name).filter(|parts| parts.len() == 1).and_then(|parts| parts.into_iter().next());
+pub(super) fn resolve_schema(objects: &VisibleObjects, name: &str) -> Result<(String, i64)> {
+    let folded =
+        oid::parse_identifiers(name).filter(|parts| parts.len() == 1).and_then(|parts| parts.into_iter().next());
     match folded.as_ref().and_then(|name| objects.schemas.get_key_value(name)) {
         Some((name, oid)) => Ok((name.clone(), *oid)),
         None => exec_err!(
@@ -110,37 +111,37 @@ pub(super) fn schema(objects: &Objects, name: &str) -> Result<(String, i64)> {
     }
 }
 
-pub(super) fn role_oid(objects: &Objects, args: &[ScalarValue]) -> Result<ScalarValue> {
+pub(super) fn role_oid(objects: &VisibleObjects, args: &[ScalarValue]) -> Result<ScalarValue> {
     if let Some(oid) = given_oid(args) {
         return Ok(oid.into());
     }
-    role(objects, text_of(args.first())).map(Into::into)
+    resolve_role(objects, as_text(args.first())).map(Into::into)
 }
 
-pub(super) fn role_name(objects: &Objects, args: &[ScalarValue]) -> Result<ScalarValue> {
+pub(super) fn role_name(objects: &VisibleObjects, args: &[ScalarValue]) -> Result<ScalarValue> {
     let oid = match given_oid(args) {
         Some(oid) => oid,
-        None => role(objects, text_of(args.first()))?,
+        None => resolve_role(objects, as_text(args.first()))?,
     };
     Ok(match oid {
-        oid::OWNER => text(OWNER),
-        system::USER => text(oid::quoted(&objects.user)),
+        oid::OWNER_OID => text(OWNER_NAME),
+        pg_catalog::USER_OID => text(oid::quote_identifier(&objects.user)),
         other => number(other),
     })
 }
 
 /// The oid of the role called `name`.
-pub(super) fn role(objects: &Objects, name: &str) -> Result<i64> {
+pub(super) fn resolve_role(objects: &VisibleObjects, name: &str) -> Result<i64> {
     match name {
-        OWNER => Ok(oid::OWNER),
-        name if name.trim_matches('"') == objects.user => Ok(system::USER),
+        OWNER_NAME => Ok(oid::OWNER_OID),
+        name if name.trim_matches('"') == objects.user => Ok(pg_catalog::USER_OID),
         name => exec_err!("role \"{name}\" does not exist; current_user is the one that does"),
     }
 }
 
 /// The oid that is given in place of a name, as a number or as its digits.
 pub(super) fn given_oid(args: &[ScalarValue]) -> Option<i64> {
-    number_of(args.first()).or_else(|| text_of(args.first()).parse().ok())
+    as_number(args.first()).or_else(|| as_text(args.first()).parse().ok())
 }
 
 fn number(oid: i64) -> ScalarValue {

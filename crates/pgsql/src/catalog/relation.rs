@@ -15,9 +15,10 @@ pub(super) const PG_CATALOG: &str = "pg_catalog";
 pub(super) const INFORMATION_SCHEMA: &str = "information_schema";
 
 /// The columns of each relation, by its schema and name.
-static RELATIONS: LazyLock<BTreeMap<String, SchemaRef>> = LazyLock::new(|| parse(include_str!("relations.txt")));
+static RELATIONS: LazyLock<BTreeMap<String, SchemaRef>> =
+    LazyLock::new(|| parse_relations(include_str!("relations.txt")));
 
-fn parse(text: &str) -> BTreeMap<String, SchemaRef> {
+fn parse_relations(text: &str) -> BTreeMap<String, SchemaRef> {
     let mut relations: BTreeMap<String, String> = BTreeMap::new();
     let mut name = "";
     for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
@@ -68,18 +69,18 @@ pub fn relation_name(schema: Option<&str>, name: &str) -> Option<&'static str> {
 
 /// The names of all relations.
 #[cfg(test)]
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+pub(super) fn relation_names() -> impl Iterator<Item = &'static str> {
     RELATIONS.keys().map(String::as_str)
 }
 
 /// Rows of a relation, column by column. What is not said of a column is NULL, or empty where it is never NULL.
-pub(super) struct Rows {
+pub(super) struct CatalogRows {
     schema: SchemaRef,
     rows: usize,
     columns: HashMap<&'static str, ArrayRef>,
 }
 
-impl Rows {
+impl CatalogRows {
     /// So many `rows` of the relation with that full name.
     pub(super) fn new(relation: &str, rows: usize) -> Result<Self> {
         match RELATIONS.get(relation) {
@@ -96,7 +97,7 @@ impl Rows {
         self.with(column, Arc::new(Int64Array::from_iter_values(values)))
     }
 
-    pub(super) fn maybe_numbers(
+    pub(super) fn nullable_numbers(
         self,
         column: &'static str,
         values: impl IntoIterator<Item = Option<impl Into<i64>>>,

@@ -41,6 +41,6 @@ pub(super) const SETTINGS: &[Setting] = &[
 ];
 
 /// The value of the setting with that name, whatever the case of its letters.
-pub(super) fn value_of(name: &str) -> Option<&'static str> {
+pub(super) fn find_value(name: &str) -> Option<&'static str> {
     SETTINGS.iter().find(|setting| setting.name.eq_ignore_ascii_case(name)).map(|setting| setting.value)
 }

@@ -19,32 +19,32 @@ use crate::statement::column_name;
 use crate::syntax::{call, is_named};
 
 /// The types that are oids with a name. The function of each is called so with `*`, the one of its names with `_name*`.
-const REFERENCES: &[&str] = &["regclass", "regtype", "regnamespace", "regrole"];
+const REFERENCE_TYPES: &[&str] = &["regclass", "regtype", "regnamespace", "regrole"];
 /// Functions that give an oid of such a type.
-const TO_REFERENCES: &[&str] = &["to_regclass", "to_regtype"];
+const REFERENCE_FUNCTIONS: &[&str] = &["to_regclass", "to_regtype"];
 /// Words that are calls without brackets.
-const WORDS: &[&str] = &["current_schema", "current_role"];
+const KEYWORD_FUNCTIONS: &[&str] = &["current_schema", "current_role"];
 
 /// Rewrites the parts of `statement` that refer to the catalogs.
 pub(crate) fn rewrite_statement(statement: &mut Statement) {
     // It never breaks off.
-    let _ = VisitMut::visit(statement, &mut Catalogs);
+    let _ = VisitMut::visit(statement, &mut CatalogRewriter);
 }
 
-struct Catalogs;
+struct CatalogRewriter;
 
-impl VisitorMut for Catalogs {
+impl VisitorMut for CatalogRewriter {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         for item in &mut select.projection {
             match item {
-                SelectItem::ExprWithAlias { expr, .. } => show(expr),
+                SelectItem::ExprWithAlias { expr, .. } => replace_oid_with_name(expr),
                 // Its name comes of its types, which are others soon.
-                SelectItem::UnnamedExpr(expr) if Visit::visit(expr, &mut FindsTypes).is_break() => {
+                SelectItem::UnnamedExpr(expr) if Visit::visit(expr, &mut TypeNameFinder).is_break() => {
                     let alias = Ident::with_quote('"', column_name(expr));
-                    let mut expr = taken(expr);
-                    show(&mut expr);
+                    let mut expr = take_expression(expr);
+                    replace_oid_with_name(&mut expr);
                     *item = SelectItem::ExprWithAlias { expr, alias };
                 }
                 _ => {}
@@ -75,7 +75,7 @@ impl VisitorMut for Catalogs {
             }
             Expr::Identifier(name) => {
                 let word = name.value.to_lowercase();
-                if name.quote_style.is_none() && WORDS.contains(&word.as_str()) {
+                if name.quote_style.is_none() && KEYWORD_FUNCTIONS.contains(&word.as_str()) {
                     *expression = call(&word, Vec::new());
                 }
             }
@@ -85,7 +85,7 @@ impl VisitorMut for Catalogs {
             {
                 access_chain.iter_mut().for_each(name_field);
             }
-            Expr::Collate { expr, collation } if is_default(collation) => *expression = taken(expr),
+            Expr::Collate { expr, collation } if is_default(collation) => *expression = take_expression(expr),
             Expr::AnyOp { compare_op, .. } | Expr::AllOp { compare_op, .. } => plain_operator(compare_op),
             Expr::BinaryOp { left, op, right } => {
                 plain_operator(op);
@@ -95,7 +95,7 @@ impl VisitorMut for Catalogs {
             Expr::InList { expr, list, .. } => list.iter_mut().for_each(|item| compare_by_name(expr, item)),
             Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
                 plain_type(data_type);
-                if let Some(replaced) = converted(expr, data_type) {
+                if let Some(replaced) = rewrite_cast(expr, data_type) {
                     *expression = replaced;
                 }
             }
@@ -106,22 +106,22 @@ impl VisitorMut for Catalogs {
 }
 
 /// Whether something is named whose name is lost when it is rewritten: a type, or a field of a row.
-struct FindsTypes;
+struct TypeNameFinder;
 
-impl Visitor for FindsTypes {
+impl Visitor for TypeNameFinder {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
         match expression {
             Expr::Cast { data_type: DataType::Custom(..) | DataType::Regclass, .. }
             | Expr::CompoundFieldAccess { .. } => ControlFlow::Break(()),
-            expression if reference_of(expression).is_some() => ControlFlow::Break(()),
+            expression if name_function_for(expression).is_some() => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         }
     }
 }
 
-fn taken(expression: &mut Expr) -> Expr {
+fn take_expression(expression: &mut Expr) -> Expr {
     std::mem::replace(expression, Expr::Value(Value::Null.into()))
 }
 
@@ -165,48 +165,49 @@ fn reference_type(data_type: &DataType) -> Option<&'static str> {
         DataType::Custom(name, _) => own_name(name)?,
         _ => return None,
     };
-    REFERENCES.iter().find(|known| **known == name).copied()
+    REFERENCE_TYPES.iter().find(|known| **known == name).copied()
 }
 
-/// The function that gives the name of what `expression` refers to, if it is of such a type.
-fn reference_of(expression: &Expr) -> Option<String> {
+/// The function that gives the name of what `parse_expression` refers to, if it is of such a type.
+fn name_function_for(expression: &Expr) -> Option<String> {
     match expression {
-        Expr::Nested(inner) => reference_of(inner),
+        Expr::Nested(inner) => name_function_for(inner),
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, data_type, .. } => {
             reference_type(data_type).map(|of| format!("{of}_name*"))
         }
         Expr::Function(function) => {
             let name = own_name(&function.name)?;
-            TO_REFERENCES.contains(&name.as_str()).then(|| format!("{name}_name*"))
+            REFERENCE_FUNCTIONS.contains(&name.as_str()).then(|| format!("{name}_name*"))
         }
         _ => None,
     }
 }
 
-/// Puts the name in place of the oid, if `expression` is of such a type.
-fn show(expression: &mut Expr) {
-    let Some(of_name) = reference_of(expression) else { return };
+/// Puts the name in place of the oid, if `parse_expression` is of such a type.
+fn replace_oid_with_name(expression: &mut Expr) {
+    let Some(of_name) = name_function_for(expression) else { return };
     match expression {
-        Expr::Nested(inner) => show(inner),
-        Expr::Cast { expr, .. } => *expression = call(&of_name, vec![taken(expr)]),
+        Expr::Nested(inner) => replace_oid_with_name(inner),
+        Expr::Cast { expr, .. } => *expression = call(&of_name, vec![take_expression(expr)]),
         Expr::Function(function) => function.name = vec![Ident::new(of_name)].into(),
         _ => {}
     }
 }
 
-/// The function that gives the name in place of the oid that the call `expression` gives.
+/// The function that gives the name in place of the oid that the call `parse_expression` gives.
 fn name_function(expression: &Expr) -> Option<(&Function, String)> {
     let Expr::Function(function) = expression else { return None };
     let name = own_name(&function.name)?;
     let plain = name.strip_suffix('*').unwrap_or(&name);
-    let is_reference = name.ends_with('*') && REFERENCES.contains(&plain) || TO_REFERENCES.contains(&name.as_str());
+    let is_reference =
+        name.ends_with('*') && REFERENCE_TYPES.contains(&plain) || REFERENCE_FUNCTIONS.contains(&name.as_str());
     is_reference.then(|| (function, format!("{plain}_name*")))
 }
 
 /// What the cast of `operand` to `data_type` means, if the planner has no such type.
-fn converted(operand: &mut Expr, data_type: &mut DataType) -> Option<Expr> {
+fn rewrite_cast(operand: &mut Expr, data_type: &mut DataType) -> Option<Expr> {
     if let Some(of) = reference_type(data_type) {
-        return Some(call(&format!("{of}*"), vec![taken(operand)]));
+        return Some(call(&format!("{of}*"), vec![take_expression(operand)]));
     }
     let is_text = matches!(data_type, DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_));
     if is_text && let Some((function, of_name)) = name_function(operand) {
@@ -220,7 +221,7 @@ fn converted(operand: &mut Expr, data_type: &mut DataType) -> Option<Expr> {
         matches!(name.0.as_slice(), [part] if part.as_ident().is_some_and(|ident| ident.quote_style.is_some()));
     match own_name(name)?.as_str() {
         "oid" | "xid" | "cid" => *data_type = DataType::BigInt(None),
-        "char" if is_quoted => return Some(first_byte(taken(operand))),
+        "char" if is_quoted => return Some(first_byte(take_expression(operand))),
         "regproc" | "regprocedure" => {
             if let Expr::Value(value) = operand
                 && let Value::SingleQuotedString(text) = &mut value.value
@@ -307,7 +308,7 @@ fn compare_by_name(name: &Expr, other: &mut Expr) {
     }
     match other {
         Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)) => {
-            *other = call("regtype_name*", vec![taken(other)]);
+            *other = call("regtype_name*", vec![take_expression(other)]);
         }
         Expr::Function(function) if is_named(&function.name, "regtype*") => {
             function.name = vec![Ident::new("regtype_name*")].into();

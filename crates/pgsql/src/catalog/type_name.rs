@@ -54,7 +54,7 @@ const INTEGER_FUNCTIONS: &[&str] = &[
     "width_bucket",
 ];
 /// Functions that give one of their arguments.
-const CHOICES: &[&str] = &["coalesce", "greatest", "least"];
+const CHOICE_FUNCTIONS: &[&str] = &["coalesce", "greatest", "least"];
 
 /// Puts the names of types in place of the calls of `pg_typeof`. It must come before rules that change types.
 #[derive(Debug)]
@@ -66,24 +66,24 @@ impl AnalyzerRule for TypeNames {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(in_node).data()
+        plan.transform_up_with_subqueries(rewrite_node).data()
     }
 }
 
-fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let is_called = |expression: &Expr| Ok(called_with(expression).is_some());
+fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let is_called = |expression: &Expr| Ok(pg_typeof_args(expression).is_some());
     let has_call =
         node.expressions().iter().map(|expression| expression.exists(is_called)).collect::<Result<Vec<_>>>()?;
     if !has_call.contains(&true) {
         return Ok(Transformed::no(node));
     }
     let inputs: Vec<LogicalPlan> = node.inputs().into_iter().cloned().collect();
-    let scope = Scope { inputs: inputs.iter().collect(), steps: &Cell::new(0) };
+    let scope = TypeScope { inputs: inputs.iter().collect(), steps: &Cell::new(0) };
     let names = NamePreserver::new(&node);
     let rewritten = node.map_expressions(|expression| {
         let name = names.save(&expression);
         let named = expression.transform_up(|expression| {
-            let Some(args) = called_with(&expression) else { return Ok(Transformed::no(expression)) };
+            let Some(args) = pg_typeof_args(&expression) else { return Ok(Transformed::no(expression)) };
             let name = match args {
                 [_, Expr::Literal(ScalarValue::Utf8(Some(declared)), _)] => declared.clone(),
                 [argument] => scope.type_name(argument)?,
@@ -96,8 +96,8 @@ fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     rewritten.map_data(LogicalPlan::recompute_schema)
 }
 
-/// The arguments of `expression` if it calls `pg_typeof`.
-fn called_with(expression: &Expr) -> Option<&[Expr]> {
+/// The arguments of `parse_expression` if it calls `pg_typeof`.
+fn pg_typeof_args(expression: &Expr) -> Option<&[Expr]> {
     match expression {
         Expr::ScalarFunction(call) if call.func.name() == NAME => Some(&call.args),
         _ => None,
@@ -105,14 +105,14 @@ fn called_with(expression: &Expr) -> Option<&[Expr]> {
 }
 
 /// Where the columns of an expression come from.
-struct Scope<'a, 's> {
+struct TypeScope<'a, 's> {
     inputs: Vec<&'a LogicalPlan>,
     steps: &'s Cell<u32>,
 }
 
-impl<'s> Scope<'_, 's> {
-    fn of<'b>(&self, input: &'b LogicalPlan) -> Scope<'b, 's> {
-        Scope { inputs: vec![input], steps: self.steps }
+impl<'s> TypeScope<'_, 's> {
+    fn with_input<'b>(&self, input: &'b LogicalPlan) -> TypeScope<'b, 's> {
+        TypeScope { inputs: vec![input], steps: self.steps }
     }
 
     fn type_name(&self, expression: &Expr) -> Result<String> {
@@ -130,7 +130,7 @@ impl<'s> Scope<'_, 's> {
             Expr::Column(column) => {
                 for input in &self.inputs {
                     if let Some(index) = input.schema().maybe_index_of_column(column) {
-                        return self.output(input, index);
+                        return self.output_column(input, index);
                     }
                 }
                 self.arrow_name(expression)
@@ -140,29 +140,29 @@ impl<'s> Scope<'_, 's> {
                 if *op == Operator::Minus && left == "date" && right == "date" {
                     return Ok("integer".to_owned());
                 }
-                combined(&left, &right).map_or_else(|| self.arrow_name(expression), Ok)
+                operator_result(&left, &right).map_or_else(|| self.arrow_name(expression), Ok)
             }
             Expr::Case(case) => {
                 let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
                 self.union(results.map(AsRef::as_ref), expression)
             }
-            Expr::ScalarSubquery(subquery) => self.output(&subquery.subquery, 0),
-            Expr::ScalarFunction(call) => self.of_function(call.func.name(), &call.args, expression),
-            Expr::AggregateFunction(call) => self.of_aggregate(call.func.name(), &call.params.args, expression),
+            Expr::ScalarSubquery(subquery) => self.output_column(&subquery.subquery, 0),
+            Expr::ScalarFunction(call) => self.function_result(call.func.name(), &call.args, expression),
+            Expr::AggregateFunction(call) => self.aggregate_result(call.func.name(), &call.params.args, expression),
             Expr::WindowFunction(call) => match &call.fun {
                 WindowFunctionDefinition::AggregateUDF(function) => {
-                    self.of_aggregate(function.name(), &call.params.args, expression)
+                    self.aggregate_result(function.name(), &call.params.args, expression)
                 }
                 WindowFunctionDefinition::WindowUDF(function) => match (function.name(), call.params.args.first()) {
                     ("lag" | "lead" | "first_value" | "last_value" | "nth_value", Some(value)) => self.type_name(value),
-                    (name, _) => self.of_function(name, &[], expression),
+                    (name, _) => self.function_result(name, &[], expression),
                 },
             },
             _ => self.arrow_name(expression),
         }
     }
 
-    fn of_function(&self, name: &str, args: &[Expr], expression: &Expr) -> Result<String> {
+    fn function_result(&self, name: &str, args: &[Expr], expression: &Expr) -> Result<String> {
         // What gives a cast a name of its own gives its first argument.
         if name == "cast_named*"
             && let Some(cast) = args.first()
@@ -175,13 +175,13 @@ impl<'s> Scope<'_, 's> {
         if name == "make_array" && !args.is_empty() {
             let types = args.iter().map(|arg| self.type_name(arg)).collect::<Result<Vec<_>>>()?;
             let of_arrays = types.iter().any(|of| of.ends_with("[]"));
-            return match united(&types) {
+            return match common_type_name(&types) {
                 Some(element) if of_arrays => Ok(element),
                 Some(element) => Ok(format!("{element}[]")),
                 None => self.arrow_name(expression),
             };
         }
-        if CHOICES.contains(&name) {
+        if CHOICE_FUNCTIONS.contains(&name) {
             return self.union(args.iter(), expression);
         }
         // What computes an integer of integers gives the widest.
@@ -196,7 +196,7 @@ impl<'s> Scope<'_, 's> {
         Ok(arrow)
     }
 
-    fn of_aggregate(&self, name: &str, args: &[Expr], expression: &Expr) -> Result<String> {
+    fn aggregate_result(&self, name: &str, args: &[Expr], expression: &Expr) -> Result<String> {
         let Some(arg) = args.first() else { return self.arrow_name(expression) };
         let of = match name {
             "sum" | "avg" | "min" | "max" => self.type_name(arg)?,
@@ -215,57 +215,58 @@ impl<'s> Scope<'_, 's> {
     /// The type that values of several expressions have in one column.
     fn union<'e>(&self, expressions: impl Iterator<Item = &'e Expr>, whole: &Expr) -> Result<String> {
         let types = expressions.map(|one| self.type_name(one)).collect::<Result<Vec<_>>>()?;
-        united(&types).map_or_else(|| self.arrow_name(whole), Ok)
+        common_type_name(&types).map_or_else(|| self.arrow_name(whole), Ok)
     }
 
     fn arrow_name(&self, expression: &Expr) -> Result<String> {
         let (_, field) = expression.to_field(&merge_schema(&self.inputs))?;
-        Ok(types::format_type(types::of_field(&field).0.oid, None))
+        Ok(types::format_type(types::column_type(&field).0.oid, None))
     }
 
     /// The type of a column of the rows of `plan`.
-    fn output(&self, plan: &LogicalPlan, index: usize) -> Result<String> {
+    fn output_column(&self, plan: &LogicalPlan, index: usize) -> Result<String> {
         self.steps.set(self.steps.get() + 1);
-        let of_schema = || Ok(types::format_type(types::of_field(plan.schema().field(index)).0.oid, None));
+        let of_schema = || Ok(types::format_type(types::column_type(plan.schema().field(index)).0.oid, None));
         match plan {
             LogicalPlan::Projection(projection) if projection.expr.len() > index => {
-                known(self.of(&projection.input).type_name(&projection.expr[index])?)
+                unknown_as_text(self.with_input(&projection.input).type_name(&projection.expr[index])?)
             }
-            LogicalPlan::SubqueryAlias(alias) => self.output(&alias.input, index),
-            LogicalPlan::Filter(filter) => self.output(&filter.input, index),
-            LogicalPlan::Sort(sort) => self.output(&sort.input, index),
-            LogicalPlan::Limit(limit) => self.output(&limit.input, index),
-            LogicalPlan::Distinct(Distinct::All(input)) => self.output(input, index),
+            LogicalPlan::SubqueryAlias(alias) => self.output_column(&alias.input, index),
+            LogicalPlan::Filter(filter) => self.output_column(&filter.input, index),
+            LogicalPlan::Sort(sort) => self.output_column(&sort.input, index),
+            LogicalPlan::Limit(limit) => self.output_column(&limit.input, index),
+            LogicalPlan::Distinct(Distinct::All(input)) => self.output_column(input, index),
             LogicalPlan::Aggregate(aggregate) => {
                 let expressions = aggregate.group_expr.iter().chain(&aggregate.aggr_expr);
                 let has_sets = aggregate.group_expr.iter().any(|group| matches!(group, Expr::GroupingSet(_)));
                 match expressions.into_iter().nth(index).filter(|_| !has_sets) {
-                    Some(expression) => known(self.of(&aggregate.input).type_name(expression)?),
+                    Some(expression) => unknown_as_text(self.with_input(&aggregate.input).type_name(expression)?),
                     None => of_schema(),
                 }
             }
             LogicalPlan::Window(window) => {
                 let columns = window.input.schema().fields().len();
                 match index.checked_sub(columns).and_then(|index| window.window_expr.get(index)) {
-                    Some(expression) => self.of(&window.input).type_name(expression),
-                    None => self.output(&window.input, index),
+                    Some(expression) => self.with_input(&window.input).type_name(expression),
+                    None => self.output_column(&window.input, index),
                 }
             }
             LogicalPlan::Join(join) if join.schema.fields().len() > join.left.schema().fields().len() => {
                 match index.checked_sub(join.left.schema().fields().len()) {
-                    Some(index) => self.output(&join.right, index),
-                    None => self.output(&join.left, index),
+                    Some(index) => self.output_column(&join.right, index),
+                    None => self.output_column(&join.left, index),
                 }
             }
             LogicalPlan::Values(values) => {
-                let nothing = Scope { inputs: Vec::new(), steps: self.steps };
+                let nothing = TypeScope { inputs: Vec::new(), steps: self.steps };
                 let cells = values.values.iter().filter_map(|row| row.get(index));
                 let types = cells.map(|cell| nothing.type_name(without_cast(cell))).collect::<Result<Vec<_>>>()?;
-                united(&types).map_or_else(of_schema, Ok)
+                common_type_name(&types).map_or_else(of_schema, Ok)
             }
             LogicalPlan::Union(union) => {
-                let types = union.inputs.iter().map(|input| self.output(input, index)).collect::<Result<Vec<_>>>()?;
-                united(&types).map_or_else(of_schema, Ok)
+                let types =
+                    union.inputs.iter().map(|input| self.output_column(input, index)).collect::<Result<Vec<_>>>()?;
+                common_type_name(&types).map_or_else(of_schema, Ok)
             }
             _ => of_schema(),
         }
@@ -273,7 +274,7 @@ impl<'s> Scope<'_, 's> {
 }
 
 /// The type of a column whose values have no type of their own.
-fn known(name: String) -> Result<String> {
+fn unknown_as_text(name: String) -> Result<String> {
     Ok(if name == UNKNOWN { "text".to_owned() } else { name })
 }
 
@@ -299,7 +300,7 @@ fn is_integer(name: &str) -> bool {
 }
 
 /// The type of the result of an operator on numbers of two types.
-fn combined(left: &str, right: &str) -> Option<String> {
+fn operator_result(left: &str, right: &str) -> Option<String> {
     match (left, right) {
         (UNKNOWN, number) | (number, UNKNOWN) if rank(number).is_some() => return Some(number.to_owned()),
         ("real", other) | (other, "real") if other != "real" && rank(other).is_some() => {
@@ -312,7 +313,7 @@ fn combined(left: &str, right: &str) -> Option<String> {
 }
 
 /// The type that values of all of `types` have in one column, if they are numbers, or all of one type.
-fn united(types: &[String]) -> Option<String> {
+fn common_type_name(types: &[String]) -> Option<String> {
     let mut known = types.iter().filter(|of| *of != UNKNOWN);
     let Some(first) = known.next() else { return Some("text".to_owned()) };
     known.try_fold(first.clone(), |all, next| match (rank(&all), rank(next)) {
@@ -323,16 +324,16 @@ fn united(types: &[String]) -> Option<String> {
 }
 
 pub(super) fn function() -> ScalarUDF {
-    ScalarUDF::new_from_impl(TypeOf { signature: Signature::user_defined(Volatility::Immutable) })
+    ScalarUDF::new_from_impl(PgTypeof { signature: Signature::user_defined(Volatility::Immutable) })
 }
 
 /// The function as it is until [`TypeNames`] replaces it.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct TypeOf {
+struct PgTypeof {
     signature: Signature,
 }
 
-impl ScalarUDFImpl for TypeOf {
+impl ScalarUDFImpl for PgTypeof {
     fn name(&self) -> &str {
         NAME
     }
@@ -353,7 +354,7 @@ impl ScalarUDFImpl for TypeOf {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let name = args.arg_fields.first().map(|field| types::format_type(types::of_field(field).0.oid, None));
+        let name = args.arg_fields.first().map(|field| types::format_type(types::column_type(field).0.oid, None));
         Ok(ColumnarValue::Scalar(ScalarValue::Utf8(name)))
     }
 }
@@ -364,10 +365,10 @@ mod tests {
 
     #[test]
     fn numbers_have_the_wider_type() {
-        assert_eq!(combined("integer", "bigint").unwrap(), "bigint");
-        assert_eq!(combined("real", "integer").unwrap(), "double precision");
-        assert_eq!(combined("real", "real").unwrap(), "real");
-        assert_eq!(combined("date", "integer"), None);
-        assert_eq!(united(&["integer".to_owned(), UNKNOWN.to_owned()]).unwrap(), "integer");
+        assert_eq!(operator_result("integer", "bigint").unwrap(), "bigint");
+        assert_eq!(operator_result("real", "integer").unwrap(), "double precision");
+        assert_eq!(operator_result("real", "real").unwrap(), "real");
+        assert_eq!(operator_result("date", "integer"), None);
+        assert_eq!(common_type_name(&["integer".to_owned(), UNKNOWN.to_owned()]).unwrap(), "integer");
     }
 }

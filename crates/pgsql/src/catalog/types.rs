@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 
-use crate::json::kind::{is_marked, kind_of};
+use crate::json::kind::{is_json_extension, json_kind};
 use crate::number::has_free_scale;
 
 /// What is said of a type that takes no modifier, or has none.
@@ -19,7 +19,7 @@ const TEXT: i64 = 25;
 
 /// A type of the catalog.
 #[derive(Debug, Clone)]
-pub(super) struct Type {
+pub(super) struct PgType {
     pub(super) oid: i64,
     pub(super) name: String,
     pub(super) length: i64,
@@ -38,20 +38,20 @@ pub(super) struct Type {
 }
 
 /// All types, those of arrays after the others.
-pub(super) static TYPES: LazyLock<Vec<Type>> = LazyLock::new(|| {
-    let types: Vec<Type> = include_str!("types.txt").lines().filter_map(parse).collect();
-    let arrays: Vec<Type> = types.iter().filter(|element| element.array != 0).map(array_of).collect();
+pub(super) static TYPES: LazyLock<Vec<PgType>> = LazyLock::new(|| {
+    let types: Vec<PgType> = include_str!("types.txt").lines().filter_map(parse).collect();
+    let arrays: Vec<PgType> = types.iter().filter(|element| element.array != 0).map(array_of).collect();
     types.into_iter().chain(arrays).collect()
 });
 
-static BY_OID: LazyLock<HashMap<i64, &'static Type>> =
+static BY_OID: LazyLock<HashMap<i64, &'static PgType>> =
     LazyLock::new(|| TYPES.iter().map(|known| (known.oid, known)).collect());
 
-fn parse(line: &str) -> Option<Type> {
+fn parse(line: &str) -> Option<PgType> {
     let mut words = line.splitn(13, ' ');
     let mut word = || words.next().unwrap_or_default().to_owned();
     let number = |text: String| text.parse::<i64>().ok();
-    Some(Type {
+    Some(PgType {
         oid: number(word())?,
         name: word(),
         length: number(word())?,
@@ -68,8 +68,8 @@ fn parse(line: &str) -> Option<Type> {
     })
 }
 
-fn array_of(element: &Type) -> Type {
-    Type {
+fn array_of(element: &PgType) -> PgType {
+    PgType {
         oid: element.array,
         name: format!("_{}", element.name),
         length: -1,
@@ -87,12 +87,12 @@ fn array_of(element: &Type) -> Type {
 }
 
 /// The type with that number.
-pub(super) fn by_oid(oid: i64) -> Option<&'static Type> {
+pub(super) fn find_by_oid(oid: i64) -> Option<&'static PgType> {
     BY_OID.get(&oid).copied()
 }
 
 /// The type that a statement names so: by either of its names, with or without a length.
-pub(super) fn by_name(text: &str) -> Option<&'static Type> {
+pub(super) fn find_by_name(text: &str) -> Option<&'static PgType> {
     let name = text.trim().to_lowercase();
     let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
     let (name, is_array) = match name.strip_suffix("[]") {
@@ -113,12 +113,12 @@ pub(super) fn by_name(text: &str) -> Option<&'static Type> {
         other => other,
     };
     let found = TYPES.iter().find(|known| known.sql_name == name || known.name == name.trim_matches('"'))?;
-    if is_array { by_oid(found.array) } else { Some(found) }
+    if is_array { find_by_oid(found.array) } else { Some(found) }
 }
 
 /// What `format_type` gives: the name in SQL of the type with that number and modifier.
 pub(super) fn format_type(oid: i64, modifier: Option<i64>) -> String {
-    let Some(known) = by_oid(oid) else { return if oid == 0 { "-" } else { "???" }.to_owned() };
+    let Some(known) = find_by_oid(oid) else { return if oid == 0 { "-" } else { "???" }.to_owned() };
     if known.category == "A" && known.name.starts_with('_') {
         return format!("{}[]", format_type(known.element, modifier));
     }
@@ -139,19 +139,19 @@ pub(super) fn format_type(oid: i64, modifier: Option<i64>) -> String {
 }
 
 /// The type of a column, and its modifier.
-pub(super) fn of_field(field: &Field) -> (&'static Type, i64) {
-    let (oid, modifier) = if is_marked(field) { (114, NO_MODIFIER) } else { oid_of(field.data_type()) };
-    (by_oid(oid).unwrap_or(&TYPES[0]), modifier)
+pub(super) fn column_type(field: &Field) -> (&'static PgType, i64) {
+    let (oid, modifier) = if is_json_extension(field) { (114, NO_MODIFIER) } else { type_oid(field.data_type()) };
+    (find_by_oid(oid).unwrap_or(&TYPES[0]), modifier)
 }
 
 /// What a type of Arrow is called in SQL.
-pub(super) fn name_of(data_type: &DataType) -> String {
-    format_type(oid_of(data_type).0, None)
+pub(super) fn sql_type_name(data_type: &DataType) -> String {
+    format_type(type_oid(data_type).0, None)
 }
 
-fn oid_of(data_type: &DataType) -> (i64, i64) {
-    if let Some(kind) = kind_of(data_type) {
-        return (by_name(kind.name()).map_or(TEXT, |known| known.oid), NO_MODIFIER);
+fn type_oid(data_type: &DataType) -> (i64, i64) {
+    if let Some(kind) = json_kind(data_type) {
+        return (find_by_name(kind.name()).map_or(TEXT, |known| known.oid), NO_MODIFIER);
     }
     let oid = match data_type {
         DataType::Boolean => 16,
@@ -173,15 +173,15 @@ fn oid_of(data_type: &DataType) -> (i64, i64) {
         DataType::Timestamp(_, Some(_)) => 1_184,
         DataType::Duration(_) | DataType::Interval(_) => 1_186,
         DataType::Struct(_) | DataType::Map(..) | DataType::Union(..) => 2_249,
-        DataType::Dictionary(_, values) => return oid_of(values),
-        DataType::RunEndEncoded(_, values) => return oid_of(values.data_type()),
+        DataType::Dictionary(_, values) => return type_oid(values),
+        DataType::RunEndEncoded(_, values) => return type_oid(values.data_type()),
         DataType::List(item)
         | DataType::LargeList(item)
         | DataType::ListView(item)
         | DataType::LargeListView(item)
         | DataType::FixedSizeList(item, _) => {
-            let (element, modifier) = oid_of(item.data_type());
-            return match by_oid(element) {
+            let (element, modifier) = type_oid(item.data_type());
+            return match find_by_oid(element) {
                 // An array of arrays has the type of an array of their elements.
                 Some(known) if known.category == "A" => (element, modifier),
                 Some(known) => (known.array, modifier),
@@ -235,9 +235,9 @@ mod tests {
         for (name, found) in
             [("INT4", "int4"), ("integer[]", "_int4"), ("varchar(3)", "varchar"), ("decimal(3, 1)", "numeric")]
         {
-            assert_eq!(by_name(name).unwrap().name, found, "{name}");
+            assert_eq!(find_by_name(name).unwrap().name, found, "{name}");
         }
-        assert_eq!(by_name("timestamp(3) with time zone").unwrap().name, "timestamptz");
-        assert!(by_name("nothing").is_none());
+        assert_eq!(find_by_name("timestamp(3) with time zone").unwrap().name, "timestamptz");
+        assert!(find_by_name("nothing").is_none());
     }
 }

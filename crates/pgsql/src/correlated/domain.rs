@@ -17,9 +17,9 @@ use datafusion::logical_expr::{
 /// The outer columns that a plan uses, and the table that has them.
 pub(super) struct Domain {
     pub(super) table: LogicalPlan,
-    /// Each outer column, and what it is called in `table`.
+    /// Each outer column, and what it is called in `find_table`.
     pub(super) columns: Vec<(Column, Column)>,
-    /// The columns of `table` that go along.
+    /// The columns of `find_table` that go along.
     pub(super) carried: Vec<Column>,
     /// Makes names unique.
     pub(super) number: usize,
@@ -40,7 +40,7 @@ impl Domain {
             LogicalPlan::Projection(projection) => self.push_projection(projection),
             LogicalPlan::Filter(filter) => {
                 let Some(input) = self.push(&filter.input)? else { return Ok(None) };
-                let predicate = self.replaced(filter.predicate.clone(), filter.input.schema())?;
+                let predicate = self.replace_outer_columns(filter.predicate.clone(), filter.input.schema())?;
                 LogicalPlanBuilder::from(input).filter(predicate)?.build().map(Some)
             }
             LogicalPlan::SubqueryAlias(alias) => {
@@ -65,7 +65,7 @@ impl Domain {
                 let fields = window.schema.iter().skip(window.input.schema().fields().len());
                 let mut expressions = Vec::new();
                 for (expression, (_, field)) in window.window_expr.iter().zip(fields) {
-                    let Some(divided) = self.divided(expression.clone(), window.input.schema())? else {
+                    let Some(divided) = self.partition_window(expression.clone(), window.input.schema())? else {
                         return Ok(None);
                     };
                     expressions.push(divided.alias(field.name()));
@@ -96,7 +96,7 @@ impl Domain {
         let Some(input) = self.push(&projection.input)? else { return Ok(None) };
         let mut output: Vec<Expr> = self.carried_columns().collect();
         for (expression, (qualifier, field)) in projection.expr.iter().zip(projection.schema.iter()) {
-            let replaced = self.replaced(expression.clone(), projection.input.schema())?;
+            let replaced = self.replace_outer_columns(expression.clone(), projection.input.schema())?;
             let keeps_name = replaced == *expression;
             let named = replaced.unalias().alias_qualified(qualifier.cloned(), field.name());
             output.push(if keeps_name { expression.clone() } else { named });
@@ -118,7 +118,7 @@ impl Domain {
             let mut chosen = Vec::new();
             for row in &values.values {
                 let Some(value) = row.get(index) else { return Ok(None) };
-                let value = self.replaced(value.clone(), &values.schema)?;
+                let value = self.replace_outer_columns(value.clone(), &values.schema)?;
                 chosen.push(cast(value.unalias(), field.data_type().clone()));
             }
             let Some(last) = chosen.pop() else { return Ok(None) };
@@ -165,7 +165,7 @@ impl Domain {
         let Some(input) = self.push(source)? else { return Ok(None) };
         let mut keys = Vec::new();
         for key in order {
-            let expression = self.replaced(key.expr.clone(), source.schema())?;
+            let expression = self.replace_outer_columns(key.expr.clone(), source.schema())?;
             keys.push(SortExpr::new(expression, key.asc, key.nulls_first));
         }
         let name = format!("place\u{1}{}", self.number);
@@ -196,7 +196,7 @@ impl Domain {
         let inner = aggregate.input.schema();
         let named = |expression: &Expr, index: usize| -> Result<Expr> {
             let (qualifier, field) = aggregate.schema.qualified_field(index);
-            let replaced = self.replaced(expression.clone(), inner)?;
+            let replaced = self.replace_outer_columns(expression.clone(), inner)?;
             let keeps_name = replaced == *expression;
             let named = replaced.unalias().alias_qualified(qualifier.cloned(), field.name());
             Ok(if keeps_name { expression.clone() } else { named })
@@ -214,7 +214,7 @@ impl Domain {
         if count > 0 { Ok(Some(grouped)) } else { self.with_empty_groups(aggregate, grouped).map(Some) }
     }
 
-    /// `grouped` with a row for each outer value that has no rows: an aggregate without GROUP BY always has one.
+    /// `group_by_document_keys` with a row for each outer value that has no rows: an aggregate without GROUP BY always has one.
     fn with_empty_groups(&self, aggregate: &Aggregate, grouped: LogicalPlan) -> Result<LogicalPlan> {
         let marker = format!("is there\u{1}{}", self.number);
         let inner_name = |column: &Column| format!("{}\u{1}inner {}", column.name, self.number);
@@ -225,7 +225,7 @@ impl Domain {
         let grouped = LogicalPlanBuilder::from(grouped).project(output)?.build()?;
         let inner: Vec<Column> =
             self.carried.iter().map(|column| Column::new_unqualified(inner_name(column))).collect();
-        let joined = self.joined(self.table.clone(), grouped, (self.carried.clone(), inner), JoinType::Left)?;
+        let joined = self.join_on_keys(self.table.clone(), grouped, (self.carried.clone(), inner), JoinType::Left)?;
         let mut output: Vec<Expr> = self.carried_columns().collect();
         for (expression, (qualifier, field)) in aggregate.aggr_expr.iter().zip(aggregate.schema.iter()) {
             let of_none = match expression.clone().unalias() {
@@ -241,7 +241,7 @@ impl Domain {
     }
 
     /// `left` joined with `right` on equal `keys`, of which NULL equals NULL.
-    pub(super) fn joined(
+    pub(super) fn join_on_keys(
         &self,
         left: LogicalPlan,
         right: LogicalPlan,
@@ -282,14 +282,16 @@ impl Domain {
             return Ok(None);
         }
         let schema = merge_schema(&[&join.left, &join.right]);
-        let conditions =
-            conditions.into_iter().map(|condition| self.replaced(condition, &schema)).collect::<Result<Vec<_>>>()?;
+        let conditions = conditions
+            .into_iter()
+            .map(|condition| self.replace_outer_columns(condition, &schema))
+            .collect::<Result<Vec<_>>>()?;
         LogicalPlanBuilder::from(pushed).join_on(second.as_ref().clone(), join.join_type, conditions)?.build().map(Some)
     }
 
     /// A window over the rows of one outer value.
-    fn divided(&self, expression: Expr, schema: &DFSchema) -> Result<Option<Expr>> {
-        Ok(match self.replaced(expression, schema)?.unalias() {
+    fn partition_window(&self, expression: Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+        Ok(match self.replace_outer_columns(expression, schema)?.unalias() {
             Expr::WindowFunction(function) => {
                 let WindowFunction { fun, mut params } = *function;
                 params.partition_by.extend(self.carried_columns());
@@ -306,7 +308,7 @@ impl Domain {
             node.apply_expressions(|expression| {
                 expression.apply(|expression| {
                     used |=
-                        matches!(expression, Expr::OuterReferenceColumn(_, column) if self.name_of(column).is_some());
+                        matches!(expression, Expr::OuterReferenceColumn(_, column) if self.domain_column(column).is_some());
                     Ok(TreeNodeRecursion::Continue)
                 })
             })?;
@@ -315,32 +317,32 @@ impl Domain {
         Ok(used)
     }
 
-    fn name_of(&self, column: &Column) -> Option<&Column> {
+    fn domain_column(&self, column: &Column) -> Option<&Column> {
         self.columns.iter().find(|(outer, _)| outer == column).map(|(_, name)| name)
     }
 
-    /// `expression`, over rows of `schema`, with the domain's columns in place of those of the outer query.
-    fn replaced(&self, expression: Expr, schema: &DFSchema) -> Result<Expr> {
+    /// `parse_expression`, over rows of `resolve_schema`, with the domain's columns in place of those of the outer query.
+    fn replace_outer_columns(&self, expression: Expr, schema: &DFSchema) -> Result<Expr> {
         expression
             .transform_down(|expression| {
                 Ok(match expression {
-                    Expr::OuterReferenceColumn(_, ref column) => match self.name_of(column) {
+                    Expr::OuterReferenceColumn(_, ref column) => match self.domain_column(column) {
                         Some(name) => Transformed::yes(Expr::Column(name.clone())),
                         None => Transformed::no(expression),
                     },
                     Expr::ScalarSubquery(subquery) => {
-                        Transformed::yes(Expr::ScalarSubquery(self.in_subquery(subquery, schema)?))
+                        Transformed::yes(Expr::ScalarSubquery(self.rewrite_subquery(subquery, schema)?))
                     }
                     Expr::Exists(mut exists) => {
-                        exists.subquery = self.in_subquery(exists.subquery, schema)?;
+                        exists.subquery = self.rewrite_subquery(exists.subquery, schema)?;
                         Transformed::yes(Expr::Exists(exists))
                     }
                     Expr::InSubquery(mut contained) => {
-                        contained.subquery = self.in_subquery(contained.subquery, schema)?;
+                        contained.subquery = self.rewrite_subquery(contained.subquery, schema)?;
                         Transformed::yes(Expr::InSubquery(contained))
                     }
                     Expr::SetComparison(mut comparison) => {
-                        comparison.subquery = self.in_subquery(comparison.subquery, schema)?;
+                        comparison.subquery = self.rewrite_subquery(comparison.subquery, schema)?;
                         Transformed::yes(Expr::SetComparison(comparison))
                     }
                     other => Transformed::no(other),
@@ -350,13 +352,13 @@ impl Domain {
     }
 
     /// A subquery of an inner query, which now finds the outer columns one query nearer.
-    fn in_subquery(&self, subquery: Subquery, schema: &DFSchema) -> Result<Subquery> {
+    fn rewrite_subquery(&self, subquery: Subquery, schema: &DFSchema) -> Result<Subquery> {
         let plan = subquery.subquery.as_ref().clone().transform_up_with_subqueries(|node| {
             node.map_expressions(|expression| {
                 expression.transform_up(|expression| {
                     Ok(match expression {
                         Expr::OuterReferenceColumn(ref field, ref column) if !schema.has_column(column) => {
-                            match self.name_of(column) {
+                            match self.domain_column(column) {
                                 Some(name) => Transformed::yes(Expr::OuterReferenceColumn(field.clone(), name.clone())),
                                 None => Transformed::no(expression),
                             }

@@ -5,8 +5,8 @@
 
 mod domain;
 mod nullable;
-mod single;
-mod value;
+mod single_row;
+mod subquery_value;
 
 use std::cell::Cell;
 
@@ -22,16 +22,16 @@ use crate::json::WHOLE_ROW;
 
 /// The rule, which runs before types are coerced.
 #[derive(Debug)]
-pub(crate) struct Correlated;
+pub(crate) struct CorrelatedSubqueries;
 
-impl AnalyzerRule for Correlated {
+impl AnalyzerRule for CorrelatedSubqueries {
     fn name(&self) -> &str {
         "correlated_subqueries"
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = nullable::subqueries(plan)?;
-        let rewriter = Rewriter { count: Cell::new(0) };
+        let plan = nullable::make_subqueries_nullable(plan)?;
+        let rewriter = SubqueryRewriter { count: Cell::new(0) };
         plan.transform_down_with_subqueries(|node| rewriter.rewrite(node)).data()
     }
 }
@@ -41,21 +41,21 @@ impl AnalyzerRule for Correlated {
 type JoinKeys = (Vec<Column>, Vec<Column>);
 
 /// Numbers what it makes.
-struct Rewriter {
+struct SubqueryRewriter {
     count: Cell<usize>,
 }
 
-impl Rewriter {
-    fn number(&self) -> usize {
+impl SubqueryRewriter {
+    fn next_number(&self) -> usize {
         self.count.set(self.count.get() + 1);
         self.count.get()
     }
 
     fn rewrite(&self, node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let rewritten = match &node {
-            LogicalPlan::Join(join) => self.lateral(join)?,
+            LogicalPlan::Join(join) => self.rewrite_lateral(join)?,
             LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Sort(_) => {
-                self.values(&node)?
+                self.rewrite_subquery_values(&node)?
             }
             _ => None,
         };
@@ -63,7 +63,7 @@ impl Rewriter {
     }
 
     /// A join whose right side uses columns of its left side.
-    fn lateral(&self, join: &Join) -> Result<Option<LogicalPlan>> {
+    fn rewrite_lateral(&self, join: &Join) -> Result<Option<LogicalPlan>> {
         let is_subquery = match join.right.as_ref() {
             LogicalPlan::Subquery(_) => true,
             LogicalPlan::SubqueryAlias(alias) => matches!(alias.input.as_ref(), LogicalPlan::Subquery(_)),
@@ -78,16 +78,21 @@ impl Rewriter {
             let columns = join.left.schema().columns();
             let same = columns.iter().map(|column| (column.clone(), column.clone())).collect();
             let table = join.left.as_ref().clone();
-            let domain = Domain { table, columns: same, carried: columns, number: self.number(), keeps_rows: is_left };
+            let domain =
+                Domain { table, columns: same, carried: columns, number: self.next_number(), keeps_rows: is_left };
             let Some(mut rows) = domain.push(&join.right)? else { return Ok(None) };
             if let Some(filter) = &join.filter {
                 rows = LogicalPlanBuilder::from(rows).filter(filter.clone())?.build()?;
             }
             return LogicalPlanBuilder::from(rows).project(output)?.build().map(Some);
         }
-        let Some((rows, keys)) = self.pushed(&join.left, &join.right)? else { return Ok(None) };
+        let Some((rows, keys)) = self.push_domain(&join.left, &join.right)? else { return Ok(None) };
         let left = LogicalPlanBuilder::from(join.left.as_ref().clone());
-        let equal = keys.0.into_iter().zip(keys.1).map(|(left, right)| same(Expr::Column(left), Expr::Column(right)));
+        let equal = keys
+            .0
+            .into_iter()
+            .zip(keys.1)
+            .map(|(left, right)| equal_or_both_null(Expr::Column(left), Expr::Column(right)));
         let mut conditions: Vec<Expr> = equal.collect();
         conditions.extend(join.filter.clone());
         if conditions.is_empty() {
@@ -97,11 +102,11 @@ impl Rewriter {
     }
 
     /// The rows of `plan` for each value of the columns of `outer` that it uses, and by which columns they are joined.
-    fn pushed(&self, outer: &LogicalPlan, plan: &LogicalPlan) -> Result<Option<(LogicalPlan, JoinKeys)>> {
+    fn push_domain(&self, outer: &LogicalPlan, plan: &LogicalPlan) -> Result<Option<(LogicalPlan, JoinKeys)>> {
         if is_volatile(outer)? {
             return Ok(None);
         }
-        let number = self.number();
+        let number = self.next_number();
         let mut used: Vec<Column> = Vec::new();
         for column in outer_columns(plan)? {
             if outer.schema().has_column(&column) && !used.contains(&column) {
@@ -122,7 +127,7 @@ impl Rewriter {
     }
 
     /// A node with subqueries in its expressions.
-    fn values(&self, node: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    fn rewrite_subquery_values(&self, node: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         let [input] = node.inputs()[..] else { return Ok(None) };
         let in_filter = matches!(node, LogicalPlan::Filter(_));
         // The columns of its input are those of its answer.
@@ -142,21 +147,22 @@ impl Rewriter {
             let before = found;
             let replaced = expression
                 .transform_down(|expression| {
-                    let must_be_ours = index < refused && value::is_correlated(&expression)?;
-                    if !must_be_ours && !value::is_ours(&expression, in_filter, input.schema())? {
+                    let must_be_ours = index < refused && subquery_value::is_correlated(&expression)?;
+                    if !must_be_ours && !subquery_value::needs_rewrite(&expression, in_filter, input.schema())? {
                         return Ok(Transformed::no(expression));
                     }
-                    let Some(value) = value::value_of(&expression, input.schema(), self.number())? else {
+                    let Some(value) = subquery_value::plan_subquery(&expression, input.schema(), self.next_number())?
+                    else {
                         return Ok(Transformed::no(expression));
                     };
-                    let Some((rows, keys)) = self.pushed(&joined, &value.plan)? else {
+                    let Some((rows, keys)) = self.push_domain(&joined, &value.plan)? else {
                         return Ok(Transformed::no(expression));
                     };
                     let conditions: Vec<Expr> = keys
                         .0
                         .into_iter()
                         .zip(keys.1)
-                        .map(|(left, right)| same(Expr::Column(left), Expr::Column(right)))
+                        .map(|(left, right)| equal_or_both_null(Expr::Column(left), Expr::Column(right)))
                         .chain([datafusion::logical_expr::lit(true)])
                         .collect();
                     let left = LogicalPlanBuilder::from(joined.clone());
@@ -185,7 +191,7 @@ impl Rewriter {
 }
 
 /// Equal, or both NULL.
-fn same(left: Expr, right: Expr) -> Expr {
+fn equal_or_both_null(left: Expr, right: Expr) -> Expr {
     datafusion::logical_expr::binary_expr(left, Operator::IsNotDistinctFrom, right)
 }
 
@@ -211,7 +217,7 @@ fn makes_rows_of_each(plan: &LogicalPlan, is_left: bool) -> Result<bool> {
     Ok(only && unnests)
 }
 
-/// Whether `expression` is NULL where the columns that it uses are.
+/// Whether `parse_expression` is NULL where the columns that it uses are.
 fn is_null_of_null(expression: &Expr) -> bool {
     match expression {
         Expr::Column(_) => true,
@@ -248,11 +254,11 @@ fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     Ok(volatile)
 }
 
-/// Whether DataFusion plans the subquery `plan`: outer columns, all of them in `schema`, stand in filters, below
+/// Whether DataFusion plans the subquery `plan`: outer columns, all of them in `resolve_schema`, stand in filters, below
 /// projections and at most one aggregate, and there in equalities.
 fn is_simple(plan: &LogicalPlan, schema: &DFSchema) -> Result<bool> {
     let mut simple = true;
-    let mut kinds_above = Above::default();
+    let mut kinds_above = NodesAbove::default();
     let mut node = plan;
     if outer_columns(plan)?.is_empty() {
         return Ok(true);
@@ -320,7 +326,7 @@ fn is_equality(expression: &Expr) -> bool {
 }
 
 #[derive(Default)]
-struct Above {
+struct NodesAbove {
     has_aggregate: bool,
     has_other: bool,
 }

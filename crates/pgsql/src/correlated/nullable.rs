@@ -8,10 +8,10 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::value::is_aggregate;
+use super::subquery_value::is_aggregate;
 
 /// Makes the columns of such subqueries of `plan` nullable.
-pub(super) fn subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(super) fn make_subqueries_nullable(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expression| {
@@ -25,7 +25,7 @@ pub(super) fn subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
         return Ok(plan);
     }
     let rewritten = plan.transform_up_with_subqueries(|node| {
-        let node = node.map_expressions(|expression| expression.transform_up(in_expression))?.data;
+        let node = node.map_expressions(|expression| expression.transform_up(rewrite_expression))?.data;
         node.recompute_schema().map(Transformed::yes)
     });
     rewritten.data()
@@ -41,14 +41,14 @@ fn may_be_null(expression: &Expr) -> bool {
     }
 }
 
-fn in_expression(expression: Expr) -> Result<Transformed<Expr>> {
+fn rewrite_expression(expression: Expr) -> Result<Transformed<Expr>> {
     if !may_be_null(&expression) {
         return Ok(Transformed::no(expression));
     }
     let Expr::ScalarSubquery(mut subquery) = expression else { return Ok(Transformed::no(expression)) };
     let plan = subquery.subquery.as_ref().clone();
     let column = plan.schema().columns().swap_remove(0);
-    let function = ScalarUDF::from(Nullable { signature: Signature::any(1, Volatility::Immutable) });
+    let function = ScalarUDF::from(NullableFunction { signature: Signature::any(1, Volatility::Immutable) });
     let value = function.call(vec![Expr::Column(column.clone())]).alias_qualified(column.relation, column.name);
     subquery.subquery = LogicalPlanBuilder::from(plan).project(vec![value])?.build()?.into();
     Ok(Transformed::yes(Expr::ScalarSubquery(subquery)))
@@ -56,11 +56,11 @@ fn in_expression(expression: Expr) -> Result<Transformed<Expr>> {
 
 /// Gives its argument, which may be NULL.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Nullable {
+struct NullableFunction {
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Nullable {
+impl ScalarUDFImpl for NullableFunction {
     fn name(&self) -> &str {
         "nullable*"
     }

@@ -6,53 +6,78 @@ use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::document::{as_they_are, check_count, finish, kind, printed, values};
-use super::function::{Call, Function, Texts, check_bytes};
-use super::kind::{Kind, kind_of};
-use super::render::{key_text, text_of, value_of, write, write_json};
+use super::document::{build_values, check_count, format_jsonb, into_array, keep_types, kind_from_flag};
+use super::function::{BoundedTexts, ColumnarFunction, FunctionCall, check_bytes};
+use super::kind::{JsonKind, json_kind};
+use super::render::{key_text, render_text, render_value, write, write_json};
 use super::text::write_string;
-use super::value::Value;
+use super::value::JsonValue;
 use crate::array::{TextPairs, text_lists, text_pairs};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        Function::new("to_json", as_they_are, |fields| one(fields, "to_json", Kind::Json), convert::<false>),
-        Function::new("to_jsonb", as_they_are, |fields| one(fields, "to_jsonb", Kind::Jsonb), convert::<true>),
-        Function::new("array_to_json", as_they_are, list, convert_lines),
-        Function::new("row_to_json", as_they_are, record, convert_lines),
-        Function::new("json_build_array", as_they_are, |_| Ok(Kind::Json.data_type()), build_array::<false>),
-        Function::new("jsonb_build_array", as_they_are, |_| Ok(Kind::Jsonb.data_type()), build_array::<true>),
-        Function::new("json_build_object", as_they_are, |fields| pairs(fields, Kind::Json), build_object::<false>),
-        Function::new("jsonb_build_object", as_they_are, |fields| pairs(fields, Kind::Jsonb), build_object::<true>),
-        Function::new("json_object", object_types, |_| Ok(Kind::Json.data_type()), object::<false>),
-        Function::new("jsonb_object", object_types, |_| Ok(Kind::Jsonb.data_type()), object::<true>),
+        ColumnarFunction::new(
+            "to_json",
+            keep_types,
+            |fields| single_argument_type(fields, "to_json", JsonKind::Json),
+            convert::<false>,
+        ),
+        ColumnarFunction::new(
+            "to_jsonb",
+            keep_types,
+            |fields| single_argument_type(fields, "to_jsonb", JsonKind::Jsonb),
+            convert::<true>,
+        ),
+        ColumnarFunction::new("array_to_json", keep_types, array_type, convert_lines),
+        ColumnarFunction::new("row_to_json", keep_types, row_type, convert_lines),
+        ColumnarFunction::new("json_build_array", keep_types, |_| Ok(JsonKind::Json.data_type()), build_array::<false>),
+        ColumnarFunction::new(
+            "jsonb_build_array",
+            keep_types,
+            |_| Ok(JsonKind::Jsonb.data_type()),
+            build_array::<true>,
+        ),
+        ColumnarFunction::new(
+            "json_build_object",
+            keep_types,
+            |fields| object_type(fields, JsonKind::Json),
+            build_object::<false>,
+        ),
+        ColumnarFunction::new(
+            "jsonb_build_object",
+            keep_types,
+            |fields| object_type(fields, JsonKind::Jsonb),
+            build_object::<true>,
+        ),
+        ColumnarFunction::new("json_object", object_types, |_| Ok(JsonKind::Json.data_type()), object::<false>),
+        ColumnarFunction::new("jsonb_object", object_types, |_| Ok(JsonKind::Jsonb.data_type()), object::<true>),
     ]
 }
 
-fn one(fields: &[FieldRef], name: &str, kind: Kind) -> Result<DataType> {
+fn single_argument_type(fields: &[FieldRef], name: &str, kind: JsonKind) -> Result<DataType> {
     check_count(name, fields, 1, 1)?;
     Ok(kind.data_type())
 }
 
-fn list(fields: &[FieldRef]) -> Result<DataType> {
+fn array_type(fields: &[FieldRef]) -> Result<DataType> {
     check_count("array_to_json", fields, 1, 2)?;
     match fields[0].data_type() {
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::Null => {
-            Ok(Kind::Json.data_type())
+            Ok(JsonKind::Json.data_type())
         }
         _ => plan_err!("array_to_json has an array as its argument; write to_json(value)"),
     }
 }
 
-fn record(fields: &[FieldRef]) -> Result<DataType> {
+fn row_type(fields: &[FieldRef]) -> Result<DataType> {
     check_count("row_to_json", fields, 1, 2)?;
     match fields[0].data_type() {
-        row @ DataType::Struct(_) if kind_of(row).is_none() => Ok(Kind::Json.data_type()),
+        row @ DataType::Struct(_) if json_kind(row).is_none() => Ok(JsonKind::Json.data_type()),
         _ => plan_err!("row_to_json has a row as its argument; write json_build_object('name', column, …)"),
     }
 }
 
-fn pairs(fields: &[FieldRef], kind: Kind) -> Result<DataType> {
+fn object_type(fields: &[FieldRef], kind: JsonKind) -> Result<DataType> {
     if fields.len().is_multiple_of(2) {
         return Ok(kind.data_type());
     }
@@ -62,26 +87,26 @@ fn pairs(fields: &[FieldRef], kind: Kind) -> Result<DataType> {
     )
 }
 
-fn convert<const IS_BINARY: bool>(call: &Call<'_>) -> Result<ArrayRef> {
+fn convert<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let array = call.array(0)?;
-    let kind = kind::<IS_BINARY>();
-    let mut texts = Texts::new(call.rows);
+    let kind = kind_from_flag::<IS_BINARY>();
+    let mut texts = BoundedTexts::new(call.rows);
     for row in 0..call.rows {
-        let text = if array.is_valid(row) { Some(text_of(&array, row, kind)?) } else { None };
+        let text = if array.is_valid(row) { Some(render_text(&array, row, kind)?) } else { None };
         texts.push(text)?;
     }
-    finish(texts, Some(kind))
+    into_array(texts, Some(kind))
 }
 
 /// The elements of an array or the members of a row, each on a line of its own if the second argument says so.
-fn convert_lines(call: &Call<'_>) -> Result<ArrayRef> {
+fn convert_lines(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let array = call.array(0)?;
     let lines = match call.args.len() {
         2 => Some(cast(&call.array(1)?, &DataType::Boolean)?),
         _ => None,
     };
     let lines = lines.as_ref().map(|lines| lines.as_boolean());
-    values(call, Some(Kind::Json), |row| {
+    build_values(call, Some(JsonKind::Json), |row| {
         if array.is_null(row) || lines.is_some_and(|lines| lines.is_null(row)) {
             return Ok(None);
         }
@@ -93,14 +118,14 @@ fn convert_lines(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 /// All arguments as arrays.
-fn arrays(call: &Call<'_>) -> Result<Vec<ArrayRef>> {
+fn arrays(call: &FunctionCall<'_>) -> Result<Vec<ArrayRef>> {
     (0..call.args.len()).map(|index| call.array(index)).collect()
 }
 
-fn build_array<const IS_BINARY: bool>(call: &Call<'_>) -> Result<ArrayRef> {
+fn build_array<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let columns = arrays(call)?;
-    let kind = kind::<IS_BINARY>();
-    values(call, Some(kind), |row| {
+    let kind = kind_from_flag::<IS_BINARY>();
+    build_values(call, Some(kind), |row| {
         let mut out = String::from("[");
         for (place, column) in columns.iter().enumerate() {
             if place > 0 {
@@ -113,7 +138,7 @@ fn build_array<const IS_BINARY: bool>(call: &Call<'_>) -> Result<ArrayRef> {
     })
 }
 
-fn build_object<const IS_BINARY: bool>(call: &Call<'_>) -> Result<ArrayRef> {
+fn build_object<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let columns = arrays(call)?;
     let key = |place: usize, row: usize| {
         let column = &columns[place];
@@ -124,13 +149,13 @@ fn build_object<const IS_BINARY: bool>(call: &Call<'_>) -> Result<ArrayRef> {
         key_text(column, row)
     };
     if IS_BINARY {
-        return values(call, Some(Kind::Jsonb), |row| {
-            let pair = |place| Ok((key(place, row)?, value_of(&columns[place + 1], row)?));
+        return build_values(call, Some(JsonKind::Jsonb), |row| {
+            let pair = |place| Ok((key(place, row)?, render_value(&columns[place + 1], row)?));
             let pairs = (0..columns.len()).step_by(2).map(pair).collect::<Result<Vec<_>>>()?;
-            Ok(Some(printed(&Value::object(pairs))))
+            Ok(Some(format_jsonb(&JsonValue::object(pairs))))
         });
     }
-    values(call, Some(Kind::Json), |row| {
+    build_values(call, Some(JsonKind::Json), |row| {
         let mut out = String::from("{");
         for place in (0..columns.len()).step_by(2) {
             if place > 0 {
@@ -138,7 +163,7 @@ fn build_object<const IS_BINARY: bool>(call: &Call<'_>) -> Result<ArrayRef> {
             }
             write_string(&key(place, row)?, &mut out);
             out.push_str(" : ");
-            write(&columns[place + 1], row, Kind::Json, &mut out)?;
+            write(&columns[place + 1], row, JsonKind::Json, &mut out)?;
         }
         out.push('}');
         Ok(Some(out))
@@ -160,7 +185,7 @@ fn object_types(types: &[DataType]) -> Result<Vec<DataType>> {
     Ok(types.iter().map(text).collect())
 }
 
-fn keys_and_values(call: &Call<'_>) -> Result<Vec<Option<TextPairs>>> {
+fn keys_and_values(call: &FunctionCall<'_>) -> Result<Vec<Option<TextPairs>>> {
     let (keys, values) = (text_lists(&call.array(0)?)?, text_lists(&call.array(1)?)?);
     let pairs = keys.into_iter().zip(values).map(|lists| {
         let (Some(keys), Some(values)) = lists else { return Ok(None) };
@@ -173,21 +198,21 @@ fn keys_and_values(call: &Call<'_>) -> Result<Vec<Option<TextPairs>>> {
 }
 
 /// `json_object(pairs)` and `json_object(keys, values)`.
-fn object<const IS_BINARY: bool>(call: &Call<'_>) -> Result<ArrayRef> {
+fn object<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let mut pairs = if call.args.len() == 1 { text_pairs(&call.array(0)?)? } else { keys_and_values(call)? };
-    values(call, Some(kind::<IS_BINARY>()), |row| {
+    build_values(call, Some(kind_from_flag::<IS_BINARY>()), |row| {
         let Some(pairs) = pairs[row].take() else { return Ok(None) };
         let pair = |(key, value): (Option<String>, Option<String>)| {
             let key = key.ok_or_else(|| exec_datafusion_err!("null value not allowed for object key"))?;
-            Ok((key, value.map_or(Value::Null, Value::Text)))
+            Ok((key, value.map_or(JsonValue::Null, JsonValue::Text)))
         };
         object_text(pairs.into_iter().map(pair).collect::<Result<_>>()?, IS_BINARY).map(Some)
     })
 }
 
-fn object_text(pairs: Vec<(String, Value)>, is_binary: bool) -> Result<String> {
+fn object_text(pairs: Vec<(String, JsonValue)>, is_binary: bool) -> Result<String> {
     if is_binary {
-        return Ok(printed(&Value::object(pairs)));
+        return Ok(format_jsonb(&JsonValue::object(pairs)));
     }
     let mut out = String::from("{");
     for (place, (key, value)) in pairs.iter().enumerate() {
@@ -203,31 +228,36 @@ fn object_text(pairs: Vec<(String, Value)>, is_binary: bool) -> Result<String> {
 }
 
 /// What an aggregate makes of the array of its values.
-pub(super) fn collected(is_binary: bool) -> ScalarUDF {
+pub(super) fn collect_array_function(is_binary: bool) -> ScalarUDF {
     if is_binary {
-        Function::new(
+        ColumnarFunction::new(
             "jsonb_collected*",
-            as_they_are,
-            |_| Ok(Kind::Jsonb.data_type()),
-            |call| collect(call, Kind::Jsonb),
+            keep_types,
+            |_| Ok(JsonKind::Jsonb.data_type()),
+            |call| collect_array(call, JsonKind::Jsonb),
         )
     } else {
-        Function::new("json_collected*", as_they_are, |_| Ok(Kind::Json.data_type()), |call| collect(call, Kind::Json))
+        ColumnarFunction::new(
+            "json_collected*",
+            keep_types,
+            |_| Ok(JsonKind::Json.data_type()),
+            |call| collect_array(call, JsonKind::Json),
+        )
     }
 }
 
-fn collect(call: &Call<'_>, kind: Kind) -> Result<ArrayRef> {
+fn collect_array(call: &FunctionCall<'_>, kind: JsonKind) -> Result<ArrayRef> {
     let lists = call.array(0)?;
     let lists = lists.as_list::<i32>();
     // Rows and arrays stand on lines of their own.
     let item = lists.value_type();
-    let is_nested = kind_of(&item).is_none()
+    let is_nested = json_kind(&item).is_none()
         && matches!(
             item,
             DataType::Struct(_) | DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..)
         );
-    let separator = if is_nested && kind == Kind::Json { ", \n " } else { ", " };
-    values(call, Some(kind), |row| {
+    let separator = if is_nested && kind == JsonKind::Json { ", \n " } else { ", " };
+    build_values(call, Some(kind), |row| {
         if lists.is_null(row) {
             return Ok(None);
         }
@@ -246,19 +276,29 @@ fn collect(call: &Call<'_>, kind: Kind) -> Result<ArrayRef> {
 }
 
 /// What an aggregate makes of the array of its pairs.
-pub(super) fn collected_object(is_binary: bool) -> ScalarUDF {
+pub(super) fn collect_object_function(is_binary: bool) -> ScalarUDF {
     let name = if is_binary { "jsonb_collected_object*" } else { "json_collected_object*" };
     if is_binary {
-        Function::new(name, as_they_are, |_| Ok(Kind::Jsonb.data_type()), |call| collect_object(call, Kind::Jsonb))
+        ColumnarFunction::new(
+            name,
+            keep_types,
+            |_| Ok(JsonKind::Jsonb.data_type()),
+            |call| collect_object(call, JsonKind::Jsonb),
+        )
     } else {
-        Function::new(name, as_they_are, |_| Ok(Kind::Json.data_type()), |call| collect_object(call, Kind::Json))
+        ColumnarFunction::new(
+            name,
+            keep_types,
+            |_| Ok(JsonKind::Json.data_type()),
+            |call| collect_object(call, JsonKind::Json),
+        )
     }
 }
 
-fn collect_object(call: &Call<'_>, kind: Kind) -> Result<ArrayRef> {
+fn collect_object(call: &FunctionCall<'_>, kind: JsonKind) -> Result<ArrayRef> {
     let lists = call.array(0)?;
     let lists = lists.as_list::<i32>();
-    values(call, Some(kind), |row| {
+    build_values(call, Some(kind), |row| {
         if lists.is_null(row) {
             return Ok(None);
         }
@@ -270,9 +310,9 @@ fn collect_object(call: &Call<'_>, kind: Kind) -> Result<ArrayRef> {
             }
             key_text(&columns[0], item)
         };
-        if kind == Kind::Jsonb {
-            let pair = |item| Ok((key(item)?, value_of(&columns[1], item)?));
-            return Ok(Some(printed(&Value::object((0..items.len()).map(pair).collect::<Result<_>>()?))));
+        if kind == JsonKind::Jsonb {
+            let pair = |item| Ok((key(item)?, render_value(&columns[1], item)?));
+            return Ok(Some(format_jsonb(&JsonValue::object((0..items.len()).map(pair).collect::<Result<_>>()?))));
         }
         let mut out = String::from("{ ");
         for item in 0..items.len() {

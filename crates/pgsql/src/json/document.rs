@@ -4,11 +4,11 @@ use datafusion::arrow::array::{Array, ArrayRef, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, plan_err};
 
-use super::function::{Call, Column, Texts, field_kind};
-use super::kind::Kind;
+use super::function::{ArgumentColumn, BoundedTexts, FunctionCall, field_kind};
+use super::kind::JsonKind;
 use super::reader::{parse, validate};
 use super::text::write_value;
-use super::value::Value;
+use super::value::JsonValue;
 
 /// Whether `data_type` is text, or NULL, which may be of any type.
 pub(super) fn is_text(data_type: &DataType) -> bool {
@@ -16,7 +16,7 @@ pub(super) fn is_text(data_type: &DataType) -> bool {
 }
 
 /// Fails unless `field` can be an argument of the type `kind` of `function`. Text is read as JSON.
-pub(super) fn check(function: &str, kind: Kind, field: &Field) -> Result<()> {
+pub(super) fn check_argument(function: &str, kind: JsonKind, field: &Field) -> Result<()> {
     match field_kind(field) {
         Some(own) if own == kind => Ok(()),
         None if is_text(field.data_type()) => Ok(()),
@@ -33,28 +33,30 @@ pub(super) fn check(function: &str, kind: Kind, field: &Field) -> Result<()> {
     }
 }
 
-impl Call<'_> {
+impl FunctionCall<'_> {
     /// An argument of the type `kind`; text is read as such.
-    pub(super) fn documents(&self, index: usize, kind: Kind) -> Result<Column<StringArray>> {
+    pub(super) fn documents(&self, index: usize, kind: JsonKind) -> Result<ArgumentColumn<StringArray>> {
         let texts = self.texts(index)?;
-        if super::kind::kind_of(self.fields[index].data_type()) == Some(kind) || self.kind(index) == Some(Kind::Json) {
+        if super::kind::json_kind(self.fields[index].data_type()) == Some(kind)
+            || self.kind(index) == Some(JsonKind::Json)
+        {
             return Ok(texts);
         }
-        Ok(Column { values: read(&texts.values, kind)?, is_constant: texts.is_constant })
+        Ok(ArgumentColumn { values: parse_documents(&texts.values, kind)?, is_constant: texts.is_constant })
     }
 }
 
 /// `texts` as documents of the type `kind`.
-pub(super) fn read(texts: &StringArray, kind: Kind) -> Result<StringArray> {
+pub(super) fn parse_documents(texts: &StringArray, kind: JsonKind) -> Result<StringArray> {
     match kind {
-        Kind::Json => {
+        JsonKind::Json => {
             texts.iter().flatten().try_for_each(validate)?;
             Ok(texts.clone())
         }
-        Kind::Jsonb => {
-            let mut canonical = Texts::new(texts.len());
+        JsonKind::Jsonb => {
+            let mut canonical = BoundedTexts::new(texts.len());
             for text in texts {
-                canonical.push(text.map(|text| parse(text).map(|value| printed(&value))).transpose()?)?;
+                canonical.push(text.map(|text| parse(text).map(|value| format_jsonb(&value))).transpose()?)?;
             }
             Ok(canonical.finish())
         }
@@ -62,26 +64,26 @@ pub(super) fn read(texts: &StringArray, kind: Kind) -> Result<StringArray> {
 }
 
 /// `value` as `jsonb` prints it.
-pub(super) fn printed(value: &Value) -> String {
+pub(super) fn format_jsonb(value: &JsonValue) -> String {
     let mut out = String::new();
     write_value(value, &mut out);
     out
 }
 
 /// Texts of `kind`, one a row; `make` has the row.
-pub(super) fn values(
-    call: &Call<'_>,
-    kind: Option<Kind>,
+pub(super) fn build_values(
+    call: &FunctionCall<'_>,
+    kind: Option<JsonKind>,
     mut make: impl FnMut(usize) -> Result<Option<String>>,
 ) -> Result<ArrayRef> {
-    let mut texts = Texts::new(call.rows);
+    let mut texts = BoundedTexts::new(call.rows);
     for row in 0..call.rows {
         texts.push(make(row)?)?;
     }
-    finish(texts, kind)
+    into_array(texts, kind)
 }
 
-pub(super) fn finish(texts: Texts, kind: Option<Kind>) -> Result<ArrayRef> {
+pub(super) fn into_array(texts: BoundedTexts, kind: Option<JsonKind>) -> Result<ArrayRef> {
     let texts = texts.finish();
     match kind {
         Some(kind) => kind.values(texts),
@@ -90,7 +92,7 @@ pub(super) fn finish(texts: Texts, kind: Option<Kind>) -> Result<ArrayRef> {
 }
 
 /// The types of arguments as they are.
-pub(super) fn as_they_are(types: &[DataType]) -> Result<Vec<DataType>> {
+pub(super) fn keep_types(types: &[DataType]) -> Result<Vec<DataType>> {
     Ok(types.to_vec())
 }
 
@@ -103,6 +105,6 @@ pub(super) fn check_count(function: &str, fields: &[FieldRef], least: usize, mos
 }
 
 /// The constant of a type parameter as a kind.
-pub(super) const fn kind<const IS_BINARY: bool>() -> Kind {
-    if IS_BINARY { Kind::Jsonb } else { Kind::Json }
+pub(super) const fn kind_from_flag<const IS_BINARY: bool>() -> JsonKind {
+    if IS_BINARY { JsonKind::Jsonb } else { JsonKind::Json }
 }

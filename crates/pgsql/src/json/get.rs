@@ -7,46 +7,46 @@ use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::document::{check, check_count, finish, is_text, kind};
-use super::function::{Call, Column, Function, Texts, field_kind};
-use super::kind::Kind;
-use super::path::{Step, as_text, step};
-use super::reader::{Reader, Token};
+use super::document::{check_argument, check_count, into_array, is_text, kind_from_flag};
+use super::function::{ArgumentColumn, BoundedTexts, ColumnarFunction, FunctionCall, field_kind};
+use super::kind::JsonKind;
+use super::reader::{JsonReader, JsonToken};
+use super::text_path::{PathStep, as_text, find_step};
 use crate::array::text_lists;
 
 /// The functions `json_extract_path` and its siblings.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        Function::new("json_extract_path", keys, extracted::<false, false>, extract::<false, false>),
-        Function::new("json_extract_path_text", keys, extracted::<false, true>, extract::<false, true>),
-        Function::new("jsonb_extract_path", keys, extracted::<true, false>, extract::<true, false>),
-        Function::new("jsonb_extract_path_text", keys, extracted::<true, true>, extract::<true, true>),
+        ColumnarFunction::new("json_extract_path", keys, extracted::<false, false>, extract::<false, false>),
+        ColumnarFunction::new("json_extract_path_text", keys, extracted::<false, true>, extract::<false, true>),
+        ColumnarFunction::new("jsonb_extract_path", keys, extracted::<true, false>, extract::<true, false>),
+        ColumnarFunction::new("jsonb_extract_path_text", keys, extracted::<true, true>, extract::<true, true>),
     ]
 }
 
 /// What `->` is, and `->>` if `is_text`.
 pub(super) fn member(is_text: bool) -> ScalarUDF {
     if is_text {
-        Function::new("json_member_text", one_step, |_| Ok(DataType::Utf8), |call| get_member(call, true))
+        ColumnarFunction::new("json_member_text", member_types, |_| Ok(DataType::Utf8), |call| get_member(call, true))
     } else {
-        Function::new("json_member", one_step, own_kind, |call| get_member(call, false))
+        ColumnarFunction::new("json_member", member_types, document_type, |call| get_member(call, false))
     }
 }
 
 /// What `#>` is, and `#>>` if `is_text`.
 pub(super) fn at_path(is_text: bool) -> ScalarUDF {
     if is_text {
-        Function::new("json_at_path_text", path_types, |_| Ok(DataType::Utf8), |call| get_at_path(call, true))
+        ColumnarFunction::new("json_at_path_text", path_types, |_| Ok(DataType::Utf8), |call| get_at_path(call, true))
     } else {
-        Function::new("json_at_path", path_types, own_kind, |call| get_at_path(call, false))
+        ColumnarFunction::new("json_at_path", path_types, document_type, |call| get_at_path(call, false))
     }
 }
 
-fn own_kind(fields: &[FieldRef]) -> Result<DataType> {
-    Ok(field_kind(&fields[0]).unwrap_or(Kind::Jsonb).data_type())
+fn document_type(fields: &[FieldRef]) -> Result<DataType> {
+    Ok(field_kind(&fields[0]).unwrap_or(JsonKind::Jsonb).data_type())
 }
 
-fn one_step(types: &[DataType]) -> Result<Vec<DataType>> {
+fn member_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [document, key] if key.is_integer() => Ok(vec![document.clone(), DataType::Int64]),
         [document, key] if is_text(key) => Ok(vec![document.clone(), DataType::Utf8]),
@@ -78,37 +78,37 @@ fn keys(types: &[DataType]) -> Result<Vec<DataType>> {
 }
 
 fn extracted<const IS_BINARY: bool, const IS_TEXT: bool>(fields: &[FieldRef]) -> Result<DataType> {
-    let kind = kind::<IS_BINARY>();
+    let kind = kind_from_flag::<IS_BINARY>();
     check_count("json_extract_path", fields, 1, usize::MAX)?;
-    check("json_extract_path", kind, &fields[0])?;
+    check_argument("json_extract_path", kind, &fields[0])?;
     Ok(if IS_TEXT { DataType::Utf8 } else { kind.data_type() })
 }
 
 /// The kind of the result, none if it is text.
-fn result_kind(call: &Call<'_>, is_text: bool) -> Option<Kind> {
-    if is_text { None } else { super::kind::kind_of(call.returns) }
+fn result_kind(call: &FunctionCall<'_>, is_text: bool) -> Option<JsonKind> {
+    if is_text { None } else { super::kind::json_kind(call.returns) }
 }
 
-fn push(texts: &mut Texts, found: Option<&str>, is_text: bool) -> Result<()> {
+fn push(texts: &mut BoundedTexts, found: Option<&str>, is_text: bool) -> Result<()> {
     match found {
         Some(found) if is_text => texts.push(as_text(found)?),
         found => texts.push(found),
     }
 }
 
-fn get_member(call: &Call<'_>, is_text: bool) -> Result<ArrayRef> {
+fn get_member(call: &FunctionCall<'_>, is_text: bool) -> Result<ArrayRef> {
     let documents = call.texts(0)?;
-    let is_binary = call.kind(0) == Some(Kind::Jsonb);
-    let mut made = Texts::new(call.rows);
+    let is_binary = call.kind(0) == Some(JsonKind::Jsonb);
+    let mut made = BoundedTexts::new(call.rows);
     if *call.fields[1].data_type() == DataType::Int64 {
-        let indexes: Column<Int64Array> = call.column(1, |array| Ok(array.as_primitive().clone()))?;
+        let indexes: ArgumentColumn<Int64Array> = call.column(1, |array| Ok(array.as_primitive().clone()))?;
         for row in 0..call.rows {
             let place = indexes.place(row);
-            let index = indexes.values.is_valid(place).then(|| Step::Index(indexes.values.value(place)));
+            let index = indexes.values.is_valid(place).then(|| PathStep::Index(indexes.values.value(place)));
             let found = match (documents.get(row), index) {
                 // A scalar is like an array of itself.
-                (Some(document), Some(Step::Index(0 | -1))) if is_binary && is_scalar(document)? => Some(document),
-                (Some(document), Some(index)) => step(document, &index)?,
+                (Some(document), Some(PathStep::Index(0 | -1))) if is_binary && is_scalar(document)? => Some(document),
+                (Some(document), Some(index)) => find_step(document, &index)?,
                 _ => None,
             };
             push(&mut made, found, is_text)?;
@@ -117,61 +117,62 @@ fn get_member(call: &Call<'_>, is_text: bool) -> Result<ArrayRef> {
         let keys = call.texts(1)?;
         for row in 0..call.rows {
             let found = match (documents.get(row), keys.get(row)) {
-                (Some(document), Some(key)) => step(document, &Step::Key(Cow::Borrowed(key)))?,
+                (Some(document), Some(key)) => find_step(document, &PathStep::Key(Cow::Borrowed(key)))?,
                 _ => None,
             };
             push(&mut made, found, is_text)?;
         }
     }
-    finish(made, result_kind(call, is_text))
+    into_array(made, result_kind(call, is_text))
 }
 
 fn is_scalar(document: &str) -> Result<bool> {
-    Ok(!matches!(Reader::new(document).token()?, Token::Array | Token::Object))
+    Ok(!matches!(JsonReader::new(document).token()?, JsonToken::Array | JsonToken::Object))
 }
 
 /// The steps of a path.
-type Path = Vec<Option<String>>;
+type KeyPath = Vec<Option<String>>;
 
 /// Paths, one for each row or one for all.
-pub(super) fn paths(call: &Call<'_>, index: usize) -> Result<Column<Vec<Option<Path>>>> {
+pub(super) fn paths(call: &FunctionCall<'_>, index: usize) -> Result<ArgumentColumn<Vec<Option<KeyPath>>>> {
     call.column(index, |array| text_lists(&array))
 }
 
-fn get_at_path(call: &Call<'_>, is_text: bool) -> Result<ArrayRef> {
+fn get_at_path(call: &FunctionCall<'_>, is_text: bool) -> Result<ArrayRef> {
     let documents = call.texts(0)?;
     let paths = paths(call, 1)?;
-    let mut made = Texts::new(call.rows);
+    let mut made = BoundedTexts::new(call.rows);
     for row in 0..call.rows {
         let found = match (documents.get(row), &paths.values[paths.place(row)]) {
-            (Some(document), Some(path)) => follow(document, path.iter().map(Option::as_deref))?,
+            (Some(document), Some(path)) => follow_path(document, path.iter().map(Option::as_deref))?,
             _ => None,
         };
         push(&mut made, found, is_text)?;
     }
-    finish(made, result_kind(call, is_text))
+    into_array(made, result_kind(call, is_text))
 }
 
-fn extract<const IS_BINARY: bool, const IS_TEXT: bool>(call: &Call<'_>) -> Result<ArrayRef> {
-    let documents = call.documents(0, kind::<IS_BINARY>())?;
-    let keys = (1..call.args.len()).map(|index| call.texts(index)).collect::<Result<Vec<Column<StringArray>>>>()?;
-    let mut made = Texts::new(call.rows);
+fn extract<const IS_BINARY: bool, const IS_TEXT: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let documents = call.documents(0, kind_from_flag::<IS_BINARY>())?;
+    let keys =
+        (1..call.args.len()).map(|index| call.texts(index)).collect::<Result<Vec<ArgumentColumn<StringArray>>>>()?;
+    let mut made = BoundedTexts::new(call.rows);
     for row in 0..call.rows {
         let found = match documents.get(row) {
-            Some(document) => follow(document, keys.iter().map(|key| key.get(row)))?,
+            Some(document) => follow_path(document, keys.iter().map(|key| key.get(row)))?,
             None => None,
         };
         push(&mut made, found, IS_TEXT)?;
     }
-    finish(made, result_kind(call, IS_TEXT))
+    into_array(made, result_kind(call, IS_TEXT))
 }
 
 /// A key that is NULL leads nowhere.
-fn follow<'d, 'k>(document: &'d str, path: impl Iterator<Item = Option<&'k str>>) -> Result<Option<&'d str>> {
+fn follow_path<'d, 'k>(document: &'d str, path: impl Iterator<Item = Option<&'k str>>) -> Result<Option<&'d str>> {
     let mut value = document;
     for key in path {
         let Some(key) = key else { return Ok(None) };
-        match step(value, &Step::Any(Cow::Borrowed(key)))? {
+        match find_step(value, &PathStep::Any(Cow::Borrowed(key)))? {
             Some(next) => value = next,
             None => return Ok(None),
         }
@@ -180,20 +181,20 @@ fn follow<'d, 'k>(document: &'d str, path: impl Iterator<Item = Option<&'k str>>
 }
 
 /// `document[1][2]`.
-pub(crate) fn elements_at(call: &Call<'_>) -> Result<ArrayRef> {
+pub(crate) fn elements_at(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let documents = call.texts(0)?;
     let indexes = (1..call.args.len()).map(|index| call.array(index)).collect::<Result<Vec<_>>>()?;
-    let mut made = Texts::new(call.rows);
+    let mut made = BoundedTexts::new(call.rows);
     for row in 0..call.rows {
         let mut value = documents.get(row);
         for index in &indexes {
             let index = index.as_primitive::<Int64Type>();
             value = match value.filter(|_| index.is_valid(row)) {
-                Some(document) => step(document, &Step::Index(index.value(row)))?,
+                Some(document) => find_step(document, &PathStep::Index(index.value(row)))?,
                 None => None,
             };
         }
         made.push(value)?;
     }
-    finish(made, super::kind::kind_of(call.returns))
+    into_array(made, super::kind::json_kind(call.returns))
 }

@@ -15,7 +15,7 @@ use datafusion::common::{Result, exec_err};
 
 /// Which of the two types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum JsonKind {
     /// The text as it was given.
     Json,
     /// Canonical: keys in order and unique, numbers without exponents.
@@ -31,7 +31,7 @@ static JSON_FIELDS: LazyLock<Fields> = LazyLock::new(|| Fields::from(vec![Field:
 static JSONB_FIELDS: LazyLock<Fields> =
     LazyLock::new(|| Fields::from(vec![Field::new("$jsonb", DataType::Utf8, true)]));
 
-impl Kind {
+impl JsonKind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -64,11 +64,11 @@ impl Kind {
 }
 
 /// Which JSON type `data_type` is, if it is one.
-pub(crate) fn kind_of(data_type: &DataType) -> Option<Kind> {
+pub(crate) fn json_kind(data_type: &DataType) -> Option<JsonKind> {
     match data_type {
         DataType::Struct(fields) if fields.len() == 1 => match fields[0].name().as_str() {
-            "$json" => Some(Kind::Json),
-            "$jsonb" => Some(Kind::Jsonb),
+            "$json" => Some(JsonKind::Json),
+            "$jsonb" => Some(JsonKind::Jsonb),
             _ => None,
         },
         _ => None,
@@ -77,7 +77,7 @@ pub(crate) fn kind_of(data_type: &DataType) -> Option<Kind> {
 
 /// Whether a field is text that is marked as JSON, as columns of Parquet files are. It is of type `json`: the text
 /// need not be canonical.
-pub(crate) fn is_marked(field: &Field) -> bool {
+pub(crate) fn is_json_extension(field: &Field) -> bool {
     field.metadata().get(EXTENSION.0).is_some_and(|name| name == EXTENSION.1)
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn texts(array: &ArrayRef) -> Result<StringArray> {
         DataType::LargeUtf8 | DataType::Utf8View | DataType::Null | DataType::Dictionary(..) => {
             Ok(cast(array, &DataType::Utf8)?.as_string::<i32>().clone())
         }
-        other if kind_of(other).is_some() => {
+        other if json_kind(other).is_some() => {
             let values = array.as_struct();
             let texts = values.column(0).as_string::<i32>();
             let nulls = NullBuffer::union(values.nulls(), texts.nulls());
@@ -105,20 +105,20 @@ pub(crate) fn holds_json(data_type: &DataType) -> bool {
             holds_json(item.data_type())
         }
         DataType::Struct(fields) => {
-            kind_of(data_type).is_some() || fields.iter().any(|field| holds_json(field.data_type()))
+            json_kind(data_type).is_some() || fields.iter().any(|field| holds_json(field.data_type()))
         }
         _ => false,
     }
 }
 
 /// `field` as an answer has it: text in place of JSON values, marked.
-pub(crate) fn shown_field(field: &Field) -> Field {
-    if let Some(kind) = kind_of(field.data_type()) {
+pub(crate) fn output_field(field: &Field) -> Field {
+    if let Some(kind) = json_kind(field.data_type()) {
         let marks = [(EXTENSION.0.to_owned(), EXTENSION.1.to_owned()), (TYPE_KEY.to_owned(), kind.name().to_owned())];
         return Field::new(field.name(), DataType::Utf8, field.is_nullable()).with_metadata(HashMap::from(marks));
     }
     // Marks within a list would be lost where a constant is made of it.
-    let shown = |item: &FieldRef| Arc::new(shown_field(item).with_metadata(item.metadata().clone()));
+    let shown = |item: &FieldRef| Arc::new(output_field(item).with_metadata(item.metadata().clone()));
     let data_type = match field.data_type() {
         DataType::List(item) => DataType::List(shown(item)),
         DataType::LargeList(item) => DataType::LargeList(shown(item)),

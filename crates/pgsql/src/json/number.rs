@@ -8,7 +8,7 @@ use datafusion::common::{Result, exec_err};
 const EXPONENT_MAX: i64 = 400;
 
 /// `number`, which is valid JSON, as PostgreSQL's `numeric` prints it: without an exponent, all digits kept.
-pub(super) fn canonical(number: &str) -> Result<String> {
+pub(super) fn canonicalize(number: &str) -> Result<String> {
     let (is_negative, unsigned) = match number.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, number),
@@ -64,13 +64,13 @@ pub(super) fn compare(a: &str, b: &str) -> Ordering {
     };
     let signs = (sign(a), sign(b));
     match signs {
-        (1, 1) => magnitude(a, b),
-        (-1, -1) => magnitude(b.trim_start_matches('-'), a.trim_start_matches('-')),
+        (1, 1) => compare_magnitude(a, b),
+        (-1, -1) => compare_magnitude(b.trim_start_matches('-'), a.trim_start_matches('-')),
         (a, b) => a.cmp(&b),
     }
 }
 
-fn magnitude(a: &str, b: &str) -> Ordering {
+fn compare_magnitude(a: &str, b: &str) -> Ordering {
     let parts = |text: &'_ str| -> (usize, usize) {
         let point = text.find('.').unwrap_or(text.len());
         (point, text.len())
@@ -82,7 +82,7 @@ fn magnitude(a: &str, b: &str) -> Ordering {
 }
 
 /// `number`, which is canonical, rounded to an integer, half away from zero. None if it has too many digits.
-pub(super) fn rounded(number: &str) -> Option<i128> {
+pub(super) fn round_to_integer(number: &str) -> Option<i128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let integer: i128 = whole.parse().ok()?;
     if !fraction.starts_with(|digit: char| digit >= '5') {

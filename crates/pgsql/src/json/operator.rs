@@ -7,8 +7,8 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::document::is_text;
 use super::function::{call, field_kind};
-use super::kind::Kind;
-use super::{get, input, jsonpath, ops};
+use super::kind::JsonKind;
+use super::{get, input, jsonpath, operator_functions};
 use crate::operator::Operands;
 
 /// The expression that the operator means for operands of these types; none if it is not of this family.
@@ -23,7 +23,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     match operands.op {
         Arrow | LongArrow | HashArrow | HashLongArrow => {
             if left.is_none() {
-                return refuse(operands, "write value::jsonb on its left side");
+                return refuse_operator(operands, "write value::jsonb on its left side");
             }
             Ok(Some(match operands.op {
                 Arrow => call(get::member(false), both()),
@@ -33,36 +33,36 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
             }))
         }
         Question | QuestionPipe | QuestionAnd | HashMinus => {
-            if left != Some(Kind::Jsonb) {
-                return refuse(operands, "write value::jsonb on its left side");
+            if left != Some(JsonKind::Jsonb) {
+                return refuse_operator(operands, "write value::jsonb on its left side");
             }
             Ok(Some(match operands.op {
-                Question if is_text(&operands.right_type) => call(ops::exists(), both()),
-                Question => return refuse(operands, "its right side is text"),
-                QuestionPipe => call(ops::exists_of(true), both()),
-                QuestionAnd => call(ops::exists_of(false), both()),
-                _ => call(ops::path_deletion(), both()),
+                Question if is_text(&operands.right_type) => call(operator_functions::exists(), both()),
+                Question => return refuse_operator(operands, "its right side is text"),
+                QuestionPipe => call(operator_functions::exists_of(true), both()),
+                QuestionAnd => call(operator_functions::exists_of(false), both()),
+                _ => call(operator_functions::path_deletion(), both()),
             }))
         }
         AtQuestion | AtAt => {
-            if left != Some(Kind::Jsonb) {
-                return refuse(operands, "write value::jsonb on its left side");
+            if left != Some(JsonKind::Jsonb) {
+                return refuse_operator(operands, "write value::jsonb on its left side");
             }
             if !is_text(&operands.right_type) {
-                return refuse(operands, "its right side is a jsonpath, as text: '$.key ? (@ > 1)'");
+                return refuse_operator(operands, "its right side is a jsonpath, as text: '$.key ? (@ > 1)'");
             }
             let is_exists = matches!(operands.op, AtQuestion);
             let function = if is_exists { jsonpath::exists_operator() } else { jsonpath::match_operator() };
             Ok(Some(call(function, both())))
         }
-        Minus if left == Some(Kind::Jsonb) => Ok(Some(call(ops::deletion(), both()))),
+        Minus if left == Some(JsonKind::Jsonb) => Ok(Some(call(operator_functions::deletion(), both()))),
         AtArrow | ArrowAt | StringConcat if left.is_some() || right.is_some() => {
             plan_symmetric(operands, left, right, both())
         }
         op => match comparison(op) {
             Some(symbol) if left.is_some() || right.is_some() => {
                 require_jsonb(operands, left, right)?;
-                Ok(ops::comparison(symbol).map(|function| call(function, both())))
+                Ok(operator_functions::comparison(symbol).map(|function| call(function, both())))
             }
             _ => Ok(None),
         },
@@ -84,17 +84,17 @@ fn comparison(op: &BinaryOperator) -> Option<&'static str> {
 /// Both sides are `jsonb`, or a literal that takes that type.
 fn plan_symmetric(
     operands: &Operands<'_>,
-    left: Option<Kind>,
-    right: Option<Kind>,
+    left: Option<JsonKind>,
+    right: Option<JsonKind>,
     both: Vec<Expr>,
 ) -> Result<Option<Expr>> {
     if *operands.op == BinaryOperator::StringConcat {
-        let as_text = |operand: &Expr, kind: Option<Kind>| match kind {
+        let as_text = |operand: &Expr, kind: Option<JsonKind>| match kind {
             Some(_) => call(input::to_text(), vec![operand.clone()]),
             None => operand.clone(),
         };
-        let is_other_text = |operand: &Expr, data_type: &_, kind: Option<Kind>, other: Option<Kind>| {
-            kind.is_none() && is_text(data_type) && (other == Some(Kind::Json) || !Operands::is_untyped(operand))
+        let is_other_text = |operand: &Expr, data_type: &_, kind: Option<JsonKind>, other: Option<JsonKind>| {
+            kind.is_none() && is_text(data_type) && (other == Some(JsonKind::Json) || !Operands::is_untyped(operand))
         };
         if is_other_text(operands.left, &operands.left_type, left, right)
             || is_other_text(operands.right, &operands.right_type, right, left)
@@ -105,24 +105,24 @@ fn plan_symmetric(
     }
     require_jsonb(operands, left, right)?;
     Ok(Some(match operands.op {
-        BinaryOperator::AtArrow => call(ops::contains(), both),
-        BinaryOperator::ArrowAt => call(ops::contains(), both.into_iter().rev().collect()),
-        _ => call(ops::concatenation(), both),
+        BinaryOperator::AtArrow => call(operator_functions::contains(), both),
+        BinaryOperator::ArrowAt => call(operator_functions::contains(), both.into_iter().rev().collect()),
+        _ => call(operator_functions::concatenation(), both),
     }))
 }
 
-fn require_jsonb(operands: &Operands<'_>, left: Option<Kind>, right: Option<Kind>) -> Result<()> {
-    let is_jsonb = |operand: &Expr, kind: Option<Kind>| {
-        kind == Some(Kind::Jsonb) || (kind.is_none() && Operands::is_untyped(operand))
+fn require_jsonb(operands: &Operands<'_>, left: Option<JsonKind>, right: Option<JsonKind>) -> Result<()> {
+    let is_jsonb = |operand: &Expr, kind: Option<JsonKind>| {
+        kind == Some(JsonKind::Jsonb) || (kind.is_none() && Operands::is_untyped(operand))
     };
     if is_jsonb(operands.left, left) && is_jsonb(operands.right, right) {
         return Ok(());
     }
-    refuse(operands, "write value::jsonb on both sides, or ->> to compare texts").map(|_| ())
+    refuse_operator(operands, "write value::jsonb on both sides, or ->> to compare texts").map(|_| ())
 }
 
-fn refuse(operands: &Operands<'_>, remedy: &str) -> Result<Option<Expr>> {
-    let name = |data_type: &datafusion::arrow::datatypes::DataType| match super::kind::kind_of(data_type) {
+fn refuse_operator(operands: &Operands<'_>, remedy: &str) -> Result<Option<Expr>> {
+    let name = |data_type: &datafusion::arrow::datatypes::DataType| match super::kind::json_kind(data_type) {
         Some(kind) => kind.name().to_owned(),
         None if is_text(data_type) => "text".to_owned(),
         None => data_type.to_string(),
@@ -134,7 +134,7 @@ fn refuse(operands: &Operands<'_>, remedy: &str) -> Result<Option<Expr>> {
 /// `document['key']` and `document[0]`; none if it is no document.
 pub(crate) fn plan_field_access(access: &RawFieldAccessExpr, schema: &DFSchema) -> Result<Option<Expr>> {
     let (_, field) = access.expr.to_field(schema)?;
-    if field_kind(&field) != Some(Kind::Jsonb) {
+    if field_kind(&field) != Some(JsonKind::Jsonb) {
         return Ok(None);
     }
     let key = match &access.field_access {

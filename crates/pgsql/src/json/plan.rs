@@ -7,11 +7,11 @@ use datafusion::logical_expr::expr::{AggregateFunction, Cast, InList, Sort, Wind
 use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator};
 
 use super::function::call;
-use super::kind::{Kind, holds_json, kind_of};
-use super::{input, ops};
+use super::kind::{JsonKind, holds_json, json_kind};
+use super::{input, operator_functions};
 
-/// `expression` with PostgreSQL's meaning, if it is one of JSON values that DataFusion does otherwise.
-pub(crate) fn convert(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+/// `parse_expression` with PostgreSQL's meaning, if it is one of JSON values that DataFusion does otherwise.
+pub(crate) fn convert_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expression {
         Expr::Cast(cast) => convert_cast(cast, schema),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
@@ -19,17 +19,17 @@ pub(crate) fn convert(expression: Expr, schema: &DFSchema) -> Result<Transformed
             if kinds == (None, None) {
                 return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
             }
-            if kinds != (Some(Kind::Jsonb), Some(Kind::Jsonb)) {
+            if kinds != (Some(JsonKind::Jsonb), Some(JsonKind::Jsonb)) {
                 return plan_err!("values of json are compared as jsonb: write value::jsonb on both sides");
             }
-            let key = |side: Expr| Box::new(call(ops::sort_key(), vec![side]));
+            let key = |side: Expr| Box::new(call(operator_functions::sort_key(), vec![side]));
             Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left: key(*left), op, right: key(*right) })))
         }
         Expr::InList(InList { expr, list, negated }) if kind_in(&expr, schema).is_some() => {
-            if kind_in(&expr, schema) == Some(Kind::Json) {
+            if kind_in(&expr, schema) == Some(JsonKind::Json) {
                 return plan_err!("values of json are compared as jsonb: write value::jsonb");
             }
-            let key = |side: Expr| call(ops::sort_key(), vec![side]);
+            let key = |side: Expr| call(operator_functions::sort_key(), vec![side]);
             let list = list.into_iter().map(key).collect();
             Ok(Transformed::yes(Expr::InList(InList { expr: Box::new(key(*expr)), list, negated })))
         }
@@ -57,8 +57,8 @@ fn is_comparison(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-pub(super) fn kind_in(expression: &Expr, schema: &DFSchema) -> Option<Kind> {
-    expression.get_type(schema).ok().and_then(|data_type| kind_of(&data_type))
+pub(super) fn kind_in(expression: &Expr, schema: &DFSchema) -> Option<JsonKind> {
+    expression.get_type(schema).ok().and_then(|data_type| json_kind(&data_type))
 }
 
 fn convert_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -69,10 +69,10 @@ fn convert_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(match (&target, from) {
         (DataType::Utf8, _) => call(input::to_text(), value),
         (DataType::LargeUtf8 | DataType::Utf8View, _) => to_target(call(input::to_text(), value)),
-        (other, Kind::Jsonb) if other.is_integer() => to_target(call(input::to_integer(), value)),
-        (other, Kind::Jsonb) if other.is_numeric() => to_target(call(input::to_number(), value)),
-        (DataType::Boolean, Kind::Jsonb) => call(input::to_boolean(), value),
-        (other, _) if kind_of(other) == Some(from) => value.into_iter().next().unwrap_or_default(),
+        (other, JsonKind::Jsonb) if other.is_integer() => to_target(call(input::to_integer(), value)),
+        (other, JsonKind::Jsonb) if other.is_numeric() => to_target(call(input::to_number(), value)),
+        (DataType::Boolean, JsonKind::Jsonb) => call(input::to_boolean(), value),
+        (other, _) if json_kind(other) == Some(from) => value.into_iter().next().unwrap_or_default(),
         (other, _) => {
             let name = from.name();
             return plan_err!("cannot cast type {name} to {other}; take text with ->> or #>> '{{}}', and cast that");
@@ -85,8 +85,8 @@ fn order_by_keys(sorts: &mut [Sort], schema: &DFSchema) -> Result<bool> {
     let mut changed = false;
     for sort in sorts {
         match kind_in(&sort.expr, schema) {
-            Some(Kind::Jsonb) => sort.expr = call(ops::sort_key(), vec![sort.expr.clone()]),
-            Some(Kind::Json) => {
+            Some(JsonKind::Jsonb) => sort.expr = call(operator_functions::sort_key(), vec![sort.expr.clone()]),
+            Some(JsonKind::Json) => {
                 return plan_err!("could not identify an ordering operator for type json; write ::jsonb");
             }
             None => continue,
@@ -99,15 +99,15 @@ fn order_by_keys(sorts: &mut [Sort], schema: &DFSchema) -> Result<bool> {
 /// Puts the key of order in place of documents that are told apart. Whether any was.
 fn compare_by_keys(values: &mut [Expr], schema: &DFSchema) -> bool {
     let mut changed = false;
-    for value in values.iter_mut().filter(|value| kind_in(value, schema) == Some(Kind::Jsonb)) {
-        *value = call(ops::sort_key(), vec![value.clone()]);
+    for value in values.iter_mut().filter(|value| kind_in(value, schema) == Some(JsonKind::Jsonb)) {
+        *value = call(operator_functions::sort_key(), vec![value.clone()]);
         changed = true;
     }
     changed
 }
 
 /// `node` so that documents are ordered as `jsonb` is. Refused where PostgreSQL has no order or equality.
-pub(crate) fn ordered(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
+pub(crate) fn order_documents(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
     match node {
         LogicalPlan::Sort(mut sort) => {
             order_by_keys(&mut sort.expr, schema)?;
@@ -115,21 +115,21 @@ pub(crate) fn ordered(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPla
         }
         LogicalPlan::Join(mut join) => {
             for (left, right) in &mut join.on {
-                if kind_in(left, schema) == Some(Kind::Jsonb) && kind_in(right, schema) == Some(Kind::Jsonb) {
-                    *left = call(ops::sort_key(), vec![left.clone()]);
-                    *right = call(ops::sort_key(), vec![right.clone()]);
+                if kind_in(left, schema) == Some(JsonKind::Jsonb) && kind_in(right, schema) == Some(JsonKind::Jsonb) {
+                    *left = call(operator_functions::sort_key(), vec![left.clone()]);
+                    *right = call(operator_functions::sort_key(), vec![right.clone()]);
                 }
             }
             Ok(LogicalPlan::Join(join))
         }
         LogicalPlan::Aggregate(aggregate) => {
-            if aggregate.group_expr.iter().any(|group| kind_in(group, schema) == Some(Kind::Json)) {
+            if aggregate.group_expr.iter().any(|group| kind_in(group, schema) == Some(JsonKind::Json)) {
                 return plan_err!("could not identify an equality operator for type json; write ::jsonb");
             }
             Ok(LogicalPlan::Aggregate(aggregate))
         }
         LogicalPlan::Distinct(Distinct::All(input)) => {
-            if input.schema().fields().iter().any(|field| kind_of(field.data_type()) == Some(Kind::Json)) {
+            if input.schema().fields().iter().any(|field| json_kind(field.data_type()) == Some(JsonKind::Json)) {
                 return plan_err!("could not identify an equality operator for type json; write ::jsonb");
             }
             Ok(LogicalPlan::Distinct(Distinct::All(input)))
@@ -139,7 +139,7 @@ pub(crate) fn ordered(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPla
 }
 
 /// `plan`, whose answer shows JSON values as marked text.
-pub(crate) fn shown(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(crate) fn show_json_as_text(plan: LogicalPlan) -> Result<LogicalPlan> {
     let schema = plan.schema().clone();
     if !schema.fields().iter().any(|field| holds_json(field.data_type())) {
         return Ok(plan);
@@ -147,7 +147,7 @@ pub(crate) fn shown(plan: LogicalPlan) -> Result<LogicalPlan> {
     let columns = schema.iter().map(|(qualifier, field)| {
         let column = Expr::from((qualifier, field));
         if holds_json(field.data_type()) {
-            call(input::Shown::function(), vec![column]).alias_qualified(qualifier.cloned(), field.name())
+            call(input::JsonOutput::function(), vec![column]).alias_qualified(qualifier.cloned(), field.name())
         } else {
             column
         }

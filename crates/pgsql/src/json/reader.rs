@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
 
 use super::number;
-use super::value::Value;
+use super::value::JsonValue;
 
 /// Levels of arrays and objects that a document may have.
 const DEPTH_MAX: usize = 256;
 
 /// A place in a text that is read as JSON.
-pub(super) struct Reader<'a> {
+pub(super) struct JsonReader<'a> {
     text: &'a str,
     place: usize,
     depth: usize,
@@ -19,7 +19,7 @@ pub(super) struct Reader<'a> {
 
 /// What begins at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token {
+pub(super) enum JsonToken {
     Object,
     Array,
     String,
@@ -29,7 +29,7 @@ pub(super) enum Token {
     Null,
 }
 
-impl Token {
+impl JsonToken {
     pub(super) fn type_name(self) -> &'static str {
         match self {
             Self::Object => "object",
@@ -43,21 +43,21 @@ impl Token {
 }
 
 /// `text` as a document of `jsonb`.
-pub(super) fn parse(text: &str) -> Result<Value> {
-    let mut reader = Reader::new(text);
+pub(super) fn parse(text: &str) -> Result<JsonValue> {
+    let mut reader = JsonReader::new(text);
     let value = reader.value()?;
-    reader.end()?;
+    reader.expect_end()?;
     Ok(value)
 }
 
 /// Fails unless `text` is a document of `json`.
 pub(super) fn validate(text: &str) -> Result<()> {
-    let mut reader = Reader::new(text);
+    let mut reader = JsonReader::new(text);
     reader.check_value()?;
-    reader.end()
+    reader.expect_end()
 }
 
-impl<'a> Reader<'a> {
+impl<'a> JsonReader<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self { text, place: 0, depth: 0 }
     }
@@ -95,23 +95,23 @@ impl<'a> Reader<'a> {
         if self.accept(byte) { Ok(()) } else { Err(self.error()) }
     }
 
-    fn end(&mut self) -> Result<()> {
+    fn expect_end(&mut self) -> Result<()> {
         self.skip_space();
         if self.place == self.text.len() { Ok(()) } else { Err(self.error()) }
     }
 
     /// What is next.
-    pub(super) fn token(&mut self) -> Result<Token> {
+    pub(super) fn token(&mut self) -> Result<JsonToken> {
         self.skip_space();
         let rest = &self.text.as_bytes()[self.place..];
         match rest.first() {
-            Some(b'{') => Ok(Token::Object),
-            Some(b'[') => Ok(Token::Array),
-            Some(b'"') => Ok(Token::String),
-            Some(b'-' | b'0'..=b'9') => Ok(Token::Number),
-            Some(b't') if rest.starts_with(b"true") => Ok(Token::True),
-            Some(b'f') if rest.starts_with(b"false") => Ok(Token::False),
-            Some(b'n') if rest.starts_with(b"null") => Ok(Token::Null),
+            Some(b'{') => Ok(JsonToken::Object),
+            Some(b'[') => Ok(JsonToken::Array),
+            Some(b'"') => Ok(JsonToken::String),
+            Some(b'-' | b'0'..=b'9') => Ok(JsonToken::Number),
+            Some(b't') if rest.starts_with(b"true") => Ok(JsonToken::True),
+            Some(b'f') if rest.starts_with(b"false") => Ok(JsonToken::False),
+            Some(b'n') if rest.starts_with(b"null") => Ok(JsonToken::Null),
             _ => Err(self.error()),
         }
     }
@@ -125,14 +125,14 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn value(&mut self) -> Result<Value> {
+    fn value(&mut self) -> Result<JsonValue> {
         match self.token()? {
-            Token::Null => Ok(self.word(4, Value::Null)?),
-            Token::True => Ok(self.word(4, Value::Bool(true))?),
-            Token::False => Ok(self.word(5, Value::Bool(false))?),
-            Token::Number => Ok(Value::Number(number::canonical(self.number()?)?)),
-            Token::String => Ok(Value::Text(self.string()?.into_owned())),
-            Token::Array => {
+            JsonToken::Null => Ok(self.word(4, JsonValue::Null)?),
+            JsonToken::True => Ok(self.word(4, JsonValue::Bool(true))?),
+            JsonToken::False => Ok(self.word(5, JsonValue::Bool(false))?),
+            JsonToken::Number => Ok(JsonValue::Number(number::canonicalize(self.number()?)?)),
+            JsonToken::String => Ok(JsonValue::Text(self.string()?.into_owned())),
+            JsonToken::Array => {
                 let mut items = Vec::new();
                 self.enter()?;
                 if !self.accept(b']') {
@@ -145,9 +145,9 @@ impl<'a> Reader<'a> {
                     self.expect(b']')?;
                 }
                 self.depth -= 1;
-                Ok(Value::Array(items))
+                Ok(JsonValue::Array(items))
             }
-            Token::Object => {
+            JsonToken::Object => {
                 let mut pairs = Vec::new();
                 self.enter()?;
                 if !self.accept(b'}') {
@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
                     self.expect(b'}')?;
                 }
                 self.depth -= 1;
-                Ok(Value::object(pairs))
+                Ok(JsonValue::object(pairs))
             }
         }
     }
@@ -171,16 +171,16 @@ impl<'a> Reader<'a> {
     fn check_value(&mut self) -> Result<()> {
         let token = self.token()?;
         match token {
-            Token::Null | Token::True => self.word(4, ()),
-            Token::False => self.word(5, ()),
-            Token::Number => self.number().map(|_| ()),
-            Token::String => self.raw_string().map(|_| ()),
-            Token::Array | Token::Object => {
-                let close = if token == Token::Array { b']' } else { b'}' };
+            JsonToken::Null | JsonToken::True => self.word(4, ()),
+            JsonToken::False => self.word(5, ()),
+            JsonToken::Number => self.number().map(|_| ()),
+            JsonToken::String => self.raw_string().map(|_| ()),
+            JsonToken::Array | JsonToken::Object => {
+                let close = if token == JsonToken::Array { b']' } else { b'}' };
                 self.enter()?;
                 if !self.accept(close) {
                     loop {
-                        if token == Token::Object {
+                        if token == JsonToken::Object {
                             self.skip_space();
                             self.raw_string()?;
                             self.expect(b':')?;

@@ -6,24 +6,44 @@ use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::{ArrayElemTypeDef, DataType as SqlType, Expr, Value};
 
-use super::document::{as_they_are, check, check_count, finish, kind};
-use super::elements::lists;
-use super::function::{Call, Function, Texts, field_kind};
-use super::kind::Kind;
-use super::path::{Step, as_text, each_element, step};
-use super::reader::{Reader, Token};
+use super::document::{check_argument, check_count, into_array, keep_types, kind_from_flag};
+use super::elements::build_lists;
+use super::function::{BoundedTexts, ColumnarFunction, FunctionCall, field_kind};
+use super::kind::JsonKind;
+use super::reader::{JsonReader, JsonToken};
+use super::text_path::{PathStep, as_text, each_element, find_step};
 use crate::array::write_element;
 use crate::syntax::call;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        Function::new("json_to_record*", as_they_are, documents::<false>, |call| one_record(call, Kind::Json)),
-        Function::new("jsonb_to_record*", as_they_are, documents::<true>, |call| one_record(call, Kind::Jsonb)),
-        Function::new("json_to_recordset*", as_they_are, documents::<false>, |call| record_set(call, Kind::Json)),
-        Function::new("jsonb_to_recordset*", as_they_are, documents::<true>, |call| record_set(call, Kind::Jsonb)),
-        Function::new(FIELD_TEXT, as_they_are, |_| Ok(DataType::Utf8), |call| field(call, Form::Text)),
-        Function::new(FIELD_ARRAY, as_they_are, |_| Ok(DataType::Utf8), |call| field(call, Form::Array)),
-        Function::new(FIELD_DOCUMENT, as_they_are, own_kind, |call| field(call, Form::Document)),
+        ColumnarFunction::new("json_to_record*", keep_types, documents::<false>, |call| {
+            one_record(call, JsonKind::Json)
+        }),
+        ColumnarFunction::new("jsonb_to_record*", keep_types, documents::<true>, |call| {
+            one_record(call, JsonKind::Jsonb)
+        }),
+        ColumnarFunction::new("json_to_recordset*", keep_types, documents::<false>, |call| {
+            record_set(call, JsonKind::Json)
+        }),
+        ColumnarFunction::new("jsonb_to_recordset*", keep_types, documents::<true>, |call| {
+            record_set(call, JsonKind::Jsonb)
+        }),
+        ColumnarFunction::new(
+            FIELD_TEXT,
+            keep_types,
+            |_| Ok(DataType::Utf8),
+            |call| extract_field(call, FieldForm::Text),
+        ),
+        ColumnarFunction::new(
+            FIELD_ARRAY,
+            keep_types,
+            |_| Ok(DataType::Utf8),
+            |call| extract_field(call, FieldForm::Array),
+        ),
+        ColumnarFunction::new(FIELD_DOCUMENT, keep_types, document_type, |call| {
+            extract_field(call, FieldForm::Document)
+        }),
     ]
 }
 
@@ -68,48 +88,48 @@ pub(crate) fn column_value(record: Expr, key: &str, data_type: &SqlType) -> Resu
 }
 
 fn documents<const IS_BINARY: bool>(fields: &[FieldRef]) -> Result<DataType> {
-    let kind = kind::<IS_BINARY>();
+    let kind = kind_from_flag::<IS_BINARY>();
     check_count("json_to_record", fields, 1, 1)?;
-    check(&format!("{}_to_record", kind.name()), kind, &fields[0])?;
+    check_argument(&format!("{}_to_record", kind.name()), kind, &fields[0])?;
     Ok(DataType::new_list(kind.data_type(), true))
 }
 
-fn own_kind(fields: &[FieldRef]) -> Result<DataType> {
-    Ok(field_kind(&fields[0]).unwrap_or(Kind::Json).data_type())
+fn document_type(fields: &[FieldRef]) -> Result<DataType> {
+    Ok(field_kind(&fields[0]).unwrap_or(JsonKind::Json).data_type())
 }
 
 /// One row of each document, also of NULL.
-fn one_record(call: &Call<'_>, kind: Kind) -> Result<ArrayRef> {
+fn one_record(call: &FunctionCall<'_>, kind: JsonKind) -> Result<ArrayRef> {
     let documents = call.documents(0, kind)?;
-    let mut texts = Texts::new(call.rows);
+    let mut texts = BoundedTexts::new(call.rows);
     for row in 0..call.rows {
         let document = documents.get(row);
-        match document.map(|document| Reader::new(document).token()).transpose()? {
-            None | Some(Token::Object) => texts.push(document)?,
-            Some(Token::Array) => return exec_err!("cannot call {}_to_record on an array", kind.name()),
+        match document.map(|document| JsonReader::new(document).token()).transpose()? {
+            None | Some(JsonToken::Object) => texts.push(document)?,
+            Some(JsonToken::Array) => return exec_err!("cannot call {}_to_record on an array", kind.name()),
             Some(_) => return exec_err!("cannot call {}_to_record on a scalar", kind.name()),
         }
     }
-    lists(call, &vec![Some(1); call.rows], finish(texts, Some(kind))?)
+    build_lists(call, &vec![Some(1); call.rows], into_array(texts, Some(kind))?)
 }
 
 /// A row of each element of each document.
-fn record_set(call: &Call<'_>, kind: Kind) -> Result<ArrayRef> {
+fn record_set(call: &FunctionCall<'_>, kind: JsonKind) -> Result<ArrayRef> {
     let documents = call.documents(0, kind)?;
-    let mut texts = Texts::new(call.rows);
+    let mut texts = BoundedTexts::new(call.rows);
     let mut lengths = Vec::with_capacity(call.rows);
     for row in 0..call.rows {
         let Some(document) = documents.get(row) else {
             lengths.push(None);
             continue;
         };
-        let mut reader = Reader::new(document);
-        if reader.token()? != Token::Array {
+        let mut reader = JsonReader::new(document);
+        if reader.token()? != JsonToken::Array {
             return exec_err!("cannot call {}_to_recordset on a non-array", kind.name());
         }
         let mut length = 0;
         each_element(&mut reader, |element| {
-            if Reader::new(element).token()? != Token::Object {
+            if JsonReader::new(element).token()? != JsonToken::Object {
                 return exec_err!("argument of {}_to_recordset must be an array of objects", kind.name());
             }
             length += 1;
@@ -118,45 +138,45 @@ fn record_set(call: &Call<'_>, kind: Kind) -> Result<ArrayRef> {
         })?;
         lengths.push(Some(length));
     }
-    lists(call, &lengths, finish(texts, Some(kind))?)
+    build_lists(call, &lengths, into_array(texts, Some(kind))?)
 }
 
 /// What the value of a member becomes before it is cast.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum FieldForm {
     Text,
     /// The text of an array.
     Array,
     Document,
 }
 
-fn field(call: &Call<'_>, form: Form) -> Result<ArrayRef> {
+fn extract_field(call: &FunctionCall<'_>, form: FieldForm) -> Result<ArrayRef> {
     let (records, keys) = (call.texts(0)?, call.texts(1)?);
-    let mut texts = Texts::new(call.rows);
+    let mut texts = BoundedTexts::new(call.rows);
     for row in 0..call.rows {
         let (Some(record), Some(key)) = (records.get(row), keys.get(row)) else {
             texts.push(None::<&str>)?;
             continue;
         };
-        let value = step(record, &Step::Key(key.into()))?;
-        let token = value.map(|value| Reader::new(value).token()).transpose()?;
+        let value = find_step(record, &PathStep::Key(key.into()))?;
+        let token = value.map(|value| JsonReader::new(value).token()).transpose()?;
         match (value, token) {
-            (None, _) | (_, None | Some(Token::Null)) => texts.push(None::<&str>)?,
-            (Some(value), _) if form == Form::Document => texts.push(Some(value))?,
-            (Some(value), Some(Token::Array)) if form == Form::Array => {
+            (None, _) | (_, None | Some(JsonToken::Null)) => texts.push(None::<&str>)?,
+            (Some(value), _) if form == FieldForm::Document => texts.push(Some(value))?,
+            (Some(value), Some(JsonToken::Array)) if form == FieldForm::Array => {
                 let mut out = String::new();
                 write_array(value, dimensions(value)?, &mut out)?;
                 texts.push(Some(out))?;
             }
             (Some(value), token) => {
-                if form == Form::Array && token != Some(Token::String) {
+                if form == FieldForm::Array && token != Some(JsonToken::String) {
                     return exec_err!("expected JSON array; see the value of key \"{key}\"");
                 }
                 texts.push(as_text(value)?)?;
             }
         }
     }
-    finish(texts, (form == Form::Document).then(|| super::kind::kind_of(call.returns)).flatten())
+    into_array(texts, (form == FieldForm::Document).then(|| super::kind::json_kind(call.returns)).flatten())
 }
 
 /// The levels of arrays that the first elements of `array` have.
@@ -164,12 +184,14 @@ fn dimensions(array: &str) -> Result<usize> {
     let (mut levels, mut value) = (1, array);
     loop {
         let mut first = None;
-        each_element(&mut Reader::new(value), |element| {
+        each_element(&mut JsonReader::new(value), |element| {
             first = Some(element);
             Ok(false)
         })?;
         match first {
-            Some(element) if Reader::new(element).token()? == Token::Array => (levels, value) = (levels + 1, element),
+            Some(element) if JsonReader::new(element).token()? == JsonToken::Array => {
+                (levels, value) = (levels + 1, element)
+            }
             _ => return Ok(levels),
         }
     }
@@ -177,12 +199,12 @@ fn dimensions(array: &str) -> Result<usize> {
 
 /// Writes `array`, which has `levels` of arrays, as the text of an array of SQL.
 fn write_array(array: &str, levels: usize, out: &mut String) -> Result<()> {
-    if Reader::new(array).token()? != Token::Array {
+    if JsonReader::new(array).token()? != JsonToken::Array {
         return exec_err!("expected JSON array");
     }
     out.push('{');
     let mut is_first = true;
-    each_element(&mut Reader::new(array), |element| {
+    each_element(&mut JsonReader::new(array), |element| {
         if !is_first {
             out.push(',');
         }

@@ -7,30 +7,30 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err};
 
-use super::document::printed;
-use super::kind::{Kind, kind_of};
+use super::document::format_jsonb;
+use super::kind::{JsonKind, json_kind};
 use super::reader::parse;
-use super::scalar::{Scalar, scalar_of};
+use super::scalar::{JsonScalar, read_scalar};
 use super::text::{write_string, write_value};
-use super::value::Value;
+use super::value::JsonValue;
 
-/// Writes the value of `row` as `kind`.
-pub(super) fn write(array: &ArrayRef, row: usize, kind: Kind, out: &mut String) -> Result<()> {
+/// Writes the value of `row_values` as `kind`.
+pub(super) fn write(array: &ArrayRef, row: usize, kind: JsonKind, out: &mut String) -> Result<()> {
     match kind {
-        Kind::Json => write_json(array, row, ",", out),
-        Kind::Jsonb => {
-            if kind_of(array.data_type()) == Some(Kind::Jsonb) && array.is_valid(row) {
+        JsonKind::Json => write_json(array, row, ",", out),
+        JsonKind::Jsonb => {
+            if json_kind(array.data_type()) == Some(JsonKind::Jsonb) && array.is_valid(row) {
                 out.push_str(array.as_struct().column(0).as_string::<i32>().value(row));
             } else {
-                write_value(&value_of(array, row)?, out);
+                write_value(&render_value(array, row)?, out);
             }
             Ok(())
         }
     }
 }
 
-/// The value of `row`, written as `kind`.
-pub(super) fn text_of(array: &ArrayRef, row: usize, kind: Kind) -> Result<String> {
+/// The value of `row_values`, written as `kind`.
+pub(super) fn render_text(array: &ArrayRef, row: usize, kind: JsonKind) -> Result<String> {
     let mut out = String::new();
     write(array, row, kind, &mut out)?;
     Ok(out)
@@ -50,47 +50,47 @@ pub(super) fn elements(array: &ArrayRef, row: usize) -> Option<ArrayRef> {
     }
 }
 
-/// The value of `row` as a document of `jsonb`.
-pub(super) fn value_of(array: &ArrayRef, row: usize) -> Result<Value> {
+/// The value of `row_values` as a document of `jsonb`.
+pub(super) fn render_value(array: &ArrayRef, row: usize) -> Result<JsonValue> {
     if array.is_null(row) {
-        return Ok(Value::Null);
+        return Ok(JsonValue::Null);
     }
-    if kind_of(array.data_type()).is_some() {
+    if json_kind(array.data_type()).is_some() {
         return parse(json_text(array, row));
     }
     if let Some(items) = elements(array, row) {
-        return Ok(Value::Array((0..items.len()).map(|item| value_of(&items, item)).collect::<Result<_>>()?));
+        return Ok(JsonValue::Array((0..items.len()).map(|item| render_value(&items, item)).collect::<Result<_>>()?));
     }
     match array.data_type() {
         DataType::Struct(fields) => {
             let columns = array.as_struct().columns().iter().zip(fields);
-            let pairs = columns.map(|(column, field)| Ok((field.name().clone(), value_of(column, row)?)));
-            Ok(Value::object(pairs.collect::<Result<_>>()?))
+            let pairs = columns.map(|(column, field)| Ok((field.name().clone(), render_value(column, row)?)));
+            Ok(JsonValue::object(pairs.collect::<Result<_>>()?))
         }
         DataType::Map(..) => {
             let entries: ArrayRef = Arc::new(array.as_map().value(row));
             let columns = entries.as_struct().columns();
-            let pair = |entry| Ok((key_text(&columns[0], entry)?, value_of(&columns[1], entry)?));
-            Ok(Value::object((0..entries.len()).map(pair).collect::<Result<_>>()?))
+            let pair = |entry| Ok((key_text(&columns[0], entry)?, render_value(&columns[1], entry)?));
+            Ok(JsonValue::object((0..entries.len()).map(pair).collect::<Result<_>>()?))
         }
-        DataType::Dictionary(_, values) => value_of(&cast(&array.slice(row, 1), values)?, 0),
-        _ => Ok(match scalar_of(array, row)? {
-            Scalar::Null => Value::Null,
-            Scalar::Bool(value) => Value::Bool(value),
-            Scalar::Number(number) => Value::Number(super::number::canonical(&number)?),
-            Scalar::Text(text) => Value::Text(text),
+        DataType::Dictionary(_, values) => render_value(&cast(&array.slice(row, 1), values)?, 0),
+        _ => Ok(match read_scalar(array, row)? {
+            JsonScalar::Null => JsonValue::Null,
+            JsonScalar::Bool(value) => JsonValue::Bool(value),
+            JsonScalar::Number(number) => JsonValue::Number(super::number::canonicalize(&number)?),
+            JsonScalar::Text(text) => JsonValue::Text(text),
         }),
     }
 }
 
-/// Writes the value of `row` as PostgreSQL's functions of `json` do: without spaces, members in their order.
+/// Writes the value of `row_values` as PostgreSQL's functions of `json` do: without spaces, members in their order.
 /// `separator` stands between elements and members, but not within those.
 pub(super) fn write_json(array: &ArrayRef, row: usize, separator: &str, out: &mut String) -> Result<()> {
     if array.is_null(row) {
         out.push_str("null");
         return Ok(());
     }
-    if kind_of(array.data_type()).is_some() {
+    if json_kind(array.data_type()).is_some() {
         out.push_str(json_text(array, row));
         return Ok(());
     }
@@ -118,34 +118,34 @@ pub(super) fn write_json(array: &ArrayRef, row: usize, separator: &str, out: &mu
             }
             out.push('}');
         }
-        DataType::Map(..) => out.push_str(&printed(&value_of(array, row)?)),
+        DataType::Map(..) => out.push_str(&format_jsonb(&render_value(array, row)?)),
         DataType::Dictionary(_, values) => write_json(&cast(&array.slice(row, 1), values)?, 0, separator, out)?,
-        _ => match scalar_of(array, row)? {
-            Scalar::Null => out.push_str("null"),
-            Scalar::Bool(value) => out.push_str(if value { "true" } else { "false" }),
-            Scalar::Number(number) => out.push_str(&number),
-            Scalar::Text(text) => write_string(&text, out),
+        _ => match read_scalar(array, row)? {
+            JsonScalar::Null => out.push_str("null"),
+            JsonScalar::Bool(value) => out.push_str(if value { "true" } else { "false" }),
+            JsonScalar::Number(number) => out.push_str(&number),
+            JsonScalar::Text(text) => write_string(&text, out),
         },
     }
     Ok(())
 }
 
-/// The value of `row` as the key of an object: its text.
+/// The value of `row_values` as the key of an object: its text.
 pub(crate) fn key_text(array: &ArrayRef, row: usize) -> Result<String> {
     match array.data_type() {
         DataType::Dictionary(_, values) => key_text(&cast(&array.slice(row, 1), values)?, 0),
         DataType::Struct(_) | DataType::Map(..) | DataType::List(_) | DataType::LargeList(_) => {
             exec_err!("key value must be scalar, not array, composite, or json")
         }
-        DataType::Timestamp(..) => match scalar_of(array, row)? {
+        DataType::Timestamp(..) => match read_scalar(array, row)? {
             // The text of a timestamp has a space where JSON has a T, and a shorter zone.
-            Scalar::Text(text) => Ok(text.replacen('T', " ", 1).replacen("+00:00", "+00", 1)),
+            JsonScalar::Text(text) => Ok(text.replacen('T', " ", 1).replacen("+00:00", "+00", 1)),
             _ => exec_err!("key must not be null"),
         },
-        _ => match scalar_of(array, row)? {
-            Scalar::Null => exec_err!("key must not be null"),
-            Scalar::Bool(value) => Ok(value.to_string()),
-            Scalar::Number(text) | Scalar::Text(text) => Ok(text),
+        _ => match read_scalar(array, row)? {
+            JsonScalar::Null => exec_err!("key must not be null"),
+            JsonScalar::Bool(value) => Ok(value.to_string()),
+            JsonScalar::Number(text) | JsonScalar::Text(text) => Ok(text),
         },
     }
 }

@@ -12,26 +12,26 @@ use datafusion::arrow::datatypes::{
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 
 /// A value that is neither an array nor an object.
-pub(super) enum Scalar {
+pub(super) enum JsonScalar {
     Null,
     Bool(bool),
     Number(String),
     Text(String),
 }
 
-/// The value of `row`, which is of none of the types that hold others.
-pub(super) fn scalar_of(array: &dyn Array, row: usize) -> Result<Scalar> {
+/// The value of `row_values`, which is of none of the types that hold others.
+pub(super) fn read_scalar(array: &dyn Array, row: usize) -> Result<JsonScalar> {
     if array.is_null(row) {
-        return Ok(Scalar::Null);
+        return Ok(JsonScalar::Null);
     }
     macro_rules! number {
         ($native:ty) => {
-            Ok(Scalar::Number(array.as_primitive::<$native>().value(row).to_string()))
+            Ok(JsonScalar::Number(array.as_primitive::<$native>().value(row).to_string()))
         };
     }
     match array.data_type() {
-        DataType::Null => Ok(Scalar::Null),
-        DataType::Boolean => Ok(Scalar::Bool(array.as_boolean().value(row))),
+        DataType::Null => Ok(JsonScalar::Null),
+        DataType::Boolean => Ok(JsonScalar::Bool(array.as_boolean().value(row))),
         DataType::Int8 => number!(Int8Type),
         DataType::Int16 => number!(Int16Type),
         DataType::Int32 => number!(Int32Type),
@@ -44,14 +44,14 @@ pub(super) fn scalar_of(array: &dyn Array, row: usize) -> Result<Scalar> {
             let value = array.as_primitive::<Decimal128Type>().value(row);
             let text = Decimal128Type::format_decimal(value, *precision, *scale);
             if !crate::number::has_free_scale(array.data_type()) {
-                return Ok(Scalar::Number(text));
+                return Ok(JsonScalar::Number(text));
             }
             let digits = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-            Ok(Scalar::Number(digits.to_owned()))
+            Ok(JsonScalar::Number(digits.to_owned()))
         }
         DataType::Decimal256(precision, scale) => {
             let value = array.as_primitive::<Decimal256Type>().value(row);
-            Ok(Scalar::Number(Decimal256Type::format_decimal(value, *precision, *scale)))
+            Ok(JsonScalar::Number(Decimal256Type::format_decimal(value, *precision, *scale)))
         }
         DataType::Float32 => {
             let value = array.as_primitive::<Float32Type>().value(row);
@@ -61,19 +61,19 @@ pub(super) fn scalar_of(array: &dyn Array, row: usize) -> Result<Scalar> {
             let value = array.as_primitive::<Float64Type>().value(row);
             Ok(float(value.is_finite(), value, &format!("{value:e}"), 15))
         }
-        DataType::Utf8 => Ok(Scalar::Text(array.as_string::<i32>().value(row).to_owned())),
-        DataType::LargeUtf8 => Ok(Scalar::Text(array.as_string::<i64>().value(row).to_owned())),
-        DataType::Utf8View => Ok(Scalar::Text(array.as_string_view().value(row).to_owned())),
+        DataType::Utf8 => Ok(JsonScalar::Text(array.as_string::<i32>().value(row).to_owned())),
+        DataType::LargeUtf8 => Ok(JsonScalar::Text(array.as_string::<i64>().value(row).to_owned())),
+        DataType::Utf8View => Ok(JsonScalar::Text(array.as_string_view().value(row).to_owned())),
         DataType::Binary => Ok(hex(array.as_binary::<i32>().value(row))),
         DataType::LargeBinary => Ok(hex(array.as_binary::<i64>().value(row))),
         DataType::BinaryView => Ok(hex(array.as_binary_view().value(row))),
         DataType::FixedSizeBinary(_) => Ok(hex(array.as_fixed_size_binary().value(row))),
-        _ => moment(array, row),
+        _ => read_temporal(array, row),
     }
 }
 
 /// As PostgreSQL prints it: the fewest digits that mean the same number, with an exponent from so many digits on.
-fn float(is_finite: bool, value: f64, shortest: &str, digits_max: i32) -> Scalar {
+fn float(is_finite: bool, value: f64, shortest: &str, digits_max: i32) -> JsonScalar {
     if !is_finite {
         let name = if value.is_nan() {
             "NaN"
@@ -82,14 +82,14 @@ fn float(is_finite: bool, value: f64, shortest: &str, digits_max: i32) -> Scalar
         } else {
             "-Infinity"
         };
-        return Scalar::Text(name.to_owned());
+        return JsonScalar::Text(name.to_owned());
     }
     let (mantissa, exponent) = shortest.split_once('e').unwrap_or((shortest, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
     if exponent < -4 || exponent >= digits_max {
         let exponent_sign = if exponent < 0 { '-' } else { '+' };
-        return Scalar::Number(format!("{sign}{mantissa}e{exponent_sign}{:02}", exponent.unsigned_abs()));
+        return JsonScalar::Number(format!("{sign}{mantissa}e{exponent_sign}{:02}", exponent.unsigned_abs()));
     }
     let digits: String = mantissa.chars().filter(|digit| *digit != '.').collect();
     let plain = if exponent < 0 {
@@ -102,20 +102,20 @@ fn float(is_finite: bool, value: f64, shortest: &str, digits_max: i32) -> Scalar
             format!("{}.{}", &digits[..whole], &digits[whole..])
         }
     };
-    Scalar::Number(format!("{sign}{plain}"))
+    JsonScalar::Number(format!("{sign}{plain}"))
 }
 
-fn hex(bytes: &[u8]) -> Scalar {
+fn hex(bytes: &[u8]) -> JsonScalar {
     let mut text = String::with_capacity(2 + bytes.len() * 2);
     text.push_str("\\x");
     for byte in bytes {
         text.push_str(&format!("{byte:02x}"));
     }
-    Scalar::Text(text)
+    JsonScalar::Text(text)
 }
 
 /// Dates, times and intervals.
-fn moment(array: &dyn Array, row: usize) -> Result<Scalar> {
+fn read_temporal(array: &dyn Array, row: usize) -> Result<JsonScalar> {
     let out_of_range = || exec_datafusion_err!("date or time out of range");
     let text = match array.data_type() {
         DataType::Date32 => {
@@ -153,7 +153,7 @@ fn moment(array: &dyn Array, row: usize) -> Result<Scalar> {
         DataType::Interval(unit) => interval(array, row, *unit),
         other => return exec_err!("{other} has no form in JSON; cast it to text"),
     };
-    Ok(Scalar::Text(text))
+    Ok(JsonScalar::Text(text))
 }
 
 fn timestamp(array: &dyn Array, row: usize, unit: TimeUnit) -> Option<NaiveDateTime> {

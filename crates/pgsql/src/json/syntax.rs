@@ -13,7 +13,12 @@ use crate::syntax::{call, is_named};
 
 /// The functions that aggregates become.
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![build::collected(false), build::collected(true), build::collected_object(false), build::collected_object(true)]
+    vec![
+        build::collect_array_function(false),
+        build::collect_array_function(true),
+        build::collect_object_function(false),
+        build::collect_object_function(true),
+    ]
 }
 
 /// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
@@ -22,7 +27,7 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     match expression {
         Expr::Cast { expr, data_type, .. } => {
             if let Some(name) = type_name(data_type) {
-                *expression = call(name, vec![take(expr)]);
+                *expression = call(name, vec![take_expression(expr)]);
             }
         }
         Expr::TypedString(TypedString { data_type, value, .. }) => {
@@ -41,7 +46,7 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-fn take(expression: &mut Expr) -> Expr {
+fn take_expression(expression: &mut Expr) -> Expr {
     std::mem::replace(expression, Expr::Value(Value::Null.into()))
 }
 
@@ -61,10 +66,10 @@ const AGGREGATES: [(&str, &str); 4] = [
     ("jsonb_object_agg", "jsonb_collected_object*"),
 ];
 
-const OF_ROWS: [&str; 5] = ["row_to_json", "to_json", "to_jsonb", "json_agg", "jsonb_agg"];
+const ROW_FUNCTIONS: [&str; 5] = ["row_to_json", "to_json", "to_jsonb", "json_agg", "jsonb_agg"];
 
 /// Functions whose rows have columns that only FROM can define, and what they need there.
-const OF_RECORDS: [(&str, &str); 8] = [
+const RECORD_FUNCTIONS: [(&str, &str); 8] = [
     ("json_to_record", "json_to_record(value) AS t(id int, name text)"),
     ("jsonb_to_record", "jsonb_to_record(value) AS t(id int, name text)"),
     ("json_to_recordset", "json_to_recordset(value) AS t(id int, name text)"),
@@ -125,17 +130,17 @@ fn untype_path(path: &mut Expr) {
     if let Expr::Cast { expr, data_type: DataType::Custom(name, _), .. } = path
         && is_named(name, "jsonpath")
     {
-        *path = take(expr);
+        *path = take_expression(expr);
     }
 }
 
 fn rewrite_function(function: &mut Function) -> Result<Option<Expr>> {
     let [name] = function.name.0.as_slice() else { return Ok(None) };
     let Some(name) = name.as_ident().map(|name| name.value.to_ascii_lowercase()) else { return Ok(None) };
-    if let Some((_, form)) = OF_RECORDS.iter().find(|(of_record, _)| *of_record == name) {
+    if let Some((_, form)) = RECORD_FUNCTIONS.iter().find(|(of_record, _)| *of_record == name) {
         return plan_err!("{name} in an expression; write it in FROM with its columns: FROM {form}");
     }
-    if OF_ROWS.contains(&name.as_str()) {
+    if ROW_FUNCTIONS.contains(&name.as_str()) {
         name_rows(function);
     }
     let Some((_, collected)) = AGGREGATES.iter().find(|(aggregate, _)| *aggregate == name) else { return Ok(None) };

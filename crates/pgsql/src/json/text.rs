@@ -1,6 +1,6 @@
 //! JSON as text.
 
-use super::value::Value;
+use super::value::JsonValue;
 
 /// Writes `text` as a JSON string.
 pub(super) fn write_string(text: &str, out: &mut String) {
@@ -31,13 +31,13 @@ pub(super) fn write_string(text: &str, out: &mut String) {
 }
 
 /// Writes `value` as `jsonb` is printed.
-pub(super) fn write_value(value: &Value, out: &mut String) {
+pub(super) fn write_value(value: &JsonValue, out: &mut String) {
     match value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-        Value::Number(number) => out.push_str(number),
-        Value::Text(text) => write_string(text, out),
-        Value::Array(items) => {
+        JsonValue::Null => out.push_str("null"),
+        JsonValue::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        JsonValue::Number(number) => out.push_str(number),
+        JsonValue::Text(text) => write_string(text, out),
+        JsonValue::Array(items) => {
             out.push('[');
             for (place, item) in items.iter().enumerate() {
                 if place > 0 {
@@ -47,7 +47,7 @@ pub(super) fn write_value(value: &Value, out: &mut String) {
             }
             out.push(']');
         }
-        Value::Object(pairs) => {
+        JsonValue::Object(pairs) => {
             out.push('{');
             for (place, (key, value)) in pairs.iter().enumerate() {
                 if place > 0 {
@@ -63,10 +63,10 @@ pub(super) fn write_value(value: &Value, out: &mut String) {
 }
 
 /// Writes `value` as `jsonb_pretty` does, at `depth`.
-pub(super) fn write_pretty(value: &Value, depth: usize, out: &mut String) {
+pub(super) fn write_pretty(value: &JsonValue, depth: usize, out: &mut String) {
     let (open, close, length) = match value {
-        Value::Array(items) => ('[', ']', items.len()),
-        Value::Object(pairs) => ('{', '}', pairs.len()),
+        JsonValue::Array(items) => ('[', ']', items.len()),
+        JsonValue::Object(pairs) => ('{', '}', pairs.len()),
         scalar => return write_value(scalar, out),
     };
     out.push(open);
@@ -74,12 +74,12 @@ pub(super) fn write_pretty(value: &Value, depth: usize, out: &mut String) {
         out.push_str(if place > 0 { ",\n" } else { "\n" });
         indent(depth + 1, out);
         match value {
-            Value::Object(pairs) => {
+            JsonValue::Object(pairs) => {
                 write_string(&pairs[place].0, out);
                 out.push_str(": ");
                 write_pretty(&pairs[place].1, depth + 1, out);
             }
-            Value::Array(items) => write_pretty(&items[place], depth + 1, out),
+            JsonValue::Array(items) => write_pretty(&items[place], depth + 1, out),
             _ => {}
         }
     }

@@ -6,15 +6,15 @@ use super::number;
 
 /// A value of `jsonb`.
 #[derive(Debug, Clone)]
-pub(super) enum Value {
+pub(super) enum JsonValue {
     Null,
     Bool(bool),
-    /// Canonical, as [`number::canonical`] makes them.
+    /// Canonical, as [`number::canonicalize`] makes them.
     Number(String),
     Text(String),
-    Array(Vec<Value>),
+    Array(Vec<JsonValue>),
     /// In the order of [`key_order`], each key once.
-    Object(Vec<(String, Value)>),
+    Object(Vec<(String, JsonValue)>),
 }
 
 /// Keys in the order of `jsonb`: shorter ones first, then by bytes.
@@ -22,7 +22,7 @@ pub(super) fn key_order(a: &str, b: &str) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes()))
 }
 
-impl Value {
+impl JsonValue {
     /// The object of `pairs`. Of those with one key the last counts.
     pub(super) fn object(mut pairs: Vec<(String, Self)>) -> Self {
         pairs.sort_by(|a, b| key_order(&a.0, &b.0));

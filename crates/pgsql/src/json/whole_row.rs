@@ -10,9 +10,9 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::document::{as_they_are, check_count};
-use super::function::Function;
-use super::kind::{Kind, is_marked, texts};
+use super::document::{check_count, keep_types};
+use super::function::ColumnarFunction;
+use super::kind::{JsonKind, is_json_extension, texts};
 
 /// The name of the function. Its value is never NULL, unlike that of functions of JSON.
 pub(crate) const WHOLE_ROW: &str = "whole_row*";
@@ -25,7 +25,7 @@ pub(super) fn row_value() -> ScalarUDF {
         check_count("a row", fields, 1, 1)?;
         Ok(fields[0].data_type().clone())
     };
-    Function::new(ROW_VALUE, as_they_are, returns, |call| call.array(0))
+    ColumnarFunction::new(ROW_VALUE, keep_types, returns, |call| call.array(0))
 }
 
 /// The row of `values`, whose names are `names`; several may be equal.
@@ -43,7 +43,8 @@ impl WholeRow {
     /// Text that is marked as JSON becomes a value of that type.
     fn members(&self, fields: &[FieldRef]) -> Fields {
         let member = |(name, field): (&String, &FieldRef)| {
-            let data_type = if is_marked(field) { Kind::Json.data_type() } else { field.data_type().clone() };
+            let data_type =
+                if is_json_extension(field) { JsonKind::Json.data_type() } else { field.data_type().clone() };
             Field::new(name, data_type, true)
         };
         self.names.iter().zip(fields).map(member).collect()
@@ -70,7 +71,7 @@ impl ScalarUDFImpl for WholeRow {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let columns = args.args.iter().zip(&args.arg_fields).map(|(value, field)| {
             let array = value.clone().into_array(args.number_rows)?;
-            if is_marked(field) { Kind::Json.values(texts(&array)?) } else { Ok(array) }
+            if is_json_extension(field) { JsonKind::Json.values(texts(&array)?) } else { Ok(array) }
         });
         let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
         let rows = StructArray::try_new_with_length(self.members(&args.arg_fields), columns, None, args.number_rows)?;

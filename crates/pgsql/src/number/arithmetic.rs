@@ -15,13 +15,14 @@ use datafusion::logical_expr::{
 };
 
 /// `left op right` that fails on overflow; the operands have the types that coercion gave them.
-pub(super) fn checked(op: Operator, left: Expr, right: Expr) -> Expr {
-    ScalarUDF::new_from_impl(Checked::new(op)).call(vec![left, right])
+pub(super) fn plan_checked_operation(op: Operator, left: Expr, right: Expr) -> Expr {
+    ScalarUDF::new_from_impl(CheckedArithmetic::new(op)).call(vec![left, right])
 }
 
 /// `-operand` that fails on overflow.
-pub(super) fn checked_negation(operand: Expr) -> Expr {
-    ScalarUDF::new_from_impl(Negation { signature: Signature::any(1, Volatility::Immutable) }).call(vec![operand])
+pub(super) fn plan_checked_negation(operand: Expr) -> Expr {
+    ScalarUDF::new_from_impl(CheckedNegation { signature: Signature::any(1, Volatility::Immutable) })
+        .call(vec![operand])
 }
 
 /// Whether the arithmetic of this type can overflow or divide by zero without an error.
@@ -30,12 +31,12 @@ pub(super) fn needs_check(data_type: &DataType) -> bool {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Checked {
+struct CheckedArithmetic {
     op: Operator,
     signature: Signature,
 }
 
-impl Checked {
+impl CheckedArithmetic {
     fn new(op: Operator) -> Self {
         Self { op, signature: Signature::any(2, Volatility::Immutable) }
     }
@@ -52,7 +53,7 @@ impl Checked {
     }
 }
 
-impl ScalarUDFImpl for Checked {
+impl ScalarUDFImpl for CheckedArithmetic {
     fn name(&self) -> &str {
         match self.op {
             Operator::Plus => "checked_add",
@@ -94,7 +95,7 @@ impl ScalarUDFImpl for Checked {
             (true, false) => self.compute(&Scalar::new(left_array.clone()), &right_array),
             (true, true) => self.compute(&Scalar::new(left_array.clone()), &Scalar::new(right_array.clone())),
         };
-        let result = result.map_err(|error| of_arrow(&error, &data_type))?;
+        let result = result.map_err(|error| arithmetic_error(&error, &data_type))?;
         if data_type.is_floating() {
             check_floats(self.op, &result, &left_array, &right_array)?;
         }
@@ -139,22 +140,23 @@ fn array_of(value: &ColumnarValue) -> Result<ArrayRef> {
 
 /// An infinite result of finite operands is an overflow, or a division by zero.
 fn check_floats(op: Operator, result: &ArrayRef, left: &ArrayRef, right: &ArrayRef) -> Result<()> {
-    if matches!(op, Operator::Divide | Operator::Modulo) && has(right, |value| value == 0.0) {
+    if matches!(op, Operator::Divide | Operator::Modulo) && any_value(right, |value| value == 0.0) {
         // NULL / 0 is NULL, so a zero counts only where there is a result.
         let of_scalar = |array: &ArrayRef, row: usize| if array.len() == 1 { 0 } else { row };
-        let divides = |row: usize| result.is_valid(row) && at(right, of_scalar(right, row)) == Some(0.0);
+        let divides = |row: usize| result.is_valid(row) && float_at(right, of_scalar(right, row)) == Some(0.0);
         if (0..result.len()).any(divides) {
             return exec_err!("division by zero");
         }
     }
-    if has(result, f64::is_infinite) && !has(left, f64::is_infinite) && !has(right, f64::is_infinite) {
+    if any_value(result, f64::is_infinite) && !any_value(left, f64::is_infinite) && !any_value(right, f64::is_infinite)
+    {
         return exec_err!("value out of range: overflow");
     }
     Ok(())
 }
 
 /// Whether a value of `array`, which is floating-point, is as `is` says.
-fn has(array: &ArrayRef, is: impl Fn(f64) -> bool) -> bool {
+fn any_value(array: &ArrayRef, is: impl Fn(f64) -> bool) -> bool {
     match array.data_type() {
         DataType::Float32 => array.as_primitive::<Float32Type>().iter().flatten().any(|value| is(f64::from(value))),
         DataType::Float64 => array.as_primitive::<Float64Type>().iter().flatten().any(is),
@@ -162,7 +164,7 @@ fn has(array: &ArrayRef, is: impl Fn(f64) -> bool) -> bool {
     }
 }
 
-fn at(array: &ArrayRef, row: usize) -> Option<f64> {
+fn float_at(array: &ArrayRef, row: usize) -> Option<f64> {
     if array.is_null(row) {
         return None;
     }
@@ -174,20 +176,20 @@ fn at(array: &ArrayRef, row: usize) -> Option<f64> {
 }
 
 /// PostgreSQL's words for what Arrow says.
-fn of_arrow(error: &ArrowError, data_type: &DataType) -> DataFusionError {
+fn arithmetic_error(error: &ArrowError, data_type: &DataType) -> DataFusionError {
     match error {
         ArrowError::DivideByZero => DataFusionError::Execution("division by zero".to_owned()),
-        ArrowError::ArithmeticOverflow(_) => super::out_of_range(data_type),
+        ArrowError::ArithmeticOverflow(_) => super::out_of_range_error(data_type),
         other => DataFusionError::Execution(other.to_string()),
     }
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Negation {
+struct CheckedNegation {
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Negation {
+impl ScalarUDFImpl for CheckedNegation {
     fn name(&self) -> &str {
         "checked_negate"
     }
@@ -215,7 +217,7 @@ impl ScalarUDFImpl for Negation {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let Some(operand) = args.args.first() else { return plan_err!("- has one operand") };
         let data_type = operand.data_type();
-        let negated = numeric::neg(&array_of(operand)?).map_err(|error| of_arrow(&error, &data_type))?;
+        let negated = numeric::neg(&array_of(operand)?).map_err(|error| arithmetic_error(&error, &data_type))?;
         if is_scalar(operand) {
             return Ok(ColumnarValue::Scalar(datafusion::scalar::ScalarValue::try_from_array(&negated, 0)?));
         }

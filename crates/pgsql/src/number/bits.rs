@@ -9,7 +9,7 @@ use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::{self, CastKind, Expr, UnaryOperator, Value};
 
-use crate::json::function::{Call, Function};
+use crate::json::function::{ColumnarFunction, FunctionCall};
 use crate::syntax::call;
 
 /// The name of the function, which no caller can write.
@@ -28,7 +28,7 @@ pub(super) fn rewrite_not(operand: &mut Expr) -> Expr {
 }
 
 pub(super) fn function() -> ScalarUDF {
-    Function::new(
+    ColumnarFunction::new(
         NOT,
         |types| match types {
             [integer] if integer.is_integer() => Ok(vec![integer.clone()]),
@@ -36,7 +36,7 @@ pub(super) fn function() -> ScalarUDF {
             _ => plan_err!("~ takes an integer; cast the operand: ~ x::bigint"),
         },
         |fields| Ok(fields[0].data_type().clone()),
-        |call: &Call<'_>| {
+        |call: &FunctionCall<'_>| {
             let values = call.array(0)?;
             let flipped =
                 cast(&values, &DataType::Int64)?.as_primitive::<Int64Type>().unary::<_, Int64Type>(|value| !value);
@@ -49,7 +49,7 @@ pub(super) fn function() -> ScalarUDF {
 /// expressions are rewritten.
 pub(crate) fn rewrite_bits(expression: &mut Expr) -> Result<()> {
     let Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } = &*expression else {
-        return match literal(expression) {
+        return match bit_literal(expression) {
             Some(_) => plan_err!(
                 "bit strings such as B'101' or x'ff' are not supported; write an integer, for instance x'ff'::int, and \
                  the operators & | # ~, or bytes, for instance '\\xff'::bytea"
@@ -57,7 +57,7 @@ pub(crate) fn rewrite_bits(expression: &mut Expr) -> Result<()> {
             None => Ok(()),
         };
     };
-    let Some((digits, bits_of_digit)) = literal(expr) else { return Ok(()) };
+    let Some((digits, bits_of_digit)) = bit_literal(expr) else { return Ok(()) };
     let width = match data_type {
         ast::DataType::Int(_) | ast::DataType::Integer(_) | ast::DataType::Int4(_) => 32,
         ast::DataType::BigInt(_) | ast::DataType::Int8(_) => 64,
@@ -84,7 +84,7 @@ pub(crate) fn rewrite_bits(expression: &mut Expr) -> Result<()> {
 }
 
 /// The digits of a bit string that is written out, and how many bits each stands for.
-fn literal(expression: &Expr) -> Option<(&str, u32)> {
+fn bit_literal(expression: &Expr) -> Option<(&str, u32)> {
     let Expr::Value(value) = expression else { return None };
     match &value.value {
         Value::SingleQuotedByteStringLiteral(digits) => Some((digits, 1)),

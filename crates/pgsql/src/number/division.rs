@@ -11,20 +11,20 @@ use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::free_numeric;
+use super::numeric_with_free_scale;
 
 /// `left / right` of which at least one is a numeric and none is floating-point.
-pub(super) fn quotient(left: Expr, right: Expr) -> Expr {
+pub(super) fn plan_quotient(left: Expr, right: Expr) -> Expr {
     ScalarUDF::new_from_impl(Quotient::new()).call(vec![left, right])
 }
 
 /// Whether values of these types are divided as numerics.
-pub(super) fn is_of_numerics(left: &DataType, right: &DataType) -> bool {
+pub(super) fn is_numeric_division(left: &DataType, right: &DataType) -> bool {
     (left.is_decimal() || right.is_decimal()) && digits(left).is_some() && digits(right).is_some()
 }
 
 /// `sum / count` as the average of what was summed; NULL where nothing was.
-pub(crate) fn average_of(sum: Expr, count: Expr) -> Expr {
+pub(crate) fn plan_average(sum: Expr, count: Expr) -> Expr {
     ScalarUDF::new_from_impl(Average { signature: Signature::any(2, Volatility::Immutable) }).call(vec![sum, count])
 }
 
@@ -49,7 +49,7 @@ pub(super) fn digits(data_type: &DataType) -> Option<(i16, i8)> {
 fn quotient_type(types: &[DataType]) -> Result<DataType> {
     match types {
         [left, right] => match (digits(left), digits(right)) {
-            (Some((before, _)), Some((_, after))) => Ok(free_numeric(before + i16::from(after))),
+            (Some((before, _)), Some((_, after))) => Ok(numeric_with_free_scale(before + i16::from(after))),
             _ => plan_err!("no division of {left} by {right}"),
         },
         _ => plan_err!("/ has two operands"),
@@ -169,12 +169,12 @@ impl ScalarUDFImpl for Average {
         match types {
             [DataType::Float32 | DataType::Float64, _] => Ok(DataType::Float64),
             // The sum had no room for more digits: it has those of the values.
-            [DataType::Decimal128(38, scale), _] => Ok(free_numeric(38 - i16::from(*scale))),
+            [DataType::Decimal128(38, scale), _] => Ok(numeric_with_free_scale(38 - i16::from(*scale))),
             // The sum has room for many values; what is divided by their number has the digits of one.
             [DataType::Decimal128(precision, scale), _] => {
-                Ok(free_numeric(i16::from(precision.saturating_sub(10)) - i16::from(*scale)))
+                Ok(numeric_with_free_scale(i16::from(precision.saturating_sub(10)) - i16::from(*scale)))
             }
-            [sum, _] if sum.is_integer() => Ok(free_numeric(10)),
+            [sum, _] if sum.is_integer() => Ok(numeric_with_free_scale(10)),
             [span @ (DataType::Interval(_) | DataType::Duration(_)), _] => Ok(span.clone()),
             [sum, ..] => plan_err!("avg of {sum} is not supported; cast it to a number first"),
             [] => plan_err!("avg has one argument"),
@@ -252,7 +252,12 @@ impl ScalarUDFImpl for Div {
 }
 
 /// `left * right` of numerics whose digits after the point no type holds, rounded; none where the operator is exact.
-pub(super) fn wide_product(left: &Expr, left_type: &DataType, right: &Expr, right_type: &DataType) -> Option<Expr> {
+pub(super) fn plan_wide_product(
+    left: &Expr,
+    left_type: &DataType,
+    right: &Expr,
+    right_type: &DataType,
+) -> Option<Expr> {
     let (_, left_scale) = digits(left_type)?;
     let (_, right_scale) = digits(right_type)?;
     let is_free = super::has_free_scale(left_type) || super::has_free_scale(right_type);

@@ -21,33 +21,35 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         ("log10", |x| ln(x).map(|_| x.log10())),
         ("degrees", |x| in_range(x, x.to_degrees())),
         ("radians", |x| Ok(x.to_radians())),
-        ("sin", |x| of_finite(x, f64::sin)),
-        ("cos", |x| of_finite(x, f64::cos)),
-        ("tan", |x| of_finite(x, f64::tan)),
-        ("cot", |x| of_finite(x, |x| 1.0 / x.tan())),
-        ("asin", |x| within_one(x, f64::asin)),
-        ("acos", |x| within_one(x, f64::acos)),
+        ("sin", |x| apply_to_finite(x, f64::sin)),
+        ("cos", |x| apply_to_finite(x, f64::cos)),
+        ("tan", |x| apply_to_finite(x, f64::tan)),
+        ("cot", |x| apply_to_finite(x, |x| 1.0 / x.tan())),
+        ("asin", |x| apply_within_unit_range(x, f64::asin)),
+        ("acos", |x| apply_within_unit_range(x, f64::acos)),
         ("atan", |x| Ok(x.atan())),
         ("sinh", |x| Ok(x.sinh())),
         ("cosh", |x| Ok(x.cosh())),
         ("tanh", |x| Ok(x.tanh())),
         ("asinh", |x| Ok(x.asinh())),
         ("acosh", |x| if x < 1.0 { exec_err!("{DOMAIN}") } else { Ok(x.acosh()) }),
-        ("atanh", |x| within_one(x, f64::atanh)),
-        ("sind", |x| of_finite(x, |x| quadrant(x, 0))),
-        ("cosd", |x| of_finite(x, |x| quadrant(x, 1))),
-        ("tand", |x| of_finite(x, |x| quadrant(x, 0) / quadrant(x, 1))),
-        ("cotd", |x| of_finite(x, |x| quadrant(x, 1) / quadrant(x, 0))),
-        ("asind", |x| within_one(x, |x| exact_angle(x.asin()))),
-        ("acosd", |x| within_one(x, |x| exact_angle(x.acos()))),
+        ("atanh", |x| apply_within_unit_range(x, f64::atanh)),
+        ("sind", |x| apply_to_finite(x, |x| sine_of_degrees(x, 0))),
+        ("cosd", |x| apply_to_finite(x, |x| sine_of_degrees(x, 1))),
+        ("tand", |x| apply_to_finite(x, |x| sine_of_degrees(x, 0) / sine_of_degrees(x, 1))),
+        ("cotd", |x| apply_to_finite(x, |x| sine_of_degrees(x, 1) / sine_of_degrees(x, 0))),
+        ("asind", |x| apply_within_unit_range(x, |x| exact_angle(x.asin()))),
+        ("acosd", |x| apply_within_unit_range(x, |x| exact_angle(x.acos()))),
         ("atand", |x| Ok(exact_angle(x.atan()))),
     ];
     let binary: [(&'static str, Binary); 3] = [("power", power), ("pow", power), ("atan2", |y, x| Ok(y.atan2(x)))];
-    let unary = unary.into_iter().map(|(name, function)| Function::One(name, function));
-    let binary = binary.into_iter().map(|(name, function)| Function::Two(name, function));
-    let all = unary.chain(binary).chain([Function::Two("atan2d", |y, x| Ok(exact_angle(y.atan2(x)))), Function::Log]);
+    let unary = unary.into_iter().map(|(name, function)| FloatFunction::One(name, function));
+    let binary = binary.into_iter().map(|(name, function)| FloatFunction::Two(name, function));
+    let all = unary
+        .chain(binary)
+        .chain([FloatFunction::Two("atan2d", |y, x| Ok(exact_angle(y.atan2(x)))), FloatFunction::Log]);
     all.map(|function| {
-        ScalarUDF::new_from_impl(Doubles { function, signature: Signature::user_defined(Volatility::Immutable) })
+        ScalarUDF::new_from_impl(FloatUdf { function, signature: Signature::user_defined(Volatility::Immutable) })
     })
     .collect()
 }
@@ -76,11 +78,11 @@ fn in_range(x: f64, result: f64) -> Result<f64> {
     Ok(result)
 }
 
-fn of_finite(x: f64, function: impl Fn(f64) -> f64) -> Result<f64> {
+fn apply_to_finite(x: f64, function: impl Fn(f64) -> f64) -> Result<f64> {
     if x.is_infinite() { exec_err!("{DOMAIN}") } else { Ok(function(x)) }
 }
 
-fn within_one(x: f64, function: impl Fn(f64) -> f64) -> Result<f64> {
+fn apply_within_unit_range(x: f64, function: impl Fn(f64) -> f64) -> Result<f64> {
     if x.abs() > 1.0 { exec_err!("{DOMAIN}") } else { Ok(function(x)) }
 }
 
@@ -96,7 +98,7 @@ fn power(x: f64, y: f64) -> Result<f64> {
 }
 
 /// The sine of an angle in degrees, or the cosine for `shift` 1, exact where it is a simple fraction.
-fn quadrant(degrees: f64, shift: u8) -> f64 {
+fn sine_of_degrees(degrees: f64, shift: u8) -> f64 {
     let turned = (degrees + 90.0 * f64::from(shift)).rem_euclid(360.0);
     let (sign, folded) = if turned >= 180.0 { (-1.0, turned - 180.0) } else { (1.0, turned) };
     let folded = if folded > 90.0 { 180.0 - folded } else { folded };
@@ -116,14 +118,14 @@ fn exact_angle(radians: f64) -> f64 {
 }
 
 #[derive(Clone, Copy)]
-enum Function {
+enum FloatFunction {
     One(&'static str, Unary),
     Two(&'static str, Binary),
     /// `log(x)` to the base of 10, `log(base, x)`.
     Log,
 }
 
-impl Function {
+impl FloatFunction {
     fn name(self) -> &'static str {
         match self {
             Self::One(name, _) | Self::Two(name, _) => name,
@@ -132,32 +134,32 @@ impl Function {
     }
 }
 
-struct Doubles {
-    function: Function,
+struct FloatUdf {
+    function: FloatFunction,
     signature: Signature,
 }
 
-impl std::fmt::Debug for Doubles {
+impl std::fmt::Debug for FloatUdf {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.function.name())
     }
 }
 
-impl PartialEq for Doubles {
+impl PartialEq for FloatUdf {
     fn eq(&self, other: &Self) -> bool {
         self.function.name() == other.function.name()
     }
 }
 
-impl Eq for Doubles {}
+impl Eq for FloatUdf {}
 
-impl std::hash::Hash for Doubles {
+impl std::hash::Hash for FloatUdf {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.function.name().hash(state);
     }
 }
 
-impl ScalarUDFImpl for Doubles {
+impl ScalarUDFImpl for FloatUdf {
     fn name(&self) -> &str {
         self.function.name()
     }
@@ -168,9 +170,9 @@ impl ScalarUDFImpl for Doubles {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let counts = match self.function {
-            Function::One(..) => 1..=1,
-            Function::Two(..) => 2..=2,
-            Function::Log => 1..=2,
+            FloatFunction::One(..) => 1..=1,
+            FloatFunction::Two(..) => 2..=2,
+            FloatFunction::Log => 1..=2,
         };
         let is_number =
             |data_type: &DataType| data_type.is_numeric() || data_type.is_null() || matches!(data_type, DataType::Utf8);
@@ -187,16 +189,16 @@ impl ScalarUDFImpl for Doubles {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let arrays = args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
         let result: Float64Array = match (self.function, arrays.as_slice()) {
-            (Function::One(_, function), [x]) => {
+            (FloatFunction::One(_, function), [x]) => {
                 let values = x.as_primitive::<Float64Type>().iter();
                 values.map(|x| x.map(function).transpose()).collect::<Result<_>>()?
             }
-            (Function::Log, [x]) => {
+            (FloatFunction::Log, [x]) => {
                 let values = x.as_primitive::<Float64Type>().iter();
                 values.map(|x| x.map(|x| ln(x).map(|_| x.log10())).transpose()).collect::<Result<_>>()?
             }
-            (Function::Two(_, function), [x, y]) => pairs(x, y, function)?,
-            (Function::Log, [base, x]) => pairs(base, x, log)?,
+            (FloatFunction::Two(_, function), [x, y]) => pairs(x, y, function)?,
+            (FloatFunction::Log, [base, x]) => pairs(base, x, log)?,
             _ => return plan_err!("{} has other arguments", self.name()),
         };
         Ok(ColumnarValue::Array(Arc::new(result)))

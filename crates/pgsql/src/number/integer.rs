@@ -9,25 +9,25 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let signature = || Signature::user_defined(Volatility::Immutable);
-    let integers = [Integers::Gcd, Integers::Lcm, Integers::Factorial];
+    let integers = [IntegerFunction::Gcd, IntegerFunction::Lcm, IntegerFunction::Factorial];
     let mut functions: Vec<ScalarUDF> = integers
         .into_iter()
-        .map(|function| ScalarUDF::new_from_impl(OfIntegers { function, signature: signature() }))
+        .map(|function| ScalarUDF::new_from_impl(IntegerUdf { function, signature: signature() }))
         .collect();
     functions.push(ScalarUDF::new_from_impl(WidthBucket { signature: signature() }));
     functions
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Integers {
+enum IntegerFunction {
     Gcd,
     Lcm,
     Factorial,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct OfIntegers {
-    function: Integers,
+struct IntegerUdf {
+    function: IntegerFunction,
     signature: Signature,
 }
 
@@ -36,7 +36,7 @@ fn gcd(a: i64, b: i64) -> Result<i64> {
     while b != 0 {
         (a, b) = (b, a % b);
     }
-    i64::try_from(a).map_err(|_| super::out_of_range(&DataType::Int64))
+    i64::try_from(a).map_err(|_| super::out_of_range_error(&DataType::Int64))
 }
 
 fn lcm(a: i64, b: i64) -> Result<i64> {
@@ -44,7 +44,7 @@ fn lcm(a: i64, b: i64) -> Result<i64> {
         return Ok(0);
     }
     let multiple = (a / gcd(a, b)?).checked_mul(b).and_then(i64::checked_abs);
-    multiple.ok_or_else(|| super::out_of_range(&DataType::Int64))
+    multiple.ok_or_else(|| super::out_of_range_error(&DataType::Int64))
 }
 
 /// The numeric that arguments of `types` become.
@@ -89,12 +89,12 @@ fn factorial(n: i64) -> Result<i128> {
     Ok((1..=i128::from(n)).product())
 }
 
-impl ScalarUDFImpl for OfIntegers {
+impl ScalarUDFImpl for IntegerUdf {
     fn name(&self) -> &str {
         match self.function {
-            Integers::Gcd => "gcd",
-            Integers::Lcm => "lcm",
-            Integers::Factorial => "factorial",
+            IntegerFunction::Gcd => "gcd",
+            IntegerFunction::Lcm => "lcm",
+            IntegerFunction::Factorial => "factorial",
         }
     }
 
@@ -103,7 +103,7 @@ impl ScalarUDFImpl for OfIntegers {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let count = if self.function == Integers::Factorial { 1 } else { 2 };
+        let count = if self.function == IntegerFunction::Factorial { 1 } else { 2 };
         let is_exact = |data_type: &DataType| data_type.is_integer() || data_type.is_decimal() || data_type.is_null();
         if count == 2 && types.len() == 2 && types.iter().any(DataType::is_decimal) && types.iter().all(is_exact) {
             return Ok(vec![common_numeric(types)?; 2]);
@@ -117,7 +117,7 @@ impl ScalarUDFImpl for OfIntegers {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(match (self.function, types.first()) {
-            (Integers::Factorial, _) => DataType::Decimal128(38, 0),
+            (IntegerFunction::Factorial, _) => DataType::Decimal128(38, 0),
             // A multiple may have more digits.
             (_, Some(DataType::Decimal128(_, scale))) => DataType::Decimal128(38, *scale),
             _ => DataType::Int64,
@@ -127,9 +127,9 @@ impl ScalarUDFImpl for OfIntegers {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let arrays = args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
         let function = match self.function {
-            Integers::Gcd => gcd,
-            Integers::Lcm => lcm,
-            Integers::Factorial => {
+            IntegerFunction::Gcd => gcd,
+            IntegerFunction::Lcm => lcm,
+            IntegerFunction::Factorial => {
                 let [n] = arrays.as_slice() else { return plan_err!("factorial has one argument") };
                 let values = n.as_primitive::<Int64Type>().iter().map(|n| n.map(factorial).transpose());
                 let values: Decimal128Array = values.collect::<Result<_>>()?;
@@ -139,7 +139,7 @@ impl ScalarUDFImpl for OfIntegers {
         let [a, b] = arrays.as_slice() else { return plan_err!("{} has two arguments", self.name()) };
         if let DataType::Decimal128(precision, scale) = *args.return_field.data_type() {
             let of_units = |a: i128, b: i128| match self.function {
-                Integers::Lcm => lcm_of_units(a, b),
+                IntegerFunction::Lcm => lcm_of_units(a, b),
                 _ => Ok(gcd_of_units(a, b)),
             };
             let pairs = a.as_primitive::<Decimal128Type>().iter().zip(b.as_primitive::<Decimal128Type>().iter());
@@ -178,7 +178,7 @@ fn width_bucket(x: f64, low: f64, high: f64, count: i64) -> Result<i32> {
         return Ok(0);
     }
     if from_start >= width {
-        return count.checked_add(1).ok_or_else(|| super::out_of_range(&DataType::Int32));
+        return count.checked_add(1).ok_or_else(|| super::out_of_range_error(&DataType::Int32));
     }
     // In 0..count, since the quotient is below 1.
     #[allow(clippy::cast_possible_truncation, reason = "checked above")]

@@ -7,14 +7,14 @@ use datafusion::scalar::ScalarValue;
 /// The numeric that `text` names, with the scale that it is written with; none if it is no number, or one with more
 /// than 38 digits.
 pub(crate) fn numeric_literal(text: &str) -> Option<ScalarValue> {
-    let (value, scale) = decimal(text)?;
+    let (value, scale) = parse_decimal(text)?;
     let digits = value.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
     let precision = u8::try_from(digits).ok()?.max(u8::try_from(scale).ok()?).max(1);
     (precision <= 38).then_some(ScalarValue::Decimal128(Some(value), precision, scale))
 }
 
 /// The units of `10^-scale`, and the scale, of a decimal such as `-12.50` or `1.5e3`.
-pub(crate) fn decimal(text: &str) -> Option<(i128, i8)> {
+pub(crate) fn parse_decimal(text: &str) -> Option<(i128, i8)> {
     let text = text.trim_matches(|character: char| character.is_ascii_whitespace());
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
@@ -42,19 +42,19 @@ pub(crate) fn decimal(text: &str) -> Option<(i128, i8)> {
 ///
 /// # Errors
 /// PostgreSQL's words when it names none.
-pub(crate) fn typed(text: &str, data_type: &DataType) -> Result<ScalarValue> {
+pub(crate) fn parse_number(text: &str, data_type: &DataType) -> Result<ScalarValue> {
     if data_type.is_decimal() {
-        return numeric_literal(text).ok_or_else(|| invalid(text, data_type));
+        return numeric_literal(text).ok_or_else(|| invalid_input_error(text, data_type));
     }
     if data_type.is_floating() {
-        return Ok(ScalarValue::Float64(Some(crate::cast::float(text, data_type)?)));
+        return Ok(ScalarValue::Float64(Some(crate::cast::parse_float(text, data_type)?)));
     }
-    let value = crate::cast::integer(text, data_type)?;
+    let value = crate::cast::parse_integer(text, data_type)?;
     Ok(ScalarValue::Int64(Some(value)))
 }
 
 /// The double next to a numeric; other values as they are.
-pub(crate) fn double(value: ScalarValue) -> ScalarValue {
+pub(crate) fn to_double(value: ScalarValue) -> ScalarValue {
     match &value {
         ScalarValue::Decimal128(None, ..) => ScalarValue::Float64(None),
         // By its digits, so that it is the double that the same digits name.
@@ -67,7 +67,7 @@ pub(crate) fn double(value: ScalarValue) -> ScalarValue {
 }
 
 /// PostgreSQL's error for a text that names no value of a type.
-pub(crate) fn invalid(text: &str, data_type: &DataType) -> DataFusionError {
-    let name = super::name_of(data_type);
+pub(crate) fn invalid_input_error(text: &str, data_type: &DataType) -> DataFusionError {
+    let name = super::postgres_type_name(data_type);
     DataFusionError::Execution(format!("invalid input syntax for type {name}: \"{text}\""))
 }

@@ -5,14 +5,14 @@
 
 mod arithmetic;
 mod bits;
-mod compare;
 mod division;
-mod double;
 mod float;
 mod integer;
 mod literal;
+mod numeric_comparison;
 mod operator;
 mod rounding;
+mod rounding_check;
 mod sample;
 mod scale;
 
@@ -23,12 +23,12 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, Scalar
 use datafusion::sql::sqlparser::ast;
 
 pub(crate) use bits::rewrite_bits;
-pub(crate) use compare::{compare_alike, compare_exactly, compare_join_keys};
-pub(crate) use division::average_of;
-pub(crate) use double::check_rounding;
-pub(crate) use literal::{decimal, invalid, numeric_literal};
+pub(crate) use division::plan_average;
+pub(crate) use literal::{invalid_input_error, numeric_literal, parse_decimal};
+pub(crate) use numeric_comparison::{compare_alike, compare_exactly, compare_join_keys};
 pub(crate) use operator::{plan_operator, type_literals};
 pub(crate) use rounding::as_numeric;
+pub(crate) use rounding_check::check_rounding;
 
 /// Digits after the point of a numeric whose scale nothing declares.
 pub(crate) const FREE_SCALE: i8 = 20;
@@ -53,17 +53,17 @@ pub(crate) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
     operator::rewrite_syntax(expression)
 }
 
-/// `expression` as arithmetic that fails on overflow, if it is arithmetic that would wrap.
+/// `parse_expression` as arithmetic that fails on overflow, if it is arithmetic that would wrap.
 pub(crate) fn check_overflow(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     use Operator::{Divide, Minus, Modulo, Multiply, Plus};
     match expression {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Plus | Minus | Multiply | Divide | Modulo), right }) => {
             let (left_type, right_type) = (left.get_type(schema)?, right.get_type(schema)?);
             if left_type == right_type && arithmetic::needs_check(&left_type) {
-                return Ok(Transformed::yes(arithmetic::checked(op, *left, *right)));
+                return Ok(Transformed::yes(arithmetic::plan_checked_operation(op, *left, *right)));
             }
             if op == Divide && (left_type.is_decimal() || right_type.is_decimal()) {
-                return Ok(Transformed::yes(division::quotient(*left, *right)));
+                return Ok(Transformed::yes(division::plan_quotient(*left, *right)));
             }
             Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })))
         }
@@ -71,10 +71,10 @@ pub(crate) fn check_overflow(expression: Expr, schema: &DFSchema) -> Result<Tran
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::BitwiseXor, right })
             if left.get_type(schema)?.is_integer() && left.get_type(schema)? == right.get_type(schema)? =>
         {
-            Ok(Transformed::yes(arithmetic::checked(Operator::BitwiseXor, *left, *right)))
+            Ok(Transformed::yes(arithmetic::plan_checked_operation(Operator::BitwiseXor, *left, *right)))
         }
         Expr::Negative(operand) if operand.get_type(schema)?.is_integer() => {
-            Ok(Transformed::yes(arithmetic::checked_negation(*operand)))
+            Ok(Transformed::yes(arithmetic::plan_checked_negation(*operand)))
         }
         other => Ok(Transformed::no(other)),
     }
@@ -86,18 +86,18 @@ pub(crate) fn has_free_scale(data_type: &DataType) -> bool {
 }
 
 /// The numeric that a scale of its own was never declared for, with `integer_digits` digits before the point.
-pub(crate) fn free_numeric(integer_digits: i16) -> DataType {
+pub(crate) fn numeric_with_free_scale(integer_digits: i16) -> DataType {
     let scale = (38 - integer_digits).clamp(i16::from(FREE_SCALE_MIN), i16::from(FREE_SCALE));
     DataType::Decimal128(38, i8::try_from(scale).unwrap_or(FREE_SCALE_MIN))
 }
 
 /// PostgreSQL's error for a number that its type cannot hold.
-pub(crate) fn out_of_range(data_type: &DataType) -> DataFusionError {
-    DataFusionError::Execution(format!("{} out of range", name_of(data_type)))
+pub(crate) fn out_of_range_error(data_type: &DataType) -> DataFusionError {
+    DataFusionError::Execution(format!("{} out of range", postgres_type_name(data_type)))
 }
 
 /// What PostgreSQL calls a type of numbers.
-pub(crate) fn name_of(data_type: &DataType) -> &'static str {
+pub(crate) fn postgres_type_name(data_type: &DataType) -> &'static str {
     match data_type {
         DataType::Int8 | DataType::UInt8 | DataType::Int16 => "smallint",
         DataType::UInt16 | DataType::Int32 => "integer",

@@ -17,7 +17,7 @@ use crate::syntax::{call, is_named};
 pub(super) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
     let replaced = match expression {
         // In PostgreSQL a sign binds more closely than a power.
-        ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr } if is_power(expr) => signed_base(expr),
+        ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr } if is_power(expr) => negate_base(expr),
         ast::Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr } => super::bits::rewrite_not(expr),
         ast::Expr::UnaryOp { op, expr } => {
             let name = match op {
@@ -43,7 +43,7 @@ pub(super) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
         ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), .. })
             if text.contains(['e', 'E']) =>
         {
-            with_exponent(text)
+            exponent_literal(text)
         }
         _ => return Ok(()),
     };
@@ -56,11 +56,11 @@ fn is_power(expression: &ast::Expr) -> bool {
 }
 
 /// The power with the sign before its base.
-fn signed_base(power: &mut ast::Expr) -> ast::Expr {
+fn negate_base(power: &mut ast::Expr) -> ast::Expr {
     let mut power = std::mem::replace(power, nothing());
     if let ast::Expr::BinaryOp { left, .. } = &mut power {
         if is_power(left) {
-            **left = signed_base(left);
+            **left = negate_base(left);
         } else {
             let base = std::mem::replace(left.as_mut(), nothing());
             **left = ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(base) };
@@ -70,9 +70,9 @@ fn signed_base(power: &mut ast::Expr) -> ast::Expr {
 }
 
 /// A number that is written with an exponent: a numeric, or a double where that has too many digits.
-fn with_exponent(text: &str) -> ast::Expr {
+fn exponent_literal(text: &str) -> ast::Expr {
     let number = |text: String| ast::Expr::Value(ast::Value::Number(text, false).into());
-    if let Some((units, scale)) = literal::decimal(text) {
+    if let Some((units, scale)) = literal::parse_decimal(text) {
         let scale = usize::from(scale.unsigned_abs());
         let digits = format!("{units:0>width$}", width = scale + 1);
         let (whole, fraction) = digits.split_at(digits.len() - scale);
@@ -91,7 +91,7 @@ fn nothing() -> ast::Expr {
     ast::Expr::Value(ast::Value::Null.into())
 }
 
-fn operator(op: &BinaryOperator) -> Option<Operator> {
+fn arrow_operator(op: &BinaryOperator) -> Option<Operator> {
     Some(match op {
         BinaryOperator::Plus => Operator::Plus,
         BinaryOperator::Minus => Operator::Minus,
@@ -123,33 +123,33 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         let power = float::functions().into_iter().find(|function| function.name() == "power");
         return Ok(power.map(|power: ScalarUDF| power.call(vec![(*left).clone(), (*right).clone()])));
     }
-    if let Some(shifted) = shifted_literal(operands).or_else(|| shifted_as_is(operands)) {
+    if let Some(shifted) = shifted_literal(operands).or_else(|| plan_shift(operands)) {
         return Ok(Some(shifted));
     }
-    let Some(operator) = operator(op) else { return Ok(None) };
+    let Some(operator) = arrow_operator(op) else { return Ok(None) };
     let (left, right) = match (is_number(left_type), is_number(right_type)) {
         (true, true) => ((*left).clone(), (*right).clone()),
-        (true, false) if is_text(right_type) => ((*left).clone(), of_text(right, left_type, operator, true)?),
-        (false, true) if is_text(left_type) => (of_text(left, right_type, operator, false)?, (*right).clone()),
+        (true, false) if is_text(right_type) => ((*left).clone(), number_from_text(right, left_type, operator, true)?),
+        (false, true) if is_text(left_type) => (number_from_text(left, right_type, operator, false)?, (*right).clone()),
         _ => return Ok(None),
     };
     let is_arithmetic = operator.is_numerical_operators();
     let (left, right) = if is_arithmetic && (left_type.is_decimal() || right_type.is_decimal()) {
-        (shortest(left), shortest(right))
+        (shorten_integer_literal(left), shorten_integer_literal(right))
     } else {
         (left, right)
     };
     let (left, right) = match (left_type.is_floating(), right_type.is_floating()) {
-        (true, false) if right_type.is_decimal() => (left, as_double(right)),
-        (false, true) if left_type.is_decimal() => (as_double(left), right),
+        (true, false) if right_type.is_decimal() => (left, double_operand(right)),
+        (false, true) if left_type.is_decimal() => (double_operand(left), right),
         _ => (left, right),
     };
-    if operator == Operator::Divide && division::is_of_numerics(left_type, right_type) {
+    if operator == Operator::Divide && division::is_numeric_division(left_type, right_type) {
         // Its type is not the one that DataFusion gives a quotient.
-        return Ok(Some(division::quotient(left, right)));
+        return Ok(Some(division::plan_quotient(left, right)));
     }
     if operator == Operator::Multiply
-        && let Some(product) = division::wide_product(&left, left_type, &right, right_type)
+        && let Some(product) = division::plan_wide_product(&left, left_type, &right, right_type)
     {
         return Ok(Some(product));
     }
@@ -169,7 +169,7 @@ fn shifted_literal(operands: &Operands<'_>) -> Option<Expr> {
 }
 
 /// What is shifted keeps its type, whatever the type of the distance.
-fn shifted_as_is(operands: &Operands<'_>) -> Option<Expr> {
+fn plan_shift(operands: &Operands<'_>) -> Option<Expr> {
     let Operands { left, right, left_type, right_type, .. } = operands;
     let op = match operands.op {
         BinaryOperator::PGBitwiseShiftLeft => Operator::BitwiseShiftLeft,
@@ -192,12 +192,14 @@ fn integer_literal(operand: &Expr) -> Option<i32> {
 }
 
 /// A string literal beside a number is a number; any other text is none.
-fn of_text(text: &Expr, number: &DataType, operator: Operator, is_right: bool) -> Result<Expr> {
+fn number_from_text(text: &Expr, number: &DataType, operator: Operator, is_right: bool) -> Result<Expr> {
     match text {
         Expr::Literal(ScalarValue::Utf8(None) | ScalarValue::Null, _) => Ok(Expr::Literal(ScalarValue::Null, None)),
-        Expr::Literal(ScalarValue::Utf8(Some(literal)), _) => Ok(Expr::Literal(literal::typed(literal, number)?, None)),
+        Expr::Literal(ScalarValue::Utf8(Some(literal)), _) => {
+            Ok(Expr::Literal(literal::parse_number(literal, number)?, None))
+        }
         _ => {
-            let (number, text_name) = (super::name_of(number), "text");
+            let (number, text_name) = (super::postgres_type_name(number), "text");
             let operands = if is_right {
                 format!("{number} {operator} {text_name}")
             } else {
@@ -212,14 +214,14 @@ fn of_text(text: &Expr, number: &DataType, operator: Operator, is_right: bool) -
 }
 
 /// A numeric beside a double is one.
-fn as_double(operand: Expr) -> Expr {
+fn double_operand(operand: Expr) -> Expr {
     match operand {
-        Expr::Literal(value, metadata) => Expr::Literal(literal::double(value), metadata),
+        Expr::Literal(value, metadata) => Expr::Literal(literal::to_double(value), metadata),
         other => Expr::Cast(Cast::new(Box::new(other), DataType::Float64)),
     }
 }
 
-/// Literals among which `expression` is sought, with `BETWEEN` or `IN`, as ones of its type.
+/// Literals among which `parse_expression` is sought, with `BETWEEN` or `IN`, as ones of its type.
 pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (sought, literals): (&Expr, Vec<&Expr>) = match &expression {
         Expr::Between(between) => (&between.expr, vec![&between.low, &between.high]),
@@ -237,10 +239,10 @@ pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Trans
     }
     let typed = |operand: Expr| match operand {
         Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) => {
-            Ok(Expr::Literal(literal::typed(&text, &data_type)?, metadata))
+            Ok(Expr::Literal(literal::parse_number(&text, &data_type)?, metadata))
         }
         Expr::Literal(value @ ScalarValue::Decimal128(..), metadata) if data_type.is_floating() => {
-            Ok(Expr::Literal(literal::double(value), metadata))
+            Ok(Expr::Literal(literal::to_double(value), metadata))
         }
         other => Ok(other),
     };
@@ -259,7 +261,7 @@ pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Trans
 }
 
 /// Integer literals beside a numeric as numerics without more digits than they have.
-fn shortest(operand: Expr) -> Expr {
+fn shorten_integer_literal(operand: Expr) -> Expr {
     let Expr::Literal(ScalarValue::Int64(Some(value)), metadata) = &operand else { return operand };
     match literal::numeric_literal(&value.to_string()) {
         Some(numeric) => Expr::Literal(numeric, metadata.clone()),

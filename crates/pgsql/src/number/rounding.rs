@@ -29,7 +29,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         .into_iter()
         .map(|(name, rounding)| {
             let signature = Signature::user_defined(Volatility::Immutable);
-            ScalarUDF::new_from_impl(Rounds { name, rounding, signature })
+            ScalarUDF::new_from_impl(RoundingUdf { name, rounding, signature })
         })
         .collect()
 }
@@ -44,8 +44,12 @@ pub(crate) fn as_numeric(data_type: &DataType) -> Result<DataType> {
         }
         DataType::Int64 | DataType::UInt64 => DataType::Decimal128(20, 0),
         integer if integer.is_integer() => DataType::Decimal128(10, 0),
-        DataType::Null | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => super::free_numeric(18),
-        other => return plan_err!("a numeric is expected, not {}; cast it: x::numeric", super::name_of(other)),
+        DataType::Null | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            super::numeric_with_free_scale(18)
+        }
+        other => {
+            return plan_err!("a numeric is expected, not {}; cast it: x::numeric", super::postgres_type_name(other));
+        }
     })
 }
 
@@ -65,7 +69,7 @@ impl Rounding {
     }
 
     /// Of a double.
-    fn of_float(self, value: f64) -> f64 {
+    fn round_float(self, value: f64) -> f64 {
         match self {
             Self::Ceil => value.ceil(),
             Self::Floor => value.floor(),
@@ -78,7 +82,7 @@ impl Rounding {
     }
 
     /// `value / unit` as this rounds it.
-    fn of_units(self, value: i128, unit: i128) -> i128 {
+    fn round_units(self, value: i128, unit: i128) -> i128 {
         let (whole, rest) = (value / unit, value % unit);
         match self {
             Self::Ceil if rest > 0 => whole + 1,
@@ -91,7 +95,7 @@ impl Rounding {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Rounds {
+struct RoundingUdf {
     name: &'static str,
     rounding: Rounding,
     signature: Signature,
@@ -116,7 +120,7 @@ fn constant_digits(scalar: Option<&ScalarValue>) -> Option<i8> {
     i8::try_from(digits.clamp(-38, 30)).ok()
 }
 
-impl ScalarUDFImpl for Rounds {
+impl ScalarUDFImpl for RoundingUdf {
     fn name(&self) -> &str {
         self.name
     }
@@ -175,7 +179,7 @@ impl ScalarUDFImpl for Rounds {
             }
             integer => {
                 let data_type = integer.clone();
-                absolute(&value).map_err(|_| super::out_of_range(&data_type))?
+                absolute(&value).map_err(|_| super::out_of_range_error(&data_type))?
             }
         };
         Ok(ColumnarValue::Array(rounded))
@@ -193,16 +197,16 @@ fn absolute(value: &ArrayRef) -> Result<ArrayRef> {
     let absolute = arrow::compute::kernels::zip::zip(&is_negative, &negated, value)?;
     let still_negative = arrow::compute::kernels::cmp::lt(&absolute, &zero)?;
     if still_negative.true_count() > 0 {
-        return Err(super::out_of_range(value.data_type()));
+        return Err(super::out_of_range_error(value.data_type()));
     }
     Ok(absolute)
 }
 
-impl Rounds {
+impl RoundingUdf {
     fn floats(&self, value: &ArrayRef, digits: Option<&ArrayRef>) -> Float64Array {
         let values = value.as_primitive::<Float64Type>();
         let Some(digits) = digits else {
-            return values.iter().map(|value| Some(self.rounding.of_float(value?))).collect();
+            return values.iter().map(|value| Some(self.rounding.round_float(value?))).collect();
         };
         let digits = digits.as_primitive::<Int64Type>();
         values.iter().zip(digits.iter()).map(|(value, digits)| Some(self.float_to(value?, digits?))).collect()
@@ -264,7 +268,7 @@ impl Rounds {
         let digits = digits.clamp(-60, i64::from(scale));
         // A unit that no value reaches: all of it is less than half of one.
         let Some(unit) = power(i64::from(scale) - digits) else { return Ok(0) };
-        let units = self.rounding.of_units(value, unit);
+        let units = self.rounding.round_units(value, unit);
         match i64::from(to) - digits {
             up if up >= 0 => power(up).and_then(|factor| units.checked_mul(factor)).ok_or_else(overflow),
             down => Ok(units / power(-down).ok_or_else(overflow)?),

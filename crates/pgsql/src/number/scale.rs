@@ -7,18 +7,23 @@ use arrow::datatypes::{DataType, Decimal128Type};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use crate::json::function::{Call, Function};
+use crate::json::function::{ColumnarFunction, FunctionCall};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        Function::new("scale", declared, |_| Ok(DataType::Int32), scale),
-        Function::new("min_scale", one, |_| Ok(DataType::Int32), min_scale),
+        ColumnarFunction::new("scale", declared_scale_types, |_| Ok(DataType::Int32), scale),
+        ColumnarFunction::new("min_scale", single_numeric_type, |_| Ok(DataType::Int32), min_scale),
         // The type has one scale for all values, so zeros at the end are left where they are, but have no text.
-        Function::new("trim_scale", one, |fields| Ok(trimmed_type(fields[0].data_type())), trim_scale),
+        ColumnarFunction::new(
+            "trim_scale",
+            single_numeric_type,
+            |fields| Ok(trimmed_type(fields[0].data_type())),
+            trim_scale,
+        ),
     ]
 }
 
-fn one(types: &[DataType]) -> Result<Vec<DataType>> {
+fn single_numeric_type(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [DataType::Null] => Ok(vec![DataType::Decimal128(1, 0)]),
         [number] if number.is_decimal() || number.is_integer() => Ok(vec![super::as_numeric(number)?]),
@@ -27,8 +32,8 @@ fn one(types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-fn declared(types: &[DataType]) -> Result<Vec<DataType>> {
-    let numerics = one(types)?;
+fn declared_scale_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    let numerics = single_numeric_type(types)?;
     if numerics.iter().any(super::has_free_scale) {
         return plan_err!(
             "the scale of a quotient or an average is not computed, since the number of its digits is PostgreSQL's \
@@ -54,14 +59,14 @@ fn scale_of(values: &ArrayRef) -> i8 {
     }
 }
 
-fn scale(call: &Call<'_>) -> Result<ArrayRef> {
+fn scale(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let values = call.array(0)?;
     let scale = i32::from(scale_of(&values));
     let scales = (0..values.len()).map(|row| values.is_valid(row).then_some(scale));
     Ok(Arc::new(scales.collect::<Int32Array>()))
 }
 
-fn min_scale(call: &Call<'_>) -> Result<ArrayRef> {
+fn min_scale(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let values = call.array(0)?;
     let scale = i32::from(scale_of(&values));
     let needed = |mut units: i128| {
@@ -76,7 +81,7 @@ fn min_scale(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(scales.collect::<Int32Array>()))
 }
 
-fn trim_scale(call: &Call<'_>) -> Result<ArrayRef> {
+fn trim_scale(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     Ok(arrow::compute::cast_with_options(
         &call.array(0)?,
         call.returns,

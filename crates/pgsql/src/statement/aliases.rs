@@ -3,7 +3,7 @@
 //! DataFusion names columns after its own expressions, refuses two columns of one name, and looks up names in ORDER BY
 //! in another order. So every expression is given an alias. Where the right name would be there twice, or would hide a
 //! column that an expression of ORDER BY means, the alias is **hidden**: it has a mark that no caller can write, and a
-//! number. [`shown`] is the name that the answer shows.
+//! number. [`visible_name`] is the name that the answer shows.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -14,49 +14,49 @@ use datafusion::sql::sqlparser::ast::{
     Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use super::names::column_name;
+use super::column_names::column_name;
 
 /// Stands between the name and the number of a hidden alias.
-const MARK: char = '\u{1}';
+const HIDDEN_MARK: char = '\u{1}';
 
 /// The name that an answer shows for the column `name`.
-pub(super) fn shown(name: &str) -> &str {
-    name.split_once(MARK).map_or(name, |(shown, _)| shown)
+pub(super) fn visible_name(name: &str) -> &str {
+    name.split_once(HIDDEN_MARK).map_or(name, |(shown, _)| shown)
 }
 
-/// `schema` with the names that an answer shows, of which several may be equal.
-pub fn shown_schema(schema: &SchemaRef) -> SchemaRef {
-    if !schema.fields().iter().any(|field| field.name().contains(MARK)) {
+/// `resolve_schema` with the names that an answer shows, of which several may be equal.
+pub fn output_schema(schema: &SchemaRef) -> SchemaRef {
+    if !schema.fields().iter().any(|field| field.name().contains(HIDDEN_MARK)) {
         return schema.clone();
     }
-    let fields = schema.fields().iter().map(|field| Field::clone(field).with_name(shown(field.name())));
+    let fields = schema.fields().iter().map(|field| Field::clone(field).with_name(visible_name(field.name())));
     Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()).into()
 }
 
 /// A name that is unique by its number, and shown as `name`.
 pub(super) fn hidden_name(name: &str, number: usize) -> String {
-    format!("{name}{MARK}{number}")
+    format!("{name}{HIDDEN_MARK}{number}")
 }
 
-fn hidden(name: &str, number: usize) -> Ident {
+fn hidden_alias(name: &str, number: usize) -> Ident {
     Ident::with_quote('"', hidden_name(name, number))
 }
 
-fn visible(name: &str) -> Ident {
+fn visible_alias(name: &str) -> Ident {
     Ident::with_quote('"', name)
 }
 
 /// Names the columns of `query` and of all queries inside of it.
 pub(super) fn name_columns(query: &mut Query) {
     // It never breaks off.
-    let _ = VisitMut::visit(query, &mut Namer { depth: 0 });
+    let _ = VisitMut::visit(query, &mut ColumnNamer { depth: 0 });
 }
 
-struct Namer {
+struct ColumnNamer {
     depth: usize,
 }
 
-impl VisitorMut for Namer {
+impl VisitorMut for ColumnNamer {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
@@ -111,13 +111,13 @@ fn name_select(select: &mut Select, order_by: &mut [OrderByExpr], outermost: boo
         };
         let is_column = column_of(expression).is_some_and(|column| *column == name);
         // A column of an outer query has another name here.
-        let is_own = is_column && is_of(&tables, expression);
+        let is_own = is_column && may_belong_to(&tables, expression);
         let is_new = taken.insert(name.clone());
         let must_hide = !is_new || (outermost && (has_wildcard || (meant_by_order.contains(&name) && !is_column)));
         if !must_hide && (is_own || matches!(item, SelectItem::ExprWithAlias { .. })) {
             continue;
         }
-        let alias = if must_hide { hidden(&name, index) } else { visible(&name) };
+        let alias = if must_hide { hidden_alias(&name, index) } else { visible_alias(&name) };
         if must_hide && is_new {
             respelt.push((name, alias.clone()));
         }
@@ -146,7 +146,7 @@ fn is_wildcard(item: &SelectItem) -> bool {
     matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 
-/// The name of the column that `expression` is, without anything around it.
+/// The name of the column that `parse_expression` is, without anything around it.
 fn column_of(expression: &Expr) -> Option<&String> {
     match expression {
         Expr::Identifier(name) => Some(&name.value),
@@ -160,11 +160,11 @@ fn tables_of(from: &[TableWithJoins]) -> Option<Vec<String>> {
     let factors = from
         .iter()
         .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
-    factors.map(|factor| super::columns::name_of(factor).map(|name| name.value)).collect()
+    factors.map(|factor| super::columns::qualifier_of(factor).map(|name| name.value)).collect()
 }
 
-/// Whether the column that `expression` is may be one of `tables`.
-fn is_of(tables: &Option<Vec<String>>, expression: &Expr) -> bool {
+/// Whether the column that `parse_expression` is may be one of `tables`.
+fn may_belong_to(tables: &Option<Vec<String>>, expression: &Expr) -> bool {
     let Some(tables) = tables else { return true };
     match expression {
         Expr::CompoundIdentifier(parts) => match parts.as_slice() {
@@ -193,7 +193,7 @@ fn respell_output_names(select: &mut Select, order_by: &mut [OrderByExpr], respe
 /// The names inside of ORDER BY's expressions, which mean columns of FROM, never of the answer. Inside of a subquery
 /// they are qualified where there is one table that they can belong to.
 fn qualify_order(select: &Select, order_by: &mut [OrderByExpr], outermost: bool) -> HashSet<String> {
-    let mut names = Names(HashSet::new());
+    let mut names = NameCollector(HashSet::new());
     for order in order_by.iter().filter(|order| !matches!(order.expr, Expr::Identifier(_) | Expr::Value(_))) {
         // It never breaks off.
         let _ = order.expr.visit(&mut names);
@@ -234,9 +234,9 @@ fn only_table(select: &Select) -> Option<Vec<Ident>> {
     }
 }
 
-struct Names(HashSet<String>);
+struct NameCollector(HashSet<String>);
 
-impl Visitor for Names {
+impl Visitor for NameCollector {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {

@@ -5,14 +5,14 @@ use datafusion::sql::sqlparser::ast::{
     SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, WildcardAdditionalOptions, With,
 };
 
-use super::names::column_name;
-use super::set_returning::set_returning;
+use super::column_names::column_name;
+use super::set_returning::find_set_returning;
 
 /// The names of the columns of a table of the catalog.
 pub type TableColumns<'a> = &'a dyn Fn(&ObjectName) -> Option<Vec<String>>;
 
 /// An expression of WITH.
-struct Named {
+struct CteColumns {
     name: String,
     columns: Option<Vec<String>>,
     /// Where its query is, whose own name and those after it do not mean expressions of this WITH.
@@ -20,20 +20,20 @@ struct Named {
 }
 
 /// The names of one WITH.
-struct Frame {
-    named: Vec<Named>,
+struct WithFrame {
+    named: Vec<CteColumns>,
     /// How many of them can be used at this place.
     visible: usize,
     is_recursive: bool,
 }
 
 /// What the names of tables mean at a place of a statement.
-pub(super) struct Scope<'a> {
+pub(super) struct NameScope<'a> {
     tables: TableColumns<'a>,
-    frames: Vec<Frame>,
+    frames: Vec<WithFrame>,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> NameScope<'a> {
     pub(super) fn new(tables: TableColumns<'a>) -> Self {
         Self { tables, frames: Vec::new() }
     }
@@ -47,10 +47,11 @@ impl<'a> Scope<'a> {
             frame.visible = index + usize::from(frame.is_recursive);
         }
         let is_recursive = query.with.as_ref().is_some_and(|with| with.recursive);
-        self.frames.push(Frame { named: Vec::new(), visible: 0, is_recursive });
+        self.frames.push(WithFrame { named: Vec::new(), visible: 0, is_recursive });
         for cte in query.with.iter().flat_map(|With { cte_tables, .. }| cte_tables) {
-            let columns = self.of_expression(cte);
-            let named = Named { name: cte.alias.name.value.clone(), columns, query: std::ptr::from_ref(&*cte.query) };
+            let columns = self.cte_columns(cte);
+            let named =
+                CteColumns { name: cte.alias.name.value.clone(), columns, query: std::ptr::from_ref(&*cte.query) };
             if let Some(frame) = self.frames.last_mut() {
                 frame.named.push(named);
                 frame.visible = frame.named.len();
@@ -66,25 +67,25 @@ impl<'a> Scope<'a> {
         }
     }
 
-    fn of_expression(&mut self, cte: &Cte) -> Option<Vec<String>> {
-        let columns = self.of_query(&cte.query);
-        renamed(columns, &cte.alias)
+    fn cte_columns(&mut self, cte: &Cte) -> Option<Vec<String>> {
+        let columns = self.query_columns(&cte.query);
+        rename_columns(columns, &cte.alias)
     }
 
     /// The columns of the answer to `query`.
-    pub(super) fn of_query(&mut self, query: &Query) -> Option<Vec<String>> {
+    pub(super) fn query_columns(&mut self, query: &Query) -> Option<Vec<String>> {
         self.enter(query);
-        let columns = self.of_body(&query.body);
+        let columns = self.body_columns(&query.body);
         self.leave();
         columns
     }
 
-    fn of_body(&mut self, mut body: &SetExpr) -> Option<Vec<String>> {
+    fn body_columns(&mut self, mut body: &SetExpr) -> Option<Vec<String>> {
         loop {
             match body {
                 SetExpr::SetOperation { left, .. } => body = left,
-                SetExpr::Query(query) => return self.of_query(query),
-                SetExpr::Select(select) => return self.of_select(select),
+                SetExpr::Query(query) => return self.query_columns(query),
+                SetExpr::Select(select) => return self.select_columns(select),
                 SetExpr::Values(values) => {
                     let row = values.rows.first()?;
                     return Some((1..=row.content.len()).map(|number| format!("column{number}")).collect());
@@ -94,7 +95,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    fn of_select(&mut self, select: &Select) -> Option<Vec<String>> {
+    fn select_columns(&mut self, select: &Select) -> Option<Vec<String>> {
         let mut columns = Vec::new();
         for item in &select.projection {
             match item {
@@ -102,13 +103,13 @@ impl<'a> Scope<'a> {
                 SelectItem::ExprWithAlias { alias, .. } => columns.push(alias.value.clone()),
                 SelectItem::Wildcard(options) if *options == WildcardAdditionalOptions::default() => {
                     for from in &select.from {
-                        columns.extend(self.of_joins(from)?);
+                        columns.extend(self.join_columns(from)?);
                     }
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
                     if *options == WildcardAdditionalOptions::default() =>
                 {
-                    columns.extend(self.of_table_in(select, name)?);
+                    columns.extend(self.table_columns_in_select(select, name)?);
                 }
                 _ => return None,
             }
@@ -116,26 +117,28 @@ impl<'a> Scope<'a> {
         Some(columns)
     }
 
-    fn of_table_in(&mut self, select: &Select, name: &ObjectName) -> Option<Vec<String>> {
+    fn table_columns_in_select(&mut self, select: &Select, name: &ObjectName) -> Option<Vec<String>> {
         let [part] = name.0.as_slice() else { return None };
         let wanted = &part.as_ident()?.value;
         let factors = select
             .from
             .iter()
             .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
-        let factor = factors.into_iter().find(|factor| name_of(factor).is_some_and(|name| name.value == *wanted))?;
-        self.of_factor(factor)
+        let factor =
+            factors.into_iter().find(|factor| qualifier_of(factor).is_some_and(|name| name.value == *wanted))?;
+        self.factor_columns(factor)
     }
 
     /// The columns that `*` means of `from`.
-    pub(super) fn of_joins(&mut self, from: &TableWithJoins) -> Option<Vec<String>> {
-        let mut columns = self.of_factor(&from.relation)?;
+    pub(super) fn join_columns(&mut self, from: &TableWithJoins) -> Option<Vec<String>> {
+        let mut columns = self.factor_columns(&from.relation)?;
         for join in &from.joins {
-            let right = self.of_factor(&join.relation)?;
-            let mut merged = match constraint(join)? {
-                JoinConstraint::Using(names) => {
-                    names.iter().map(|name| only_part(name).map(|name| name.value)).collect::<Option<Vec<_>>>()?
-                }
+            let right = self.factor_columns(&join.relation)?;
+            let mut merged = match join_constraint(join)? {
+                JoinConstraint::Using(names) => names
+                    .iter()
+                    .map(|name| single_identifier(name).map(|name| name.value))
+                    .collect::<Option<Vec<_>>>()?,
                 JoinConstraint::Natural => columns.iter().filter(|column| right.contains(column)).cloned().collect(),
                 JoinConstraint::On(_) | JoinConstraint::None => Vec::new(),
             };
@@ -148,33 +151,33 @@ impl<'a> Scope<'a> {
     }
 
     /// The columns of `factor`.
-    pub(super) fn of_factor(&mut self, factor: &TableFactor) -> Option<Vec<String>> {
+    pub(super) fn factor_columns(&mut self, factor: &TableFactor) -> Option<Vec<String>> {
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
-                let columns = self.of_table(name);
-                alias.as_ref().map_or(columns.clone(), |alias| renamed(columns, alias))
+                let columns = self.table_columns(name);
+                alias.as_ref().map_or(columns.clone(), |alias| rename_columns(columns, alias))
             }
             TableFactor::Derived { subquery, alias, .. } => {
-                let columns = self.of_query(subquery);
-                alias.as_ref().map_or(columns.clone(), |alias| renamed(columns, alias))
+                let columns = self.query_columns(subquery);
+                alias.as_ref().map_or(columns.clone(), |alias| rename_columns(columns, alias))
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
-                let columns = self.of_joins(table_with_joins);
-                alias.as_ref().map_or(columns.clone(), |alias| renamed(columns, alias))
+                let columns = self.join_columns(table_with_joins);
+                alias.as_ref().map_or(columns.clone(), |alias| rename_columns(columns, alias))
             }
             TableFactor::Table { name, args: Some(_), with_ordinality, alias, .. }
             | TableFactor::Function { name, with_ordinality, alias, .. } => {
-                of_function(&name.to_string().to_lowercase(), *with_ordinality, alias.as_ref())
+                function_columns(&name.to_string().to_lowercase(), *with_ordinality, alias.as_ref())
             }
             TableFactor::UNNEST { array_exprs, with_ordinality, alias, .. } if array_exprs.len() == 1 => {
-                of_function("unnest", *with_ordinality, alias.as_ref())
+                function_columns("unnest", *with_ordinality, alias.as_ref())
             }
             _ => None,
         }
     }
 
-    fn of_table(&self, name: &ObjectName) -> Option<Vec<String>> {
-        if let Some(name) = only_part(name) {
+    fn table_columns(&self, name: &ObjectName) -> Option<Vec<String>> {
+        if let Some(name) = single_identifier(name) {
             let frames = self.frames.iter().rev();
             let mut visible = frames.flat_map(|frame| frame.named[..frame.visible].iter().rev());
             if let Some(named) = visible.find(|named| named.name == name.value) {
@@ -185,8 +188,8 @@ impl<'a> Scope<'a> {
     }
 }
 
-fn of_function(name: &str, with_ordinality: bool, alias: Option<&TableAlias>) -> Option<Vec<String>> {
-    let mut columns: Vec<String> = match set_returning(name) {
+fn function_columns(name: &str, with_ordinality: bool, alias: Option<&TableAlias>) -> Option<Vec<String>> {
+    let mut columns: Vec<String> = match find_set_returning(name) {
         Some(function) if !function.columns.is_empty() => {
             function.columns.iter().map(|column| (*column).to_owned()).collect()
         }
@@ -196,11 +199,11 @@ fn of_function(name: &str, with_ordinality: bool, alias: Option<&TableAlias>) ->
     if with_ordinality {
         columns.push("ordinality".to_owned());
     }
-    alias.map_or(Some(columns.clone()), |alias| renamed(Some(columns), alias))
+    alias.map_or(Some(columns.clone()), |alias| rename_columns(Some(columns), alias))
 }
 
-/// `columns` with the names that `alias` gives to the first of them.
-fn renamed(columns: Option<Vec<String>>, alias: &TableAlias) -> Option<Vec<String>> {
+/// `columns` with the names that `table_alias` gives to the first of them.
+fn rename_columns(columns: Option<Vec<String>>, alias: &TableAlias) -> Option<Vec<String>> {
     let mut columns = columns?;
     for (column, given) in columns.iter_mut().zip(&alias.columns) {
         column.clone_from(&given.name.value);
@@ -209,7 +212,7 @@ fn renamed(columns: Option<Vec<String>>, alias: &TableAlias) -> Option<Vec<Strin
 }
 
 /// How `join` joins; none for joins that PostgreSQL does not have.
-pub(super) fn constraint(join: &Join) -> Option<&JoinConstraint> {
+pub(super) fn join_constraint(join: &Join) -> Option<&JoinConstraint> {
     match &join.join_operator {
         JoinOperator::Join(constraint)
         | JoinOperator::Inner(constraint)
@@ -224,7 +227,7 @@ pub(super) fn constraint(join: &Join) -> Option<&JoinConstraint> {
 }
 
 /// The name, if it has one part.
-pub(super) fn only_part(name: &ObjectName) -> Option<Ident> {
+pub(super) fn single_identifier(name: &ObjectName) -> Option<Ident> {
     match name.0.as_slice() {
         [part] => part.as_ident().cloned(),
         _ => None,
@@ -232,7 +235,7 @@ pub(super) fn only_part(name: &ObjectName) -> Option<Ident> {
 }
 
 /// The name by which the columns of `factor` are qualified.
-pub(super) fn name_of(factor: &TableFactor) -> Option<Ident> {
+pub(super) fn qualifier_of(factor: &TableFactor) -> Option<Ident> {
     match factor {
         TableFactor::Table { alias: Some(alias), .. }
         | TableFactor::Derived { alias: Some(alias), .. }

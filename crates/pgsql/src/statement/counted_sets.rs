@@ -28,7 +28,7 @@ pub(super) fn rewrite(body: &mut SetExpr) -> Result<()> {
         SetOperator::Union => return Ok(()),
     };
     let side = |side: &SetExpr| -> Result<TableFactor> {
-        let mut subquery = Box::new(parse::query("SELECT 1")?);
+        let mut subquery = Box::new(parse::parse_query("SELECT 1")?);
         match side {
             SetExpr::Query(query) => subquery = query.clone(),
             other => subquery.body = Box::new(other.clone()),

@@ -7,21 +7,21 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::aliases::hidden_name;
-use super::columns::only_part;
+use super::columns::single_identifier;
 
 /// Gives each such expression a name of its own.
 pub(super) fn rename(statement: &mut Statement) {
     // It never breaks off.
-    let _ = VisitMut::visit(statement, &mut Shadows { outer: Vec::new(), count: 0 });
+    let _ = VisitMut::visit(statement, &mut ShadowedCteRenamer { outer: Vec::new(), count: 0 });
 }
 
-struct Shadows {
+struct ShadowedCteRenamer {
     /// The names of each WITH around.
     outer: Vec<Vec<String>>,
     count: usize,
 }
 
-impl VisitorMut for Shadows {
+impl VisitorMut for ShadowedCteRenamer {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
@@ -38,7 +38,7 @@ impl VisitorMut for Shadows {
                 continue;
             }
             self.count += 1;
-            let mut renaming = Renaming { to: hidden_name(&name, self.count), from: name };
+            let mut renaming = TableRenamer { to: hidden_name(&name, self.count), from: name };
             let Some(With { cte_tables, recursive, .. }) = &mut query.with else { continue };
             let first = index + usize::from(!*recursive);
             for cte in cte_tables.iter_mut().skip(first) {
@@ -55,17 +55,17 @@ impl VisitorMut for Shadows {
     }
 }
 
-struct Renaming {
+struct TableRenamer {
     from: String,
     to: String,
 }
 
-impl VisitorMut for Renaming {
+impl VisitorMut for TableRenamer {
     type Break = ();
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         if let TableFactor::Table { name, alias, args: None, .. } = factor
-            && let Some(table) = only_part(name).filter(|table| table.value == self.from)
+            && let Some(table) = single_identifier(name).filter(|table| table.value == self.from)
         {
             alias.get_or_insert_with(|| TableAlias { name: table, columns: Vec::new(), explicit: true, at: None });
             *name = ObjectName::from(vec![Ident::with_quote('"', &self.to)]);

@@ -10,24 +10,24 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut,
 };
 
-use super::columns::{Scope, name_of};
+use super::columns::{NameScope, qualifier_of};
 use super::parse;
 
 /// Gives HAVING of `select` the meaning that it has.
-pub(super) fn rewrite(select: &mut Select, order_by: &[OrderByExpr], scope: &mut Scope<'_>) -> Result<()> {
+pub(super) fn rewrite(select: &mut Select, order_by: &[OrderByExpr], scope: &mut NameScope<'_>) -> Result<()> {
     if select.having.is_none() {
         return Ok(());
     }
     qualify(select, scope)?;
     let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(groups, _) if groups.is_empty());
-    let aggregates = |part: &dyn Fn(&mut FindsAggregates) -> ControlFlow<()>| part(&mut FindsAggregates).is_break();
+    let aggregates = |part: &dyn Fn(&mut AggregateFinder) -> ControlFlow<()>| part(&mut AggregateFinder).is_break();
     let has_aggregates = aggregates(&|find| select.projection.visit(find))
         || aggregates(&|find| select.having.visit(find))
         || aggregates(&|find| order_by.iter().try_for_each(|order| order.visit(find)));
     if is_grouped || has_aggregates {
         return Ok(());
     }
-    let mut outer = parse::query("SELECT 1 FROM (SELECT count(*) AS rows_of_group FROM t) AS groups")?;
+    let mut outer = parse::parse_query("SELECT 1 FROM (SELECT count(*) AS rows_of_group FROM t) AS groups")?;
     parse::change_select(&mut outer, |of_groups| {
         if let Some(TableFactor::Derived { subquery, .. }) = of_groups.from.first_mut().map(|from| &mut from.relation) {
             parse::change_select(subquery, |inner| {
@@ -42,7 +42,7 @@ pub(super) fn rewrite(select: &mut Select, order_by: &[OrderByExpr], scope: &mut
 }
 
 /// Writes the table before the names of columns that are also names of the answer; refuses those that are nothing else.
-fn qualify(select: &mut Select, scope: &mut Scope<'_>) -> Result<()> {
+fn qualify(select: &mut Select, scope: &mut NameScope<'_>) -> Result<()> {
     let computed = select.projection.iter().filter_map(|item| match item {
         SelectItem::ExprWithAlias { expr, alias } => match expr {
             Expr::Identifier(name) if name.value == alias.value => None,
@@ -58,11 +58,13 @@ fn qualify(select: &mut Select, scope: &mut Scope<'_>) -> Result<()> {
     let mut tables = Vec::new();
     for from in &select.from {
         for factor in std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)) {
-            let (Some(name), Some(columns)) = (name_of(factor), scope.of_factor(factor)) else { return Ok(()) };
+            let (Some(name), Some(columns)) = (qualifier_of(factor), scope.factor_columns(factor)) else {
+                return Ok(());
+            };
             tables.push((name, columns));
         }
     }
-    let mut names = Names { computed, tables, depth: 0, unknown: None };
+    let mut names = HavingQualifier { computed, tables, depth: 0, unknown: None };
     // It never breaks off.
     let _ = VisitMut::visit(&mut select.having, &mut names);
     match names.unknown {
@@ -74,14 +76,14 @@ fn qualify(select: &mut Select, scope: &mut Scope<'_>) -> Result<()> {
     }
 }
 
-struct Names {
+struct HavingQualifier {
     computed: HashSet<String>,
     tables: Vec<(datafusion::sql::sqlparser::ast::Ident, Vec<String>)>,
     depth: usize,
     unknown: Option<String>,
 }
 
-impl VisitorMut for Names {
+impl VisitorMut for HavingQualifier {
     type Break = ();
 
     fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
@@ -110,9 +112,9 @@ impl VisitorMut for Names {
 }
 
 /// Finds calls of aggregates that are none of windows, outside of subqueries.
-struct FindsAggregates;
+struct AggregateFinder;
 
-impl Visitor for FindsAggregates {
+impl Visitor for AggregateFinder {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {

@@ -19,7 +19,7 @@ pub(super) const WITH_TIES: &str = "with_ties*";
 
 /// The function whose name is [`WITH_TIES`].
 pub(super) fn with_ties() -> ScalarUDF {
-    ScalarUDF::from(Rows::of(Clause::Ties))
+    ScalarUDF::from(RowCountFunction::new(LimitClause::Ties))
 }
 
 /// Rewrites limits that DataFusion does not have.
@@ -32,36 +32,36 @@ impl AnalyzerRule for Limits {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(in_node).data()
+        plan.transform_up_with_subqueries(rewrite_node).data()
     }
 }
 
-fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Limit(Limit { skip, fetch, input }) = &node else { return Ok(Transformed::no(node)) };
     let ties = fetch.as_deref().and_then(number_with_ties);
     let is_query = |limit: &Option<Box<Expr>>| {
         limit.as_deref().is_some_and(|limit| limit.exists(|inner| Ok(is_subquery(inner))).unwrap_or(false))
     };
     if ties.is_none() && !is_query(skip) && !is_query(fetch) {
-        let (Some(whole_skip), Some(whole_fetch)) = (rounded(skip), rounded(fetch)) else {
+        let (Some(whole_skip), Some(whole_fetch)) = (round_limit(skip), round_limit(fetch)) else {
             return Ok(Transformed::no(node));
         };
         let limit = Limit { skip: whole_skip, fetch: whole_fetch, input: input.clone() };
         return Ok(Transformed::yes(LogicalPlan::Limit(limit)));
     }
-    let limit = |value: &Expr, clause: Clause| {
-        ScalarUDF::from(Rows::of(clause)).call(vec![cast(value.clone(), DataType::Int64)])
+    let limit = |value: &Expr, clause: LimitClause| {
+        ScalarUDF::from(RowCountFunction::new(clause)).call(vec![cast(value.clone(), DataType::Int64)])
     };
-    let choice = Choice {
-        skip: skip.as_deref().map(|skip| limit(skip, Clause::Offset)),
-        fetch: ties.or(fetch.as_deref()).map(|fetch| limit(fetch, Clause::Limit)),
+    let choice = RowChoice {
+        skip: skip.as_deref().map(|skip| limit(skip, LimitClause::Offset)),
+        fetch: ties.or(fetch.as_deref()).map(|fetch| limit(fetch, LimitClause::Limit)),
         has_ties: ties.is_some(),
     };
-    choice.rows_of(input).map(Transformed::yes)
+    choice.select_rows(input).map(Transformed::yes)
 }
 
 /// The limit as an integer, if it is none or a constant.
-fn rounded(limit: &Option<Box<Expr>>) -> Option<Option<Box<Expr>>> {
+fn round_limit(limit: &Option<Box<Expr>>) -> Option<Option<Box<Expr>>> {
     let Some(limit) = limit.as_deref() else { return Some(None) };
     let rows = match limit {
         Expr::Literal(ScalarValue::Int64(rows), _) => *rows,
@@ -87,31 +87,31 @@ fn number_with_ties(fetch: &Expr) -> Option<&Expr> {
 }
 
 /// Which rows stay.
-struct Choice {
+struct RowChoice {
     skip: Option<Expr>,
     fetch: Option<Expr>,
     has_ties: bool,
 }
 
-impl Choice {
-    fn rows_of(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
+impl RowChoice {
+    fn select_rows(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
         match plan {
             // They change no rows, and the order is below them.
             LogicalPlan::Projection(projection) => {
-                let input = self.rows_of(&projection.input)?;
+                let input = self.select_rows(&projection.input)?;
                 plan.with_new_exprs(projection.expr.clone(), vec![input])
             }
             LogicalPlan::SubqueryAlias(alias) => {
-                let input = self.rows_of(&alias.input)?;
+                let input = self.select_rows(&alias.input)?;
                 LogicalPlanBuilder::from(input).alias(alias.alias.clone())?.build()
             }
-            LogicalPlan::Sort(sort) => self.chosen(&sort.input, &sort.expr),
+            LogicalPlan::Sort(sort) => self.filter_by_number(&sort.input, &sort.expr),
             _ if self.has_ties => plan_err!("WITH TIES cannot be specified without ORDER BY clause"),
-            _ => self.chosen(plan, &[]),
+            _ => self.filter_by_number(plan, &[]),
         }
     }
 
-    fn chosen(&self, input: &LogicalPlan, order: &[SortExpr]) -> Result<LogicalPlan> {
+    fn filter_by_number(&self, input: &LogicalPlan, order: &[SortExpr]) -> Result<LogicalPlan> {
         let (number, place) = ("number\u{1}limit", "place\u{1}limit");
         let named = |function: Expr, name: &str| -> Result<Expr> {
             let function = if order.is_empty() { function } else { function.order_by(order.to_vec()).build()? };
@@ -135,7 +135,7 @@ impl Choice {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Clause {
+enum LimitClause {
     Ties,
     Limit,
     Offset,
@@ -143,23 +143,23 @@ enum Clause {
 
 /// A number of rows: all where it is NULL, none to skip, and never less than zero.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Rows {
-    clause: Clause,
+struct RowCountFunction {
+    clause: LimitClause,
     signature: Signature,
 }
 
-impl Rows {
-    fn of(clause: Clause) -> Self {
+impl RowCountFunction {
+    fn new(clause: LimitClause) -> Self {
         Self { clause, signature: Signature::any(1, Volatility::Immutable) }
     }
 }
 
-impl ScalarUDFImpl for Rows {
+impl ScalarUDFImpl for RowCountFunction {
     fn name(&self) -> &str {
         match self.clause {
-            Clause::Ties => WITH_TIES,
-            Clause::Limit => "limit*",
-            Clause::Offset => "offset*",
+            LimitClause::Ties => WITH_TIES,
+            LimitClause::Limit => "limit*",
+            LimitClause::Offset => "offset*",
         }
     }
 
@@ -173,8 +173,8 @@ impl ScalarUDFImpl for Rows {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let (clause, of_null) = match self.clause {
-            Clause::Limit | Clause::Ties => ("LIMIT", i64::MAX),
-            Clause::Offset => ("OFFSET", 0),
+            LimitClause::Limit | LimitClause::Ties => ("LIMIT", i64::MAX),
+            LimitClause::Offset => ("OFFSET", 0),
         };
         let values = args.args[0].to_array(args.number_rows)?;
         let rows = values.as_primitive::<Int64Type>().iter().map(|rows| match rows {

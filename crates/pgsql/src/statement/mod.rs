@@ -9,33 +9,33 @@ use datafusion::logical_expr::planner::RelationPlanner;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Statement, TableFactor, VisitMut, VisitorMut};
 
 mod aliases;
+mod column_names;
 mod columns;
 mod counted_sets;
 mod cte_names;
-mod forms;
 mod having;
+mod join_using;
 mod limit;
-mod merged;
-mod merged_names;
-mod names;
+mod merged_columns;
 mod parse;
+mod query_forms;
 mod record;
-mod refused;
 mod relation;
-mod row_in;
-mod rows;
+mod row_comparison;
+mod row_subquery;
 mod sample;
 mod series;
 pub(crate) mod set_returning;
+mod unsupported;
 mod whole_row;
 
-pub use aliases::shown_schema;
+pub use aliases::output_schema;
+pub(crate) use column_names::column_name;
 pub use columns::TableColumns;
-pub use forms::ROWS_FROM;
 pub(crate) use limit::Limits;
-pub(crate) use names::column_name;
+pub use query_forms::ROWS_FROM;
 
-use crate::{aggregate, array, cast, catalog, json, number, text, time, untyped};
+use crate::{aggregate, array, cast, catalog, json, number, text, time, untyped_literals};
 
 /// Rewrites `statement` in place; `tables` tells the columns of the tables that it names. It must have passed the policy
 /// for statements: the rewritten statement calls functions that the policy has no entry for.
@@ -49,36 +49,36 @@ pub fn rewrite(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()
         cast::rewrite_character_columns(select);
     }
     cte_names::rename(statement);
-    merged::rewrite_joins(statement, tables)?;
+    join_using::rewrite_joins(statement, tables)?;
     catalog::rewrite_statement(statement);
-    broken_off(VisitMut::visit(statement, &mut Forms))?;
+    from_control_flow(VisitMut::visit(statement, &mut FormRewriter))?;
     aggregate::rewrite_statement(statement)?;
     if let Statement::Query(query) = statement {
-        refused::check_records(&query.body)?;
+        unsupported::check_records(&query.body)?;
         aliases::name_columns(query);
     }
-    broken_off(VisitMut::visit(statement, &mut Syntax))
+    from_control_flow(VisitMut::visit(statement, &mut SyntaxRewriter))
 }
 
 /// Rewrites an expression that stands by itself.
 fn rewrite_expression(expression: &mut Expr) -> Result<()> {
-    broken_off(VisitMut::visit(expression, &mut Syntax))
+    from_control_flow(VisitMut::visit(expression, &mut SyntaxRewriter))
 }
 
-fn broken_off(flow: ControlFlow<Box<DataFusionError>>) -> Result<()> {
+fn from_control_flow(flow: ControlFlow<Box<DataFusionError>>) -> Result<()> {
     match flow {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
     }
 }
 
-fn go_on(result: Result<()>) -> ControlFlow<Box<DataFusionError>> {
+fn to_control_flow(result: Result<()>) -> ControlFlow<Box<DataFusionError>> {
     result.map_or_else(|error| ControlFlow::Break(Box::new(error)), ControlFlow::Continue)
 }
 
 /// The scalar functions that only statements of ours call.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
-    vec![series::series(), limit::with_ties()]
+    vec![series::series_function(), limit::with_ties()]
 }
 
 /// The planners of what may stand in FROM.
@@ -88,22 +88,22 @@ pub(crate) fn relation_planners() -> Vec<Arc<dyn RelationPlanner>> {
 
 /// Each rewrites expressions by what stands around them.
 const OUTER_FIRST: [RewriteSyntax; 4] =
-    [forms::rewrite_expression, cast::rewrite_characters, number::rewrite_bits, array::rewrite_literals];
+    [query_forms::rewrite_expression, cast::rewrite_characters, number::rewrite_bits, array::rewrite_literals];
 
 /// Rewrites queries and what stands in FROM, outer ones first.
-struct Forms;
+struct FormRewriter;
 
-impl VisitorMut for Forms {
+impl VisitorMut for FormRewriter {
     type Break = Box<DataFusionError>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
-        untyped::type_values(query);
+        untyped_literals::type_values(query);
         cast::rewrite_character_keys(query);
-        go_on(forms::rewrite_query(query))
+        to_control_flow(query_forms::rewrite_query(query))
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
-        go_on(forms::rewrite_factor(factor))
+        to_control_flow(query_forms::rewrite_factor(factor))
     }
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Self::Break> {
@@ -119,9 +119,9 @@ impl VisitorMut for Forms {
 type RewriteSyntax = fn(&mut Expr) -> Result<()>;
 
 /// Each rewrites what is its own.
-const FAMILIES: [RewriteSyntax; 10] = [
-    rows::rewrite_comparison,
-    forms::rewrite_rows,
+const INNER_FIRST: [RewriteSyntax; 10] = [
+    row_comparison::rewrite_comparison,
+    query_forms::rewrite_rows,
     time::rewrite_syntax,
     text::rewrite_syntax,
     json::rewrite_syntax,
@@ -129,17 +129,17 @@ const FAMILIES: [RewriteSyntax; 10] = [
     number::rewrite_syntax,
     cast::rewrite_syntax,
     aggregate::rewrite_syntax,
-    untyped::rewrite_case,
+    untyped_literals::rewrite_case,
 ];
 
 /// Rewrites expressions, inner ones first.
-struct Syntax;
+struct SyntaxRewriter;
 
-impl VisitorMut for Syntax {
+impl VisitorMut for SyntaxRewriter {
     type Break = Box<DataFusionError>;
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Self::Break> {
-        for rewrite_syntax in FAMILIES {
+        for rewrite_syntax in INNER_FIRST {
             if let Err(error) = rewrite_syntax(expression) {
                 return ControlFlow::Break(Box::new(error));
             }

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 /// The query that `text` is.
-pub(super) fn query(text: &str) -> Result<Query> {
+pub(super) fn parse_query(text: &str) -> Result<Query> {
     let failed = |error| DataFusionError::Internal(format!("a query of ours cannot be read: {error}"));
     match Parser::parse_sql(&PostgreSqlDialect {}, text).map_err(failed)?.pop() {
         Some(Statement::Query(query)) => Ok(*query),
@@ -18,7 +18,7 @@ pub(super) fn query(text: &str) -> Result<Query> {
 
 /// Makes `query` the only table of a query.
 pub(super) fn select_from(inner: &mut Query) -> Result<()> {
-    let mut outer = query("SELECT * FROM (SELECT 1) AS \"rows of the subquery\"")?;
+    let mut outer = parse_query("SELECT * FROM (SELECT 1) AS \"rows of the subquery\"")?;
     put_subquery(&mut outer, inner);
     // It holds `inner` now, in whose place it goes.
     *inner = outer;
@@ -27,7 +27,7 @@ pub(super) fn select_from(inner: &mut Query) -> Result<()> {
 
 /// `SELECT *` of `from`.
 pub(super) fn select_all(from: TableWithJoins) -> Result<Query> {
-    let mut outer = query("SELECT * FROM t")?;
+    let mut outer = parse_query("SELECT * FROM t")?;
     if let SetExpr::Select(select) = outer.body.as_mut() {
         select.from = vec![from];
     }
@@ -44,7 +44,7 @@ pub(super) fn put_subquery(outer: &mut Query, inner: &mut Query) {
 }
 
 /// The expression that `text` is.
-pub(super) fn expression(text: &str) -> Result<Expr> {
+pub(super) fn parse_expression(text: &str) -> Result<Expr> {
     let failed = |error| DataFusionError::Internal(format!("an expression of ours cannot be read: {error}"));
     let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text).map_err(failed)?;
     parser.parse_expr().map_err(failed)
@@ -58,7 +58,7 @@ pub(super) fn change_select(query: &mut Query, change: impl FnOnce(&mut Select))
 }
 
 /// The alias `name` with names of columns.
-pub(super) fn alias(name: &str, columns: &[String]) -> TableAlias {
+pub(super) fn table_alias(name: &str, columns: &[String]) -> TableAlias {
     let columns =
         columns.iter().map(|column| TableAliasColumnDef { name: Ident::with_quote('"', column), data_type: None });
     TableAlias { name: Ident::with_quote('"', name), columns: columns.collect(), explicit: true, at: None }

@@ -11,10 +11,10 @@ use datafusion::sql::sqlparser::ast::{
     self, FunctionArg, FunctionArgExpr, Ident, TableAlias, TableFactor, TableSample, TableSampleKind,
 };
 
-use super::forms::ROWS_FROM;
+use super::query_forms::ROWS_FROM;
 use super::record::{self, is_record_function};
-use super::set_returning::{list_function, set_returning};
-use super::{counted_sets, row_in, sample, whole_row};
+use super::set_returning::{find_set_returning, list_function};
+use super::{counted_sets, row_subquery, sample, whole_row};
 use crate::array;
 use crate::syntax::call;
 
@@ -35,7 +35,7 @@ impl RelationPlanner for FromPlanner {
             return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, Some(alias)))));
         }
         if let Some(sample) = take_sample(&mut relation) {
-            let plan = sample::sampled(context.plan(relation)?, &sample)?;
+            let plan = sample::plan_sample(context.plan(relation)?, &sample)?;
             return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))));
         }
         if let Some(plan) = counted_sets::plan(&relation, context)? {
@@ -50,12 +50,12 @@ impl RelationPlanner for FromPlanner {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         let function = name.to_string().to_lowercase();
-        if function != "unnest" && function != ROWS_FROM && set_returning(&function).is_none() {
+        if function != "unnest" && function != ROWS_FROM && find_set_returning(&function).is_none() {
             let original = TableFactor::Function { lateral, name, args, with_ordinality, alias };
             return Ok(RelationPlanning::Original(Box::new(original)));
         }
         let args = args.into_iter().map(argument).collect::<Result<Vec<_>>>()?;
-        let call = Call { function, args, with_ordinality, alias };
+        let call = TableFunctionCall { function, args, with_ordinality, alias };
         let plan = if is_record_function(&call.function) {
             if call.with_ordinality {
                 return plan_err!("WITH ORDINALITY cannot be used with a column definition list; leave it out");
@@ -96,7 +96,7 @@ fn take_partial_alias(relation: &mut TableFactor) -> Option<TableAlias> {
 
 fn with_some_names(plan: LogicalPlan, alias: &TableAlias) -> Result<LogicalPlan> {
     let columns = plan.schema().columns();
-    row_in::check_columns(alias, columns.len())?;
+    row_subquery::check_columns(alias, columns.len())?;
     if alias.columns.len() > columns.len() {
         let (table, has, given) = (&alias.name, columns.len(), alias.columns.len());
         return plan_err!("{table} has {has} columns, but {given} names are given");
@@ -116,16 +116,16 @@ fn argument(argument: FunctionArg) -> Result<ast::Expr> {
 }
 
 /// A function in FROM.
-struct Call {
+struct TableFunctionCall {
     function: String,
     args: Vec<ast::Expr>,
     with_ordinality: bool,
     alias: Option<TableAlias>,
 }
 
-impl Call {
+impl TableFunctionCall {
     fn plan(&self, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
-        if let Some(plan) = self.streamed(context)? {
+        if let Some(plan) = self.plan_streamed_series(context)? {
             return Ok(plan);
         }
         let none = DFSchema::empty();
@@ -143,7 +143,7 @@ impl Call {
         let mut outputs: Vec<(String, Expr)> = Vec::new();
         for index in 0..lists.len() {
             let rows = rows_of(index);
-            match set_returning(&self.function).map(|function| function.columns) {
+            match find_set_returning(&self.function).map(|function| function.columns) {
                 Some(columns @ [_, _, ..]) => {
                     outputs.extend(columns.iter().map(|name| ((*name).to_owned(), get_field(rows.clone(), *name))));
                 }
@@ -151,7 +151,7 @@ impl Call {
                 _ => outputs.push((self.own_name(lists.len() == 1), rows)),
             }
         }
-        self.rows(lists, outputs)
+        self.plan_rows(lists, outputs)
     }
 
     /// The rows of the functions that are the arguments, side by side. Those that return rows are lists already.
@@ -185,11 +185,11 @@ impl Call {
                 lists.push(if list.is_some() { planned } else { array::with_one_dimension(planned) });
             }
         }
-        self.rows(lists, outputs)
+        self.plan_rows(lists, outputs)
     }
 
     /// The rows of `lists`, side by side, as `outputs`.
-    fn rows(&self, mut lists: Vec<Expr>, mut outputs: Vec<(String, Expr)>) -> Result<LogicalPlan> {
+    fn plan_rows(&self, mut lists: Vec<Expr>, mut outputs: Vec<(String, Expr)>) -> Result<LogicalPlan> {
         if self.with_ordinality {
             outputs.push(("ordinality".to_owned(), rows_of(lists.len())));
             lists.push(positions(&lists));
@@ -201,7 +201,7 @@ impl Call {
         LogicalPlanBuilder::empty(true)
             .project(lists)?
             .unnest_columns_with_options(columns, options)?
-            .project(self.named(outputs)?)?
+            .project(self.rename_outputs(outputs)?)?
             .build()
     }
 
@@ -214,7 +214,7 @@ impl Call {
     }
 
     /// `outputs` with the names that the alias gives them, of which there may be fewer.
-    fn named(&self, outputs: Vec<(String, Expr)>) -> Result<Vec<Expr>> {
+    fn rename_outputs(&self, outputs: Vec<(String, Expr)>) -> Result<Vec<Expr>> {
         let given = self.alias.as_ref().map_or(&[][..], |alias| alias.columns.as_slice());
         if given.len() > outputs.len() {
             return plan_err!("{} has {} columns, but {} names are given", self.function, outputs.len(), given.len());
@@ -230,7 +230,7 @@ impl Call {
     }
 
     /// A series of constant integers, which DataFusion makes a batch at a time.
-    fn streamed(&self, context: &mut dyn RelationPlannerContext) -> Result<Option<LogicalPlan>> {
+    fn plan_streamed_series(&self, context: &mut dyn RelationPlannerContext) -> Result<Option<LogicalPlan>> {
         if self.function != "generate_series" || self.with_ordinality {
             return Ok(None);
         }
@@ -249,7 +249,7 @@ impl Call {
         }
         let source = context.context_provider().get_table_function_source(&self.function, values)?;
         let output = Expr::Column(Column::new(Some(self.function.clone()), "value"));
-        let outputs = self.named(vec![(self.own_name(true), output)])?;
+        let outputs = self.rename_outputs(vec![(self.own_name(true), output)])?;
         LogicalPlanBuilder::scan(self.function.as_str(), source, None)?.project(outputs)?.build().map(Some)
     }
 }

@@ -17,7 +17,7 @@ use datafusion::sql::sqlparser::ast::{self, TableSample, TableSampleMethod, Valu
 const POSITION: &str = "position\u{1}";
 
 /// The rows of `plan` that `sample` chooses.
-pub(super) fn sampled(plan: LogicalPlan, sample: &TableSample) -> Result<LogicalPlan> {
+pub(super) fn plan_sample(plan: LogicalPlan, sample: &TableSample) -> Result<LogicalPlan> {
     if !matches!(sample.name, Some(TableSampleMethod::Bernoulli | TableSampleMethod::System)) {
         return plan_err!("TABLESAMPLE takes a method and a percentage: TABLESAMPLE BERNOULLI (10)");
     }
@@ -40,7 +40,7 @@ pub(super) fn sampled(plan: LogicalPlan, sample: &TableSample) -> Result<Logical
         return plan_err!("REPEATABLE takes a number: REPEATABLE (42)");
     };
     let position = Expr::Column(Column::new_unqualified(POSITION));
-    let chosen = ScalarUDF::from(Chosen { signature: Signature::any(2, Volatility::Immutable) });
+    let chosen = ScalarUDF::from(SampleFraction { signature: Signature::any(2, Volatility::Immutable) });
     LogicalPlanBuilder::from(plan)
         .window(vec![row_number().alias(POSITION)])?
         .filter(chosen.call(vec![position, lit(seed)]).lt(chance))?
@@ -62,11 +62,11 @@ fn number(expression: &ast::Expr) -> Option<f64> {
 
 /// A number from 0 up to 1 for a position and a seed, the same each time.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Chosen {
+struct SampleFraction {
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Chosen {
+impl ScalarUDFImpl for SampleFraction {
     fn name(&self) -> &str {
         "sample*"
     }

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 const ROWS_MAX: usize = 10_000_000;
 
 /// The function.
-pub(super) fn series() -> ScalarUDF {
+pub(super) fn series_function() -> ScalarUDF {
     ScalarUDF::from(Series { signature: Signature::user_defined(Volatility::Immutable) })
 }
 
@@ -49,10 +49,10 @@ impl ScalarUDFImpl for Series {
             [time.clone(), time, interval.clone()][..types.len()].to_vec()
         };
         if known.iter().any(|kind| matches!(kind, DataType::Timestamp(_, Some(_)) | DataType::Date32)) {
-            return if types.len() == 3 { Ok(of_times(Some("UTC".into()))) } else { no_step() };
+            return if types.len() == 3 { Ok(of_times(Some("UTC".into()))) } else { zero_step_error() };
         }
         if known.iter().any(|kind| matches!(kind, DataType::Timestamp(..))) {
-            return if types.len() == 3 { Ok(of_times(None)) } else { no_step() };
+            return if types.len() == 3 { Ok(of_times(None)) } else { zero_step_error() };
         }
         if types.iter().all(|kind| kind.is_integer() || is_text(kind)) {
             return Ok(vec![DataType::Int64; types.len()]);
@@ -79,14 +79,14 @@ impl ScalarUDFImpl for Series {
     }
 }
 
-fn no_step<T>() -> Result<T> {
+fn zero_step_error<T>() -> Result<T> {
     plan_err!("generate_series of times takes a step: generate_series(a, b, interval '1 day')")
 }
 
 /// Fails before the rows of all calls are more than may be made.
-struct Bound(usize);
+struct RowLimit(usize);
 
-impl Bound {
+impl RowLimit {
     fn count(&mut self) -> Result<()> {
         self.0 += 1;
         if self.0 > ROWS_MAX {
@@ -108,7 +108,7 @@ fn is_null(columns: &[ArrayRef], row: usize) -> bool {
 
 fn integers(columns: &[ArrayRef]) -> Result<ArrayRef> {
     let mut lists = ListBuilder::new(Int64Builder::new());
-    let mut bound = Bound(0);
+    let mut bound = RowLimit(0);
     for row in 0..columns[0].len() {
         if !is_null(columns, row) {
             let value = |column: &ArrayRef| column.as_primitive::<Int64Type>().value(row);
@@ -129,7 +129,7 @@ fn integers(columns: &[ArrayRef]) -> Result<ArrayRef> {
 fn decimals(columns: &[ArrayRef], scale: i8) -> Result<ArrayRef> {
     let one = 10_i128.pow(u32::try_from(scale).unwrap_or(0));
     let mut lists = ListBuilder::new(Decimal128Builder::new().with_data_type(DataType::Decimal128(38, scale)));
-    let mut bound = Bound(0);
+    let mut bound = RowLimit(0);
     for row in 0..columns[0].len() {
         if !is_null(columns, row) {
             let value = |column: &ArrayRef| column.as_primitive::<Decimal128Type>().value(row);
@@ -150,18 +150,18 @@ fn decimals(columns: &[ArrayRef], scale: i8) -> Result<ArrayRef> {
 fn times(columns: &[ArrayRef]) -> Result<ArrayRef> {
     let data_type = columns[0].data_type().clone();
     let mut lists = ListBuilder::new(TimestampMicrosecondBuilder::new().with_data_type(data_type));
-    let mut bound = Bound(0);
+    let mut bound = RowLimit(0);
     for row in 0..columns[0].len() {
         if !is_null(columns, row) {
             let value = |column: &ArrayRef| column.as_primitive::<TimestampMicrosecondType>().value(row);
             let (start, end) = (value(&columns[0]), value(&columns[1]));
             let step = columns[2].as_primitive::<IntervalMonthDayNanoType>().value(row);
-            let ascends = direction(step)?;
+            let ascends = is_forward(step)?;
             let mut next = Some(start);
             while let Some(current) = next.filter(|current| if ascends { *current <= end } else { *current >= end }) {
                 bound.count()?;
                 lists.values().append_value(current);
-                next = advanced(current, step);
+                next = add_step(current, step);
             }
         }
         lists.append(true);
@@ -170,7 +170,7 @@ fn times(columns: &[ArrayRef]) -> Result<ArrayRef> {
 }
 
 /// Whether `step` goes forward, a month being 30 days as PostgreSQL compares intervals.
-fn direction(step: IntervalMonthDayNano) -> Result<bool> {
+fn is_forward(step: IntervalMonthDayNano) -> Result<bool> {
     const DAY_NANOSECONDS: i128 = 86_400_000_000_000;
     let days = i128::from(step.months) * 30 + i128::from(step.days);
     let length = days * DAY_NANOSECONDS + i128::from(step.nanoseconds);
@@ -178,8 +178,8 @@ fn direction(step: IntervalMonthDayNano) -> Result<bool> {
     Ok(length > 0)
 }
 
-/// `microseconds` and `step`: months first, then days, then the time.
-fn advanced(microseconds: i64, step: IntervalMonthDayNano) -> Option<i64> {
+/// `bounds_in_microseconds` and `step`: months first, then days, then the time.
+fn add_step(microseconds: i64, step: IntervalMonthDayNano) -> Option<i64> {
     let time = DateTime::from_timestamp_micros(microseconds)?;
     let months = Months::new(step.months.unsigned_abs());
     let time = if step.months < 0 { time.checked_sub_months(months) } else { time.checked_add_months(months) }?;

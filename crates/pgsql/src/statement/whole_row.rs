@@ -15,12 +15,12 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
-use super::aliases::shown;
+use super::aliases::visible_name;
 use crate::json::{ROW_VALUE, whole_row};
 use crate::syntax::call;
 
 /// Functions whose arguments may be rows.
-const OF_ROWS: [&str; 13] = [
+const ROW_FUNCTIONS: [&str; 13] = [
     ROW_VALUE,
     "count",
     "json_agg",
@@ -37,48 +37,49 @@ const OF_ROWS: [&str; 13] = [
 ];
 
 /// What marks the alias of a table whose row is used.
-const MARK: &str = "row\u{1}";
+const ROW_MARK: &str = "row\u{1}";
 /// What marks one whose columns `*` shows: both of its columns have names that no caller can write.
-const MARK_BESIDE_WILDCARD: &str = "value\u{1}";
+const ROW_BESIDE_WILDCARD_MARK: &str = "value\u{1}";
 
 /// The column with the row of the table `name`.
 fn row_column(name: &str) -> String {
-    format!("{MARK}{name}")
+    format!("{ROW_MARK}{name}")
 }
 
 /// The column that `name` by itself means, where it cannot have that name.
 fn value_column(name: &str) -> String {
-    format!("{MARK_BESIDE_WILDCARD}{name}")
+    format!("{ROW_BESIDE_WILDCARD_MARK}{name}")
 }
 
 /// Marks the tables of `select` whose rows are used as values, and names those rows. `has_outer_join` says whether
 /// rows of a table may be missing.
 pub(super) fn name_whole_rows(select: &mut Select, order_by: &mut [OrderByExpr], has_outer_join: bool) {
-    let mut uses = Uses { has_outer_join, ..Uses::default() };
+    let mut uses = NameUses { has_outer_join, ..NameUses::default() };
     // None of these breaks off.
-    let _ = VisitMut::visit(select, &mut RowsOfSubqueries);
+    let _ = VisitMut::visit(select, &mut SubqueryRowRewriter);
     let _ = Visit::visit(&*select, &mut uses);
     for order in order_by.iter().filter(|order| !matches!(order.expr, Expr::Identifier(_))) {
         let _ = Visit::visit(&order.expr, &mut uses);
     }
-    let wanted: BTreeSet<String> = uses.rows.into_iter().chain(uses.names.into_iter().filter_map(only_rows)).collect();
+    let wanted: BTreeSet<String> =
+        uses.rows.into_iter().chain(uses.names.into_iter().filter_map(row_only_name)).collect();
     let is_alone = matches!(select.from.as_slice(), [from] if from.joins.is_empty());
     let mut tables = BTreeMap::new();
     for from in &mut select.from {
         let projection = &select.projection;
         let mark_of = |name: &str| match wildcards_of(projection, name) {
             _ if !wanted.contains(name) => None,
-            Wildcards::None => Some(MARK),
-            Wildcards::Plain if is_alone => Some(MARK_BESIDE_WILDCARD),
+            WildcardUse::None => Some(ROW_MARK),
+            WildcardUse::Plain if is_alone => Some(ROW_BESIDE_WILDCARD_MARK),
             _ => None,
         };
-        mark(from, &mark_of, &mut tables);
+        mark_tables(from, &mark_of, &mut tables);
     }
     if !tables.is_empty() {
         for (table, _) in tables.iter().filter(|(_, is_beside)| **is_beside) {
-            select.projection.iter_mut().for_each(|item| leave_out(item, table));
+            select.projection.iter_mut().for_each(|item| exclude_row_columns(item, table));
         }
-        let mut names = Names { tables, depth: 0 };
+        let mut names = RowColumnRewriter { tables, depth: 0 };
         let _ = VisitMut::visit(select, &mut names);
         for order in order_by {
             let _ = VisitMut::visit(&mut order.expr, &mut names);
@@ -87,34 +88,36 @@ pub(super) fn name_whole_rows(select: &mut Select, order_by: &mut [OrderByExpr],
 }
 
 /// A name that is used as a row wherever it stands by itself.
-fn only_rows((name, (as_row, in_all)): (String, (usize, usize))) -> Option<String> {
+fn row_only_name((name, (as_row, in_all)): (String, (usize, usize))) -> Option<String> {
     (as_row == in_all && as_row > 0).then_some(name)
 }
 
 /// Whether `*` shows the columns of a table.
-enum Wildcards {
+enum WildcardUse {
     None,
     /// Without any options.
     Plain,
     Other,
 }
 
-fn wildcards_of(projection: &[SelectItem], name: &str) -> Wildcards {
+fn wildcards_of(projection: &[SelectItem], name: &str) -> WildcardUse {
     let options = projection.iter().filter_map(|item| match item {
         SelectItem::Wildcard(options) => Some(options),
         SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(table), options) => {
-            only_part(table).is_none_or(|table| table.value == name).then_some(options)
+            single_identifier(table).is_none_or(|table| table.value == name).then_some(options)
         }
         _ => None,
     });
-    options.fold(Wildcards::None, |found, options| match found {
-        Wildcards::None | Wildcards::Plain if *options == WildcardAdditionalOptions::default() => Wildcards::Plain,
-        _ => Wildcards::Other,
+    options.fold(WildcardUse::None, |found, options| match found {
+        WildcardUse::None | WildcardUse::Plain if *options == WildcardAdditionalOptions::default() => {
+            WildcardUse::Plain
+        }
+        _ => WildcardUse::Other,
     })
 }
 
-/// Leaves out of `*` what is added to `table`.
-fn leave_out(item: &mut SelectItem, table: &str) {
+/// Leaves out of `*` what is added to `find_table`.
+fn exclude_row_columns(item: &mut SelectItem, table: &str) {
     if let SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) = item {
         let column = |name| ObjectName::from(vec![Ident::with_quote('"', name)]);
         let added = vec![column(row_column(table)), column(value_column(table))];
@@ -122,7 +125,7 @@ fn leave_out(item: &mut SelectItem, table: &str) {
     }
 }
 
-fn only_part(name: &ObjectName) -> Option<&Ident> {
+fn single_identifier(name: &ObjectName) -> Option<&Ident> {
     match name.0.as_slice() {
         [part] => part.as_ident(),
         _ => None,
@@ -130,7 +133,7 @@ fn only_part(name: &ObjectName) -> Option<&Ident> {
 }
 
 /// Marks the tables of `from` for which there is a mark. `tables` are those, and whether `*` shows their columns.
-fn mark(
+fn mark_tables(
     from: &mut TableWithJoins,
     mark_of: &dyn Fn(&str) -> Option<&'static str>,
     tables: &mut BTreeMap<String, bool>,
@@ -146,14 +149,14 @@ fn mark(
             | TableFactor::Function { alias, .. }
             | TableFactor::UNNEST { alias, .. } => (None, alias),
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
-                mark(table_with_joins, mark_of, tables);
+                mark_tables(table_with_joins, mark_of, tables);
                 continue;
             }
             _ => continue,
         };
         let Some(name) = alias.as_ref().map(|alias| &alias.name).or(own).cloned() else { continue };
         if let Some(mark) = mark_of(&name.value) {
-            tables.insert(name.value.clone(), mark == MARK_BESIDE_WILDCARD);
+            tables.insert(name.value.clone(), mark == ROW_BESIDE_WILDCARD_MARK);
             let new = || TableAlias { explicit: true, name, columns: Vec::new(), at: None };
             alias.get_or_insert_with(new).at = Some(Ident::new(mark));
         }
@@ -162,9 +165,9 @@ fn mark(
 
 /// The arguments of `function` if it may take rows, but for `count(t.*)` of all rows.
 fn row_arguments(function: &mut Function, has_outer_join: bool) -> Option<&mut Vec<FunctionArg>> {
-    let name = only_part(&function.name)?.value.to_lowercase();
+    let name = single_identifier(&function.name)?.value.to_lowercase();
     let FunctionArguments::List(list) = &mut function.args else { return None };
-    let is_of_rows = OF_ROWS.contains(&name.as_str());
+    let is_of_rows = ROW_FUNCTIONS.contains(&name.as_str());
     let counts_all = name == "count"
         && !has_outer_join
         && list.duplicate_treatment != Some(DuplicateTreatment::Distinct)
@@ -174,7 +177,7 @@ fn row_arguments(function: &mut Function, has_outer_join: bool) -> Option<&mut V
 
 /// How the names of a query are used. Those by themselves may stand in queries inside of it.
 #[derive(Default)]
-struct Uses {
+struct NameUses {
     has_outer_join: bool,
     /// Tables with `t.*` as an argument.
     rows: BTreeSet<String>,
@@ -183,7 +186,7 @@ struct Uses {
     depth: usize,
 }
 
-impl Visitor for Uses {
+impl Visitor for NameUses {
     type Break = ();
 
     fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
@@ -206,7 +209,7 @@ impl Visitor for Uses {
                             self.names.entry(name.value.clone()).or_default().0 += 1;
                         }
                         FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) if self.depth == 0 => {
-                            self.rows.extend(only_part(table).map(|name| name.value.clone()));
+                            self.rows.extend(single_identifier(table).map(|name| name.value.clone()));
                         }
                         _ => {}
                     }
@@ -219,12 +222,12 @@ impl Visitor for Uses {
 }
 
 /// Puts the columns with the rows of `tables` in place of `t.*`, and of `t` beside a `*` that shows their columns.
-struct Names {
+struct RowColumnRewriter {
     tables: BTreeMap<String, bool>,
     depth: usize,
 }
 
-impl VisitorMut for Names {
+impl VisitorMut for RowColumnRewriter {
     type Break = ();
 
     fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
@@ -243,7 +246,7 @@ impl VisitorMut for Names {
         {
             for arg in row_arguments(function, true).into_iter().flatten() {
                 let (name, column) = match arg {
-                    FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) => match only_part(table) {
+                    FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) => match single_identifier(table) {
                         Some(name) if self.tables.contains_key(&name.value) => (name.clone(), row_column(&name.value)),
                         _ => continue,
                     },
@@ -263,9 +266,9 @@ impl VisitorMut for Names {
 }
 
 /// Makes a call of `(SELECT r FROM (…) AS r)` where it is an argument, so that `r` is used as a row there.
-struct RowsOfSubqueries;
+struct SubqueryRowRewriter;
 
-impl VisitorMut for RowsOfSubqueries {
+impl VisitorMut for SubqueryRowRewriter {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
@@ -291,8 +294,8 @@ pub(super) fn take_mark(relation: &mut TableFactor) -> Option<(TableAlias, bool)
         | TableFactor::UNNEST { alias, .. } => alias.as_mut()?,
         _ => return None,
     };
-    let is_mark = |at: &&mut Ident| at.value == MARK || at.value == MARK_BESIDE_WILDCARD;
-    let is_beside_wildcard = alias.at.as_mut().filter(is_mark)?.value == MARK_BESIDE_WILDCARD;
+    let is_mark = |at: &&mut Ident| at.value == ROW_MARK || at.value == ROW_BESIDE_WILDCARD_MARK;
+    let is_beside_wildcard = alias.at.as_mut().filter(is_mark)?.value == ROW_BESIDE_WILDCARD_MARK;
     alias.at = None;
     Some((alias.clone(), is_beside_wildcard))
 }
@@ -304,7 +307,7 @@ pub(super) fn with_row(plan: LogicalPlan, name: &str, is_value: bool, is_beside_
     let row = match output.as_slice() {
         [only] if is_value => only.clone(),
         values => {
-            let names = columns.iter().map(|column| shown(&column.name).to_owned()).collect();
+            let names = columns.iter().map(|column| visible_name(&column.name).to_owned()).collect();
             whole_row(names, values.to_vec())
         }
     };

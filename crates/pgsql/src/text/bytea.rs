@@ -3,8 +3,8 @@
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
-use super::function::{Function, Kind, Overload};
-use super::value::{Output, Row};
+use super::function::{Overload, TextFunction, TextType};
+use super::row_values::{RowArguments, TextOutput};
 
 /// The bytes that a literal of `bytea` means: `\x` and hexadecimal digits, or characters with escapes.
 pub(crate) fn parse(literal: &str) -> Result<Vec<u8>> {
@@ -72,55 +72,56 @@ pub(super) fn from_escaped(text: &[u8]) -> Result<Vec<u8>> {
     }
 }
 
-pub(super) fn functions() -> Vec<Function> {
-    let hash = |name, run| Function::new(name, vec![Overload::new(&[Kind::ByteLiteral], Kind::Bytes, run)]);
-    let byte = |name, params: &[Kind], returns, run| Function::new(name, vec![Overload::new(params, returns, run)]);
+pub(super) fn functions() -> Vec<TextFunction> {
+    let hash = |name, run| TextFunction::new(name, vec![Overload::new(&[TextType::ByteLiteral], TextType::Bytes, run)]);
+    let byte =
+        |name, params: &[TextType], returns, run| TextFunction::new(name, vec![Overload::new(params, returns, run)]);
     vec![
         hash("sha224", |row, output| output.bytes(&Sha224::digest(row.bytes(0)?))),
         hash("sha256", |row, output| output.bytes(&Sha256::digest(row.bytes(0)?))),
         hash("sha384", |row, output| output.bytes(&Sha384::digest(row.bytes(0)?))),
         hash("sha512", |row, output| output.bytes(&Sha512::digest(row.bytes(0)?))),
-        byte("get_byte", &[Kind::ByteLiteral, Kind::Int], Kind::Int, get_byte),
-        byte("set_byte", &[Kind::ByteLiteral, Kind::Int, Kind::Int], Kind::Bytes, set_byte),
-        byte("get_bit", &[Kind::ByteLiteral, Kind::BigInt], Kind::Int, get_bit),
-        byte("set_bit", &[Kind::ByteLiteral, Kind::BigInt, Kind::Int], Kind::Bytes, set_bit),
-        byte("bit_count", &[Kind::Bytes], Kind::BigInt, |row, output| {
+        byte("get_byte", &[TextType::ByteLiteral, TextType::Int], TextType::Int, get_byte),
+        byte("set_byte", &[TextType::ByteLiteral, TextType::Int, TextType::Int], TextType::Bytes, set_byte),
+        byte("get_bit", &[TextType::ByteLiteral, TextType::BigInt], TextType::Int, get_bit),
+        byte("set_bit", &[TextType::ByteLiteral, TextType::BigInt, TextType::Int], TextType::Bytes, set_bit),
+        byte("bit_count", &[TextType::Bytes], TextType::BigInt, |row, output| {
             output.integer(row.bytes(0)?.iter().map(|byte| i64::from(byte.count_ones())).sum())
         }),
-        byte("convert_from", &[Kind::ByteLiteral, Kind::Text], Kind::Text, convert_from),
-        byte("convert_to", &[Kind::Text, Kind::Text], Kind::Bytes, convert_to),
-        byte("bytea_concat*", &[Kind::ByteLiteral, Kind::ByteLiteral], Kind::Bytes, |row, output| {
+        byte("convert_from", &[TextType::ByteLiteral, TextType::Text], TextType::Text, convert_from),
+        byte("convert_to", &[TextType::Text, TextType::Text], TextType::Bytes, convert_to),
+        byte("bytea_concat*", &[TextType::ByteLiteral, TextType::ByteLiteral], TextType::Bytes, |row, output| {
             output.bytes(&[row.bytes(0)?, row.bytes(1)?].concat())
         }),
     ]
 }
 
-fn place(position: i64, length: usize) -> Result<usize> {
+fn check_index(position: i64, length: usize) -> Result<usize> {
     let place = usize::try_from(position).ok().filter(|place| *place < length);
     place.ok_or_else(|| exec_datafusion_err!("index {position} out of valid range, 0..{}", length as i64 - 1))
 }
 
-fn get_byte(row: &Row<'_>, output: &mut Output) -> Result<()> {
+fn get_byte(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     let bytes = row.bytes(0)?;
-    output.integer(i64::from(bytes[place(row.bigint(1)?, bytes.len())?]))
+    output.integer(i64::from(bytes[check_index(row.bigint(1)?, bytes.len())?]))
 }
 
-fn set_byte(row: &Row<'_>, output: &mut Output) -> Result<()> {
+fn set_byte(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     let mut bytes = row.bytes(0)?.into_owned();
-    let place = place(row.bigint(1)?, bytes.len())?;
+    let place = check_index(row.bigint(1)?, bytes.len())?;
     bytes[place] = (row.bigint(2)? & 0xff) as u8;
     output.bytes(&bytes)
 }
 
-fn get_bit(row: &Row<'_>, output: &mut Output) -> Result<()> {
+fn get_bit(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     let bytes = row.bytes(0)?;
-    let place = place(row.bigint(1)?, bytes.len() * 8)?;
+    let place = check_index(row.bigint(1)?, bytes.len() * 8)?;
     output.integer(i64::from(bytes[place / 8] >> (place % 8) & 1))
 }
 
-fn set_bit(row: &Row<'_>, output: &mut Output) -> Result<()> {
+fn set_bit(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     let mut bytes = row.bytes(0)?.into_owned();
-    let place = place(row.bigint(1)?, bytes.len() * 8)?;
+    let place = check_index(row.bigint(1)?, bytes.len() * 8)?;
     let bit = 1 << (place % 8);
     match row.bigint(2)? {
         0 => bytes[place / 8] &= !bit,
@@ -138,14 +139,14 @@ fn check_encoding(name: &str) -> Result<()> {
     exec_err!("the encoding \"{name}\" is not available; write 'UTF8'")
 }
 
-fn convert_from(row: &Row<'_>, output: &mut Output) -> Result<()> {
+fn convert_from(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     check_encoding(row.text(1)?)?;
     let bytes = row.bytes(0)?;
     let text = std::str::from_utf8(&bytes).ok().filter(|text| !text.contains('\0'));
     output.text(text.ok_or_else(|| exec_datafusion_err!("invalid byte sequence for encoding \"UTF8\""))?)
 }
 
-fn convert_to(row: &Row<'_>, output: &mut Output) -> Result<()> {
+fn convert_to(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     check_encoding(row.text(1)?)?;
     output.bytes(row.text(0)?.as_bytes())
 }

@@ -3,8 +3,8 @@
 
 use datafusion::common::Result;
 
-use super::function::{Function, Kind, Overload};
-use super::value::{Output, Row};
+use super::function::{Overload, TextFunction, TextType};
+use super::row_values::{RowArguments, TextOutput};
 
 /// The upper case of a character, one character.
 pub(crate) fn simple_upper(character: char) -> char {
@@ -54,15 +54,15 @@ fn initcap(text: &str) -> String {
     text.chars().map(cased).collect()
 }
 
-pub(super) fn functions() -> Vec<Function> {
-    let of = |name, run| Function::new(name, vec![Overload::new(&[Kind::Text], Kind::Text, run)]);
+pub(super) fn functions() -> Vec<TextFunction> {
+    let of = |name, run| TextFunction::new(name, vec![Overload::new(&[TextType::Text], TextType::Text, run)]);
     vec![
-        of("lower", |row: &Row<'_>, output: &mut Output| cased(row, output, lower)),
-        of("upper", |row: &Row<'_>, output: &mut Output| cased(row, output, upper)),
-        of("initcap", |row: &Row<'_>, output: &mut Output| cased(row, output, initcap)),
+        of("lower", |row: &RowArguments<'_>, output: &mut TextOutput| change_case(row, output, lower)),
+        of("upper", |row: &RowArguments<'_>, output: &mut TextOutput| change_case(row, output, upper)),
+        of("initcap", |row: &RowArguments<'_>, output: &mut TextOutput| change_case(row, output, initcap)),
     ]
 }
 
-fn cased(row: &Row<'_>, output: &mut Output, cased: fn(&str) -> String) -> Result<()> {
+fn change_case(row: &RowArguments<'_>, output: &mut TextOutput, cased: fn(&str) -> String) -> Result<()> {
     output.text(&cased(row.text(0)?))
 }

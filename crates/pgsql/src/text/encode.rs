@@ -3,41 +3,44 @@
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 
 use super::bytea::{from_escaped, from_hex, to_hex};
-use super::function::{Function, Kind, Overload};
-use super::value::{Output, Row};
+use super::function::{Overload, TextFunction, TextType};
+use super::row_values::{RowArguments, TextOutput};
 
 /// Characters of a line of base64.
 const LINE_CHARACTERS: usize = 76;
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-pub(super) fn functions() -> Vec<Function> {
+pub(super) fn functions() -> Vec<TextFunction> {
     vec![
-        Function::new("encode", vec![Overload::new(&[Kind::ByteLiteral, Kind::Text], Kind::Text, encode)]),
-        Function::new("decode", vec![Overload::new(&[Kind::Text, Kind::Text], Kind::Bytes, decode)]),
+        TextFunction::new(
+            "encode",
+            vec![Overload::new(&[TextType::ByteLiteral, TextType::Text], TextType::Text, encode)],
+        ),
+        TextFunction::new("decode", vec![Overload::new(&[TextType::Text, TextType::Text], TextType::Bytes, decode)]),
     ]
 }
 
-fn unknown<T>(format: &str) -> Result<T> {
+fn unknown_format_error<T>(format: &str) -> Result<T> {
     exec_err!("unrecognized encoding: \"{format}\"; write 'hex', 'base64' or 'escape'")
 }
 
-fn encode(row: &Row<'_>, output: &mut Output) -> Result<()> {
+fn encode(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     let bytes = row.bytes(0)?;
     match row.text(1)?.to_ascii_lowercase().as_str() {
         "hex" => output.text(&to_hex(&bytes)),
         "base64" => output.text(&to_base64(&bytes)),
         "escape" => output.text(&to_escaped(&bytes)),
-        other => unknown(other),
+        other => unknown_format_error(other),
     }
 }
 
-fn decode(row: &Row<'_>, output: &mut Output) -> Result<()> {
+fn decode(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     let text = row.text(0)?;
     match row.text(1)?.to_ascii_lowercase().as_str() {
         "hex" => output.bytes(&from_hex(text.as_bytes())?),
         "base64" => output.bytes(&from_base64(text)?),
         "escape" => output.bytes(&from_escaped(text.as_bytes())?),
-        other => unknown(other),
+        other => unknown_format_error(other),
     }
 }
 

@@ -4,25 +4,25 @@ use std::borrow::Cow;
 
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 
-use super::function::{Function, Kind, Overload};
+use super::function::{Overload, TextFunction, TextType};
 use super::quote::{identifier, literal};
-use super::value::{Output, Row};
+use super::row_values::{RowArguments, TextOutput};
 
 /// Characters that a field may be wide.
 const WIDTH_MAX: i64 = 16 << 20;
 
-pub(super) fn functions() -> Vec<Function> {
-    let of = |name, params: &[Kind], run| {
-        Function::new(name, vec![Overload::new(params, Kind::Text, run).and_any(Kind::Any).lenient()])
+pub(super) fn functions() -> Vec<TextFunction> {
+    let of = |name, params: &[TextType], run| {
+        TextFunction::new(name, vec![Overload::new(params, TextType::Text, run).with_variadic(TextType::Any).lenient()])
     };
     vec![
-        of("format", &[Kind::Text], format),
-        of("concat", &[Kind::Any], concat),
-        of("concat_ws", &[Kind::Text], concat_ws),
+        of("format", &[TextType::Text], format),
+        of("concat", &[TextType::Any], concat),
+        of("concat_ws", &[TextType::Text], concat_ws),
     ]
 }
 
-fn concat(row: &Row<'_>, output: &mut Output) -> Result<()> {
+fn concat(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     let mut result = String::new();
     for argument in 0..row.len() {
         result.push_str(row.output(argument)?.as_deref().unwrap_or_default());
@@ -30,7 +30,7 @@ fn concat(row: &Row<'_>, output: &mut Output) -> Result<()> {
     output.text(&result)
 }
 
-fn concat_ws(row: &Row<'_>, output: &mut Output) -> Result<()> {
+fn concat_ws(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     let Some(separator) = row.optional_text(0)? else { return output.null() };
     let mut parts = Vec::new();
     for argument in 1..row.len() {
@@ -49,7 +49,7 @@ struct Specifier {
     width_argument: Option<usize>,
 }
 
-fn format(row: &Row<'_>, output: &mut Output) -> Result<()> {
+fn format(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     let Some(pattern) = row.optional_text(0)? else { return output.null() };
     let mut result = String::new();
     let mut rest = pattern;
@@ -87,7 +87,7 @@ fn format(row: &Row<'_>, output: &mut Output) -> Result<()> {
 }
 
 /// The value of the argument at `position`, or of the next one.
-fn argument<'a>(row: &'a Row<'_>, next: &mut usize, position: Option<usize>) -> Result<Option<Cow<'a, str>>> {
+fn argument<'a>(row: &'a RowArguments<'_>, next: &mut usize, position: Option<usize>) -> Result<Option<Cow<'a, str>>> {
     let position = position.unwrap_or(*next);
     if position >= row.len() {
         return exec_err!("too few arguments for format()");

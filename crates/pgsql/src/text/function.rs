@@ -9,11 +9,11 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::value::{Column, Output, Patterns, Row, list_of};
+use super::row_values::{PatternCache, RowArguments, TextArgument, TextOutput, list_of};
 
 /// The type of an argument or a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TextType {
     Text,
     Int,
     /// An integer of 32 bits or less, where a wider one means something else.
@@ -31,7 +31,7 @@ pub(super) enum Kind {
     AsText,
 }
 
-impl Kind {
+impl TextType {
     fn takes(self, given: &DataType) -> bool {
         match self {
             _ if *given == DataType::Null => true,
@@ -115,22 +115,22 @@ pub(super) fn is_bytes(given: &DataType) -> bool {
     matches!(given, DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_))
 }
 
-type Run = fn(&Row<'_>, &mut Output) -> Result<()>;
+type RunRow = fn(&RowArguments<'_>, &mut TextOutput) -> Result<()>;
 
 /// One form of a function.
 #[derive(Debug, Clone)]
 pub(super) struct Overload {
-    params: Vec<Kind>,
+    params: Vec<TextType>,
     /// Arguments that may follow, in any number.
-    rest: Option<Kind>,
-    returns: Kind,
+    rest: Option<TextType>,
+    returns: TextType,
     /// Whether NULL in is NULL out.
     is_strict: bool,
-    run: Run,
+    run: RunRow,
 }
 
 impl Overload {
-    pub(super) fn new(params: &[Kind], returns: Kind, run: Run) -> Self {
+    pub(super) fn new(params: &[TextType], returns: TextType, run: RunRow) -> Self {
         Self { params: params.to_vec(), rest: None, returns, is_strict: true, run }
     }
 
@@ -140,12 +140,12 @@ impl Overload {
         self
     }
 
-    pub(super) fn and_any(mut self, rest: Kind) -> Self {
+    pub(super) fn with_variadic(mut self, rest: TextType) -> Self {
         self.rest = Some(rest);
         self
     }
 
-    fn kinds(&self) -> impl Iterator<Item = Kind> {
+    fn kinds(&self) -> impl Iterator<Item = TextType> {
         self.params.iter().copied().chain(self.rest.into_iter().cycle())
     }
 
@@ -154,7 +154,7 @@ impl Overload {
         fits && given.iter().zip(self.kinds()).all(|(given, kind)| kind.takes(given))
     }
 
-    fn written(&self, name: &str) -> String {
+    fn signature_text(&self, name: &str) -> String {
         let mut params: Vec<&str> = self.params.iter().map(|kind| kind.name()).collect();
         params.extend(self.rest.map(|_| "…"));
         format!("{name}({})", params.join(", "))
@@ -166,7 +166,7 @@ pub(super) type Simplify = fn(&[Expr], &SimplifyContext) -> Result<Option<Expr>>
 
 /// A function of text.
 #[derive(Debug, Clone)]
-pub(super) struct Function {
+pub(super) struct TextFunction {
     name: &'static str,
     aliases: Vec<String>,
     overloads: Vec<Overload>,
@@ -174,7 +174,7 @@ pub(super) struct Function {
     simplify: Option<Simplify>,
 }
 
-impl Function {
+impl TextFunction {
     pub(super) fn new(name: &'static str, overloads: Vec<Overload>) -> Self {
         let signature = Signature::user_defined(Volatility::Immutable);
         Self { name, aliases: Vec::new(), overloads, signature, simplify: None }
@@ -191,7 +191,7 @@ impl Function {
     }
 
     /// Whether it has the name.
-    pub(super) fn is(&self, name: &str) -> bool {
+    pub(super) fn has_name(&self, name: &str) -> bool {
         self.name == name
     }
 
@@ -205,7 +205,7 @@ impl Function {
             return Ok(overload);
         }
         let given: Vec<String> = given.iter().map(type_name).collect();
-        let forms: Vec<String> = self.overloads.iter().map(|overload| overload.written(self.name)).collect();
+        let forms: Vec<String> = self.overloads.iter().map(|overload| overload.signature_text(self.name)).collect();
         plan_err!(
             "function {}({}) does not exist; there is {}; cast the arguments to these types",
             self.name,
@@ -235,21 +235,21 @@ pub(super) fn type_name(given: &DataType) -> String {
     }
 }
 
-impl PartialEq for Function {
+impl PartialEq for TextFunction {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
 }
 
-impl Eq for Function {}
+impl Eq for TextFunction {}
 
-impl Hash for Function {
+impl Hash for TextFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name.hash(state);
     }
 }
 
-impl ScalarUDFImpl for Function {
+impl ScalarUDFImpl for TextFunction {
     fn name(&self) -> &str {
         self.name
     }
@@ -279,12 +279,12 @@ impl ScalarUDFImpl for Function {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let given: Vec<DataType> = args.args.iter().map(ColumnarValue::data_type).collect();
         let overload = self.overload(&given)?;
-        let columns = args.args.iter().map(Column::new).collect::<Result<Vec<_>>>()?;
+        let columns = args.args.iter().map(TextArgument::new).collect::<Result<Vec<_>>>()?;
         let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let patterns = Patterns::default();
-        let mut output = Output::new(overload.returns);
+        let patterns = PatternCache::default();
+        let mut output = TextOutput::new(overload.returns);
         for number in 0..if is_constant { 1 } else { args.number_rows } {
-            let row = Row { columns: &columns, patterns: &patterns, number };
+            let row = RowArguments { columns: &columns, patterns: &patterns, number };
             if overload.is_strict && (0..columns.len()).any(|argument| row.is_null(argument)) {
                 output.null()?;
             } else {

@@ -2,16 +2,16 @@
 
 use datafusion::common::{Result, exec_err};
 
-use super::function::{Function, Kind, Overload};
-use super::value::{Output, Row};
+use super::function::{Overload, TextFunction, TextType};
+use super::row_values::{RowArguments, TextOutput};
 
-pub(super) fn functions() -> Vec<Function> {
-    let strict = Overload::new(&[Kind::Text], Kind::TextList, parts);
-    let lenient = Overload::new(&[Kind::Text, Kind::Boolean], Kind::TextList, parts);
-    vec![Function::new("parse_ident", vec![strict, lenient])]
+pub(super) fn functions() -> Vec<TextFunction> {
+    let strict = Overload::new(&[TextType::Text], TextType::TextList, parts);
+    let lenient = Overload::new(&[TextType::Text, TextType::Boolean], TextType::TextList, parts);
+    vec![TextFunction::new("parse_ident", vec![strict, lenient])]
 }
 
-fn parts(row: &Row<'_>, output: &mut Output) -> Result<()> {
+fn parts(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     let text = row.text(0)?;
     let is_strict = row.len() < 2 || row.output(1)?.is_some_and(|strict| strict.starts_with('t'));
     let mut parts: Vec<String> = Vec::new();

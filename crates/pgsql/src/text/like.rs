@@ -3,15 +3,15 @@
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{Expr, Like};
 
-use super::function::{Function, Kind, Overload};
-use super::regexp::optional;
-use super::value::{Output, Row};
+use super::function::{Overload, TextFunction, TextType};
+use super::regexp_functions::optional;
+use super::row_values::{RowArguments, TextOutput};
 
 /// `text LIKE pattern`.
-pub(super) fn text_like() -> Function {
-    let run = |row: &Row<'_>, output: &mut Output| output.boolean(is_like(row.text(0)?, row.text(1)?)?);
-    let overloads = vec![Overload::new(&[Kind::Text, Kind::Text], Kind::Boolean, run)];
-    Function::new("text_like*", overloads).with_simplify(|args, _| {
+pub(super) fn text_like() -> TextFunction {
+    let run = |row: &RowArguments<'_>, output: &mut TextOutput| output.boolean(is_like(row.text(0)?, row.text(1)?)?);
+    let overloads = vec![Overload::new(&[TextType::Text, TextType::Text], TextType::Boolean, run)];
+    TextFunction::new("text_like*", overloads).with_simplify(|args, _| {
         let [text, pattern] = args else { return Ok(None) };
         Ok(is_plain(pattern)
             .then(|| Expr::Like(Like::new(false, Box::new(text.clone()), Box::new(pattern.clone()), None, false))))
@@ -25,12 +25,12 @@ pub(super) fn is_plain(pattern: &Expr) -> bool {
     pattern.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0
 }
 
-pub(super) fn functions() -> Vec<Function> {
+pub(super) fn functions() -> Vec<TextFunction> {
     vec![
         text_like(),
-        Function::new(
+        TextFunction::new(
             "like_escape",
-            optional(&[Kind::Text, Kind::Text], 2, Kind::Text, |row, output| {
+            optional(&[TextType::Text, TextType::Text], 2, TextType::Text, |row, output| {
                 output.text(&with_backslashes(row.text(0)?, row.text(1)?)?)
             }),
         ),

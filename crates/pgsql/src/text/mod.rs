@@ -1,46 +1,46 @@
 //! Text, bytes and patterns.
 
-mod arrays;
 mod bytea;
 mod case;
-mod change;
 mod encode;
 mod format;
 mod function;
 mod ident;
 mod like;
-mod listed;
 mod normalize;
 mod operators;
-mod pieces;
+mod quantified_patterns;
 mod quote;
 mod regex;
-mod regexp;
+mod regexp_functions;
+mod row_values;
+mod substrings;
 mod syntax;
-mod value;
+mod text_to_array;
+mod transform;
 
 use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use operators::plan_operator;
-pub(crate) use regex::{Options as RegexOptions, Regex};
+pub(crate) use regex::{PgRegex, RegexOptions};
 pub(crate) use syntax::rewrite_syntax;
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let families = [
-        arrays::functions(),
+        text_to_array::functions(),
         bytea::functions(),
         case::functions(),
-        change::functions(),
+        transform::functions(),
         encode::functions(),
         format::functions(),
         ident::functions(),
         like::functions(),
-        listed::functions(),
+        quantified_patterns::functions(),
         normalize::functions(),
-        pieces::functions(),
+        substrings::functions(),
         quote::functions(),
-        regexp::functions(),
+        regexp_functions::functions(),
     ];
     families.into_iter().flatten().map(ScalarUDF::new_from_impl).collect()
 }

@@ -3,21 +3,26 @@
 use datafusion::common::{Result, exec_err};
 use unicode_normalization::UnicodeNormalization;
 
-use super::function::{Function, Kind};
-use super::regexp::optional;
-use super::value::{Output, Row};
+use super::function::{TextFunction, TextType};
+use super::regexp_functions::optional;
+use super::row_values::{RowArguments, TextOutput};
 
-pub(super) fn functions() -> Vec<Function> {
+pub(super) fn functions() -> Vec<TextFunction> {
     vec![
-        Function::new(
+        TextFunction::new(
             "normalize",
-            optional(&[Kind::Text, Kind::Text], 1, Kind::Text, |row, output| output.text(&normalized(row)?)),
+            optional(&[TextType::Text, TextType::Text], 1, TextType::Text, |row, output| {
+                output.text(&normalized(row)?)
+            }),
         ),
-        Function::new("is_normalized", optional(&[Kind::Text, Kind::Text], 1, Kind::Boolean, is_normalized)),
+        TextFunction::new(
+            "is_normalized",
+            optional(&[TextType::Text, TextType::Text], 1, TextType::Boolean, is_normalized),
+        ),
     ]
 }
 
-fn normalized(row: &Row<'_>) -> Result<String> {
+fn normalized(row: &RowArguments<'_>) -> Result<String> {
     let text = row.text(0)?;
     let form = if row.len() > 1 { row.text(1)? } else { "NFC" };
     Ok(match form.to_ascii_uppercase().as_str() {
@@ -29,6 +34,6 @@ fn normalized(row: &Row<'_>) -> Result<String> {
     })
 }
 
-fn is_normalized(row: &Row<'_>, output: &mut Output) -> Result<()> {
+fn is_normalized(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     output.boolean(normalized(row)? == row.text(0)?)
 }

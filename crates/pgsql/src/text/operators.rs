@@ -6,9 +6,9 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Like, Operator};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::function::{Function, is_bytes, is_text, type_name};
+use super::function::{TextFunction, is_bytes, is_text, type_name};
 use super::like::{is_plain, text_like};
-use super::regexp::{regex_imatch, regex_match};
+use super::regexp_functions::{regex_imatch, regex_match};
 use crate::operator::Operands;
 
 /// The expression that the operator means for operands of these types; none if it is not of this family.
@@ -30,13 +30,13 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     };
     for given in [&operands.left_type, &operands.right_type] {
         if !is_text(given) && *given != DataType::Null {
-            return no_operator(operands);
+            return operator_error(operands);
         }
     }
     Ok(Some(planned))
 }
 
-fn no_operator<T>(operands: &Operands<'_>) -> Result<T> {
+fn operator_error<T>(operands: &Operands<'_>) -> Result<T> {
     let (left, right) = (type_name(&operands.left_type), type_name(&operands.right_type));
     plan_err!("operator does not exist: {left} {} {right}; cast the operands to text", operands.op)
 }
@@ -52,7 +52,7 @@ fn like(operands: &Operands<'_>, is_caseless: bool) -> Expr {
         let lower = |expr| {
             super::case::functions()
                 .into_iter()
-                .find(|function| function.is("lower"))
+                .find(|function| function.has_name("lower"))
                 .map(|lower| lower.call(vec![expr]))
         };
         right = match &right {
@@ -82,15 +82,17 @@ fn concat(operands: &Operands<'_>) -> Result<Option<Expr>> {
             is_bytes(given) || *given == DataType::Null || (is_text(given) && Operands::is_untyped(operand))
         };
         if !takes(left, operands.left) || !takes(right, operands.right) {
-            return no_operator(operands);
+            return operator_error(operands);
         }
-        let function = super::bytea::functions().into_iter().find(|function| function.is("bytea_concat*"));
-        return Ok(function.map(|concat: Function| concat.call(vec![operands.left.clone(), operands.right.clone()])));
+        let function = super::bytea::functions().into_iter().find(|function| function.has_name("bytea_concat*"));
+        return Ok(
+            function.map(|concat: TextFunction| concat.call(vec![operands.left.clone(), operands.right.clone()]))
+        );
     }
     let of_text = |given: &DataType| is_text(given) || *given == DataType::Null;
     match (of_text(left), of_text(right)) {
         (true, true) => Ok(None),
-        (false, false) => no_operator(operands),
+        (false, false) => operator_error(operands),
         (is_left_text, _) => {
             let as_text = |expr: &Expr, is_text: bool| {
                 let expr = Box::new(expr.clone());

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::function::{Function, Kind, Overload};
-use super::value::{Output, Row};
+use super::function::{Overload, TextFunction, TextType};
+use super::row_values::{RowArguments, TextOutput};
 
 /// Words that are no identifiers without quotes.
 const KEYWORDS: &str = "\
@@ -20,17 +20,17 @@ const KEYWORDS: &str = "\
     user using values varchar variadic verbose when where window with xmlattributes xmlconcat \
     xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable";
 
-pub(super) fn functions() -> Vec<Function> {
-    let of = |name, kind, run| Function::new(name, vec![Overload::new(&[kind], Kind::Text, run)]);
-    let nullable = |row: &Row<'_>, output: &mut Output| match row.optional_text(0)? {
+pub(super) fn functions() -> Vec<TextFunction> {
+    let of = |name, kind, run| TextFunction::new(name, vec![Overload::new(&[kind], TextType::Text, run)]);
+    let nullable = |row: &RowArguments<'_>, output: &mut TextOutput| match row.optional_text(0)? {
         Some(text) => output.text(&literal(text)),
         None => output.text("NULL"),
     };
-    let nullable = Overload::new(&[Kind::AsText], Kind::Text, nullable).lenient();
+    let nullable = Overload::new(&[TextType::AsText], TextType::Text, nullable).lenient();
     vec![
-        of("quote_ident", Kind::Text, |row, output| output.text(&identifier(row.text(0)?))),
-        of("quote_literal", Kind::AsText, |row, output| output.text(&literal(row.text(0)?))),
-        Function::new("quote_nullable", vec![nullable]),
+        of("quote_ident", TextType::Text, |row, output| output.text(&identifier(row.text(0)?))),
+        of("quote_literal", TextType::AsText, |row, output| output.text(&literal(row.text(0)?))),
+        TextFunction::new("quote_nullable", vec![nullable]),
     ]
 }
 

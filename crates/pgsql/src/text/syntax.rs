@@ -15,11 +15,11 @@ const COLLATIONS: &[&str] = &["C", "POSIX", "ucs_basic", "C.UTF-8", "C.utf8", "d
 /// Inner expressions were rewritten before.
 pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     let taken = std::mem::replace(expression, Expr::Value(Value::Null.into()));
-    *expression = rewritten(taken)?;
+    *expression = rewrite_expression(taken)?;
     Ok(())
 }
 
-fn rewritten(expression: Expr) -> Result<Expr> {
+fn rewrite_expression(expression: Expr) -> Result<Expr> {
     Ok(match expression {
         Expr::Like { negated, any, expr, pattern, escape_char } => {
             like(*expr, *pattern, escape_char, any, "~~", negated)?
@@ -82,7 +82,7 @@ fn rewritten(expression: Expr) -> Result<Expr> {
             *expr
         }
         Expr::Value(value) => Expr::Value(literal(value)),
-        Expr::Function(function) => Expr::Function(with_form(function)),
+        Expr::Function(function) => Expr::Function(rewrite_keyword_argument(function)),
         other => other,
     })
 }
@@ -100,7 +100,7 @@ fn literal(value: ValueWithSpan) -> ValueWithSpan {
 }
 
 /// `normalize(x, NFC)`, whose form is a word; and the integer of `to_hex`, which is one of 32 bits if it fits.
-fn with_form(mut function: ast::Function) -> ast::Function {
+fn rewrite_keyword_argument(mut function: ast::Function) -> ast::Function {
     let name = function.name.to_string().to_ascii_lowercase();
     let FunctionArguments::List(list) = &mut function.args else { return function };
     match (name.as_str(), list.args.as_mut_slice()) {

@@ -20,7 +20,7 @@ pub(crate) const JULIAN_EPOCH: i64 = 2_440_588;
 
 /// A day and a time of day, in parts. Years before 1 AD are 0 and less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Parts {
+pub(crate) struct DateTimeParts {
     pub(crate) year: i64,
     pub(crate) month: i64,
     pub(crate) day: i64,
@@ -30,15 +30,15 @@ pub(crate) struct Parts {
     pub(crate) micros: i64,
 }
 
-impl Parts {
+impl DateTimeParts {
     /// The parts of a timestamp.
-    pub(crate) fn of_timestamp(micros: i64) -> Self {
-        let (year, month, day) = civil(micros.div_euclid(DAY));
-        Self { year, month, day, ..Self::of_time(micros.rem_euclid(DAY)) }
+    pub(crate) fn from_timestamp(micros: i64) -> Self {
+        let (year, month, day) = date_from_days(micros.div_euclid(DAY));
+        Self { year, month, day, ..Self::from_time(micros.rem_euclid(DAY)) }
     }
 
     /// The parts of a time of day, whose date is unset; of intervals too, where each part has the sign of all.
-    pub(crate) fn of_time(micros: i64) -> Self {
+    pub(crate) fn from_time(micros: i64) -> Self {
         let (hour, rest) = (micros / HOUR, micros % HOUR);
         let (minute, rest) = (rest / MINUTE, rest % MINUTE);
         Self { hour, minute, second: rest / SECOND, micros: rest % SECOND, ..Self::default() }
@@ -60,7 +60,7 @@ pub(crate) fn days(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Year, month and day of a number of days since 1970-01-01.
-pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
+pub(crate) fn date_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
@@ -98,7 +98,7 @@ pub(crate) fn weekday(days: i64) -> i64 {
 
 /// The day of the year, from 1.
 pub(crate) fn day_of_year(day: i64) -> i64 {
-    let (year, ..) = civil(day);
+    let (year, ..) = date_from_days(day);
     day - days(year, 1, 1) + 1
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn day_of_year(day: i64) -> i64 {
 pub(crate) fn iso_year(day: i64) -> (i64, i64) {
     // The Thursday of a week says which year the week belongs to.
     let monday = day - (weekday(day) + 6).rem_euclid(7);
-    let (year, ..) = civil(monday + 3);
+    let (year, ..) = date_from_days(monday + 3);
     (iso_year_start(year), year)
 }
 
@@ -117,31 +117,35 @@ pub(crate) fn iso_year_start(year: i64) -> i64 {
 }
 
 /// A date within the range.
-pub(crate) fn date(days: i64) -> Result<i32> {
+pub(crate) fn checked_date(days: i64) -> Result<i32> {
     match i32::try_from(days) {
         Ok(date) if (FIRST_DAY..=LAST_DAY).contains(&days) => Ok(date),
-        _ => Err(out_of_range("date")),
+        _ => Err(out_of_range_error("date")),
     }
 }
 
 /// A timestamp within the range.
 pub(crate) fn timestamp(days: i64, time: i64) -> Result<i64> {
     let micros = days.checked_mul(DAY).and_then(|micros| micros.checked_add(time));
-    micros.ok_or_else(|| out_of_range("timestamp")).and_then(checked_timestamp)
+    micros.ok_or_else(|| out_of_range_error("timestamp")).and_then(checked_timestamp)
 }
 
 /// A timestamp within the range.
 pub(crate) fn checked_timestamp(micros: i64) -> Result<i64> {
-    if (FIRST_DAY * DAY..(LAST_DAY + 1) * DAY).contains(&micros) { Ok(micros) } else { Err(out_of_range("timestamp")) }
+    if (FIRST_DAY * DAY..(LAST_DAY + 1) * DAY).contains(&micros) {
+        Ok(micros)
+    } else {
+        Err(out_of_range_error("timestamp"))
+    }
 }
 
 /// A value of the type `kind` is out of range.
-pub(crate) fn out_of_range(kind: &str) -> DataFusionError {
+pub(crate) fn out_of_range_error(kind: &str) -> DataFusionError {
     DataFusionError::Execution(format!("{kind} out of range"))
 }
 
 /// `text` is no value of the type `kind`.
-pub(crate) fn invalid(kind: &str, text: &str) -> DataFusionError {
+pub(crate) fn invalid_input_error(kind: &str, text: &str) -> DataFusionError {
     DataFusionError::Execution(format!("invalid input syntax for type {kind}: \"{text}\""))
 }
 
@@ -157,12 +161,12 @@ mod tests {
     #[test]
     fn days_and_dates_are_inverse() {
         for day in (FIRST_DAY..60_000).step_by(37).chain([LAST_DAY]) {
-            let (year, month, of_month) = civil(day);
+            let (year, month, of_month) = date_from_days(day);
             assert!(is_date(year, month, of_month));
             assert_eq!(days(year, month, of_month), day);
         }
-        assert_eq!(civil(LAST_DAY), (262_142, 12, 31));
-        assert_eq!(civil(FIRST_DAY), (-4713, 11, 24));
+        assert_eq!(date_from_days(LAST_DAY), (262_142, 12, 31));
+        assert_eq!(date_from_days(FIRST_DAY), (-4713, 11, 24));
     }
 
     #[test]

@@ -11,53 +11,54 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::column::Arguments;
-use super::kind::Kind;
+use super::arguments::TimeArguments;
+use super::kind::TimeKind;
 
 /// The type of a result for types of arguments; an error where PostgreSQL has no such function.
 type Returns = fn(&[DataType]) -> Result<DataType>;
 /// The type of a result that depends on constant arguments too.
 type ReturnsOfValues = fn(&[DataType], &[Option<&ScalarValue>]) -> Result<DataType>;
 /// The values of a result, as many as there are rows.
-type Compute = fn(&Arguments) -> Result<ArrayRef>;
+type Compute = fn(&TimeArguments) -> Result<ArrayRef>;
 
 /// A function that is defined by two others.
 #[derive(Debug)]
-struct Function {
+struct TimeFunction {
     name: &'static str,
     signature: Signature,
-    returns: Results,
+    returns: ReturnType,
     compute: Compute,
 }
 
 /// How the type of a result is found.
 #[derive(Debug, Clone, Copy)]
-enum Results {
-    OfTypes(Returns),
-    OfValues(ReturnsOfValues),
+enum ReturnType {
+    FromTypes(Returns),
+    FromValues(ReturnsOfValues),
 }
 
 /// A function whose value depends on nothing but its arguments.
 pub(super) fn function(name: &'static str, returns: Returns, compute: Compute) -> ScalarUDF {
     let signature = Signature::user_defined(Volatility::Immutable);
-    ScalarUDF::new_from_impl(Function { name, signature, returns: Results::OfTypes(returns), compute })
+    ScalarUDF::new_from_impl(TimeFunction { name, signature, returns: ReturnType::FromTypes(returns), compute })
 }
 
 /// A function the type of whose result depends on constant arguments.
-pub(super) fn function_of_values(name: &'static str, returns: ReturnsOfValues, compute: Compute) -> ScalarUDF {
+pub(super) fn function_with_constant_args(name: &'static str, returns: ReturnsOfValues, compute: Compute) -> ScalarUDF {
     let signature = Signature::user_defined(Volatility::Immutable);
-    ScalarUDF::new_from_impl(Function { name, signature, returns: Results::OfValues(returns), compute })
+    ScalarUDF::new_from_impl(TimeFunction { name, signature, returns: ReturnType::FromValues(returns), compute })
 }
 
 /// A function whose value depends on the moment where it has fewer arguments.
 pub(super) fn stable_function(name: &'static str, returns: Returns, compute: Compute) -> ScalarUDF {
     let signature = Signature::user_defined(Volatility::Stable);
-    ScalarUDF::new_from_impl(Function { name, signature, returns: Results::OfTypes(returns), compute })
+    ScalarUDF::new_from_impl(TimeFunction { name, signature, returns: ReturnType::FromTypes(returns), compute })
 }
 
 /// That there is no function `name` for arguments of these types.
-pub(super) fn no_function(name: &str, types: &[DataType]) -> DataFusionError {
-    let types: Vec<String> = types.iter().map(|data_type| Kind::of(data_type).name(data_type)).collect();
+pub(super) fn undefined_function_error(name: &str, types: &[DataType]) -> DataFusionError {
+    let types: Vec<String> =
+        types.iter().map(|data_type| TimeKind::from_data_type(data_type).name(data_type)).collect();
     DataFusionError::Plan(format!("function {name}({}) does not exist", types.join(", ")))
 }
 
@@ -72,21 +73,21 @@ pub(crate) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
     Ok(function.call(args))
 }
 
-impl PartialEq for Function {
+impl PartialEq for TimeFunction {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
 }
 
-impl Eq for Function {}
+impl Eq for TimeFunction {}
 
-impl Hash for Function {
+impl Hash for TimeFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name.hash(state);
     }
 }
 
-impl ScalarUDFImpl for Function {
+impl ScalarUDFImpl for TimeFunction {
     fn name(&self) -> &str {
         self.name
     }
@@ -102,16 +103,16 @@ impl ScalarUDFImpl for Function {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match self.returns {
-            Results::OfTypes(returns) => returns(types),
-            Results::OfValues(returns) => returns(types, &[]),
+            ReturnType::FromTypes(returns) => returns(types),
+            ReturnType::FromValues(returns) => returns(types, &[]),
         }
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let data_type = match self.returns {
-            Results::OfTypes(returns) => returns(&types)?,
-            Results::OfValues(returns) => returns(&types, args.scalar_arguments)?,
+            ReturnType::FromTypes(returns) => returns(&types)?,
+            ReturnType::FromValues(returns) => returns(&types, args.scalar_arguments)?,
         };
         Ok(Arc::new(Field::new(self.name, data_type, true)))
     }
@@ -120,7 +121,7 @@ impl ScalarUDFImpl for Function {
         let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if is_constant { 1 } else { args.number_rows };
         let values =
-            (self.compute)(&Arguments::new(self.name, args.args, rows, args.return_field.data_type().clone()))?;
+            (self.compute)(&TimeArguments::new(self.name, args.args, rows, args.return_field.data_type().clone()))?;
         if is_constant {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?));
         }

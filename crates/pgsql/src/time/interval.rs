@@ -3,8 +3,8 @@
 use arrow::datatypes::IntervalMonthDayNano;
 use datafusion::common::Result;
 
-use super::calendar::{self, DAY, civil, days, month_length, out_of_range};
-use super::input::interval_of;
+use super::calendar::{self, DAY, date_from_days, days, month_length, out_of_range_error};
+use super::input::build_interval;
 
 /// Microseconds of the part that is less than a day.
 pub(super) fn micros(interval: IntervalMonthDayNano) -> i64 {
@@ -12,12 +12,12 @@ pub(super) fn micros(interval: IntervalMonthDayNano) -> i64 {
 }
 
 /// An interval of microseconds alone.
-pub(super) fn of_micros(micros: i64) -> Result<IntervalMonthDayNano> {
-    interval_of(0, 0, micros)
+pub(super) fn from_micros(micros: i64) -> Result<IntervalMonthDayNano> {
+    build_interval(0, 0, micros)
 }
 
 /// What intervals are compared by: a month counts 30 days.
-pub(super) fn key(interval: IntervalMonthDayNano) -> i128 {
+pub(super) fn comparison_key(interval: IntervalMonthDayNano) -> i128 {
     let days = i128::from(interval.months) * 30 + i128::from(interval.days);
     days * i128::from(DAY) + i128::from(micros(interval))
 }
@@ -30,7 +30,7 @@ pub(super) fn add(left: IntervalMonthDayNano, right: IntervalMonthDayNano) -> Re
             nanoseconds: left.nanoseconds.checked_add(right.nanoseconds)?,
         })
     };
-    sum().ok_or_else(|| out_of_range("interval"))
+    sum().ok_or_else(|| out_of_range_error("interval"))
 }
 
 pub(super) fn negate(interval: IntervalMonthDayNano) -> Result<IntervalMonthDayNano> {
@@ -41,7 +41,7 @@ pub(super) fn negate(interval: IntervalMonthDayNano) -> Result<IntervalMonthDayN
             nanoseconds: interval.nanoseconds.checked_neg()?,
         })
     };
-    negated().ok_or_else(|| out_of_range("interval"))
+    negated().ok_or_else(|| out_of_range_error("interval"))
 }
 
 /// A timestamp later by an interval: months first, then days, then the rest. A day that a month lacks is its last.
@@ -49,7 +49,7 @@ pub(super) fn shift(timestamp: i64, interval: IntervalMonthDayNano) -> Result<i6
     let mut shifted = timestamp;
     if interval.months != 0 {
         let (day, time) = (timestamp.div_euclid(DAY), timestamp.rem_euclid(DAY));
-        let (year, month, of_month) = civil(day);
+        let (year, month, of_month) = date_from_days(day);
         let months = year * 12 + month - 1 + i64::from(interval.months);
         let (year, month) = (months.div_euclid(12), months.rem_euclid(12) + 1);
         let day = days(year, month, of_month.min(month_length(year, month)));
@@ -57,13 +57,13 @@ pub(super) fn shift(timestamp: i64, interval: IntervalMonthDayNano) -> Result<i6
     }
     let shift_days = i64::from(interval.days) * DAY;
     let total = shifted.checked_add(shift_days).and_then(|shifted| shifted.checked_add(micros(interval)));
-    total.ok_or_else(|| out_of_range("timestamp")).and_then(calendar::checked_timestamp)
+    total.ok_or_else(|| out_of_range_error("timestamp")).and_then(calendar::checked_timestamp)
 }
 
 /// The days and the rest between two timestamps.
 pub(super) fn between(later: i64, earlier: i64) -> Result<IntervalMonthDayNano> {
-    let micros = later.checked_sub(earlier).ok_or_else(|| out_of_range("interval"))?;
-    interval_of(0, micros / DAY, micros % DAY)
+    let micros = later.checked_sub(earlier).ok_or_else(|| out_of_range_error("interval"))?;
+    build_interval(0, micros / DAY, micros % DAY)
 }
 
 /// The interval times a number; what is left of months becomes days, what is left of days becomes time.
@@ -92,9 +92,9 @@ fn scale(interval: IntervalMonthDayNano, scaled: impl Fn(f64) -> f64) -> Result<
     let is_within = |value: f64, bound: f64| value.is_finite() && value.abs() <= bound;
     let bound = f64::from(i32::MAX);
     if !is_within(whole_months, bound) || !is_within(whole_days, bound) || !is_within(total, 9.2e18) {
-        return Err(out_of_range("interval"));
+        return Err(out_of_range_error("interval"));
     }
-    interval_of(whole_months as i64, whole_days as i64, total as i64)
+    build_interval(whole_months as i64, whole_days as i64, total as i64)
 }
 
 /// Moves whole days of 24 hours from the time to the days.
@@ -107,7 +107,7 @@ pub(super) fn justify_hours(interval: IntervalMonthDayNano) -> Result<IntervalMo
     } else if days < 0 && micros > 0 {
         (days, micros) = (days + 1, micros - DAY);
     }
-    interval_of(i64::from(interval.months), days, micros)
+    build_interval(i64::from(interval.months), days, micros)
 }
 
 /// Moves whole months of 30 days from the days to the months.
@@ -120,7 +120,7 @@ pub(super) fn justify_days(interval: IntervalMonthDayNano) -> Result<IntervalMon
     } else if months < 0 && days > 0 {
         (months, days) = (months + 1, days - 30);
     }
-    interval_of(months, days, micros(interval))
+    build_interval(months, days, micros(interval))
 }
 
 /// Both, so that all parts have one sign.
@@ -140,7 +140,7 @@ pub(super) fn justify(interval: IntervalMonthDayNano) -> Result<IntervalMonthDay
     } else if days < 0 && micros > 0 {
         (days, micros) = (days + 1, micros - DAY);
     }
-    interval_of(months, days, micros)
+    build_interval(months, days, micros)
 }
 
 /// The years, months, days and time between two timestamps, as a calendar counts them.
@@ -149,7 +149,7 @@ pub(super) fn age(later: i64, earlier: i64) -> Result<IntervalMonthDayNano> {
         return negate(age(earlier, later)?);
     }
     let (until, since) = (later.div_euclid(DAY), earlier.div_euclid(DAY));
-    let ((year, month, day), (since_year, since_month, since_day)) = (civil(until), civil(since));
+    let ((year, month, day), (since_year, since_month, since_day)) = (date_from_days(until), date_from_days(since));
     let mut months = (year - since_year) * 12 + month - since_month;
     let mut days = day - since_day;
     let mut micros = later.rem_euclid(DAY) - earlier.rem_euclid(DAY);
@@ -160,5 +160,5 @@ pub(super) fn age(later: i64, earlier: i64) -> Result<IntervalMonthDayNano> {
         // Days are borrowed from the month of the earlier one.
         (days, months) = (days + month_length(since_year, since_month), months - 1);
     }
-    interval_of(months, days, micros)
+    build_interval(months, days, micros)
 }

@@ -4,7 +4,7 @@ use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 
 /// What a value is to the functions of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TimeKind {
     Date,
     Time,
     Timestamp,
@@ -18,8 +18,8 @@ pub(crate) enum Kind {
     Other,
 }
 
-impl Kind {
-    pub(crate) fn of(data_type: &DataType) -> Self {
+impl TimeKind {
+    pub(crate) fn from_data_type(data_type: &DataType) -> Self {
         match data_type {
             DataType::Date32 | DataType::Date64 => Self::Date,
             DataType::Time32(_) | DataType::Time64(_) => Self::Time,
@@ -27,7 +27,7 @@ impl Kind {
             DataType::Timestamp(_, Some(_)) => Self::Timestamptz,
             DataType::Interval(_) | DataType::Duration(_) => Self::Interval,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text,
-            DataType::Dictionary(_, values) if matches!(Self::of(values), Self::Text) => Self::Text,
+            DataType::Dictionary(_, values) if matches!(Self::from_data_type(values), Self::Text) => Self::Text,
             DataType::Null => Self::Null,
             integer if integer.is_integer() => Self::Integer,
             number if number.is_numeric() => Self::Number,
@@ -41,7 +41,7 @@ impl Kind {
     }
 
     /// Whether a literal without a type may stand for it.
-    pub(crate) fn is_open(self) -> bool {
+    pub(crate) fn accepts_untyped_literal(self) -> bool {
         matches!(self, Self::Text | Self::Null)
     }
 
@@ -66,7 +66,7 @@ impl Kind {
 
 /// The name of `data_type` in PostgreSQL.
 pub(crate) fn type_name(data_type: &DataType) -> String {
-    Kind::of(data_type).name(data_type)
+    TimeKind::from_data_type(data_type).name(data_type)
 }
 
 /// `date`.

@@ -5,12 +5,12 @@ use arrow::datatypes::{DataType, Date32Type};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::calendar::{self, DAY, HOUR, MINUTE, days, is_date, out_of_range};
-use super::column::Arguments;
-use super::function::{function, no_function};
-use super::input::interval_of;
-use super::kind::{DATE, INTERVAL, Kind, TIME, TIMESTAMP, timestamptz};
-use super::zone::Zone;
+use super::arguments::TimeArguments;
+use super::calendar::{self, DAY, HOUR, MINUTE, days, is_date, out_of_range_error};
+use super::function::{function, undefined_function_error};
+use super::input::build_interval;
+use super::kind::{DATE, INTERVAL, TIME, TIMESTAMP, TimeKind, timestamptz};
+use super::zone::TimeZoneSpec;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
@@ -23,7 +23,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
                     let [Some(year), Some(month), Some(day)] = parts.each_ref().map(|part| part.get(row)) else {
                         return Ok(None);
                     };
-                    calendar::date(day_of(year, month, day)?).map(Some)
+                    calendar::checked_date(days_from_date(year, month, day)?).map(Some)
                 })
             },
         ),
@@ -34,7 +34,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
                 let (hours, minutes, seconds) = (args.integers(0)?, args.integers(1)?, args.floats(2)?);
                 args.collect_micros(&TIME, |row| match (hours.get(row), minutes.get(row), seconds.get(row)) {
                     (Some(hour), Some(minute), Some(second)) => {
-                        let time = time_of(hour, minute, second)?;
+                        let time = micros_from_time(hour, minute, second)?;
                         if time == DAY {
                             return exec_err!(
                                 "time out of range: 24:00:00; the last time of a day is 23:59:59.999999, write that \
@@ -66,20 +66,20 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 }
 
 fn numbers(name: &str, types: &[DataType], counts: &[usize], result: DataType) -> Result<DataType> {
-    let is_number = |(position, data_type): (usize, &DataType)| match Kind::of(data_type) {
-        Kind::Integer | Kind::Null => true,
+    let is_number = |(position, data_type): (usize, &DataType)| match TimeKind::from_data_type(data_type) {
+        TimeKind::Integer | TimeKind::Null => true,
         // Seconds may have a fraction; the seventh argument of `make_timestamptz` is a zone.
-        Kind::Number => matches!((name, position), ("make_time", 2) | ("make_interval", 6) | (_, 5)),
-        Kind::Text => (name, position) == ("make_timestamptz", 6),
+        TimeKind::Number => matches!((name, position), ("make_time", 2) | ("make_interval", 6) | (_, 5)),
+        TimeKind::Text => (name, position) == ("make_timestamptz", 6),
         _ => false,
     };
     if counts.contains(&types.len()) && types.iter().enumerate().all(is_number) {
         return Ok(result);
     }
-    Err(no_function(name, types))
+    Err(undefined_function_error(name, types))
 }
 
-fn day_of(year: i64, month: i64, day: i64) -> Result<i64> {
+fn days_from_date(year: i64, month: i64, day: i64) -> Result<i64> {
     // Negative years are those before 1, of which there is no 0.
     let calendar_year = if year < 0 { year + 1 } else { year };
     if year == 0 || year.abs() > 6_000_000 || !is_date(calendar_year, month, day) {
@@ -88,7 +88,7 @@ fn day_of(year: i64, month: i64, day: i64) -> Result<i64> {
     Ok(days(calendar_year, month, day))
 }
 
-fn time_of(hour: i64, minute: i64, second: f64) -> Result<i64> {
+fn micros_from_time(hour: i64, minute: i64, second: f64) -> Result<i64> {
     let micros = (second * 1e6).round_ties_even();
     let is_last = hour == 24 && minute == 0 && micros == 0.0;
     if !(0..24).contains(&hour) && !is_last || !(0..60).contains(&minute) || !(0.0..=60e6).contains(&micros) {
@@ -97,7 +97,7 @@ fn time_of(hour: i64, minute: i64, second: f64) -> Result<i64> {
     Ok(hour * HOUR + minute * MINUTE + micros as i64)
 }
 
-fn moments(args: &Arguments, data_type: &DataType) -> Result<ArrayRef> {
+fn moments(args: &TimeArguments, data_type: &DataType) -> Result<ArrayRef> {
     let parts = [args.integers(0)?, args.integers(1)?, args.integers(2)?, args.integers(3)?, args.integers(4)?];
     let seconds = args.floats(5)?;
     let zones = if args.len() > 6 { Some(args.texts(6)?) } else { None };
@@ -107,14 +107,14 @@ fn moments(args: &Arguments, data_type: &DataType) -> Result<ArrayRef> {
             return Ok(None);
         };
         let Some(second) = seconds.get(row) else { return Ok(None) };
-        let local = calendar::timestamp(day_of(year, month, day)?, time_of(hour, minute, second)?)?;
+        let local = calendar::timestamp(days_from_date(year, month, day)?, micros_from_time(hour, minute, second)?)?;
         let Some(zones) = &zones else { return Ok(Some(local)) };
         let Some(zone) = zones.get(row) else { return Ok(None) };
-        calendar::checked_timestamp(Zone::find(zone)?.instant(local)).map(Some)
+        calendar::checked_timestamp(TimeZoneSpec::find(zone)?.instant(local)).map(Some)
     })
 }
 
-fn intervals(args: &Arguments) -> Result<ArrayRef> {
+fn intervals(args: &TimeArguments) -> Result<ArrayRef> {
     let units = (0..args.len().min(6)).map(|position| args.integers(position)).collect::<Result<Vec<_>>>()?;
     let seconds = if args.len() > 6 { Some(args.floats(6)?) } else { None };
     args.collect_intervals(|row| {
@@ -137,8 +137,8 @@ fn intervals(args: &Arguments) -> Result<ArrayRef> {
         let micros =
             if fraction.abs() < 9e18 { micros.and_then(|micros| micros.checked_add(fraction as i64)) } else { None };
         match (sum(years, 12, months), sum(weeks, 7, days), micros) {
-            (Some(months), Some(days), Some(micros)) => interval_of(months, days, micros).map(Some),
-            _ => Err(out_of_range("interval")),
+            (Some(months), Some(days), Some(micros)) => build_interval(months, days, micros).map(Some),
+            _ => Err(out_of_range_error("interval")),
         }
     })
 }

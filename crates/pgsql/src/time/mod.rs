@@ -5,8 +5,8 @@
 //! is UTC. Functions take columns of any unit; what they give has PostgreSQL's.
 
 mod abbreviations;
+mod arguments;
 mod calendar;
-mod column;
 mod convert;
 mod field;
 mod format;
@@ -21,11 +21,11 @@ mod order;
 pub(crate) mod output;
 mod span;
 mod syntax;
+mod timezone;
 mod truncate;
 mod types;
 mod unit;
 mod zone;
-mod zoned;
 
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, ScalarUDF};
@@ -35,12 +35,12 @@ use crate::operator::Operands;
 
 pub(crate) use convert::{convert, is_conversion};
 pub(crate) use kind::type_name;
-pub(crate) use order::{compare, ordered};
+pub(crate) use order::{compare, order_intervals};
 pub(crate) use types::plan_type;
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
-    let mut functions = vec![truncate::date_trunc(), field::extract(), field::date_part(), zoned::timezone()];
+    let mut functions = vec![truncate::date_trunc(), field::extract(), field::date_part(), timezone::timezone()];
     functions.extend(operator::functions());
     functions.extend(now::functions());
     functions.extend(make::functions());
@@ -52,7 +52,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
 
 /// The expression that the operator means for operands of these types; none if it is not of this family.
 pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
-    operator::plan(operands)
+    operator::plan_operator(operands)
 }
 
 /// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.

@@ -22,11 +22,12 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         ("localtime", TIME),
         ("current_date", DATE),
     ];
-    let stable = stable.into_iter().map(|(name, data_type)| Moment::new(name, data_type, Volatility::Stable));
+    let stable =
+        stable.into_iter().map(|(name, data_type)| CurrentTimeFunction::new(name, data_type, Volatility::Stable));
     stable
         .chain([
-            Moment::new("clock_timestamp", timestamptz(), Volatility::Volatile),
-            Moment::new("timeofday", DataType::Utf8, Volatility::Volatile),
+            CurrentTimeFunction::new("clock_timestamp", timestamptz(), Volatility::Volatile),
+            CurrentTimeFunction::new("timeofday", DataType::Utf8, Volatility::Volatile),
         ])
         .map(ScalarUDF::new_from_impl)
         .collect()
@@ -34,13 +35,13 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 
 /// A function that gives a moment.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Moment {
+struct CurrentTimeFunction {
     name: &'static str,
     data_type: DataType,
     signature: Signature,
 }
 
-impl Moment {
+impl CurrentTimeFunction {
     fn new(name: &'static str, data_type: DataType, volatility: Volatility) -> Self {
         Self { name, data_type, signature: Signature::nullary(volatility) }
     }
@@ -56,7 +57,7 @@ impl Moment {
     }
 }
 
-impl ScalarUDFImpl for Moment {
+impl ScalarUDFImpl for CurrentTimeFunction {
     fn name(&self) -> &str {
         self.name
     }

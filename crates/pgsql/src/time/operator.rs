@@ -5,22 +5,22 @@ use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{Expr, Operator, ScalarUDF, binary_expr, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::calendar::{self, DAY, out_of_range};
+use super::calendar::{self, DAY, out_of_range_error};
 use super::function::{call, function};
-use super::kind::{DATE, INTERVAL, Kind, TIME, TIMESTAMP, timestamptz};
+use super::kind::{DATE, INTERVAL, TIME, TIMESTAMP, TimeKind, timestamptz};
 use super::{input, interval};
 use crate::operator::Operands;
 
 /// The functions that operators stand for.
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    let mut functions = of_dates();
-    functions.extend(of_moments());
-    functions.extend(of_times());
-    functions.extend(of_intervals());
+    let mut functions = date_functions();
+    functions.extend(timestamp_functions());
+    functions.extend(time_functions());
+    functions.extend(interval_functions());
     functions
 }
 
-fn of_dates() -> Vec<ScalarUDF> {
+fn date_functions() -> Vec<ScalarUDF> {
     vec![
         function(
             "date_mi*",
@@ -29,7 +29,7 @@ fn of_dates() -> Vec<ScalarUDF> {
                 let (left, right) = (args.dates(0)?, args.dates(1)?);
                 args.collect::<Int32Type>(&DataType::Int32, |row| {
                     let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                    Ok(Some(left.checked_sub(right).ok_or_else(|| out_of_range("integer"))?))
+                    Ok(Some(left.checked_sub(right).ok_or_else(|| out_of_range_error("integer"))?))
                 })
             },
         ),
@@ -40,7 +40,7 @@ fn of_dates() -> Vec<ScalarUDF> {
                 let (left, right) = (args.dates(0)?, args.integers(1)?);
                 args.collect::<Date32Type>(&DATE, |row| {
                     let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                    calendar::date(i64::from(left).saturating_add(right)).map(Some)
+                    calendar::checked_date(i64::from(left).saturating_add(right)).map(Some)
                 })
             },
         ),
@@ -51,7 +51,7 @@ fn of_dates() -> Vec<ScalarUDF> {
                 let (left, right) = (args.dates(0)?, args.integers(1)?);
                 args.collect::<Date32Type>(&DATE, |row| {
                     let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                    calendar::date(i64::from(left).saturating_sub(right)).map(Some)
+                    calendar::checked_date(i64::from(left).saturating_sub(right)).map(Some)
                 })
             },
         ),
@@ -70,25 +70,25 @@ fn of_dates() -> Vec<ScalarUDF> {
 }
 
 /// The type of a moment later by an interval.
-fn moved(types: &[DataType]) -> Result<DataType> {
-    Ok(match types.first().map(Kind::of) {
-        Some(Kind::Timestamptz) => timestamptz(),
+fn shifted_type(types: &[DataType]) -> Result<DataType> {
+    Ok(match types.first().map(TimeKind::from_data_type) {
+        Some(TimeKind::Timestamptz) => timestamptz(),
         _ => TIMESTAMP,
     })
 }
 
-fn of_moments() -> Vec<ScalarUDF> {
+fn timestamp_functions() -> Vec<ScalarUDF> {
     vec![
-        function("timestamp_pl_interval*", moved, |args| {
+        function("timestamp_pl_interval*", shifted_type, |args| {
             let (left, right) = (args.local_moments(0)?, args.intervals(1)?);
-            args.collect_micros(&moved(&[args.data_type(0)])?, |row| {
+            args.collect_micros(&shifted_type(&[args.data_type(0)])?, |row| {
                 let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
                 interval::shift(left, right).map(Some)
             })
         }),
-        function("timestamp_mi_interval*", moved, |args| {
+        function("timestamp_mi_interval*", shifted_type, |args| {
             let (left, right) = (args.local_moments(0)?, args.intervals(1)?);
-            args.collect_micros(&moved(&[args.data_type(0)])?, |row| {
+            args.collect_micros(&shifted_type(&[args.data_type(0)])?, |row| {
                 let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
                 interval::shift(left, interval::negate(right)?).map(Some)
             })
@@ -107,7 +107,7 @@ fn of_moments() -> Vec<ScalarUDF> {
     ]
 }
 
-fn of_times() -> Vec<ScalarUDF> {
+fn time_functions() -> Vec<ScalarUDF> {
     vec![
         function(
             "time_pl_interval*",
@@ -138,14 +138,14 @@ fn of_times() -> Vec<ScalarUDF> {
                 let (left, right) = (args.times(0)?, args.times(1)?);
                 args.collect_intervals(|row| {
                     let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                    interval::of_micros(left - right).map(Some)
+                    interval::from_micros(left - right).map(Some)
                 })
             },
         ),
     ]
 }
 
-fn of_intervals() -> Vec<ScalarUDF> {
+fn interval_functions() -> Vec<ScalarUDF> {
     vec![
         function(
             "interval_pl*",
@@ -206,7 +206,9 @@ fn of_intervals() -> Vec<ScalarUDF> {
             |_| Ok(KEY),
             |args| {
                 let values = args.intervals(0)?;
-                args.collect::<arrow::datatypes::Decimal128Type>(&KEY, |row| Ok(values.get(row).map(interval::key)))
+                args.collect::<arrow::datatypes::Decimal128Type>(&KEY, |row| {
+                    Ok(values.get(row).map(interval::comparison_key))
+                })
             },
         ),
     ]
@@ -215,9 +217,9 @@ fn of_intervals() -> Vec<ScalarUDF> {
 const KEY: DataType = DataType::Decimal128(38, 0);
 
 /// The expression that the operator means for operands of these types; none if it is not of this family.
-pub(super) fn plan(operands: &Operands<'_>) -> Result<Option<Expr>> {
-    let (left, right) = (Kind::of(&operands.left_type), Kind::of(&operands.right_type));
-    let is_ours = |kind: Kind| kind.is_moment() || matches!(kind, Kind::Time | Kind::Interval);
+pub(super) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
+    let (left, right) = (TimeKind::from_data_type(&operands.left_type), TimeKind::from_data_type(&operands.right_type));
+    let is_ours = |kind: TimeKind| kind.is_moment() || matches!(kind, TimeKind::Time | TimeKind::Interval);
     if !is_ours(left) && !is_ours(right) {
         return Ok(None);
     }
@@ -231,79 +233,83 @@ pub(super) fn plan(operands: &Operands<'_>) -> Result<Option<Expr>> {
             None => return Ok(None),
         },
         BinaryOperator::Multiply => return multiply(operands, left, right),
-        BinaryOperator::Divide if left == Kind::Interval && is_factor(right) => "interval_div*",
-        BinaryOperator::Divide => return no_operator(operands, left, right),
+        BinaryOperator::Divide if left == TimeKind::Interval && is_factor(right) => "interval_div*",
+        BinaryOperator::Divide => return undefined_operator_error(operands, left, right),
         _ => return Ok(None),
     };
     call(name, vec![operands.left.clone(), operands.right.clone()]).map(Some)
 }
 
-fn no_operator(operands: &Operands<'_>, left: Kind, right: Kind) -> Result<Option<Expr>> {
+fn undefined_operator_error(operands: &Operands<'_>, left: TimeKind, right: TimeKind) -> Result<Option<Expr>> {
     let (left, right) = (left.name(&operands.left_type), right.name(&operands.right_type));
     plan_err!("operator does not exist: {left} {} {right}", operands.op)
 }
 
-fn is_factor(kind: Kind) -> bool {
-    matches!(kind, Kind::Integer | Kind::Number) || kind.is_open()
+fn is_factor(kind: TimeKind) -> bool {
+    matches!(kind, TimeKind::Integer | TimeKind::Number) || kind.accepts_untyped_literal()
 }
 
-fn plus(operands: &Operands<'_>, left: Kind, right: Kind) -> Result<Option<Expr>> {
+fn plus(operands: &Operands<'_>, left: TimeKind, right: TimeKind) -> Result<Option<Expr>> {
     let commuted = |name: &str| call(name, vec![operands.right.clone(), operands.left.clone()]).map(Some);
     let straight = |name: &str| call(name, vec![operands.left.clone(), operands.right.clone()]).map(Some);
     match (left, right) {
-        (Kind::Date, Kind::Integer) => straight("date_pli*"),
-        (Kind::Integer, Kind::Date) => commuted("date_pli*"),
-        (Kind::Date, Kind::Time) => straight("datetime_pl*"),
-        (Kind::Time, Kind::Date) => commuted("datetime_pl*"),
-        (Kind::Date, Kind::Interval) => straight("timestamp_pl_interval*"),
-        (Kind::Interval, Kind::Date) => commuted("timestamp_pl_interval*"),
-        (Kind::Timestamp | Kind::Timestamptz, Kind::Interval | Kind::Text | Kind::Null) => {
+        (TimeKind::Date, TimeKind::Integer) => straight("date_pli*"),
+        (TimeKind::Integer, TimeKind::Date) => commuted("date_pli*"),
+        (TimeKind::Date, TimeKind::Time) => straight("datetime_pl*"),
+        (TimeKind::Time, TimeKind::Date) => commuted("datetime_pl*"),
+        (TimeKind::Date, TimeKind::Interval) => straight("timestamp_pl_interval*"),
+        (TimeKind::Interval, TimeKind::Date) => commuted("timestamp_pl_interval*"),
+        (TimeKind::Timestamp | TimeKind::Timestamptz, TimeKind::Interval | TimeKind::Text | TimeKind::Null) => {
             straight("timestamp_pl_interval*")
         }
-        (Kind::Interval | Kind::Text | Kind::Null, Kind::Timestamp | Kind::Timestamptz) => {
+        (TimeKind::Interval | TimeKind::Text | TimeKind::Null, TimeKind::Timestamp | TimeKind::Timestamptz) => {
             commuted("timestamp_pl_interval*")
         }
-        (Kind::Time, Kind::Interval) => straight("time_pl_interval*"),
-        (Kind::Interval, Kind::Time) => commuted("time_pl_interval*"),
-        (Kind::Interval, Kind::Interval) => straight("interval_pl*"),
-        (Kind::Interval, open) | (open, Kind::Interval) if open.is_open() => straight("interval_pl*"),
-        (Kind::Date, open) | (open, Kind::Date) | (Kind::Time, open) | (open, Kind::Time) if open.is_open() => {
+        (TimeKind::Time, TimeKind::Interval) => straight("time_pl_interval*"),
+        (TimeKind::Interval, TimeKind::Time) => commuted("time_pl_interval*"),
+        (TimeKind::Interval, TimeKind::Interval) => straight("interval_pl*"),
+        (TimeKind::Interval, open) | (open, TimeKind::Interval) if open.accepts_untyped_literal() => {
+            straight("interval_pl*")
+        }
+        (TimeKind::Date, open) | (open, TimeKind::Date) | (TimeKind::Time, open) | (open, TimeKind::Time)
+            if open.accepts_untyped_literal() =>
+        {
             plan_err!(
                 "operator is not unique: {} + text; write the type, as in interval '1 day'",
                 left.name(&operands.left_type)
             )
         }
-        _ => no_operator(operands, left, right),
+        _ => undefined_operator_error(operands, left, right),
     }
 }
 
 /// The function of a difference. A text takes the type of the other side.
-fn minus(operands: &Operands<'_>, left: Kind, right: Kind) -> Result<Option<&'static str>> {
+fn minus(operands: &Operands<'_>, left: TimeKind, right: TimeKind) -> Result<Option<&'static str>> {
     Ok(Some(match (left, right) {
-        (Kind::Date, Kind::Date) => "date_mi*",
-        (Kind::Date, open) | (open, Kind::Date) if open.is_open() => "date_mi*",
-        (Kind::Date, Kind::Integer) => "date_mii*",
-        (left, Kind::Interval) if left.is_moment() => "timestamp_mi_interval*",
+        (TimeKind::Date, TimeKind::Date) => "date_mi*",
+        (TimeKind::Date, open) | (open, TimeKind::Date) if open.accepts_untyped_literal() => "date_mi*",
+        (TimeKind::Date, TimeKind::Integer) => "date_mii*",
+        (left, TimeKind::Interval) if left.is_moment() => "timestamp_mi_interval*",
         (left, right) if left.is_moment() && right.is_moment() => "timestamp_mi*",
-        (Kind::Timestamp | Kind::Timestamptz, open) if open.is_open() => "timestamp_mi*",
-        (open, Kind::Timestamp | Kind::Timestamptz) if open.is_open() => "timestamp_mi*",
-        (Kind::Time, Kind::Interval) => "time_mi_interval*",
-        (Kind::Time, Kind::Time) => "time_mi_time*",
-        (Kind::Time, open) | (open, Kind::Time) if open.is_open() => "time_mi_time*",
-        (Kind::Interval, Kind::Interval) => "interval_mi*",
-        (Kind::Interval, open) | (open, Kind::Interval) if open.is_open() => "interval_mi*",
+        (TimeKind::Timestamp | TimeKind::Timestamptz, open) if open.accepts_untyped_literal() => "timestamp_mi*",
+        (open, TimeKind::Timestamp | TimeKind::Timestamptz) if open.accepts_untyped_literal() => "timestamp_mi*",
+        (TimeKind::Time, TimeKind::Interval) => "time_mi_interval*",
+        (TimeKind::Time, TimeKind::Time) => "time_mi_time*",
+        (TimeKind::Time, open) | (open, TimeKind::Time) if open.accepts_untyped_literal() => "time_mi_time*",
+        (TimeKind::Interval, TimeKind::Interval) => "interval_mi*",
+        (TimeKind::Interval, open) | (open, TimeKind::Interval) if open.accepts_untyped_literal() => "interval_mi*",
         _ => {
-            no_operator(operands, left, right)?;
+            undefined_operator_error(operands, left, right)?;
             return Ok(None);
         }
     }))
 }
 
-fn multiply(operands: &Operands<'_>, left: Kind, right: Kind) -> Result<Option<Expr>> {
+fn multiply(operands: &Operands<'_>, left: TimeKind, right: TimeKind) -> Result<Option<Expr>> {
     let (interval, factor) = match (left, right) {
-        (Kind::Interval, factor) if is_factor(factor) => (operands.left, operands.right),
-        (factor, Kind::Interval) if is_factor(factor) => (operands.right, operands.left),
-        _ => return no_operator(operands, left, right),
+        (TimeKind::Interval, factor) if is_factor(factor) => (operands.left, operands.right),
+        (factor, TimeKind::Interval) if is_factor(factor) => (operands.right, operands.left),
+        _ => return undefined_operator_error(operands, left, right),
     };
     call("interval_mul*", vec![interval.clone(), factor.clone()]).map(Some)
 }
@@ -320,11 +326,11 @@ fn comparison(op: &BinaryOperator) -> Option<Operator> {
     })
 }
 
-fn compare(operands: &Operands<'_>, op: Operator, left: Kind, right: Kind) -> Result<Option<Expr>> {
-    if left == Kind::Interval || right == Kind::Interval {
-        let is_interval = |kind: Kind| kind == Kind::Interval || kind.is_open();
+fn compare(operands: &Operands<'_>, op: Operator, left: TimeKind, right: TimeKind) -> Result<Option<Expr>> {
+    if left == TimeKind::Interval || right == TimeKind::Interval {
+        let is_interval = |kind: TimeKind| kind == TimeKind::Interval || kind.accepts_untyped_literal();
         if !is_interval(left) || !is_interval(right) {
-            return no_operator(operands, left, right);
+            return undefined_operator_error(operands, left, right);
         }
         let key = |operand: &Expr| call("interval_cmp_value*", vec![operand.clone()]);
         return Ok(Some(binary_expr(key(operands.left)?, op, key(operands.right)?)));
@@ -344,12 +350,12 @@ fn compare(operands: &Operands<'_>, op: Operator, left: Kind, right: Kind) -> Re
 /// as it is.
 fn literal(text: &str, other: &DataType) -> Result<Expr> {
     let micros = match other {
-        DataType::Timestamp(_, Some(_)) => input::timestamptz(text)?,
-        DataType::Timestamp(_, None) => input::timestamp(text)?,
+        DataType::Timestamp(_, Some(_)) => input::parse_timestamptz(text)?,
+        DataType::Timestamp(_, None) => input::parse_timestamp(text)?,
         DataType::Time32(_) | DataType::Time64(_) => {
-            return Ok(lit(ScalarValue::Time64Microsecond(Some(input::time(text)?))));
+            return Ok(lit(ScalarValue::Time64Microsecond(Some(input::parse_time(text)?))));
         }
-        _ => return Ok(lit(ScalarValue::Date32(Some(input::date(text)?)))),
+        _ => return Ok(lit(ScalarValue::Date32(Some(input::parse_date(text)?)))),
     };
     let DataType::Timestamp(unit, zone) = other else { return Ok(lit(ScalarValue::Null)) };
     let zone = zone.clone();

@@ -6,19 +6,19 @@ use datafusion::logical_expr::expr::{Between, InList, Sort};
 use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan};
 
 use super::function::call;
-use super::kind::Kind;
+use super::kind::TimeKind;
 
 fn is_interval(expression: &Expr, schema: &DFSchema) -> bool {
-    expression.get_type(schema).is_ok_and(|data_type| Kind::of(&data_type) == Kind::Interval)
+    expression.get_type(schema).is_ok_and(|data_type| TimeKind::from_data_type(&data_type) == TimeKind::Interval)
 }
 
-fn key(expression: Expr) -> Result<Expr> {
+fn interval_key(expression: Expr) -> Result<Expr> {
     call("interval_cmp_value*", vec![expression])
 }
 
 /// `node` so that intervals are ordered by their length. Refused where their parts would distinguish intervals of equal
 /// length.
-pub(crate) fn ordered(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
+pub(crate) fn order_intervals(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
     let refused = || {
         plan_err!(
             "intervals are not grouped, as '1 day' and '24 hours' are equal; group by extract(epoch FROM x) instead"
@@ -26,7 +26,7 @@ pub(crate) fn ordered(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPla
     };
     match node {
         LogicalPlan::Sort(mut sort) => {
-            sort.expr = by_length(sort.expr, schema)?;
+            sort.expr = order_by_length(sort.expr, schema)?;
             Ok(LogicalPlan::Sort(sort))
         }
         LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.iter().any(|group| is_interval(group, schema)) => {
@@ -35,14 +35,18 @@ pub(crate) fn ordered(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPla
         LogicalPlan::Join(mut join) => {
             for (left, right) in &mut join.on {
                 if is_interval(left, schema) && is_interval(right, schema) {
-                    *left = key(std::mem::take(left))?;
-                    *right = key(std::mem::take(right))?;
+                    *left = interval_key(std::mem::take(left))?;
+                    *right = interval_key(std::mem::take(right))?;
                 }
             }
             Ok(LogicalPlan::Join(join))
         }
         LogicalPlan::Distinct(Distinct::All(input))
-            if input.schema().fields().iter().any(|field| Kind::of(field.data_type()) == Kind::Interval) =>
+            if input
+                .schema()
+                .fields()
+                .iter()
+                .any(|field| TimeKind::from_data_type(field.data_type()) == TimeKind::Interval) =>
         {
             refused()
         }
@@ -50,38 +54,38 @@ pub(crate) fn ordered(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPla
     }
 }
 
-fn by_length(orders: Vec<Sort>, schema: &DFSchema) -> Result<Vec<Sort>> {
+fn order_by_length(orders: Vec<Sort>, schema: &DFSchema) -> Result<Vec<Sort>> {
     let by_length = |mut order: Sort| {
         if is_interval(&order.expr, schema) {
-            order.expr = key(order.expr)?;
+            order.expr = interval_key(order.expr)?;
         }
         Ok(order)
     };
     orders.into_iter().map(by_length).collect()
 }
 
-/// `expression` as a comparison of lengths, if it compares intervals, or orders them.
+/// `parse_expression` as a comparison of lengths, if it compares intervals, or orders them.
 pub(crate) fn compare(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if op.supports_propagation() && is_interval(&left, schema) && is_interval(&right, schema) =>
         {
-            let (left, right) = (Box::new(key(*left)?), Box::new(key(*right)?));
+            let (left, right) = (Box::new(interval_key(*left)?), Box::new(interval_key(*right)?));
             Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
         }
         Expr::Between(Between { expr, negated, low, high }) if is_interval(&expr, schema) => {
-            let (low, high) = (Box::new(key(*low)?), Box::new(key(*high)?));
-            Ok(Transformed::yes(Expr::Between(Between { expr: Box::new(key(*expr)?), negated, low, high })))
+            let (low, high) = (Box::new(interval_key(*low)?), Box::new(interval_key(*high)?));
+            Ok(Transformed::yes(Expr::Between(Between { expr: Box::new(interval_key(*expr)?), negated, low, high })))
         }
         Expr::InList(InList { expr, list, negated }) if is_interval(&expr, schema) => {
-            let list = list.into_iter().map(key).collect::<Result<_>>()?;
-            Ok(Transformed::yes(Expr::InList(InList { expr: Box::new(key(*expr)?), list, negated })))
+            let list = list.into_iter().map(interval_key).collect::<Result<_>>()?;
+            Ok(Transformed::yes(Expr::InList(InList { expr: Box::new(interval_key(*expr)?), list, negated })))
         }
         Expr::Case(case) if case.expr.as_ref().is_some_and(|operand| is_interval(operand, schema)) => {
             let mut case = case;
-            case.expr = case.expr.map(|operand| key(*operand).map(Box::new)).transpose()?;
+            case.expr = case.expr.map(|operand| interval_key(*operand).map(Box::new)).transpose()?;
             for (when, _) in &mut case.when_then_expr {
-                **when = key(std::mem::take(when.as_mut()))?;
+                **when = interval_key(std::mem::take(when.as_mut()))?;
             }
             Ok(Transformed::yes(Expr::Case(case)))
         }
@@ -89,9 +93,9 @@ pub(crate) fn compare(expression: Expr, schema: &DFSchema) -> Result<Transformed
             if window.params.order_by.iter().any(|by| is_interval(&by.expr, schema))
                 || window.params.partition_by.iter().any(|by| is_interval(by, schema)) =>
         {
-            window.params.order_by = by_length(window.params.order_by, schema)?;
+            window.params.order_by = order_by_length(window.params.order_by, schema)?;
             for partition in window.params.partition_by.iter_mut().filter(|by| is_interval(by, schema)) {
-                *partition = key(std::mem::take(partition))?;
+                *partition = interval_key(std::mem::take(partition))?;
             }
             Ok(Transformed::yes(Expr::WindowFunction(window)))
         }
@@ -105,7 +109,7 @@ pub(crate) fn compare(expression: Expr, schema: &DFSchema) -> Result<Transformed
                     aggregate.func.name()
                 );
             }
-            let lengths = aggregate.params.args.into_iter().map(key);
+            let lengths = aggregate.params.args.into_iter().map(interval_key);
             aggregate.params.args = lengths.collect::<Result<_>>()?;
             Ok(Transformed::yes(Expr::AggregateFunction(aggregate)))
         }

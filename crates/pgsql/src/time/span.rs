@@ -7,11 +7,11 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::calendar::{DAY, checked_timestamp, out_of_range};
-use super::column::Arguments;
-use super::function::{function, no_function, stable_function};
+use super::arguments::TimeArguments;
+use super::calendar::{DAY, checked_timestamp, out_of_range_error};
+use super::function::{function, stable_function, undefined_function_error};
 use super::interval;
-use super::kind::{INTERVAL, Kind, TIMESTAMP, timestamptz};
+use super::kind::{INTERVAL, TIMESTAMP, TimeKind, timestamptz};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
@@ -51,51 +51,66 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
                 args.collect_intervals(|row| values.get(row).map(interval::justify).transpose())
             },
         ),
-        function("date_bin", bins, bin),
-        function("isfinite", finite, |args| {
+        function("date_bin", date_bin_types, date_bin),
+        function("isfinite", isfinite_types, |args| {
             let values = args.array(0)?;
             let finite = (0..args.rows()).map(|row| values.is_valid(row).then_some(true));
             Ok(Arc::new(finite.collect::<BooleanArray>()))
         }),
-        function("overlaps", four, overlap),
+        function("overlaps", overlaps_types, overlap),
     ]
 }
 
 fn moments(name: &str, types: &[DataType], count: usize) -> Result<()> {
-    let is_moment = |data_type: &DataType| Kind::of(data_type).is_moment() || Kind::of(data_type).is_open();
-    if types.len() == count && types.iter().all(is_moment) { Ok(()) } else { Err(no_function(name, types)) }
+    let is_moment = |data_type: &DataType| {
+        TimeKind::from_data_type(data_type).is_moment() || TimeKind::from_data_type(data_type).accepts_untyped_literal()
+    };
+    if types.len() == count && types.iter().all(is_moment) {
+        Ok(())
+    } else {
+        Err(undefined_function_error(name, types))
+    }
 }
 
 fn one_interval(name: &str, types: &[DataType]) -> Result<DataType> {
     match types {
-        [only] if matches!(Kind::of(only), Kind::Interval | Kind::Text | Kind::Null) => Ok(INTERVAL),
-        _ => Err(no_function(name, types)),
+        [only] if matches!(TimeKind::from_data_type(only), TimeKind::Interval | TimeKind::Text | TimeKind::Null) => {
+            Ok(INTERVAL)
+        }
+        _ => Err(undefined_function_error(name, types)),
     }
 }
 
-fn finite(types: &[DataType]) -> Result<DataType> {
+fn isfinite_types(types: &[DataType]) -> Result<DataType> {
     match types {
-        [only] if Kind::of(only).is_moment() || matches!(Kind::of(only), Kind::Interval | Kind::Null) => {
+        [only]
+            if TimeKind::from_data_type(only).is_moment()
+                || matches!(TimeKind::from_data_type(only), TimeKind::Interval | TimeKind::Null) =>
+        {
             Ok(DataType::Boolean)
         }
-        _ => Err(no_function("isfinite", types)),
+        _ => Err(undefined_function_error("isfinite", types)),
     }
 }
 
-fn bins(types: &[DataType]) -> Result<DataType> {
+fn date_bin_types(types: &[DataType]) -> Result<DataType> {
     let [step, source, origin] = types else {
-        return Err(no_function("date_bin", types));
+        return Err(undefined_function_error("date_bin", types));
     };
     moments("date_bin", &[source.clone(), origin.clone()], 2)?;
-    if !matches!(Kind::of(step), Kind::Interval | Kind::Text | Kind::Null) {
-        return Err(no_function("date_bin", types));
+    if !matches!(TimeKind::from_data_type(step), TimeKind::Interval | TimeKind::Text | TimeKind::Null) {
+        return Err(undefined_function_error("date_bin", types));
     }
-    let kinds = [Kind::of(source), Kind::of(origin)];
-    let is_plain = |kind: Kind| kind == Kind::Timestamp || kind.is_open();
-    if kinds.contains(&Kind::Timestamp) && kinds.into_iter().all(is_plain) { Ok(TIMESTAMP) } else { Ok(timestamptz()) }
+    let kinds = [TimeKind::from_data_type(source), TimeKind::from_data_type(origin)];
+    let is_plain = |kind: TimeKind| kind == TimeKind::Timestamp || kind.accepts_untyped_literal();
+    if kinds.contains(&TimeKind::Timestamp) && kinds.into_iter().all(is_plain) {
+        Ok(TIMESTAMP)
+    } else {
+        Ok(timestamptz())
+    }
 }
 
-fn bin(args: &Arguments) -> Result<ArrayRef> {
+fn date_bin(args: &TimeArguments) -> Result<ArrayRef> {
     let (steps, sources, origins) = (args.intervals(0)?, args.moments(1)?, args.moments(2)?);
     args.collect_micros(args.return_type(), |row| {
         let (Some(step), Some(source), Some(origin)) = (steps.get(row), sources.get(row), origins.get(row)) else {
@@ -105,35 +120,39 @@ fn bin(args: &Arguments) -> Result<ArrayRef> {
             return exec_err!("timestamps cannot be binned into intervals containing months or years; use date_trunc");
         }
         let step = i64::from(step.days).checked_mul(DAY).and_then(|days| days.checked_add(interval::micros(step)));
-        let step = step.ok_or_else(|| out_of_range("interval"))?;
+        let step = step.ok_or_else(|| out_of_range_error("interval"))?;
         if step <= 0 {
             return exec_err!("stride must be greater than zero");
         }
-        let distance = source.checked_sub(origin).ok_or_else(|| out_of_range("interval"))?;
+        let distance = source.checked_sub(origin).ok_or_else(|| out_of_range_error("interval"))?;
         checked_timestamp(origin + distance.div_euclid(step) * step).map(Some)
     })
 }
 
-fn four(types: &[DataType]) -> Result<DataType> {
-    let kinds: Vec<Kind> = types.iter().map(Kind::of).collect();
-    let is_start = |kind: Kind| kind.is_moment() || kind == Kind::Time || kind.is_open();
+fn overlaps_types(types: &[DataType]) -> Result<DataType> {
+    let kinds: Vec<TimeKind> = types.iter().map(TimeKind::from_data_type).collect();
+    let is_start = |kind: TimeKind| kind.is_moment() || kind == TimeKind::Time || kind.accepts_untyped_literal();
     match kinds.as_slice() {
         [first, first_end, second, second_end] => {
-            let is_end = |kind: Kind| is_start(kind) || kind == Kind::Interval;
-            let has_time = kinds.contains(&Kind::Time);
+            let is_end = |kind: TimeKind| is_start(kind) || kind == TimeKind::Interval;
+            let has_time = kinds.contains(&TimeKind::Time);
             let has_moment = kinds.iter().any(|kind| kind.is_moment());
             let is_right = is_start(*first) && is_start(*second) && is_end(*first_end) && is_end(*second_end);
-            if is_right && has_time != has_moment { Ok(DataType::Boolean) } else { Err(no_function("overlaps", types)) }
+            if is_right && has_time != has_moment {
+                Ok(DataType::Boolean)
+            } else {
+                Err(undefined_function_error("overlaps", types))
+            }
         }
-        _ => Err(no_function("overlaps", types)),
+        _ => Err(undefined_function_error("overlaps", types)),
     }
 }
 
 /// The start and the end of each row's range, which may be given as a length.
-fn ranges(args: &Arguments, first: usize, is_time: bool) -> Result<Vec<(Option<i64>, Option<i64>)>> {
+fn ranges(args: &TimeArguments, first: usize, is_time: bool) -> Result<Vec<(Option<i64>, Option<i64>)>> {
     let points = |position: usize| if is_time { args.times(position) } else { args.moments(position) };
     let starts = points(first)?;
-    if args.kind(first + 1) == Kind::Interval {
+    if args.kind(first + 1) == TimeKind::Interval {
         let lengths = args.intervals(first + 1)?;
         let end = |row: usize| match (starts.get(row), lengths.get(row)) {
             (Some(start), Some(length)) if is_time => {
@@ -148,15 +167,15 @@ fn ranges(args: &Arguments, first: usize, is_time: bool) -> Result<Vec<(Option<i
     Ok((0..args.rows()).map(|row| (starts.get(row), ends.get(row))).collect())
 }
 
-fn overlap(args: &Arguments) -> Result<ArrayRef> {
-    let is_time = (0..args.len()).any(|position| args.kind(position) == Kind::Time);
+fn overlap(args: &TimeArguments) -> Result<ArrayRef> {
+    let is_time = (0..args.len()).any(|position| args.kind(position) == TimeKind::Time);
     let (first, second) = (ranges(args, 0, is_time)?, ranges(args, 2, is_time)?);
-    let values = first.into_iter().zip(second).map(|(first, second)| do_overlap(first, second));
+    let values = first.into_iter().zip(second).map(|(first, second)| ranges_overlap(first, second));
     Ok(Arc::new(values.collect::<BooleanArray>()))
 }
 
 /// Whether two ranges have a moment in common, as the standard has it; a range may lack one end.
-fn do_overlap(first: (Option<i64>, Option<i64>), second: (Option<i64>, Option<i64>)) -> Option<bool> {
+fn ranges_overlap(first: (Option<i64>, Option<i64>), second: (Option<i64>, Option<i64>)) -> Option<bool> {
     let ordered = |(start, end): (Option<i64>, Option<i64>)| match (start, end) {
         (Some(start), Some(end)) => Some((start.min(end), Some(start.max(end)))),
         (Some(known), None) | (None, Some(known)) => Some((known, None)),

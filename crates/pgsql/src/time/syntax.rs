@@ -8,9 +8,9 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::syntax::call;
 
-use super::input::{self, Fields, RELATIVE_WORDS, Unit};
+use super::input::{self, IntervalRestriction, RELATIVE_WORDS, RestrictionUnit};
 
-/// Rewrites `expression` into calls of functions of this family.
+/// Rewrites `parse_expression` into calls of functions of this family.
 pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
     let rewritten = match expression {
         Expr::AtTimeZone { timestamp, time_zone } => {
@@ -18,10 +18,12 @@ pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
         }
         Expr::Extract { field, expr, .. } => Some(call("extract", vec![text(&field_name(field)), (**expr).clone()])),
         Expr::Interval(interval) => interval_literal(interval)?,
-        Expr::TypedString(TypedString { data_type, value, .. }) => typed(data_type, &Expr::Value(value.clone()))?,
-        Expr::Cast { expr, data_type, .. } => typed(data_type, expr)?,
+        Expr::TypedString(TypedString { data_type, value, .. }) => {
+            rewrite_typed(data_type, &Expr::Value(value.clone()))?
+        }
+        Expr::Cast { expr, data_type, .. } => rewrite_typed(data_type, expr)?,
         Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right } => Some(overlaps(left, right)?),
-        Expr::Function(function) => of_function(function)?,
+        Expr::Function(function) => rewrite_function(function)?,
         // DataFusion's planner would put the sign before the first part alone.
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(**expr, Expr::Interval(_)) => {
             Some(call("interval_um*", vec![(**expr).clone()]))
@@ -77,7 +79,7 @@ fn interval_literal(interval: &Interval) -> Result<Option<Expr>> {
     };
     let unit = |field: &Option<DateTimeField>| field.as_ref().map(unit).transpose();
     let digits = interval.fractional_seconds_precision.or(interval.leading_precision);
-    let fields = Fields {
+    let fields = IntervalRestriction {
         first: unit(&interval.leading_field)?,
         last: unit(&interval.last_field)?,
         digits: digits.and_then(|digits| u32::try_from(digits).ok()),
@@ -86,8 +88,8 @@ fn interval_literal(interval: &Interval) -> Result<Option<Expr>> {
 }
 
 /// A literal of an interval as DataFusion reads it.
-fn constant_interval(written: &str, fields: Fields) -> Result<Expr> {
-    let value = input::restricted_interval(written, fields)?;
+fn constant_interval(written: &str, fields: IntervalRestriction) -> Result<Expr> {
+    let value = input::parse_restricted_interval(written, fields)?;
     let (seconds, rest) = (value.nanoseconds / 1_000_000_000, value.nanoseconds % 1_000_000_000);
     let sign = if value.nanoseconds < 0 { "-" } else { "" };
     let canonical = format!(
@@ -106,40 +108,40 @@ fn constant_interval(written: &str, fields: Fields) -> Result<Expr> {
     }))
 }
 
-fn unit(field: &DateTimeField) -> Result<Unit> {
+fn unit(field: &DateTimeField) -> Result<RestrictionUnit> {
     Ok(match field_name(field).as_str() {
-        "year" | "years" => Unit::Year,
-        "month" | "months" => Unit::Month,
-        "day" | "days" => Unit::Day,
-        "hour" | "hours" => Unit::Hour,
-        "minute" | "minutes" => Unit::Minute,
-        "second" | "seconds" => Unit::Second,
+        "year" | "years" => RestrictionUnit::Year,
+        "month" | "months" => RestrictionUnit::Month,
+        "day" | "days" => RestrictionUnit::Day,
+        "hour" | "hours" => RestrictionUnit::Hour,
+        "minute" | "minutes" => RestrictionUnit::Minute,
+        "second" | "seconds" => RestrictionUnit::Second,
         other => return plan_err!("an interval has no field {other}; write interval '1 {other}'"),
     })
 }
 
 /// The fields of a type.
-fn fields_of(fields: &IntervalFields) -> Result<Fields> {
+fn fields_of(fields: &IntervalFields) -> Result<IntervalRestriction> {
     let words = fields.to_string().to_ascii_lowercase();
     let mut units = words.split(" to ").map(|word| unit(&DateTimeField::Custom(Ident::new(word))));
     let first = units.next().transpose()?;
-    Ok(Fields { first, last: units.next().transpose()?, digits: None })
+    Ok(IntervalRestriction { first, last: units.next().transpose()?, digits: None })
 }
 
 /// A value of a type of times whose cast needs more than the type: digits, fields, or the moment.
-fn typed(data_type: &DataType, value: &Expr) -> Result<Option<Expr>> {
+fn rewrite_typed(data_type: &DataType, value: &Expr) -> Result<Option<Expr>> {
     let name = match data_type {
         DataType::Timestamp(_, zone) if is_zoned(zone) => "timestamptz",
         DataType::Timestamp(..) => "timestamp",
         DataType::Time(_, zone) if !is_zoned(zone) => "time",
         DataType::Date => "date",
-        DataType::Interval { fields, precision } => return of_interval(fields.as_ref(), *precision, value),
+        DataType::Interval { fields, precision } => return rewrite_interval_cast(fields.as_ref(), *precision, value),
         _ => return Ok(None),
     };
     if let Some(word) = literal_text(value).map(|text| text.trim().to_ascii_lowercase())
         && RELATIVE_WORDS.contains(&word.as_str())
     {
-        return relative(name, &word).map(Some);
+        return plan_relative_word(name, &word).map(Some);
     }
     let digits = match data_type {
         DataType::Timestamp(digits, _) | DataType::Time(digits, _) => *digits,
@@ -162,10 +164,14 @@ fn cast(value: Expr, data_type: DataType) -> Expr {
     Expr::Cast { kind: CastKind::DoubleColon, expr: Box::new(value), data_type, array: false, format: None }
 }
 
-fn of_interval(fields: Option<&IntervalFields>, precision: Option<u64>, value: &Expr) -> Result<Option<Expr>> {
+fn rewrite_interval_cast(
+    fields: Option<&IntervalFields>,
+    precision: Option<u64>,
+    value: &Expr,
+) -> Result<Option<Expr>> {
     let mut restriction = match fields {
         Some(fields) => fields_of(fields)?,
-        None => Fields::default(),
+        None => IntervalRestriction::default(),
     };
     restriction.digits = precision.and_then(|digits| u32::try_from(digits).ok());
     if let Some(text) = literal_text(value) {
@@ -179,7 +185,7 @@ fn of_interval(fields: Option<&IntervalFields>, precision: Option<u64>, value: &
 }
 
 /// What `'today'::date` and the like mean.
-fn relative(name: &str, word: &str) -> Result<Expr> {
+fn plan_relative_word(name: &str, word: &str) -> Result<Expr> {
     if word == "now" {
         return Ok(call(name, vec![call("now", Vec::new())]));
     }
@@ -204,7 +210,7 @@ fn overlaps(left: &Expr, right: &Expr) -> Result<Expr> {
     }
 }
 
-fn of_function(function: &Function) -> Result<Option<Expr>> {
+fn rewrite_function(function: &Function) -> Result<Option<Expr>> {
     let [part] = function.name.0.as_slice() else { return Ok(None) };
     let Some(name) = part.as_ident().map(|name| name.value.to_ascii_lowercase()) else { return Ok(None) };
     let args = match &function.args {
@@ -222,9 +228,9 @@ fn of_function(function: &Function) -> Result<Option<Expr>> {
         ("current_time", _) => {
             return plan_err!("time with time zone is not supported; write localtime or current_timestamp instead");
         }
-        ("current_timestamp", Some([digits])) => Some(rounded("timestamptz", "now", digits)),
-        ("localtimestamp", Some([digits])) => Some(rounded("timestamp", "localtimestamp", digits)),
-        ("localtime", Some([digits])) => Some(rounded("time", "localtime", digits)),
+        ("current_timestamp", Some([digits])) => Some(call_rounded("timestamptz", "now", digits)),
+        ("localtimestamp", Some([digits])) => Some(call_rounded("timestamp", "localtimestamp", digits)),
+        ("localtime", Some([digits])) => Some(call_rounded("time", "localtime", digits)),
         ("current_timestamp" | "localtimestamp" | "localtime" | "current_date", Some([])) => {
             (name != part.to_string()).then(|| call(&name, Vec::new()))
         }
@@ -234,7 +240,7 @@ fn of_function(function: &Function) -> Result<Option<Expr>> {
     })
 }
 
-fn rounded(to: &str, moment: &str, digits: &Expr) -> Expr {
+fn call_rounded(to: &str, moment: &str, digits: &Expr) -> Expr {
     call(to, vec![call(moment, Vec::new()), digits.clone()])
 }
 

@@ -4,7 +4,7 @@ use datafusion::common::{DataFusionError, Result};
 
 /// A field of a time, or the unit that a time is cut off to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum TimeUnitField {
     Microseconds,
     Milliseconds,
     Second,
@@ -29,7 +29,7 @@ pub(super) enum Unit {
     TimezoneMinute,
 }
 
-impl Unit {
+impl TimeUnitField {
     /// The unit that `name` means, for values of the type `kind`.
     pub(super) fn find(name: &str, kind: &str) -> Result<Self> {
         Ok(match name.trim().to_ascii_lowercase().as_str() {

@@ -12,20 +12,20 @@ use super::calendar::{DAY, HOUR, SECOND};
 
 /// A time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Zone {
+pub(crate) enum TimeZoneSpec {
     /// So many seconds east of UTC.
     Fixed(i32),
     Named(Tz),
 }
 
-impl Zone {
+impl TimeZoneSpec {
     /// The zone that `name` means after `AT TIME ZONE`: an abbreviation, a name, or a POSIX offset, whose sign counts
     /// to the west.
     pub(crate) fn find(name: &str) -> Result<Self> {
         let lower = name.trim().to_ascii_lowercase();
         Self::abbreviation(&lower)
             .or_else(|| Self::named(&lower))
-            .or_else(|| posix(&lower))
+            .or_else(|| parse_posix(&lower))
             .ok_or_else(|| DataFusionError::Execution(format!("time zone \"{name}\" not recognized")))
     }
 
@@ -49,7 +49,7 @@ impl Zone {
     pub(crate) fn offset_at(self, instant: i64) -> i32 {
         match self {
             Self::Fixed(seconds) => seconds,
-            Self::Named(tz) => tz.offset_from_utc_datetime(&naive(instant)).fix().local_minus_utc(),
+            Self::Named(tz) => tz.offset_from_utc_datetime(&to_naive(instant)).fix().local_minus_utc(),
         }
     }
 
@@ -69,7 +69,7 @@ impl Zone {
             Self::Fixed(seconds) => return seconds,
             Self::Named(tz) => tz,
         };
-        let offset = |local: i64| match tz.offset_from_local_datetime(&naive(local)) {
+        let offset = |local: i64| match tz.offset_from_local_datetime(&to_naive(local)) {
             MappedLocalTime::Single(offset) => Some(offset.fix().local_minus_utc()),
             MappedLocalTime::Ambiguous(_, later) => Some(later.fix().local_minus_utc()),
             MappedLocalTime::None => None,
@@ -80,13 +80,13 @@ impl Zone {
 }
 
 /// As a time of chrono; of times outside its range the nearest.
-fn naive(micros: i64) -> NaiveDateTime {
+fn to_naive(micros: i64) -> NaiveDateTime {
     let nearest = if micros < 0 { DateTime::<chrono::Utc>::MIN_UTC } else { DateTime::<chrono::Utc>::MAX_UTC };
     DateTime::from_timestamp_micros(micros).unwrap_or(nearest).naive_utc()
 }
 
 /// A POSIX zone without rules: a name, which may be missing, and hours to the west.
-fn posix(text: &str) -> Option<Zone> {
+fn parse_posix(text: &str) -> Option<TimeZoneSpec> {
     let rest = match text.strip_prefix('<') {
         Some(quoted) => quoted.split_once('>')?.1,
         None => text.trim_start_matches(|letter: char| letter.is_ascii_alphabetic()),
@@ -105,7 +105,7 @@ fn posix(text: &str) -> Option<Zone> {
         return None;
     }
     // Further from UTC than any clock is.
-    (hours <= 24).then_some(Zone::Fixed(sign * (hours * 3_600 + minutes * 60 + seconds)))
+    (hours <= 24).then_some(TimeZoneSpec::Fixed(sign * (hours * 3_600 + minutes * 60 + seconds)))
 }
 
 #[cfg(test)]
@@ -118,21 +118,21 @@ mod tests {
         assert!(FIXED.is_sorted_by_key(|(name, _)| name));
         assert!(NAMED.is_sorted_by_key(|(name, _)| name));
         for (name, _) in NAMED {
-            assert!(Zone::abbreviation(name).is_some(), "{name}");
+            assert!(TimeZoneSpec::abbreviation(name).is_some(), "{name}");
         }
     }
 
     #[test]
     fn posix_offsets_count_to_the_west() {
-        assert_eq!(Zone::find("+03").unwrap(), Zone::Fixed(-10_800));
-        assert_eq!(Zone::find("UTC+5").unwrap(), Zone::Fixed(-18_000));
-        assert_eq!(Zone::find("<x>3:30").unwrap(), Zone::Fixed(-12_600));
-        assert!(Zone::find("Mars/Olympus").is_err());
+        assert_eq!(TimeZoneSpec::find("+03").unwrap(), TimeZoneSpec::Fixed(-10_800));
+        assert_eq!(TimeZoneSpec::find("UTC+5").unwrap(), TimeZoneSpec::Fixed(-18_000));
+        assert_eq!(TimeZoneSpec::find("<x>3:30").unwrap(), TimeZoneSpec::Fixed(-12_600));
+        assert!(TimeZoneSpec::find("Mars/Olympus").is_err());
     }
 
     #[test]
     fn local_times_of_the_hours_of_a_change_are_resolved() {
-        let zone = Zone::find("america/new_york").unwrap();
+        let zone = TimeZoneSpec::find("america/new_york").unwrap();
         let at = |month: i64, day: i64, time: i64| days(2013, month, day) * DAY + time;
         assert_eq!(zone.instant(at(3, 10, 5 * HOUR / 2)), at(3, 10, 15 * HOUR / 2));
         assert_eq!(zone.instant(at(11, 3, 3 * HOUR / 2)), at(11, 3, 13 * HOUR / 2));

@@ -11,13 +11,13 @@ use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::cancel::Canceller;
-use super::connected::Connected;
-use super::error::Failure;
-use super::host::{Address, Host};
-use super::problem::Problem;
-use super::startup::Startup;
-use super::target::{SessionRole, Target};
-use super::tls::Connector;
+use super::error::AttemptFailure;
+use super::host::{Host, ResolvedAddress};
+use super::open_connection::OpenConnection;
+use super::problem::ConnectProblem;
+use super::startup::StartupParameters;
+use super::target::{ConnectTarget, SessionRole};
+use super::tls::TlsConnector;
 use super::tls_settings::TlsMode;
 
 /// How long something that did not answer as PostgreSQL does may take to show what it is.
@@ -29,67 +29,69 @@ const PROBE_BYTES: usize = 2;
 const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
 /// One address of one host.
-pub(super) struct Attempt<'a> {
-    pub(super) target: &'a Target,
-    pub(super) startup: &'a Startup<'a>,
+pub(super) struct ConnectAttempt<'a> {
+    pub(super) target: &'a ConnectTarget,
+    pub(super) startup: &'a StartupParameters<'a>,
     pub(super) host: &'a Host,
-    pub(super) address: &'a Address,
+    pub(super) address: &'a ResolvedAddress,
     /// None where there is to be no TLS.
     pub(super) tls: Option<&'a MakeRustlsConnect>,
     pub(super) session_role: SessionRole,
 }
 
 /// Why a try failed, and whether the server spoke over TLS.
-struct Refusal {
-    problem: Problem,
-    said: Option<String>,
+struct AttemptRefusal {
+    problem: ConnectProblem,
+    server_message: Option<String>,
     encrypted: bool,
 }
 
-impl Attempt<'_> {
+impl ConnectAttempt<'_> {
     /// Connects, with and without TLS in the order that the mode has, within the time that an address may take.
-    pub(super) async fn run(&self) -> Result<Connected, Failure> {
+    pub(super) async fn run(&self) -> Result<OpenConnection, AttemptFailure> {
         let limit = self.target.connect_timeout;
-        let outcome = timeout(limit, self.run_modes()).await;
+        let outcome = timeout(limit, self.try_tls_modes()).await;
         let refusal = match outcome {
             Ok(Ok(connected)) => return Ok(connected),
             Ok(Err(refusal)) => refusal,
-            Err(_) => Refusal { problem: Problem::TimedOut(limit), said: None, encrypted: false },
+            Err(_) => {
+                AttemptRefusal { problem: ConnectProblem::TimedOut(limit), server_message: None, encrypted: false }
+            }
         };
-        let problem = if self.may_be_something_else(&refusal.problem) && self.is_something_else().await {
-            Problem::NotPostgres
+        let problem = if self.may_not_be_postgres(&refusal.problem) && self.probe_is_not_postgres().await {
+            ConnectProblem::NotPostgres
         } else {
             refusal.problem
         };
-        Err(Failure {
-            place: match self.address {
-                Address::Network { name, address } if *name != address.to_string() => {
+        Err(AttemptFailure {
+            location: match self.address {
+                ResolvedAddress::Network { name, address } if *name != address.to_string() => {
                     format!("{} ({address})", self.host)
                 }
                 _ => self.host.to_string(),
             },
             problem,
-            said: refusal.said,
+            server_message: refusal.server_message,
             password_source: self.host.password_source.clone(),
             tls_mode: self.target.tls.mode,
             encrypted: refusal.encrypted,
         })
     }
 
-    async fn run_modes(&self) -> Result<Connected, Refusal> {
-        let is_socket = matches!(self.address, Address::Socket(_));
+    async fn try_tls_modes(&self) -> Result<OpenConnection, AttemptRefusal> {
+        let is_socket = matches!(self.address, ResolvedAddress::Socket(_));
         match self.target.tls.mode {
             _ if is_socket || self.tls.is_none() => self.open(SslMode::Disable).await,
             TlsMode::Disable => self.open(SslMode::Disable).await,
             TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => self.open(SslMode::Require).await,
             TlsMode::Prefer => match self.open(SslMode::Prefer).await {
-                Err(first) if first.encrypted && first.is_worth_a_try_without_tls() => {
+                Err(first) if first.encrypted && first.may_succeed_without_tls() => {
                     self.open(SslMode::Disable).await.map_err(|_| first)
                 }
                 outcome => outcome,
             },
             TlsMode::Allow => match self.open(SslMode::Disable).await {
-                Err(first) if first.is_worth_the_other_way() => {
+                Err(first) if first.may_succeed_with_other_tls_mode() => {
                     let second = self.open(SslMode::Require).await;
                     second.map_err(|second| if second.problem.is_about_tls() { first } else { second })
                 }
@@ -98,47 +100,47 @@ impl Attempt<'_> {
         }
     }
 
-    async fn open(&self, mode: SslMode) -> Result<Connected, Refusal> {
+    async fn open(&self, mode: SslMode) -> Result<OpenConnection, AttemptRefusal> {
         let config = self.config(mode);
         let connector = match (self.tls, self.address) {
-            (Some(tls), Address::Network { name, address }) => {
-                Some(Connector::new(tls.clone(), name, &address.to_string(), self.target.tls.mode))
+            (Some(tls), ResolvedAddress::Network { name, address }) => {
+                Some(TlsConnector::new(tls.clone(), name, &address.to_string(), self.target.tls.mode))
             }
             // No TLS is ever spoken over a socket.
             _ => None,
         };
-        let was_encrypted = || connector.as_ref().is_some_and(Connector::was_used);
+        let was_encrypted = || connector.as_ref().is_some_and(TlsConnector::was_used);
         let canceller = |client: &tokio_postgres::Client| {
             Canceller::new(client.cancel_token(), self.address, self.host.port, connector.clone())
         };
         let opened = match connector.clone() {
             Some(tls) => config.connect(tls).await.map(|(client, connection)| {
                 let canceller = canceller(&client);
-                Connected::start(client, connection, canceller, was_encrypted())
+                OpenConnection::start(client, connection, canceller, was_encrypted())
             }),
             None => config.connect(NoTls).await.map(|(client, connection)| {
                 let canceller = canceller(&client);
-                Connected::start(client, connection, canceller, false)
+                OpenConnection::start(client, connection, canceller, false)
             }),
         };
-        let refusal = |problem, said| Refusal { problem, said, encrypted: was_encrypted() };
+        let refusal = |problem, said| AttemptRefusal { problem, server_message: said, encrypted: was_encrypted() };
         let connected = opened.map_err(|error| {
             let said = error.as_db_error().map(DbError::message).map(str::to_owned);
-            refusal(Problem::of(&error), said)
+            refusal(ConnectProblem::from_driver(&error), said)
         })?;
-        match connected.has_role(self.session_role).await {
+        match connected.matches_session_role(self.session_role).await {
             Ok(true) => Ok(connected),
-            Ok(false) => Err(refusal(Problem::WrongSession(self.session_role), None)),
-            Err(error) => Err(refusal(Problem::of(&error), None)),
+            Ok(false) => Err(refusal(ConnectProblem::WrongSession(self.session_role), None)),
+            Err(error) => Err(refusal(ConnectProblem::from_driver(&error), None)),
         }
     }
 
     fn config(&self, mode: SslMode) -> Config {
-        let Target { user, database, channel_binding, connect_timeout, keepalive, tls, .. } = self.target;
+        let ConnectTarget { user, database, channel_binding, connect_timeout, keepalive, tls, .. } = self.target;
         let mut config = Config::new();
         match self.address {
-            Address::Network { name, address } => config.host(name).hostaddr(*address),
-            Address::Socket(folder) => config.host_path(folder),
+            ResolvedAddress::Network { name, address } => config.host(name).hostaddr(*address),
+            ResolvedAddress::Socket(folder) => config.host_path(folder),
         };
         config.port(self.host.port).user(user).dbname(database);
         if let Some(password) = &self.host.password {
@@ -149,7 +151,7 @@ impl Attempt<'_> {
             config.options(options);
         }
         config.ssl_mode(mode).channel_binding(*channel_binding).connect_timeout(*connect_timeout);
-        if tls.direct && mode == SslMode::Require {
+        if tls.is_direct && mode == SslMode::Require {
             config.ssl_negotiation(SslNegotiation::Direct);
         }
         config
@@ -163,16 +165,19 @@ impl Attempt<'_> {
         config
     }
 
-    fn may_be_something_else(&self, problem: &Problem) -> bool {
+    fn may_not_be_postgres(&self, problem: &ConnectProblem) -> bool {
         matches!(
             problem,
-            Problem::Closed | Problem::TlsNotOffered | Problem::TlsFailed(_) | Problem::ConnectionFailed(_)
+            ConnectProblem::Closed
+                | ConnectProblem::TlsNotOffered
+                | ConnectProblem::TlsFailed(_)
+                | ConnectProblem::ConnectionFailed(_)
         )
     }
 
     /// Asks whether TLS is there. Every PostgreSQL says S or N and then waits, or says E and why.
-    async fn is_something_else(&self) -> bool {
-        let Address::Network { address, .. } = self.address else { return false };
+    async fn probe_is_not_postgres(&self) -> bool {
+        let ResolvedAddress::Network { address, .. } = self.address else { return false };
         let mut answer = Vec::new();
         let ask = async {
             let mut stream = TcpStream::connect((*address, self.host.port)).await?;
@@ -186,15 +191,16 @@ impl Attempt<'_> {
     }
 }
 
-impl Refusal {
-    /// As `is_worth_the_other_way`, and where the connection broke: something between may not let TLS through.
-    fn is_worth_a_try_without_tls(&self) -> bool {
-        self.is_worth_the_other_way() || matches!(self.problem, Problem::Closed | Problem::ConnectionFailed(_))
+impl AttemptRefusal {
+    /// As `may_succeed_with_other_tls_mode`, and where the connection broke: something between may not let TLS through.
+    fn may_succeed_without_tls(&self) -> bool {
+        self.may_succeed_with_other_tls_mode()
+            || matches!(self.problem, ConnectProblem::Closed | ConnectProblem::ConnectionFailed(_))
     }
 
     /// Whether what was refused with TLS may be accepted without, or the other way round. A wrong password stays
     /// wrong, and a second try would count against the account.
-    fn is_worth_the_other_way(&self) -> bool {
-        self.problem.is_about_tls() || matches!(self.problem, Problem::RefusedByRules)
+    fn may_succeed_with_other_tls_mode(&self) -> bool {
+        self.problem.is_about_tls() || matches!(self.problem, ConnectProblem::RefusedByRules)
     }
 }

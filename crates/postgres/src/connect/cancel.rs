@@ -11,11 +11,11 @@ use tokio::time::timeout;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{CancelToken, NoTls};
 
-use super::host::Address;
-use super::problem::Problem;
-use super::surroundings::socket_name;
-use super::tls::Connector;
-use super::unended::{Unended, UnendedTls};
+use super::environment::socket_name;
+use super::host::ResolvedAddress;
+use super::no_shutdown::{NoShutdownStream, NoShutdownTls};
+use super::problem::ConnectProblem;
+use super::tls::TlsConnector;
 
 /// How long cancelling may take if nothing is said.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -25,10 +25,10 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Canceller {
     token: CancelToken,
     /// Where the connection really went: of several addresses of a host only one knows it.
-    address: Address,
+    address: ResolvedAddress,
     port: u16,
-    connector: Option<Connector>,
-    limit: Duration,
+    connector: Option<TlsConnector>,
+    timeout: Duration,
 }
 
 /// Why a request to cancel could not be delivered.
@@ -40,18 +40,23 @@ pub enum CancelError {
     TimedOut(Duration),
     /// It could not be sent.
     #[error("the request to cancel could not be delivered: {0}")]
-    Failed(Problem),
+    Failed(ConnectProblem),
 }
 
 impl Canceller {
-    pub(super) fn new(token: CancelToken, address: &Address, port: u16, connector: Option<Connector>) -> Self {
-        Self { token, address: address.clone(), port, connector, limit: CANCEL_TIMEOUT }
+    pub(super) fn new(
+        token: CancelToken,
+        address: &ResolvedAddress,
+        port: u16,
+        connector: Option<TlsConnector>,
+    ) -> Self {
+        Self { token, address: address.clone(), port, connector, timeout: CANCEL_TIMEOUT }
     }
 
     /// The same, with another bound on the time that it may take.
     #[must_use]
-    pub fn within(mut self, limit: Duration) -> Self {
-        self.limit = limit;
+    pub fn with_timeout(mut self, limit: Duration) -> Self {
+        self.timeout = limit;
         self
     }
 
@@ -62,51 +67,57 @@ impl Canceller {
     /// # Errors
     /// When the request could not be delivered in time. Whether it found anything to stop, the server does not say.
     pub async fn cancel(&self) -> Result<(), CancelError> {
-        match timeout(self.limit, self.send()).await {
+        match timeout(self.timeout, self.send()).await {
             Ok(outcome) => outcome.map_err(CancelError::Failed),
-            Err(_) => Err(CancelError::TimedOut(self.limit)),
+            Err(_) => Err(CancelError::TimedOut(self.timeout)),
         }
     }
 
-    async fn send(&self) -> Result<(), Problem> {
+    async fn send(&self) -> Result<(), ConnectProblem> {
         match &self.address {
-            Address::Network { address, .. } => {
-                let stream = TcpStream::connect((*address, self.port)).await.map_err(|error| Problem::of_io(&error))?;
-                let (stream, listening) = double_tcp(stream).map_err(|error| Problem::of_io(&error))?;
+            ResolvedAddress::Network { address, .. } => {
+                let stream =
+                    TcpStream::connect((*address, self.port)).await.map_err(|error| ConnectProblem::from_io(&error))?;
+                let (stream, listening) = clone_tcp(stream).map_err(|error| ConnectProblem::from_io(&error))?;
                 match self.connector.clone() {
-                    Some(mut tls) => match MakeTlsConnect::<Unended<TcpStream>>::make_tls_connect(&mut tls, "") {
-                        Ok(tls) => self.send_over(stream, UnendedTls(tls), listening).await,
-                        Err(impossible) => match impossible {},
-                    },
+                    Some(mut tls) => {
+                        match MakeTlsConnect::<NoShutdownStream<TcpStream>>::make_tls_connect(&mut tls, "") {
+                            Ok(tls) => self.send_over(stream, NoShutdownTls(tls), listening).await,
+                            Err(impossible) => match impossible {},
+                        }
+                    }
                     None => self.send_over(stream, NoTls, listening).await,
                 }
             }
-            Address::Socket(folder) => self.send_to_socket(&folder.join(socket_name(self.port))).await,
+            ResolvedAddress::Socket(folder) => self.send_to_socket(&folder.join(socket_name(self.port))).await,
         }
     }
 
     #[cfg(unix)]
-    async fn send_to_socket(&self, path: &Path) -> Result<(), Problem> {
+    async fn send_to_socket(&self, path: &Path) -> Result<(), ConnectProblem> {
         use tokio::net::UnixStream;
-        let failed = |error: io::Error| Problem::of_io(&error);
+        let failed = |error: io::Error| ConnectProblem::from_io(&error);
         let stream = UnixStream::connect(path).await.map_err(failed)?.into_std().map_err(failed)?;
         let listening = UnixStream::from_std(stream.try_clone().map_err(failed)?).map_err(failed)?;
         self.send_over(UnixStream::from_std(stream).map_err(failed)?, NoTls, listening).await
     }
 
     #[cfg(not(unix))]
-    async fn send_to_socket(&self, _: &Path) -> Result<(), Problem> {
-        Err(Problem::NoSocket)
+    async fn send_to_socket(&self, _: &Path) -> Result<(), ConnectProblem> {
+        Err(ConnectProblem::NoSocket)
     }
 
     /// The driver sends the request over `stream` and forgets it; `listening` is the same connection, on which the
     /// server's end of it can still be heard.
-    async fn send_over<S, T>(&self, stream: S, tls: T, mut listening: S) -> Result<(), Problem>
+    async fn send_over<S, T>(&self, stream: S, tls: T, mut listening: S) -> Result<(), ConnectProblem>
     where
         S: AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-        T: TlsConnect<Unended<S>>,
+        T: TlsConnect<NoShutdownStream<S>>,
     {
-        self.token.cancel_query_raw(Unended(stream), tls).await.map_err(|error| Problem::of(&error))?;
+        self.token
+            .cancel_query_raw(NoShutdownStream(stream), tls)
+            .await
+            .map_err(|error| ConnectProblem::from_driver(&error))?;
         let mut ignored = [0; 1024];
         // Broken is as good as closed: either way the server is done.
         while listening.read(&mut ignored).await.is_ok_and(|count| count > 0) {}
@@ -116,11 +127,14 @@ impl Canceller {
 
 impl fmt::Debug for Canceller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Canceller").field("address", &self.address).field("limit", &self.limit).finish_non_exhaustive()
+        f.debug_struct("Canceller")
+            .field("address", &self.address)
+            .field("limit", &self.timeout)
+            .finish_non_exhaustive()
     }
 }
 
-fn double_tcp(stream: TcpStream) -> io::Result<(TcpStream, TcpStream)> {
+fn clone_tcp(stream: TcpStream) -> io::Result<(TcpStream, TcpStream)> {
     let stream = stream.into_std()?;
     let double = stream.try_clone()?;
     Ok((TcpStream::from_std(stream)?, TcpStream::from_std(double)?))

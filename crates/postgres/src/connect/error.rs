@@ -5,7 +5,7 @@ use std::fmt;
 use tidegate_core::ErrorKind;
 
 use super::password::PasswordSource;
-use super::problem::{CertificateFlaw, Problem};
+use super::problem::{CertificateFlaw, ConnectProblem};
 use super::tls_settings::TlsMode;
 
 /// Why a target could not be connected to. Its `Display` is the owner's text, which names host and user.
@@ -13,17 +13,17 @@ use super::tls_settings::TlsMode;
 pub struct ConnectError {
     target: String,
     user: String,
-    attempts: Vec<Failure>,
+    attempts: Vec<AttemptFailure>,
 }
 
 /// Why one attempt at one address failed.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct AttemptFailure {
     /// The host and, where it is another, its address.
-    pub(super) place: String,
-    pub(super) problem: Problem,
+    pub(super) location: String,
+    pub(super) problem: ConnectProblem,
     /// What the server said, for the owner.
-    pub(super) said: Option<String>,
+    pub(super) server_message: Option<String>,
     pub(super) password_source: PasswordSource,
     pub(super) tls_mode: TlsMode,
     /// Whether the server spoke over TLS.
@@ -31,38 +31,38 @@ pub(super) struct Failure {
 }
 
 impl ConnectError {
-    pub(super) fn new(target: String, user: String, attempts: Vec<Failure>) -> Self {
+    pub(super) fn new(target: String, user: String, attempts: Vec<AttemptFailure>) -> Self {
         Self { target, user, attempts }
     }
 
     /// The problem of the attempt that came furthest.
-    pub fn problem(&self) -> &Problem {
+    pub fn problem(&self) -> &ConnectProblem {
         // There always is an attempt; if there were none, no host would have been found.
         self.attempts
             .iter()
             .map(|attempt| &attempt.problem)
-            .max_by_key(|problem| problem.progress())
-            .unwrap_or(&Problem::HostNotFound)
+            .max_by_key(|problem| problem.depth_reached())
+            .unwrap_or(&ConnectProblem::HostNotFound)
     }
 
     /// Whether it may go away by itself, so that another try makes sense.
-    pub fn is_passing(&self) -> bool {
-        self.problem().is_passing()
+    pub fn is_transient(&self) -> bool {
+        self.problem().is_transient()
     }
 
     /// What a caller may read of it, who knows the database by `name`: no host, no user, nothing that the server said.
-    pub fn for_caller(&self, name: &str) -> String {
+    pub fn client_message(&self, name: &str) -> String {
         format!("the database {name} cannot be reached: {}", self.problem())
     }
 
     /// What the owner needs to mend it: host, user, what the server said, where the password came from, what to do.
-    pub fn for_owner(&self) -> String {
+    pub fn log_message(&self) -> String {
         self.to_string()
     }
 
     /// As an error of the kind `Unavailable`; the owner's text is its detail.
     pub fn into_error(self, name: &str) -> tidegate_core::Error {
-        tidegate_core::Error::new(ErrorKind::Unavailable, self.for_caller(name)).with_detail(self.for_owner())
+        tidegate_core::Error::new(ErrorKind::Unavailable, self.client_message(name)).with_detail(self.log_message())
     }
 }
 
@@ -70,27 +70,27 @@ impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot connect to {}", self.target)?;
         match self.attempts.as_slice() {
-            [attempt] => write!(f, ": {}", attempt.text(&self.user)),
-            attempts => {
-                attempts.iter().try_for_each(|attempt| write!(f, "\n- {}: {}", attempt.place, attempt.text(&self.user)))
-            }
+            [attempt] => write!(f, ": {}", attempt.render(&self.user)),
+            attempts => attempts
+                .iter()
+                .try_for_each(|attempt| write!(f, "\n- {}: {}", attempt.location, attempt.render(&self.user))),
         }
     }
 }
 
 impl std::error::Error for ConnectError {}
 
-impl Failure {
-    fn text(&self, user: &str) -> String {
+impl AttemptFailure {
+    fn render(&self, user: &str) -> String {
         let mut text = self.problem.to_string();
         match &self.problem {
-            Problem::ConnectionFailed(detail)
-            | Problem::TlsFailed(detail)
-            | Problem::TlsFiles(detail)
-            | Problem::AuthenticationFailed(detail) => text += &format!(": {detail}"),
+            ConnectProblem::ConnectionFailed(detail)
+            | ConnectProblem::TlsFailed(detail)
+            | ConnectProblem::TlsFiles(detail)
+            | ConnectProblem::AuthenticationFailed(detail) => text += &format!(": {detail}"),
             _ => {}
         }
-        if let Some(said) = &self.said {
+        if let Some(said) = &self.server_message {
             text += &format!(" (the server says: {said})");
         }
         if let Some(hint) = self.hint(user) {
@@ -101,35 +101,35 @@ impl Failure {
 
     fn hint(&self, user: &str) -> Option<String> {
         Some(match &self.problem {
-            Problem::PasswordWrong => format!("the user is {user}, and {}", self.password_source),
-            Problem::PasswordMissing => {
+            ConnectProblem::PasswordWrong => format!("the user is {user}, and {}", self.password_source),
+            ConnectProblem::PasswordMissing => {
                 format!(
                     "the user is {user}; put the password into a password file, PGPASSWORD or the connection string"
                 )
             }
-            Problem::RefusedByRules => {
+            ConnectProblem::RefusedByRules => {
                 let tls = if self.encrypted { "with TLS" } else { "without TLS" };
                 format!("it came {tls}; pg_hba.conf needs a line for this user, database and address")
             }
-            Problem::UnknownRole => format!("the user is {user}"),
-            Problem::IdentityRefused => {
+            ConnectProblem::UnknownRole => format!("the user is {user}"),
+            ConnectProblem::IdentityRefused => {
                 format!("the user is {user}; the system's user or the certificate that came must be for that name")
             }
-            Problem::TlsNotOffered => {
+            ConnectProblem::TlsNotOffered => {
                 format!("sslmode is {}; set ssl = on in the server, or a weaker sslmode", self.tls_mode.name())
             }
-            Problem::Certificate(CertificateFlaw::UnknownIssuer) => {
+            ConnectProblem::Certificate(CertificateFlaw::UnknownIssuer) => {
                 "name the certificate of the authority that signed it in sslrootcert".to_owned()
             }
-            Problem::Certificate(CertificateFlaw::OtherName) => {
+            ConnectProblem::Certificate(CertificateFlaw::NameMismatch) => {
                 "connect by a name that the certificate lists as a subject alternative name, or say sslmode=verify-ca"
                     .to_owned()
             }
-            Problem::Certificate(CertificateFlaw::Unacceptable) => {
+            ConnectProblem::Certificate(CertificateFlaw::Unacceptable) => {
                 "it must be of X.509 version 3 and meant for servers".to_owned()
             }
-            Problem::NotPostgres => "is the port right?".to_owned(),
-            Problem::AuthenticationUnsupported => {
+            ConnectProblem::NotPostgres => "is the port right?".to_owned(),
+            ConnectProblem::AuthenticationUnsupported => {
                 "supported are scram-sha-256, md5, password, certificates, and trust".to_owned()
             }
             _ => return None,

@@ -4,18 +4,18 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use super::environment::{ConnectEnvironment, socket_name};
 use super::password::{Password, PasswordSource};
-use super::password_file::{PasswordFile, Wanted};
+use super::password_file::{PasswordFile, PasswordLookup};
 use super::settings::Settings;
-use super::surroundings::{Surroundings, socket_name};
-use super::target_error::{Origin, TargetError};
+use super::target_error::{SettingOrigin, TargetError};
 
-const PORT: u16 = 5432;
+const DEFAULT_PORT: u16 = 5432;
 
 /// A server that may be connected to.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
-    pub(super) place: Place,
+    pub(super) location: HostLocation,
     pub(super) port: u16,
     pub(super) password: Option<Password>,
     pub(super) password_source: PasswordSource,
@@ -23,7 +23,7 @@ pub(super) struct Host {
 
 /// Where a server listens.
 #[derive(Debug, Clone)]
-pub(super) enum Place {
+pub(super) enum HostLocation {
     /// At a port of the network.
     Network {
         /// What its certificate must be for, and what is looked up if there is no address.
@@ -36,7 +36,7 @@ pub(super) enum Place {
 
 /// One way to a host.
 #[derive(Debug, Clone)]
-pub(super) enum Address {
+pub(super) enum ResolvedAddress {
     /// An address of the network, and the name that it was found by.
     Network { name: String, address: IpAddr },
     /// A socket in this folder.
@@ -45,17 +45,17 @@ pub(super) enum Address {
 
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Place::Network { name, .. } if name.contains(':') => write!(f, "[{name}]:{}", self.port),
-            Place::Network { name, .. } => write!(f, "{name}:{}", self.port),
-            Place::Socket(folder) => write!(f, "{}", folder.join(socket_name(self.port)).display()),
+        match &self.location {
+            HostLocation::Network { name, .. } if name.contains(':') => write!(f, "[{name}]:{}", self.port),
+            HostLocation::Network { name, .. } => write!(f, "{name}:{}", self.port),
+            HostLocation::Socket(folder) => write!(f, "{}", folder.join(socket_name(self.port)).display()),
         }
     }
 }
 
 impl Host {
     /// The hosts that `settings` list, or the one there is by default; without passwords.
-    pub(super) fn list(settings: &Settings, surroundings: &Surroundings<'_>) -> Result<Vec<Self>, TargetError> {
+    pub(super) fn list(settings: &Settings, surroundings: &ConnectEnvironment<'_>) -> Result<Vec<Self>, TargetError> {
         let (names, addresses, ports) = (settings.list("host"), settings.list("hostaddr"), settings.list("port"));
         let count = names.len().max(addresses.len()).max(1);
         let unequal = |first, first_count, second, second_count| {
@@ -76,8 +76,8 @@ impl Host {
                     text => Some(text.parse().map_err(|_| settings.bad_value("hostaddr", "an IP address"))?),
                 };
                 let name = names.get(index).map_or("", |name| name.trim());
-                let place = place(settings, surroundings, name, address, port)?;
-                Ok(Self { place, port, password: None, password_source: PasswordSource::None })
+                let place = locate_host(settings, surroundings, name, address, port)?;
+                Ok(Self { location: place, port, password: None, password_source: PasswordSource::None })
             })
             .collect()
     }
@@ -93,14 +93,14 @@ impl Host {
         if let Some(password) = settings.text("password") {
             self.password = Some(Password::new(password));
             self.password_source = match settings.origin("password") {
-                Origin::Service(path, _) => PasswordSource::Service(path),
-                Origin::Variable(_) => PasswordSource::Variable,
-                Origin::ConnectionString | Origin::Default => PasswordSource::ConnectionString,
+                SettingOrigin::Service(path, _) => PasswordSource::Service(path),
+                SettingOrigin::Variable(_) => PasswordSource::Variable,
+                SettingOrigin::ConnectionString | SettingOrigin::Default => PasswordSource::ConnectionString,
             };
             return;
         }
         let hosts = self.names();
-        let wanted = Wanted { hosts: &hosts, port: self.port, database, user };
+        let wanted = PasswordLookup { hosts: &hosts, port: self.port, database, user };
         if let Some((path, password)) = file.and_then(|(path, file)| Some((path, file.find(&wanted)?))) {
             self.password = Some(password);
             self.password_source = PasswordSource::File(path.to_owned());
@@ -109,32 +109,32 @@ impl Host {
 
     /// The names by which a password file knows the host.
     fn names(&self) -> Vec<String> {
-        match &self.place {
-            Place::Network { name, .. } => vec![name.clone()],
-            Place::Socket(folder) => vec![folder.display().to_string(), "localhost".to_owned()],
+        match &self.location {
+            HostLocation::Network { name, .. } => vec![name.clone()],
+            HostLocation::Socket(folder) => vec![folder.display().to_string(), "localhost".to_owned()],
         }
     }
 }
 
-fn place(
+fn locate_host(
     settings: &Settings,
-    surroundings: &Surroundings<'_>,
+    surroundings: &ConnectEnvironment<'_>,
     name: &str,
     address: Option<IpAddr>,
     port: u16,
-) -> Result<Place, TargetError> {
+) -> Result<HostLocation, TargetError> {
     if name.starts_with('@') {
         return Err(settings.bad_value("host", "a name, an address or the folder of a socket"));
     }
-    let by_default = || surroundings.socket_folder(port).map(|folder| Place::Socket(folder.to_owned()));
+    let by_default = || surroundings.socket_folder(port).map(|folder| HostLocation::Socket(folder.to_owned()));
     Ok(match (name, address) {
-        ("", Some(address)) => Place::Network { name: address.to_string(), address: Some(address) },
-        ("", None) => by_default().unwrap_or(Place::Network { name: "localhost".to_owned(), address: None }),
-        (name, None) if name.starts_with('/') => Place::Socket(PathBuf::from(name)),
-        (name, address) => Place::Network { name: name.to_owned(), address },
+        ("", Some(address)) => HostLocation::Network { name: address.to_string(), address: Some(address) },
+        ("", None) => by_default().unwrap_or(HostLocation::Network { name: "localhost".to_owned(), address: None }),
+        (name, None) if name.starts_with('/') => HostLocation::Socket(PathBuf::from(name)),
+        (name, address) => HostLocation::Network { name: name.to_owned(), address },
     })
 }
 
 fn read_port(text: &str) -> Option<u16> {
-    if text.is_empty() { Some(PORT) } else { text.parse().ok().filter(|port| *port > 0) }
+    if text.is_empty() { Some(DEFAULT_PORT) } else { text.parse().ok().filter(|port| *port > 0) }
 }

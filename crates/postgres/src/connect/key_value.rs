@@ -8,13 +8,13 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 use super::keyword;
-use super::settings::Pair;
-use super::target_error::{Origin, TargetError};
+use super::settings::KeywordValue;
+use super::target_error::{SettingOrigin, TargetError};
 
 /// The keywords and values in `text`, in its order.
-pub(super) fn parse(text: &str) -> Result<Vec<Pair>, TargetError> {
-    let mut reader = Reader { characters: text.chars().peekable(), position: 0 };
-    let mut pairs: Vec<Pair> = Vec::new();
+pub(super) fn parse(text: &str) -> Result<Vec<KeywordValue>, TargetError> {
+    let mut reader = KeyValueReader { characters: text.chars().peekable(), position: 0 };
+    let mut pairs: Vec<KeywordValue> = Vec::new();
     loop {
         reader.skip_blanks();
         let start = reader.position + 1;
@@ -32,18 +32,18 @@ pub(super) fn parse(text: &str) -> Result<Vec<Pair>, TargetError> {
             // A password with a blank that was not quoted goes on as if it were a keyword.
             let after_password = pairs.iter().any(|pair| pair.keyword.name == "password");
             return Err(TargetError::UnknownKeyword {
-                origin: Origin::ConnectionString,
+                origin: SettingOrigin::ConnectionString,
                 nearest: keyword::nearest(&name),
                 name: (!after_password).then_some(name),
                 position: start,
             });
         };
-        pairs.push(Pair { keyword, value });
+        pairs.push(KeywordValue { keyword, value });
     }
 }
 
 fn malformed(problem: &'static str, position: usize) -> TargetError {
-    TargetError::Malformed { origin: Origin::ConnectionString, problem, position }
+    TargetError::Malformed { origin: SettingOrigin::ConnectionString, problem, position }
 }
 
 /// As in C; a blank that only Unicode knows may stand in a password.
@@ -51,13 +51,13 @@ fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t'..='\r')
 }
 
-struct Reader<'a> {
+struct KeyValueReader<'a> {
     characters: Peekable<Chars<'a>>,
     /// Characters read so far.
     position: usize,
 }
 
-impl Reader<'_> {
+impl KeyValueReader<'_> {
     fn next(&mut self) -> Option<char> {
         let character = self.characters.next()?;
         self.position += 1;

@@ -16,13 +16,13 @@ pub(super) struct Keyword {
 #[derive(Debug)]
 pub(super) enum Support {
     /// It is read.
-    Honoured,
+    Supported,
     /// It makes no difference here, whatever its value.
-    Idle,
+    Ignored,
     /// Only these values can be honoured, and they are how it is anyway.
-    Only(&'static [&'static str]),
+    OnlyValues(&'static [&'static str]),
     /// It cannot be honoured.
-    Refused,
+    Rejected,
 }
 
 /// The keyword named `name`.
@@ -32,28 +32,28 @@ pub(super) fn find(name: &str) -> Option<&'static Keyword> {
 
 /// The known name most like `name`, of those that can be used.
 pub(super) fn nearest(name: &str) -> Option<String> {
-    let usable = KEYWORDS.iter().filter(|keyword| !matches!(keyword.support, Support::Refused));
-    tidegate_core::nearest(name, usable.map(|keyword| keyword.name)).into_iter().next()
+    let usable = KEYWORDS.iter().filter(|keyword| !matches!(keyword.support, Support::Rejected));
+    tidegate_core::nearest_names(name, usable.map(|keyword| keyword.name)).into_iter().next()
 }
 
-const fn honoured(name: &'static str) -> Keyword {
-    Keyword { name, variable: None, support: Support::Honoured }
+const fn supported(name: &'static str) -> Keyword {
+    Keyword { name, variable: None, support: Support::Supported }
 }
 
 const fn with_variable(name: &'static str, variable: &'static str) -> Keyword {
-    Keyword { name, variable: Some(variable), support: Support::Honoured }
+    Keyword { name, variable: Some(variable), support: Support::Supported }
 }
 
-const fn idle(name: &'static str) -> Keyword {
-    Keyword { name, variable: None, support: Support::Idle }
+const fn ignored(name: &'static str) -> Keyword {
+    Keyword { name, variable: None, support: Support::Ignored }
 }
 
-const fn only(name: &'static str, variable: Option<&'static str>, values: &'static [&'static str]) -> Keyword {
-    Keyword { name, variable, support: Support::Only(values) }
+const fn only_values(name: &'static str, variable: Option<&'static str>, values: &'static [&'static str]) -> Keyword {
+    Keyword { name, variable, support: Support::OnlyValues(values) }
 }
 
-const fn refused(name: &'static str, variable: Option<&'static str>) -> Keyword {
-    Keyword { name, variable, support: Support::Refused }
+const fn rejected(name: &'static str, variable: Option<&'static str>) -> Keyword {
+    Keyword { name, variable, support: Support::Rejected }
 }
 
 pub(super) const KEYWORDS: &[Keyword] = &[
@@ -71,7 +71,7 @@ pub(super) const KEYWORDS: &[Keyword] = &[
     with_variable("passfile", "PGPASSFILE"),
     with_variable("channel_binding", "PGCHANNELBINDING"),
     with_variable("application_name", "PGAPPNAME"),
-    honoured("fallback_application_name"),
+    supported("fallback_application_name"),
     with_variable("options", "PGOPTIONS"),
     // How it is protected.
     with_variable("sslmode", "PGSSLMODE"),
@@ -84,34 +84,34 @@ pub(super) const KEYWORDS: &[Keyword] = &[
     with_variable("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION"),
     // How long it takes.
     with_variable("connect_timeout", "PGCONNECT_TIMEOUT"),
-    honoured("keepalives"),
-    honoured("keepalives_idle"),
-    honoured("keepalives_interval"),
-    honoured("keepalives_count"),
-    honoured("tcp_user_timeout"),
+    supported("keepalives"),
+    supported("keepalives_idle"),
+    supported("keepalives_interval"),
+    supported("keepalives_count"),
+    supported("tcp_user_timeout"),
     // What makes no difference here.
-    only("client_encoding", Some("PGCLIENTENCODING"), &["UTF8", "utf8", "UTF-8", "utf-8", "auto"]),
-    only("gssencmode", Some("PGGSSENCMODE"), &["disable", "prefer"]),
-    only("sslcertmode", Some("PGSSLCERTMODE"), &["allow"]),
-    idle("sslcompression"),
-    only("min_protocol_version", Some("PGMINPROTOCOLVERSION"), &["3.0"]),
-    only("replication", None, &["false", "off", "no", "0"]),
-    idle("max_protocol_version"),
-    idle("krbsrvname"),
-    idle("gsslib"),
-    idle("gssdelegation"),
+    only_values("client_encoding", Some("PGCLIENTENCODING"), &["UTF8", "utf8", "UTF-8", "utf-8", "auto"]),
+    only_values("gssencmode", Some("PGGSSENCMODE"), &["disable", "prefer"]),
+    only_values("sslcertmode", Some("PGSSLCERTMODE"), &["allow"]),
+    ignored("sslcompression"),
+    only_values("min_protocol_version", Some("PGMINPROTOCOLVERSION"), &["3.0"]),
+    only_values("replication", None, &["false", "off", "no", "0"]),
+    ignored("max_protocol_version"),
+    ignored("krbsrvname"),
+    ignored("gsslib"),
+    ignored("gssdelegation"),
     // What cannot be honoured.
-    refused("require_auth", Some("PGREQUIREAUTH")),
-    refused("requirepeer", Some("PGREQUIREPEER")),
-    refused("sslpassword", None),
-    refused("sslcrl", Some("PGSSLCRL")),
-    refused("sslcrldir", Some("PGSSLCRLDIR")),
-    refused("sslkeylogfile", None),
-    refused("scram_client_key", None),
-    refused("scram_server_key", None),
-    refused("servicefile", None),
-    refused("oauth_issuer", None),
-    refused("oauth_client_id", None),
-    refused("oauth_client_secret", None),
-    refused("oauth_scope", None),
+    rejected("require_auth", Some("PGREQUIREAUTH")),
+    rejected("requirepeer", Some("PGREQUIREPEER")),
+    rejected("sslpassword", None),
+    rejected("sslcrl", Some("PGSSLCRL")),
+    rejected("sslcrldir", Some("PGSSLCRLDIR")),
+    rejected("sslkeylogfile", None),
+    rejected("scram_client_key", None),
+    rejected("scram_server_key", None),
+    rejected("servicefile", None),
+    rejected("oauth_issuer", None),
+    rejected("oauth_client_id", None),
+    rejected("oauth_client_secret", None),
+    rejected("oauth_scope", None),
 ];

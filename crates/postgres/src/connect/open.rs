@@ -9,33 +9,33 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::attempt::Attempt;
-use super::connected::Connected;
-use super::error::{ConnectError, Failure};
-use super::host::{Address, Host, Place};
-use super::problem::Problem;
-use super::startup::Startup;
-use super::target::{SessionRole, Target};
+use super::attempt::ConnectAttempt;
+use super::error::{AttemptFailure, ConnectError};
+use super::host::{Host, HostLocation, ResolvedAddress};
+use super::open_connection::OpenConnection;
+use super::problem::ConnectProblem;
+use super::startup::StartupParameters;
+use super::target::{ConnectTarget, SessionRole};
 use super::tls;
 use super::tls_settings::TlsMode;
 
 /// Addresses of one host that are tried.
 const ADDRESSES_MAX: usize = 8;
 
-impl Target {
+impl ConnectTarget {
     /// Opens a connection and checks that its session is of the kind that is wanted. Spawns the connection's task
     /// onto the current runtime.
     ///
     /// # Errors
     /// When no host lets us in, each within the time that an address may take. As in libpq a host that refuses a
     /// password or a database is the last one to be asked.
-    pub async fn connect(&self, startup: &Startup<'_>) -> Result<Connected, ConnectError> {
+    pub async fn connect(&self, startup: &StartupParameters<'_>) -> Result<OpenConnection, ConnectError> {
         let mut failures = Vec::new();
         let tls = match self.load_tls().await {
             Ok(tls) => tls,
             Err(problem) => {
-                failures.extend(self.hosts.first().map(|host| self.failure(host, problem)));
-                return Err(self.error(failures));
+                failures.extend(self.hosts.first().map(|host| self.attempt_failure(host, problem)));
+                return Err(self.connect_error(failures));
             }
         };
         // A standby is preferred by asking all hosts for one first.
@@ -45,7 +45,7 @@ impl Target {
         };
         for session_role in roles {
             // A preference that nobody meets is no failure.
-            failures.retain(|failure: &Failure| !matches!(failure.problem, Problem::WrongSession(_)));
+            failures.retain(|failure: &AttemptFailure| !matches!(failure.problem, ConnectProblem::WrongSession(_)));
             let mut hosts: Vec<&Host> = self.hosts.iter().collect();
             self.shuffle(&mut hosts);
             for host in hosts {
@@ -54,32 +54,32 @@ impl Target {
                     Err(of_host) => failures.extend(of_host),
                 }
                 if failures.last().is_some_and(|failure| failure.problem.is_final()) {
-                    return Err(self.error(failures));
+                    return Err(self.connect_error(failures));
                 }
             }
         }
-        Err(self.error(failures))
+        Err(self.connect_error(failures))
     }
 
     async fn connect_to(
         &self,
         host: &Host,
-        startup: &Startup<'_>,
+        startup: &StartupParameters<'_>,
         tls: Option<&MakeRustlsConnect>,
         session_role: SessionRole,
-    ) -> Result<Connected, Vec<Failure>> {
-        let at = |name: &String, address| Address::Network { name: name.clone(), address };
-        let addresses: Vec<Address> = match &host.place {
-            Place::Socket(folder) => vec![Address::Socket(folder.clone())],
-            Place::Network { name, address: Some(address) } => vec![at(name, *address)],
-            Place::Network { name, address: None } => match self.look_up(name, host.port).await {
+    ) -> Result<OpenConnection, Vec<AttemptFailure>> {
+        let at = |name: &String, address| ResolvedAddress::Network { name: name.clone(), address };
+        let addresses: Vec<ResolvedAddress> = match &host.location {
+            HostLocation::Socket(folder) => vec![ResolvedAddress::Socket(folder.clone())],
+            HostLocation::Network { name, address: Some(address) } => vec![at(name, *address)],
+            HostLocation::Network { name, address: None } => match self.resolve_host(name, host.port).await {
                 Ok(addresses) => addresses.into_iter().map(|address| at(name, address)).collect(),
-                Err(problem) => return Err(vec![self.failure(host, problem)]),
+                Err(problem) => return Err(vec![self.attempt_failure(host, problem)]),
             },
         };
         let mut failures = Vec::new();
         for address in &addresses {
-            let attempt = Attempt { target: self, startup, host, address, tls, session_role };
+            let attempt = ConnectAttempt { target: self, startup, host, address, tls, session_role };
             match attempt.run().await {
                 Ok(connected) => return Ok(connected),
                 Err(failure) => {
@@ -94,30 +94,30 @@ impl Target {
         Err(failures)
     }
 
-    async fn look_up(&self, name: &str, port: u16) -> Result<Vec<IpAddr>, Problem> {
+    async fn resolve_host(&self, name: &str, port: u16) -> Result<Vec<IpAddr>, ConnectProblem> {
         let found = timeout(self.connect_timeout, lookup_host((name, port))).await;
-        let found = found.map_err(|_| Problem::TimedOut(self.connect_timeout))?.map_err(|error| {
+        let found = found.map_err(|_| ConnectProblem::TimedOut(self.connect_timeout))?.map_err(|error| {
             tracing::debug!(%error, "a host's name has no address");
-            Problem::HostNotFound
+            ConnectProblem::HostNotFound
         })?;
         let mut addresses: Vec<IpAddr> = found.map(|address| address.ip()).collect();
         addresses.dedup();
         self.shuffle(&mut addresses);
         addresses.truncate(ADDRESSES_MAX);
-        if addresses.is_empty() { Err(Problem::HostNotFound) } else { Ok(addresses) }
+        if addresses.is_empty() { Err(ConnectProblem::HostNotFound) } else { Ok(addresses) }
     }
 
     /// The TLS files, if any host is reached by the network and may be spoken to over TLS.
-    async fn load_tls(&self) -> Result<Option<MakeRustlsConnect>, Problem> {
-        let is_network = |host: &Host| matches!(host.place, Place::Network { .. });
+    async fn load_tls(&self) -> Result<Option<MakeRustlsConnect>, ConnectProblem> {
+        let is_network = |host: &Host| matches!(host.location, HostLocation::Network { .. });
         if self.tls.mode == TlsMode::Disable || !self.hosts.iter().any(is_network) {
             return Ok(None);
         }
         let settings = self.tls.clone();
         match spawn_blocking(move || tls::load(&settings)).await {
             Ok(Ok(connect)) => Ok(Some(connect)),
-            Ok(Err(error)) => Err(Problem::TlsFiles(error.to_string())),
-            Err(error) => Err(Problem::TlsFiles(error.to_string())),
+            Ok(Err(error)) => Err(ConnectProblem::TlsFiles(error.to_string())),
+            Err(error) => Err(ConnectProblem::TlsFiles(error.to_string())),
         }
     }
 
@@ -132,18 +132,18 @@ impl Target {
         }
     }
 
-    fn failure(&self, host: &Host, problem: Problem) -> Failure {
-        Failure {
-            place: host.to_string(),
+    fn attempt_failure(&self, host: &Host, problem: ConnectProblem) -> AttemptFailure {
+        AttemptFailure {
+            location: host.to_string(),
             problem,
-            said: None,
+            server_message: None,
             password_source: host.password_source.clone(),
             tls_mode: self.tls.mode,
             encrypted: false,
         }
     }
 
-    fn error(&self, failures: Vec<Failure>) -> ConnectError {
+    fn connect_error(&self, failures: Vec<AttemptFailure>) -> ConnectError {
         ConnectError::new(self.describe(), self.user.clone(), failures)
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::password::Password;
 
 /// For whom a password is looked up.
-pub(super) struct Wanted<'a> {
+pub(super) struct PasswordLookup<'a> {
     /// The names by which the host goes.
     pub(super) hosts: &'a [String],
     pub(super) port: u16,
@@ -50,7 +50,7 @@ impl PasswordFile {
     }
 
     /// The password on the first line that is for `wanted`.
-    pub(super) fn find(&self, wanted: &Wanted<'_>) -> Option<Password> {
+    pub(super) fn find(&self, wanted: &PasswordLookup<'_>) -> Option<Password> {
         let port = wanted.port.to_string();
         self.content.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
             let mut rest = line;
@@ -65,7 +65,7 @@ impl PasswordFile {
             matches(&[wanted.database])?;
             matches(&[wanted.user])?;
             // What comes after the password, behind a further colon, is no part of it.
-            let password = unescape(&rest[..end_of_field(rest)]);
+            let password = unescape(&rest[..field_length(rest)]);
             (!password.is_empty()).then(|| Password::new(password))
         })
     }
@@ -75,12 +75,12 @@ const ANY: &str = "*";
 
 /// Takes a field off `rest`, and the colon that must come after it.
 fn take_field<'a>(rest: &mut &'a str) -> Option<&'a str> {
-    let (field, after) = rest.split_at(end_of_field(rest));
+    let (field, after) = rest.split_at(field_length(rest));
     *rest = after.strip_prefix(':')?;
     Some(field)
 }
 
-fn end_of_field(text: &str) -> usize {
+fn field_length(text: &str) -> usize {
     let mut escaped = false;
     let is_end = |character: char| {
         let end = character == ':' && !escaped;

@@ -12,7 +12,7 @@ use super::target::SessionRole;
 /// Why a connection could not be opened. Its text names the reason alone: no host, user or password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum ConnectProblem {
     /// The host's name has no address.
     #[error("the host was not found")]
     HostNotFound,
@@ -102,7 +102,7 @@ pub enum CertificateFlaw {
     UnknownIssuer,
     /// It is for another name.
     #[error("it is for another name")]
-    OtherName,
+    NameMismatch,
     /// Its time is over.
     #[error("it has expired")]
     Expired,
@@ -114,14 +114,14 @@ pub enum CertificateFlaw {
     Unacceptable,
 }
 
-impl Problem {
+impl ConnectProblem {
     /// What the driver's `error` means.
-    pub(super) fn of(error: &tokio_postgres::Error) -> Self {
+    pub(super) fn from_driver(error: &tokio_postgres::Error) -> Self {
         if let Some(refusal) = error.as_db_error() {
-            return Self::of_refusal(refusal);
+            return Self::from_db_error(refusal);
         }
         if let Some(error) = error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
-            return Self::of_io(error);
+            return Self::from_io(error);
         }
         // The driver keeps its kinds of errors to itself; their words are all there is.
         let source = error.source().map(ToString::to_string).unwrap_or_default();
@@ -139,10 +139,10 @@ impl Problem {
     }
 
     /// What the system's `error` means.
-    pub(super) fn of_io(error: &io::Error) -> Self {
+    pub(super) fn from_io(error: &io::Error) -> Self {
         let inner = error.get_ref();
         if let Some(error) = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-            return Self::of_tls(error);
+            return Self::from_tls(error);
         }
         match error.kind() {
             ErrorKind::ConnectionRefused => Self::ConnectionRefused,
@@ -158,14 +158,14 @@ impl Problem {
         }
     }
 
-    fn of_tls(error: &rustls::Error) -> Self {
+    fn from_tls(error: &rustls::Error) -> Self {
         Self::Certificate(match error {
             // What answers in plain text after it agreed to TLS is something else that happened to say S.
             rustls::Error::InvalidMessage(_) => return Self::NotPostgres,
             rustls::Error::InvalidCertificate(flaw) => match flaw {
                 CertificateError::UnknownIssuer | CertificateError::BadSignature => CertificateFlaw::UnknownIssuer,
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                    CertificateFlaw::OtherName
+                    CertificateFlaw::NameMismatch
                 }
                 CertificateError::Expired | CertificateError::ExpiredContext { .. } => CertificateFlaw::Expired,
                 CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
@@ -177,7 +177,7 @@ impl Problem {
         })
     }
 
-    fn of_refusal(refusal: &DbError) -> Self {
+    fn from_db_error(refusal: &DbError) -> Self {
         match refusal.code() {
             &SqlState::INVALID_PASSWORD => Self::PasswordWrong,
             // One SQLSTATE for several reasons, and a text in the server's language: the place in its source tells.
@@ -195,7 +195,7 @@ impl Problem {
     }
 
     /// Whether it may go away by itself, so that another try makes sense.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(
             self,
             Self::HostNotFound
@@ -233,7 +233,7 @@ impl Problem {
     }
 
     /// How far the attempt came: of several, the one that came furthest says most.
-    pub(super) fn progress(&self) -> u8 {
+    pub(super) fn depth_reached(&self) -> u8 {
         match self {
             Self::HostNotFound | Self::NoSocket => 0,
             Self::ConnectionRefused | Self::ConnectionFailed(_) | Self::SocketForbidden => 1,

@@ -5,14 +5,17 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::environment::ConnectEnvironment;
 use super::keyword;
-use super::settings::Pair;
-use super::surroundings::Surroundings;
-use super::target_error::{Origin, TargetError};
+use super::settings::KeywordValue;
+use super::target_error::{SettingOrigin, TargetError};
 
 /// What the service `name` says, and where: the user's own file first, then the system's.
-pub(super) fn find(name: &str, surroundings: &Surroundings<'_>) -> Result<Vec<(Pair, Origin)>, TargetError> {
-    let looked_in = paths(surroundings);
+pub(super) fn find_service(
+    name: &str,
+    surroundings: &ConnectEnvironment<'_>,
+) -> Result<Vec<(KeywordValue, SettingOrigin)>, TargetError> {
+    let looked_in = service_file_paths(surroundings);
     for path in &looked_in {
         let content = match fs::read_to_string(path) {
             Ok(content) => content,
@@ -26,7 +29,7 @@ pub(super) fn find(name: &str, surroundings: &Surroundings<'_>) -> Result<Vec<(P
     Err(TargetError::UnknownService { name: name.to_owned(), looked_in })
 }
 
-fn paths(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
+fn service_file_paths(surroundings: &ConnectEnvironment<'_>) -> Vec<PathBuf> {
     let of_home = || surroundings.home.as_ref().map(|home| home.join(".pg_service.conf"));
     let own = surroundings.variable("PGSERVICEFILE").map(PathBuf::from).or_else(of_home);
     let of_system = surroundings.variable("PGSYSCONFDIR").map(|folder| Path::new(&folder).join("pg_service.conf"));
@@ -34,8 +37,8 @@ fn paths(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
 }
 
 /// The group `name` in `content`, if it has one.
-fn parse(content: &str, name: &str, path: &Path) -> Result<Option<Vec<(Pair, Origin)>>, TargetError> {
-    let mut pairs: Option<Vec<(Pair, Origin)>> = None;
+fn parse(content: &str, name: &str, path: &Path) -> Result<Option<Vec<(KeywordValue, SettingOrigin)>>, TargetError> {
+    let mut pairs: Option<Vec<(KeywordValue, SettingOrigin)>> = None;
     for (number, line) in (1..).zip(content.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -49,14 +52,14 @@ fn parse(content: &str, name: &str, path: &Path) -> Result<Option<Vec<(Pair, Ori
                 pairs = Some(Vec::new());
             }
         } else if let Some(pairs) = &mut pairs {
-            let origin = Origin::Service(path.to_owned(), number);
+            let origin = SettingOrigin::Service(path.to_owned(), number);
             pairs.push((parse_pair(line, &origin)?, origin));
         }
     }
     Ok(pairs)
 }
 
-fn parse_pair(line: &str, origin: &Origin) -> Result<Pair, TargetError> {
+fn parse_pair(line: &str, origin: &SettingOrigin) -> Result<KeywordValue, TargetError> {
     let malformed = |problem| TargetError::Malformed { origin: origin.clone(), problem, position: 1 };
     let Some((name, value)) = line.split_once('=') else {
         return Err(malformed("a keyword without ="));
@@ -64,7 +67,7 @@ fn parse_pair(line: &str, origin: &Origin) -> Result<Pair, TargetError> {
     let (name, value) = (name.trim(), value.trim().to_owned());
     match keyword::find(name) {
         Some(keyword) if keyword.name == "service" => Err(malformed("a service within a service")),
-        Some(keyword) => Ok(Pair { keyword, value }),
+        Some(keyword) => Ok(KeywordValue { keyword, value }),
         None => Err(TargetError::UnknownKeyword {
             origin: origin.clone(),
             name: Some(name.to_owned()),

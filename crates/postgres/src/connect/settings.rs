@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use super::environment::ConnectEnvironment;
 use super::keyword::{self, KEYWORDS, Keyword, Support};
-use super::surroundings::Surroundings;
-use super::target_error::{Origin, TargetError};
+use super::target_error::{SettingOrigin, TargetError};
 use super::{key_value, service_file, uri};
 
 /// A keyword and its value as a string had them.
-pub(super) struct Pair {
+pub(super) struct KeywordValue {
     pub(super) keyword: &'static Keyword,
     pub(super) value: String,
 }
@@ -18,27 +18,27 @@ pub(super) struct Settings(BTreeMap<&'static str, Setting>);
 
 struct Setting {
     value: String,
-    origin: Origin,
+    origin: SettingOrigin,
 }
 
 impl Settings {
     /// Everything that is said by `text` and, where it is silent, by a service and the environment.
-    pub(super) fn gather(text: &str, surroundings: &Surroundings<'_>) -> Result<Self, TargetError> {
+    pub(super) fn collect(text: &str, surroundings: &ConnectEnvironment<'_>) -> Result<Self, TargetError> {
         let mut settings = Self(BTreeMap::new());
-        for Pair { keyword, value } in parse(text)? {
+        for KeywordValue { keyword, value } in parse(text)? {
             // Of two in one string the later one counts.
-            settings.0.insert(keyword.name, Setting { value, origin: Origin::ConnectionString });
+            settings.0.insert(keyword.name, Setting { value, origin: SettingOrigin::ConnectionString });
         }
         let service = settings.text("service").map(str::to_owned).or_else(|| surroundings.variable("PGSERVICE"));
         if let Some(service) = service {
-            for (Pair { keyword, value }, origin) in service_file::find(&service, surroundings)? {
-                settings.fill(keyword, value, origin);
+            for (KeywordValue { keyword, value }, origin) in service_file::find_service(&service, surroundings)? {
+                settings.set_default(keyword, value, origin);
             }
         }
         for keyword in KEYWORDS {
             let Some(variable) = keyword.variable else { continue };
             if let Some(value) = surroundings.variable(variable) {
-                settings.fill(keyword, value, Origin::Variable(variable));
+                settings.set_default(keyword, value, SettingOrigin::Variable(variable));
             }
         }
         settings.check_support()?;
@@ -51,8 +51,8 @@ impl Settings {
     }
 
     /// Where the value of the keyword `name` stands.
-    pub(super) fn origin(&self, name: &str) -> Origin {
-        self.0.get(name).map_or(Origin::Default, |setting| setting.origin.clone())
+    pub(super) fn origin(&self, name: &str) -> SettingOrigin {
+        self.0.get(name).map_or(SettingOrigin::Default, |setting| setting.origin.clone())
     }
 
     /// The members of the list that the keyword `name` has.
@@ -83,17 +83,17 @@ impl Settings {
         TargetError::BadValue { keyword: name, origin: self.origin(name), wanted: wanted.to_owned() }
     }
 
-    fn fill(&mut self, keyword: &'static Keyword, value: String, origin: Origin) {
+    fn set_default(&mut self, keyword: &'static Keyword, value: String, origin: SettingOrigin) {
         self.0.entry(keyword.name).or_insert(Setting { value, origin });
     }
 
     fn check_support(&self) -> Result<(), TargetError> {
         for (name, setting) in self.0.iter().filter(|(_, setting)| !setting.value.is_empty()) {
             match keyword::find(name).map(|keyword| &keyword.support) {
-                Some(Support::Refused) => {
+                Some(Support::Rejected) => {
                     return Err(TargetError::Unsupported { keyword: name, origin: setting.origin.clone() });
                 }
-                Some(Support::Only(values)) if !values.contains(&setting.value.as_str()) => {
+                Some(Support::OnlyValues(values)) if !values.contains(&setting.value.as_str()) => {
                     return Err(self.bad_value(name, &format!("{}, if it is given at all", values.join(" or "))));
                 }
                 _ => {}
@@ -103,16 +103,16 @@ impl Settings {
     }
 }
 
-fn parse(text: &str) -> Result<Vec<Pair>, TargetError> {
+fn parse(text: &str) -> Result<Vec<KeywordValue>, TargetError> {
     // A URI holds no blanks; among keywords and values the last one may be escaped and count.
     let uri = text.trim_ascii();
-    if let Some(rest) = uri::after_scheme(uri) {
+    if let Some(rest) = uri::strip_scheme(uri) {
         return uri::parse(uri, rest);
     }
     let is_scheme = |scheme: &str| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.:".contains(&byte));
     if text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme)) {
         return Err(TargetError::Malformed {
-            origin: Origin::ConnectionString,
+            origin: SettingOrigin::ConnectionString,
             problem: "a URI that does not begin with postgresql:// or postgres://",
             position: 1,
         });

@@ -2,7 +2,7 @@
 
 /// What a session begins with.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Startup<'a> {
+pub struct StartupParameters<'a> {
     /// How the session is called in `pg_stat_activity` and the server's log, if the target does not say.
     pub application_name: &'a str,
     /// Settings by name, set before anything else happens. They come after the owner's own `options`, so they win.
@@ -11,7 +11,7 @@ pub struct Startup<'a> {
     pub settings: &'a [(&'a str, &'a str)],
 }
 
-impl Startup<'_> {
+impl StartupParameters<'_> {
     /// The startup parameter `options`: those of the target, then the settings.
     pub(super) fn options(&self, of_target: Option<&str>) -> Option<String> {
         let settings = self.settings.iter().map(|(name, value)| format!("-c {}={}", escape(name), escape(value)));

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio_postgres::config::ChannelBinding;
 
+use super::environment::ConnectEnvironment;
 use super::host::Host;
 use super::password_file::PasswordFile;
 use super::settings::Settings;
-use super::surroundings::Surroundings;
 use super::target_error::TargetError;
 use super::tls_settings::{TlsMode, TlsSettings};
 
@@ -24,7 +24,7 @@ const HOSTS_MAX: usize = 32;
 /// Read from a connection string, which is a URI or keywords with values; what it leaves open is taken from a
 /// service, from the environment, from a password file, and from what libpq takes by default, in this order.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct ConnectTarget {
     pub(super) hosts: Vec<Host>,
     pub(super) user: String,
     pub(super) database: String,
@@ -85,23 +85,23 @@ impl SessionRole {
     }
 }
 
-impl Target {
-    /// Reads the connection string `text` and completes it from `surroundings`. An empty text leaves all to them.
+impl ConnectTarget {
+    /// Reads the connection string `text` and completes it from `environment`. An empty text leaves all to them.
     ///
     /// # Errors
     /// When the text, the service or an environment variable cannot be understood or honoured. No value is quoted.
-    pub fn read(text: &str, surroundings: &Surroundings<'_>) -> Result<Self, TargetError> {
-        let settings = Settings::gather(text, surroundings)?;
+    pub fn parse(text: &str, surroundings: &ConnectEnvironment<'_>) -> Result<Self, TargetError> {
+        let settings = Settings::collect(text, surroundings)?;
         let user = settings.text("user").map(str::to_owned).or_else(|| surroundings.user.clone());
         let user = user.filter(|user| !user.is_empty()).ok_or(TargetError::NoUser)?;
         let database = settings.text("dbname").unwrap_or(&user).to_owned();
         let application_name = settings.text("application_name").or(settings.text("fallback_application_name"));
         let mut target = Self {
             hosts: Host::list(&settings, surroundings)?,
-            tls: TlsSettings::read(&settings, surroundings)?,
+            tls: TlsSettings::from_settings(&settings, surroundings)?,
             channel_binding: settings.choose("channel_binding", &CHANNEL_BINDINGS)?.unwrap_or(ChannelBinding::Prefer),
             connect_timeout: read_connect_timeout(&settings)?,
-            keepalive: Keepalive::read(&settings)?,
+            keepalive: Keepalive::from_settings(&settings)?,
             session_role: settings.choose("target_session_attrs", &SessionRole::NAMES)?.unwrap_or(SessionRole::Any),
             shuffles_hosts: settings
                 .choose("load_balance_hosts", &[("disable", false), ("random", true)])?
@@ -150,7 +150,7 @@ impl Target {
         self.tls.mode
     }
 
-    fn find_passwords(&mut self, settings: &Settings, surroundings: &Surroundings<'_>) {
+    fn find_passwords(&mut self, settings: &Settings, surroundings: &ConnectEnvironment<'_>) {
         let of_home = || surroundings.home.as_ref().map(|home| home.join(".pgpass"));
         let path = settings.text("passfile").map(PathBuf::from).or_else(of_home);
         // Nobody is warned about a file that is not needed.
@@ -168,7 +168,7 @@ impl Target {
 }
 
 impl Keepalive {
-    fn read(settings: &Settings) -> Result<Self, TargetError> {
+    fn from_settings(settings: &Settings) -> Result<Self, TargetError> {
         let number = |name| settings.read(name, "a number, 0 or more", |text| text.parse::<u32>().ok());
         // Zero means what is usual.
         let seconds = |name, usual: u32| {

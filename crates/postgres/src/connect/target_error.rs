@@ -15,17 +15,17 @@ pub enum TargetError {
     #[error("{origin} cannot be read: {problem}, at character {position}")]
     Malformed {
         /// Where the text stands.
-        origin: Origin,
+        origin: SettingOrigin,
         /// What is wrong with it.
         problem: &'static str,
         /// Counted from 1.
         position: usize,
     },
     /// A keyword that nobody knows.
-    #[error("{origin} has an unknown keyword{}{}", name_or_position(.name, *.position), nearest_known(.nearest))]
+    #[error("{origin} has an unknown keyword{}{}", name_or_position(.name, *.position), nearest_keyword_note(.nearest))]
     UnknownKeyword {
         /// Where it stands.
-        origin: Origin,
+        origin: SettingOrigin,
         /// The keyword, unless it may be a part of a password.
         name: Option<String>,
         /// Counted from 1.
@@ -39,7 +39,7 @@ pub enum TargetError {
         /// The keyword.
         keyword: &'static str,
         /// Where it stands.
-        origin: Origin,
+        origin: SettingOrigin,
     },
     /// A value that its keyword does not take.
     #[error("{origin}: {keyword} must be {wanted}")]
@@ -47,7 +47,7 @@ pub enum TargetError {
         /// The keyword.
         keyword: &'static str,
         /// Where it stands.
-        origin: Origin,
+        origin: SettingOrigin,
         /// What it takes.
         wanted: String,
     },
@@ -67,7 +67,7 @@ pub enum TargetError {
     #[error("{0}")]
     Contradiction(&'static str),
     /// No service file has the service.
-    #[error("the service {name:?} is in none of the service files ({})", paths(.looked_in))]
+    #[error("the service {name:?} is in none of the service files ({})", join_paths(.looked_in))]
     UnknownService {
         /// The service's name.
         name: String,
@@ -89,7 +89,7 @@ pub enum TargetError {
 
 /// Where a setting stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     /// The connection string.
     ConnectionString,
     /// A line of a service file, counted from 1.
@@ -100,7 +100,7 @@ pub enum Origin {
     Default,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ConnectionString => f.write_str("the connection string"),
@@ -118,11 +118,11 @@ fn name_or_position(name: &Option<String>, position: usize) -> String {
     }
 }
 
-fn nearest_known(nearest: &Option<String>) -> String {
+fn nearest_keyword_note(nearest: &Option<String>) -> String {
     nearest.as_ref().map(|nearest| format!("; the nearest known is {nearest}")).unwrap_or_default()
 }
 
-fn paths(paths: &[PathBuf]) -> String {
+fn join_paths(paths: &[PathBuf]) -> String {
     match paths {
         [] => "there are none".to_owned(),
         paths => paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),

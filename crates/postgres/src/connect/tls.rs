@@ -18,8 +18,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::tls_settings::{ClientFile, Roots, TlsMode, TlsSettings, TlsVersion};
-use super::trust::{Trust, TrustedRoots};
+use super::certificate_verifier::{CertificateVerifier, TrustedRoots};
+use super::tls_settings::{ClientFile, RootCertificates, TlsMode, TlsSettings, TlsVersion};
 
 /// Bytes that a file of certificates or a key may have; the whole of a system's roots has a tenth of it.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -35,15 +35,15 @@ pub(super) struct TlsFileError {
 
 /// Makes connections to one host safe, and remembers whether it did.
 #[derive(Clone)]
-pub(super) struct Connector {
+pub(super) struct TlsConnector {
     connect: MakeRustlsConnect,
     /// The name for the handshake; the one that the driver would take may be none at all.
     name: String,
     used: Arc<AtomicBool>,
 }
 
-impl Connector {
-    /// A connector for the host `name`, of which `address` is an address.
+impl TlsConnector {
+    /// A connector for the host `name`, of which `inet` is an address.
     pub(super) fn new(connect: MakeRustlsConnect, name: &str, address: &str, mode: TlsMode) -> Self {
         // A name that no certificate can be for is only an obstacle if it is to be checked.
         let is_possible = mode == TlsMode::VerifyFull || ServerName::try_from(name).is_ok();
@@ -59,27 +59,27 @@ impl Connector {
 
 type Inner<S> = <MakeRustlsConnect as MakeTlsConnect<S>>::TlsConnect;
 
-impl<S> MakeTlsConnect<S> for Connector
+impl<S> MakeTlsConnect<S> for TlsConnector
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     type Stream = <MakeRustlsConnect as MakeTlsConnect<S>>::Stream;
-    type TlsConnect = Handshake<Inner<S>>;
+    type TlsConnect = TlsHandshake<Inner<S>>;
     type Error = <MakeRustlsConnect as MakeTlsConnect<S>>::Error;
 
     fn make_tls_connect(&mut self, _: &str) -> Result<Self::TlsConnect, Self::Error> {
         let inner = MakeTlsConnect::<S>::make_tls_connect(&mut self.connect, &self.name)?;
-        Ok(Handshake { inner, used: Arc::clone(&self.used) })
+        Ok(TlsHandshake { inner, used: Arc::clone(&self.used) })
     }
 }
 
 /// One handshake to be.
-pub(super) struct Handshake<C> {
+pub(super) struct TlsHandshake<C> {
     inner: C,
     used: Arc<AtomicBool>,
 }
 
-impl<S, C: TlsConnect<S>> TlsConnect<S> for Handshake<C> {
+impl<S, C: TlsConnect<S>> TlsConnect<S> for TlsHandshake<C> {
     type Stream = C::Stream;
     type Error = C::Error;
     type Future = C::Future;
@@ -93,7 +93,7 @@ impl<S, C: TlsConnect<S>> TlsConnect<S> for Handshake<C> {
 /// Reads what `settings` name. Blocks.
 pub(super) fn load(settings: &TlsSettings) -> Result<MakeRustlsConnect, TlsFileError> {
     let provider = aws_lc_rs::default_provider();
-    let trust = Trust {
+    let trust = CertificateVerifier {
         algorithms: provider.signature_verification_algorithms,
         roots: load_roots(settings)?,
         checks_name: settings.mode == TlsMode::VerifyFull,
@@ -118,7 +118,7 @@ pub(super) fn load(settings: &TlsSettings) -> Result<MakeRustlsConnect, TlsFileE
     };
     config.enable_sni = settings.sends_name;
     config.resumption = Resumption::disabled();
-    if settings.direct {
+    if settings.is_direct {
         config.alpn_protocols = vec![b"postgresql".to_vec()];
     }
     Ok(MakeRustlsConnect::new(config))
@@ -136,25 +136,25 @@ fn load_roots(settings: &TlsSettings) -> Result<Option<TrustedRoots>, TlsFileErr
     let what = "cannot use the root certificates";
     let unusable = |path: &Path, why: &str| TlsFileError { what, path: path.to_owned(), why: why.to_owned() };
     let path = match &settings.roots {
-        Roots::System => {
+        RootCertificates::System => {
             let found = rustls_native_certs::load_native_certs();
             let why = found.errors.first().map_or_else(|| "there are none".to_owned(), ToString::to_string);
             let roots = TrustedRoots::new(found.certs);
             return roots.map(Some).ok_or_else(|| unusable(Path::new("of the system"), &why));
         }
-        Roots::File(path) => path,
-        Roots::FileIfThere(path) if path.exists() => path,
-        Roots::FileIfThere(path) if settings.mode >= TlsMode::VerifyCa => {
+        RootCertificates::File(path) => path,
+        RootCertificates::FileIfPresent(path) if path.exists() => path,
+        RootCertificates::FileIfPresent(path) if settings.mode >= TlsMode::VerifyCa => {
             let why = "there is no such file; name one in sslrootcert, or say sslrootcert=system";
             return Err(unusable(path, why));
         }
-        Roots::None if settings.mode >= TlsMode::VerifyCa => {
+        RootCertificates::None if settings.mode >= TlsMode::VerifyCa => {
             return Err(unusable(
                 Path::new(""),
                 "none are named; name a file in sslrootcert, or say sslrootcert=system",
             ));
         }
-        Roots::FileIfThere(_) | Roots::None => return Ok(None),
+        RootCertificates::FileIfPresent(_) | RootCertificates::None => return Ok(None),
     };
     let roots = TrustedRoots::new(read_certificates(what, path)?);
     roots.map(Some).ok_or_else(|| unusable(path, "it holds no certificate in PEM form"))
@@ -166,8 +166,8 @@ type ClientCertificate = (PathBuf, Vec<CertificateDer<'static>>, PrivateKeyDer<'
 fn load_client_certificate(settings: &TlsSettings) -> Result<Option<ClientCertificate>, TlsFileError> {
     let path = match &settings.certificate {
         ClientFile::Named(path) => path,
-        ClientFile::IfThere(path) if path.exists() => path,
-        ClientFile::IfThere(_) | ClientFile::None => return Ok(None),
+        ClientFile::IfPresent(path) if path.exists() => path,
+        ClientFile::IfPresent(_) | ClientFile::None => return Ok(None),
     };
     let what = "cannot use the client certificate";
     let chain = read_certificates(what, path)?;
@@ -175,7 +175,7 @@ fn load_client_certificate(settings: &TlsSettings) -> Result<Option<ClientCertif
         let why = "it holds no certificate in PEM form".to_owned();
         return Err(TlsFileError { what, path: path.clone(), why });
     }
-    let (ClientFile::Named(key) | ClientFile::IfThere(key)) = &settings.key else {
+    let (ClientFile::Named(key) | ClientFile::IfPresent(key)) = &settings.key else {
         let why = "it needs a private key; name its file in sslkey".to_owned();
         return Err(TlsFileError { what, path: path.clone(), why });
     };
@@ -183,7 +183,7 @@ fn load_client_certificate(settings: &TlsSettings) -> Result<Option<ClientCertif
 }
 
 fn read_certificates(what: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
-    let content = read(what, path)?;
+    let content = read_file(what, path)?;
     let certificates: Result<_, _> = CertificateDer::pem_slice_iter(&content).collect();
     // The reader's own words may quote the file.
     certificates.map_err(|_| TlsFileError { what, path: path.to_owned(), why: "it is not in PEM form".to_owned() })
@@ -192,7 +192,7 @@ fn read_certificates(what: &'static str, path: &Path) -> Result<Vec<CertificateD
 fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> {
     let what = "cannot use the private key";
     let unusable = |why: &str| TlsFileError { what, path: path.to_owned(), why: why.to_owned() };
-    let content = read(what, path)?;
+    let content = read_file(what, path)?;
     if is_open_to_others(path) {
         return Err(unusable(
             "others may read it; its permissions must be 0600 or less, or 0640 or less if root owns it",
@@ -202,7 +202,7 @@ fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> {
         .map_err(|_| unusable("it holds no key in PEM form that is not itself encrypted"))
 }
 
-fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsFileError> {
+fn read_file(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsFileError> {
     let failed = |why: String| TlsFileError { what, path: path.to_owned(), why };
     let metadata = fs::metadata(path).map_err(|error| {
         let missing = error.kind() == ErrorKind::NotFound;

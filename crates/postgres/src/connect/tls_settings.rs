@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
+use super::environment::ConnectEnvironment;
 use super::settings::Settings;
-use super::surroundings::Surroundings;
 use super::target_error::TargetError;
 
 /// How much TLS a connection must have.
@@ -45,8 +45,8 @@ impl TlsMode {
 pub(super) struct TlsSettings {
     pub(super) mode: TlsMode,
     /// Whether TLS begins with the first byte, without asking the server.
-    pub(super) direct: bool,
-    pub(super) roots: Roots,
+    pub(super) is_direct: bool,
+    pub(super) roots: RootCertificates,
     /// The client's certificate.
     pub(super) certificate: ClientFile,
     /// The client's private key.
@@ -59,13 +59,13 @@ pub(super) struct TlsSettings {
 
 /// Whom the server's certificate must come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Roots {
+pub(super) enum RootCertificates {
     /// Whomever the system trusts.
     System,
     /// An authority in this file, which must be there.
     File(PathBuf),
     /// An authority in this file, if it is there.
-    FileIfThere(PathBuf),
+    FileIfPresent(PathBuf),
     /// There are no roots.
     None,
 }
@@ -76,7 +76,7 @@ pub(super) enum ClientFile {
     /// It was named and must be there.
     Named(PathBuf),
     /// It is where it lies by default, if it is there.
-    IfThere(PathBuf),
+    IfPresent(PathBuf),
     /// There is none.
     None,
 }
@@ -89,22 +89,25 @@ pub(super) enum TlsVersion {
 }
 
 impl TlsSettings {
-    pub(super) fn read(settings: &Settings, surroundings: &Surroundings<'_>) -> Result<Self, TargetError> {
+    pub(super) fn from_settings(
+        settings: &Settings,
+        surroundings: &ConnectEnvironment<'_>,
+    ) -> Result<Self, TargetError> {
         let of_home = |name: &str| surroundings.home.as_ref().map(|home| home.join(".postgresql").join(name));
         let roots = match settings.text("sslrootcert") {
-            Some("system") => Roots::System,
-            Some(path) => Roots::File(path.into()),
-            None => of_home("root.crt").map_or(Roots::None, Roots::FileIfThere),
+            Some("system") => RootCertificates::System,
+            Some(path) => RootCertificates::File(path.into()),
+            None => of_home("root.crt").map_or(RootCertificates::None, RootCertificates::FileIfPresent),
         };
         let client_file = |keyword, name| match settings.text(keyword) {
             Some(path) => ClientFile::Named(path.into()),
-            None => of_home(name).map_or(ClientFile::None, ClientFile::IfThere),
+            None => of_home(name).map_or(ClientFile::None, ClientFile::IfPresent),
         };
-        let by_default = if roots == Roots::System { TlsMode::VerifyFull } else { TlsMode::Prefer };
+        let by_default = if roots == RootCertificates::System { TlsMode::VerifyFull } else { TlsMode::Prefer };
         let versions = [("TLSv1.2", TlsVersion::V1_2), ("TLSv1.3", TlsVersion::V1_3)];
         let read = Self {
             mode: settings.choose("sslmode", &TlsMode::NAMES)?.unwrap_or(by_default),
-            direct: settings.choose("sslnegotiation", &[("postgres", false), ("direct", true)])?.unwrap_or(false),
+            is_direct: settings.choose("sslnegotiation", &[("postgres", false), ("direct", true)])?.unwrap_or(false),
             roots,
             certificate: client_file("sslcert", "postgresql.crt"),
             key: client_file("sslkey", "postgresql.key"),
@@ -116,12 +119,12 @@ impl TlsSettings {
     }
 
     fn check(self) -> Result<Self, TargetError> {
-        if self.roots == Roots::System && self.mode != TlsMode::VerifyFull {
+        if self.roots == RootCertificates::System && self.mode != TlsMode::VerifyFull {
             return Err(TargetError::Contradiction(
                 "sslrootcert=system trusts so many authorities that only the name tells servers apart: it needs sslmode=verify-full",
             ));
         }
-        if self.direct && self.mode < TlsMode::Require {
+        if self.is_direct && self.mode < TlsMode::Require {
             return Err(TargetError::Contradiction(
                 "sslnegotiation=direct cannot go back to a connection without TLS, so it needs sslmode=require or more",
             ));

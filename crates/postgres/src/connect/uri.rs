@@ -4,19 +4,19 @@
 //! <https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS>
 
 use super::keyword;
-use super::settings::Pair;
-use super::target_error::{Origin, TargetError};
+use super::settings::KeywordValue;
+use super::target_error::{SettingOrigin, TargetError};
 
 const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 
 /// What comes after the scheme, if `text` is such a URI.
-pub(super) fn after_scheme(text: &str) -> Option<&str> {
+pub(super) fn strip_scheme(text: &str) -> Option<&str> {
     SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme))
 }
 
 /// The keywords and values in the URI `text`, of which `rest` comes after the scheme.
-pub(super) fn parse(text: &str, rest: &str) -> Result<Vec<Pair>, TargetError> {
-    let mut uri = Uri { text, pairs: Vec::new(), has_password_parameter: false };
+pub(super) fn parse(text: &str, rest: &str) -> Result<Vec<KeywordValue>, TargetError> {
+    let mut uri = UriParser { text, pairs: Vec::new(), has_password_parameter: false };
     let rest = uri.read_user(rest)?;
     let rest = uri.read_hosts(rest)?;
     let (database, parameters) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
@@ -33,13 +33,13 @@ pub(super) fn parse(text: &str, rest: &str) -> Result<Vec<Pair>, TargetError> {
     Ok(uri.pairs)
 }
 
-struct Uri<'a> {
+struct UriParser<'a> {
     text: &'a str,
-    pairs: Vec<Pair>,
+    pairs: Vec<KeywordValue>,
     has_password_parameter: bool,
 }
 
-impl<'a> Uri<'a> {
+impl<'a> UriParser<'a> {
     fn read_user(&mut self, rest: &'a str) -> Result<&'a str, TargetError> {
         let Some(end) = rest.find(['@', '/']).filter(|end| rest[*end..].starts_with('@')) else {
             return Ok(rest);
@@ -125,13 +125,13 @@ impl<'a> Uri<'a> {
             let position = self.position(at);
             let before_at = self.text.chars().skip(position.saturating_sub(1)).any(|character| character == '@');
             return Err(TargetError::UnknownKeyword {
-                origin: Origin::ConnectionString,
+                origin: SettingOrigin::ConnectionString,
                 name: (!before_at && !self.has_password_parameter).then(|| name.to_owned()),
                 position,
                 nearest: keyword::nearest(name),
             });
         };
-        self.pairs.push(Pair { keyword, value });
+        self.pairs.push(KeywordValue { keyword, value });
         Ok(())
     }
 
@@ -155,10 +155,10 @@ impl<'a> Uri<'a> {
     }
 
     fn malformed(&self, problem: &'static str, at: &'a str) -> TargetError {
-        TargetError::Malformed { origin: Origin::ConnectionString, problem, position: self.position(at) }
+        TargetError::Malformed { origin: SettingOrigin::ConnectionString, problem, position: self.position(at) }
     }
 
-    /// The position in the text, in characters from 1, of its part `at`.
+    /// The position in the text, in characters from 1, of its part `position`.
     fn position(&self, at: &str) -> usize {
         let before = (at.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
         self.text.get(..before).map_or(0, |before| before.chars().count()) + 1

@@ -7,9 +7,9 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tidegate_core::{Content, Error, ErrorKind, Metadata, ReplySender, Role, Schema};
+use tidegate_core::{Content, ContentRole, Error, ErrorKind, JsonSchema, Metadata, ReplySender};
 
-use super::content::{content, contents};
+use super::content::{parse_content, parse_resource_contents};
 use super::record::{HandlerKind, HandlerRecord};
 
 /// The id of the request that a handler is given. That of the client's request is the adapter's affair.
@@ -19,23 +19,23 @@ pub(crate) const REQUEST_ID: &str = "\"1\"";
 #[derive(Debug)]
 pub(crate) enum HandlerAnswer {
     /// It did what was asked.
-    Done(Given),
+    Done(HandlerOutput),
     /// A tool says in its blocks that it failed.
-    Failed(Given),
+    Failed(HandlerOutput),
     /// An error of JSON-RPC, in words for the caller.
     Error(Error),
 }
 
 /// What an answer holds.
 #[derive(Debug, Default)]
-pub(crate) struct Given {
-    blocks: Vec<(Role, Content)>,
+pub(crate) struct HandlerOutput {
+    blocks: Vec<(ContentRole, Content)>,
     structured: Option<Box<RawValue>>,
     metadata: Metadata,
 }
 
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct JsonRpcEnvelope<'a> {
     jsonrpc: &'a str,
     #[serde(borrow)]
     id: &'a RawValue,
@@ -53,7 +53,7 @@ struct ErrorObject {
 #[derive(Deserialize)]
 struct ToolResult {
     content: Vec<Value>,
-    #[serde(default, rename = "structuredContent", deserialize_with = "present")]
+    #[serde(default, rename = "structuredContent", deserialize_with = "deserialize_present")]
     structured: Option<Box<RawValue>>,
     #[serde(default, rename = "isError")]
     is_error: bool,
@@ -70,19 +70,19 @@ struct ResourceResult {
 
 #[derive(Deserialize)]
 struct PromptResult {
-    messages: Vec<Message>,
+    messages: Vec<PromptMessage>,
     #[serde(default, rename = "_meta")]
     meta: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct PromptMessage {
     role: String,
     content: Value,
 }
 
 /// A value that is there, null included.
-fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
+fn deserialize_present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(from).map(Some)
 }
 
@@ -91,9 +91,9 @@ impl HandlerAnswer {
     ///
     /// # Errors
     /// What is wrong with it, for the log.
-    pub(crate) fn read(record: &HandlerRecord, text: Option<&str>) -> Result<Self, String> {
+    pub(crate) fn parse(record: &HandlerRecord, text: Option<&str>) -> Result<Self, String> {
         let text = text.ok_or("it returned NULL")?;
-        let envelope: Envelope<'_> =
+        let envelope: JsonRpcEnvelope<'_> =
             serde_json::from_str(text).map_err(|error| format!("its envelope is none of JSON-RPC: {error}"))?;
         if envelope.jsonrpc != "2.0" {
             return Err("its envelope is none of JSON-RPC 2.0".to_owned());
@@ -112,7 +112,7 @@ impl HandlerAnswer {
     ///
     /// # Errors
     /// What is wrong with it, for the log.
-    pub(crate) fn check(&self, schema: Option<&Schema>) -> Result<(), String> {
+    pub(crate) fn check_schema(&self, schema: Option<&JsonSchema>) -> Result<(), String> {
         let (Self::Done(given), Some(schema)) = (self, schema) else { return Ok(()) };
         let Some(structured) = &given.structured else { return Ok(()) };
         let value: Value = serde_json::from_str(structured.get()).map_err(|error| error.to_string())?;
@@ -127,20 +127,20 @@ impl HandlerAnswer {
     }
 }
 
-impl Given {
+impl HandlerOutput {
     /// Sends it.
     ///
     /// # Errors
-    /// `Cancelled` when nobody listens, `Internal` when the structured answer breaks its schema.
+    /// `CancelJob` when nobody listens, `Internal` when the structured answer breaks its schema.
     pub(crate) async fn send(self, kind: HandlerKind, reply: &ReplySender) -> Result<Metadata, Error> {
         for (role, block) in self.blocks {
             match kind {
-                HandlerKind::Prompt => reply.message(role, block).await?,
-                HandlerKind::Tool | HandlerKind::Resource => reply.block(block).await?,
+                HandlerKind::Prompt => reply.send_prompt_message(role, block).await?,
+                HandlerKind::Tool | HandlerKind::Resource => reply.send_block(block).await?,
             }
         }
         if let Some(structured) = self.structured {
-            reply.structured_text(structured.get().to_owned()).await?;
+            reply.send_structured_json(structured.get().to_owned()).await?;
         }
         Ok(self.metadata)
     }
@@ -162,30 +162,32 @@ fn read_result(record: &HandlerRecord, result: &str) -> Result<HandlerAnswer, St
             if record.definition.contains_key("outputSchema") && result.structured.is_none() && !result.is_error {
                 return Err("it has an outputSchema, and its result no structuredContent".to_owned());
             }
-            let blocks = result.content.into_iter().map(|block| Ok((Role::Assistant, content(block)?)));
+            let blocks = result.content.into_iter().map(|block| Ok((ContentRole::Assistant, parse_content(block)?)));
             let blocks: Vec<_> = blocks.collect::<Result<_, String>>()?;
-            let given = Given { blocks, structured: result.structured, metadata: result.meta };
+            let given = HandlerOutput { blocks, structured: result.structured, metadata: result.meta };
             Ok(if result.is_error { HandlerAnswer::Failed(given) } else { HandlerAnswer::Done(given) })
         }
         HandlerKind::Resource => {
             let result: ResourceResult = serde_json::from_str(result).map_err(wrong)?;
-            let blocks =
-                result.contents.into_iter().map(|one| Ok((Role::Assistant, Content::Resource(contents(one)?))));
+            let blocks = result
+                .contents
+                .into_iter()
+                .map(|one| Ok((ContentRole::Assistant, Content::Resource(parse_resource_contents(one)?))));
             let blocks = blocks.collect::<Result<_, String>>()?;
-            Ok(HandlerAnswer::Done(Given { blocks, structured: None, metadata: result.meta }))
+            Ok(HandlerAnswer::Done(HandlerOutput { blocks, structured: None, metadata: result.meta }))
         }
         HandlerKind::Prompt => {
             let result: PromptResult = serde_json::from_str(result).map_err(wrong)?;
-            let message = |Message { role, content: block }: Message| {
+            let message = |PromptMessage { role, content: block }: PromptMessage| {
                 let role = match role.as_str() {
-                    "user" => Role::User,
-                    "assistant" => Role::Assistant,
+                    "user" => ContentRole::User,
+                    "assistant" => ContentRole::Assistant,
                     other => return Err(format!("the role of a message is {other:?}, neither user nor assistant")),
                 };
-                Ok((role, content(block)?))
+                Ok((role, parse_content(block)?))
             };
             let blocks = result.messages.into_iter().map(message).collect::<Result<_, String>>()?;
-            Ok(HandlerAnswer::Done(Given { blocks, structured: None, metadata: result.meta }))
+            Ok(HandlerAnswer::Done(HandlerOutput { blocks, structured: None, metadata: result.meta }))
         }
     }
 }
@@ -216,8 +218,8 @@ mod tests {
             kind,
             name: "it".to_owned(),
             definition: definition.as_object().cloned().unwrap_or_default(),
-            asks_who: false,
-            only_reads: true,
+            requires_auth: false,
+            read_only: true,
             returns_rows: false,
             columns: None,
             commits_on_error: false,
@@ -229,7 +231,7 @@ mod tests {
     }
 
     fn read(kind: HandlerKind, answer: &Value) -> Result<HandlerAnswer, String> {
-        HandlerAnswer::read(&record(kind, json!({})), Some(&answer.to_string()))
+        HandlerAnswer::parse(&record(kind, json!({})), Some(&answer.to_string()))
     }
 
     fn result(result: Value) -> Value {
@@ -237,8 +239,8 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_answer_is_told_apart() {
-        assert!(HandlerAnswer::read(&record(HandlerKind::Tool, json!({})), None).is_err());
+    fn malformed_answer_is_rejected() {
+        assert!(HandlerAnswer::parse(&record(HandlerKind::Tool, json!({})), None).is_err());
         for wrong in [
             json!(null),
             json!([]),
@@ -265,28 +267,28 @@ mod tests {
     }
 
     #[test]
-    fn null_is_a_structured_answer_and_none_is_none() {
+    fn null_counts_as_structured_content() {
         let promised = record(HandlerKind::Tool, json!({"outputSchema": {}}));
         let answer = result(json!({"content": [], "structuredContent": null})).to_string();
-        let Ok(HandlerAnswer::Done(given)) = HandlerAnswer::read(&promised, Some(&answer)) else { panic!("{answer}") };
+        let Ok(HandlerAnswer::Done(given)) = HandlerAnswer::parse(&promised, Some(&answer)) else { panic!("{answer}") };
         assert_eq!(given.structured.unwrap().get(), "null");
         let none = result(json!({"content": []})).to_string();
-        assert!(HandlerAnswer::read(&promised, Some(&none)).is_err());
+        assert!(HandlerAnswer::parse(&promised, Some(&none)).is_err());
     }
 
     #[test]
-    fn a_structured_answer_is_held_against_its_schema() {
-        let schema = Schema::new(json!({"type": "object", "required": ["a"]})).unwrap();
+    fn structured_content_is_checked_against_schema() {
+        let schema = JsonSchema::new(json!({"type": "object", "required": ["a"]})).unwrap();
         let given = |structured: Value| {
             read(HandlerKind::Tool, &result(json!({"content": [], "structuredContent": structured}))).unwrap()
         };
-        assert!(given(json!({"a": 1})).check(Some(&schema)).is_ok());
-        assert!(given(json!({})).check(Some(&schema)).is_err());
-        assert!(given(json!({})).check(None).is_ok());
+        assert!(given(json!({"a": 1})).check_schema(Some(&schema)).is_ok());
+        assert!(given(json!({})).check_schema(Some(&schema)).is_err());
+        assert!(given(json!({})).check_schema(None).is_ok());
     }
 
     #[test]
-    fn codes_of_the_protocol_become_kinds_and_others_stay() {
+    fn protocol_codes_become_error_kinds() {
         let error = |code: i64| {
             let answer = json!({"jsonrpc": "2.0", "id": "1", "error": {"code": code, "message": "said"}});
             let Ok(HandlerAnswer::Error(error)) = read(HandlerKind::Resource, &answer) else { panic!("{answer}") };

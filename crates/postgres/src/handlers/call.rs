@@ -8,50 +8,52 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use tidegate_core::{Error, ErrorKind, Handler, Job, Metadata, Principal, ReplySender, Schema, Target, Violation};
+use tidegate_core::{
+    CallTarget, Error, ErrorKind, Handler, Job, JsonSchema, Metadata, Principal, ReplySender, Violation,
+};
 use tidegate_query::{SqlDialect, Statement};
 use tokio_postgres::types::ToSql;
 
 use super::answer::{HandlerAnswer, REQUEST_ID};
 use super::catalog::HandlerCatalog;
-use super::failure::{self, Failure};
+use super::handler_error::{self, HandlerFailure};
 use super::record::HandlerRecord;
 use super::schema_name::SchemaName;
 use crate::error;
-use crate::identity::who;
+use crate::identity::user_and_tenant;
 use crate::lease::Lease;
-use crate::retrying;
-use crate::server::Server;
-use crate::session::Identity;
+use crate::retry_backoff;
+use crate::server::PostgresServer;
+use crate::session::TransactionIdentity;
 use crate::transaction::{COMMIT, ROLLBACK};
 
 /// Bytes of an answer at most, as the database keeps it.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// The code behind an entry: one handler.
-pub(crate) struct HandlerCode {
-    server: Arc<Server>,
+pub(crate) struct DatabaseHandler {
+    server: Arc<PostgresServer>,
     record: Arc<HandlerRecord>,
     /// The call of its function.
     statement: Statement,
     /// Asks the database's own check who the caller is, where there is one.
     identity_check: Option<String>,
     /// What its structured answers are.
-    output_schema: Option<Arc<Schema>>,
+    output_schema: Option<Arc<JsonSchema>>,
     /// The schema whose exchange log hears of each call, where it is to.
-    logged_in: Option<SchemaName>,
+    exchange_log_schema: Option<SchemaName>,
 }
 
 /// How an attempt ended that others did not disturb.
-type Attempt = Result<HandlerAnswer, Failure>;
+type AttemptResult = Result<HandlerAnswer, HandlerFailure>;
 
-impl HandlerCode {
+impl DatabaseHandler {
     pub(crate) fn new(
-        server: Arc<Server>,
+        server: Arc<PostgresServer>,
         record: Arc<HandlerRecord>,
         schema: &SchemaName,
         catalog: &HandlerCatalog,
-        output_schema: Option<Arc<Schema>>,
+        output_schema: Option<Arc<JsonSchema>>,
     ) -> Self {
         let text = format!(
             "SELECT CASE WHEN pg_catalog.pg_column_size(answer.envelope) <= {ANSWER_BYTES_MAX} THEN answer.envelope::pg_catalog.text END, \
@@ -60,156 +62,163 @@ impl HandlerCode {
              $4::pg_catalog.text::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb)::{schema}.mcp_request) AS answer",
             record.function
         );
-        let statement = Statement::of_owner(text, Vec::new(), SqlDialect::Postgres);
+        let statement = Statement::from_owner(text, Vec::new(), SqlDialect::Postgres);
         let identity_check = catalog
             .checks_identity
             .then(|| format!("SELECT {schema}.enter_identity($1::pg_catalog.text::pg_catalog.jsonb)"));
-        let logged_in = catalog.logs_exchanges.then(|| schema.clone());
-        Self { server, record, statement, identity_check, output_schema, logged_in }
+        let exchange_log_schema = catalog.logs_exchanges.then(|| schema.clone());
+        Self { server, record, statement, identity_check, output_schema, exchange_log_schema }
     }
 
-    async fn answer(&self, request: &Request) -> Result<HandlerAnswer, Failure> {
+    async fn run_with_retries(&self, request: &HandlerRequest) -> Result<HandlerAnswer, HandlerFailure> {
         let identity = &request.identity;
         let mut tries = 0;
         loop {
             let outcome = self.attempt(request, identity).await;
             match outcome {
-                Err(Failure::Server(said))
+                Err(HandlerFailure::Server(said))
                     if error::is_retryable(&said) && tries < self.record.transaction.retries_max =>
                 {
                     tries += 1;
-                    tokio::time::sleep(retrying::pause(tries)).await;
+                    tokio::time::sleep(retry_backoff::backoff_delay(tries)).await;
                 }
                 outcome => return outcome,
             }
         }
     }
 
-    async fn attempt(&self, request: &Request, identity: &Identity) -> Attempt {
-        let mut lease = self.server.lend().await?;
+    async fn attempt(&self, request: &HandlerRequest, identity: &TransactionIdentity) -> AttemptResult {
+        let mut lease = self.server.acquire().await?;
         lease.begin(&self.record.transaction, identity).await?;
         if let Some(time) = self.record.timeout {
-            self.bound(&mut lease, time).await?;
+            self.set_statement_timeout(&mut lease, time).await?;
         }
         let is_known = match &self.identity_check {
             Some(check) => self.check_identity(&mut lease, check, request).await?,
             None => true,
         };
         let prepared = self.server.prepare(&mut lease, &self.statement, &self.record.transaction, identity).await;
-        let prepared = prepared.map_err(|error| failure::of_preparing(error, &self.record))?;
-        let connected = lease.session()?.connected().clone();
-        lease.sends();
+        let prepared = prepared.map_err(|error| handler_error::prepare_error(error, &self.record))?;
+        let connected = lease.session()?.connection().clone();
+        lease.mark_busy();
         let parameters = request.parameters(is_known);
         let parameters: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|one| one as &(dyn ToSql + Sync)).collect();
         let run = connected.client().query(&prepared.statement, &parameters);
         if self.record.transaction.writes {
-            let answer = run.await.map_err(Failure::Server).and_then(|rows| self.read(rows.first()));
+            let answer = run.await.map_err(HandlerFailure::Server).and_then(|rows| self.read_answer(rows.first()));
             let stays = answer.as_ref().is_ok_and(|answer| answer.is_done() || self.record.commits_on_error);
             let ended = lease.end(if stays { COMMIT } else { ROLLBACK }).await;
             if stays {
-                ended.map_err(Failure::Server)?;
+                ended.map_err(HandlerFailure::Server)?;
             }
             return answer;
         }
         // Nothing can stay, so the end need not wait for the answer.
         let (rows, ended) = futures::future::join(run, connected.client().batch_execute(ROLLBACK)).await;
         if ended.is_ok() {
-            lease.has_ended();
+            lease.mark_idle();
         }
-        self.read(rows.map_err(Failure::Server)?.first())
+        self.read_answer(rows.map_err(HandlerFailure::Server)?.first())
     }
 
     /// Hands the answer on, or says why there is none.
-    async fn send(&self, outcome: Attempt, reply: &ReplySender) -> Result<Metadata, Error> {
+    async fn send(&self, outcome: AttemptResult, reply: &ReplySender) -> Result<Metadata, Error> {
         match outcome {
             Ok(HandlerAnswer::Done(given)) => given.send(self.record.kind, reply).await,
             Ok(HandlerAnswer::Failed(given)) => {
                 let message = given.first_text().unwrap_or("the tool failed").to_owned();
                 given.send(self.record.kind, reply).await?;
-                Err(Error::new(ErrorKind::Failed, message).told_in_blocks())
+                Err(Error::new(ErrorKind::Failed, message).mark_rendered())
             }
             Ok(HandlerAnswer::Error(error)) => Err(error),
-            Err(failure) => Err(failure.told(&self.record, &self.server.database, self.server.handlers_write())),
+            Err(failure) => {
+                Err(failure.into_error(&self.record, &self.server.database, self.server.handlers_may_write()))
+            }
         }
     }
 
-    fn read(&self, row: Option<&tokio_postgres::Row>) -> Attempt {
-        let broken = |why: String| Failure::Broken(why);
+    fn read_answer(&self, row: Option<&tokio_postgres::Row>) -> AttemptResult {
+        let broken = |why: String| HandlerFailure::InvalidAnswer(why);
         let row = row.ok_or_else(|| broken("it returned no row".to_owned()))?;
         let (text, is_null): (Option<&str>, bool) =
-            (row.try_get(0).map_err(Failure::Server)?, row.try_get(1).map_err(Failure::Server)?);
+            (row.try_get(0).map_err(HandlerFailure::Server)?, row.try_get(1).map_err(HandlerFailure::Server)?);
         if text.is_none() && !is_null {
-            return Err(Failure::TooLarge);
+            return Err(HandlerFailure::TooLarge);
         }
-        let answer = HandlerAnswer::read(&self.record, text).map_err(broken)?;
+        let answer = HandlerAnswer::parse(&self.record, text).map_err(broken)?;
         // Before what was written is there to stay.
-        answer.check(self.output_schema.as_deref()).map_err(broken)?;
+        answer.check_schema(self.output_schema.as_deref()).map_err(broken)?;
         Ok(answer)
     }
 
     /// Bounds the time of the statements to come.
-    async fn bound(&self, lease: &mut Lease, time: Duration) -> Result<(), Failure> {
-        let connected = lease.session()?.connected().clone();
-        lease.sends();
+    async fn set_statement_timeout(&self, lease: &mut Lease, time: Duration) -> Result<(), HandlerFailure> {
+        let connected = lease.session()?.connection().clone();
+        lease.mark_busy();
         let words = format!("SET LOCAL statement_timeout = {}", time.as_millis());
-        connected.client().batch_execute(&words).await.map_err(Failure::Server)?;
-        lease.rests();
+        connected.client().batch_execute(&words).await.map_err(HandlerFailure::Server)?;
+        lease.mark_in_transaction();
         Ok(())
     }
 
     /// Lets the database's own check decide who is known: whoever is not is nobody.
-    async fn check_identity(&self, lease: &mut Lease, check: &str, request: &Request) -> Result<bool, Failure> {
-        let connected = lease.session()?.connected().clone();
-        lease.sends();
+    async fn check_identity(
+        &self,
+        lease: &mut Lease,
+        check: &str,
+        request: &HandlerRequest,
+    ) -> Result<bool, HandlerFailure> {
+        let connected = lease.session()?.connection().clone();
+        lease.mark_busy();
         let types = [(&request.context as &(dyn ToSql + Sync), tokio_postgres::types::Type::TEXT)];
-        let rows = connected.client().query_typed(check, &types).await.map_err(Failure::Server)?;
-        lease.rests();
-        let is_known = rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(Failure::Server)?;
-        if !is_known && self.record.asks_who {
-            return Err(Failure::Unknown);
+        let rows = connected.client().query_typed(check, &types).await.map_err(HandlerFailure::Server)?;
+        lease.mark_in_transaction();
+        let is_known = rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(HandlerFailure::Server)?;
+        if !is_known && self.record.requires_auth {
+            return Err(HandlerFailure::UnknownCaller);
         }
         Ok(is_known)
     }
 }
 
 #[async_trait]
-impl Handler for HandlerCode {
+impl Handler for DatabaseHandler {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let request = Request::of(&job, self.server.identity_of(job.principal())?)?;
+        let request = HandlerRequest::from_job(&job, self.server.identity_of(job.principal())?)?;
         let outcome = tokio::select! {
             biased;
-            () = job.cancelled() => Err(Failure::Told(Error::new(ErrorKind::Cancelled, "the call was cancelled"))),
-            () = self.server.house().closing.cancelled() => {
-                Err(Failure::Told(crate::pool::closed(&self.server.database)))
+            () = job.cancelled() => Err(HandlerFailure::ClientError(Error::new(ErrorKind::Cancelled, "the call was cancelled"))),
+            () = self.server.background_tasks().closing.cancelled() => {
+                Err(HandlerFailure::ClientError(crate::pool::closed_error(&self.server.database)))
             }
-            outcome = self.answer(&request) => outcome,
+            outcome = self.run_with_retries(&request) => outcome,
         };
         let outcome = self.send(outcome, &reply).await;
-        if let Some(schema) = &self.logged_in {
+        if let Some(schema) = &self.exchange_log_schema {
             let arguments = Value::Object(job.arguments().clone());
             let failure = outcome.as_ref().err();
-            self.server.exchanges.note(&self.server, schema, &self.record, &job, arguments, failure);
+            self.server.exchange_log.record_call(&self.server, schema, &self.record, &job, arguments, failure);
         }
         outcome
     }
 }
 
 /// What a handler is asked.
-struct Request {
-    identity: Identity,
+struct HandlerRequest {
+    identity: TransactionIdentity,
     arguments: String,
     uri: Option<String>,
     context: String,
     variables: String,
 }
 
-impl Request {
+impl HandlerRequest {
     /// # Errors
     /// When the database could not hold it.
-    fn of(job: &Job, identity: Identity) -> Result<Self, Error> {
+    fn from_job(job: &Job, identity: TransactionIdentity) -> Result<Self, Error> {
         let uri = match job.target() {
-            Target::Resource(uri) => Some(uri.clone()),
-            Target::Tool(_) | Target::Prompt(_) | Target::Completion(_) => None,
+            CallTarget::Resource(uri) => Some(uri.clone()),
+            CallTarget::Tool(_) | CallTarget::Prompt(_) | CallTarget::Completion(_) => None,
         };
         if uri.as_ref().is_some_and(|uri| uri.contains('\0'))
             || job.variables().values().any(|value| value.contains('\0'))
@@ -218,9 +227,9 @@ impl Request {
         }
         Ok(Self {
             identity,
-            arguments: arguments_text(job.arguments())?,
+            arguments: arguments_to_json(job.arguments())?,
             uri,
-            context: context(job.principal()).to_string(),
+            context: caller_context(job.principal()).to_string(),
             variables: json!(job.variables()).to_string(),
         })
     }
@@ -237,12 +246,12 @@ impl Request {
 ///
 /// # Errors
 /// `InvalidArguments` with each place where U+0000 is, which PostgreSQL's text cannot hold.
-pub(super) fn arguments_text(arguments: &Map<String, Value>) -> Result<String, Error> {
+pub(super) fn arguments_to_json(arguments: &Map<String, Value>) -> Result<String, Error> {
     let mut violations = Vec::new();
     for (name, value) in arguments {
         find_nul(value, name, &mut violations);
         if name.contains('\0') {
-            violations.push(nul_at(name.replace('\0', "\\u0000")));
+            violations.push(nul_violation(name.replace('\0', "\\u0000")));
         }
     }
     match violations.is_empty() {
@@ -253,7 +262,7 @@ pub(super) fn arguments_text(arguments: &Map<String, Value>) -> Result<String, E
 
 fn find_nul(value: &Value, path: &str, found: &mut Vec<Violation>) {
     match value {
-        Value::String(text) if text.contains('\0') => found.push(nul_at(path.to_owned())),
+        Value::String(text) if text.contains('\0') => found.push(nul_violation(path.to_owned())),
         Value::Array(items) => {
             items.iter().enumerate().for_each(|(index, item)| find_nul(item, &format!("{path}[{index}]"), found));
         }
@@ -261,7 +270,7 @@ fn find_nul(value: &Value, path: &str, found: &mut Vec<Violation>) {
             for (name, member) in members {
                 let path = format!("{path}.{}", name.replace('\0', "\\u0000"));
                 if name.contains('\0') {
-                    found.push(nul_at(path.clone()));
+                    found.push(nul_violation(path.clone()));
                 }
                 find_nul(member, &path, found);
             }
@@ -270,13 +279,13 @@ fn find_nul(value: &Value, path: &str, found: &mut Vec<Violation>) {
     }
 }
 
-fn nul_at(path: String) -> Violation {
+fn nul_violation(path: String) -> Violation {
     Violation { path, message: "holds U+0000, which text of PostgreSQL cannot".to_owned() }
 }
 
 /// Who asks, as a handler reads it: `user_id`, `tenant_id` and the claims that were proven.
-pub(super) fn context(principal: &Principal) -> Value {
-    let [user, tenant] = who(principal);
+pub(super) fn caller_context(principal: &Principal) -> Value {
+    let [user, tenant] = user_and_tenant(principal);
     let mut context = Map::new();
     for (name, value) in [("user_id", user), ("tenant_id", tenant)] {
         if !value.is_empty() {

@@ -9,10 +9,10 @@ use tidegate_query::Transaction;
 use tokio_postgres::error::SqlState;
 
 use super::options::HandlerOptions;
-use super::record::{HANDLERS, HandlerKind, HandlerRecord, RecordError};
+use super::record::{HANDLERS_SQL, HandlerKind, HandlerRecord, RecordError};
 use crate::error;
 use crate::lease::Lease;
-use crate::server::Server;
+use crate::server::PostgresServer;
 use crate::transaction::ROLLBACK;
 
 /// Handlers of a database at most; what is beyond them is left out, and said.
@@ -33,21 +33,21 @@ pub struct HandlerCatalog {
     pub(crate) checks_identity: bool,
 }
 
-impl Server {
+impl PostgresServer {
     /// What the roles see of the handlers.
     ///
     /// # Errors
     /// `Unavailable` when the server cannot be reached, `NotFound` when the schema is not there, `Forbidden` when its
     /// owner has let in none of the roles.
-    pub(crate) async fn handlers(&self, options: &HandlerOptions) -> Result<HandlerCatalog, Error> {
+    pub(crate) async fn list_handlers(&self, options: &HandlerOptions) -> Result<HandlerCatalog, Error> {
         let roles: Vec<Option<String>> = match self.options.run_as.roles() {
             roles if roles.is_empty() => vec![None],
             roles => roles.into_iter().map(|role| Some(role.to_owned())).collect(),
         };
-        let mut sum = Sum::default();
+        let mut sum = CatalogMerge::default();
         let mut refused = None;
         for role in &roles {
-            match self.handlers_of(role.clone(), options).await {
+            match self.list_handlers_for_role(role.clone(), options).await {
                 Ok(seen) => sum.add(seen),
                 // One role may do without handlers while another has some.
                 Err(error) if error.kind() == ErrorKind::Forbidden => refused = Some(error),
@@ -55,24 +55,28 @@ impl Server {
             }
         }
         match refused {
-            Some(error) if sum.seen == 0 => Err(error),
+            Some(error) if sum.catalogs_merged == 0 => Err(error),
             _ => Ok(sum.into_catalog()),
         }
     }
 
-    async fn handlers_of(&self, role: Option<String>, options: &HandlerOptions) -> Result<HandlerCatalog, Error> {
-        let identity = crate::session::Identity { role: role.clone(), ..self.owner() };
+    async fn list_handlers_for_role(
+        &self,
+        role: Option<String>,
+        options: &HandlerOptions,
+    ) -> Result<HandlerCatalog, Error> {
+        let identity = crate::session::TransactionIdentity { role: role.clone(), ..self.owner_identity() };
         let mut lease = self.begin(&Transaction::default(), &identity).await?;
-        lease.sends();
-        let read = read(&lease, options, role.as_deref()).await;
-        let read = read.map_err(|error| unread(&error, &self.database, options, role.as_deref()))?;
+        lease.mark_busy();
+        let read = read_catalog(&lease, options, role.as_deref()).await;
+        let read = read.map_err(|error| read_error(&error, &self.database, options, role.as_deref()))?;
         // A connection whose end fails is thrown away by its lease, and the answer is there.
         let _ = lease.end(ROLLBACK).await;
         Ok(read)
     }
 }
 
-async fn read(
+async fn read_catalog(
     lease: &Lease,
     options: &HandlerOptions,
     role: Option<&str>,
@@ -89,16 +93,16 @@ async fn read(
         catalog.logs_exchanges = options.audit || row.try_get(1)?;
         catalog.checks_identity = row.try_get(2)?;
     }
-    let handlers = HANDLERS.replace("{schema}", schema);
+    let handlers = HANDLERS_SQL.replace("{schema}", schema);
     let rows = client.query_typed(&handlers, &[(&HANDLERS_MAX, tokio_postgres::types::Type::INT8)]).await?;
     if i64::try_from(rows.len()).is_ok_and(|count| count == HANDLERS_MAX) {
         catalog.problems.push(format!("only the first {HANDLERS_MAX} handlers are served"));
     }
     for row in &rows {
-        match HandlerRecord::read(row, options, role) {
+        match HandlerRecord::from_row(row, options, role) {
             Ok(record) => catalog.handlers.push(Arc::new(record)),
             Err(RecordError::Row(error)) => return Err(error),
-            Err(RecordError::Broken(why)) => {
+            Err(RecordError::Invalid(why)) => {
                 let (kind, name): (&str, &str) = (row.try_get(0)?, row.try_get(1)?);
                 catalog.problems.push(format!("the {kind} {name:?} is left out: {why}"));
             }
@@ -108,7 +112,7 @@ async fn read(
 }
 
 /// Why the handlers could not be read, for the owner of the node.
-fn unread(error: &tokio_postgres::Error, database: &str, options: &HandlerOptions, role: Option<&str>) -> Error {
+fn read_error(error: &tokio_postgres::Error, database: &str, options: &HandlerOptions, role: Option<&str>) -> Error {
     let schema = &options.schema;
     let whom = role.unwrap_or("the login role");
     match error.code() {
@@ -125,24 +129,24 @@ fn unread(error: &tokio_postgres::Error, database: &str, options: &HandlerOption
             let message = format!("the schema {schema} of the database {database} is of an older version");
             Error::new(ErrorKind::NotFound, message).with_hint("tidegate pg upgrade renews it.")
         }
-        _ => error::of_own(error, database),
+        _ => error::internal_statement_error(error, database),
     }
 }
 
 /// What several roles see, as one.
 #[derive(Default)]
-struct Sum {
-    seen: usize,
+struct CatalogMerge {
+    catalogs_merged: usize,
     first: HandlerCatalog,
     by_name: BTreeMap<(HandlerKind, String), HandlerRecord>,
 }
 
-impl Sum {
+impl CatalogMerge {
     fn add(&mut self, catalog: HandlerCatalog) {
-        self.seen += 1;
+        self.catalogs_merged += 1;
         let HandlerCatalog { revision, handlers, problems, logs_exchanges, checks_identity } = catalog;
         // The oldest revision that was seen: what came in between is read again.
-        self.first.revision = if self.seen == 1 { revision } else { self.first.revision.min(revision) };
+        self.first.revision = if self.catalogs_merged == 1 { revision } else { self.first.revision.min(revision) };
         self.first.logs_exchanges = logs_exchanges;
         self.first.checks_identity = checks_identity;
         self.first

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
-use tidegate_core::{Annotations, Content, Icon, ResourceBody, ResourceContents, ResourceLink, Role};
+use tidegate_core::{Annotations, Content, ContentRole, Icon, ResourceBody, ResourceContents, ResourceLink};
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -56,18 +56,18 @@ struct Contents {
 ///
 /// # Errors
 /// What is wrong with it, for the log.
-pub(crate) fn content(block: Value) -> Result<Content, String> {
+pub(crate) fn parse_content(block: Value) -> Result<Content, String> {
     let block = Block::deserialize(block).map_err(|error| format!("a block of its content is none: {error}"))?;
     Ok(match block {
         Block::Text { text, annotations: hints } => {
-            Content::Text { text, annotations: hints.as_ref().map(annotations) }
+            Content::Text { text, annotations: hints.as_ref().map(parse_annotations) }
         }
-        Block::Image { data, mime_type } => Content::Image { data: bytes(&data)?, mime_type },
-        Block::Audio { data, mime_type } => Content::Audio { data: bytes(&data)?, mime_type },
+        Block::Image { data, mime_type } => Content::Image { data: decode_base64(&data)?, mime_type },
+        Block::Audio { data, mime_type } => Content::Audio { data: decode_base64(&data)?, mime_type },
         Block::ResourceLink(Link { uri, name, title, description, mime_type, size }) => {
             Content::Link(ResourceLink { uri, name, title, description, mime_type, size_bytes: size })
         }
-        Block::Resource { resource } => Content::Resource(contents(resource)?),
+        Block::Resource { resource } => Content::Resource(parse_resource_contents(resource)?),
     })
 }
 
@@ -75,21 +75,21 @@ pub(crate) fn content(block: Value) -> Result<Content, String> {
 ///
 /// # Errors
 /// What is wrong with them, for the log.
-pub(crate) fn contents(one: Value) -> Result<ResourceContents, String> {
+pub(crate) fn parse_resource_contents(one: Value) -> Result<ResourceContents, String> {
     let one = Contents::deserialize(one).map_err(|error| format!("its contents of a resource are none: {error}"))?;
     let body = match (one.text, one.blob) {
         (Some(text), None) => ResourceBody::Text(text),
-        (None, Some(blob)) => ResourceBody::Blob(bytes(&blob)?),
+        (None, Some(blob)) => ResourceBody::Blob(decode_base64(&blob)?),
         _ => return Err("its contents of a resource must have either text or blob".to_owned()),
     };
     Ok(ResourceContents { uri: one.uri, mime_type: one.mime_type, body })
 }
 
 /// Hints, of which what cannot be understood is left out.
-pub(crate) fn annotations(hints: &Value) -> Annotations {
+pub(crate) fn parse_annotations(hints: &Value) -> Annotations {
     let role = |role: &Value| match role.as_str() {
-        Some("user") => Some(Role::User),
-        Some("assistant") => Some(Role::Assistant),
+        Some("user") => Some(ContentRole::User),
+        Some("assistant") => Some(ContentRole::Assistant),
         _ => None,
     };
     Annotations {
@@ -100,7 +100,7 @@ pub(crate) fn annotations(hints: &Value) -> Annotations {
 }
 
 /// Pictures, of which those without a source are left out.
-pub(crate) fn icons(icons: Option<&Value>) -> Vec<Icon> {
+pub(crate) fn parse_icons(icons: Option<&Value>) -> Vec<Icon> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let icon = |icon: &Value| {
         let sizes = icon.get("sizes").and_then(Value::as_array).into_iter().flatten();
@@ -111,7 +111,7 @@ pub(crate) fn icons(icons: Option<&Value>) -> Vec<Icon> {
 }
 
 /// PostgreSQL breaks its base64 into lines.
-fn bytes(text: &str) -> Result<Bytes, String> {
+fn decode_base64(text: &str) -> Result<Bytes, String> {
     let unbroken: String = text.chars().filter(|one| !one.is_ascii_whitespace()).collect();
     STANDARD.decode(unbroken).map(Bytes::from).map_err(|error| format!("data of its content is no base64: {error}"))
 }

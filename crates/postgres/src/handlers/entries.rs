@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tidegate_core::{
-    Access, Handler, OnlyFor, Prompt, PromptArgument, Resource, ResourceTemplate, Schema, Tool, ToolAnnotations,
-    UriTemplate,
+    Access, Handler, JsonSchema, PrincipalRule, Prompt, PromptArgument, Resource, ResourceTemplate, Tool,
+    ToolAnnotations, UriTemplate,
 };
 
-use super::content::{annotations, icons};
+use super::content::{parse_annotations, parse_icons};
 use super::record::{HandlerKind, HandlerRecord};
 use crate::identity::RunAs;
 
@@ -29,21 +29,21 @@ impl HandlerRecord {
     ///
     /// # Errors
     /// Why it cannot be served though its database took it.
-    pub(crate) fn entry(
+    pub(crate) fn to_entry(
         &self,
         handler: Arc<dyn Handler>,
-        output_schema: Option<Arc<Schema>>,
+        output_schema: Option<Arc<JsonSchema>>,
         run_as: &Arc<RunAs>,
     ) -> Result<HandlerEntry, String> {
         let access = self.access(run_as.clone());
         match self.kind {
             HandlerKind::Tool => {
-                self.tool(handler, output_schema, access).map(|tool| HandlerEntry::Tool(Box::new(tool)))
+                self.to_tool(handler, output_schema, access).map(|tool| HandlerEntry::Tool(Box::new(tool)))
             }
-            HandlerKind::Prompt => Ok(HandlerEntry::Prompt(Box::new(self.prompt(handler, access)))),
+            HandlerKind::Prompt => Ok(HandlerEntry::Prompt(Box::new(self.to_prompt(handler, access)))),
             HandlerKind::Resource => match self.text("uriTemplate") {
-                Some(template) => self.template(&template, handler, access),
-                None => self.resource(handler, access),
+                Some(template) => self.to_template(&template, handler, access),
+                None => self.to_resource(handler, access),
             },
         }
     }
@@ -51,35 +51,35 @@ impl HandlerRecord {
     /// Whoever runs as a role that may execute it may reach it.
     fn access(&self, run_as: Arc<RunAs>) -> Access {
         let roles = self.roles.clone();
-        let only_for = OnlyFor::new(move |principal| {
+        let only_for = PrincipalRule::new(move |principal| {
             run_as.role_of(principal).is_ok_and(|role| roles.contains(&role.map(str::to_owned)))
         });
-        Access { asks_who: self.asks_who, only_for: Some(only_for), ..Access::default() }
+        Access { requires_authentication: self.requires_auth, principal_rule: Some(only_for), ..Access::default() }
     }
 
     /// What its structured answers are.
     ///
     /// # Errors
     /// Why its schema cannot be held against them.
-    pub(crate) fn output_schema(&self) -> Result<Option<Arc<Schema>>, String> {
-        let schema = self.definition.get("outputSchema").cloned().map(Schema::new).transpose();
+    pub(crate) fn output_schema(&self) -> Result<Option<Arc<JsonSchema>>, String> {
+        let schema = self.definition.get("outputSchema").cloned().map(JsonSchema::new).transpose();
         Ok(schema.map_err(|error| format!("outputSchema: {error}"))?.map(Arc::new))
     }
 
-    fn tool(
+    fn to_tool(
         &self,
         handler: Arc<dyn Handler>,
-        output_schema: Option<Arc<Schema>>,
+        output_schema: Option<Arc<JsonSchema>>,
         access: Access,
     ) -> Result<Tool, String> {
         let mut tool = Tool::new(self.name.clone(), String::new(), handler).with_access(access);
         tool.title = self.text("title");
         tool.description = self.text("description");
-        tool.icons = icons(self.definition.get("icons"));
+        tool.icons = parse_icons(self.definition.get("icons"));
         tool.meta = self.meta();
         tool.annotations = self.tool_annotations();
         if let Some(json) = self.definition.get("inputSchema").cloned() {
-            tool.input_schema = Arc::new(Schema::object(json).map_err(|error| format!("inputSchema: {error}"))?);
+            tool.input_schema = Arc::new(JsonSchema::object(json).map_err(|error| format!("inputSchema: {error}"))?);
         }
         tool.output_schema = output_schema;
         Ok(tool)
@@ -89,7 +89,7 @@ impl HandlerRecord {
         let said = self.definition.get("annotations");
         let hint = |name: &str| said.and_then(|said| said.get(name)).and_then(Value::as_bool);
         let annotations = ToolAnnotations {
-            read_only: hint("readOnlyHint").or(self.only_reads.then_some(true)),
+            read_only: hint("readOnlyHint").or(self.read_only.then_some(true)),
             destructive: hint("destructiveHint"),
             idempotent: hint("idempotentHint"),
             open_world: hint("openWorldHint"),
@@ -97,38 +97,38 @@ impl HandlerRecord {
         (annotations != ToolAnnotations::default()).then_some(annotations)
     }
 
-    fn resource(&self, handler: Arc<dyn Handler>, access: Access) -> Result<HandlerEntry, String> {
+    fn to_resource(&self, handler: Arc<dyn Handler>, access: Access) -> Result<HandlerEntry, String> {
         let uri = self.text("uri").ok_or("it has neither uri nor uriTemplate")?;
         let mut resource = Resource::new(uri, self.name.clone(), handler);
         resource.title = self.text("title");
         resource.description = self.text("description");
         resource.mime_type = self.text("mimeType");
         resource.size_bytes = self.definition.get("size").and_then(Value::as_u64);
-        resource.annotations = self.definition.get("annotations").map(annotations);
-        resource.icons = icons(self.definition.get("icons"));
+        resource.annotations = self.definition.get("annotations").map(parse_annotations);
+        resource.icons = parse_icons(self.definition.get("icons"));
         resource.meta = self.meta();
         resource.access = access;
         Ok(HandlerEntry::Resource(Box::new(resource)))
     }
 
-    fn template(&self, text: &str, handler: Arc<dyn Handler>, access: Access) -> Result<HandlerEntry, String> {
+    fn to_template(&self, text: &str, handler: Arc<dyn Handler>, access: Access) -> Result<HandlerEntry, String> {
         let template = UriTemplate::parse(text).map_err(|error| format!("uriTemplate: {error}"))?;
         let mut template = ResourceTemplate::new(template, self.name.clone(), handler);
         template.title = self.text("title");
         template.description = self.text("description");
         template.mime_type = self.text("mimeType");
-        template.annotations = self.definition.get("annotations").map(annotations);
-        template.icons = icons(self.definition.get("icons"));
+        template.annotations = self.definition.get("annotations").map(parse_annotations);
+        template.icons = parse_icons(self.definition.get("icons"));
         template.meta = self.meta();
         template.access = access;
         Ok(HandlerEntry::Template(Box::new(template)))
     }
 
-    fn prompt(&self, handler: Arc<dyn Handler>, access: Access) -> Prompt {
+    fn to_prompt(&self, handler: Arc<dyn Handler>, access: Access) -> Prompt {
         let mut prompt = Prompt::new(self.name.clone(), String::new(), handler);
         prompt.title = self.text("title");
         prompt.description = self.text("description");
-        prompt.icons = icons(self.definition.get("icons"));
+        prompt.icons = parse_icons(self.definition.get("icons"));
         prompt.meta = self.meta();
         prompt.access = access;
         let arguments = self.definition.get("arguments").and_then(Value::as_array).into_iter().flatten();

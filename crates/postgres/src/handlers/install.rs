@@ -5,35 +5,35 @@
 use tidegate_core::{Error, ErrorKind};
 use tokio_postgres::Client;
 
-use super::layer::{Layer, Step};
-use super::refusal;
+use super::inspection::{InstallInspection, SchemaInventory};
+use super::install_error;
 use super::schema_name::SchemaName;
-use super::status::Status;
-use super::survey::{Inventory, Survey};
-use crate::connect::{Connected, Startup, Target};
+use super::sql_layer::{MigrationStep, SqlLayer};
+use super::status::InstallStatus;
+use crate::connect::{ConnectTarget, OpenConnection, StartupParameters};
 
 /// Bounds of the work: how long it waits for somebody else's, and how long the whole may take.
-const BOUNDS: &str = "SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = '10min'";
+const TIMEOUTS_SQL: &str = "SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = '10min'";
 
 /// Puts handlers into a database, and takes them out of it.
 #[derive(Debug, Clone)]
 pub struct Installer {
-    target: Target,
-    layer: Layer,
+    target: ConnectTarget,
+    layer: SqlLayer,
 }
 
 /// Whether what was done stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum InstallMode {
     /// It stays.
-    Kept,
+    Commit,
     /// It is rolled back: all of it was done, and nothing is changed.
-    RolledBack,
+    DryRun,
 }
 
 /// What an installation changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct InstallChanges {
     /// The database that it was in.
     pub database: String,
     /// The schema.
@@ -43,7 +43,7 @@ pub struct Change {
     /// The version that the schema had before; none where it had none, or was made before versions were counted.
     pub version_before: Option<u32>,
     /// The steps that it had not seen.
-    pub steps: Vec<Step>,
+    pub steps: Vec<MigrationStep>,
     /// Functions that it had not.
     pub functions_added: usize,
     /// Functions that it had, and that are other ones now.
@@ -52,22 +52,22 @@ pub struct Change {
     pub functions_dropped: usize,
 }
 
-impl Change {
+impl InstallChanges {
     /// Whether all is as it was.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.functions_added + self.functions_replaced + self.functions_dropped == 0
     }
 
-    fn between(survey: &Survey, before: &Inventory, after: &Inventory) -> Self {
+    fn between(survey: &InstallInspection, before: &SchemaInventory, after: &SchemaInventory) -> Self {
         let steps = after.steps.iter().filter(|step| !before.steps.contains(step)).cloned();
-        let count = |of: &Inventory, holds: &dyn Fn(&str, &String) -> bool| {
+        let count = |of: &SchemaInventory, holds: &dyn Fn(&str, &String) -> bool| {
             of.functions.iter().filter(|(name, digest)| holds(name, digest)).count()
         };
         Self {
             database: survey.database.clone(),
             schema: survey.schema.clone(),
             was_installed: survey.is_installed,
-            version_before: before.steps.iter().filter_map(Step::version).max(),
+            version_before: before.steps.iter().filter_map(MigrationStep::version).max(),
             steps: steps.collect(),
             functions_added: count(after, &|name, _| !before.functions.contains_key(name)),
             functions_replaced: count(after, &|name, digest| {
@@ -80,7 +80,7 @@ impl Change {
 
 impl Installer {
     /// For the database at `target`.
-    pub fn new(target: Target, layer: Layer) -> Self {
+    pub fn new(target: ConnectTarget, layer: SqlLayer) -> Self {
         Self { target, layer }
     }
 
@@ -89,7 +89,7 @@ impl Installer {
     /// # Errors
     /// When the server cannot be reached, the role may not do it, the schema is somebody else's or a newer program's,
     /// or the server refuses a statement. Nothing is changed then.
-    pub async fn install(&self, ending: Ending) -> Result<Change, Error> {
+    pub async fn install(&self, ending: InstallMode) -> Result<InstallChanges, Error> {
         self.apply(ending, |_| Ok(())).await
     }
 
@@ -97,22 +97,22 @@ impl Installer {
     ///
     /// # Errors
     /// As [`Self::install`], and where none are.
-    pub async fn upgrade(&self, ending: Ending) -> Result<Change, Error> {
-        self.apply(ending, Survey::check_installed).await
+    pub async fn upgrade(&self, ending: InstallMode) -> Result<InstallChanges, Error> {
+        self.apply(ending, InstallInspection::check_installed).await
     }
 
     /// Takes the schema away with all handlers.
     ///
     /// # Errors
     /// As [`Self::upgrade`], and where something outside the schema needs it.
-    pub async fn uninstall(&self, ending: Ending) -> Result<(), Error> {
+    pub async fn uninstall(&self, ending: InstallMode) -> Result<(), Error> {
         let connected = self.connect().await?;
         let done = async {
             let client = connected.client();
             let survey = self.begin(client).await?;
             survey.check_installed()?;
             survey.check_rights()?;
-            check_known(&survey, &Inventory::take(client, self.layer.schema()).await?.steps)?;
+            check_not_newer(&survey, &SchemaInventory::read(client, self.layer.schema()).await?.steps)?;
             execute(client, &self.layer.uninstall_sql()).await?;
             end(client, ending).await
         };
@@ -125,24 +125,28 @@ impl Installer {
     ///
     /// # Errors
     /// When the server cannot be reached, or no handlers are installed.
-    pub async fn status(&self) -> Result<Status, Error> {
+    pub async fn status(&self) -> Result<InstallStatus, Error> {
         let connected = self.connect().await?;
         let status = async {
             let client = connected.client();
             let begin = format!(
-                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {BOUNDS}; SET LOCAL search_path = pg_catalog, pg_temp"
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {TIMEOUTS_SQL}; SET LOCAL search_path = pg_catalog, pg_temp"
             );
             execute(client, &begin).await?;
-            let survey = Survey::ask(client, self.layer.schema()).await?;
+            let survey = InstallInspection::query(client, self.layer.schema()).await?;
             survey.check_installed()?;
-            Status::ask(client, &survey).await
+            InstallStatus::query(client, &survey).await
         };
         let status = status.await;
         connected.close().await;
         status
     }
 
-    async fn apply(&self, ending: Ending, check: impl FnOnce(&Survey) -> Result<(), Error>) -> Result<Change, Error> {
+    async fn apply(
+        &self,
+        ending: InstallMode,
+        check: impl FnOnce(&InstallInspection) -> Result<(), Error>,
+    ) -> Result<InstallChanges, Error> {
         let connected = self.connect().await?;
         let changed = async {
             let client = connected.client();
@@ -151,14 +155,14 @@ impl Installer {
             check(&survey)?;
             survey.check_rights()?;
             let before = match survey.is_installed {
-                true => Inventory::take(client, schema).await?,
-                false => Inventory::default(),
+                true => SchemaInventory::read(client, schema).await?,
+                false => SchemaInventory::default(),
             };
-            check_known(&survey, &before.steps)?;
+            check_not_newer(&survey, &before.steps)?;
             execute(client, &self.layer.install_sql()).await?;
-            let after = Inventory::take(client, schema).await?;
+            let after = SchemaInventory::read(client, schema).await?;
             end(client, ending).await?;
-            Ok(Change::between(&survey, &before, &after))
+            Ok(InstallChanges::between(&survey, &before, &after))
         };
         let changed = changed.await;
         // Where it failed in between, the transaction ends with the connection.
@@ -166,28 +170,28 @@ impl Installer {
         changed
     }
 
-    async fn connect(&self) -> Result<Connected, Error> {
-        let startup = Startup { application_name: "tidegate pg", settings: &[] };
+    async fn connect(&self) -> Result<OpenConnection, Error> {
+        let startup = StartupParameters { application_name: "tidegate pg", settings: &[] };
         let connected = self.target.connect(&startup).await;
-        connected.map_err(|error| Error::new(ErrorKind::Unavailable, error.for_owner()))
+        connected.map_err(|error| Error::new(ErrorKind::Unavailable, error.log_message()))
     }
 
     /// Begins the transaction and waits until nobody else is at the same work.
-    async fn begin(&self, client: &Client) -> Result<Survey, Error> {
+    async fn begin(&self, client: &Client) -> Result<InstallInspection, Error> {
         let begin = self.layer.begin_sql();
         let (begin, lock) = begin.split_once('\n').unwrap_or((&begin, ""));
         execute(client, begin).await?;
-        execute(client, BOUNDS).await?;
+        execute(client, TIMEOUTS_SQL).await?;
         execute(client, lock).await?;
-        Survey::ask(client, self.layer.schema()).await
+        InstallInspection::query(client, self.layer.schema()).await
     }
 }
 
 /// Refuses to go back: what a newer program made, this one does not understand.
-fn check_known(survey: &Survey, steps: &[Step]) -> Result<(), Error> {
+fn check_not_newer(survey: &InstallInspection, steps: &[MigrationStep]) -> Result<(), Error> {
     let Some(unknown) = steps.iter().rfind(|step| !step.is_known()) else { return Ok(()) };
     let what = match unknown.version() {
-        Some(version) => format!("it has version {version}, and this program brings {}", Layer::VERSION),
+        Some(version) => format!("it has version {version}, and this program brings {}", SqlLayer::VERSION),
         None => format!("this program does not know its step {unknown}"),
     };
     let message = format!(
@@ -197,14 +201,14 @@ fn check_known(survey: &Survey, steps: &[Step]) -> Result<(), Error> {
     Err(Error::new(ErrorKind::InvalidArguments, message).with_hint("Use that Tidegate or a newer one."))
 }
 
-async fn end(client: &Client, ending: Ending) -> Result<(), Error> {
+async fn end(client: &Client, ending: InstallMode) -> Result<(), Error> {
     let sql = match ending {
-        Ending::Kept => "COMMIT",
-        Ending::RolledBack => "ROLLBACK",
+        InstallMode::Commit => "COMMIT",
+        InstallMode::DryRun => "ROLLBACK",
     };
     execute(client, sql).await
 }
 
 async fn execute(client: &Client, sql: &str) -> Result<(), Error> {
-    client.batch_execute(sql).await.map_err(refusal::of)
+    client.batch_execute(sql).await.map_err(install_error::from_driver)
 }

@@ -41,9 +41,9 @@ pub struct HandlerRecord {
     /// As it is listed.
     pub definition: Map<String, Value>,
     /// Whether its caller must have shown who it is.
-    pub asks_who: bool,
+    pub requires_auth: bool,
     /// Whether it says of itself that it only reads.
-    pub only_reads: bool,
+    pub read_only: bool,
     /// Whether it answers with rows.
     pub returns_rows: bool,
     /// The columns of its rows, as SQL has them behind AS; none where each row is JSON and no more.
@@ -61,7 +61,7 @@ pub struct HandlerRecord {
 }
 
 /// Reads what a role sees of the handlers. `{schema}` is filled in.
-pub(crate) const HANDLERS: &str =
+pub(crate) const HANDLERS_SQL: &str =
     "SELECT handler.type, handler.name, handler.definition::text, handler.requires_auth, handler.read_only,
     handler.columns, handler.returns_rows, handler.commits_on_error, handler.function_signature,
     policy ->> 'isolation', (policy ->> 'retries')::integer, (policy ->> 'statementTimeoutMs')::integer
@@ -77,20 +77,20 @@ pub(crate) enum RecordError {
     Row(#[from] tokio_postgres::Error),
     /// A member is not what it must be.
     #[error("{0}")]
-    Broken(&'static str),
+    Invalid(&'static str),
 }
 
 impl HandlerRecord {
-    /// Reads a row of [`HANDLERS`] that `role` saw.
-    pub(crate) fn read(row: &Row, options: &HandlerOptions, role: Option<&str>) -> Result<Self, RecordError> {
+    /// Reads a row of [`HANDLERS_SQL`] that `role` saw.
+    pub(crate) fn from_row(row: &Row, options: &HandlerOptions, role: Option<&str>) -> Result<Self, RecordError> {
         let kind = match row.try_get::<_, &str>(0)? {
             "tool" => HandlerKind::Tool,
             "resource" => HandlerKind::Resource,
             "prompt" => HandlerKind::Prompt,
-            _ => return Err(RecordError::Broken("its type is none that this version knows")),
+            _ => return Err(RecordError::Invalid("its type is none that this version knows")),
         };
         let definition = serde_json::from_str(row.try_get(2)?);
-        let definition = definition.map_err(|_| RecordError::Broken("its definition is no object"))?;
+        let definition = definition.map_err(|_| RecordError::Invalid("its definition is no object"))?;
         let only_reads: bool = row.try_get(4)?;
         let retries: i32 = row.try_get(10)?;
         let timeout_ms: Option<i32> = row.try_get(11)?;
@@ -104,8 +104,8 @@ impl HandlerRecord {
             kind,
             name: row.try_get(1)?,
             definition,
-            asks_who: row.try_get(3)?,
-            only_reads,
+            requires_auth: row.try_get(3)?,
+            read_only: only_reads,
             columns: row.try_get(5)?,
             returns_rows: row.try_get(6)?,
             commits_on_error: row.try_get(7)?,
@@ -117,15 +117,15 @@ impl HandlerRecord {
                 ..Transaction::default()
             },
             timeout: timeout_ms.and_then(|time| u64::try_from(time).ok()).map(Duration::from_millis),
-            function: function(row.try_get(8)?, options)?,
+            function: function_name(row.try_get(8)?, options)?,
             roles: [role.map(str::to_owned)].into(),
         })
     }
 }
 
 /// The name in `signature`, which is put into SQL as it is and so must be one that the registration makes.
-fn function(signature: &str, options: &HandlerOptions) -> Result<String, RecordError> {
-    let broken = RecordError::Broken("its function is none that the registration makes");
+fn function_name(signature: &str, options: &HandlerOptions) -> Result<String, RecordError> {
+    let broken = RecordError::Invalid("its function is none that the registration makes");
     let schema = options.schema.as_str();
     let arguments = format!("({schema}.mcp_request)");
     let name = signature.strip_prefix(schema).and_then(|rest| rest.strip_prefix('.'));
@@ -141,10 +141,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_function_of_the_registration_is_called() {
+    fn only_registered_functions_are_accepted() {
         let schema = SchemaName::parse("api").unwrap();
         let options = HandlerOptions { schema, writes: false, audit: false };
-        assert_eq!(function("api.mcp_tool_x_1f(api.mcp_request)", &options).unwrap(), "api.mcp_tool_x_1f");
+        assert_eq!(function_name("api.mcp_tool_x_1f(api.mcp_request)", &options).unwrap(), "api.mcp_tool_x_1f");
         for wrong in [
             "pg_sleep(1)",
             "api.mcp_tool_x_1f(integer)",
@@ -153,7 +153,7 @@ mod tests {
             "api.mcp_tool_x(1), pg_sleep(1)(api.mcp_request)",
             "",
         ] {
-            assert!(function(wrong, &options).is_err(), "{wrong}");
+            assert!(function_name(wrong, &options).is_err(), "{wrong}");
         }
     }
 }

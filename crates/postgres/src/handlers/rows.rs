@@ -7,28 +7,28 @@ use tidegate_core::{Error, ErrorKind, Job};
 use tidegate_query::{Parameter, SqlDialect, Statement, Transaction};
 
 use super::answer::REQUEST_ID;
-use super::call::{arguments_text, context};
+use super::call::{arguments_to_json, caller_context};
 use super::catalog::HandlerCatalog;
 use super::record::HandlerRecord;
 use super::schema_name::SchemaName;
-use crate::server::Server;
+use crate::server::PostgresServer;
 use crate::transaction::ROLLBACK;
 
 /// The rows that a handler answers with.
 pub struct HandlerRows {
-    server: Arc<Server>,
+    server: Arc<PostgresServer>,
     text: String,
     transaction: Arc<Transaction>,
     /// Asks the database's own check whether it knows the caller, where that is needed.
     identity_check: Option<String>,
     record: Arc<HandlerRecord>,
     /// The schema whose exchange log hears of each call, where it is to.
-    logged_in: Option<SchemaName>,
+    exchange_log_schema: Option<SchemaName>,
 }
 
 impl HandlerRows {
     pub(crate) fn new(
-        server: Arc<Server>,
+        server: Arc<PostgresServer>,
         record: Arc<HandlerRecord>,
         schema: &SchemaName,
         catalog: &HandlerCatalog,
@@ -62,42 +62,49 @@ impl HandlerRows {
             server,
             text,
             transaction: Arc::new(transaction),
-            identity_check: (catalog.checks_identity && record.asks_who).then(check),
+            identity_check: (catalog.checks_identity && record.requires_auth).then(check),
             record,
-            logged_in: catalog.logs_exchanges.then(|| schema.clone()),
+            exchange_log_schema: catalog.logs_exchanges.then(|| schema.clone()),
         }
     }
 
     /// The statement that answers `job`, which was called with `arguments`.
     ///
     /// # Errors
-    /// `Unauthenticated` when the database does not know who calls.
+    /// `AuthenticationError` when the database does not know who calls.
     pub async fn statement(&self, job: &Job, arguments: Map<String, Value>) -> Result<Statement, Error> {
-        let context = context(job.principal()).to_string();
+        let context = caller_context(job.principal()).to_string();
         if let Some(check) = &self.identity_check {
-            self.check(check, &context, job).await?;
+            self.check_identity(check, &context, job).await?;
         }
-        let arguments = arguments_text(&arguments)?;
+        let arguments = arguments_to_json(&arguments)?;
         let parameters = vec![Parameter::Text(arguments), Parameter::Text(context)];
-        let statement = Statement::of_handler(self.text.clone(), parameters, SqlDialect::Postgres);
+        let statement = Statement::from_handler(self.text.clone(), parameters, SqlDialect::Postgres);
         Ok(statement.in_transaction(self.transaction.clone()))
     }
 
     /// Hears that the call `job`, with `arguments`, has ended.
-    pub fn ended(&self, job: &Job, arguments: Map<String, Value>, failure: Option<&Error>) {
-        if let Some(schema) = &self.logged_in {
-            self.server.exchanges.note(&self.server, schema, &self.record, job, Value::Object(arguments), failure);
+    pub fn record_end(&self, job: &Job, arguments: Map<String, Value>, failure: Option<&Error>) {
+        if let Some(schema) = &self.exchange_log_schema {
+            self.server.exchange_log.record_call(
+                &self.server,
+                schema,
+                &self.record,
+                job,
+                Value::Object(arguments),
+                failure,
+            );
         }
     }
 
-    async fn check(&self, check: &str, context: &String, job: &Job) -> Result<(), Error> {
+    async fn check_identity(&self, check: &str, context: &String, job: &Job) -> Result<(), Error> {
         let identity = self.server.identity_of(job.principal())?;
         let mut lease = self.server.begin(&Transaction::default(), &identity).await?;
-        let connected = lease.session()?.connected().clone();
-        lease.sends();
+        let connected = lease.session()?.connection().clone();
+        lease.mark_busy();
         let rows = connected.client().query_typed(check, &[(context, tokio_postgres::types::Type::TEXT)]).await;
         let database = &self.server.database;
-        let rows = rows.map_err(|error| super::failure::of_rows(&error, database))?;
+        let rows = rows.map_err(|error| super::handler_error::rows_error(&error, database))?;
         // A connection whose end fails is thrown away by its lease, and the answer is there.
         let _ = lease.end(ROLLBACK).await;
         match rows.first().map(|row| row.try_get(0)) {

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_stand_in_sql_as_it_is() {
+    fn accepts_only_unquoted_identifiers() {
         for name in ["api", "_", "handlers_2", &"a".repeat(41)] {
             assert_eq!(SchemaName::parse(name).unwrap().as_str(), name);
         }
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_would_be_right() {
+    fn error_states_the_valid_form() {
         insta::assert_snapshot!(SchemaName::parse("Api").unwrap_err(), @r#""Api" cannot be the schema of handlers; it is 1 to 41 lower-case letters, digits and _, and begins with no digit"#);
     }
 }

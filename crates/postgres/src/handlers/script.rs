@@ -5,7 +5,7 @@
 
 mod token;
 
-use self::token::{Scanner, Token};
+use self::token::{ScriptScanner, ScriptToken};
 
 /// Words of a statement that are kept: what it does stands in its first ones.
 const WORDS_MAX: usize = 16;
@@ -47,7 +47,7 @@ pub struct ScriptError {
 pub enum ScriptProblem {
     /// Something begins and does not end.
     #[error("{0} that begins here does not end")]
-    Endless(&'static str),
+    Unterminated(&'static str),
     /// A command to `psql`.
     #[error("{0} is a command to psql; a script must do without psql's own words")]
     MetaCommand(String),
@@ -59,15 +59,15 @@ impl<'a> Script<'a> {
     /// # Errors
     /// When something in it does not end, or is a command to `psql`.
     pub fn split(text: &'a str) -> Result<Self, ScriptError> {
-        let mut scanner = Scanner::new(text);
+        let mut scanner = ScriptScanner::new(text);
         let mut statements = Vec::new();
-        let mut open = Open::default();
+        let mut open = StatementBuilder::default();
         let mut start = 0;
         while let Some(token) = scanner.next_token()? {
-            if open.take(token) {
-                let piece = &text[start..scanner.at()];
+            if open.push_token(token) {
+                let piece = &text[start..scanner.position()];
                 statements.extend(std::mem::take(&mut open).finish(piece, start));
-                start = scanner.at();
+                start = scanner.position();
             }
         }
         open.check_closed()?;
@@ -102,7 +102,7 @@ impl<'a> ScriptStatement<'a> {
 
 /// The statement that is being read.
 #[derive(Default)]
-struct Open<'a> {
+struct StatementBuilder<'a> {
     /// Offset and line of its first token.
     first: Option<(usize, usize)>,
     words: Vec<&'a str>,
@@ -112,37 +112,37 @@ struct Open<'a> {
     blocks: usize,
     block_line: usize,
     /// The word just before, if one is.
-    before: Option<&'a str>,
+    previous_word: Option<&'a str>,
     /// Whether the next word is a name, whatever it is: one after a dot or `AS`.
     is_name_next: bool,
 }
 
-impl<'a> Open<'a> {
+impl<'a> StatementBuilder<'a> {
     /// Takes the next token; true when the statement ends with it.
-    fn take(&mut self, token: Token<'a>) -> bool {
-        let Token { kind, text, offset, line } = token;
-        if kind == token::Kind::Blank {
+    fn push_token(&mut self, token: ScriptToken<'a>) -> bool {
+        let ScriptToken { kind, text, offset, line } = token;
+        if kind == token::TokenKind::Blank {
             return false;
         }
         self.first.get_or_insert((offset, line));
-        let before = self.before.take();
+        let before = self.previous_word.take();
         let is_name = std::mem::take(&mut self.is_name_next);
         match kind {
-            token::Kind::Word => {
-                self.take_word(text, line, before.filter(|_| !is_name), is_name);
-                self.before = Some(text);
+            token::TokenKind::Word => {
+                self.push_word(text, line, before.filter(|_| !is_name), is_name);
+                self.previous_word = Some(text);
                 self.is_name_next = text.eq_ignore_ascii_case("as");
             }
-            token::Kind::Semicolon => return self.parentheses.is_empty() && self.blocks == 0,
-            token::Kind::Open => self.parentheses.push(line),
-            token::Kind::Close => drop(self.parentheses.pop()),
-            token::Kind::Dot => self.is_name_next = true,
-            token::Kind::Quoted | token::Kind::Other | token::Kind::Blank => {}
+            token::TokenKind::Semicolon => return self.parentheses.is_empty() && self.blocks == 0,
+            token::TokenKind::Open => self.parentheses.push(line),
+            token::TokenKind::Close => drop(self.parentheses.pop()),
+            token::TokenKind::Dot => self.is_name_next = true,
+            token::TokenKind::Quoted | token::TokenKind::Other | token::TokenKind::Blank => {}
         }
         false
     }
 
-    fn take_word(&mut self, word: &'a str, line: usize, before: Option<&str>, is_name: bool) {
+    fn push_word(&mut self, word: &'a str, line: usize, before: Option<&str>, is_name: bool) {
         let is = |other: &str| word.eq_ignore_ascii_case(other);
         if self.blocks > 0 && !is_name {
             if is("case") {
@@ -150,7 +150,10 @@ impl<'a> Open<'a> {
             } else if is("end") {
                 self.blocks -= 1;
             }
-        } else if is("atomic") && before.is_some_and(|before| before.eq_ignore_ascii_case("begin")) && self.creates() {
+        } else if is("atomic")
+            && before.is_some_and(|before| before.eq_ignore_ascii_case("begin"))
+            && self.is_create_statement()
+        {
             self.blocks = 1;
             self.block_line = line;
         }
@@ -159,12 +162,12 @@ impl<'a> Open<'a> {
         }
     }
 
-    fn creates(&self) -> bool {
+    fn is_create_statement(&self) -> bool {
         self.words.first().is_some_and(|first| first.eq_ignore_ascii_case("create"))
     }
 
     fn check_closed(&self) -> Result<(), ScriptError> {
-        let endless = |line, what| Err(ScriptError { line, problem: ScriptProblem::Endless(what) });
+        let endless = |line, what| Err(ScriptError { line, problem: ScriptProblem::Unterminated(what) });
         match self.parentheses.first() {
             _ if self.blocks > 0 => endless(self.block_line, "the body BEGIN ATOMIC"),
             Some(line) => endless(*line, "the parenthesis"),

@@ -12,9 +12,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use self::file::TestFile;
-use self::run::Run;
+use self::run::TestRun;
 use super::SchemaName;
-use crate::connect::{ConnectError, Target};
+use crate::connect::{ConnectError, ConnectTarget};
 
 /// The functions that test files call, with a placeholder where the schema's name belongs.
 const FUNCTIONS: &str = include_str!("../../sql/tap.sql");
@@ -60,7 +60,7 @@ pub enum TestError {
     NotInstalled(SchemaName),
     /// The server refused what every test begins with.
     #[error("the test cannot begin: {0}")]
-    NotBegun(String),
+    CannotBegin(String),
     /// The run was called off.
     #[error("the run was called off; nothing of it stays")]
     Cancelled,
@@ -80,7 +80,7 @@ impl TestReport {
 
 impl TestResult {
     /// Something that is not as it should be.
-    fn failure(line: Option<usize>, name: impl Into<String>) -> Self {
+    fn failed_result(line: Option<usize>, name: impl Into<String>) -> Self {
         Self { line, name: name.into(), is_ok: false, notes: Vec::new() }
     }
 
@@ -96,7 +96,7 @@ impl TestResult {
 /// # Errors
 /// When there is no connection, the SQL layer is not there, or `cancellation` fires.
 pub async fn run_test_file(
-    target: &Target,
+    target: &ConnectTarget,
     text: &str,
     options: &TestOptions,
     cancellation: &CancellationToken,
@@ -105,11 +105,11 @@ pub async fn run_test_file(
         Ok(file) => file,
         Err(results) => return Ok(TestReport { results }),
     };
-    let mut run = Run::begin(target, file.isolation, options).await?;
+    let mut run = TestRun::begin(target, file.isolation, options).await?;
     let ended = tokio::select! {
         biased;
         () = cancellation.cancelled() => Err(TestError::Cancelled),
-        () = run.statements(&file) => Ok(()),
+        () = run.run_statements(&file) => Ok(()),
     };
     let results = run.end(ended.is_ok()).await;
     ended.map(|()| TestReport { results })

@@ -9,12 +9,12 @@ use arrow::datatypes::{
     UInt32Type, UInt64Type,
 };
 
-use super::column::{Column, Form};
+use super::column::{BinaryForm, ColumnDecoder};
 use super::nested::{ListBuilder, StructBuilder};
 use super::raw::exactly;
-use super::refusal::Refusal;
-use super::text::{BytesBuilder, Spelling};
-use super::{moment, number};
+use super::text::{BytesBuilder, TextRendering};
+use super::value_error::ValueError;
+use super::{datetime, numeric};
 
 /// An array that grows by binary values. One `match` finds the way of a value; nothing is boxed for it.
 pub(super) enum ArrayBuilder {
@@ -28,7 +28,7 @@ pub(super) enum ArrayBuilder {
     Float64(PrimitiveBuilder<Float64Type>),
     Decimal128(i8, PrimitiveBuilder<Decimal128Type>),
     Decimal256(i8, PrimitiveBuilder<Decimal256Type>),
-    Text(Spelling, BytesBuilder),
+    Text(TextRendering, BytesBuilder),
     Bytes(BytesBuilder),
     Date(PrimitiveBuilder<Date32Type>),
     Time(PrimitiveBuilder<Time64MicrosecondType>),
@@ -40,32 +40,32 @@ pub(super) enum ArrayBuilder {
 
 impl ArrayBuilder {
     /// An empty array of `column`'s values.
-    pub(super) fn new(column: &Column) -> Self {
+    pub(super) fn new(column: &ColumnDecoder) -> Self {
         let data_type = column.field.data_type();
         match &column.form {
-            Form::Boolean => Self::Boolean(BooleanBuilder::new()),
-            Form::Int16 => Self::Int16(PrimitiveBuilder::new()),
-            Form::Int32 => Self::Int32(PrimitiveBuilder::new()),
-            Form::Int64 => Self::Int64(PrimitiveBuilder::new()),
-            Form::UInt32 => Self::UInt32(PrimitiveBuilder::new()),
-            Form::UInt64 => Self::UInt64(PrimitiveBuilder::new()),
-            Form::Float32 => Self::Float32(PrimitiveBuilder::new()),
-            Form::Float64 => Self::Float64(PrimitiveBuilder::new()),
-            Form::Decimal128(scale) => Self::Decimal128(*scale, of_type(data_type)),
-            Form::Decimal256(scale) => Self::Decimal256(*scale, of_type(data_type)),
-            Form::Text(spelling) => Self::Text(*spelling, BytesBuilder::default()),
-            Form::Bytes => Self::Bytes(BytesBuilder::default()),
-            Form::Date => Self::Date(PrimitiveBuilder::new()),
-            Form::Time => Self::Time(PrimitiveBuilder::new()),
-            Form::Timestamp => Self::Timestamp(of_type(data_type)),
-            Form::Interval => Self::Interval(PrimitiveBuilder::new()),
-            Form::List(item) => Self::List(Box::new(ListBuilder::new(item))),
-            Form::Struct(members) => Self::Struct(StructBuilder::new(members)),
+            BinaryForm::Boolean => Self::Boolean(BooleanBuilder::new()),
+            BinaryForm::Int16 => Self::Int16(PrimitiveBuilder::new()),
+            BinaryForm::Int32 => Self::Int32(PrimitiveBuilder::new()),
+            BinaryForm::Int64 => Self::Int64(PrimitiveBuilder::new()),
+            BinaryForm::UInt32 => Self::UInt32(PrimitiveBuilder::new()),
+            BinaryForm::UInt64 => Self::UInt64(PrimitiveBuilder::new()),
+            BinaryForm::Float32 => Self::Float32(PrimitiveBuilder::new()),
+            BinaryForm::Float64 => Self::Float64(PrimitiveBuilder::new()),
+            BinaryForm::Decimal128(scale) => Self::Decimal128(*scale, typed_builder(data_type)),
+            BinaryForm::Decimal256(scale) => Self::Decimal256(*scale, typed_builder(data_type)),
+            BinaryForm::Text(spelling) => Self::Text(*spelling, BytesBuilder::default()),
+            BinaryForm::Bytes => Self::Bytes(BytesBuilder::default()),
+            BinaryForm::Date => Self::Date(PrimitiveBuilder::new()),
+            BinaryForm::Time => Self::Time(PrimitiveBuilder::new()),
+            BinaryForm::Timestamp => Self::Timestamp(typed_builder(data_type)),
+            BinaryForm::Interval => Self::Interval(PrimitiveBuilder::new()),
+            BinaryForm::List(item) => Self::List(Box::new(ListBuilder::new(item))),
+            BinaryForm::Struct(members) => Self::Struct(StructBuilder::new(members)),
         }
     }
 
     /// Adds a value, none for NULL.
-    pub(super) fn append(&mut self, value: Option<&[u8]>) -> Result<(), Refusal> {
+    pub(super) fn append(&mut self, value: Option<&[u8]>) -> Result<(), ValueError> {
         let Some(bytes) = value else {
             self.append_null();
             return Ok(());
@@ -82,11 +82,11 @@ impl ArrayBuilder {
             Self::Decimal128(scale, array) => append_decimal(array, *scale, bytes)?,
             Self::Decimal256(scale, array) => append_decimal(array, *scale, bytes)?,
             Self::Text(spelling, array) => array.append(|out| spelling.write(bytes, out))?,
-            Self::Bytes(array) => array.append(|out| Spelling::Plain.write(bytes, out))?,
-            Self::Date(array) => array.append_value(moment::date(bytes)?),
-            Self::Time(array) => array.append_value(moment::time(bytes)?),
-            Self::Timestamp(array) => array.append_value(moment::timestamp(bytes)?),
-            Self::Interval(array) => array.append_value(moment::interval(bytes)?),
+            Self::Bytes(array) => array.append(|out| TextRendering::Plain.write(bytes, out))?,
+            Self::Date(array) => array.append_value(datetime::decode_date(bytes)?),
+            Self::Time(array) => array.append_value(datetime::decode_time(bytes)?),
+            Self::Timestamp(array) => array.append_value(datetime::decode_timestamp(bytes)?),
+            Self::Interval(array) => array.append_value(datetime::decode_interval(bytes)?),
             Self::List(array) => array.append(bytes)?,
             Self::Struct(array) => array.append(bytes)?,
         }
@@ -140,7 +140,7 @@ impl ArrayBuilder {
     }
 
     /// The values so far; the next array begins empty.
-    pub(super) fn finish(&mut self) -> Result<ArrayRef, Refusal> {
+    pub(super) fn finish(&mut self) -> Result<ArrayRef, ValueError> {
         Ok(match self {
             Self::Boolean(array) => Arc::new(array.finish()),
             Self::Int16(array) => Arc::new(array.finish()),
@@ -165,7 +165,7 @@ impl ArrayBuilder {
 }
 
 /// A builder of a type that has parameters.
-fn of_type<T: ArrowPrimitiveType>(data_type: &DataType) -> PrimitiveBuilder<T> {
+fn typed_builder<T: ArrowPrimitiveType>(data_type: &DataType) -> PrimitiveBuilder<T> {
     PrimitiveBuilder::new().with_data_type(data_type.clone())
 }
 
@@ -173,8 +173,8 @@ fn append_decimal<T: DecimalType + ArrowPrimitiveType>(
     array: &mut PrimitiveBuilder<T>,
     scale: i8,
     bytes: &[u8],
-) -> Result<(), Refusal> {
-    array.append_value(number::decimal::<T>(bytes, scale)?);
+) -> Result<(), ValueError> {
+    array.append_value(numeric::decode_decimal::<T>(bytes, scale)?);
     Ok(())
 }
 
@@ -213,11 +213,11 @@ mod tests {
     proptest! {
         /// Bytes of few values, so that lengths and signs are met.
         #[test]
-        fn no_bytes_bring_it_down(values in prop::collection::vec(prop::collection::vec(
+        fn arbitrary_bytes_do_not_panic(values in prop::collection::vec(prop::collection::vec(
             prop_oneof![3 => Just(0_u8), 1 => 0..6_u8, 1 => Just(0xff), 1 => any::<u8>()], 0..40), 1..20)) {
             for kind in TYPES {
                 for modifier in MODIFIERS {
-                    let mut array = ArrayBuilder::new(&Column::of("c", kind, modifier).unwrap());
+                    let mut array = ArrayBuilder::new(&ColumnDecoder::for_type("c", kind, modifier).unwrap());
                     for value in &values {
                         let _ = array.append(Some(value));
                         array.append_null();
@@ -228,8 +228,8 @@ mod tests {
         }
     }
 
-    fn array_of(kind: &Type, modifier: i32, values: &[Option<&[u8]>]) -> Result<ArrayRef, Refusal> {
-        let mut array = ArrayBuilder::new(&Column::of("c", kind, modifier).unwrap());
+    fn array_of(kind: &Type, modifier: i32, values: &[Option<&[u8]>]) -> Result<ArrayRef, ValueError> {
+        let mut array = ArrayBuilder::new(&ColumnDecoder::for_type("c", kind, modifier).unwrap());
         for value in values {
             array.append(*value)?;
         }
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn arrays_begin_empty_after_each_batch() {
-        let mut array = ArrayBuilder::new(&Column::of("c", &Type::TEXT_ARRAY, -1).unwrap());
+        let mut array = ArrayBuilder::new(&ColumnDecoder::for_type("c", &Type::TEXT_ARRAY, -1).unwrap());
         let list = b"\0\0\0\x01\0\0\0\x01\0\0\0\x19\0\0\0\x02\0\0\0\x05\0\0\0\x01a\xff\xff\xff\xff";
         for _ in 0..2 {
             array.append(Some(list)).unwrap();
@@ -251,8 +251,8 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_those_of_the_values_and_not_of_the_wire() {
-        let mut array = ArrayBuilder::new(&Column::of("c", &Type::NUMERIC_ARRAY, -1).unwrap());
+    fn size_counts_decoded_values_not_wire_bytes() {
+        let mut array = ArrayBuilder::new(&ColumnDecoder::for_type("c", &Type::NUMERIC_ARRAY, -1).unwrap());
         // One item: 1 with a weight of 30,000, so 120,001 digits.
         let number = [1_u16, 30_000, 0, 0, 1].map(u16::to_be_bytes).concat();
         let head = [1_i32, 0, 1_700, 1, 1, 10].map(i32::to_be_bytes).concat();
@@ -263,16 +263,16 @@ mod tests {
     }
 
     #[test]
-    fn other_lengths_types_and_versions_are_refused() {
+    fn malformed_binary_values_are_rejected() {
         let refused = |kind: &Type, bytes: &[u8]| array_of(kind, -1, &[Some(bytes)]).unwrap_err();
-        assert_eq!(refused(&Type::INT4, b"\0\0\x01"), Refusal::Malformed);
-        assert_eq!(refused(&Type::JSONB, b"\x02{}"), Refusal::Malformed);
-        assert_eq!(refused(&Type::TIME, &(-1_i64).to_be_bytes()), Refusal::Malformed);
+        assert_eq!(refused(&Type::INT4, b"\0\0\x01"), ValueError::Malformed);
+        assert_eq!(refused(&Type::JSONB, b"\x02{}"), ValueError::Malformed);
+        assert_eq!(refused(&Type::TIME, &(-1_i64).to_be_bytes()), ValueError::Malformed);
         // An array of `bigint` where one of `integer` was told.
-        assert_eq!(refused(&Type::INT4_ARRAY, b"\0\0\0\0\0\0\0\0\0\0\0\x14"), Refusal::Malformed);
-        assert_eq!(refused(&Type::INT4_ARRAY, b"\0\0\0\x02\0\0\0\0\0\0\0\x17"), Refusal::Dimensions(2));
-        assert_eq!(refused(&Type::TEXT, b"caf\xe9"), Refusal::NotUtf8);
+        assert_eq!(refused(&Type::INT4_ARRAY, b"\0\0\0\0\0\0\0\0\0\0\0\x14"), ValueError::Malformed);
+        assert_eq!(refused(&Type::INT4_ARRAY, b"\0\0\0\x02\0\0\0\0\0\0\0\x17"), ValueError::Dimensions(2));
+        assert_eq!(refused(&Type::TEXT, b"caf\xe9"), ValueError::NotUtf8);
         // Valid as a whole, but the values part a character.
-        assert_eq!(array_of(&Type::TEXT, -1, &[Some(b"\xc3"), Some(b"\xa9")]).unwrap_err(), Refusal::NotUtf8);
+        assert_eq!(array_of(&Type::TEXT, -1, &[Some(b"\xc3"), Some(b"\xa9")]).unwrap_err(), ValueError::NotUtf8);
     }
 }

@@ -8,8 +8,8 @@ use tidegate_core::Error;
 use tokio_postgres::Row;
 
 use super::array::ArrayBuilder;
-use super::column::{Column, schema_of};
-use super::raw::Raw;
+use super::column::{ColumnDecoder, arrow_schema};
+use super::raw::RawBytes;
 
 /// Rows of one result, gathered into record batches one after the other.
 pub struct BatchBuilder {
@@ -20,9 +20,9 @@ pub struct BatchBuilder {
 
 impl BatchBuilder {
     /// No rows yet, of `columns`.
-    pub fn new(columns: &[Column]) -> Self {
+    pub fn new(columns: &[ColumnDecoder]) -> Self {
         let arrays = columns.iter().map(ArrayBuilder::new).collect();
-        Self { schema: schema_of(columns), arrays, rows: 0 }
+        Self { schema: arrow_schema(columns), arrays, rows: 0 }
     }
 
     /// The schema of the batches.
@@ -41,7 +41,7 @@ impl BatchBuilder {
             return Err(Error::internal(format!("the server sent rows of {} columns, not of {wanted}", row.len())));
         }
         for (index, array) in self.arrays.iter_mut().enumerate() {
-            let Raw(value) = row
+            let RawBytes(value) = row
                 .try_get(index)
                 .map_err(|error| Error::internal(format!("column {index} of a row cannot be read: {error}")))?;
             array.append(value).map_err(|refusal| refusal.into_error(self.schema.field(index).name()))?;

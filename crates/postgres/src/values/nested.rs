@@ -5,9 +5,9 @@ use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{FieldRef, Fields};
 
 use super::array::ArrayBuilder;
-use super::column::Column;
-use super::raw::Reader;
-use super::refusal::Refusal;
+use super::column::ColumnDecoder;
+use super::raw::ValueReader;
+use super::value_error::ValueError;
 
 /// Lists of the items of arrays of one dimension.
 pub(super) struct ListBuilder {
@@ -21,7 +21,7 @@ pub(super) struct ListBuilder {
 }
 
 impl ListBuilder {
-    pub(super) fn new(item: &Column) -> Self {
+    pub(super) fn new(item: &ColumnDecoder) -> Self {
         Self {
             field: item.field.clone().into(),
             oid: item.oid,
@@ -33,11 +33,11 @@ impl ListBuilder {
 
     /// Adds an array: the number of its dimensions, whether it has NULLs, the type of its items; for each dimension its
     /// length and its first index, which is of no interest here; the items with their lengths.
-    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
-        let mut reader = Reader(bytes);
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), ValueError> {
+        let mut reader = ValueReader(bytes);
         let (dimensions, _has_nulls, oid) = (reader.int32()?, reader.int32()?, reader.uint32()?);
         if oid != self.oid {
-            return Err(Refusal::Malformed);
+            return Err(ValueError::Malformed);
         }
         let length = match dimensions {
             0 => 0,
@@ -45,13 +45,13 @@ impl ListBuilder {
                 let (length, _first_index) = (reader.int32()?, reader.int32()?);
                 length
             }
-            _ => return Err(Refusal::Dimensions(dimensions)),
+            _ => return Err(ValueError::Dimensions(dimensions)),
         };
         for _ in 0..length {
-            self.items.append(reader.value()?)?;
+            self.items.append(reader.read_value()?)?;
         }
-        reader.end()?;
-        self.offsets.push(self.end().checked_add(length.max(0)).ok_or(Refusal::TooLarge)?);
+        reader.expect_end()?;
+        self.offsets.push(self.end().checked_add(length.max(0)).ok_or(ValueError::TooLarge)?);
         self.nulls.append_non_null();
         Ok(())
     }
@@ -65,10 +65,10 @@ impl ListBuilder {
         self.items.bytes() + size_of_val(self.offsets.as_slice())
     }
 
-    pub(super) fn finish(&mut self) -> Result<ListArray, Refusal> {
+    pub(super) fn finish(&mut self) -> Result<ListArray, ValueError> {
         let offsets = OffsetBuffer::new(ScalarBuffer::from(std::mem::replace(&mut self.offsets, vec![0])));
         ListArray::try_new(self.field.clone(), offsets, self.items.finish()?, self.nulls.finish())
-            .map_err(|_| Refusal::Malformed)
+            .map_err(|_| ValueError::Malformed)
     }
 
     fn end(&self) -> i32 {
@@ -85,7 +85,7 @@ pub(super) struct StructBuilder {
 }
 
 impl StructBuilder {
-    pub(super) fn new(members: &[Column]) -> Self {
+    pub(super) fn new(members: &[ColumnDecoder]) -> Self {
         Self {
             fields: members.iter().map(|member| member.field.clone()).collect(),
             members: members.iter().map(|member| (member.oid, ArrayBuilder::new(member))).collect(),
@@ -94,18 +94,18 @@ impl StructBuilder {
     }
 
     /// Adds a composite: the number of its members, then for each its type and its value with its length.
-    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
-        let mut reader = Reader(bytes);
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), ValueError> {
+        let mut reader = ValueReader(bytes);
         if usize::try_from(reader.int32()?) != Ok(self.members.len()) {
-            return Err(Refusal::Malformed);
+            return Err(ValueError::Malformed);
         }
         for (oid, values) in &mut self.members {
             if reader.uint32()? != *oid {
-                return Err(Refusal::Malformed);
+                return Err(ValueError::Malformed);
             }
-            values.append(reader.value()?)?;
+            values.append(reader.read_value()?)?;
         }
-        reader.end()?;
+        reader.expect_end()?;
         self.nulls.append_non_null();
         Ok(())
     }
@@ -119,8 +119,8 @@ impl StructBuilder {
         self.members.iter().map(|(_, values)| values.bytes()).sum()
     }
 
-    pub(super) fn finish(&mut self) -> Result<StructArray, Refusal> {
+    pub(super) fn finish(&mut self) -> Result<StructArray, ValueError> {
         let arrays = self.members.iter_mut().map(|(_, values)| values.finish()).collect::<Result<Vec<_>, _>>()?;
-        StructArray::try_new(self.fields.clone(), arrays, self.nulls.finish()).map_err(|_| Refusal::Malformed)
+        StructArray::try_new(self.fields.clone(), arrays, self.nulls.finish()).map_err(|_| ValueError::Malformed)
     }
 }

@@ -3,9 +3,9 @@
 use arrow::array::{BinaryArray, NullBufferBuilder, StringArray};
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
-use super::raw::{Reader, exactly};
-use super::refusal::Refusal;
-use super::{address, number};
+use super::raw::{ValueReader, exactly};
+use super::value_error::ValueError;
+use super::{inet, numeric};
 
 /// The version of the binary form of `jsonb`, the byte before its text.
 const JSONB_VERSION: u8 = 1;
@@ -15,7 +15,7 @@ const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// How a binary value becomes text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spelling {
+pub(super) enum TextRendering {
     /// It is text already.
     Plain,
     /// `"char"`: one byte.
@@ -31,19 +31,19 @@ pub(super) enum Spelling {
     Bits,
 }
 
-impl Spelling {
+impl TextRendering {
     /// Writes the text of the value `bytes`.
-    pub(super) fn write(self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+    pub(super) fn write(self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
         match self {
             Self::Plain => out.extend_from_slice(bytes),
             Self::Char => write_char(bytes, out)?,
             Self::Jsonb => match bytes.split_first() {
                 Some((&JSONB_VERSION, text)) => out.extend_from_slice(text),
-                _ => return Err(Refusal::Malformed),
+                _ => return Err(ValueError::Malformed),
             },
-            Self::Number => number::write(bytes, out)?,
+            Self::Number => numeric::write_numeric(bytes, out)?,
             Self::Uuid => write_uuid(exactly(bytes)?, out),
-            Self::Address => address::write(bytes, out)?,
+            Self::Address => inet::write_inet(bytes, out)?,
             Self::MacAddress => write_mac_address(bytes, out),
             Self::Bits => write_bits(bytes, out)?,
         }
@@ -67,9 +67,12 @@ impl Default for BytesBuilder {
 
 impl BytesBuilder {
     /// Adds the value that `write` appends.
-    pub(super) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Refusal>) -> Result<(), Refusal> {
+    pub(super) fn append(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), ValueError>,
+    ) -> Result<(), ValueError> {
         write(&mut self.bytes)?;
-        self.offsets.push(i32::try_from(self.bytes.len()).map_err(|_| Refusal::TooLarge)?);
+        self.offsets.push(i32::try_from(self.bytes.len()).map_err(|_| ValueError::TooLarge)?);
         self.nulls.append_non_null();
         Ok(())
     }
@@ -85,14 +88,14 @@ impl BytesBuilder {
     }
 
     /// The values as text, which is proved here for all at once.
-    pub(super) fn finish_text(&mut self) -> Result<StringArray, Refusal> {
+    pub(super) fn finish_text(&mut self) -> Result<StringArray, ValueError> {
         let (offsets, bytes, nulls) = self.take();
-        StringArray::try_new(offsets, bytes, nulls).map_err(|_| Refusal::NotUtf8)
+        StringArray::try_new(offsets, bytes, nulls).map_err(|_| ValueError::NotUtf8)
     }
 
-    pub(super) fn finish_bytes(&mut self) -> Result<BinaryArray, Refusal> {
+    pub(super) fn finish_bytes(&mut self) -> Result<BinaryArray, ValueError> {
         let (offsets, bytes, nulls) = self.take();
-        BinaryArray::try_new(offsets, bytes, nulls).map_err(|_| Refusal::Malformed)
+        BinaryArray::try_new(offsets, bytes, nulls).map_err(|_| ValueError::Malformed)
     }
 
     fn take(&mut self) -> (OffsetBuffer<i32>, Buffer, Option<NullBuffer>) {
@@ -112,7 +115,7 @@ fn hexadecimal(byte: u8) -> [u8; 2] {
     [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
 }
 
-fn write_char(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+fn write_char(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
     match exactly(bytes)? {
         // The server's way to say that it is empty.
         [0] => {}
@@ -145,11 +148,11 @@ fn write_mac_address(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Writes the digits of a bit string: their number, then eight a byte.
-fn write_bits(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
-    let mut reader = Reader(bytes);
-    let length = usize::try_from(reader.int32()?).map_err(|_| Refusal::Malformed)?;
+fn write_bits(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
+    let mut reader = ValueReader(bytes);
+    let length = usize::try_from(reader.int32()?).map_err(|_| ValueError::Malformed)?;
     if reader.0.len() != length.div_ceil(8) {
-        return Err(Refusal::Malformed);
+        return Err(ValueError::Malformed);
     }
     out.extend((0..length).map(|index| b'0' + (reader.0[index / 8] >> (7 - index % 8) & 1)));
     Ok(())

@@ -31,15 +31,15 @@ fn scalar_name(kind: &Type, modifier: i32) -> String {
         Type::BIT if has_modifier => of_length("bit", modifier),
         Type::VARBIT if has_modifier => of_length("bit varying", modifier),
         Type::VARBIT => "bit varying".to_owned(),
-        Type::TIME => of_digits("time", modifier, "without time zone"),
-        Type::TIMETZ => of_digits("time", modifier, "with time zone"),
-        Type::TIMESTAMP => of_digits("timestamp", modifier, "without time zone"),
-        Type::TIMESTAMPTZ => of_digits("timestamp", modifier, "with time zone"),
+        Type::TIME => with_precision("time", modifier, "without time zone"),
+        Type::TIMETZ => with_precision("time", modifier, "with time zone"),
+        Type::TIMESTAMP => with_precision("timestamp", modifier, "without time zone"),
+        Type::TIMESTAMPTZ => with_precision("timestamp", modifier, "with time zone"),
         _ => kind.name().to_owned(),
     }
 }
 
-fn of_digits(name: &str, modifier: i32, zone: &str) -> String {
+fn with_precision(name: &str, modifier: i32, zone: &str) -> String {
     if modifier >= 0 { format!("{name}({modifier}) {zone}") } else { format!("{name} {zone}") }
 }
 

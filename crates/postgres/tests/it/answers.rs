@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use insta::assert_snapshot;
 use tidegate_core::Principal;
-use tidegate_postgres::{PostgresOptions, RoleRequest, RunAs, Tenancy};
+use tidegate_postgres::{PostgresOptions, RoleRequest, RunAs, TenantIsolation};
 use tidegate_query::{Database, Isolation, Parameter, Transaction};
 
-use crate::scene::{Node, Scene, of_caller, of_owner, until};
+use crate::test_database::{OpenedDatabase, TestDatabase, caller_statement, owner_statement, wait_until};
 
 const SHOP: &str = "
     CREATE TYPE mood AS ENUM ('glad', 'sad');
@@ -25,8 +25,8 @@ const SHOP: &str = "
     GRANT SELECT ON ALL TABLES IN SCHEMA public TO {login}; GRANT USAGE ON SCHEMA stock TO {login};
     GRANT SELECT ON stock.items TO {login};";
 
-async fn shop() -> (Scene, Node) {
-    let scene = Scene::new(SHOP).await;
+async fn shop() -> (TestDatabase, OpenedDatabase) {
+    let scene = TestDatabase::new(SHOP).await;
     let node = scene.open(PostgresOptions::default());
     (scene, node)
 }
@@ -34,25 +34,25 @@ async fn shop() -> (Scene, Node) {
 #[tokio::test]
 async fn rows_come_with_their_types() {
     let (_scene, node) = shop().await;
-    assert_snapshot!(node.told("SELECT * FROM customers ORDER BY id").await, @r"
+    assert_snapshot!(node.run_to_text("SELECT * FROM customers ORDER BY id").await, @r"
     1|Ann|glad|[1,5)
     2|Ben|sad|null
     ");
-    assert_snapshot!(node.told("SELECT count(*), sum(total) FROM orders").await, @"1000|750750.00");
-    assert_snapshot!(node.told("SELECT id FROM orders WHERE false").await, @"");
-    assert_snapshot!(node.told("SELECT 1 AS a, 2 AS a, 3, 4, range, lower(range) FROM customers WHERE id = 1").await, @"1|2|3|4|[1,5)|1");
-    node.idle().await;
+    assert_snapshot!(node.run_to_text("SELECT count(*), sum(total) FROM orders").await, @"1000|750750.00");
+    assert_snapshot!(node.run_to_text("SELECT id FROM orders WHERE false").await, @"");
+    assert_snapshot!(node.run_to_text("SELECT 1 AS a, 2 AS a, 3, 4, range, lower(range) FROM customers WHERE id = 1").await, @"1|2|3|4|[1,5)|1");
+    node.wait_until_idle().await;
 }
 
 /// From the second time on its transaction begins in the same breath.
 #[tokio::test]
-async fn a_question_of_the_owner_has_its_transaction_each_time() {
+async fn owner_statement_runs_in_a_new_transaction_each_time() {
     let (scene, _) = shop().await;
     let node = scene.open(PostgresOptions { connections_max: 1, ..PostgresOptions::default() });
     let transaction = Transaction { isolation: Isolation::RepeatableRead, ..Transaction::default() };
     let sql = "SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only'), 10 / $1::int";
     let asked =
-        |divisor| of_owner(sql, vec![Parameter::Integer(divisor)]).in_transaction(Arc::new(transaction.clone()));
+        |divisor| owner_statement(sql, vec![Parameter::Integer(divisor)]).in_transaction(Arc::new(transaction.clone()));
     for divisor in [5, 2, 0, 1, 0, 10] {
         let told = node.lines(&asked(divisor)).await.unwrap_or_else(|error| error.to_string());
         let wanted = match divisor {
@@ -61,65 +61,67 @@ async fn a_question_of_the_owner_has_its_transaction_each_time() {
         };
         assert!(told.contains(&wanted), "{divisor}: {told}");
     }
-    node.idle().await;
+    node.wait_until_idle().await;
     assert_eq!(scene.value("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND datname = current_database()").await, "0");
 }
 
 #[tokio::test]
-async fn many_rows_come_whole_and_in_order() {
+async fn many_rows_arrive_complete_and_in_order() {
     let (_scene, node) = shop().await;
-    let lines = node.told("SELECT i FROM generate_series(1, 100000) i").await;
+    let lines = node.run_to_text("SELECT i FROM generate_series(1, 100000) i").await;
     assert!(lines.lines().map(|line| line.parse::<i32>().unwrap()).eq(1..=100_000));
-    node.idle().await;
+    node.wait_until_idle().await;
 }
 
 #[tokio::test]
-async fn values_are_bound_by_the_types_of_their_places() {
+async fn parameters_take_the_inferred_types() {
     let (_scene, node) = shop().await;
     let text = |text: &str| Parameter::Text(text.to_owned());
-    let statement =
-        of_owner("SELECT name FROM customers WHERE id = $1 AND mood = $2", vec![Parameter::Integer(1), text("glad")]);
+    let statement = owner_statement(
+        "SELECT name FROM customers WHERE id = $1 AND mood = $2",
+        vec![Parameter::Integer(1), text("glad")],
+    );
     assert_eq!(node.lines(&statement).await.unwrap(), "Ann");
-    let wrong = of_owner("SELECT name FROM customers WHERE id = $1", vec![text("one")]);
+    let wrong = owner_statement("SELECT name FROM customers WHERE id = $1", vec![text("one")]);
     assert_snapshot!(node.lines(&wrong).await.unwrap_err(), @r#"invalid input syntax for type integer: "one""#);
-    let few = of_owner("SELECT $1::int + $2::int", vec![Parameter::Integer(1)]);
+    let few = owner_statement("SELECT $1::int + $2::int", vec![Parameter::Integer(1)]);
     assert_snapshot!(node.lines(&few).await.unwrap_err(), @"the statement has 2 placeholders, but 1 values came");
-    node.idle().await;
+    node.wait_until_idle().await;
 }
 
 #[tokio::test]
-async fn errors_say_what_would_be_right() {
+async fn errors_suggest_a_correction() {
     let (_scene, node) = shop().await;
-    assert_snapshot!(node.told("SELECT * FROM custmers").await, @r#"
+    assert_snapshot!(node.run_to_text("SELECT * FROM custmers").await, @r#"
     not_found: relation "custmers" does not exist at line 1, column 15
     Valid choices: customers, stock.items
     Use the tool list_tables to see what can be read.
     "#);
-    assert_snapshot!(node.told("SELECT nam FROM customers").await, @r#"
+    assert_snapshot!(node.run_to_text("SELECT nam FROM customers").await, @r#"
     invalid_arguments: column "nam" does not exist at line 1, column 8
     Perhaps you meant to reference the column "customers.name".
     "#);
-    assert_snapshot!(node.told("SELECT *\nFROM customers WHERE id ~ 'x'").await, @r"
+    assert_snapshot!(node.run_to_text("SELECT *\nFROM customers WHERE id ~ 'x'").await, @r"
     invalid_arguments: operator does not exist: integer ~ unknown at line 1, column 34
     No operator matches the given name and argument types. You might need to add explicit type casts.
     ");
-    assert_snapshot!(node.told("SELECT 1 / (id - 1) FROM customers").await, @"invalid_arguments: division by zero");
-    assert_snapshot!(node.told("SELECT * FROM stock.secret").await, @r"
+    assert_snapshot!(node.run_to_text("SELECT 1 / (id - 1) FROM customers").await, @"invalid_arguments: division by zero");
+    assert_snapshot!(node.run_to_text("SELECT * FROM stock.secret").await, @r"
     forbidden: permission denied for table secret
     The role that the call runs as has no right to it; list_tables shows what it may read.
     ");
-    assert_snapshot!(node.told("DELETE FROM customers").await, @r"
+    assert_snapshot!(node.run_to_text("DELETE FROM customers").await, @r"
     invalid_arguments: DELETE is refused: it would change data, and only reading is allowed
     Only SELECT can be run, with WITH, UNION, VALUES and all else that belongs to it.
     ");
-    assert_eq!(node.told("SELECT 1").await, "1");
-    node.idle().await;
+    assert_eq!(node.run_to_text("SELECT 1").await, "1");
+    node.wait_until_idle().await;
 }
 
 #[tokio::test]
-async fn the_catalog_shows_what_the_role_may_read() {
+async fn catalog_lists_only_readable_tables() {
     let (_scene, node) = shop().await;
-    let catalog = node.database.catalog(&Principal::owner()).await.unwrap();
+    let catalog = node.database.catalog(&Principal::process_user()).await.unwrap();
     let tables: Vec<String> = catalog
         .tables
         .iter()
@@ -145,16 +147,17 @@ async fn the_catalog_shows_what_the_role_may_read() {
     ");
     assert_snapshot!(columns(&node, "stock.items").await, @"sku text not null primary key");
     for hidden in ["stock.secret", "nothing", "pg_authid", "custmers"] {
-        let refusal = node.database.columns(hidden, &Principal::owner()).await.unwrap_err();
+        let refusal = node.database.columns(hidden, &Principal::process_user()).await.unwrap_err();
         assert_eq!(refusal.message(), format!("there is no table {hidden:?}"));
     }
-    node.idle().await;
+    node.wait_until_idle().await;
 }
 
 #[tokio::test]
-async fn a_stamp_tells_of_columns_and_never_of_rows() {
+async fn stamp_depends_on_columns_not_rows() {
     let (scene, node) = shop().await;
-    let stamp = async |node: &Node, table| node.database.stamp(table, &Principal::owner()).await.unwrap();
+    let stamp =
+        async |node: &OpenedDatabase, table| node.database.stamp(table, &Principal::process_user()).await.unwrap();
     let (of_orders, of_all) = (stamp(&node, Some("orders")).await, stamp(&node, None).await);
     assert!(of_orders.is_some() && of_all.is_some() && of_orders != of_all);
     assert_eq!(stamp(&node, Some("stock.secret")).await, None, "the role may not read it");
@@ -163,12 +166,12 @@ async fn a_stamp_tells_of_columns_and_never_of_rows() {
     let fresh = scene.open(PostgresOptions::default());
     assert_eq!((stamp(&fresh, Some("orders")).await, stamp(&fresh, None).await), (of_orders.clone(), of_all));
     scene.run("ALTER TABLE orders ADD COLUMN remark text").await;
-    until("the new column is told of", async || stamp(&node, Some("orders")).await != of_orders).await;
-    node.idle().await;
+    wait_until("the new column is told of", async || stamp(&node, Some("orders")).await != of_orders).await;
+    node.wait_until_idle().await;
 }
 
-async fn columns(node: &Node, table: &str) -> String {
-    let columns = node.database.columns(table, &Principal::owner()).await.unwrap();
+async fn columns(node: &OpenedDatabase, table: &str) -> String {
+    let columns = node.database.columns(table, &Principal::process_user()).await.unwrap();
     let shown = columns.iter().map(|column| {
         let null = if column.nullable { "null" } else { "not null" };
         format!("{} {} {null} {}", column.name, column.type_name, column.comment.as_deref().unwrap_or("-"))
@@ -177,36 +180,36 @@ async fn columns(node: &Node, table: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_plan_tells_what_the_planner_expects() {
+async fn plan_states_planner_estimates() {
     let (scene, node) = shop().await;
-    let plan = node.plan(&of_caller("SELECT * FROM orders WHERE id = 7").unwrap()).await.unwrap();
+    let plan = node.plan(&caller_statement("SELECT * FROM orders WHERE id = 7").unwrap()).await.unwrap();
     assert_snapshot!(plan.explain().await.unwrap(), @"Index Scan on orders using orders_pkey where (id = 7) (rows 1, cost 8)");
     assert_eq!(plan.estimated_rows(), Some(1));
     drop(plan);
-    node.idle().await;
+    node.wait_until_idle().await;
     let guarded = scene.open(PostgresOptions { max_cost: Some(1_000.0), ..PostgresOptions::default() });
-    assert_snapshot!(guarded.told("SELECT * FROM orders a, orders b ORDER BY 1").await, @r"
+    assert_snapshot!(guarded.run_to_text("SELECT * FROM orders a, orders b ORDER BY 1").await, @r"
     too_large: the statement is expected to cost 12565, and at most 1000 is allowed; most of it: Nested Loop (rows 1000000, cost 12565)
     Narrow it: conditions on indexed columns, fewer joins. The tool explain shows the whole plan.
     ");
-    assert_eq!(guarded.told("SELECT id FROM orders WHERE id = 7").await, "7");
+    assert_eq!(guarded.run_to_text("SELECT id FROM orders WHERE id = 7").await, "7");
 }
 
 #[tokio::test]
-async fn where_settings_keep_tenants_apart_callers_write_no_sql() {
-    let scene = Scene::new(SHOP).await;
-    let node = scene.open(PostgresOptions { tenancy: Tenancy::Settings, ..PostgresOptions::default() });
-    assert_snapshot!(node.told("SELECT 1").await, @r"
+async fn caller_sql_is_rejected_where_settings_isolate_tenants() {
+    let scene = TestDatabase::new(SHOP).await;
+    let node = scene.open(PostgresOptions { tenancy: TenantIsolation::Settings, ..PostgresOptions::default() });
+    assert_snapshot!(node.run_to_text("SELECT 1").await, @r"
     forbidden: the database shop takes no SQL of callers: only settings keep its tenants apart, and SQL could change one
     Use the tools that its owner declared.
     ");
-    assert_eq!(node.lines(&of_owner("SELECT 1", Vec::new())).await.unwrap(), "1");
+    assert_eq!(node.lines(&owner_statement("SELECT 1", Vec::new())).await.unwrap(), "1");
 }
 
 #[tokio::test]
-async fn a_changed_table_is_seen() {
+async fn changed_table_is_prepared_anew() {
     let (scene, node) = shop().await;
-    let statement = of_owner("SELECT * FROM customers WHERE id = 1", Vec::new());
+    let statement = owner_statement("SELECT * FROM customers WHERE id = 1", Vec::new());
     assert_eq!(node.lines(&statement).await.unwrap(), "1|Ann|glad|[1,5)");
     scene.run("ALTER TABLE customers DROP COLUMN mood CASCADE").await;
     assert_eq!(node.lines(&statement).await.unwrap(), "1|Ann|[1,5)");
@@ -216,19 +219,19 @@ async fn a_changed_table_is_seen() {
     Valid choices: stock.items
     Use the tool list_tables to see what can be read.
     "#);
-    node.idle().await;
+    node.wait_until_idle().await;
 }
 
 /// The driver asks for a type once; the server does not say that it has changed.
 #[tokio::test]
-async fn a_changed_type_is_seen() {
-    let scene = Scene::new(
+async fn changed_type_is_prepared_anew() {
+    let scene = TestDatabase::new(
         "CREATE TYPE part AS (a int, b text); CREATE TABLE parts AS SELECT ROW(1, 'x')::part AS part, ARRAY[ROW(2, 'y')]::part[] AS more;
          GRANT SELECT ON parts TO {login}",
     )
     .await;
     let node = scene.open(PostgresOptions { connections_max: 1, ..PostgresOptions::default() });
-    let statement = of_owner("SELECT part, more FROM parts", Vec::new());
+    let statement = owner_statement("SELECT part, more FROM parts", Vec::new());
     assert_eq!(node.lines(&statement).await.unwrap(), "{a: 1, b: x}|[{a: 2, b: y}]");
     for (change, answer) in [
         ("ALTER TYPE part ADD ATTRIBUTE c int", "{a: 1, b: x, c: null}|[{a: 2, b: y, c: null}]"),
@@ -237,15 +240,16 @@ async fn a_changed_type_is_seen() {
     ] {
         scene.run(change).await;
         assert_eq!(node.lines(&statement).await.unwrap(), answer, "{change}");
-        assert_eq!(node.told("SELECT part, more FROM parts WHERE true").await, answer, "{change}");
+        assert_eq!(node.run_to_text("SELECT part, more FROM parts WHERE true").await, answer, "{change}");
     }
-    node.idle().await;
+    node.wait_until_idle().await;
 }
 
 #[tokio::test]
-async fn a_login_role_that_may_do_more_is_told_about_and_refused_where_the_owner_is_strict() {
+async fn overprivileged_login_is_reported_and_rejected_when_strict() {
     let scene =
-        Scene::new("CREATE TABLE t (a int); GRANT ALL ON t TO {login}; ALTER ROLE {login} BYPASSRLS CREATEDB").await;
+        TestDatabase::new("CREATE TABLE t (a int); GRANT ALL ON t TO {login}; ALTER ROLE {login} BYPASSRLS CREATEDB")
+            .await;
     let findings = scene.open(PostgresOptions::default()).database.inspect().await.unwrap();
     let findings: Vec<String> =
         findings.iter().map(|finding| finding.to_string().replace(&scene.login(), "reader")).collect();
@@ -255,18 +259,18 @@ async fn a_login_role_that_may_do_more_is_told_about_and_refused_where_the_owner
     the role reader may write to 1 tables; REVOKE INSERT, UPDATE, DELETE, TRUNCATE on them FROM reader
     ");
     let strict = scene.open(PostgresOptions { strict: true, ..PostgresOptions::default() });
-    assert_snapshot!(strict.told("SELECT 1").await, @r"
+    assert_snapshot!(strict.run_to_text("SELECT 1").await, @r"
     unavailable: the database shop is closed: its login role may do more than read
     The owner of the node finds the reasons in its log and with tidegate doctor.
     ");
     scene.run("REVOKE ALL ON t FROM {login}; ALTER ROLE {login} NOBYPASSRLS NOCREATEDB").await;
     let clean = scene.open(PostgresOptions { strict: true, ..PostgresOptions::default() });
-    assert_eq!(clean.told("SELECT 1").await, "1");
+    assert_eq!(clean.run_to_text("SELECT 1").await, "1");
 }
 
 #[tokio::test]
-async fn the_role_that_is_proposed_has_nothing_to_complain_of() {
-    let scene = Scene::new("CREATE TABLE t (a int); INSERT INTO t VALUES (7)").await;
+async fn proposed_role_has_no_findings() {
+    let scene = TestDatabase::new("CREATE TABLE t (a int); INSERT INTO t VALUES (7)").await;
     let login = format!("{}_proposed", scene.name);
     let run_as = vec![format!("{}_seer", scene.name)];
     let request =
@@ -276,7 +280,7 @@ async fn the_role_that_is_proposed_has_nothing_to_complain_of() {
     let options =
         PostgresOptions { strict: true, run_as: RunAs::Fixed(run_as[0].clone()), ..PostgresOptions::default() };
     let node = scene.open_as(&login, options);
-    assert_eq!(node.told("SELECT a, current_setting('transaction_read_only') FROM t").await, "7|on");
+    assert_eq!(node.run_to_text("SELECT a, current_setting('transaction_read_only') FROM t").await, "7|on");
     assert_snapshot!(request.sql().replace(&scene.name, "shop"), @r#"
     -- The role that Tidegate logs in as. It owns nothing, inherits nothing and reads.
     CREATE ROLE shop_proposed LOGIN NOINHERIT NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;

@@ -3,17 +3,17 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::held_script::HeldScript;
-use crate::scene::{Scene, variable};
+use crate::background_script::BackgroundScript;
+use crate::test_database::{TestDatabase, variable};
 
 /// A throw-away cluster of the version that the tests run beside. It ends with this value.
 pub(crate) struct Cluster {
-    script: HeldScript,
+    script: BackgroundScript,
 }
 
 impl Cluster {
     pub(crate) fn start() -> Self {
-        Self { script: HeldScript::start(&[], &["run", "--bin", &programs()]) }
+        Self { script: BackgroundScript::start(&[], &["run", "--bin", &program_directory()]) }
     }
 
     /// The same, with a tmpfs of so many MiB mounted on `folder`, which belongs to the server's user; none where that
@@ -26,10 +26,10 @@ impl Cluster {
             return None;
         }
         let around = ["unshare", "--mount", "sh", "-c", &format!("{mount} && exec \"$@\""), "sh"];
-        Some(Self { script: HeldScript::start(&around, &["run", "--bin", &programs()]) })
+        Some(Self { script: BackgroundScript::start(&around, &["run", "--bin", &program_directory()]) })
     }
 
-    /// Stops the server as `mode` says and starts it again. Blocks.
+    /// Stops the server as `with_file_mode` says and starts it again. Blocks.
     pub(crate) fn restart(&self, mode: &str) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/postgres");
         let folder = self.script.variable("TIDEGATE_TEST_POSTGRES_FOLDER");
@@ -37,41 +37,42 @@ impl Cluster {
     }
 
     /// A standby of this server, which is restarted for it.
-    pub(crate) fn standby(&self) -> HeldScript {
-        self.start_beside("standby")
+    pub(crate) fn start_standby(&self) -> BackgroundScript {
+        self.start_with_script("standby")
     }
 
     /// A scene on this server behind a pooler, which lives as long as what is given with it.
-    pub(crate) async fn pooled_scene(&self, sql: &str) -> (Scene, HeldScript) {
-        let pooler = self.start_beside("pooler");
+    pub(crate) async fn create_database_behind_pooler(&self, sql: &str) -> (TestDatabase, BackgroundScript) {
+        let pooler = self.start_with_script("pooler");
         let superuser = self.script.variable("TIDEGATE_TEST_POSTGRES");
-        let scene = Scene::on(superuser, pooler.variable("TIDEGATE_TEST_PGBOUNCER"), true, sql).await;
+        let scene = TestDatabase::create_on(superuser, pooler.variable("TIDEGATE_TEST_PGBOUNCER"), true, sql).await;
         (scene, pooler)
     }
 
-    fn start_beside(&self, what: &str) -> HeldScript {
+    fn start_with_script(&self, what: &str) -> BackgroundScript {
         let folder = self.script.variable("TIDEGATE_TEST_POSTGRES_FOLDER");
-        HeldScript::start(&["env", &format!("TIDEGATE_TEST_POSTGRES_FOLDER={folder}")], &[what])
+        BackgroundScript::start(&["env", &format!("TIDEGATE_TEST_POSTGRES_FOLDER={folder}")], &[what])
     }
 
     /// A scene on this server.
-    pub(crate) async fn scene(&self, sql: &str) -> Scene {
+    pub(crate) async fn create_database(&self, sql: &str) -> TestDatabase {
         let variable = |name| self.script.variable(name);
-        Scene::on(variable("TIDEGATE_TEST_POSTGRES"), variable("TIDEGATE_TEST_POSTGRES_TCP"), false, sql).await
+        TestDatabase::create_on(variable("TIDEGATE_TEST_POSTGRES"), variable("TIDEGATE_TEST_POSTGRES_TCP"), false, sql)
+            .await
     }
 
     /// The connection string of the superuser, over the socket, to `database`.
-    pub(crate) fn superuser_of(&self, database: &str) -> String {
+    pub(crate) fn superuser_connection_string(&self, database: &str) -> String {
         format!("{} dbname={database}", self.script.variable("TIDEGATE_TEST_POSTGRES"))
     }
 
     /// The folder that the server writes to.
-    pub(crate) fn data(&self) -> String {
+    pub(crate) fn data_directory(&self) -> String {
         format!("{}/data", self.script.variable("TIDEGATE_TEST_POSTGRES_FOLDER"))
     }
 }
 
 /// The folder of the programs that the tests run beside.
-fn programs() -> String {
+fn program_directory() -> String {
     variable("TIDEGATE_TEST_POSTGRES_BIN")
 }

@@ -2,20 +2,20 @@
 //!
 //! - `scene`: surroundings made for the test, and the servers that the environment names.
 //! - `certificates`: certificates of all sorts, of a server that only has TLS.
-//! - `strings`: what is understood of connection strings, and what is said of those that are not.
-//! - `completion`: what the environment, services and password files add.
-//! - `any_text`: whatever is read, nothing panics and no password is printed.
+//! - `connection_strings`: what is understood of connection strings, and what is said of those that are not.
+//! - `defaults`: what the environment, services and password files add.
+//! - `random_input`: whatever is read, nothing panics and no password is printed.
 //! - `sessions`: open connections: versions, settings, several hosts, cancelling, the end.
 //! - `refusals`: servers that refuse, and what is said of each to the caller and to the owner.
-//! - `protection`: TLS in all its modes.
-//! - `strangers`: hosts that are no PostgreSQL, or that say nothing.
+//! - `tls`: TLS in all its modes.
+//! - `non_postgres_servers`: hosts that are no PostgreSQL, or that say nothing.
 
-mod any_text;
 mod certificates;
-mod completion;
-mod protection;
-mod refusals;
-mod scene;
+mod connection_strings;
+mod defaults;
+mod environment_fixture;
+mod non_postgres_servers;
+mod random_input;
+mod server_errors;
 mod sessions;
-mod strangers;
-mod strings;
+mod tls;

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tidegate_postgres::connect::{Surroundings, Target};
-use tidegate_postgres::handlers::{Layer, SchemaName, TestError, TestOptions, TestReport, run_test_file};
+use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
+use tidegate_postgres::handlers::{SchemaName, SqlLayer, TestError, TestOptions, TestReport, run_test_file};
 use tokio_util::sync::CancellationToken;
 
-use crate::scene::{Scene, soon, until, variable};
+use crate::test_database::{TestDatabase, variable, wait_until, within_timeout};
 
 /// The test files of the SQL layer, in the order of their names.
 fn own_files() -> Vec<PathBuf> {
@@ -20,28 +20,28 @@ fn own_files() -> Vec<PathBuf> {
 }
 
 /// A database with the SQL layer and a table that tests try to change.
-async fn installed(schema: &str) -> Scene {
-    let scene = Scene::new("CREATE TABLE kept (n integer); INSERT INTO kept VALUES (1)").await;
-    let layer = Layer::new(SchemaName::parse(schema).unwrap());
+async fn install_schema(schema: &str) -> TestDatabase {
+    let scene = TestDatabase::new("CREATE TABLE kept (n integer); INSERT INTO kept VALUES (1)").await;
+    let layer = SqlLayer::new(SchemaName::parse(schema).unwrap());
     scene.admin.batch_execute(&layer.install_sql()).await.unwrap();
     scene
 }
 
-fn target(scene: &Scene) -> Target {
+fn target(scene: &TestDatabase) -> ConnectTarget {
     let text = format!("{} dbname={}", variable("TIDEGATE_TEST_POSTGRES"), scene.name);
-    Target::read(&text, &Surroundings::of_process()).unwrap()
+    ConnectTarget::parse(&text, &ConnectEnvironment::from_process()).unwrap()
 }
 
 fn options(schema: &str) -> TestOptions {
     TestOptions { schema: SchemaName::parse(schema).unwrap(), statement_timeout: Duration::from_secs(60) }
 }
 
-async fn run(scene: &Scene, text: &str, options: &TestOptions) -> Result<TestReport, TestError> {
-    soon("a test file", run_test_file(&target(scene), text, options, &CancellationToken::new())).await
+async fn run(scene: &TestDatabase, text: &str, options: &TestOptions) -> Result<TestReport, TestError> {
+    within_timeout("a test file", run_test_file(&target(scene), text, options, &CancellationToken::new())).await
 }
 
 /// What a test file reports, a line each.
-fn told(report: &TestReport) -> String {
+fn report_text(report: &TestReport) -> String {
     let mut lines = Vec::new();
     for result in &report.results {
         let line = result.line.map_or_else(|| "-".to_owned(), |line| line.to_string());
@@ -52,21 +52,21 @@ fn told(report: &TestReport) -> String {
 }
 
 /// Runs `text` in a database of its own, where it must leave nothing.
-async fn check(text: &str) -> String {
-    check_within(text, Duration::from_secs(60)).await
+async fn run_and_report(text: &str) -> String {
+    run_and_report_within(text, Duration::from_secs(60)).await
 }
 
-async fn check_within(text: &str, statement_timeout: Duration) -> String {
-    let scene = installed("api").await;
-    let before = contents(&scene).await;
+async fn run_and_report_within(text: &str, statement_timeout: Duration) -> String {
+    let scene = install_schema("api").await;
+    let before = table_contents(&scene).await;
     let report = run(&scene, text, &TestOptions { statement_timeout, ..options("api") }).await.unwrap();
-    assert_eq!(contents(&scene).await, before);
-    gone(&scene).await;
-    told(&report)
+    assert_eq!(table_contents(&scene).await, before);
+    wait_until_disconnected(&scene).await;
+    report_text(&report)
 }
 
 /// What is in the database, as far as a test might change it.
-async fn contents(scene: &Scene) -> String {
+async fn table_contents(scene: &TestDatabase) -> String {
     let sql = "SELECT concat_ws(' ', (SELECT count(*) FROM pg_class WHERE relpersistence <> 't'),
         (SELECT count(*) FROM pg_proc WHERE pronamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname LIKE 'pg\\_temp%')),
         (SELECT string_agg(nspname, ',' ORDER BY nspname) FROM pg_namespace WHERE nspname NOT LIKE 'pg\\_%'),
@@ -75,24 +75,24 @@ async fn contents(scene: &Scene) -> String {
 }
 
 /// Waits until no test is connected any more.
-async fn gone(scene: &Scene) {
+async fn wait_until_disconnected(scene: &TestDatabase) {
     let count = "SELECT count(*) FROM pg_stat_activity \
                  WHERE datname = current_database() AND application_name = 'tidegate pg test'";
-    until("the end of the test's connection", || async { scene.value(count).await == "0" }).await;
+    wait_until("the end of the test's connection", || async { scene.value(count).await == "0" }).await;
 }
 
 #[tokio::test]
-async fn our_own_files_pass() {
-    let scene = installed("api").await;
+async fn test_files_of_the_layer_pass() {
+    let scene = install_schema("api").await;
     for file in own_files() {
         let report = run(&scene, &fs::read_to_string(&file).unwrap(), &options("api")).await.unwrap();
-        assert!(report.failed() == 0 && report.passed() > 0, "{}:\n{}", file.display(), told(&report));
+        assert!(report.failed() == 0 && report.passed() > 0, "{}:\n{}", file.display(), report_text(&report));
     }
 }
 
 #[tokio::test]
-async fn a_failing_assertion_says_what_came() {
-    let told = check(
+async fn failing_assertion_reports_actual_value() {
+    let told = run_and_report(
         "INSERT INTO kept VALUES (2);
 -- What is there
 SELECT pg_temp.ok(count(*) = 2, 'two rows') FROM kept;
@@ -118,8 +118,8 @@ DO $$ BEGIN PERFORM pg_temp.ok(false, 'in a block'); END $$;",
 }
 
 #[tokio::test]
-async fn what_a_handler_remarks_stands_with_the_failure() {
-    let told = check(
+async fn notices_are_attached_to_the_failure() {
+    let told = run_and_report(
         "SELECT pg_temp.tool('breaks', 'BEGIN RAISE NOTICE ''on the way''; PERFORM 1 / 0; END');
 SELECT pg_temp.same(pg_temp.call('breaks') #> '{result,isError}', 'true', 'it fails');
 SELECT pg_temp.ok(pg_temp.call('breaks') #> '{result,isError}' IS NULL, 'it works');
@@ -135,8 +135,8 @@ SELECT pg_temp.ok(false, 'another thing');",
 }
 
 #[tokio::test]
-async fn an_error_does_not_hide_what_follows() {
-    let told = check(
+async fn error_does_not_hide_later_results() {
+    let told = run_and_report(
         "CREATE ROLE kit_reader;
 SELECT pg_temp.ok(true, 'before');
 SELECT
@@ -166,8 +166,8 @@ SELECT 1 +;",
 }
 
 #[tokio::test]
-async fn savepoints_are_the_files_own() {
-    let told = check(
+async fn files_may_use_savepoints() {
+    let told = run_and_report(
         "SAVEPOINT one;
 INSERT INTO kept VALUES (2);
 SELECT pg_temp.ok(count(*) = 2, 'in it') FROM kept;
@@ -191,13 +191,13 @@ SELECT pg_temp.ok(count(*) = 2, 'and on') FROM kept;",
 }
 
 #[tokio::test]
-async fn the_transaction_is_ours_to_end() {
-    let told = check("INSERT INTO kept VALUES (2);\nSELECT pg_temp.ok(true, 'x');\nCOMMIT;\nBEGIN;\n");
+async fn transaction_commands_are_rejected() {
+    let told = run_and_report("INSERT INTO kept VALUES (2);\nSELECT pg_temp.ok(true, 'x');\nCOMMIT;\nBEGIN;\n");
     insta::assert_snapshot!(told.await, @r#"
     3: NOT OK COMMIT is refused: a test file is one transaction, which is rolled back after it; SAVEPOINT, ROLLBACK TO and RELEASE may stand in it
     4: NOT OK BEGIN is refused: a test file is one transaction, which is rolled back after it; SAVEPOINT, ROLLBACK TO and RELEASE may stand in it
     "#);
-    let told = check("DO $$ BEGIN COMMIT; END $$;\nSELECT pg_temp.ok(true, 'it goes on');");
+    let told = run_and_report("DO $$ BEGIN COMMIT; END $$;\nSELECT pg_temp.ok(true, 'it goes on');");
     insta::assert_snapshot!(told.await, @r#"
     1: NOT OK ERROR 2D000: invalid transaction termination
         context: PL/pgSQL function inline_code_block line 1 at COMMIT
@@ -206,25 +206,29 @@ async fn the_transaction_is_ours_to_end() {
 }
 
 #[tokio::test]
-async fn what_is_no_test_is_told() {
-    insta::assert_snapshot!(check("SELECT 1;\n").await, @"-: NOT OK there is no result; SELECT pg_temp.ok(condition, 'name') is one");
-    insta::assert_snapshot!(check("").await, @"-: NOT OK there is no result; SELECT pg_temp.ok(condition, 'name') is one");
-    insta::assert_snapshot!(check("SELECT 1;\n\\ir other.sql\n").await, @r#"2: NOT OK \ir is a command to psql; a script must do without psql's own words"#);
-    insta::assert_snapshot!(check("SELECT 'endless;\n").await, @"1: NOT OK the string that begins here does not end");
+async fn file_without_results_is_reported() {
+    insta::assert_snapshot!(run_and_report("SELECT 1;\n").await, @"-: NOT OK there is no result; SELECT pg_temp.ok(condition, 'name') is one");
+    insta::assert_snapshot!(run_and_report("").await, @"-: NOT OK there is no result; SELECT pg_temp.ok(condition, 'name') is one");
+    insta::assert_snapshot!(run_and_report("SELECT 1;\n\\ir other.sql\n").await, @r#"2: NOT OK \ir is a command to psql; a script must do without psql's own words"#);
+    insta::assert_snapshot!(run_and_report("SELECT 'endless;\n").await, @"1: NOT OK the string that begins here does not end");
 }
 
 #[tokio::test]
-async fn an_endless_statement_is_ended() {
+async fn statement_times_out() {
     let limit = Duration::from_millis(300);
-    let told =
-        check_within("INSERT INTO kept VALUES (2);\nSELECT pg_sleep(600);\nSELECT pg_temp.ok(true, 'after');", limit);
+    let told = run_and_report_within(
+        "INSERT INTO kept VALUES (2);\nSELECT pg_sleep(600);\nSELECT pg_temp.ok(true, 'after');",
+        limit,
+    );
     insta::assert_snapshot!(told.await, @r#"
     2: NOT OK the statement took longer than 300ms and was ended
     3: ok after
     "#);
     // The server's own limit can be switched off, ours cannot.
-    let told =
-        check_within("SET statement_timeout = 0;\nSELECT pg_sleep(600);\nSELECT pg_temp.ok(true, 'after');", limit);
+    let told = run_and_report_within(
+        "SET statement_timeout = 0;\nSELECT pg_sleep(600);\nSELECT pg_temp.ok(true, 'after');",
+        limit,
+    );
     insta::assert_snapshot!(told.await, @r#"
     2: NOT OK the statement took longer than 300ms and was ended
         what follows in the file was not run
@@ -232,14 +236,16 @@ async fn an_endless_statement_is_ended() {
 }
 
 #[tokio::test]
-async fn rows_are_not_gathered() {
-    let told = check("SELECT repeat('x', 10000) FROM generate_series(1, 100000);\nSELECT pg_temp.ok(true, 'after');");
+async fn large_results_are_not_buffered() {
+    let told =
+        run_and_report("SELECT repeat('x', 10000) FROM generate_series(1, 100000);\nSELECT pg_temp.ok(true, 'after');");
     insta::assert_snapshot!(told.await, @"2: ok after");
 }
 
 #[tokio::test]
-async fn a_killed_connection_ends_the_file() {
-    let told = check("SELECT pg_temp.ok(true, 'before');\nSELECT pg_terminate_backend(pg_backend_pid());\nSELECT 1;");
+async fn terminated_connection_ends_the_run() {
+    let told =
+        run_and_report("SELECT pg_temp.ok(true, 'before');\nSELECT pg_terminate_backend(pg_backend_pid());\nSELECT 1;");
     insta::assert_snapshot!(told.await, @r#"
     1: ok before
     2: NOT OK FATAL 57P01: terminating connection due to administrator command
@@ -248,8 +254,8 @@ async fn a_killed_connection_ends_the_file() {
 }
 
 #[tokio::test]
-async fn a_test_may_go_on_as_another_role() {
-    let told = check(
+async fn test_may_change_role() {
+    let told = run_and_report(
         "CREATE ROLE kit_reader;
 SET LOCAL ROLE kit_reader;
 SELECT pg_temp.ok(current_user = 'kit_reader', 'as another');
@@ -264,19 +270,19 @@ DO $$ BEGIN PERFORM pg_temp.ok(true, 'unseen'); END $$;",
 }
 
 #[tokio::test]
-async fn the_schema_may_have_another_name() {
-    let scene = installed("other").await;
+async fn custom_schema_name_works() {
+    let scene = install_schema("other").await;
     let text = "SELECT pg_temp.tool('t', 'BEGIN RETURN other.mcp_tool_result(''[]'', (request).request_id); END');
 SELECT pg_temp.ok(pg_temp.call('t') ? 'result', 'it answers');";
-    insta::assert_snapshot!(told(&run(&scene, text, &options("other")).await.unwrap()), @"2: ok it answers");
+    insta::assert_snapshot!(report_text(&run(&scene, text, &options("other")).await.unwrap()), @"2: ok it answers");
     let missing = run(&scene, text, &options("api")).await.unwrap_err();
     insta::assert_snapshot!(missing, @"the schema api has no handlers; tidegate pg install makes it, and --schema names another one");
 }
 
 #[tokio::test]
-async fn a_run_that_is_called_off_leaves_nothing() {
-    let scene = installed("api").await;
-    let before = contents(&scene).await;
+async fn cancelled_run_changes_nothing() {
+    let scene = install_schema("api").await;
+    let before = table_contents(&scene).await;
     let text = "INSERT INTO kept VALUES (2);\nSELECT pg_sleep(600);";
     let sleeps =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'SELECT pg_sleep%'";
@@ -284,18 +290,18 @@ async fn a_run_that_is_called_off_leaves_nothing() {
     let (target, options) = (target(&scene), options("api"));
     let running = run_test_file(&target, text, &options, &cancellation);
     let cancelling = async {
-        until("the sleep", || async { scene.value(sleeps).await == "1" }).await;
+        wait_until("the sleep", || async { scene.value(sleeps).await == "1" }).await;
         cancellation.cancel();
     };
-    let (ended, ()) = soon("the run that is called off", futures::future::join(running, cancelling)).await;
+    let (ended, ()) = within_timeout("the run that is called off", futures::future::join(running, cancelling)).await;
     insta::assert_snapshot!(ended.unwrap_err(), @"the run was called off; nothing of it stays");
-    gone(&scene).await;
-    assert_eq!(contents(&scene).await, before);
+    wait_until_disconnected(&scene).await;
+    assert_eq!(table_contents(&scene).await, before);
 
     // Whoever drops it ends it too.
     let task = tokio::spawn(async move { run_test_file(&target, text, &options, &CancellationToken::new()).await });
-    until("the sleep", || async { scene.value(sleeps).await == "1" }).await;
+    wait_until("the sleep", || async { scene.value(sleeps).await == "1" }).await;
     task.abort();
-    gone(&scene).await;
-    assert_eq!(contents(&scene).await, before);
+    wait_until_disconnected(&scene).await;
+    assert_eq!(table_contents(&scene).await, before);
 }

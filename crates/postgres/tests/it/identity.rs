@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_core::{ErrorKind, Grants, Principal, Proof};
+use tidegate_core::{AuthMethod, ErrorKind, Grants, Principal};
 use tidegate_postgres::{ClaimSettings, PostgresOptions, RunAs};
 use tidegate_query::Database;
 
-use crate::scene::{Scene, TestJob, gather, of_caller, of_owner};
+use crate::test_database::{TestDatabase, TestJob, caller_statement, collect_batches, owner_statement};
 
 const TENANTS: &str = "
     CREATE TABLE notes (tenant text, id int, text text);
@@ -19,12 +19,12 @@ const TENANTS: &str = "
     GRANT SELECT ON notes TO {db}_reader, {db}_analyst;";
 
 fn caller(tenant: &str, role: &str) -> Principal {
-    let mut principal = Principal::new(format!("user of {tenant}"), Proof::Token, Arc::new(Grants::everything()));
+    let mut principal = Principal::new(format!("user of {tenant}"), AuthMethod::Token, Arc::new(Grants::everything()));
     principal.claims = json!({"tenant": tenant, "db_role": role}).as_object().unwrap().clone();
     principal
 }
 
-fn options(scene: &Scene) -> PostgresOptions {
+fn options(scene: &TestDatabase) -> PostgresOptions {
     let of_db = |role: &str| format!("{}_{role}", scene.name);
     PostgresOptions {
         run_as: RunAs::Claim {
@@ -33,22 +33,22 @@ fn options(scene: &Scene) -> PostgresOptions {
             default: None,
         },
         claims: ClaimSettings {
-            all: Some("request.jwt.claims".into()),
-            single: [("app.tenant".to_owned(), "tenant".to_owned())].into(),
+            combined: Some("request.jwt.claims".into()),
+            per_claim: [("app.tenant".to_owned(), "tenant".to_owned())].into(),
             for_handlers: false,
         },
         connections_max: 3,
         // Longer than a hundred callers on three connections need on any machine.
-        wait: std::time::Duration::from_secs(300),
+        acquire_timeout: std::time::Duration::from_secs(300),
         ..PostgresOptions::default()
     }
 }
 
 #[tokio::test]
-async fn a_call_runs_as_the_role_and_with_the_claims_of_its_caller() {
-    let scene = Scene::new(TENANTS).await;
+async fn call_uses_role_and_claims_of_caller() {
+    let scene = TestDatabase::new(TENANTS).await;
     let node = scene.open(options(&scene));
-    let who = of_owner(
+    let who = owner_statement(
         "SELECT current_user, session_user, current_setting('app.tenant'), \
          current_setting('request.jwt.claims')::json ->> 'sub', current_setting('transaction_read_only')",
         Vec::new(),
@@ -68,12 +68,12 @@ async fn a_call_runs_as_the_role_and_with_the_claims_of_its_caller() {
     assert_eq!(stranger.kind(), ErrorKind::Internal);
     assert!(!stranger.to_string().contains("stranger"), "{stranger}");
     assert_eq!(node.lines_as(&who, &Principal::anonymous()).await.unwrap_err().kind(), ErrorKind::Forbidden);
-    node.idle().await;
+    node.wait_until_idle().await;
 }
 
 #[tokio::test]
 async fn a_role_sees_its_own_catalog() {
-    let scene = Scene::new(TENANTS).await;
+    let scene = TestDatabase::new(TENANTS).await;
     scene.run("CREATE TABLE ledger (x int); GRANT SELECT ON ledger TO {db}_analyst").await;
     let node = scene.open(options(&scene));
     for (role, tables) in [("reader", vec!["notes"]), ("analyst", vec!["ledger", "notes"])] {
@@ -82,21 +82,21 @@ async fn a_role_sees_its_own_catalog() {
         assert_eq!(catalog.tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>(), tables);
     }
     // The same text is another statement for another role.
-    let sql = of_caller("SELECT count(*) FROM ledger").unwrap();
+    let sql = caller_statement("SELECT count(*) FROM ledger").unwrap();
     let reader = caller("acme", &format!("{}_reader", scene.name));
     let analyst = caller("acme", &format!("{}_analyst", scene.name));
     for _ in 0..3 {
         assert_eq!(node.lines_as(&sql, &analyst).await.unwrap(), "0");
         assert_eq!(node.lines_as(&sql, &reader).await.unwrap_err().kind(), ErrorKind::Forbidden);
     }
-    node.idle().await;
+    node.wait_until_idle().await;
 }
 
 /// Two tenants, a hundred callers at once on three connections, with failures, abandoned answers and cancelled jobs in
 /// between: each sees its own rows and no other's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_hundred_callers_see_their_own_rows_alone() {
-    let scene = Scene::new(TENANTS).await;
+async fn concurrent_callers_see_only_their_rows() {
+    let scene = TestDatabase::new(TENANTS).await;
     let node = scene.open(options(&scene));
     let role = format!("{}_reader", scene.name);
     let callers = (0..100).map(|number| {
@@ -110,7 +110,7 @@ async fn a_hundred_callers_see_their_own_rows_alone() {
                     _ => "SELECT tenant, id, text FROM notes",
                 };
                 let job = TestJob::start().await;
-                let statement = of_owner(sql, Vec::new());
+                let statement = owner_statement(sql, Vec::new());
                 let plan = node.database.plan(&statement, &caller).await.unwrap();
                 let rows = match (number + round) % 5 {
                     1 => {
@@ -128,8 +128,8 @@ async fn a_hundred_callers_see_their_own_rows_alone() {
                     drop(rows);
                     continue;
                 }
-                let Ok(batches) = gather(rows).await else { continue };
-                let lines = crate::scene::lines(&batches);
+                let Ok(batches) = collect_batches(rows).await else { continue };
+                let lines = crate::test_database::format_rows(&batches);
                 assert_eq!(lines.lines().count(), 1000, "{sql}");
                 assert!(lines.lines().all(|line| line.starts_with(tenant)), "{tenant} saw {lines}");
             }
@@ -138,6 +138,6 @@ async fn a_hundred_callers_see_their_own_rows_alone() {
     for caller in callers.collect::<Vec<_>>() {
         caller.await.unwrap();
     }
-    node.idle().await;
-    crate::scene::until("the end of what was cancelled", || async { scene.active().await == "0" }).await;
+    node.wait_until_idle().await;
+    crate::test_database::wait_until("the end of what was cancelled", || async { scene.active().await == "0" }).await;
 }

@@ -3,24 +3,24 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod answers; // Rows, errors, catalogs, plans.
-mod attempts; // What gets out of a transaction that only reads, and past a role that may only read.
+mod background_script; // What holds a server or a pooler for a test.
 mod cancellation; // What stops a statement, and what becomes of its connection.
-mod changes; // Tables, views and types that change between two runs of one statement.
 mod cluster; // A server of a test's own.
 mod connect; // Connection strings, and connections with everything that can be wrong with them.
+mod escape_attempts; // What gets out of a transaction that only reads, and past a role that may only read.
 mod handlers_install; // The schema of handlers: made, renewed, taken away, and nothing else touched.
 mod handlers_testing; // Test files of handlers: what they report, and that they leave nothing behind.
-mod held_script; // What holds a server or a pooler for a test.
 mod identity; // Roles, claims, and row-level security under load.
 mod outages; // Restarts, killed backends, dropped tables and full disks, under load.
 mod parameters; // What the server makes of bound parameters.
 mod pooler; // Statements, types and names behind PgBouncer.
+mod rendering; // Record batches as callers read them.
 #[path = "../../../../tests/slt/replay.rs"]
 mod replay; // What the replays of the scripts share.
 mod round_trips; // Random values of each type.
-mod scene; // A database of one's own, and the engine on it.
+mod schema_changes; // Tables, views and types that change between two runs of one statement.
 mod scripts; // The scripts of `tests/slt`.
-mod server; // The connection that the tests of values share.
-mod shown; // Record batches as callers read them.
+mod shared_server; // The connection that the tests of values share.
+mod test_database; // A database of one's own, and the engine on it.
 mod values; // Types as they are stated, and what is refused.
-mod writing; // Declared tools that write.
+mod write_transactions; // Declared tools that write.

@@ -9,7 +9,9 @@ use tidegate_postgres::PostgresOptions;
 use tidegate_query::Statement;
 
 use crate::cluster::Cluster;
-use crate::scene::{Node, Scene, of_caller, of_owner, soon, until, writing};
+use crate::test_database::{
+    OpenedDatabase, TestDatabase, caller_statement, owner_statement, wait_until, within_timeout, writing_statement,
+};
 
 const NUMBERS: &str = "
     CREATE TYPE parity AS ENUM ('even', 'odd');
@@ -23,15 +25,15 @@ const NUMBERS: &str = "
 const CALLERS: usize = 6;
 
 /// Callers who ask again and again, and what they were told.
-struct Load {
-    node: Node,
-    stops: Arc<AtomicBool>,
-    told: Arc<Told>,
+struct CallerLoad {
+    node: OpenedDatabase,
+    is_stopped: Arc<AtomicBool>,
+    results: Arc<LoadResults>,
     callers: Vec<tokio::task::JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Told {
+struct LoadResults {
     /// Answers of each caller.
     answers: [AtomicU64; CALLERS],
     increments: AtomicU64,
@@ -40,35 +42,35 @@ struct Told {
 }
 
 /// What a caller asks, and what is the only right answer.
-fn question(round: usize) -> (Statement, String) {
+fn query_for_round(round: usize) -> (Statement, String) {
     let all = |line: &dyn Fn(i32) -> String| (1..=1000).map(line).collect::<Vec<_>>().join("\n");
     match round % 3 {
-        0 => (of_caller("SELECT count(*), sum(i) FROM numbers").unwrap(), "1000|500500".to_owned()),
+        0 => (caller_statement("SELECT count(*), sum(i) FROM numbers").unwrap(), "1000|500500".to_owned()),
         // Enough of it that rows have left before the last one is read.
-        1 => (of_owner("SELECT i, filling FROM numbers ORDER BY i", Vec::new()), {
+        1 => (owner_statement("SELECT i, filling FROM numbers ORDER BY i", Vec::new()), {
             let filling = "x".repeat(300);
             all(&|i| format!("{i}|{filling}"))
         }),
         _ => (
-            of_caller("SELECT parity, i FROM numbers ORDER BY i").unwrap(),
+            caller_statement("SELECT parity, i FROM numbers ORDER BY i").unwrap(),
             all(&|i| format!("{}|{i}", if i % 2 == 0 { "even" } else { "odd" })),
         ),
     }
 }
 
-impl Load {
-    fn start(node: &Node) -> Self {
-        let (stops, told) = (Arc::new(AtomicBool::new(false)), Arc::new(Told::default()));
+impl CallerLoad {
+    fn start(node: &OpenedDatabase) -> Self {
+        let (is_stopped, results) = (Arc::new(AtomicBool::new(false)), Arc::new(LoadResults::default()));
         let callers = (0..CALLERS).map(|caller| {
-            let (node, stops, told) = (node.clone(), stops.clone(), told.clone());
+            let (node, stops, told) = (node.clone(), is_stopped.clone(), results.clone());
             tokio::spawn(async move {
                 let mut round = caller;
                 while !stops.load(Ordering::Relaxed) {
                     round += 1;
-                    let (statement, right) = question(round);
+                    let (statement, right) = query_for_round(round);
                     match node.lines(&statement).await {
                         Ok(answer) => assert!(answer == right, "a wrong answer to {}", statement.text()),
-                        Err(error) => told.failed(error.kind(), error.message()),
+                        Err(error) => told.record_failure(error.kind(), error.message()),
                     }
                     if caller < 2 {
                         told.increment(&node).await;
@@ -78,41 +80,45 @@ impl Load {
             })
         });
         let callers = callers.collect();
-        Self { node: node.clone(), stops, told, callers }
+        Self { node: node.clone(), is_stopped, results, callers }
     }
 
     /// Waits until every caller was answered again, without a failure in between.
-    async fn is_served(&self) {
-        until("service", || async {
-            let failures = self.told.failures.load(Ordering::Relaxed);
-            let before: Vec<u64> = self.told.answers.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-            until("answers", || async {
-                self.told.answers.iter().zip(&before).all(|(count, before)| count.load(Ordering::Relaxed) > before + 2)
+    async fn wait_until_served(&self) {
+        wait_until("service", || async {
+            let failures = self.results.failures.load(Ordering::Relaxed);
+            let before: Vec<u64> = self.results.answers.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+            wait_until("answers", || async {
+                self.results
+                    .answers
+                    .iter()
+                    .zip(&before)
+                    .all(|(count, before)| count.load(Ordering::Relaxed) > before + 2)
             })
             .await;
-            failures == self.told.failures.load(Ordering::Relaxed)
+            failures == self.results.failures.load(Ordering::Relaxed)
         })
         .await;
     }
 
     /// Stops the callers; none of them may have had a wrong answer. Then nothing is left behind.
-    async fn end(self, scene: &Scene, connections_max: usize) -> Arc<Told> {
-        self.stops.store(true, Ordering::Relaxed);
+    async fn end(self, scene: &TestDatabase, connections_max: usize) -> Arc<LoadResults> {
+        self.is_stopped.store(true, Ordering::Relaxed);
         for caller in self.callers {
-            soon("the end of a caller", caller).await.unwrap();
+            within_timeout("the end of a caller", caller).await.unwrap();
         }
-        self.node.idle().await;
-        until("the rest of all backends", || async { scene.active().await == "0" }).await;
+        self.node.wait_until_idle().await;
+        wait_until("the rest of all backends", || async { scene.active().await == "0" }).await;
         let backends = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
                         AND application_name LIKE 'tidegate%'";
         let backends: usize = scene.value(backends).await.parse().unwrap();
         assert!(backends <= connections_max, "{backends} backends are left of {connections_max} connections");
-        self.told
+        self.results
     }
 }
 
-impl Told {
-    fn failed(&self, kind: ErrorKind, message: &str) {
+impl LoadResults {
+    fn record_failure(&self, kind: ErrorKind, message: &str) {
         let mut errors = self.errors.lock();
         let error = (kind, message.to_owned());
         if !errors.contains(&error) {
@@ -121,15 +127,15 @@ impl Told {
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    async fn increment(&self, node: &Node) {
-        match node.lines(&writing("UPDATE counter SET count = count + 1", Vec::new())).await {
+    async fn increment(&self, node: &OpenedDatabase) {
+        match node.lines(&writing_statement("UPDATE counter SET count = count + 1", Vec::new())).await {
             Ok(_) => drop(self.increments.fetch_add(1, Ordering::Relaxed)),
-            Err(error) => self.failed(error.kind(), error.message()),
+            Err(error) => self.record_failure(error.kind(), error.message()),
         }
     }
 
     /// The messages of all errors, which must be of the kind `kind`.
-    fn messages(&self, kind: ErrorKind) -> Vec<String> {
+    fn expect_messages(&self, kind: ErrorKind) -> Vec<String> {
         let errors = self.errors.lock();
         assert!(errors.iter().all(|(found, _)| *found == kind), "{errors:#?}");
         errors.iter().map(|(_, message)| message.clone()).collect()
@@ -138,46 +144,46 @@ impl Told {
 
 /// How all begins that a caller is told of a server that goes away and comes back; the rest is the server's reason, or
 /// the pooler's.
-const OUTAGE: [&str; 3] = [
+const OUTAGE_MESSAGES: [&str; 3] = [
     "the connection to the database shop was lost; try again",
     "the database shop cannot answer now: ",
     "the database shop cannot be reached: ",
 ];
 
-fn expect_outage_alone(told: &Told) {
-    for message in told.messages(ErrorKind::Unavailable) {
-        assert!(OUTAGE.iter().any(|beginning| message.starts_with(beginning)), "{message}");
+fn expect_only_outage_errors(told: &LoadResults) {
+    for message in told.expect_messages(ErrorKind::Unavailable) {
+        assert!(OUTAGE_MESSAGES.iter().any(|beginning| message.starts_with(beginning)), "{message}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_restart_under_load_is_an_outage_and_no_more() {
+async fn restart_under_load_is_transient() {
     let cluster = Arc::new(Cluster::start());
-    let scene = cluster.scene(NUMBERS).await;
+    let scene = cluster.create_database(NUMBERS).await;
     restart_under_load(cluster, scene).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_restart_behind_a_pooler_is_an_outage_and_no_more() {
+async fn restart_behind_a_pooler_is_transient() {
     let cluster = Arc::new(Cluster::start());
-    let (scene, _pooler) = cluster.pooled_scene(NUMBERS).await;
+    let (scene, _pooler) = cluster.create_database_behind_pooler(NUMBERS).await;
     restart_under_load(cluster, scene).await;
 }
 
-async fn restart_under_load(cluster: Arc<Cluster>, mut scene: Scene) {
+async fn restart_under_load(cluster: Arc<Cluster>, mut scene: TestDatabase) {
     let node = scene.open(PostgresOptions { connections_max: 4, ..PostgresOptions::default() });
-    let load = Load::start(&node);
-    load.is_served().await;
+    let load = CallerLoad::start(&node);
+    load.wait_until_served().await;
     for mode in ["fast", "immediate"] {
-        let failures = load.told.failures.load(Ordering::Relaxed);
+        let failures = load.results.failures.load(Ordering::Relaxed);
         let restarting = cluster.clone();
         tokio::task::spawn_blocking(move || restarting.restart(mode)).await.unwrap();
-        load.is_served().await;
-        assert!(load.told.failures.load(Ordering::Relaxed) > failures, "nobody noticed: {mode}");
-        scene.enter_again().await;
+        load.wait_until_served().await;
+        assert!(load.results.failures.load(Ordering::Relaxed) > failures, "nobody noticed: {mode}");
+        scene.reconnect_admin().await;
     }
     let told = load.end(&scene, 4).await;
-    expect_outage_alone(&told);
+    expect_only_outage_errors(&told);
     // What was confirmed is there; of what was not, nobody knows.
     let count: u64 = scene.value("SELECT count FROM counter").await.parse().unwrap();
     let (confirmed, failures) = (told.increments.load(Ordering::Relaxed), told.failures.load(Ordering::Relaxed));
@@ -185,19 +191,19 @@ async fn restart_under_load(cluster: Arc<Cluster>, mut scene: Scene) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn backends_that_are_killed_under_load_cost_their_calls_alone() {
-    let scene = Scene::new(NUMBERS).await;
+async fn terminated_backends_fail_only_their_calls() {
+    let scene = TestDatabase::new(NUMBERS).await;
     let node = scene.open(PostgresOptions { connections_max: 4, ..PostgresOptions::default() });
-    let load = Load::start(&node);
-    load.is_served().await;
+    let load = CallerLoad::start(&node);
+    load.wait_until_served().await;
     for _ in 0..6 {
         let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() \
                     AND application_name LIKE 'tidegate%' AND state = 'active' LIMIT 1";
-        until("a backend to kill", || async { !scene.admin.query(kill, &[]).await.unwrap().is_empty() }).await;
+        wait_until("a backend to kill", || async { !scene.admin.query(kill, &[]).await.unwrap().is_empty() }).await;
     }
-    load.is_served().await;
+    load.wait_until_served().await;
     let told = load.end(&scene, 4).await;
-    expect_outage_alone(&told);
+    expect_only_outage_errors(&told);
     assert!((1..=6).contains(&told.failures.load(Ordering::Relaxed)));
     let count: u64 = scene.value("SELECT count FROM counter").await.parse().unwrap();
     let (confirmed, failures) = (told.increments.load(Ordering::Relaxed), told.failures.load(Ordering::Relaxed));
@@ -205,63 +211,64 @@ async fn backends_that_are_killed_under_load_cost_their_calls_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_table_that_is_dropped_under_load_is_not_found_until_it_is_there_again() {
-    let scene = Scene::new(NUMBERS).await;
+async fn dropped_table_is_not_found_until_recreated() {
+    let scene = TestDatabase::new(NUMBERS).await;
     let node = scene.open(PostgresOptions { connections_max: 4, ..PostgresOptions::default() });
-    let load = Load::start(&node);
+    let load = CallerLoad::start(&node);
     for columns in ["parity, i, filling", "filling, i, parity, i AS more"] {
-        load.is_served().await;
-        let failures = load.told.failures.load(Ordering::Relaxed);
+        load.wait_until_served().await;
+        let failures = load.results.failures.load(Ordering::Relaxed);
         scene.run("CREATE TABLE kept AS TABLE numbers; DROP TABLE numbers").await;
-        until("a failure", || async { load.told.failures.load(Ordering::Relaxed) > failures }).await;
+        wait_until("a failure", || async { load.results.failures.load(Ordering::Relaxed) > failures }).await;
         let again = format!(
             "CREATE TABLE numbers AS SELECT {columns} FROM kept ORDER BY i; GRANT SELECT ON numbers TO {{login}}; \
              DROP TABLE kept"
         );
         scene.run(&again).await;
     }
-    load.is_served().await;
+    load.wait_until_served().await;
     let told = load.end(&scene, 4).await;
-    for message in told.messages(ErrorKind::NotFound) {
+    for message in told.expect_messages(ErrorKind::NotFound) {
         assert!(message.starts_with("relation \"numbers\" does not exist at line 1, column "), "{message}");
     }
 }
 
 /// The server's disk is full: of what it keeps, and of what it needs for a while.
 #[tokio::test]
-async fn a_full_disk_is_told_about_and_survived() {
+async fn full_disk_is_reported_and_recovered() {
     let folder = tempfile::tempdir().unwrap();
     // Where nobody may mount a small disk, this stays untried.
     let Some(cluster) = Cluster::start_beside_tmpfs(folder.path(), 8) else { return };
     let scene = cluster
-        .scene("CREATE TABLE t AS SELECT i, repeat('x', 1000) AS x FROM generate_series(1, 20000) i; GRANT ALL ON t TO {login};")
+        .create_database("CREATE TABLE t AS SELECT i, repeat('x', 1000) AS x FROM generate_series(1, 20000) i; GRANT ALL ON t TO {login};")
         .await;
     scene.run(&format!("CREATE TABLESPACE small LOCATION '{}'", folder.path().display())).await;
     scene.run("CREATE TABLE kept (i int, x text) TABLESPACE small; GRANT ALL ON kept TO {login}; GRANT CREATE ON TABLESPACE small TO {login}; ALTER ROLE {login} SET temp_tablespaces = small; ALTER ROLE {login} SET work_mem = '64kB'").await;
     let node = scene.open(PostgresOptions { connections_max: 2, ..PostgresOptions::default() });
     let sort = "SELECT i FROM t ORDER BY x, i DESC";
-    let keep = writing("INSERT INTO kept SELECT i, x FROM t", Vec::new());
+    let keep = writing_statement("INSERT INTO kept SELECT i, x FROM t", Vec::new());
     for _ in 0..3 {
         let full = "the database shop cannot answer now: its disk is full";
-        assert_eq!(node.told(sort).await, format!("unavailable: {full}"));
+        assert_eq!(node.run_to_text(sort).await, format!("unavailable: {full}"));
         assert_eq!(node.lines(&keep).await.unwrap_err().to_string(), full);
-        assert_eq!(node.told("SELECT count(*) FROM kept").await, "0");
-        assert_eq!(node.told("SELECT count(*) FROM t").await, "20000");
+        assert_eq!(node.run_to_text("SELECT count(*) FROM kept").await, "0");
+        assert_eq!(node.run_to_text("SELECT count(*) FROM t").await, "20000");
     }
-    node.idle().await;
+    node.wait_until_idle().await;
 }
 
 /// A server that bounds what a statement may write to disk for a while says so.
 #[tokio::test]
-async fn too_many_temporary_files_are_too_large() {
+async fn temp_file_limit_is_too_large_error() {
     let scene =
-        Scene::new("ALTER ROLE {login} SET temp_file_limit = '1MB'; ALTER ROLE {login} SET work_mem = '64kB'").await;
+        TestDatabase::new("ALTER ROLE {login} SET temp_file_limit = '1MB'; ALTER ROLE {login} SET work_mem = '64kB'")
+            .await;
     let node = scene.open(PostgresOptions { connections_max: 1, ..PostgresOptions::default() });
     let sort = "SELECT i FROM generate_series(1, 1000000) i ORDER BY i DESC";
     for _ in 0..2 {
-        let told = node.told(sort).await;
+        let told = node.run_to_text(sort).await;
         assert!(told.starts_with("too_large: temporary file size exceeds "), "{told}");
-        assert_eq!(node.told("SELECT 1").await, "1");
+        assert_eq!(node.run_to_text("SELECT 1").await, "1");
     }
-    node.idle().await;
+    node.wait_until_idle().await;
 }

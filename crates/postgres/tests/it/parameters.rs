@@ -1,20 +1,20 @@
 //! What the server makes of bound parameters, whatever type it inferred for them.
 
-use tidegate_postgres::values::Bound;
+use tidegate_postgres::values::BoundParameter;
 use tidegate_query::Parameter;
 
-use crate::server::connect;
+use crate::shared_server::connect;
 
-async fn echoed(expression: &str, parameter: Parameter) -> Option<String> {
+async fn echo_parameter(expression: &str, parameter: Parameter) -> Option<String> {
     let client = connect().await;
     let parameters = [parameter];
-    let bound = Bound::all(&parameters).unwrap();
+    let bound = BoundParameter::bind_all(&parameters).unwrap();
     let row = client.query_one(&format!("SELECT ({expression})::text"), &[&bound[0]]).await.unwrap();
     row.get(0)
 }
 
 #[tokio::test]
-async fn the_server_reads_each_as_the_type_that_it_inferred() {
+async fn parameters_take_the_inferred_type() {
     let text = |text: &str| Parameter::Text(text.to_owned());
     let cases = [
         ("$1::int4 + 1", Parameter::Integer(41), Some("42")),
@@ -36,7 +36,7 @@ async fn the_server_reads_each_as_the_type_that_it_inferred() {
     ];
     for (expression, parameter, expected) in cases {
         let case = format!("{expression} with {parameter:?}");
-        assert_eq!(echoed(expression, parameter).await.as_deref(), expected, "{case}");
+        assert_eq!(echo_parameter(expression, parameter).await.as_deref(), expected, "{case}");
     }
 }
 
@@ -45,17 +45,17 @@ async fn floats_arrive_with_all_their_bits() {
     let client = connect().await;
     for float in [0.1, -0.0, 5e-324, f64::MAX, f64::MIN_POSITIVE, 1e23, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let parameters = [Parameter::Float(float)];
-        let bound = Bound::all(&parameters).unwrap();
+        let bound = BoundParameter::bind_all(&parameters).unwrap();
         let back: f64 = client.query_one("SELECT $1::float8", &[&bound[0]]).await.unwrap().get(0);
         assert!(back.to_bits() == float.to_bits() || back.is_nan() && float.is_nan(), "{float:?} became {back:?}");
     }
 }
 
 #[tokio::test]
-async fn what_the_type_does_not_take_is_refused_by_the_server() {
+async fn invalid_parameter_is_rejected_by_the_server() {
     let client = connect().await;
     let parameters = [Parameter::Text("seven".to_owned())];
-    let bound = Bound::all(&parameters).unwrap();
+    let bound = BoundParameter::bind_all(&parameters).unwrap();
     let error = client.query("SELECT $1::int4", &[&bound[0]]).await.unwrap_err();
     assert_eq!(error.as_db_error().unwrap().message(), "invalid input syntax for type integer: \"seven\"");
 }

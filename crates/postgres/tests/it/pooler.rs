@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use tidegate_postgres::PostgresOptions;
 
-use crate::held_script::HeldScript;
-use crate::scene::{Node, Scene, connect, of_caller, of_owner, soon, until};
+use crate::background_script::BackgroundScript;
+use crate::test_database::{
+    OpenedDatabase, TestDatabase, caller_statement, connect, owner_statement, wait_until, within_timeout,
+};
 
 /// Types of users, each in a table of its own, and one table of them all.
 const TYPES: &str = "
@@ -31,15 +33,15 @@ const ANSWERS: [(&str, &str); 5] = [
 ];
 
 /// A pooler before the server that the tests share.
-struct Pooler(HeldScript);
+struct TestPooler(BackgroundScript);
 
-impl Pooler {
+impl TestPooler {
     fn start() -> Self {
-        Self(HeldScript::start(&[], &["pooler"]))
+        Self(BackgroundScript::start(&[], &["pooler"]))
     }
 
-    fn open(&self, scene: &Scene, connections_max: usize) -> Node {
-        let options = PostgresOptions { pooler: true, connections_max, ..PostgresOptions::default() };
+    fn open(&self, scene: &TestDatabase, connections_max: usize) -> OpenedDatabase {
+        let options = PostgresOptions { is_behind_pooler: true, connections_max, ..PostgresOptions::default() };
         scene.open_at(self.host(), &scene.login(), options)
     }
 
@@ -49,8 +51,8 @@ impl Pooler {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn types_of_users_are_read_on_every_connection() {
-    let (scene, pooler) = (Scene::new(TYPES).await, Pooler::start());
+async fn user_defined_types_decode_on_every_connection() {
+    let (scene, pooler) = (TestDatabase::new(TYPES).await, TestPooler::start());
     let node = pooler.open(&scene, 4);
     // More callers than connections of ours, which are more than those of the pooler.
     let callers = (0..8).map(|caller| {
@@ -58,7 +60,7 @@ async fn types_of_users_are_read_on_every_connection() {
         tokio::spawn(async move {
             for round in 0..20 {
                 let (sql, answer) = ANSWERS[(caller + round) % ANSWERS.len()];
-                assert_eq!(node.told(sql).await, answer, "{sql}");
+                assert_eq!(node.run_to_text(sql).await, answer, "{sql}");
             }
         })
     });
@@ -66,37 +68,37 @@ async fn types_of_users_are_read_on_every_connection() {
         caller.await.unwrap();
     }
     let together = "SELECT mood, part, parts, span, shorts FROM moods, parts, lists, spans, shorts";
-    assert_eq!(node.told(together).await, ANSWERS.map(|(_, answer)| answer).join("|"));
-    node.idle().await;
+    assert_eq!(node.run_to_text(together).await, ANSWERS.map(|(_, answer)| answer).join("|"));
+    node.wait_until_idle().await;
 }
 
 /// Once all types were met, a connection serves them all: callers who take turns do not make each other connect anew.
 #[tokio::test]
-async fn connections_are_kept_whatever_types_they_meet() {
-    let (scene, pooler) = (Scene::new(TYPES).await, Pooler::start());
+async fn user_defined_types_do_not_replace_connections() {
+    let (scene, pooler) = (TestDatabase::new(TYPES).await, TestPooler::start());
     let node = pooler.open(&scene, 1);
     let ask_all = async || {
         for (sql, answer) in ANSWERS {
-            assert_eq!(node.told(sql).await, answer, "{sql}");
+            assert_eq!(node.run_to_text(sql).await, answer, "{sql}");
         }
     };
     ask_all().await;
     ask_all().await;
-    let before = clients(&scene, &pooler).await;
+    let before = pooler_clients(&scene, &pooler).await;
     for _ in 0..5 {
         ask_all().await;
     }
-    assert_eq!(clients(&scene, &pooler).await, before);
+    assert_eq!(pooler_clients(&scene, &pooler).await, before);
     // A type that was met and is gone is in nobody's way, and one of the same name is another.
     scene.run("DROP TYPE mood CASCADE; CREATE TYPE mood AS ENUM ('sad', 'calm'); DROP TABLE moods; CREATE TABLE moods AS SELECT 'calm'::mood AS mood; GRANT SELECT ON moods TO {login}").await;
-    assert_eq!(node.told("SELECT mood FROM moods").await, "calm");
+    assert_eq!(node.run_to_text("SELECT mood FROM moods").await, "calm");
     let other = pooler.open(&scene, 1);
-    assert_eq!(other.told("SELECT span FROM spans").await, ANSWERS[3].1);
-    node.idle().await;
+    assert_eq!(other.run_to_text("SELECT span FROM spans").await, ANSWERS[3].1);
+    node.wait_until_idle().await;
 }
 
 /// The ports of Tidegate's connections to the pooler, as the pooler has logged them.
-async fn clients(scene: &Scene, pooler: &Pooler) -> BTreeSet<String> {
+async fn pooler_clients(scene: &TestDatabase, pooler: &TestPooler) -> BTreeSet<String> {
     let log = std::fs::read_to_string(pooler.0.variable("TIDEGATE_TEST_PGBOUNCER_LOG")).unwrap();
     let logins = log.lines().filter(|line| line.contains("login attempt") && line.contains(&scene.name));
     logins.map(str::to_owned).collect()
@@ -104,8 +106,8 @@ async fn clients(scene: &Scene, pooler: &Pooler) -> BTreeSet<String> {
 
 /// Another process uses the same names, and leaves some behind.
 #[tokio::test]
-async fn names_that_another_process_left_are_in_nobodys_way() {
-    let (scene, pooler) = (Scene::new(TYPES).await, Pooler::start());
+async fn foreign_statement_names_do_not_conflict() {
+    let (scene, pooler) = (TestDatabase::new(TYPES).await, TestPooler::start());
     let text = format!("{} dbname={} user={} password=right sslmode=disable", pooler.host(), scene.name, scene.login());
     let leave = (0..500).map(|number| format!("PREPARE s{number} (oid) AS SELECT 'another''s';")).collect::<String>();
     let node = pooler.open(&scene, 2);
@@ -119,20 +121,20 @@ async fn names_that_another_process_left_are_in_nobodys_way() {
         first.0.unwrap();
         second.0.unwrap();
         for (sql, answer) in ANSWERS {
-            assert_eq!(node.told(sql).await, answer, "{sql}");
+            assert_eq!(node.run_to_text(sql).await, answer, "{sql}");
         }
         assert_eq!(node.tables().await, "lists moods parts shorts spans");
     }
-    node.idle().await;
+    node.wait_until_idle().await;
 }
 
 /// The pooler may keep a statement longer than the table that it reads stays the same.
 #[tokio::test]
 async fn a_changed_table_is_seen_on_every_connection() {
     let (scene, pooler) =
-        (Scene::new("CREATE TABLE t AS SELECT 1 AS a; GRANT SELECT ON t TO {login}").await, Pooler::start());
+        (TestDatabase::new("CREATE TABLE t AS SELECT 1 AS a; GRANT SELECT ON t TO {login}").await, TestPooler::start());
     let node = pooler.open(&scene, 2);
-    let statements = [of_owner("SELECT * FROM t", Vec::new()), of_caller("SELECT * FROM t").unwrap()];
+    let statements = [owner_statement("SELECT * FROM t", Vec::new()), caller_statement("SELECT * FROM t").unwrap()];
     for columns in ["1", "1|2", "1|2|3"] {
         for statement in statements.iter().cycle().take(6) {
             let (one, two) = futures::join!(node.lines(statement), node.lines(statement));
@@ -141,44 +143,44 @@ async fn a_changed_table_is_seen_on_every_connection() {
         let next = columns.split('|').count() + 1;
         scene.run(&format!("ALTER TABLE t ADD COLUMN c{next} int DEFAULT {next}")).await;
     }
-    node.idle().await;
+    node.wait_until_idle().await;
 }
 
 /// The pooler passes a cancellation on to the connection that it has lent to the canceller at that moment.
 #[tokio::test]
-async fn a_cancellation_stops_the_right_statement_and_no_other() {
-    let (scene, pooler) = (Scene::new("").await, Pooler::start());
+async fn cancellation_stops_only_its_statement() {
+    let (scene, pooler) = (TestDatabase::new("").await, TestPooler::start());
     let node = pooler.open(&scene, 3);
     scene.run("SELECT pg_advisory_lock(1)").await;
     let running = |sql: &'static str| {
         let node = node.clone();
-        tokio::spawn(async move { node.lines(&of_owner(sql, Vec::new())).await })
+        tokio::spawn(async move { node.lines(&owner_statement(sql, Vec::new())).await })
     };
     let sleeping = running("SELECT pg_sleep(1000)");
     let waiting = running("SELECT 'let in' FROM pg_advisory_xact_lock(1)");
     let both = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' \
                 AND query ~ '^SELECT (pg_sleep|''let in)'";
-    until("the start of both", || async { scene.value(both).await == "2" }).await;
+    wait_until("the start of both", || async { scene.value(both).await == "2" }).await;
     // A third finds no connection, and gives up in the pooler's queue: nothing is stopped.
-    let third = tokio::time::timeout(Duration::from_millis(50), node.told("SELECT 1")).await;
+    let third = tokio::time::timeout(Duration::from_millis(50), node.run_to_text("SELECT 1")).await;
     assert!(third.is_err(), "{third:?}");
-    until("the end of the third", || async { node.database.connections_lent() == 2 }).await;
+    wait_until("the end of the third", || async { node.database.connections_in_use() == 2 }).await;
     assert_eq!(scene.value(both).await, "2");
     sleeping.abort();
-    until("the end of the sleeper", || async { scene.value(both).await == "1" }).await;
-    assert_eq!(node.told("SELECT 1").await, "1");
+    wait_until("the end of the sleeper", || async { scene.value(both).await == "1" }).await;
+    assert_eq!(node.run_to_text("SELECT 1").await, "1");
     scene.run("SELECT pg_advisory_unlock(1)").await;
-    assert_eq!(soon("the lock", waiting).await.unwrap().unwrap(), "let in");
-    node.idle().await;
+    assert_eq!(within_timeout("the lock", waiting).await.unwrap().unwrap(), "let in");
+    node.wait_until_idle().await;
 }
 
 /// Whoever does not say that a pooler stands between learns it from the failure.
 #[tokio::test]
-async fn a_pooler_that_nobody_spoke_of_is_told_about() {
-    let (scene, pooler) = (Scene::new(TYPES).await, Pooler::start());
+async fn undeclared_pooler_is_reported() {
+    let (scene, pooler) = (TestDatabase::new(TYPES).await, TestPooler::start());
     let options = PostgresOptions { connections_max: 4, ..PostgresOptions::default() };
     let node = scene.open_at(pooler.host(), &scene.login(), options);
-    let asked = (0..8).map(|_| node.told("SELECT mood FROM moods"));
+    let asked = (0..8).map(|_| node.run_to_text("SELECT mood FROM moods"));
     for told in futures::future::join_all(asked).await {
         assert!(told == "glad" || told.contains("pgbouncer: true"), "{told}");
     }

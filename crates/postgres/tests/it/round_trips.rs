@@ -4,11 +4,11 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::value::RawValue;
 
-use crate::server::{batches, connect};
-use crate::shown::rows;
+use crate::rendering::render_rows;
+use crate::shared_server::{batches, connect};
 
 /// How a type is checked.
-struct Check<'a> {
+struct RoundTripCheck<'a> {
     /// Makes a value from the literal `x`.
     value: &'a str,
     /// The server's own print of the value `v`.
@@ -33,7 +33,7 @@ fn quoted(print: &str) -> String {
     serde_json::Value::from(print).to_string()
 }
 
-fn bare(print: &str) -> String {
+fn plain_json(print: &str) -> String {
     print.to_owned()
 }
 
@@ -44,13 +44,13 @@ fn number(print: &str) -> String {
     if has_room { print.to_owned() } else { quoted(print) }
 }
 
-impl Check<'_> {
+impl RoundTripCheck<'_> {
     /// Checks the literals of `edges` and NULL, then random ones.
     fn run(&self, edges: &[&str], literals: impl Strategy<Value = String>) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let client = runtime.block_on(connect());
         runtime.block_on(client.batch_execute(TYPES)).unwrap();
-        let check = |literals: &[String]| runtime.block_on(self.holds(&client, literals));
+        let check = |literals: &[String]| runtime.block_on(self.check_literals(&client, literals));
         check(&edges.iter().map(|edge| (*edge).to_owned()).collect::<Vec<_>>());
         let mut runner = TestRunner::new(Config { cases: 16, failure_persistence: None, ..Config::default() });
         runner
@@ -61,14 +61,14 @@ impl Check<'_> {
             .unwrap();
     }
 
-    async fn holds(&self, client: &tokio_postgres::Client, literals: &[String]) {
+    async fn check_literals(&self, client: &tokio_postgres::Client, literals: &[String]) {
         let quoted: String = literals.iter().map(|literal| format!("'{}',", literal.replace('\'', "''"))).collect();
         let sql = format!(
             "SELECT v, {} AS print FROM (SELECT {} AS v FROM unnest(ARRAY[{}NULL]::text[]) AS x) AS s",
             self.print, self.value, quoted
         );
         // Batches of a few rows, so that a builder is used more than once.
-        let rows = rows(batches(client, &sql, 7).await.unwrap()).await;
+        let rows = render_rows(batches(client, &sql, 7).await.unwrap()).await;
         assert_eq!(rows.len(), literals.len() + 1);
         for (row, literal) in rows.iter().zip(literals) {
             let print: String = serde_json::from_str(row["print"].get()).unwrap();
@@ -79,10 +79,10 @@ impl Check<'_> {
 }
 
 #[test]
-fn booleans_and_integers() {
-    Check { value: "x::bool", print: "v::text", json: bare }.run(&[], "true|false");
+fn booleans_and_integers_round_trip() {
+    RoundTripCheck { value: "x::bool", print: "v::text", json: plain_json }.run(&[], "true|false");
     let check = |value, edges: &[&str], literals: BoxedStrategy<String>| {
-        Check { value, print: OUTPUT, json: bare }.run(edges, literals);
+        RoundTripCheck { value, print: OUTPUT, json: plain_json }.run(edges, literals);
     };
     check("x::int2", &["-32768", "32767"], any::<i16>().prop_map(|value| value.to_string()).boxed());
     check("x::int4", &["-2147483648", "2147483647"], any::<i32>().prop_map(|value| value.to_string()).boxed());
@@ -94,7 +94,7 @@ fn booleans_and_integers() {
 }
 
 #[test]
-fn floats() {
+fn floats_round_trip() {
     // Ours keep a `.0`, the server's have none: the same number in its shortest form.
     fn json64(print: &str) -> String {
         match print {
@@ -110,15 +110,15 @@ fn floats() {
     }
     let edges = ["NaN", "Infinity", "-Infinity", "-0", "0", "1e15", "1e16", "1e-7", "0.1"];
     let literal64 = any::<f64>().prop_map(|value| format!("{value:?}").replace("inf", "Infinity"));
-    Check { value: "x::float8", print: OUTPUT, json: json64 }.run(&edges, literal64);
+    RoundTripCheck { value: "x::float8", print: OUTPUT, json: json64 }.run(&edges, literal64);
     let literal32 = any::<f32>().prop_map(|value| format!("{value:?}").replace("inf", "Infinity"));
-    Check { value: "x::float4", print: OUTPUT, json: json32 }.run(&edges, literal32);
+    RoundTripCheck { value: "x::float4", print: OUTPUT, json: json32 }.run(&edges, literal32);
 }
 
 #[test]
 fn numerics_keep_every_digit() {
     let check = |value, edges: &[&str], literals: &'static str| {
-        Check { value, print: OUTPUT, json: number }.run(edges, literals);
+        RoundTripCheck { value, print: OUTPUT, json: number }.run(edges, literals);
     };
     let (nines, tiny, widest) = ("9".repeat(1_000), format!("0.{}1", "0".repeat(999)), "9".repeat(308));
     let edges =
@@ -139,27 +139,28 @@ fn numerics_keep_every_digit() {
 }
 
 #[test]
-fn texts() {
+fn texts_round_trip() {
     let check = |value, literals: &'static str| {
-        Check { value, print: OUTPUT, json: quoted }.run(&["", " ", "'", "\"\\", "日本 \u{1F30A}"], literals);
+        RoundTripCheck { value, print: OUTPUT, json: quoted }.run(&["", " ", "'", "\"\\", "日本 \u{1F30A}"], literals);
     };
     let text = any::<String>().prop_map(|text| text.replace('\0', ""));
-    Check { value: "x::text", print: OUTPUT, json: quoted }.run(&["", "NULL", "\u{1}\u{7f}\r\n\t"], text);
+    RoundTripCheck { value: "x::text", print: OUTPUT, json: quoted }.run(&["", "NULL", "\u{1}\u{7f}\r\n\t"], text);
     check("x::varchar(20)", "[^\0]{0,20}");
     check("x::bpchar(10)", "[^\0]{0,10}");
     check("x::bpchar", "[^\0]{0,10}");
     check("x::name", "[a-zé ]{0,30}");
-    Check { value: "x::\"char\"", print: OUTPUT, json: quoted }.run(&["", " "], "[ -~]");
-    Check { value: "x::uuid", print: OUTPUT, json: quoted }.run(&[], "[0-9a-fA-F]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}");
+    RoundTripCheck { value: "x::\"char\"", print: OUTPUT, json: quoted }.run(&["", " "], "[ -~]");
+    RoundTripCheck { value: "x::uuid", print: OUTPUT, json: quoted }
+        .run(&[], "[0-9a-fA-F]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}");
     let base64 = "translate(encode(v, 'base64'), E'\\n', '')";
-    Check { value: "convert_to(x, 'UTF8')", print: base64, json: quoted }.run(&[""], "[^\0]{0,99}");
-    Check { value: "decode(x, 'hex')", print: base64, json: quoted }.run(&["00ff"], "([0-9a-f]{2}){0,40}");
+    RoundTripCheck { value: "convert_to(x, 'UTF8')", print: base64, json: quoted }.run(&[""], "[^\0]{0,99}");
+    RoundTripCheck { value: "decode(x, 'hex')", print: base64, json: quoted }.run(&["00ff"], "([0-9a-f]{2}){0,40}");
 }
 
 #[test]
-fn addresses_and_bits() {
+fn addresses_and_bits_round_trip() {
     let check = |value, edges: &[&str], literals: BoxedStrategy<String>| {
-        Check { value, print: OUTPUT, json: quoted }.run(edges, literals);
+        RoundTripCheck { value, print: OUTPUT, json: quoted }.run(edges, literals);
     };
     let ipv4 = (any::<[u8; 4]>(), 0..=32_u8).prop_map(|([a, b, c, d], bits)| format!("{a}.{b}.{c}.{d}/{bits}"));
     // Zeros are as frequent as other groups, so that runs of them are too.
@@ -223,27 +224,27 @@ fn dates(last_year: i32) -> impl Strategy<Value = (String, &'static str)> + Clon
 }
 
 #[test]
-fn dates_and_times() {
+fn dates_and_times_round_trip() {
     let edges = ["infinity", "-infinity", "4714-11-24 BC", "0001-01-01", "0001-12-31 BC", "9999-12-31", "10000-01-01"];
     let date = dates(5_874_897).prop_map(|(date, era)| date + era);
-    Check { value: "x::date", print: OUTPUT, json: iso }.run(&[&edges[..], &["5874897-12-31"]].concat(), date);
+    RoundTripCheck { value: "x::date", print: OUTPUT, json: iso }.run(&[&edges[..], &["5874897-12-31"]].concat(), date);
     let times = "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?";
     let timestamp = (dates(294_246), times).prop_map(|((date, era), time)| format!("{date} {time}{era}"));
     let edges = [&edges[..], &["294247-01-10 04:00:54.775806"]].concat();
-    Check { value: "x::timestamp", print: OUTPUT, json: iso }.run(&edges, timestamp.clone());
-    Check { value: "x::timestamptz", print: OUTPUT, json: iso }.run(&edges, timestamp.clone());
-    Check { value: "x::timestamp(3)", print: OUTPUT, json: iso }.run(&edges[..7], timestamp);
-    Check { value: "x::time", print: OUTPUT, json: |print| quoted(&iso_time(print)) }
+    RoundTripCheck { value: "x::timestamp", print: OUTPUT, json: iso }.run(&edges, timestamp.clone());
+    RoundTripCheck { value: "x::timestamptz", print: OUTPUT, json: iso }.run(&edges, timestamp.clone());
+    RoundTripCheck { value: "x::timestamp(3)", print: OUTPUT, json: iso }.run(&edges[..7], timestamp);
+    RoundTripCheck { value: "x::time", print: OUTPUT, json: |print| quoted(&iso_time(print)) }
         .run(&["24:00:00", "00:00:00"], times);
     let microseconds = i64::MIN / 1_000..=i64::MAX / 1_000;
     let interval = (any::<i32>(), any::<i32>(), microseconds)
         .prop_map(|(months, days, micros)| format!("{months} months {days} days {micros} microseconds"));
     let small = "-?[0-9]{1,2} months -?[0-9]{1,2} days -?[0-9]{1,8}(\\.[0-9]{1,6})? seconds";
-    Check { value: "x::interval", print: OUTPUT, json: quoted }.run(&["0"], prop_oneof![interval, small]);
+    RoundTripCheck { value: "x::interval", print: OUTPUT, json: quoted }.run(&["0"], prop_oneof![interval, small]);
 }
 
 #[test]
-fn documents() {
+fn json_documents_round_trip() {
     let leaf = prop_oneof![
         Just("null".to_owned()),
         any::<bool>().prop_map(|value| value.to_string()),
@@ -266,14 +267,14 @@ fn documents() {
     });
     let on_one_line: fn(&str) -> String = |print| print.trim().replace(['\n', '\r', '\t'], " ");
     let edges = ["\"a\\nb\"", " {\n} ", "1e400", "\"\\ud83c\\udf0a\"", "{\"a\":1,\"a\":2}", "1.00"];
-    Check { value: "x::json", print: OUTPUT, json: on_one_line }.run(&edges, document.clone());
-    Check { value: "x::jsonb", print: OUTPUT, json: on_one_line }.run(&edges, document);
+    RoundTripCheck { value: "x::json", print: OUTPUT, json: on_one_line }.run(&edges, document.clone());
+    RoundTripCheck { value: "x::jsonb", print: OUTPUT, json: on_one_line }.run(&edges, document);
 }
 
 #[test]
-fn arrays() {
+fn arrays_round_trip() {
     let check = |value, edges: &[&str], literals: BoxedStrategy<String>| {
-        Check { value, print: TO_JSON, json: bare }.run(edges, literals);
+        RoundTripCheck { value, print: TO_JSON, json: plain_json }.run(edges, literals);
     };
     fn array(item: impl Strategy<Value = String> + 'static) -> BoxedStrategy<String> {
         let item = prop_oneof![1 => Just("NULL".to_owned()), 4 => item];
@@ -292,11 +293,11 @@ fn arrays() {
 }
 
 #[test]
-fn types_of_users() {
+fn user_defined_types_round_trip() {
     let moods = prop::sample::select(vec!["sad".to_owned(), "so \"so\"".to_owned(), "{,}".to_owned()]);
-    Check { value: "x::pg_temp.mood", print: OUTPUT, json: quoted }.run(&[], moods);
+    RoundTripCheck { value: "x::pg_temp.mood", print: OUTPUT, json: quoted }.run(&[], moods);
     let text = || any::<String>().prop_map(|text| text.replace('\0', ""));
-    Check { value: "x::pg_temp.short", print: OUTPUT, json: quoted }.run(&["", "\"("], text());
+    RoundTripCheck { value: "x::pg_temp.short", print: OUTPUT, json: quoted }.run(&["", "\"("], text());
     // Parts and wholes of them, with the literal as each of their texts.
     let part = "ROW(x, length(x) / 3.0, ARRAY['{,}', NULL]::pg_temp.mood[], NULL)::pg_temp.part";
     let whole = format!(
@@ -305,6 +306,7 @@ fn types_of_users() {
     );
     for value in [part.to_owned(), whole.clone(), format!("ARRAY[{whole}, NULL, {whole}]")] {
         let value = format!("CASE WHEN x IS NOT NULL THEN {value} END");
-        Check { value: &value, print: TO_JSON, json: bare }.run(&["", "\"", "\\", "(,)", "{NULL}"], text());
+        RoundTripCheck { value: &value, print: TO_JSON, json: plain_json }
+            .run(&["", "\"", "\\", "(,)", "{NULL}"], text());
     }
 }

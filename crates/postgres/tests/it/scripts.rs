@@ -8,13 +8,13 @@ use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType};
 use tidegate_postgres::PostgresOptions;
 
 use crate::replay::{self, Failure};
-use crate::scene::{Node, Scene, of_caller};
+use crate::test_database::{OpenedDatabase, TestDatabase, caller_statement};
 
 /// The table that only engines with lists have.
 const EVENTS: &str = "CREATE TABLE events (at timestamp, kind text, tags text[], \"where\" jsonb, ok boolean);";
 
 #[derive(Clone)]
-struct Replay(Node);
+struct Replay(OpenedDatabase);
 
 #[async_trait::async_trait]
 impl AsyncDB for Replay {
@@ -22,7 +22,7 @@ impl AsyncDB for Replay {
     type ColumnType = DefaultColumnType;
 
     async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Failure> {
-        let text = self.0.lines(&of_caller(sql)?).await?;
+        let text = self.0.lines(&caller_statement(sql)?).await?;
         let rows: Vec<Vec<String>> = text.lines().map(|line| line.split('|').map(str::to_owned).collect()).collect();
         let types = vec![DefaultColumnType::Any; rows.first().map_or(0, Vec::len)];
         Ok(DBOutput::Rows { types, rows })
@@ -41,7 +41,7 @@ impl AsyncDB for Replay {
 
 #[tokio::test]
 async fn all_scripts_are_replayed() {
-    let scene = Scene::new(&format!("{} {EVENTS}", replay::tables())).await;
+    let scene = TestDatabase::new(&format!("{} {EVENTS}", replay::tables())).await;
     for event in fs::read_to_string(replay::folder().join("data/events.ndjson")).unwrap().lines() {
         let event = event.replace('\'', "''");
         scene.run(&format!("INSERT INTO events SELECT * FROM jsonb_populate_record(NULL::events, '{event}')")).await;

@@ -1,11 +1,11 @@
 //! Types as they are stated: a table of all of them, types of users, what is selected as text, what is refused.
 
 use tidegate_core::ErrorKind;
-use tidegate_postgres::values::{Column, type_name};
-use tidegate_query::Format;
+use tidegate_postgres::values::{ColumnDecoder, type_name};
+use tidegate_query::OutputFormat;
 
-use crate::server::{batches, columns_of, connect};
-use crate::shown::shown;
+use crate::rendering::render_batches;
+use crate::shared_server::{batches, connect, decoders_for};
 
 /// One row of each common type, then one of NULLs.
 const EVERYTHING: &str = r#"
@@ -38,10 +38,11 @@ const EVERYTHING: &str = r#"
 "#;
 
 #[tokio::test]
-async fn every_common_type_has_a_form_in_json() {
+async fn common_types_have_a_json_form() {
     let client = connect().await;
     client.batch_execute(EVERYTHING).await.unwrap();
-    let text = shown(batches(&client, "SELECT * FROM everything", 100).await.unwrap(), Format::Json).await;
+    let text =
+        render_batches(batches(&client, "SELECT * FROM everything", 100).await.unwrap(), OutputFormat::Json).await;
     serde_json::from_str::<serde_json::Value>(&text).unwrap();
     // One column a line; the time that it took differs.
     let text = text.split(",\"elapsed_ms\"").next().unwrap();
@@ -49,7 +50,7 @@ async fn every_common_type_has_a_form_in_json() {
 }
 
 #[tokio::test]
-async fn names_of_types_are_those_of_the_server() {
+async fn type_names_match_the_server() {
     let client = connect().await;
     client.batch_execute(EVERYTHING).await.unwrap();
     client
@@ -75,7 +76,7 @@ async fn names_of_types_are_those_of_the_server() {
 }
 
 #[tokio::test]
-async fn types_whose_binary_form_is_not_known_are_selected_as_text() {
+async fn unknown_binary_types_are_selected_as_text() {
     let client = connect().await;
     let expressions = [
         "int4range(1, 5)",
@@ -95,17 +96,17 @@ async fn types_whose_binary_form_is_not_known_are_selected_as_text() {
     for expression in expressions {
         let statement = client.prepare(&format!("SELECT {expression} AS v")).await.unwrap();
         let described = &statement.columns()[0];
-        assert!(columns_of(&statement)[0].is_none(), "{expression}");
+        assert!(decoders_for(&statement)[0].is_none(), "{expression}");
         // All of them can be.
         let statement = client.prepare(&format!("SELECT ({expression})::text AS v")).await.unwrap();
-        assert!(columns_of(&statement)[0].is_some(), "{expression}");
-        let column = Column::text_of("v", described.type_(), described.type_modifier());
+        assert!(decoders_for(&statement)[0].is_some(), "{expression}");
+        let column = ColumnDecoder::for_text("v", described.type_(), described.type_modifier());
         assert_eq!(column.field().metadata()["tidegate.type"], type_name(described.type_(), -1));
     }
 }
 
 #[tokio::test]
-async fn what_arrow_cannot_hold_is_refused_with_the_way_round_it() {
+async fn unrepresentable_values_are_rejected_with_a_hint() {
     let client = connect().await;
     let mut out = String::new();
     for expression in [
@@ -124,10 +125,10 @@ async fn what_arrow_cannot_hold_is_refused_with_the_way_round_it() {
 }
 
 #[tokio::test]
-async fn columns_without_names_of_their_own_are_told_apart() {
+async fn unnamed_columns_are_distinguished() {
     let client = connect().await;
     let sql = r#"SELECT 1, 2, 3 AS "say ""x""", 4 AS "say ""x""", true AS bool, false AS bool"#;
-    let text = shown(batches(&client, sql, 10).await.unwrap(), Format::Mcp).await;
+    let text = render_batches(batches(&client, sql, 10).await.unwrap(), OutputFormat::Mcp).await;
     insta::assert_snapshot!(text, @r#"[{"?column?":1,"?column?_2":2,"say \"x\"":3,"say \"x\"_2":4,"bool":true,"bool_2":false}]"#);
 }
 
@@ -135,9 +136,9 @@ async fn columns_without_names_of_their_own_are_told_apart() {
 async fn rows_without_columns_and_columns_without_rows() {
     let client = connect().await;
     let none = batches(&client, "SELECT FROM generate_series(1, 3)", 10).await.unwrap();
-    assert_eq!(shown(none, Format::Mcp).await, "[{},{},{}]");
+    assert_eq!(render_batches(none, OutputFormat::Mcp).await, "[{},{},{}]");
     let nothing = batches(&client, "SELECT pg_sleep(0) AS v", 10).await.unwrap();
-    assert_eq!(shown(nothing, Format::Mcp).await, "[{\"v\":\"\"}]");
+    assert_eq!(render_batches(nothing, OutputFormat::Mcp).await, "[{\"v\":\"\"}]");
     let none = batches(&client, "SELECT 1 AS a, 'x' AS b WHERE false", 10).await.unwrap();
-    assert_eq!(shown(none, Format::Csv).await, "a,b\r\n");
+    assert_eq!(render_batches(none, OutputFormat::Csv).await, "a,b\r\n");
 }

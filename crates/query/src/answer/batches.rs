@@ -5,60 +5,60 @@ use std::ops::ControlFlow;
 use arrow::array::RecordBatch;
 use tidegate_core::{Error, Metadata};
 
-use super::bound::{Bound, Cut};
-use super::outlet::Outlet;
+use super::bound::{AnswerBound, TruncationReason};
+use super::response_sink::ResponseSink;
 use crate::body::BatchBody;
 
 /// Batches on their way into a body.
-pub(crate) struct BatchAnswer<'a> {
-    outlet: Outlet<'a>,
-    bound: Bound,
+pub(crate) struct BatchAnswerWriter<'a> {
+    sink: ResponseSink<'a>,
+    bound: AnswerBound,
     body: Box<dyn BatchBody>,
     rows: u64,
     /// Rows that were written and have not left.
-    held_rows: u64,
+    unsent_rows: u64,
     /// No more bytes than these are in the body; counted where bytes are bounded.
     body_bytes_max: usize,
-    cut: Option<Cut>,
+    truncation: Option<TruncationReason>,
 }
 
-impl<'a> BatchAnswer<'a> {
+impl<'a> BatchAnswerWriter<'a> {
     /// An answer of nothing yet, into `outlet` and within `bound`.
-    pub(super) fn new(body: Box<dyn BatchBody>, bound: Bound, outlet: Outlet<'a>) -> Self {
-        Self { outlet, bound, body, rows: 0, held_rows: 0, body_bytes_max: 0, cut: None }
+    pub(super) fn new(body: Box<dyn BatchBody>, bound: AnswerBound, sink: ResponseSink<'a>) -> Self {
+        Self { sink, bound, body, rows: 0, unsent_rows: 0, body_bytes_max: 0, truncation: None }
     }
 
     pub(super) async fn push(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>, Error> {
         let room = self.bound.rows_max.map_or(u64::MAX, |max| max - self.rows);
         let wanted = batch.num_rows().min(usize::try_from(room).unwrap_or(usize::MAX));
         if wanted < batch.num_rows() {
-            self.cut = Some(self.bound.rows_cut);
+            self.truncation = Some(self.bound.row_truncation);
         }
-        let batch = self.fitting(batch.slice(0, wanted))?;
+        let batch = self.truncate_to_budget(batch.slice(0, wanted))?;
         if batch.num_rows() > 0 {
             self.rows += batch.num_rows() as u64;
-            self.held_rows += batch.num_rows() as u64;
+            self.unsent_rows += batch.num_rows() as u64;
             let bytes = self.body.write(&batch)?;
-            self.leave(bytes).await?;
+            self.send(bytes).await?;
             if self.bound.bytes_max.is_some() {
                 // How long a part is, is known when it has left.
                 let bytes = self.body.flush()?;
-                self.leave(bytes).await?;
+                self.send(bytes).await?;
             }
         }
-        self.outlet.report(self.rows).await?;
-        Ok(if self.cut.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        self.sink.report_progress(self.rows).await?;
+        Ok(if self.truncation.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
     /// As many of the first rows of `batch` as the budget has room for, or half of them and so on.
-    fn fitting(&mut self, batch: RecordBatch) -> Result<RecordBatch, Error> {
+    fn truncate_to_budget(&mut self, batch: RecordBatch) -> Result<RecordBatch, Error> {
         if self.bound.bytes_max.is_none() {
             return Ok(batch);
         }
         let mut rows = batch.num_rows();
         let mut next = 0;
         while rows > 0 {
-            next = self.body.alone_bytes(&batch.slice(0, rows))?;
+            next = self.body.standalone_bytes(&batch.slice(0, rows))?;
             if self.bound.fits(self.body_bytes_max + next) {
                 self.body_bytes_max += next;
                 break;
@@ -66,25 +66,25 @@ impl<'a> BatchAnswer<'a> {
             rows /= 2;
         }
         if rows < batch.num_rows() {
-            self.cut = Some(Cut::Bytes { next });
+            self.truncation = Some(TruncationReason::ByteBudget { next });
         }
         Ok(batch.slice(0, rows))
     }
 
-    async fn leave(&mut self, bytes: bytes::Bytes) -> Result<(), Error> {
+    async fn send(&mut self, bytes: bytes::Bytes) -> Result<(), Error> {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.outlet.bytes(bytes, std::mem::take(&mut self.held_rows)).await
+        self.sink.send_bytes(bytes, std::mem::take(&mut self.unsent_rows)).await
     }
 
-    pub(super) fn cut(&self) -> Option<(Cut, u64)> {
-        self.cut.map(|cut| (cut, self.rows))
+    pub(super) fn truncation(&self) -> Option<(TruncationReason, u64)> {
+        self.truncation.map(|cut| (cut, self.rows))
     }
 
     pub(super) async fn finish(mut self) -> Result<Metadata, Error> {
         let bytes = self.body.finish()?;
-        self.outlet.bytes(bytes, self.held_rows).await?;
-        Ok(self.outlet.metadata(false, self.rows, self.cut.is_some()))
+        self.sink.send_bytes(bytes, self.unsent_rows).await?;
+        Ok(self.sink.metadata(false, self.rows, self.truncation.is_some()))
     }
 }

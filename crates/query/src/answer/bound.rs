@@ -3,24 +3,24 @@
 use tidegate_core::Budget;
 
 /// Kept free in the budget for the line that says what was not shown.
-const LINE_BYTES: usize = 300;
+const NOTICE_BYTES: usize = 300;
 /// Smaller budgets keep nothing free for the line.
-const BUDGET_BYTES_FOR_LINE: usize = 10 * LINE_BYTES;
+const NOTICE_BUDGET_MIN_BYTES: usize = 10 * NOTICE_BYTES;
 
 /// Why an answer ended before its rows did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum TruncationReason {
     /// As many rows as were wanted.
-    Rows,
+    RowLimit,
     /// As many rows as an answer may have.
-    RowsOfBudget,
+    RowBudget,
     /// The next row, of so many bytes, does not fit.
-    Bytes { next: usize },
+    ByteBudget { next: usize },
 }
 
 /// The words of the line about what is not shown.
 #[derive(Debug, Clone)]
-pub(crate) struct Hints {
+pub(crate) struct TruncationHints {
     /// What is answered: `row` or `value`.
     pub(crate) noun: &'static str,
     /// How to ask for the rest when as many were shown as were wanted.
@@ -28,19 +28,19 @@ pub(crate) struct Hints {
     /// How to ask for the rest when no more are allowed or fit.
     pub(crate) budget: String,
     /// Rows of the whole that stand before those of this answer.
-    pub(crate) before: u64,
+    pub(crate) rows_before: u64,
 }
 
 /// Where an answer goes on that did not fit.
 #[derive(Debug, Clone)]
-pub(crate) struct Next {
+pub(crate) struct NextPage {
     /// What the next call gives to get the next rows.
     pub(crate) cursor: String,
     /// The URI of the stored result, for those who may read it.
     pub(crate) uri: Option<String>,
 }
 
-impl Next {
+impl NextPage {
     /// How to ask for the rest.
     pub(crate) fn hint(&self) -> String {
         let whole = self.uri.as_ref().map(|uri| format!(" What was asked for is kept at {uri}.")).unwrap_or_default();
@@ -50,37 +50,37 @@ impl Next {
 
 /// Where an answer ends at the latest.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bound {
+pub(super) struct AnswerBound {
     pub(super) rows_max: Option<u64>,
     /// Why the answer ends at `rows_max`.
-    pub(super) rows_cut: Cut,
+    pub(super) row_truncation: TruncationReason,
     pub(super) bytes_max: Option<usize>,
 }
 
-impl Bound {
+impl AnswerBound {
     /// The bound of as many rows as are `wanted`, within `budget`.
-    pub(super) fn of(wanted: Option<u64>, budget: Budget) -> Self {
-        let (rows_max, rows_cut) = match (wanted, budget.rows) {
-            (Some(wanted), Some(allowed)) if allowed < wanted => (Some(allowed), Cut::RowsOfBudget),
-            (Some(wanted), _) => (Some(wanted), Cut::Rows),
-            (None, allowed) => (allowed, Cut::RowsOfBudget),
+    pub(super) fn new(wanted: Option<u64>, budget: Budget) -> Self {
+        let (rows_max, row_truncation) = match (wanted, budget.rows) {
+            (Some(wanted), Some(allowed)) if allowed < wanted => (Some(allowed), TruncationReason::RowBudget),
+            (Some(wanted), _) => (Some(wanted), TruncationReason::RowLimit),
+            (None, allowed) => (allowed, TruncationReason::RowBudget),
         };
-        Self { rows_max, rows_cut, bytes_max: budget.bytes }
+        Self { rows_max, row_truncation, bytes_max: budget.bytes }
     }
 
     /// Whether an answer of that many bytes leaves room for the line.
     pub(super) fn fits(&self, bytes: usize) -> bool {
         self.bytes_max.is_none_or(|max| {
-            let line = if max >= BUDGET_BYTES_FOR_LINE { LINE_BYTES } else { 0 };
+            let line = if max >= NOTICE_BUDGET_MIN_BYTES { NOTICE_BYTES } else { 0 };
             bytes + line <= max
         })
     }
 
     /// The one line that says what was not shown after `rows` rows, and how to ask for it.
-    pub(super) fn line(&self, cut: Cut, rows: u64, hints: &Hints) -> String {
+    pub(super) fn truncation_notice(&self, cut: TruncationReason, rows: u64, hints: &TruncationHints) -> String {
         let noun = hints.noun;
         let bytes_max = self.bytes_max.unwrap_or_default();
-        let before = hints.before;
+        let before = hints.rows_before;
         let shown = match rows {
             0 => format!("no {noun}s"),
             1 if before > 0 => format!("{noun} {}", before + 1),
@@ -89,13 +89,15 @@ impl Bound {
             _ => format!("the first {rows} {noun}s"),
         };
         match cut {
-            Cut::Rows => format!("Shown: {shown}; more exist. {}", hints.limit),
-            Cut::RowsOfBudget => format!("Shown: {shown}, as many as are allowed; more exist. {}", hints.budget),
-            Cut::Bytes { next } if rows == 0 => format!(
+            TruncationReason::RowLimit => format!("Shown: {shown}; more exist. {}", hints.limit),
+            TruncationReason::RowBudget => {
+                format!("Shown: {shown}, as many as are allowed; more exist. {}", hints.budget)
+            }
+            TruncationReason::ByteBudget { next } if rows == 0 => format!(
                 "Shown: {shown}; the first alone takes {next} characters, and the answer may take {bytes_max}. \
                  Select fewer columns, or shorten long ones with left(column, 100)."
             ),
-            Cut::Bytes { .. } => {
+            TruncationReason::ByteBudget { .. } => {
                 format!("Shown: {shown}, as many as fit into {bytes_max} characters; more exist. {}", hints.budget)
             }
         }

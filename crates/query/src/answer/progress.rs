@@ -20,13 +20,13 @@ use tokio::time::Instant;
 /// Rows are told no more often.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 /// How long nothing may be told while the work goes on.
-const SIGN_OF_LIFE_AFTER: Duration = Duration::from_secs(1);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// What a tenth of a second without a row counts for.
-const ROWS_A_TENTH: f64 = 1e-7;
+const HEARTBEAT_INCREMENT: f64 = 1e-7;
 
 /// What is being done for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Stage {
+pub(crate) enum AnswerStage {
     /// The database finds out how to answer.
     #[default]
     Planning,
@@ -41,24 +41,24 @@ pub(crate) enum Stage {
 }
 
 /// Tells a caller how far its answer is.
-pub(crate) struct Progress<'a> {
+pub(crate) struct ProgressReporter<'a> {
     job: &'a Job,
     reply: &'a ReplySender,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ProgressState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    stage: Stage,
+struct ProgressState {
+    stage: AnswerStage,
     rows: u64,
     bytes: u64,
     /// The rows that are expected in all.
     expected: Option<u64>,
     /// The rows that were told, and when.
-    told: Option<(u64, Instant)>,
+    last_report: Option<(u64, Instant)>,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> ProgressReporter<'a> {
     /// That of an answer of `job` into `reply`, of which there is nothing yet.
     pub(crate) fn new(job: &'a Job, reply: &'a ReplySender) -> Self {
         Self { job, reply, state: Arc::default() }
@@ -75,43 +75,43 @@ impl<'a> Progress<'a> {
     }
 
     /// Says how many rows are expected.
-    pub(crate) fn expect(&self, rows: Option<u64>) {
+    pub(crate) fn set_expected_rows(&self, rows: Option<u64>) {
         self.state.lock().expected = rows;
     }
 
-    /// Enters `stage` and tells of it.
-    pub(crate) async fn enter(&self, stage: Stage) -> Result<(), Error> {
+    /// Enters `progress` and tells of it.
+    pub(crate) async fn enter_stage(&self, stage: AnswerStage) -> Result<(), Error> {
         self.state.lock().stage = stage;
-        self.tell().await
+        self.report().await
     }
 
     /// Tells that there are `rows`, and `bytes` that have left, a few times a second.
-    pub(crate) async fn reach(&self, rows: u64, bytes: u64) -> Result<(), Error> {
+    pub(crate) async fn update(&self, rows: u64, bytes: u64) -> Result<(), Error> {
         let is_news = {
             let mut state = self.state.lock();
-            state.stage = if bytes == 0 { Stage::Reading } else { Stage::Sending };
+            state.stage = if bytes == 0 { AnswerStage::Reading } else { AnswerStage::Sending };
             (state.rows, state.bytes) = (rows, bytes);
-            state.told.is_none_or(|(before, at)| rows > before && at.elapsed() >= PROGRESS_INTERVAL)
+            state.last_report.is_none_or(|(before, at)| rows > before && at.elapsed() >= PROGRESS_INTERVAL)
         };
-        if is_news { self.tell().await } else { Ok(()) }
+        if is_news { self.report().await } else { Ok(()) }
     }
 
     /// `batches`, whose rows are counted as they come, to be stored.
-    pub(crate) fn counting(
+    pub(crate) fn count_rows(
         &self,
         batches: BoxStream<'static, Result<RecordBatch, Error>>,
     ) -> BoxStream<'static, Result<RecordBatch, Error>> {
         let state = self.state.clone();
         let count = move |batch: &Result<RecordBatch, Error>| {
             let mut state = state.lock();
-            state.stage = Stage::Storing;
+            state.stage = AnswerStage::Storing;
             state.rows += batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
         };
         batches.inspect(count).boxed()
     }
 
     /// Does `work`, with signs of life for who wants to hear of progress.
-    pub(crate) async fn during<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    pub(crate) async fn run_with_heartbeat<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         if !self.job.wants_progress() {
             return work.await;
         }
@@ -120,29 +120,29 @@ impl<'a> Progress<'a> {
             tokio::select! {
                 biased;
                 done = &mut work => return done,
-                () = tokio::time::sleep(SIGN_OF_LIFE_AFTER) => self.tell().await?,
+                () = tokio::time::sleep(HEARTBEAT_INTERVAL) => self.report().await?,
             }
         }
     }
 
-    async fn tell(&self) -> Result<(), Error> {
+    async fn report(&self) -> Result<(), Error> {
         if !self.job.wants_progress() {
             return Ok(());
         }
-        let (done, expected, message) = self.state.lock().news(self.job.elapsed());
-        self.reply.progress(done, expected, Some(message)).await
+        let (done, expected, message) = self.state.lock().next_report(self.job.elapsed());
+        self.reply.send_progress(done, expected, Some(message)).await
     }
 }
 
-impl State {
+impl ProgressState {
     /// How far the answer is, of how much, and that in words.
-    fn news(&mut self, elapsed: Duration) -> (f64, Option<f64>, String) {
-        let before = self.told.map_or(0, |(rows, _)| rows);
-        self.told = Some((self.rows, Instant::now()));
+    fn next_report(&mut self, elapsed: Duration) -> (f64, Option<f64>, String) {
+        let before = self.last_report.map_or(0, |(rows, _)| rows);
+        self.last_report = Some((self.rows, Instant::now()));
         // A float holds every number of rows that will ever be counted.
         let rows = self.rows as f64;
         let tenths = (elapsed.as_secs_f64() * 10.0).floor();
-        let done = if self.rows > before { rows } else { rows + tenths * ROWS_A_TENTH };
+        let done = if self.rows > before { rows } else { rows + tenths * HEARTBEAT_INCREMENT };
         // An estimate that was passed is none.
         let expected = self.expected.filter(|expected| *expected > 0 && *expected >= self.rows);
         (done, expected.map(|expected| expected as f64), self.message(expected, elapsed))
@@ -150,23 +150,23 @@ impl State {
 
     fn message(&self, expected: Option<u64>, elapsed: Duration) -> String {
         let stage = match self.stage {
-            Stage::Planning => "the query is planned",
-            Stage::Running => "the query runs",
-            Stage::Reading => "rows are read",
-            Stage::Sending => "rows are sent",
-            Stage::Storing => "rows are stored",
+            AnswerStage::Planning => "the query is planned",
+            AnswerStage::Running => "the query runs",
+            AnswerStage::Reading => "rows are read",
+            AnswerStage::Sending => "rows are sent",
+            AnswerStage::Storing => "rows are stored",
         };
         if self.rows == 0 {
             let seconds = elapsed.as_secs();
             return if seconds == 0 { stage.to_owned() } else { format!("{stage}, {seconds} s so far") };
         }
         let of = expected.map(|expected| format!(" of about {expected}")).unwrap_or_default();
-        let bytes = if self.bytes > 0 { format!(", {}", size(self.bytes)) } else { String::new() };
+        let bytes = if self.bytes > 0 { format!(", {}", format_bytes(self.bytes)) } else { String::new() };
         format!("{stage}: {}{of}{bytes}", self.rows)
     }
 }
 
-fn size(bytes: u64) -> String {
+fn format_bytes(bytes: u64) -> String {
     match bytes {
         0..=9_999 => format!("{bytes} bytes"),
         10_000..=9_999_999 => format!("{} kB", bytes / 1_000),
@@ -179,17 +179,17 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_sign_of_life_rises_and_never_passes_for_a_row() {
-        let mut state = State { stage: Stage::Running, ..State::default() };
+    async fn heartbeat_increases_without_counting_as_row() {
+        let mut state = ProgressState { stage: AnswerStage::Running, ..ProgressState::default() };
         let mut heard = Vec::new();
-        let mut hear = |state: &mut State, seconds| heard.push(state.news(Duration::from_secs(seconds)));
+        let mut hear = |state: &mut ProgressState, seconds| heard.push(state.next_report(Duration::from_secs(seconds)));
         hear(&mut state, 0);
         hear(&mut state, 1);
         hear(&mut state, 86_400);
-        (state.stage, state.rows, state.expected) = (Stage::Reading, 1, Some(2));
+        (state.stage, state.rows, state.expected) = (AnswerStage::Reading, 1, Some(2));
         hear(&mut state, 86_401);
         hear(&mut state, 86_402);
-        (state.stage, state.rows, state.bytes) = (Stage::Sending, 3, 12_345);
+        (state.stage, state.rows, state.bytes) = (AnswerStage::Sending, 3, 12_345);
         hear(&mut state, 86_403);
         assert!(heard.is_sorted_by(|(before, ..), (after, ..)| before < after), "{heard:?}");
         assert!(heard.iter().map(|(done, ..)| done.floor()).eq([0.0, 0.0, 0.0, 1.0, 1.0, 3.0]));

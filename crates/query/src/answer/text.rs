@@ -6,40 +6,40 @@ use std::time::Instant;
 use arrow::array::RecordBatch;
 use tidegate_core::{Error, Metadata};
 
-use super::bound::{Bound, Cut, Hints, Next};
-use super::outlet::Outlet;
+use super::bound::{AnswerBound, NextPage, TruncationHints, TruncationReason};
+use super::response_sink::ResponseSink;
 use crate::body::TextBody;
-use crate::format::{Writer, cells};
-use crate::structured::Structured;
+use crate::format::{RowWriter, batch_cells};
+use crate::structured::StructuredRows;
 
 /// A piece this long leaves; it may be a row longer than that, and is then split.
 const PIECE_BYTES: usize = 60 * 1024;
 /// The first piece is small, so that the first rows leave early.
 const FIRST_PIECE_BYTES: usize = 4 * 1024;
 /// Text that an answer in batch mode holds back at most. A longer answer streams from there on.
-const HELD_BYTES_MAX: usize = 1024 * 1024;
+const BUFFERED_BYTES_MAX: usize = 1024 * 1024;
 
 /// Rows on their way into text.
-pub(crate) struct TextAnswer<'a> {
-    pub(super) outlet: Outlet<'a>,
+pub(crate) struct TextAnswerWriter<'a> {
+    pub(super) sink: ResponseSink<'a>,
     body: TextBody,
-    pub(super) structured: Option<Structured>,
-    pub(super) bound: Bound,
+    pub(super) structured: Option<StructuredRows>,
+    pub(super) bound: AnswerBound,
     /// Whether text waits until all of it is there.
-    holding: bool,
-    cut: Option<Cut>,
+    is_buffering: bool,
+    truncation: Option<TruncationReason>,
 }
 
-impl<'a> TextAnswer<'a> {
+impl<'a> TextAnswerWriter<'a> {
     /// An answer of nothing yet, into `outlet` and within `bound`.
     pub(super) fn new(
-        writer: Box<dyn Writer>,
-        holding: bool,
-        bound: Bound,
-        outlet: Outlet<'a>,
+        writer: Box<dyn RowWriter>,
+        is_buffering: bool,
+        bound: AnswerBound,
+        sink: ResponseSink<'a>,
         started: Instant,
     ) -> Self {
-        Self { outlet, body: TextBody::new(writer, started), structured: None, bound, holding, cut: None }
+        Self { sink, body: TextBody::new(writer, started), structured: None, bound, is_buffering, truncation: None }
     }
 
     pub(super) fn lookahead_rows(&self) -> usize {
@@ -47,110 +47,110 @@ impl<'a> TextAnswer<'a> {
         self.body.lookahead_rows().min(wanted)
     }
 
-    pub(super) fn look_at(&mut self, batches: &[RecordBatch]) {
+    pub(super) fn inspect_rows(&mut self, batches: &[RecordBatch]) {
         let mut left = self.lookahead_rows();
         for batch in batches {
             let rows = batch.num_rows().min(left);
-            self.body.look_at(batch, rows);
+            self.body.inspect_rows(batch, rows);
             left -= rows;
         }
     }
 
     pub(super) async fn push(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>, Error> {
-        let cells = cells(batch);
+        let cells = batch_cells(batch);
         for row in 0..batch.num_rows() {
             if self.bound.rows_max.is_some_and(|max| self.body.rows() >= max) {
-                self.cut = Some(self.bound.rows_cut);
+                self.truncation = Some(self.bound.row_truncation);
                 return Ok(ControlFlow::Break(()));
             }
-            let bytes = self.body.row(&cells, row);
+            let bytes = self.body.write_row(&cells, row);
             // What was written so far must stay within the budget when it is closed.
-            let further = self.outlet.further_bytes() + self.body.closed_bytes_max();
-            if !self.bound.fits(self.outlet.sent_bytes + further) {
-                self.cut = Some(Cut::Bytes { next: bytes });
-                self.body.take_back(bytes);
+            let further = self.sink.fence_bytes_left() + self.body.closed_bytes_max();
+            if !self.bound.fits(self.sink.sent_bytes + further) {
+                self.truncation = Some(TruncationReason::ByteBudget { next: bytes });
+                self.body.undo_row(bytes);
                 return Ok(ControlFlow::Break(()));
             }
             if let Some(structured) = &mut self.structured {
-                structured.row(&cells, row);
+                structured.write_row(&cells, row);
             }
             if self.body.piece_bytes() >= self.piece_bytes() {
-                self.leave().await?;
+                self.send_pending().await?;
             }
         }
-        self.report().await?;
+        self.report_progress().await?;
         Ok(ControlFlow::Continue(()))
     }
 
-    pub(super) async fn pause(&mut self) -> Result<(), Error> {
-        if self.holding || self.body.piece_bytes() == 0 { Ok(()) } else { self.leave().await }
+    pub(super) async fn flush_pending(&mut self) -> Result<(), Error> {
+        if self.is_buffering || self.body.piece_bytes() == 0 { Ok(()) } else { self.send_pending().await }
     }
 
-    async fn report(&mut self) -> Result<(), Error> {
-        self.outlet.report(self.body.rows()).await
+    async fn report_progress(&mut self) -> Result<(), Error> {
+        self.sink.report_progress(self.body.rows()).await
     }
 
     /// How long the text gets before it leaves.
     fn piece_bytes(&self) -> usize {
-        if self.holding {
-            HELD_BYTES_MAX
-        } else if self.outlet.sent_bytes == 0 {
+        if self.is_buffering {
+            BUFFERED_BYTES_MAX
+        } else if self.sink.sent_bytes == 0 {
             FIRST_PIECE_BYTES
         } else {
             PIECE_BYTES
         }
     }
 
-    async fn leave(&mut self) -> Result<(), Error> {
-        self.holding = false;
-        let (text, rows) = self.body.leave();
-        self.outlet.text(text, rows).await?;
-        self.report().await
+    async fn send_pending(&mut self) -> Result<(), Error> {
+        self.is_buffering = false;
+        let (text, rows) = self.body.take_piece();
+        self.sink.send_text(text, rows).await?;
+        self.report_progress().await
     }
 
-    pub(super) async fn finish(mut self, hints: &Hints, next: Option<&Next>) -> Result<Metadata, Error> {
-        let held = self.holding;
-        let line = self.cut.map(|cut| self.bound.line(cut, self.body.rows(), hints));
+    pub(super) async fn finish(mut self, hints: &TruncationHints, next: Option<&NextPage>) -> Result<Metadata, Error> {
+        let held = self.is_buffering;
+        let line = self.truncation.map(|cut| self.bound.truncation_notice(cut, self.body.rows(), hints));
         let is_cut = line.is_some();
-        self.body.close(is_cut);
-        if let (Some(line), true) = (&line, self.outlet.is_body()) {
-            self.body.note(line);
+        self.body.write_end(is_cut);
+        if let (Some(line), true) = (&line, self.sink.is_body()) {
+            self.body.write_note(line);
         }
-        self.last().await?;
-        self.outlet.end_fence().await?;
-        if let (Some(line), false) = (line, self.outlet.is_body()) {
-            self.outlet.block(line).await?;
+        self.send_rest().await?;
+        self.sink.close_fence().await?;
+        if let (Some(line), false) = (line, self.sink.is_body()) {
+            self.sink.send_notice_block(line).await?;
             if let Some(uri) = next.and_then(|next| next.uri.as_ref()) {
-                self.outlet.link(uri).await?;
+                self.sink.send_result_link(uri).await?;
             }
         }
         if let Some(structured) = self.structured.take() {
-            self.outlet.structured(structured.close(is_cut)).await?;
+            self.sink.send_structured(structured.finish(is_cut)).await?;
         }
-        Ok(self.outlet.metadata(held, self.body.rows(), is_cut))
+        Ok(self.sink.metadata(held, self.body.rows(), is_cut))
     }
 
     pub(super) async fn abandon(mut self, error: &Error) -> Result<(), Error> {
-        if self.outlet.sent_bytes == 0 {
+        if self.sink.sent_bytes == 0 {
             return Ok(());
         }
-        if self.outlet.is_body() {
-            self.body.fail(&error.to_string());
-            return self.last().await;
+        if self.sink.is_body() {
+            self.body.write_failure(&error.to_string());
+            return self.send_rest().await;
         }
-        self.body.close(true);
-        self.last().await?;
-        self.outlet.end_fence().await?;
-        self.outlet.end_text().await
+        self.body.write_end(true);
+        self.send_rest().await?;
+        self.sink.close_fence().await?;
+        self.sink.end_text().await
     }
 
-    pub(super) fn cut(&self) -> Option<(Cut, u64)> {
-        self.cut.map(|cut| (cut, self.body.rows()))
+    pub(super) fn truncation(&self) -> Option<(TruncationReason, u64)> {
+        self.truncation.map(|cut| (cut, self.body.rows()))
     }
 
     /// Sends what is left.
-    async fn last(&mut self) -> Result<(), Error> {
-        let (text, rows) = self.body.last();
-        self.outlet.text(text, rows).await
+    async fn send_rest(&mut self) -> Result<(), Error> {
+        let (text, rows) = self.body.take_rest();
+        self.sink.send_text(text, rows).await
     }
 }

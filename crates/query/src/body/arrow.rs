@@ -10,35 +10,35 @@ use bytes::Bytes;
 use tidegate_core::Error;
 
 use super::BatchBody;
-use super::portable::Portable;
+use super::portable::PortableSchema;
 use crate::format::BatchFormat;
 
 /// Batches on their way into a stream.
 pub(super) struct ArrowBody {
-    portable: Portable,
+    portable: PortableSchema,
     /// Holds what has not left.
     writer: StreamWriter<Vec<u8>>,
 }
 
 impl ArrowBody {
     pub(super) fn new(schema: &SchemaRef) -> Result<Self, Error> {
-        let portable = Portable::new(schema, BatchFormat::Arrow);
-        let writer = StreamWriter::try_new(Vec::new(), portable.schema()).map_err(fault)?;
+        let portable = PortableSchema::new(schema, BatchFormat::Arrow);
+        let writer = StreamWriter::try_new(Vec::new(), portable.schema()).map_err(encoding_error)?;
         Ok(Self { portable, writer })
     }
 
     /// The whole stream of one batch. Dictionaries that were sent before are in it again.
-    fn alone(&self, batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
+    fn encode_standalone(&self, batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
         let mut writer = StreamWriter::try_new(Vec::new(), self.portable.schema())?;
-        writer.write(&self.portable.batch(batch)?)?;
+        writer.write(&self.portable.convert(batch)?)?;
         writer.into_inner()
     }
 }
 
 impl BatchBody for ArrowBody {
     fn write(&mut self, batch: &RecordBatch) -> Result<Bytes, Error> {
-        let batch = self.portable.batch(batch).map_err(fault)?;
-        self.writer.write(&batch).map_err(fault)?;
+        let batch = self.portable.convert(batch).map_err(encoding_error)?;
+        self.writer.write(&batch).map_err(encoding_error)?;
         self.flush()
     }
 
@@ -46,16 +46,16 @@ impl BatchBody for ArrowBody {
         Ok(std::mem::take(self.writer.get_mut()).into())
     }
 
-    fn alone_bytes(&self, batch: &RecordBatch) -> Result<usize, Error> {
-        Ok(self.alone(batch).map_err(fault)?.len())
+    fn standalone_bytes(&self, batch: &RecordBatch) -> Result<usize, Error> {
+        Ok(self.encode_standalone(batch).map_err(encoding_error)?.len())
     }
 
     fn finish(mut self: Box<Self>) -> Result<Bytes, Error> {
-        self.writer.finish().map_err(fault)?;
+        self.writer.finish().map_err(encoding_error)?;
         self.flush()
     }
 }
 
-fn fault(error: ArrowError) -> Error {
+fn encoding_error(error: ArrowError) -> Error {
     Error::internal(format!("an answer cannot be written as Arrow: {error}"))
 }

@@ -15,13 +15,13 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use tidegate_core::{Error, ErrorKind};
 
-use self::columns::columns;
+use self::columns::parquet_columns;
 use super::BatchBody;
-use super::portable::Portable;
+use super::portable::PortableSchema;
 use crate::format::BatchFormat;
 
 /// Rows that are written before it is looked how much is held.
-const STEP_ROWS: usize = 8 * 1024;
+const SLICE_ROWS: usize = 8 * 1024;
 
 /// When a group of rows is closed.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ const GROUP_BOUNDS: GroupBounds = GroupBounds { rows_max: 1024 * 1024, bytes_max
 
 /// Batches on their way into a file.
 pub(super) struct ParquetBody {
-    portable: Portable,
+    portable: PortableSchema,
     /// Holds what has not left.
     writer: ArrowWriter<Vec<u8>>,
     bounds: GroupBounds,
@@ -47,23 +47,24 @@ impl ParquetBody {
             let message = "the answer has no columns, and a Parquet file has one at least";
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
-        Self::bounded(schema, GROUP_BOUNDS).map_err(fault)
+        Self::with_bounds(schema, GROUP_BOUNDS).map_err(encoding_error)
     }
 
-    fn bounded(schema: &SchemaRef, bounds: GroupBounds) -> Result<Self, ParquetError> {
-        let portable = Portable::new(schema, BatchFormat::Parquet);
+    fn with_bounds(schema: &SchemaRef, bounds: GroupBounds) -> Result<Self, ParquetError> {
+        let portable = PortableSchema::new(schema, BatchFormat::Parquet);
         let schema = portable.schema();
-        let options =
-            ArrowWriterOptions::new().with_properties(properties(bounds)?).with_parquet_schema(columns(schema)?);
+        let options = ArrowWriterOptions::new()
+            .with_properties(writer_properties(bounds)?)
+            .with_parquet_schema(parquet_columns(schema)?);
         let writer = ArrowWriter::try_new_with_options(Vec::new(), schema.clone(), options)?;
         Ok(Self { portable, writer, bounds })
     }
 
     fn push(&mut self, batch: &RecordBatch) -> Result<(), ParquetError> {
         let rows = batch.num_rows();
-        for start in (0..rows).step_by(STEP_ROWS) {
-            let step = batch.slice(start, STEP_ROWS.min(rows - start));
-            self.writer.write(&self.portable.batch(&step)?)?;
+        for start in (0..rows).step_by(SLICE_ROWS) {
+            let step = batch.slice(start, SLICE_ROWS.min(rows - start));
+            self.writer.write(&self.portable.convert(&step)?)?;
             if self.writer.memory_size() >= self.bounds.bytes_max {
                 self.writer.flush()?;
             }
@@ -72,7 +73,7 @@ impl ParquetBody {
     }
 
     /// Takes the bytes of the groups that were closed.
-    fn leave(&mut self) -> Result<Bytes, ParquetError> {
+    fn take_closed_groups(&mut self) -> Result<Bytes, ParquetError> {
         // The few bytes before the first group wait for it, so that nothing begins before the first rows do.
         if self.writer.flushed_row_groups().is_empty() {
             return Ok(Bytes::new());
@@ -82,28 +83,28 @@ impl ParquetBody {
     }
 
     /// The whole file of one batch.
-    fn alone(&self, batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
-        let mut body = Self::bounded(self.portable.schema(), self.bounds)?;
-        body.push(&self.portable.batch(batch)?)?;
+    fn encode_standalone(&self, batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
+        let mut body = Self::with_bounds(self.portable.schema(), self.bounds)?;
+        body.push(&self.portable.convert(batch)?)?;
         body.writer.into_inner()
     }
 }
 
 impl BatchBody for ParquetBody {
     fn write(&mut self, batch: &RecordBatch) -> Result<Bytes, Error> {
-        self.push(batch).and_then(|()| self.leave()).map_err(fault)
+        self.push(batch).and_then(|()| self.take_closed_groups()).map_err(encoding_error)
     }
 
     fn flush(&mut self) -> Result<Bytes, Error> {
-        self.writer.flush().and_then(|()| self.leave()).map_err(fault)
+        self.writer.flush().and_then(|()| self.take_closed_groups()).map_err(encoding_error)
     }
 
-    fn alone_bytes(&self, batch: &RecordBatch) -> Result<usize, Error> {
-        Ok(self.alone(batch).map_err(fault)?.len())
+    fn standalone_bytes(&self, batch: &RecordBatch) -> Result<usize, Error> {
+        Ok(self.encode_standalone(batch).map_err(encoding_error)?.len())
     }
 
     fn finish(self: Box<Self>) -> Result<Bytes, Error> {
-        Ok(self.writer.into_inner().map_err(fault)?.into())
+        Ok(self.writer.into_inner().map_err(encoding_error)?.into())
     }
 }
 
@@ -112,7 +113,7 @@ impl BatchBody for ParquetBody {
 /// Zstandard at its lowest level makes smaller files than Snappy at little cost, every reader of today knows it, and it
 /// is in the program anyway. Pages have neither an index nor statistics, which would stay in memory until the footer
 /// and grow with the answer; groups have statistics.
-fn properties(bounds: GroupBounds) -> Result<WriterProperties, ParquetError> {
+fn writer_properties(bounds: GroupBounds) -> Result<WriterProperties, ParquetError> {
     Ok(WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
         .set_statistics_enabled(EnabledStatistics::Chunk)
@@ -122,7 +123,7 @@ fn properties(bounds: GroupBounds) -> Result<WriterProperties, ParquetError> {
         .build())
 }
 
-fn fault(error: ParquetError) -> Error {
+fn encoding_error(error: ParquetError) -> Error {
     Error::internal(format!("an answer cannot be written as Parquet: {error}"))
 }
 
@@ -153,7 +154,7 @@ mod tests {
 
     /// Writes `batches` and looks after each that no more is held than is allowed.
     fn written(batches: &[RecordBatch], bounds: GroupBounds) -> (ParquetMetaData, Vec<usize>) {
-        let mut body = ParquetBody::bounded(&batches[0].schema(), bounds).unwrap();
+        let mut body = ParquetBody::with_bounds(&batches[0].schema(), bounds).unwrap();
         let (mut file, mut pieces) = (Vec::new(), Vec::new());
         for batch in batches {
             let piece = body.write(batch).unwrap();
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_have_their_bounds_and_leave_when_they_are_closed() {
+    fn flushes_row_groups_at_their_bounds() {
         let bounds = GroupBounds { rows_max: 1_000_000, bytes_max: 256 * 1024 };
         let batches = vec![batch(1_000, 100); 20];
         let (metadata, pieces) = written(&batches, bounds);
@@ -185,11 +186,11 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_larger_than_a_group_is_several() {
+    fn splits_batch_larger_than_row_group() {
         let bounds = GroupBounds { rows_max: 1_000_000, bytes_max: 1024 * 1024 };
-        let (metadata, _) = written(&[batch(5 * STEP_ROWS, 200)], bounds);
+        let (metadata, _) = written(&[batch(5 * SLICE_ROWS, 200)], bounds);
         let rows: Vec<i64> = metadata.row_groups().iter().map(|group| group.num_rows()).collect();
-        assert_eq!(rows, [STEP_ROWS as i64; 5]);
+        assert_eq!(rows, [SLICE_ROWS as i64; 5]);
     }
 
     proptest! {
@@ -200,10 +201,10 @@ mod tests {
             batches in prop::collection::vec((1_usize..200, 0_usize..50), 1..12),
         ) {
             let batches: Vec<RecordBatch> = batches.into_iter().map(|(rows, bytes)| batch(rows, bytes)).collect();
-            let mut body = ParquetBody::bounded(&batches[0].schema(), GROUP_BOUNDS).unwrap();
+            let mut body = ParquetBody::with_bounds(&batches[0].schema(), GROUP_BOUNDS).unwrap();
             let (mut bytes, mut bytes_max) = (0, 0);
             for batch in &batches {
-                bytes_max += body.alone_bytes(batch).unwrap();
+                bytes_max += body.standalone_bytes(batch).unwrap();
                 bytes += body.write(batch).unwrap().len() + body.flush().unwrap().len();
             }
             bytes += Box::new(body).finish().unwrap().len();

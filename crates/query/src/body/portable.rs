@@ -7,37 +7,37 @@ use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 
-use crate::format::{BatchFormat, field_cell, unique_names};
+use crate::format::{BatchFormat, field_cells, unique_names};
 
 /// What becomes of the columns of an answer.
-pub(crate) struct Portable {
+pub(crate) struct PortableSchema {
     schema: SchemaRef,
-    changes: Vec<Change>,
+    conversions: Vec<ColumnConversion>,
 }
 
 /// What becomes of one column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
+enum ColumnConversion {
     /// It stays what it is.
-    Nothing,
+    Keep,
     /// Its values get another type.
-    Type,
+    Cast,
     /// The form has none for its values: they are the text that they are in formats of text.
-    Text,
+    FormatAsText,
 }
 
-impl Portable {
+impl PortableSchema {
     /// The columns of `schema` in `format`.
     pub(crate) fn new(schema: &SchemaRef, format: BatchFormat) -> Self {
         let names = unique_names(schema).into_iter();
-        let (fields, changes): (Vec<Field>, Vec<Change>) = names
+        let (fields, conversions): (Vec<Field>, Vec<ColumnConversion>) = names
             .zip(schema.fields())
             .map(|(name, field)| {
                 let (field, change) = portable_field(field, format);
                 (field.with_name(name), change)
             })
             .unzip();
-        Self { schema: Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())), changes }
+        Self { schema: Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())), conversions }
     }
 
     /// The columns that come out.
@@ -46,61 +46,61 @@ impl Portable {
     }
 
     /// The rows of `batch` in these columns.
-    pub(crate) fn batch(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    pub(crate) fn convert(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         let fields = batch.schema_ref().fields().iter().zip(self.schema.fields());
-        let columns = batch.columns().iter().zip(fields).zip(&self.changes);
+        let columns = batch.columns().iter().zip(fields).zip(&self.conversions);
         let columns = columns.map(|((column, (from, to)), change)| match change {
-            Change::Nothing => Ok(column.clone()),
-            Change::Type => {
+            ColumnConversion::Keep => Ok(column.clone()),
+            ColumnConversion::Cast => {
                 // A value that has no place in the other type is an error, and never null.
                 cast_with_options(column, to.data_type(), &CastOptions { safe: false, ..CastOptions::default() })
             }
-            Change::Text => Ok(texts(from, column)),
+            ColumnConversion::FormatAsText => Ok(format_as_text(from, column)),
         });
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(self.schema.clone(), columns.collect::<Result<_, _>>()?, &options)
     }
 }
 
-fn portable_field(field: &FieldRef, format: BatchFormat) -> (Field, Change) {
+fn portable_field(field: &FieldRef, format: BatchFormat) -> (Field, ColumnConversion) {
     let from = field.data_type();
-    let to = portable(from, format).filter(|to| can_cast_types(from, to));
+    let to = portable_type(from, format).filter(|to| can_cast_types(from, to));
     let (to, change) = match (to, format) {
-        (Some(to), _) if to == *from => (to, Change::Nothing),
-        (Some(to), _) => (to, Change::Type),
-        (None, BatchFormat::Arrow) => (from.clone(), Change::Nothing),
-        (None, BatchFormat::Parquet) => (DataType::Utf8, Change::Text),
+        (Some(to), _) if to == *from => (to, ColumnConversion::Keep),
+        (Some(to), _) => (to, ColumnConversion::Cast),
+        (None, BatchFormat::Arrow) => (from.clone(), ColumnConversion::Keep),
+        (None, BatchFormat::Parquet) => (DataType::Utf8, ColumnConversion::FormatAsText),
     };
     // Values of some types are null though their column has none.
-    let nullable = field.is_nullable() || change == Change::Text;
+    let nullable = field.is_nullable() || change == ColumnConversion::FormatAsText;
     (field.as_ref().clone().with_data_type(to).with_nullable(nullable), change)
 }
 
 /// The type that values of `data_type` have in `format`; none if it has none. Views are new to both formats, and a part
 /// of a batch would bring the values of the whole along.
-fn portable(data_type: &DataType, format: BatchFormat) -> Option<DataType> {
+fn portable_type(data_type: &DataType, format: BatchFormat) -> Option<DataType> {
     Some(match data_type {
         DataType::Utf8View => DataType::Utf8,
         DataType::BinaryView => DataType::Binary,
-        DataType::List(item) => DataType::List(inner(item, format)?),
-        DataType::LargeList(item) => DataType::LargeList(inner(item, format)?),
+        DataType::List(item) => DataType::List(portable_item_field(item, format)?),
+        DataType::LargeList(item) => DataType::LargeList(portable_item_field(item, format)?),
         DataType::Struct(members) if !members.is_empty() => {
-            DataType::Struct(members.iter().map(|member| inner(member, format)).collect::<Option<_>>()?)
+            DataType::Struct(members.iter().map(|member| portable_item_field(member, format)).collect::<Option<_>>()?)
         }
-        other if format == BatchFormat::Parquet => return in_parquet(other),
+        other if format == BatchFormat::Parquet => return parquet_type(other),
         other => other.clone(),
     })
 }
 
-fn inner(item: &FieldRef, format: BatchFormat) -> Option<FieldRef> {
-    Some(Arc::new(item.as_ref().clone().with_data_type(portable(item.data_type(), format)?)))
+fn portable_item_field(item: &FieldRef, format: BatchFormat) -> Option<FieldRef> {
+    Some(Arc::new(item.as_ref().clone().with_data_type(portable_type(item.data_type(), format)?)))
 }
 
 /// The type in Parquet of values that Arrow's own format takes as they are.
 ///
 /// Seconds and `Date64` would become numbers without a meaning, and so would durations. A dictionary is the file's own
 /// affair: those of two batches are not one.
-fn in_parquet(data_type: &DataType) -> Option<DataType> {
+fn parquet_type(data_type: &DataType) -> Option<DataType> {
     let format = BatchFormat::Parquet;
     Some(match data_type {
         DataType::Union(..) | DataType::Interval(_) | DataType::Duration(_) | DataType::Struct(_) => return None,
@@ -116,26 +116,26 @@ fn in_parquet(data_type: &DataType) -> Option<DataType> {
         DataType::Date64 => DataType::Date32,
         DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
         DataType::Timestamp(TimeUnit::Second, zone) => DataType::Timestamp(TimeUnit::Millisecond, zone.clone()),
-        DataType::Dictionary(_, values) => portable(values, format)?,
-        DataType::RunEndEncoded(_, values) => portable(values.data_type(), format)?,
-        DataType::ListView(item) => DataType::List(inner(item, format)?),
-        DataType::LargeListView(item) => DataType::LargeList(inner(item, format)?),
-        DataType::FixedSizeList(item, length) => DataType::FixedSizeList(inner(item, format)?, *length),
-        DataType::Map(entries, is_sorted) => DataType::Map(inner(entries, format)?, *is_sorted),
+        DataType::Dictionary(_, values) => portable_type(values, format)?,
+        DataType::RunEndEncoded(_, values) => portable_type(values.data_type(), format)?,
+        DataType::ListView(item) => DataType::List(portable_item_field(item, format)?),
+        DataType::LargeListView(item) => DataType::LargeList(portable_item_field(item, format)?),
+        DataType::FixedSizeList(item, length) => DataType::FixedSizeList(portable_item_field(item, format)?, *length),
+        DataType::Map(entries, is_sorted) => DataType::Map(portable_item_field(entries, format)?, *is_sorted),
         other => other.clone(),
     })
 }
 
 /// The values of `column` as they are in formats of text.
-fn texts(field: &Field, column: &ArrayRef) -> ArrayRef {
-    let cell = field_cell(field, column.as_ref());
+fn format_as_text(field: &Field, column: &ArrayRef) -> ArrayRef {
+    let cell = field_cells(field, column.as_ref());
     let (mut texts, mut text) = (StringBuilder::new(), String::new());
     for row in 0..column.len() {
         if cell.is_null(row) {
             texts.append_null();
         } else {
             text.clear();
-            cell.text(row, &mut text);
+            cell.append_text(row, &mut text);
             texts.append_value(&text);
         }
     }

@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use arrow::array::RecordBatch;
 
-use crate::format::{BoxedCell, Facts, Writer, cells};
+use crate::format::{AnswerStatistics, BoxedCells, RowWriter, batch_cells};
 
 /// Rows on their way into text.
 pub(crate) struct TextBody {
-    writer: Box<dyn Writer>,
-    has_looked: bool,
+    writer: Box<dyn RowWriter>,
+    has_inspected_rows: bool,
     has_begun: bool,
     /// Text that was not taken, and the rows in it.
     piece: String,
@@ -20,8 +20,16 @@ pub(crate) struct TextBody {
 
 impl TextBody {
     /// Nothing yet of an answer that `started` then.
-    pub(crate) fn new(writer: Box<dyn Writer>, started: Instant) -> Self {
-        Self { writer, has_looked: false, has_begun: false, piece: String::new(), piece_rows: 0, rows: 0, started }
+    pub(crate) fn new(writer: Box<dyn RowWriter>, started: Instant) -> Self {
+        Self {
+            writer,
+            has_inspected_rows: false,
+            has_begun: false,
+            piece: String::new(),
+            piece_rows: 0,
+            rows: 0,
+            started,
+        }
     }
 
     /// Rows written.
@@ -45,84 +53,84 @@ impl TextBody {
     }
 
     /// Looks at the first `rows` rows of `batch`.
-    pub(crate) fn look_at(&mut self, batch: &RecordBatch, rows: usize) {
-        self.has_looked = true;
-        self.writer.look_at(&cells(batch), rows);
+    pub(crate) fn inspect_rows(&mut self, batch: &RecordBatch, rows: usize) {
+        self.has_inspected_rows = true;
+        self.writer.inspect_rows(&batch_cells(batch), rows);
     }
 
     /// Writes every row of `batch`; a writer that looks ahead looks at the first batch that is written.
     pub(crate) fn write(&mut self, batch: &RecordBatch) {
-        if !self.has_looked {
-            self.look_at(batch, batch.num_rows().min(self.lookahead_rows()));
+        if !self.has_inspected_rows {
+            self.inspect_rows(batch, batch.num_rows().min(self.lookahead_rows()));
         }
-        let cells = cells(batch);
+        let cells = batch_cells(batch);
         for row in 0..batch.num_rows() {
-            self.row(&cells, row);
+            self.write_row(&cells, row);
         }
     }
 
     /// Writes one row and says how many bytes it took.
-    pub(crate) fn row(&mut self, cells: &[BoxedCell<'_>], row: usize) -> usize {
-        self.begin();
+    pub(crate) fn write_row(&mut self, cells: &[BoxedCells<'_>], row: usize) -> usize {
+        self.ensure_started();
         let before = self.piece.len();
-        self.writer.row(cells, row, self.rows, &mut self.piece);
+        self.writer.write_row(cells, row, self.rows, &mut self.piece);
         self.rows += 1;
         self.piece_rows += 1;
         self.piece.len() - before
     }
 
     /// Takes back the last row, which took so many `bytes` and was not taken.
-    pub(crate) fn take_back(&mut self, bytes: usize) {
+    pub(crate) fn undo_row(&mut self, bytes: usize) {
         self.piece.truncate(self.piece.len().saturating_sub(bytes));
         self.rows -= 1;
         self.piece_rows -= 1;
     }
 
     /// Takes the text of the rows so far, and the number of those that are new.
-    pub(crate) fn leave(&mut self) -> (String, u64) {
-        self.seal();
-        self.last()
+    pub(crate) fn take_piece(&mut self) -> (String, u64) {
+        self.finish_piece();
+        self.take_rest()
     }
 
     /// Takes what is left of a body that was closed, and the number of rows in it.
-    pub(crate) fn last(&mut self) -> (String, u64) {
+    pub(crate) fn take_rest(&mut self) -> (String, u64) {
         (std::mem::take(&mut self.piece), std::mem::take(&mut self.piece_rows))
     }
 
     /// Writes what stands after the last row; `truncated` says whether there are more.
-    pub(crate) fn close(&mut self, truncated: bool) {
-        self.end();
-        self.writer.close(self.facts(truncated), &mut self.piece);
+    pub(crate) fn write_end(&mut self, truncated: bool) {
+        self.prepare_end();
+        self.writer.write_footer(self.facts(truncated), &mut self.piece);
     }
 
     /// Writes what stands after the last row of a body that a failure ended.
-    pub(crate) fn fail(&mut self, message: &str) {
-        self.end();
-        self.writer.fail(self.facts(true), message, &mut self.piece);
+    pub(crate) fn write_failure(&mut self, message: &str) {
+        self.prepare_end();
+        self.writer.write_failure(self.facts(true), message, &mut self.piece);
     }
 
     /// Writes a line for people, where the format has a place for one.
-    pub(crate) fn note(&mut self, line: &str) {
-        self.writer.note(line, &mut self.piece);
+    pub(crate) fn write_note(&mut self, line: &str) {
+        self.writer.write_note(line, &mut self.piece);
     }
 
-    fn begin(&mut self) {
+    fn ensure_started(&mut self) {
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.writer.open(&mut self.piece);
+            self.writer.write_header(&mut self.piece);
         }
     }
 
-    fn end(&mut self) {
-        self.begin();
-        self.seal();
+    fn prepare_end(&mut self) {
+        self.ensure_started();
+        self.finish_piece();
     }
 
     /// Prepares the text for leaving.
-    fn seal(&mut self) {
-        self.writer.seal(self.rows - self.piece_rows, self.piece_rows, &mut self.piece);
+    fn finish_piece(&mut self) {
+        self.writer.finish_piece(self.rows - self.piece_rows, self.piece_rows, &mut self.piece);
     }
 
-    fn facts(&self, truncated: bool) -> Facts {
-        Facts { rows: self.rows, elapsed: self.started.elapsed(), truncated }
+    fn facts(&self, truncated: bool) -> AnswerStatistics {
+        AnswerStatistics { rows: self.rows, elapsed: self.started.elapsed(), truncated }
     }
 }

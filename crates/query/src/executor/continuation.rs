@@ -10,23 +10,23 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tidegate_core::{Budget, Content, Error, ErrorKind, Job, Metadata, ReplySender};
 
-use super::again::KEPT_AFTER;
-use super::flow::{Batches, Kind, abandoned};
-use super::{Executor, Question, Rest};
-use crate::answer::{Answer, Hints, Next, Progress, Prospect};
-use crate::format::{Form, Format};
-use crate::secrets::screened;
-use crate::store::{Asked, CacheKey, End, ResultStore, ResultWriter, StoredResult, Written};
+use super::cache_replay::CACHEABLE_AFTER;
+use super::pipeline::{AnswerKind, RecordBatches, abandon_answer};
+use super::{Executor, OverflowPolicy, QueryRequest};
+use crate::answer::{AnswerExpectation, AnswerWriter, NextPage, ProgressReporter, TruncationHints};
+use crate::format::{AnswerForm, OutputFormat};
+use crate::secrets::redact_stream;
+use crate::store::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter, StoredResult, WriteOutcome};
 
 /// Arguments that do not change what is asked.
-const OF_PRESENTATION: [&str; 7] = ["cursor", "delivery", "format", "limit", "max_rows", "mode", "no_cache"];
+const PRESENTATION_ARGUMENTS: [&str; 7] = ["cursor", "delivery", "format", "limit", "max_rows", "mode", "no_cache"];
 
 /// What names the question of `job`, so that a cursor is not used for another one: its target and its arguments,
 /// whatever their order, without those that say how the answer looks.
-pub fn question_of(job: &Job) -> u64 {
+pub fn compute_query_id(job: &Job) -> u64 {
     let mut hash = Sha256::new();
     hash.update(job.target().name());
-    let arguments = job.arguments().iter().filter(|(name, _)| !OF_PRESENTATION.contains(&name.as_str()));
+    let arguments = job.arguments().iter().filter(|(name, _)| !PRESENTATION_ARGUMENTS.contains(&name.as_str()));
     hash_members(arguments.collect(), &mut hash);
     let hash = hash.finalize();
     hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
@@ -55,106 +55,117 @@ fn hash_value(value: &Value, hash: &mut Sha256) {
 }
 
 /// Stores the rows of an answer: those that do not fit inline, or all of them to be given again.
-pub(super) struct Keeper<'a> {
+pub(super) struct AnswerRecorder<'a> {
     store: &'a Arc<ResultStore>,
     database: String,
     policies: u64,
     rows_max: Option<u64>,
     is_linked: bool,
-    key: Option<CacheKey>,
+    cache_key: Option<CacheKey>,
     job: &'a Arc<Job>,
     started: Instant,
 }
 
-impl<'a> Keeper<'a> {
+impl<'a> AnswerRecorder<'a> {
     /// What stores the answer to `question`, if it may be stored; `key` is what it is remembered by.
-    pub(super) fn of(
+    pub(super) fn for_query(
         store: Option<&'a Arc<ResultStore>>,
-        question: &Question,
-        form: Form,
+        question: &QueryRequest,
+        form: AnswerForm,
         key: Option<CacheKey>,
         job: &'a Arc<Job>,
     ) -> Option<Self> {
-        let (Some(store), Rest::Kept { linked, .. }) = (store, question.rest) else { return None };
+        let (Some(store), OverflowPolicy::Store { linked, .. }) = (store, question.overflow) else { return None };
         // The rows of a body, and of an answer without an end of its own, would have to be held, however many there
         // are.
-        if !matches!(form, Form::Content(_)) || job.inline_budget() == Budget::default() {
+        if !matches!(form, AnswerForm::Content(_)) || job.inline_budget() == Budget::default() {
             return None;
         }
         let (database, rows_max) = (question.database.name().to_owned(), question.max_rows);
         let policies = question.database.row_policy_stamp(job.principal());
-        Some(Self { store, database, policies, rows_max, is_linked: linked, key, job, started: Instant::now() })
+        Some(Self {
+            store,
+            database,
+            policies,
+            rows_max,
+            is_linked: linked,
+            cache_key: key,
+            job,
+            started: Instant::now(),
+        })
     }
 
     /// Ends `answer`, which shows the first `shown` of `rows`, and stores all of them after that.
-    pub(super) async fn go_on(
+    pub(super) async fn continue_in_store(
         self,
-        rows: Batches,
+        rows: RecordBatches,
         schema: &SchemaRef,
         shown: u64,
-        answer: Answer<'_>,
-        mut hints: Hints,
+        answer: AnswerWriter<'_>,
+        mut hints: TruncationHints,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
         // Where nothing can be stored the answer ends as it would without a store.
-        let Ok(writer) = self.begin(schema).await else {
+        let Ok(writer) = self.begin_result(schema).await else {
             drop(rows);
             return answer.finish(&hints, None).await;
         };
         let Self { store, is_linked, job, .. } = self;
         let result = writer.result().clone();
-        let uri = result.head().id.uri();
-        job.keep_in(uri.clone());
-        let cursor = store.cursor(&result, shown, question_of(job), job.caller());
-        let next = Next { cursor, uri: is_linked.then_some(uri) };
+        let uri = result.header().id.uri();
+        job.set_result_uri(uri.clone());
+        let cursor = store.create_cursor(&result, shown, compute_query_id(job), job.caller());
+        let next = NextPage { cursor, uri: is_linked.then_some(uri) };
         hints.budget = next.hint();
         let metadata = answer.finish(&hints, Some(&next)).await?;
         reply.end_early(metadata, store.limits().timeout).await?;
         let written = writer.write_all(rows, shown, job).await?;
-        self.remember(&written, &result);
+        self.cache_answer(&written, &result);
         Ok(Metadata::new())
     }
 
     /// Ends `answer`, which shows all of `rows`, and stores them if they are worth it.
-    pub(super) async fn keep(
+    pub(super) async fn store_if_cacheable(
         self,
         rows: Vec<RecordBatch>,
         schema: &SchemaRef,
-        answer: Answer<'_>,
-        hints: Hints,
+        answer: AnswerWriter<'_>,
+        hints: TruncationHints,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
         let shown = rows.iter().map(|batch| batch.num_rows() as u64).sum();
-        let is_all = !answer.is_cut() && self.is_all(shown);
-        let is_worth_it = self.key.is_some() && self.started.elapsed() >= KEPT_AFTER;
+        let is_all = !answer.is_truncated() && self.are_all_rows(shown);
+        let is_worth_it = self.cache_key.is_some() && self.started.elapsed() >= CACHEABLE_AFTER;
         let metadata = answer.finish(&hints, None).await?;
         if !(is_all && is_worth_it) {
             return Ok(metadata);
         }
-        let Ok(writer) = self.begin(schema).await else { return Ok(metadata) };
+        let Ok(writer) = self.begin_result(schema).await else { return Ok(metadata) };
         let result = writer.result().clone();
         reply.end_early(metadata, self.store.limits().timeout).await?;
         let rows = futures::stream::iter(rows.into_iter().map(Ok)).boxed();
         let written = writer.write_all(rows, shown, self.job).await?;
-        self.remember(&written, &result);
+        self.cache_answer(&written, &result);
         Ok(Metadata::new())
     }
 
-    async fn begin(&self, schema: &SchemaRef) -> Result<ResultWriter, Error> {
+    async fn begin_result(&self, schema: &SchemaRef) -> Result<ResultWriter, Error> {
         let bytes_max = Some(self.store.limits().continued_bytes);
         let (database, policies) = (self.database.as_str(), self.policies);
-        let asked = Asked { job: self.job, database, policies, bytes_max, rows_max: self.rows_max };
+        let asked = NewResult { job: self.job, database, policies, bytes_max, rows_max: self.rows_max };
         self.store.begin(asked, schema).await
     }
 
     /// Whether `rows` rows are all that there are: at the bound nobody knows.
-    fn is_all(&self, rows: u64) -> bool {
+    fn are_all_rows(&self, rows: u64) -> bool {
         self.rows_max.is_none_or(|max| rows < max)
     }
 
-    fn remember(&self, written: &Written, result: &StoredResult) {
-        if let (Some(key), true) = (self.key, written.end == End::Complete && self.is_all(written.rows)) {
-            self.store.remember(key, result.head().id);
+    fn cache_answer(&self, written: &WriteOutcome, result: &StoredResult) {
+        if let (Some(key), true) =
+            (self.cache_key, written.end == ResultEnd::Complete && self.are_all_rows(written.rows))
+        {
+            self.store.cache_answer(key, result.header().id);
         }
     }
 }
@@ -163,10 +174,10 @@ impl Executor {
     /// The result and the row that `cursor` points at, if an earlier answer to the question of `job` gave it.
     ///
     /// # Errors
-    /// As [`ResultStore::place`]; `Unavailable` where nothing is stored.
-    pub fn place(&self, cursor: &str, job: &Job) -> Result<(Arc<StoredResult>, u64), Error> {
-        let store = self.store.as_ref().ok_or_else(no_store)?;
-        store.place(cursor, question_of(job), job.caller())
+    /// As [`ResultStore::resolve_cursor`]; `Unavailable` where nothing is stored.
+    pub fn resolve_cursor(&self, cursor: &str, job: &Job) -> Result<(Arc<StoredResult>, u64), Error> {
+        let store = self.store.as_ref().ok_or_else(no_store_error)?;
+        store.resolve_cursor(cursor, compute_query_id(job), job.caller())
     }
 
     /// Answers with the rows of `result` from `row` on, as many as are wanted and fit. Waits for rows that are still
@@ -174,25 +185,26 @@ impl Executor {
     ///
     /// # Errors
     /// Those of blocks that cannot be read; `Unavailable` where nothing is stored.
-    pub async fn page(
+    pub async fn answer_page(
         &self,
         (result, row): (&Arc<StoredResult>, u64),
-        page: Page,
+        page: PageOptions,
         job: &Arc<Job>,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
-        let store = self.store.as_ref().ok_or_else(no_store)?;
-        let Page { format, is_list, rows_max, is_structured } = page;
-        let form = Form::of(format, job.format());
-        let progress = Progress::new(job, reply);
-        let prospect = Prospect { progress: &progress, rows_max, form, is_list, started: Instant::now() };
-        let place = Place { store, result, row, is_linked: false, is_structured };
+        let store = self.store.as_ref().ok_or_else(no_store_error)?;
+        let PageOptions { format, is_list, rows_max, is_structured } = page;
+        let form = AnswerForm::resolve(format, job.format());
+        let progress = ProgressReporter::new(job, reply);
+        let prospect =
+            AnswerExpectation { progress: &progress, rows_max, answer_form: form, is_list, started: Instant::now() };
+        let place = ResultPosition { store, result, row, is_linked: false, is_structured };
         place.answer(&prospect).await
     }
 }
 
 /// A place in a stored result, from which it is answered.
-pub(super) struct Place<'a> {
+pub(super) struct ResultPosition<'a> {
     pub(super) store: &'a ResultStore,
     pub(super) result: &'a Arc<StoredResult>,
     pub(super) row: u64,
@@ -202,33 +214,35 @@ pub(super) struct Place<'a> {
     pub(super) is_structured: bool,
 }
 
-impl Place<'_> {
+impl ResultPosition<'_> {
     /// Answers with the rows from here on, as many as are wanted and fit.
-    pub(super) async fn answer(&self, prospect: &Prospect<'_>) -> Result<Metadata, Error> {
+    pub(super) async fn answer(&self, prospect: &AnswerExpectation<'_>) -> Result<Metadata, Error> {
         let Self { store, result, row, .. } = *self;
         let (job, reply) = (prospect.progress.job(), prospect.progress.reply());
-        let kind = Kind::Stored { is_list: prospect.is_list };
+        let kind = AnswerKind::Stored { is_list: prospect.is_list };
         let schema = result.schema().clone();
-        let holding = prospect.is_list || matches!(prospect.form.text(), Some(Format::Table | Format::Toon));
-        let mut answer = kind.answer(prospect, &schema, holding)?;
+        let holding = prospect.is_list
+            || matches!(prospect.answer_form.text_format(), Some(OutputFormat::Table | OutputFormat::Toon));
+        let mut answer = kind.start_answer(prospect, &schema, holding)?;
         if self.is_structured {
             answer = answer.with_structured(&schema);
         }
         // Rules may have come since the rows were stored.
-        let mut batches = screened(result.rows_from(row), reply.job());
-        let streamed = super::flow::stream(&mut batches, &mut answer, prospect.progress, None).await;
+        let mut batches = redact_stream(result.rows_from(row), reply.job());
+        let streamed = super::pipeline::stream_rows(&mut batches, &mut answer, prospect.progress, None).await;
         drop(batches);
         if let Err(error) = streamed {
-            return Err(abandoned(answer, error).await?);
+            return Err(abandon_answer(answer, error).await?);
         }
-        let mut hints = Hints { noun: kind.noun(), limit: String::new(), budget: String::new(), before: row };
-        let is_last = !answer.is_cut();
-        let Some(shown) = answer.rows_at_cut() else {
+        let mut hints =
+            TruncationHints { noun: kind.noun(), limit: String::new(), budget: String::new(), rows_before: row };
+        let is_last = !answer.is_truncated();
+        let Some(shown) = answer.rows_if_truncated() else {
             let metadata = answer.finish(&hints, None).await?;
-            return if is_last { said_if_incomplete(result, metadata, job, reply).await } else { Ok(metadata) };
+            return if is_last { report_if_incomplete(result, metadata, job, reply).await } else { Ok(metadata) };
         };
-        let cursor = store.cursor(result, row + shown, question_of(job), job.caller());
-        let next = Next { cursor, uri: self.is_linked.then(|| result.head().id.uri()) };
+        let cursor = store.create_cursor(result, row + shown, compute_query_id(job), job.caller());
+        let next = NextPage { cursor, uri: self.is_linked.then(|| result.header().id.uri()) };
         hints.limit = next.hint();
         hints.budget = next.hint();
         answer.finish(&hints, Some(&next)).await
@@ -237,9 +251,9 @@ impl Place<'_> {
 
 /// How a page shall look.
 #[derive(Debug, Clone, Copy)]
-pub struct Page {
+pub struct PageOptions {
     /// The form of the answer.
-    pub format: Format,
+    pub format: OutputFormat,
     /// Whether the values of one column are answered, without its name.
     pub is_list: bool,
     /// Rows at most.
@@ -249,14 +263,14 @@ pub struct Page {
 }
 
 /// After the last row that was stored: says so, if there were more, or may be.
-async fn said_if_incomplete(
+async fn report_if_incomplete(
     result: &StoredResult,
     mut metadata: Metadata,
     job: &Job,
     reply: &ReplySender,
 ) -> Result<Metadata, Error> {
-    let line = match (result.stage().end, result.bound()) {
-        (Some(End::Incomplete(reason) | End::Removed(reason)), _) => {
+    let line = match (result.progress().end, result.reached_row_limit()) {
+        (Some(ResultEnd::Incomplete(reason) | ResultEnd::Removed(reason)), _) => {
             format!("These are the last rows that were kept, and not all that there are: {reason}.")
         }
         (_, Some(rows)) => format!(
@@ -267,12 +281,12 @@ async fn said_if_incomplete(
     };
     metadata.insert("dev.tidegate/truncated".to_owned(), true.into());
     if job.format().is_none() {
-        reply.block(Content::text(line)).await?;
+        reply.send_block(Content::text(line)).await?;
     }
     Ok(metadata)
 }
 
-pub(super) fn no_store() -> Error {
+pub(super) fn no_store_error() -> Error {
     Error::new(ErrorKind::Unavailable, "this server keeps no results")
         .with_hint("Ask for less with where, select or a smaller limit, and leave cursor and delivery out.")
 }

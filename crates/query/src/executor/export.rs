@@ -7,16 +7,16 @@ use arrow::datatypes::SchemaRef;
 use futures::{StreamExt, future};
 use tidegate_core::{Content, Error, Job, Metadata, ReplySender};
 
-use super::continuation::{no_store, question_of};
-use super::flow::{Batches, Kind, or_cancelled};
-use super::{Executor, Question, Rest, RunningQuery};
-use crate::answer::{Progress, Stage, stored_result_link};
-use crate::database::Rows;
-use crate::distinct::Distinct;
-use crate::format::{Facts, Format, cells, list_writer, writer};
-use crate::secrets::screened;
-use crate::store::{Asked, End, ResultStore, StoredResult, summary};
-use crate::structured::Structured;
+use super::continuation::{compute_query_id, no_store_error};
+use super::pipeline::{AnswerKind, RecordBatches, run_until_cancelled};
+use super::{Executor, OverflowPolicy, QueryEndGuard, QueryRequest};
+use crate::answer::{AnswerStage, ProgressReporter, stored_result_link};
+use crate::database::QueryRows;
+use crate::distinct::DistinctValues;
+use crate::format::{AnswerStatistics, OutputFormat, batch_cells, new_list_writer, new_row_writer};
+use crate::secrets::redact_stream;
+use crate::store::{NewResult, ResultEnd, ResultStore, StoredResult, summarize_columns};
+use crate::structured::StructuredRows;
 
 /// Rows and characters of a preview.
 const PREVIEW_ROWS_MAX: usize = 10;
@@ -31,70 +31,71 @@ impl Executor {
     ///
     /// # Errors
     /// As [`Executor::answer`] and [`ResultStore::begin`]; `Unavailable` where nothing is stored.
-    pub async fn export(&self, question: Question, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
+    pub async fn export(&self, question: QueryRequest, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
         let started = std::time::Instant::now();
-        let store = self.store.as_ref().ok_or_else(no_store)?;
+        let store = self.store.as_ref().ok_or_else(no_store_error)?;
         question.statement.check_parameters()?;
-        job.asked(|| question.statement.audited(question.database.name()));
-        let is_task = reply.become_task();
+        job.record_statement(|| question.statement.to_audited_statement(question.database.name()));
+        let is_task = reply.request_task();
         // Before the first step: what is stored has a time limit of its own.
         job.extend(store.limits().timeout);
-        let known = self.known(&question, job).await;
+        let known = self.look_up_cache(&question, job).await;
         if let Some(result) = &known.result {
-            let preview = Preview {
+            let preview = ExportPreview {
                 store,
                 result,
-                question: &question,
+                request: &question,
                 is_list: question.extract.is_some(),
                 is_task,
                 job,
                 reply,
             };
-            job.keep_in(result.head().id.uri());
-            return preview.answer(started, true).await;
+            job.set_result_uri(result.header().id.uri());
+            return preview.send(started, true).await;
         }
-        let progress = Progress::new(job, reply);
-        let plan = self.planned(&question, &progress).await?;
-        Kind::of(question.extract.as_deref(), &plan.schema())?;
-        let _query = RunningQuery { events: &self.events, database: question.database.name(), job, started };
-        progress.enter(Stage::Running).await?;
-        let Rows { schema, batches } = or_cancelled(job, progress.during(plan.run(job))).await?;
-        let kind = Kind::of(question.extract.as_deref(), &schema)?;
+        let progress = ProgressReporter::new(job, reply);
+        let plan = self.plan(&question, &progress).await?;
+        AnswerKind::new(question.extract.as_deref(), &plan.schema())?;
+        let _query = QueryEndGuard { events: &self.events, database: question.database.name(), job, started };
+        progress.enter_stage(AnswerStage::Running).await?;
+        let QueryRows { schema, batches } =
+            run_until_cancelled(job, progress.run_with_heartbeat(plan.run(job))).await?;
+        let kind = AnswerKind::new(question.extract.as_deref(), &schema)?;
         let schema = kind.schema(&schema);
-        question.check_promised(&schema)?;
-        let rows = progress.counting(screened(batches, job));
+        question.check_output_schema(&schema)?;
+        let rows = progress.count_rows(redact_stream(batches, job));
         let is_list = kind.is_list();
         let rows = match kind {
-            Kind::Values(distinct) => values(rows, distinct),
+            AnswerKind::Values(distinct) => stream_distinct_values(rows, distinct),
             _ => rows,
         };
         let database = &question.database;
         let (database, policies) = (database.name(), database.row_policy_stamp(job.principal()));
-        let asked = Asked { job, database, policies, bytes_max: None, rows_max: question.max_rows };
+        let asked = NewResult { job, database, policies, bytes_max: None, rows_max: question.max_rows };
         let writer = store.begin(asked, &schema).await?;
         let result = writer.result().clone();
-        job.keep_in(result.head().id.uri());
-        let preview = Preview { store, result: &result, question: &question, is_list, is_task, job, reply };
+        job.set_result_uri(result.header().id.uri());
+        let preview = ExportPreview { store, result: &result, request: &question, is_list, is_task, job, reply };
         let writing = writer.write_all(rows, 0, job);
         let (written, metadata) = if is_task {
             // Whoever comes back for it comes for what is there in the end.
-            let written = progress.during(writing).await?;
-            (written, preview.answer(started, false).await?)
+            let written = progress.run_with_heartbeat(writing).await?;
+            (written, preview.send(started, false).await?)
         } else {
             // The answer ends with the preview, and nothing is told after it.
-            let answering = progress.during(preview.answer(started, false));
+            let answering = progress.run_with_heartbeat(preview.send(started, false));
             future::try_join(writing, answering).await?
         };
-        let is_all = written.end == End::Complete && question.max_rows.is_none_or(|max| written.rows < max);
+        let is_all = written.end == ResultEnd::Complete && question.max_rows.is_none_or(|max| written.rows < max);
         if let (Some(key), true) = (known.key, is_all) {
-            store.remember(key, result.head().id);
+            store.cache_answer(key, result.header().id);
         }
         Ok(metadata)
     }
 }
 
 /// The unique values of a column, read when they are asked for.
-fn values(mut rows: Batches, mut distinct: Box<Distinct>) -> Batches {
+fn stream_distinct_values(mut rows: RecordBatches, mut distinct: Box<DistinctValues>) -> RecordBatches {
     let gathered = async move {
         while let Some(batch) = rows.next().await.transpose()? {
             distinct.add(&batch)?;
@@ -110,10 +111,10 @@ fn values(mut rows: Batches, mut distinct: Box<Distinct>) -> Batches {
 }
 
 /// What is answered of a result that is being written.
-struct Preview<'a> {
+struct ExportPreview<'a> {
     store: &'a ResultStore,
     result: &'a Arc<StoredResult>,
-    question: &'a Question,
+    request: &'a QueryRequest,
     is_list: bool,
     /// Whether the answer ends with the work, and not before it.
     is_task: bool,
@@ -121,37 +122,37 @@ struct Preview<'a> {
     reply: &'a ReplySender,
 }
 
-impl Preview<'_> {
-    async fn answer(&self, started: std::time::Instant, is_again: bool) -> Result<Metadata, Error> {
+impl ExportPreview<'_> {
+    async fn send(&self, started: std::time::Instant, is_again: bool) -> Result<Metadata, Error> {
         if self.result.next_block(0).await.is_none() {
             // The writer says why.
             return future::pending().await;
         }
         let batches = self.result.block(0).await?.batches()?;
         let rows: u64 = batches.iter().map(|batch| batch.num_rows() as u64).sum();
-        let (shown, text) = self.rows(&batches);
-        self.say(self.fenced(text)).await?;
+        let (shown, text) = self.render_rows(&batches);
+        self.send_block(self.wrap_in_fence(text)).await?;
         let schema = self.result.schema();
-        let holds = summary(&self.summed_up(schema)?, &self.narrowed(&batches)?);
+        let holds = summarize_columns(&self.summary_schema(schema)?, &self.project_summary_columns(&batches)?);
         let holds = holds.map_err(|error| Error::internal(format!("a preview failed: {error}")))?;
-        self.say(self.fenced(table(self.question.format, &holds))).await?;
-        self.say(self.line(shown, rows)).await?;
-        let uri = self.result.head().id.uri();
-        let is_linked = matches!(self.question.rest, Rest::Kept { linked: true, .. });
+        self.send_block(self.wrap_in_fence(render_table(self.request.format, &holds))).await?;
+        self.send_block(self.describe_storage(shown, rows)).await?;
+        let uri = self.result.header().id.uri();
+        let is_linked = matches!(self.request.overflow, OverflowPolicy::Store { linked: true, .. });
         if is_linked {
-            self.reply.block(stored_result_link(&uri)).await?;
+            self.reply.send_block(stored_result_link(&uri)).await?;
         }
-        if self.question.structured.is_some() {
-            self.reply.structured_text(self.structured(&batches)).await?;
+        if self.request.structured.is_some() {
+            self.reply.send_structured_json(self.render_structured(&batches)).await?;
         } else if self.job.format().is_some() {
-            self.reply.structured(&self.store.manifest(self.result, Some(self.job.caller()))).await?;
+            self.reply.send_structured(&self.store.manifest(self.result, Some(self.job.caller()))).await?;
         }
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut metadata = Metadata::new();
         metadata.insert("dev.tidegate/rows".to_owned(), (shown as u64).into());
         metadata.insert("dev.tidegate/elapsed_ms".to_owned(), elapsed_ms.into());
         metadata.insert("dev.tidegate/truncated".to_owned(), true.into());
-        metadata.insert("dev.tidegate/cursor".to_owned(), self.cursor(shown as u64).into());
+        metadata.insert("dev.tidegate/cursor".to_owned(), self.create_cursor(shown as u64).into());
         if is_again {
             metadata.insert("dev.tidegate/cached".to_owned(), true.into());
         }
@@ -162,33 +163,33 @@ impl Preview<'_> {
     }
 
     /// `text`, which is data.
-    fn fenced(&self, text: String) -> String {
-        self.job.fence().map(|fence| fence.around(&text)).unwrap_or(text)
+    fn wrap_in_fence(&self, text: String) -> String {
+        self.job.fence().map(|fence| fence.wrap(&text)).unwrap_or(text)
     }
 
-    async fn say(&self, text: String) -> Result<(), Error> {
-        self.reply.block(Content::text(text)).await
+    async fn send_block(&self, text: String) -> Result<(), Error> {
+        self.reply.send_block(Content::text(text)).await
     }
 
-    fn cursor(&self, row: u64) -> String {
-        self.store.cursor(self.result, row, question_of(self.job), self.job.caller())
+    fn create_cursor(&self, row: u64) -> String {
+        self.store.create_cursor(self.result, row, compute_query_id(self.job), self.job.caller())
     }
 
     /// The first rows in the form that was asked for, and how many they are.
-    fn rows(&self, batches: &[RecordBatch]) -> (usize, String) {
+    fn render_rows(&self, batches: &[RecordBatch]) -> (usize, String) {
         let schema = self.result.schema();
-        let format = self.question.format;
-        let mut writer = if self.is_list { list_writer(format, schema) } else { writer(format, schema) };
+        let format = self.request.format;
+        let mut writer = if self.is_list { new_list_writer(format, schema) } else { new_row_writer(format, schema) };
         for batch in batches.iter().take(1) {
-            writer.look_at(&cells(batch), batch.num_rows().min(PREVIEW_ROWS_MAX));
+            writer.inspect_rows(&batch_cells(batch), batch.num_rows().min(PREVIEW_ROWS_MAX));
         }
         let (mut text, mut shown) = (String::new(), 0);
-        writer.open(&mut text);
+        writer.write_header(&mut text);
         'batches: for batch in batches {
-            let cells = cells(batch);
+            let cells = batch_cells(batch);
             for row in 0..batch.num_rows() {
                 let before = text.len();
-                writer.row(&cells, row, shown as u64, &mut text);
+                writer.write_row(&cells, row, shown as u64, &mut text);
                 if text.len() > PREVIEW_BYTES_MAX || shown >= PREVIEW_ROWS_MAX {
                     text.truncate(before);
                     break 'batches;
@@ -196,25 +197,25 @@ impl Preview<'_> {
                 shown += 1;
             }
         }
-        close(&*writer, shown, &mut text);
+        write_end(&*writer, shown, &mut text);
         (shown, text)
     }
 
     /// As many columns as a summary has room for.
-    fn summed_up(&self, schema: &SchemaRef) -> Result<SchemaRef, Error> {
+    fn summary_schema(&self, schema: &SchemaRef) -> Result<SchemaRef, Error> {
         let columns: Vec<usize> = (0..schema.fields().len().min(SUMMARY_COLUMNS_MAX)).collect();
         schema.project(&columns).map(Arc::new).map_err(|error| Error::internal(error.to_string()))
     }
 
-    fn narrowed(&self, batches: &[RecordBatch]) -> Result<Vec<RecordBatch>, Error> {
+    fn project_summary_columns(&self, batches: &[RecordBatch]) -> Result<Vec<RecordBatch>, Error> {
         let columns: Vec<usize> = (0..self.result.schema().fields().len().min(SUMMARY_COLUMNS_MAX)).collect();
         let narrowed = batches.iter().map(|batch| batch.project(&columns));
         narrowed.collect::<Result<_, _>>().map_err(|error| Error::internal(error.to_string()))
     }
 
-    fn line(&self, shown: usize, read: u64) -> String {
-        let id = self.result.head().id;
-        let stage = self.result.stage();
+    fn describe_storage(&self, shown: usize, read: u64) -> String {
+        let id = self.result.header().id;
+        let stage = self.result.progress();
         let state = match &stage.end {
             None => "and more are being written".to_owned(),
             Some(end) => {
@@ -227,41 +228,41 @@ impl Preview<'_> {
              \"{}\".",
             stage.rows(),
             id.uri(),
-            self.cursor(shown as u64),
+            self.create_cursor(shown as u64),
         )
     }
 
     /// The rows of the preview as data that conforms to the tool's output schema.
-    fn structured(&self, batches: &[RecordBatch]) -> String {
-        let mut structured = Structured::new(self.result.schema());
+    fn render_structured(&self, batches: &[RecordBatch]) -> String {
+        let mut structured = StructuredRows::new(self.result.schema());
         let mut left = PREVIEW_ROWS_MAX;
         for batch in batches {
-            let cells = cells(batch);
+            let cells = batch_cells(batch);
             for row in 0..batch.num_rows().min(left) {
-                structured.row(&cells, row);
+                structured.write_row(&cells, row);
             }
             left = left.saturating_sub(batch.num_rows());
         }
-        structured.close(true)
+        structured.finish(true)
     }
 }
 
 /// `batch` as a whole table of its own.
-fn table(format: Format, batch: &RecordBatch) -> String {
-    let mut writer = writer(format, batch.schema_ref());
-    let cells = cells(batch);
-    writer.look_at(&cells, batch.num_rows());
+fn render_table(format: OutputFormat, batch: &RecordBatch) -> String {
+    let mut writer = new_row_writer(format, batch.schema_ref());
+    let cells = batch_cells(batch);
+    writer.inspect_rows(&cells, batch.num_rows());
     let mut text = String::new();
-    writer.open(&mut text);
+    writer.write_header(&mut text);
     for row in 0..batch.num_rows() {
-        writer.row(&cells, row, row as u64, &mut text);
+        writer.write_row(&cells, row, row as u64, &mut text);
     }
-    close(&*writer, batch.num_rows(), &mut text);
+    write_end(&*writer, batch.num_rows(), &mut text);
     text
 }
 
-fn close(writer: &dyn crate::format::Writer, rows: usize, text: &mut String) {
-    writer.seal(0, rows as u64, text);
-    let facts = Facts { rows: rows as u64, elapsed: std::time::Duration::ZERO, truncated: false };
-    writer.close(facts, text);
+fn write_end(writer: &dyn crate::format::RowWriter, rows: usize, text: &mut String) {
+    writer.finish_piece(0, rows as u64, text);
+    let facts = AnswerStatistics { rows: rows as u64, elapsed: std::time::Duration::ZERO, truncated: false };
+    writer.write_footer(facts, text);
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use arrow::datatypes::{DataType, Field, SchemaRef};
 
-use super::meaning::{Meaning, declared_type_name};
+use super::extension_type::{ExtensionType, declared_type_name};
 
 /// The columns' names, none empty (`column_1`) and none twice (`name`, `name_2`).
 pub(crate) fn unique_names(schema: &SchemaRef) -> Vec<String> {
@@ -14,7 +14,7 @@ pub(crate) fn unique_names(schema: &SchemaRef) -> Vec<String> {
     for (index, field) in schema.fields().iter().enumerate() {
         let name = if field.name().is_empty() { format!("column_{}", index + 1) } else { field.name().clone() };
         let is_free = !used.contains(&name) && (!field.name().is_empty() || !taken.contains(&name));
-        let unique = if is_free { name } else { numbered(&name, &taken) };
+        let unique = if is_free { name } else { append_number(&name, &taken) };
         taken.insert(unique.clone());
         used.insert(unique.clone());
         names.push(unique);
@@ -22,7 +22,7 @@ pub(crate) fn unique_names(schema: &SchemaRef) -> Vec<String> {
     names
 }
 
-fn numbered(name: &str, taken: &HashSet<String>) -> String {
+fn append_number(name: &str, taken: &HashSet<String>) -> String {
     let mut number = 2_usize;
     loop {
         let candidate = format!("{name}_{number}");
@@ -36,7 +36,7 @@ fn numbered(name: &str, taken: &HashSet<String>) -> String {
 /// The SQL name of a field's type, as `columns` of the format `json` and `get_schema` show it: the one that its
 /// database gave it, or that of its meaning or its Arrow type.
 pub fn field_type_name(field: &Field) -> String {
-    let meaning = || Meaning::of(field).map(Meaning::type_name);
+    let meaning = || ExtensionType::from_field(field).map(ExtensionType::type_name);
     declared_type_name(field).or_else(meaning).map_or_else(|| type_name(field.data_type()), str::to_owned)
 }
 
@@ -95,7 +95,7 @@ fn map_name(entries: &DataType) -> String {
 
 /// Whether people expect the values of a field to be aligned to the right.
 pub(crate) fn is_number(field: &Field) -> bool {
-    Meaning::of(field) == Some(Meaning::Number) || is_numeric(field.data_type())
+    ExtensionType::from_field(field) == Some(ExtensionType::Number) || is_numeric(field.data_type())
 }
 
 fn is_numeric(data_type: &DataType) -> bool {

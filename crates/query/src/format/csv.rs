@@ -1,34 +1,34 @@
 //! `csv`: RFC 4180, with a header line. Null is an empty field, empty text is `""`.
 
-use super::value::BoxedCell;
-use super::writer::{Facts, Writer};
+use super::row_writer::{AnswerStatistics, RowWriter};
+use super::value::BoxedCells;
 
 const LINE_END: &str = "\r\n";
 
-pub(crate) struct Csv {
+pub(crate) struct CsvWriter {
     names: Vec<String>,
 }
 
-impl Csv {
+impl CsvWriter {
     pub(crate) fn new(names: Vec<String>) -> Self {
         Self { names }
     }
 }
 
-impl Writer for Csv {
-    fn open(&self, out: &mut String) {
+impl RowWriter for CsvWriter {
+    fn write_header(&self, out: &mut String) {
         for (index, name) in self.names.iter().enumerate() {
             if index > 0 {
                 out.push(',');
             }
             let start = out.len();
             out.push_str(name);
-            quote(start, out);
+            quote_field(start, out);
         }
         out.push_str(LINE_END);
     }
 
-    fn row(&self, cells: &[BoxedCell<'_>], row: usize, _index: u64, out: &mut String) {
+    fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, _index: u64, out: &mut String) {
         for (index, cell) in cells.iter().enumerate() {
             if index > 0 {
                 out.push(',');
@@ -37,23 +37,23 @@ impl Writer for Csv {
                 continue;
             }
             let start = out.len();
-            cell.text(row, out);
-            if !cell.is_bare(row) {
-                quote(start, out);
+            cell.append_text(row, out);
+            if !cell.is_plain_json(row) {
+                quote_field(start, out);
             }
         }
         out.push_str(LINE_END);
     }
 
-    fn close(&self, _facts: Facts, _out: &mut String) {}
+    fn write_footer(&self, _facts: AnswerStatistics, _out: &mut String) {}
 
     fn closing_bytes_max(&self) -> usize {
         0
     }
 }
 
-/// Quotes the field that begins at `start`, if it must be.
-pub(crate) fn quote(start: usize, out: &mut String) {
+/// Quotes the field that begins at `start_call`, if it must be.
+pub(crate) fn quote_field(start: usize, out: &mut String) {
     let field = &out[start..];
     let must = field.is_empty()
         || field.bytes().any(|byte| matches!(byte, b'"' | b',' | b'\r' | b'\n'))

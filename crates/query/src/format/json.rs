@@ -6,10 +6,10 @@ use arrow::datatypes::SchemaRef;
 
 use super::columns::field_type_name;
 use super::mcp::JsonRows;
-use super::value::{BoxedCell, write_json_string};
-use super::writer::{Facts, Writer};
+use super::row_writer::{AnswerStatistics, RowWriter};
+use super::value::{BoxedCells, write_json_string};
 
-pub(crate) struct Json {
+pub(crate) struct JsonWriter {
     rows: JsonRows,
     /// `[{"name":…,"type":…},…]`.
     columns: String,
@@ -18,20 +18,20 @@ pub(crate) struct Json {
 /// The keys and the longest numbers after the columns.
 const STATISTICS_BYTES_MAX: usize = 120;
 
-impl Json {
+impl JsonWriter {
     pub(crate) fn new(names: &[String], schema: &SchemaRef) -> Self {
-        Self { rows: JsonRows::new(names), columns: columns(names, schema) }
+        Self { rows: JsonRows::new(names), columns: columns_json(names, schema) }
     }
 
-    pub(crate) fn flat(names: &[String], schema: &SchemaRef) -> Self {
-        Self { rows: JsonRows::flat(), columns: columns(names, schema) }
+    pub(crate) fn new_list(names: &[String], schema: &SchemaRef) -> Self {
+        Self { rows: JsonRows::new_list(), columns: columns_json(names, schema) }
     }
 }
 
-impl Json {
+impl JsonWriter {
     /// The end of the rows and what stands after them, but for the last brace.
-    fn statistics(&self, facts: Facts, out: &mut String) {
-        let Facts { rows, elapsed, truncated } = facts;
+    fn write_statistics(&self, facts: AnswerStatistics, out: &mut String) {
+        let AnswerStatistics { rows, elapsed, truncated } = facts;
         // Writing to a String cannot fail.
         let _ = write!(
             out,
@@ -42,7 +42,7 @@ impl Json {
     }
 }
 
-fn columns(names: &[String], schema: &SchemaRef) -> String {
+fn columns_json(names: &[String], schema: &SchemaRef) -> String {
     let mut out = String::from("[");
     for (index, (name, field)) in names.iter().zip(schema.fields()).enumerate() {
         out.push_str(if index == 0 { "{\"name\":" } else { ",{\"name\":" });
@@ -55,25 +55,25 @@ fn columns(names: &[String], schema: &SchemaRef) -> String {
     out
 }
 
-impl Writer for Json {
-    fn open(&self, out: &mut String) {
+impl RowWriter for JsonWriter {
+    fn write_header(&self, out: &mut String) {
         out.push_str("{\"Query\":[");
     }
 
-    fn row(&self, cells: &[BoxedCell<'_>], row: usize, index: u64, out: &mut String) {
+    fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, index: u64, out: &mut String) {
         if index > 0 {
             out.push(',');
         }
-        self.rows.write(cells, row, out);
+        self.rows.write_row(cells, row, out);
     }
 
-    fn close(&self, facts: Facts, out: &mut String) {
-        self.statistics(facts, out);
+    fn write_footer(&self, facts: AnswerStatistics, out: &mut String) {
+        self.write_statistics(facts, out);
         out.push('}');
     }
 
-    fn fail(&self, facts: Facts, message: &str, out: &mut String) {
-        self.statistics(facts, out);
+    fn write_failure(&self, facts: AnswerStatistics, message: &str, out: &mut String) {
+        self.write_statistics(facts, out);
         out.push_str(",\"error\":");
         write_json_string(message, out);
         out.push('}');

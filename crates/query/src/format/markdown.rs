@@ -3,20 +3,20 @@
 use arrow::datatypes::SchemaRef;
 
 use super::columns::is_number;
-use super::value::BoxedCell;
-use super::writer::{Facts, Writer};
+use super::row_writer::{AnswerStatistics, RowWriter};
+use super::value::BoxedCells;
 
-pub(crate) struct Markdown {
+pub(crate) struct MarkdownWriter {
     /// The header line and the line of dashes.
     header: String,
 }
 
-impl Markdown {
+impl MarkdownWriter {
     pub(crate) fn new(names: Vec<String>, schema: &SchemaRef) -> Self {
         let mut header = String::from("|");
         for name in &names {
             header.push(' ');
-            escape(name, &mut header);
+            escape_cell(name, &mut header);
             header.push_str(" |");
         }
         header.push_str("\n|");
@@ -28,32 +28,32 @@ impl Markdown {
     }
 }
 
-impl Writer for Markdown {
-    fn open(&self, out: &mut String) {
+impl RowWriter for MarkdownWriter {
+    fn write_header(&self, out: &mut String) {
         out.push_str(&self.header);
     }
 
-    fn row(&self, cells: &[BoxedCell<'_>], row: usize, _index: u64, out: &mut String) {
+    fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, _index: u64, out: &mut String) {
         out.push('|');
         for cell in cells {
             out.push(' ');
             if cell.is_null(row) {
                 out.push_str("NULL");
-            } else if cell.is_bare(row) {
-                cell.text(row, out);
+            } else if cell.is_plain_json(row) {
+                cell.append_text(row, out);
             } else {
                 let start = out.len();
-                cell.text(row, out);
-                escape_from(start, out);
+                cell.append_text(row, out);
+                escape_cell_from(start, out);
             }
             out.push_str(" |");
         }
         out.push('\n');
     }
 
-    fn close(&self, _facts: Facts, _out: &mut String) {}
+    fn write_footer(&self, _facts: AnswerStatistics, _out: &mut String) {}
 
-    fn note(&self, line: &str, out: &mut String) {
+    fn write_note(&self, line: &str, out: &mut String) {
         // Without an empty line it would be one more row.
         out.push('\n');
         out.push_str(line);
@@ -65,15 +65,15 @@ impl Writer for Markdown {
     }
 }
 
-fn escape_from(start: usize, out: &mut String) {
+fn escape_cell_from(start: usize, out: &mut String) {
     if out[start..].contains(['|', '\n', '\r']) {
         let raw = out.split_off(start);
-        escape(&raw, out);
+        escape_cell(&raw, out);
     }
 }
 
 /// Writes `text` so that it stays one cell.
-fn escape(text: &str, out: &mut String) {
+fn escape_cell(text: &str, out: &mut String) {
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
         match character {

@@ -1,35 +1,35 @@
 //! `mcp`: bare rows, `[{…},{…}]`.
 
-use super::value::{BoxedCell, write_json, write_json_string};
-use super::writer::{Facts, Writer};
+use super::row_writer::{AnswerStatistics, RowWriter};
+use super::value::{BoxedCells, write_json, write_json_string};
 
-pub(crate) struct Mcp {
+pub(crate) struct McpWriter {
     rows: JsonRows,
 }
 
-impl Mcp {
+impl McpWriter {
     pub(crate) fn new(names: &[String]) -> Self {
         Self { rows: JsonRows::new(names) }
     }
 
-    pub(crate) fn flat() -> Self {
-        Self { rows: JsonRows::flat() }
+    pub(crate) fn new_list() -> Self {
+        Self { rows: JsonRows::new_list() }
     }
 }
 
-impl Writer for Mcp {
-    fn open(&self, out: &mut String) {
+impl RowWriter for McpWriter {
+    fn write_header(&self, out: &mut String) {
         out.push('[');
     }
 
-    fn row(&self, cells: &[BoxedCell<'_>], row: usize, index: u64, out: &mut String) {
+    fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, index: u64, out: &mut String) {
         if index > 0 {
             out.push(',');
         }
-        self.rows.write(cells, row, out);
+        self.rows.write_row(cells, row, out);
     }
 
-    fn close(&self, _facts: Facts, out: &mut String) {
+    fn write_footer(&self, _facts: AnswerStatistics, out: &mut String) {
         out.push(']');
     }
 
@@ -55,11 +55,11 @@ impl JsonRows {
         Self { keys: Some(names.iter().enumerate().map(key).collect()) }
     }
 
-    pub(crate) fn flat() -> Self {
+    pub(crate) fn new_list() -> Self {
         Self { keys: None }
     }
 
-    pub(crate) fn write(&self, cells: &[BoxedCell<'_>], row: usize, out: &mut String) {
+    pub(crate) fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, out: &mut String) {
         match &self.keys {
             None => {
                 if let Some(cell) = cells.first() {

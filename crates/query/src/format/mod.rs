@@ -1,33 +1,33 @@
 //! Answers as text: one format a file.
 
+mod answer_form;
 mod columns;
 mod csv;
-mod flat;
-mod form;
+mod extension_type;
 mod json;
+mod list;
 mod markdown;
 mod mcp;
-mod meaning;
 mod ndjson;
+mod row_writer;
 mod table;
 mod toon;
 mod value;
-mod writer;
 
+pub(crate) use answer_form::{AnswerForm, BatchFormat};
 pub(crate) use columns::unique_names;
 pub use columns::{field_type_name, type_name};
-pub(crate) use form::{BatchFormat, Form};
+pub use extension_type::{ExtensionType, declared_type_name, with_type_name};
 pub(crate) use mcp::JsonRows;
-pub use meaning::{Meaning, declared_type_name, with_type_name};
-pub use value::Texts;
-pub(crate) use value::{BoxedCell, field_cell};
-pub(crate) use writer::{Facts, Writer, cells, list_writer, writer};
+pub(crate) use row_writer::{AnswerStatistics, RowWriter, batch_cells, new_list_writer, new_row_writer};
+pub use value::ColumnFormatter;
+pub(crate) use value::{BoxedCells, field_cells};
 
 use tidegate_core::{Error, ErrorKind};
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Format {
+pub enum OutputFormat {
     /// Bare rows: `[{…},{…}]`.
     #[default]
     Mcp,
@@ -45,7 +45,7 @@ pub enum Format {
     Toon,
 }
 
-impl Format {
+impl OutputFormat {
     /// Every format.
     pub const ALL: [Self; 7] =
         [Self::Mcp, Self::Json, Self::Table, Self::Csv, Self::Markdown, Self::Ndjson, Self::Toon];

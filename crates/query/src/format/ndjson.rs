@@ -1,34 +1,34 @@
 //! `ndjson`: one JSON object a line.
 
 use super::mcp::JsonRows;
-use super::value::{BoxedCell, write_json_string};
-use super::writer::{Facts, Writer};
+use super::row_writer::{AnswerStatistics, RowWriter};
+use super::value::{BoxedCells, write_json_string};
 
-pub(crate) struct Ndjson {
+pub(crate) struct NdjsonWriter {
     rows: JsonRows,
 }
 
-impl Ndjson {
+impl NdjsonWriter {
     pub(crate) fn new(names: &[String]) -> Self {
         Self { rows: JsonRows::new(names) }
     }
 
-    pub(crate) fn flat() -> Self {
-        Self { rows: JsonRows::flat() }
+    pub(crate) fn new_list() -> Self {
+        Self { rows: JsonRows::new_list() }
     }
 }
 
-impl Writer for Ndjson {
-    fn open(&self, _out: &mut String) {}
+impl RowWriter for NdjsonWriter {
+    fn write_header(&self, _out: &mut String) {}
 
-    fn row(&self, cells: &[BoxedCell<'_>], row: usize, _index: u64, out: &mut String) {
-        self.rows.write(cells, row, out);
+    fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, _index: u64, out: &mut String) {
+        self.rows.write_row(cells, row, out);
         out.push('\n');
     }
 
-    fn close(&self, _facts: Facts, _out: &mut String) {}
+    fn write_footer(&self, _facts: AnswerStatistics, _out: &mut String) {}
 
-    fn fail(&self, _facts: Facts, message: &str, out: &mut String) {
+    fn write_failure(&self, _facts: AnswerStatistics, message: &str, out: &mut String) {
         out.push_str("{\"error\":");
         write_json_string(message, out);
         out.push_str("}\n");

@@ -6,56 +6,56 @@ use arrow::datatypes::SchemaRef;
 use unicode_width::UnicodeWidthStr;
 
 use super::columns::is_number;
-use super::value::{BoxedCell, write_line, write_on_one_line};
-use super::writer::{Facts, Writer};
+use super::row_writer::{AnswerStatistics, RowWriter};
+use super::value::{BoxedCells, write_on_one_line, write_single_line};
 
 /// Rows that are looked at for the widths.
 const LOOKAHEAD_ROWS: usize = 1_000;
 /// A column is padded to no more than this, so that one long value does not widen every line.
 const WIDTH_MAX: usize = 60;
 
-pub(crate) struct Table {
-    columns: Vec<Column>,
+pub(crate) struct TableWriter {
+    columns: Vec<AlignedColumn>,
 }
 
-struct Column {
+struct AlignedColumn {
     name: String,
     width: usize,
     is_number: bool,
 }
 
-impl Table {
+impl TableWriter {
     pub(crate) fn new(names: Vec<String>, schema: &SchemaRef) -> Self {
         let column = |(name, field): (String, &arrow::datatypes::FieldRef)| {
             let mut shown = String::new();
             write_on_one_line(&name, &mut shown);
-            Column { width: shown.width(), name: shown, is_number: is_number(field) }
+            AlignedColumn { width: shown.width(), name: shown, is_number: is_number(field) }
         };
         Self { columns: names.into_iter().zip(schema.fields()).map(column).collect() }
     }
 }
 
-impl Writer for Table {
+impl RowWriter for TableWriter {
     fn lookahead_rows(&self) -> usize {
         LOOKAHEAD_ROWS
     }
 
-    fn look_at(&mut self, cells: &[BoxedCell<'_>], rows: usize) {
+    fn inspect_rows(&mut self, cells: &[BoxedCells<'_>], rows: usize) {
         let mut text = String::new();
         for (column, cell) in self.columns.iter_mut().zip(cells) {
             for row in 0..rows {
                 text.clear();
-                write_line(cell.as_ref(), row, &mut text);
+                write_single_line(cell.as_ref(), row, &mut text);
                 column.width = column.width.max(text.width().min(WIDTH_MAX));
             }
         }
     }
 
-    fn open(&self, out: &mut String) {
+    fn write_header(&self, out: &mut String) {
         for (index, column) in self.columns.iter().enumerate() {
-            let start = begin(index, out);
+            let start = begin_cell(index, out);
             out.push_str(&column.name);
-            self.pad(index, start, false, out);
+            self.pad_cell(index, start, false, out);
         }
         out.push('\n');
         for (index, column) in self.columns.iter().enumerate() {
@@ -65,22 +65,22 @@ impl Writer for Table {
         out.push('\n');
     }
 
-    fn row(&self, cells: &[BoxedCell<'_>], row: usize, _index: u64, out: &mut String) {
+    fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, _index: u64, out: &mut String) {
         for (index, (column, cell)) in self.columns.iter().zip(cells).enumerate() {
-            let start = begin(index, out);
-            write_line(cell.as_ref(), row, out);
-            self.pad(index, start, column.is_number, out);
+            let start = begin_cell(index, out);
+            write_single_line(cell.as_ref(), row, out);
+            self.pad_cell(index, start, column.is_number, out);
         }
         out.push('\n');
     }
 
-    fn close(&self, facts: Facts, out: &mut String) {
+    fn write_footer(&self, facts: AnswerStatistics, out: &mut String) {
         let rows = facts.rows;
         let noun = if rows == 1 { "row" } else { "rows" };
         out.push_str(&format!("({rows} {noun})\n"));
     }
 
-    fn note(&self, line: &str, out: &mut String) {
+    fn write_note(&self, line: &str, out: &mut String) {
         out.push_str(line);
         out.push('\n');
     }
@@ -90,9 +90,9 @@ impl Writer for Table {
     }
 }
 
-impl Table {
-    /// Pads the field that begins at `start` to its column's width.
-    fn pad(&self, index: usize, start: usize, to_the_right: bool, out: &mut String) {
+impl TableWriter {
+    /// Pads the field that begins at `start_call` to its column's width.
+    fn pad_cell(&self, index: usize, start: usize, to_the_right: bool, out: &mut String) {
         let missing = self.columns[index].width.saturating_sub(out[start..].width());
         if to_the_right {
             out.insert_str(start, &" ".repeat(missing));
@@ -107,7 +107,7 @@ impl Table {
 }
 
 /// Begins the field of column `index` and returns where it starts.
-fn begin(index: usize, out: &mut String) -> usize {
+fn begin_cell(index: usize, out: &mut String) -> usize {
     out.push_str(if index == 0 { " " } else { "| " });
     out.len()
 }

@@ -6,19 +6,19 @@
 
 use toon_format::{escape_string, is_valid_unquoted_key, needs_quoting};
 
-use super::value::BoxedCell;
-use super::writer::{Facts, Writer};
+use super::row_writer::{AnswerStatistics, RowWriter};
+use super::value::BoxedCells;
 
 const DELIMITER: char = ',';
 /// A header's length, colon and line ends.
 const HEADER_BYTES: usize = 30;
 
-pub(crate) struct Toon {
+pub(crate) struct ToonWriter {
     /// `{a,b}`; none for a flat list.
     columns: Option<String>,
 }
 
-impl Toon {
+impl ToonWriter {
     pub(crate) fn new(names: &[String]) -> Self {
         let keys: Vec<String> = names
             .iter()
@@ -27,15 +27,15 @@ impl Toon {
         Self { columns: Some(format!("{{{}}}", keys.join(","))) }
     }
 
-    pub(crate) fn flat() -> Self {
+    pub(crate) fn new_list() -> Self {
         Self { columns: None }
     }
 }
 
-impl Writer for Toon {
-    fn open(&self, _out: &mut String) {}
+impl RowWriter for ToonWriter {
+    fn write_header(&self, _out: &mut String) {}
 
-    fn row(&self, cells: &[BoxedCell<'_>], row: usize, _index: u64, out: &mut String) {
+    fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, _index: u64, out: &mut String) {
         // The header comes when the number of rows is known.
         if self.columns.is_some() {
             out.push_str("  ");
@@ -49,7 +49,7 @@ impl Writer for Toon {
         out.push(if self.columns.is_some() { '\n' } else { DELIMITER });
     }
 
-    fn seal(&self, before: u64, rows: u64, piece: &mut String) {
+    fn finish_piece(&self, before: u64, rows: u64, piece: &mut String) {
         if rows == 0 {
             return;
         }
@@ -66,7 +66,7 @@ impl Writer for Toon {
         piece.insert_str(0, &header);
     }
 
-    fn close(&self, facts: Facts, out: &mut String) {
+    fn write_footer(&self, facts: AnswerStatistics, out: &mut String) {
         if facts.rows == 0 {
             let columns = self.columns.as_deref().unwrap_or_default();
             out.push_str(&format!("[0]{columns}:\n"));
@@ -78,14 +78,14 @@ impl Writer for Toon {
     }
 }
 
-fn write_value(cell: &BoxedCell<'_>, row: usize, out: &mut String) {
+fn write_value(cell: &BoxedCells<'_>, row: usize, out: &mut String) {
     if cell.is_null(row) {
         out.push_str("null");
         return;
     }
     let start = out.len();
-    cell.text(row, out);
-    if !cell.is_bare(row) && needs_quoting(&out[start..], DELIMITER) {
+    cell.append_text(row, out);
+    if !cell.is_plain_json(row) && needs_quoting(&out[start..], DELIMITER) {
         let escaped = escape_string(&out[start..]);
         out.truncate(start);
         out.push('"');

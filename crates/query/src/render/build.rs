@@ -9,7 +9,7 @@ use sqlparser::ast::{
 use crate::dialect::SqlDialect;
 use crate::spec::JoinKind;
 
-pub(super) fn query(select: Select, order_by: Vec<OrderByExpr>, limit: Option<Expr>) -> Query {
+pub(super) fn build_query(select: Select, order_by: Vec<OrderByExpr>, limit: Option<Expr>) -> Query {
     let order_by =
         (!order_by.is_empty()).then_some(OrderBy { kind: OrderByKind::Expressions(order_by), interpolate: None });
     let limit_clause =
@@ -51,7 +51,7 @@ pub(super) fn order_by_expression(expr: Expr, descending: bool) -> OrderByExpr {
 }
 
 /// An order that says nothing of its direction.
-pub(super) fn order_by_plain(expr: Expr) -> OrderByExpr {
+pub(super) fn order_by_unspecified(expr: Expr) -> OrderByExpr {
     OrderByExpr { expr, options: OrderByOptions { asc: None, nulls_first: None }, with_fill: None }
 }
 
@@ -89,11 +89,11 @@ pub(super) fn join(relation: TableFactor, kind: JoinKind, condition: Expr) -> Jo
     JoinNode { relation, global: false, join_operator }
 }
 
-pub(super) fn call(name: &str, arguments: Vec<FunctionArgExpr>, distinct: bool) -> Expr {
-    Expr::Function(of_name(name, arguments, distinct))
+pub(super) fn call_expression(name: &str, arguments: Vec<FunctionArgExpr>, distinct: bool) -> Expr {
+    Expr::Function(function_call(name, arguments, distinct))
 }
 
-pub(super) fn of_name(name: &str, arguments: Vec<FunctionArgExpr>, distinct: bool) -> Call {
+pub(super) fn function_call(name: &str, arguments: Vec<FunctionArgExpr>, distinct: bool) -> Call {
     Call {
         name: ObjectName::from(vec![Ident::new(name)]),
         uses_odbc_syntax: false,
@@ -110,21 +110,21 @@ pub(super) fn of_name(name: &str, arguments: Vec<FunctionArgExpr>, distinct: boo
     }
 }
 
-pub(super) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+pub(super) fn binary_expression(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
 
 /// `parts` joined by AND or OR, in brackets where they need them.
-pub(super) fn chain(parts: Vec<Expr>, op: BinaryOperator) -> Option<Expr> {
+pub(super) fn join_conditions(parts: Vec<Expr>, op: BinaryOperator) -> Option<Expr> {
     if parts.len() == 1 {
         return parts.into_iter().next();
     }
-    let bracketed = |part| if is_comparison(&part) { part } else { bracketed(part) };
-    parts.into_iter().map(bracketed).reduce(|left, right| binary(left, op.clone(), right))
+    let bracketed = |part| if is_comparison(&part) { part } else { parenthesize(part) };
+    parts.into_iter().map(bracketed).reduce(|left, right| binary_expression(left, op.clone(), right))
 }
 
-/// `expr` in brackets, unless it is one already.
-pub(super) fn bracketed(expr: Expr) -> Expr {
+/// `column_expression` in brackets, unless it is one already.
+pub(super) fn parenthesize(expr: Expr) -> Expr {
     match expr {
         expr @ Expr::Nested(_) => expr,
         other => Expr::Nested(Box::new(other)),

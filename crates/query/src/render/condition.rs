@@ -4,25 +4,25 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value, VisitMut, VisitorMut};
 
-use super::build::{binary, bracketed, chain, placeholder};
-use super::{Output, Renderer, matching};
+use super::build::{binary_expression, join_conditions, parenthesize, placeholder};
+use super::{OutputColumn, QueryRenderer, text_matching};
 use crate::parameter::Parameter;
 use crate::parse;
-use crate::policy;
-use crate::spec::{Comparison, Condition, Join, JoinOn, Operand, Operator};
+use crate::spec::{Comparison, ComparisonOperator, JoinOn, Operand, QueryCondition, QueryJoin};
+use crate::statement_policy;
 
 /// What the names of `select` stand for, in `having`.
-pub(super) struct Bindings {
+pub(super) struct AliasBindings {
     names: Vec<(String, Expr)>,
 }
 
-impl Bindings {
-    pub(super) fn none() -> Self {
+impl AliasBindings {
+    pub(super) fn empty() -> Self {
         Self { names: Vec::new() }
     }
 
-    pub(super) fn of(outputs: &[Output]) -> Self {
-        let named = |output: &Output| Some((output.name.clone()?, output.expr.clone()?));
+    pub(super) fn from_outputs(outputs: &[OutputColumn]) -> Self {
+        let named = |output: &OutputColumn| Some((output.name.clone()?, output.expr.clone()?));
         Self { names: outputs.iter().filter_map(named).collect() }
     }
 
@@ -37,47 +37,53 @@ impl Bindings {
     }
 }
 
-impl Renderer {
+impl QueryRenderer {
     /// The expression of `condition`; none, and a violation, when it does not fit.
-    pub(super) fn condition(&mut self, path: &str, condition: &Condition, names: &Bindings) -> Option<Expr> {
+    pub(super) fn render_condition(
+        &mut self,
+        path: &str,
+        condition: &QueryCondition,
+        names: &AliasBindings,
+    ) -> Option<Expr> {
         match condition {
-            Condition::Expression(text) => self.text(path, text, names),
-            Condition::And(parts) => self.combined(path, "and", parts, names, BinaryOperator::And),
-            Condition::Or(parts) => self.combined(path, "or", parts, names, BinaryOperator::Or),
-            Condition::Not(inner) => {
-                let inner = self.condition(&format!("{path}.not"), inner, names)?;
-                Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(bracketed(inner)) })
+            QueryCondition::Expression(text) => self.render_expression(path, text, names),
+            QueryCondition::And(parts) => self.render_combined(path, "and", parts, names, BinaryOperator::And),
+            QueryCondition::Or(parts) => self.render_combined(path, "or", parts, names, BinaryOperator::Or),
+            QueryCondition::Not(inner) => {
+                let inner = self.render_condition(&format!("{path}.not"), inner, names)?;
+                Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(parenthesize(inner)) })
             }
-            Condition::Comparison(comparison) => self.comparison(path, comparison, names),
+            QueryCondition::Comparison(comparison) => self.render_comparison(path, comparison, names),
         }
     }
 
-    fn combined(
+    fn render_combined(
         &mut self,
         path: &str,
         key: &str,
-        parts: &[Condition],
-        names: &Bindings,
+        parts: &[QueryCondition],
+        names: &AliasBindings,
         op: BinaryOperator,
     ) -> Option<Expr> {
         let parts = parts.iter().enumerate();
-        let parts: Vec<Expr> =
-            parts.filter_map(|(index, part)| self.condition(&format!("{path}.{key}[{index}]"), part, names)).collect();
-        chain(parts, op)
+        let parts: Vec<Expr> = parts
+            .filter_map(|(index, part)| self.render_condition(&format!("{path}.{key}[{index}]"), part, names))
+            .collect();
+        join_conditions(parts, op)
     }
 
-    fn comparison(&mut self, path: &str, comparison: &Comparison, names: &Bindings) -> Option<Expr> {
+    fn render_comparison(&mut self, path: &str, comparison: &Comparison, names: &AliasBindings) -> Option<Expr> {
         let column = match names.get(&comparison.column) {
             Some(expr) => expr.clone(),
             None => match self.scope.resolve(&comparison.column) {
-                Ok(place) => self.scope.expr(place, self.dialect),
+                Ok(place) => self.scope.column_expression(place, self.dialect),
                 Err(_) if !names.names().is_empty() => {
-                    let reason = self.scope.unknown(&comparison.column, &names.names());
-                    self.wrong(path, reason);
+                    let reason = self.scope.unknown_column_message(&comparison.column, &names.names());
+                    self.add_violation(path, reason);
                     return None;
                 }
                 Err(reason) => {
-                    self.wrong(path, reason);
+                    self.add_violation(path, reason);
                     return None;
                 }
             },
@@ -85,14 +91,14 @@ impl Renderer {
         Some(self.compare(column, comparison.operator, &comparison.operand))
     }
 
-    fn compare(&mut self, column: Expr, operator: Operator, operand: &Operand) -> Expr {
+    fn compare(&mut self, column: Expr, operator: ComparisonOperator, operand: &Operand) -> Expr {
         let column = Box::new(column);
         match operand {
-            Operand::None if operator == Operator::IsNotNull => Expr::IsNotNull(column),
+            Operand::None if operator == ComparisonOperator::IsNotNull => Expr::IsNotNull(column),
             Operand::None => Expr::IsNull(column),
             Operand::List(values) => {
                 let list = values.iter().map(|value| self.bind(value.clone())).collect();
-                Expr::InList { expr: column, list, negated: operator == Operator::NotIn }
+                Expr::InList { expr: column, list, negated: operator == ComparisonOperator::NotIn }
             }
             Operand::Range(low, high) => {
                 let (low, high) = (self.bind(low.clone()), self.bind(high.clone()));
@@ -102,26 +108,30 @@ impl Renderer {
         }
     }
 
-    fn compare_one(&mut self, column: Box<Expr>, operator: Operator, value: &Parameter) -> Expr {
+    fn compare_one(&mut self, column: Box<Expr>, operator: ComparisonOperator, value: &Parameter) -> Expr {
         let op = match operator {
-            Operator::NotEqual => BinaryOperator::NotEq,
-            Operator::Less => BinaryOperator::Lt,
-            Operator::LessOrEqual => BinaryOperator::LtEq,
-            Operator::Greater => BinaryOperator::Gt,
-            Operator::GreaterOrEqual => BinaryOperator::GtEq,
-            Operator::Like | Operator::NotLike | Operator::Ilike | Operator::Contains | Operator::StartsWith => {
-                let pattern = self.bind(matching::pattern(operator, value, self.dialect));
-                return matching::matches(column, operator, pattern, self.dialect);
+            ComparisonOperator::NotEqual => BinaryOperator::NotEq,
+            ComparisonOperator::Less => BinaryOperator::Lt,
+            ComparisonOperator::LessOrEqual => BinaryOperator::LtEq,
+            ComparisonOperator::Greater => BinaryOperator::Gt,
+            ComparisonOperator::GreaterOrEqual => BinaryOperator::GtEq,
+            ComparisonOperator::Like
+            | ComparisonOperator::NotLike
+            | ComparisonOperator::Ilike
+            | ComparisonOperator::Contains
+            | ComparisonOperator::StartsWith => {
+                let pattern = self.bind(text_matching::build_pattern(operator, value, self.dialect));
+                return text_matching::match_expression(column, operator, pattern, self.dialect);
             }
-            Operator::Equal
-            | Operator::In
-            | Operator::NotIn
-            | Operator::Between
-            | Operator::IsNull
-            | Operator::IsNotNull => BinaryOperator::Eq,
+            ComparisonOperator::Equal
+            | ComparisonOperator::In
+            | ComparisonOperator::NotIn
+            | ComparisonOperator::Between
+            | ComparisonOperator::IsNull
+            | ComparisonOperator::IsNotNull => BinaryOperator::Eq,
         };
         let value = self.bind(value.clone());
-        binary(*column, op, value)
+        binary_expression(*column, op, value)
     }
 
     /// A placeholder that stands for `value`.
@@ -130,10 +140,10 @@ impl Renderer {
         placeholder(self.parameters.len())
     }
 
-    pub(super) fn join_condition(&mut self, index: usize, join: &Join) -> Option<Expr> {
+    pub(super) fn render_join_condition(&mut self, index: usize, join: &QueryJoin) -> Option<Expr> {
         let path = format!("joins[{index}].on");
         let pairs = match &join.on {
-            JoinOn::Expression(text) => return self.text(&path, text, &Bindings::none()),
+            JoinOn::Expression(text) => return self.render_expression(&path, text, &AliasBindings::empty()),
             JoinOn::Columns(pairs) => pairs,
         };
         let mut parts = Vec::with_capacity(pairs.len());
@@ -145,30 +155,30 @@ impl Renderer {
             let mut columns = Vec::with_capacity(2);
             for (side, place) in sides {
                 match place {
-                    Ok(place) => columns.push(self.scope.expr(place, self.dialect)),
-                    Err(reason) => self.wrong(&format!("{path}[{position}].{side}"), reason),
+                    Ok(place) => columns.push(self.scope.column_expression(place, self.dialect)),
+                    Err(reason) => self.add_violation(&format!("{path}[{position}].{side}"), reason),
                 }
             }
             if let [left, right] = columns.as_slice() {
-                parts.push(binary(left.clone(), BinaryOperator::Eq, right.clone()));
+                parts.push(binary_expression(left.clone(), BinaryOperator::Eq, right.clone()));
             }
         }
-        parts.into_iter().reduce(|left, right| binary(left, BinaryOperator::And, right))
+        parts.into_iter().reduce(|left, right| binary_expression(left, BinaryOperator::And, right))
     }
 
     /// One expression from text: parsed as an expression and nothing else, its names resolved.
-    fn text(&mut self, path: &str, text: &str, names: &Bindings) -> Option<Expr> {
-        let parsed = parse::expression(text, self.dialect)
-            .and_then(|expr| policy::check_expression(&expr, self.dialect).map(|_| expr));
+    fn render_expression(&mut self, path: &str, text: &str, names: &AliasBindings) -> Option<Expr> {
+        let parsed = parse::parse_expression(text, self.dialect)
+            .and_then(|expr| statement_policy::check_expression(&expr, self.dialect).map(|_| expr));
         let mut expr = match parsed {
             Ok(expr) => expr,
             Err(error) => {
                 let hint = error.hint().map(|hint| format!(". {hint}")).unwrap_or_default();
-                self.wrong(path, format!("{}{hint}", error.message()));
+                self.add_violation(path, format!("{}{hint}", error.message()));
                 return None;
             }
         };
-        let mut resolver = Resolver { renderer: self, path, names, calls: 0 };
+        let mut resolver = NameResolver { renderer: self, path, names, calls: 0 };
         // The resolver collects and never breaks.
         let _ = VisitMut::visit(&mut expr, &mut resolver);
         Some(expr)
@@ -176,15 +186,15 @@ impl Renderer {
 }
 
 /// Puts the columns that they stand for in place of an expression's names.
-struct Resolver<'a> {
-    renderer: &'a mut Renderer,
+struct NameResolver<'a> {
+    renderer: &'a mut QueryRenderer,
     path: &'a str,
-    names: &'a Bindings,
+    names: &'a AliasBindings,
     /// Function calls around the node: in their arguments stand columns, not names of `select`.
     calls: usize,
 }
 
-impl VisitorMut for Resolver<'_> {
+impl VisitorMut for NameResolver<'_> {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
@@ -199,11 +209,11 @@ impl VisitorMut for Resolver<'_> {
                 self.calls -= 1;
                 None
             }
-            Expr::Identifier(name) => self.single(name),
-            Expr::CompoundIdentifier(parts) => self.compound(parts),
+            Expr::Identifier(name) => self.resolve_identifier(name),
+            Expr::CompoundIdentifier(parts) => self.resolve_compound(parts),
             Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
                 let message = format!("{} stands for nothing here; write the value itself", value.value);
-                self.renderer.wrong(self.path, message);
+                self.renderer.add_violation(self.path, message);
                 None
             }
             _ => None,
@@ -215,40 +225,40 @@ impl VisitorMut for Resolver<'_> {
     }
 }
 
-impl Resolver<'_> {
-    fn single(&mut self, name: &Ident) -> Option<Expr> {
+impl NameResolver<'_> {
+    fn resolve_identifier(&mut self, name: &Ident) -> Option<Expr> {
         if let Some(bound) = self.names.get(&name.value).filter(|_| self.calls == 0) {
             return Some(bound.clone());
         }
         match self.renderer.scope.resolve(&name.value) {
-            Ok(place) => Some(self.renderer.scope.expr(place, self.renderer.dialect)),
+            Ok(place) => Some(self.renderer.scope.column_expression(place, self.renderer.dialect)),
             Err(_) => {
-                let mut reason = self.renderer.scope.unknown(&name.value, &self.names.names());
+                let mut reason = self.renderer.scope.unknown_column_message(&name.value, &self.names.names());
                 if name.quote_style == Some('"') {
                     reason.push_str("; text stands in single quotes");
                 }
-                self.renderer.wrong(self.path, reason);
+                self.renderer.add_violation(self.path, reason);
                 None
             }
         }
     }
 
     /// `table.column`, or a field of a column, whose name stays as it is.
-    fn compound(&mut self, parts: &[Ident]) -> Option<Expr> {
+    fn resolve_compound(&mut self, parts: &[Ident]) -> Option<Expr> {
         let joined: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
         let scope = &self.renderer.scope;
         if let Ok(place) = scope.resolve(&joined.join(".")) {
-            return Some(scope.expr(place, self.renderer.dialect));
+            return Some(scope.column_expression(place, self.renderer.dialect));
         }
         // The longest beginning that is a column; what follows are fields.
         let column =
             (1..parts.len()).rev().find_map(|length| Some((length, scope.resolve(&joined[..length].join(".")).ok()?)));
         let Some((length, place)) = column else {
-            let reason = scope.unknown(&joined.join("."), &self.names.names());
-            self.renderer.wrong(self.path, reason);
+            let reason = scope.unknown_column_message(&joined.join("."), &self.names.names());
+            self.renderer.add_violation(self.path, reason);
             return None;
         };
-        let mut resolved = match scope.expr(place, self.renderer.dialect) {
+        let mut resolved = match scope.column_expression(place, self.renderer.dialect) {
             Expr::CompoundIdentifier(column) => column,
             Expr::Identifier(column) => vec![column],
             other => return Some(other),

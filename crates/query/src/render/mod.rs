@@ -3,8 +3,8 @@
 mod aggregate;
 mod build;
 mod condition;
-mod matching;
 mod scope;
+mod text_matching;
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
@@ -14,66 +14,68 @@ use sqlparser::ast::{
 use tidegate_core::{Error, Principal, Violation};
 
 use self::build::{number, order_by_expression, select_item};
-use self::condition::Bindings;
-use self::scope::Scope;
+use self::condition::AliasBindings;
+use self::scope::TableScope;
 use crate::database::Database;
 use crate::dialect::SqlDialect;
 use crate::parameter::Parameter;
-use crate::spec::{Function, Order, QuerySpec, Selection};
+use crate::spec::{AggregateFunction, QuerySpec, Selection, SortKey};
 use crate::statement::Statement;
 
 /// The statement that asks `spec` of `database`.
-pub(crate) async fn statement(
+pub(crate) async fn render_statement(
     spec: &QuerySpec,
     database: &dyn Database,
     principal: &Principal,
 ) -> Result<Statement, Error> {
-    let scope = Scope::load(spec, database, principal).await?;
-    let mut renderer = Renderer { dialect: database.dialect(), scope, violations: Vec::new(), parameters: Vec::new() };
-    let query = renderer.query(spec);
+    let scope = TableScope::load(spec, database, principal).await?;
+    let mut renderer =
+        QueryRenderer { dialect: database.dialect(), scope, violations: Vec::new(), parameters: Vec::new() };
+    let query = renderer.render_query(spec);
     if !renderer.violations.is_empty() {
         let error = Error::invalid_arguments("the question does not fit the tables:", renderer.violations);
-        return Err(error.with_hint(renderer.scope.columns_listed()));
+        return Err(error.with_hint(renderer.scope.list_columns()));
     }
     Statement::from_query(query, renderer.parameters, database.dialect())
 }
 
 /// Makes the AST; collects what does not fit the tables.
-struct Renderer {
+struct QueryRenderer {
     dialect: SqlDialect,
-    scope: Scope,
+    scope: TableScope,
     violations: Vec<Violation>,
     parameters: Vec<Parameter>,
 }
 
 /// One column of the answer: its expression and the name that the rest of the question knows it by.
-struct Output {
+struct OutputColumn {
     item: SelectItem,
     name: Option<String>,
     expr: Option<Expr>,
     is_aggregate: bool,
 }
 
-impl Renderer {
-    fn query(&mut self, spec: &QuerySpec) -> Query {
-        let outputs = self.outputs(spec);
-        let names = Bindings::of(&outputs);
-        let from = self.from(spec);
-        let selection = spec.filter.as_ref().and_then(|filter| self.condition("where", filter, &Bindings::none()));
+impl QueryRenderer {
+    fn render_query(&mut self, spec: &QuerySpec) -> Query {
+        let outputs = self.render_outputs(spec);
+        let names = AliasBindings::from_outputs(&outputs);
+        let from = self.render_from(spec);
+        let selection =
+            spec.filter.as_ref().and_then(|filter| self.render_condition("where", filter, &AliasBindings::empty()));
         let groups = spec.group_by.iter().enumerate();
         let group_by: Vec<Expr> =
-            groups.filter_map(|(index, column)| self.column(&format!("group_by[{index}]"), column)).collect();
+            groups.filter_map(|(index, column)| self.resolve_column(&format!("group_by[{index}]"), column)).collect();
         self.check_groups(spec, &outputs, &group_by);
-        let having = spec.having.as_ref().and_then(|having| self.condition("having", having, &names));
+        let having = spec.having.as_ref().and_then(|having| self.render_condition("having", having, &names));
         let order = spec.order_by.iter().enumerate();
         let mut order_by: Vec<OrderByExpr> =
-            order.filter_map(|(index, order)| self.order(index, order, &outputs)).collect();
-        if extracts_a_plain_column(spec) {
+            order.filter_map(|(index, order)| self.render_order(index, order, &outputs)).collect();
+        if is_plain_extract(spec) {
             // The first values, when there are more of them than wanted.
             order_by.extend(outputs.iter().filter_map(|output| Some(order_by_expression(output.expr.clone()?, false))));
         }
         let select = Select {
-            distinct: extracts_a_plain_column(spec).then_some(Distinct::Distinct),
+            distinct: is_plain_extract(spec).then_some(Distinct::Distinct),
             projection: outputs.into_iter().map(|output| output.item).collect(),
             from,
             selection,
@@ -81,79 +83,81 @@ impl Renderer {
             having,
             ..empty_select()
         };
-        build::query(select, order_by, limit(spec).map(number))
+        build::build_query(select, order_by, statement_limit(spec).map(number))
     }
 
-    fn outputs(&mut self, spec: &QuerySpec) -> Vec<Output> {
-        if let Some(column) = spec.extract.as_deref().filter(|_| extracts_a_plain_column(spec)) {
-            return self.plain_output("extract", column, None).into_iter().collect();
+    fn render_outputs(&mut self, spec: &QuerySpec) -> Vec<OutputColumn> {
+        if let Some(column) = spec.extract.as_deref().filter(|_| is_plain_extract(spec)) {
+            return self.render_plain_output("extract", column, None).into_iter().collect();
         }
         if !spec.select.is_empty() {
             let items = spec.select.iter().enumerate();
-            return items.filter_map(|(index, item)| self.output(&format!("select[{index}]"), item)).collect();
+            return items.filter_map(|(index, item)| self.render_output(&format!("select[{index}]"), item)).collect();
         }
         if spec.group_by.is_empty() {
-            return vec![wildcard()];
+            return vec![wildcard_output()];
         }
         let groups = spec.group_by.iter().enumerate();
-        groups.filter_map(|(index, column)| self.plain_output(&format!("group_by[{index}]"), column, None)).collect()
+        groups
+            .filter_map(|(index, column)| self.render_plain_output(&format!("group_by[{index}]"), column, None))
+            .collect()
     }
 
-    fn output(&mut self, path: &str, selection: &Selection) -> Option<Output> {
+    fn render_output(&mut self, path: &str, selection: &Selection) -> Option<OutputColumn> {
         match selection {
-            Selection::All => Some(wildcard()),
-            Selection::Column { column, alias } => self.plain_output(path, column, alias.as_deref()),
+            Selection::All => Some(wildcard_output()),
+            Selection::Column { column, alias } => self.render_plain_output(path, column, alias.as_deref()),
             Selection::Aggregate { function, column, distinct, alias } => {
                 let argument = match column {
-                    Some(column) => Some(self.column(path, column)?),
+                    Some(column) => Some(self.resolve_column(path, column)?),
                     None => None,
                 };
                 let name = alias.clone().unwrap_or_else(|| aggregate_name(*function, column.as_deref()));
-                let expr = match aggregate::aggregate(*function, argument, *distinct, self.dialect) {
+                let expr = match aggregate::aggregate_call(*function, argument, *distinct, self.dialect) {
                     Ok(expr) => expr,
                     Err(reason) => {
-                        self.wrong(path, reason);
+                        self.add_violation(path, reason);
                         return None;
                     }
                 };
                 let item = select_item(expr.clone(), self.dialect.identifier(&name));
-                Some(Output { item, name: Some(name), expr: Some(expr), is_aggregate: true })
+                Some(OutputColumn { item, name: Some(name), expr: Some(expr), is_aggregate: true })
             }
         }
     }
 
-    fn plain_output(&mut self, path: &str, column: &str, alias: Option<&str>) -> Option<Output> {
-        let expr = self.column(path, column)?;
+    fn render_plain_output(&mut self, path: &str, column: &str, alias: Option<&str>) -> Option<OutputColumn> {
+        let expr = self.resolve_column(path, column)?;
         let item = match alias {
             Some(alias) => select_item(expr.clone(), self.dialect.identifier(alias)),
             None => SelectItem::UnnamedExpr(expr.clone()),
         };
         let name = alias.map(str::to_owned);
-        Some(Output { item, name, expr: Some(expr), is_aggregate: false })
+        Some(OutputColumn { item, name, expr: Some(expr), is_aggregate: false })
     }
 
     /// The column that `name` stands for; a violation when there is none.
-    fn column(&mut self, path: &str, name: &str) -> Option<Expr> {
+    fn resolve_column(&mut self, path: &str, name: &str) -> Option<Expr> {
         match self.scope.resolve(name) {
-            Ok(place) => Some(self.scope.expr(place, self.dialect)),
+            Ok(place) => Some(self.scope.column_expression(place, self.dialect)),
             Err(reason) => {
-                self.wrong(path, reason);
+                self.add_violation(path, reason);
                 None
             }
         }
     }
 
-    fn wrong(&mut self, path: &str, message: impl Into<String>) {
+    fn add_violation(&mut self, path: &str, message: impl Into<String>) {
         let violation = Violation { path: path.to_owned(), message: message.into() };
         if !self.violations.contains(&violation) {
             self.violations.push(violation);
         }
     }
 
-    fn from(&mut self, spec: &QuerySpec) -> Vec<TableWithJoins> {
+    fn render_from(&mut self, spec: &QuerySpec) -> Vec<TableWithJoins> {
         let relation = build::table(&spec.table, None, self.dialect);
         let joins = spec.joins.iter().enumerate().filter_map(|(index, join)| {
-            let constraint = self.join_condition(index, join)?;
+            let constraint = self.render_join_condition(index, join)?;
             let relation = build::table(&join.table, join.alias.as_deref(), self.dialect);
             Some(build::join(relation, join.kind, constraint))
         });
@@ -162,7 +166,7 @@ impl Renderer {
     }
 
     /// Columns beside functions must be groups; the database says so too, in words of its own.
-    fn check_groups(&mut self, spec: &QuerySpec, outputs: &[Output], group_by: &[Expr]) {
+    fn check_groups(&mut self, spec: &QuerySpec, outputs: &[OutputColumn], group_by: &[Expr]) {
         let groups = !spec.group_by.is_empty() || outputs.iter().any(|output| output.is_aggregate);
         if !groups || group_by.len() != spec.group_by.len() {
             return;
@@ -170,17 +174,17 @@ impl Renderer {
         for (index, selection) in spec.select.iter().enumerate() {
             let path = format!("select[{index}]");
             match selection {
-                Selection::All => self.wrong(&path, "\"*\" cannot stand beside groups; name the columns"),
+                Selection::All => self.add_violation(&path, "\"*\" cannot stand beside groups; name the columns"),
                 Selection::Column { column, .. } => {
                     let is_group = self
                         .scope
                         .resolve(column)
-                        .map_or(true, |place| group_by.contains(&self.scope.expr(place, self.dialect)));
+                        .map_or(true, |place| group_by.contains(&self.scope.column_expression(place, self.dialect)));
                     if !is_group {
                         let message = format!(
                             "the plain column {column:?} stands beside functions; add it to group_by or give it a function"
                         );
-                        self.wrong(&path, message);
+                        self.add_violation(&path, message);
                     }
                 }
                 Selection::Aggregate { .. } => {}
@@ -188,33 +192,33 @@ impl Renderer {
         }
     }
 
-    fn order(&mut self, index: usize, order: &Order, outputs: &[Output]) -> Option<OrderByExpr> {
+    fn render_order(&mut self, index: usize, order: &SortKey, outputs: &[OutputColumn]) -> Option<OrderByExpr> {
         let path = format!("order_by[{index}]");
         let find = |name: &str| -> Option<Expr> {
             let output = outputs.iter().find(|output| output.name.as_deref() == Some(name));
             let alias = output.map(|_| Expr::Identifier(self.dialect.identifier(name)));
-            alias.or_else(|| Some(self.scope.expr(self.scope.resolve(name).ok()?, self.dialect)))
+            alias.or_else(|| Some(self.scope.column_expression(self.scope.resolve(name).ok()?, self.dialect)))
         };
         let (text, fixed) = (order.column.as_str(), order.descending);
         if let Some(expr) = find(text) {
             return Some(order_by_expression(expr, fixed.unwrap_or(false)));
         }
         if fixed.is_none() {
-            let (name, descending) = direction_in(text);
+            let (name, descending) = split_direction(text);
             if let Some(expr) = find(name) {
                 return Some(order_by_expression(expr, descending));
             }
         }
-        let wanted = if fixed.is_some() { text } else { direction_in(text).0 };
+        let wanted = if fixed.is_some() { text } else { split_direction(text).0 };
         let aliases: Vec<&str> = outputs.iter().filter_map(|output| output.name.as_deref()).collect();
-        let reason = self.scope.unknown(wanted, &aliases);
-        self.wrong(&path, reason);
+        let reason = self.scope.unknown_column_message(wanted, &aliases);
+        self.add_violation(&path, reason);
         None
     }
 }
 
 /// Whether only `extract` says which column is wanted.
-fn extracts_a_plain_column(spec: &QuerySpec) -> bool {
+fn is_plain_extract(spec: &QuerySpec) -> bool {
     spec.extract.is_some() && spec.select.is_empty() && spec.group_by.is_empty() && spec.order_by.is_empty()
 }
 
@@ -222,17 +226,17 @@ fn extracts_a_plain_column(spec: &QuerySpec) -> bool {
 ///
 /// When values are extracted from rows, a limit that the caller named is about these rows and the
 /// unnamed one is about the values.
-fn limit(spec: &QuerySpec) -> Option<u64> {
-    match (&spec.extract, spec.limit_given) {
-        (Some(_), true) if !extracts_a_plain_column(spec) => Some(spec.limit),
-        (Some(_), false) if !extracts_a_plain_column(spec) => None,
+fn statement_limit(spec: &QuerySpec) -> Option<u64> {
+    match (&spec.extract, spec.has_explicit_limit) {
+        (Some(_), true) if !is_plain_extract(spec) => Some(spec.limit),
+        (Some(_), false) if !is_plain_extract(spec) => None,
         _ if spec.limit == QuerySpec::UNLIMITED => None,
         _ => Some(spec.limit.saturating_add(1)),
     }
 }
 
 /// `-column`, `column desc` and `column asc` taken apart.
-fn direction_in(text: &str) -> (&str, bool) {
+fn split_direction(text: &str) -> (&str, bool) {
     if let Some(column) = text.strip_prefix('-') {
         return (column.trim(), true);
     }
@@ -246,7 +250,7 @@ fn direction_in(text: &str) -> (&str, bool) {
     }
 }
 
-fn aggregate_name(function: Function, column: Option<&str>) -> String {
+fn aggregate_name(function: AggregateFunction, column: Option<&str>) -> String {
     match column {
         None => function.name().to_owned(),
         // A qualified column gives its last part.
@@ -258,9 +262,9 @@ fn aggregate_name(function: Function, column: Option<&str>) -> String {
     }
 }
 
-fn wildcard() -> Output {
+fn wildcard_output() -> OutputColumn {
     let item = SelectItem::Wildcard(WildcardAdditionalOptions::default());
-    Output { item, name: None, expr: None, is_aggregate: false }
+    OutputColumn { item, name: None, expr: None, is_aggregate: false }
 }
 
 /// A SELECT of nothing.

@@ -1,7 +1,7 @@
 //! The tables of a question and their columns: what a name stands for.
 
 use sqlparser::ast::Expr;
-use tidegate_core::{Error, ErrorKind, Principal, nearest};
+use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
 
 use crate::database::Database;
 use crate::dialect::SqlDialect;
@@ -11,11 +11,11 @@ use crate::spec::QuerySpec;
 const LISTED_MAX: usize = 60;
 
 /// The tables of a question, in their order.
-pub(super) struct Scope {
-    tables: Vec<Table>,
+pub(super) struct TableScope {
+    tables: Vec<ScopeTable>,
 }
 
-struct Table {
+struct ScopeTable {
     /// The name that the question's columns are qualified with.
     reference: String,
     /// What columns are qualified with in the SQL.
@@ -23,9 +23,9 @@ struct Table {
     columns: Vec<String>,
 }
 
-impl Table {
+impl ScopeTable {
     /// The column in `table.column`, if the table is this one. Of a qualified table the last part does.
-    fn unqualified<'a>(&self, name: &'a str) -> Option<&'a str> {
+    fn strip_qualifier<'a>(&self, name: &'a str) -> Option<&'a str> {
         let names = [Some(&self.reference), self.qualifier.last()];
         names.into_iter().flatten().find_map(|table| {
             let prefix = name.get(..table.len()).filter(|prefix| prefix.eq_ignore_ascii_case(table))?;
@@ -36,17 +36,17 @@ impl Table {
 
 /// A column: which table and which of its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ColumnPosition {
     table: usize,
     column: usize,
 }
 
-impl Scope {
+impl TableScope {
     /// Asks `database` for the columns of each table of `spec`.
     pub(super) async fn load(spec: &QuerySpec, database: &dyn Database, principal: &Principal) -> Result<Self, Error> {
         let dialect = database.dialect();
         let joined = spec.joins.iter().map(|join| (join.reference(), join.table.as_str()));
-        let mut tables: Vec<Table> = Vec::with_capacity(spec.joins.len() + 1);
+        let mut tables: Vec<ScopeTable> = Vec::with_capacity(spec.joins.len() + 1);
         for (reference, table) in std::iter::once((spec.table.as_str(), spec.table.as_str())).chain(joined) {
             let is_alias = reference != table;
             let qualifier = if is_alias { vec![reference.to_owned()] } else { dialect.table_parts(table) };
@@ -58,33 +58,33 @@ impl Scope {
             }
             let columns = database.columns(table, principal).await?;
             let columns = columns.into_iter().map(|column| column.name).collect();
-            tables.push(Table { reference: reference.to_owned(), qualifier, columns });
+            tables.push(ScopeTable { reference: reference.to_owned(), qualifier, columns });
         }
         Ok(Self { tables })
     }
 
     /// The column that `name` stands for.
-    pub(super) fn resolve(&self, name: &str) -> Result<Place, String> {
+    pub(super) fn resolve(&self, name: &str) -> Result<ColumnPosition, String> {
         self.resolve_within(name, 0..self.tables.len())
     }
 
-    /// As [`Scope::resolve`], in the joined table `index` (from 1) first.
-    pub(super) fn resolve_joined(&self, name: &str, index: usize) -> Result<Place, String> {
+    /// As [`TableScope::resolve`], in the joined table `index` (from 1) first.
+    pub(super) fn resolve_joined(&self, name: &str, index: usize) -> Result<ColumnPosition, String> {
         self.resolve_within(name, index..index + 1).or_else(|_| self.resolve_within(name, 0..index + 1))
     }
 
-    /// As [`Scope::resolve`], in the tables before the joined table `index` (from 1) first.
-    pub(super) fn resolve_before(&self, name: &str, index: usize) -> Result<Place, String> {
+    /// As [`TableScope::resolve`], in the tables before the joined table `index` (from 1) first.
+    pub(super) fn resolve_before(&self, name: &str, index: usize) -> Result<ColumnPosition, String> {
         self.resolve_within(name, 0..index).or_else(|reason| match self.resolve_within(name, index..index + 1) {
             Ok(place) => Ok(place),
             Err(_) => Err(reason),
         })
     }
 
-    fn resolve_within(&self, name: &str, tables: std::ops::Range<usize>) -> Result<Place, String> {
-        let exact = self.places(tables.clone(), |column| column == name);
+    fn resolve_within(&self, name: &str, tables: std::ops::Range<usize>) -> Result<ColumnPosition, String> {
+        let exact = self.find_columns(tables.clone(), |column| column == name);
         let found = if exact.is_empty() {
-            self.places(tables.clone(), |column| column.eq_ignore_ascii_case(name))
+            self.find_columns(tables.clone(), |column| column.eq_ignore_ascii_case(name))
         } else {
             exact
         };
@@ -92,28 +92,28 @@ impl Scope {
             [place] => return Ok(*place),
             [] => {}
             several => {
-                let qualified: Vec<String> = several.iter().map(|place| self.qualified(*place)).collect();
+                let qualified: Vec<String> = several.iter().map(|place| self.qualified_name(*place)).collect();
                 return Err(format!("{name:?} is a column of several tables; say which: {}", qualified.join(", ")));
             }
         }
-        self.qualified_place(name, tables).ok_or_else(|| self.unknown(name, &[]))
+        self.find_qualified(name, tables).ok_or_else(|| self.unknown_column_message(name, &[]))
     }
 
-    fn places(&self, tables: std::ops::Range<usize>, is: impl Fn(&str) -> bool) -> Vec<Place> {
+    fn find_columns(&self, tables: std::ops::Range<usize>, is: impl Fn(&str) -> bool) -> Vec<ColumnPosition> {
         let mut places = Vec::new();
         for table in tables {
             let columns = self.tables[table].columns.iter().enumerate();
-            places.extend(columns.filter(|(_, name)| is(name)).map(|(column, _)| Place { table, column }));
+            places.extend(columns.filter(|(_, name)| is(name)).map(|(column, _)| ColumnPosition { table, column }));
         }
         places
     }
 
     /// The column that `table.column` stands for.
-    fn qualified_place(&self, name: &str, tables: std::ops::Range<usize>) -> Option<Place> {
+    fn find_qualified(&self, name: &str, tables: std::ops::Range<usize>) -> Option<ColumnPosition> {
         tables.into_iter().find_map(|table| {
-            let column = self.tables[table].unqualified(name)?;
-            let exact = self.places(table..table + 1, |candidate| candidate == column);
-            let any = || self.places(table..table + 1, |candidate| candidate.eq_ignore_ascii_case(column));
+            let column = self.tables[table].strip_qualifier(name)?;
+            let exact = self.find_columns(table..table + 1, |candidate| candidate == column);
+            let any = || self.find_columns(table..table + 1, |candidate| candidate.eq_ignore_ascii_case(column));
             let found = if exact.is_empty() { any() } else { exact };
             match found.as_slice() {
                 [place] => Some(*place),
@@ -123,7 +123,7 @@ impl Scope {
     }
 
     /// The node of a column; qualified where there are several tables.
-    pub(super) fn expr(&self, place: Place, dialect: SqlDialect) -> Expr {
+    pub(super) fn column_expression(&self, place: ColumnPosition, dialect: SqlDialect) -> Expr {
         let table = &self.tables[place.table];
         let column = dialect.identifier(&table.columns[place.column]);
         if self.tables.len() == 1 {
@@ -134,16 +134,16 @@ impl Scope {
         }
     }
 
-    fn qualified(&self, place: Place) -> String {
+    fn qualified_name(&self, place: ColumnPosition) -> String {
         let table = &self.tables[place.table];
         format!("{}.{}", table.reference, table.columns[place.column])
     }
 
     /// Why `name`, which is no column nor one of `others`, is wrong.
-    pub(super) fn unknown(&self, name: &str, others: &[&str]) -> String {
+    pub(super) fn unknown_column_message(&self, name: &str, others: &[&str]) -> String {
         let unqualified = name.rsplit_once('.').map_or(name, |(_, column)| column);
         let columns = self.tables.iter().flat_map(|table| table.columns.iter().map(String::as_str));
-        let near = nearest(unqualified, columns.chain(others.iter().copied()));
+        let near = nearest_names(unqualified, columns.chain(others.iter().copied()));
         let advice = if name.contains('(') {
             "; a function is written {\"function\": \"count\", \"column\": …}".to_owned()
         } else if near.is_empty() {
@@ -155,8 +155,8 @@ impl Scope {
     }
 
     /// The columns of every table, for an error's hint.
-    pub(super) fn columns_listed(&self) -> String {
-        let of = |table: &Table| {
+    pub(super) fn list_columns(&self) -> String {
+        let of = |table: &ScopeTable| {
             let shown: Vec<&str> = table.columns.iter().take(LISTED_MAX).map(String::as_str).collect();
             let more = table.columns.len().saturating_sub(LISTED_MAX);
             let rest = if more > 0 { format!(" and {more} more (get_schema shows them)") } else { String::new() };

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use tidegate_core::{Error, ErrorKind, nearest};
+use tidegate_core::{Error, ErrorKind, nearest_names};
 
 use super::PolicyColumn;
-use super::resolve::Asked;
-use super::{Comparator, parsed};
+use super::resolve::CallerAttribute;
+use super::{Comparator, conversion};
 use crate::dialect::SqlDialect;
 use crate::parse;
 
@@ -22,7 +22,7 @@ const CONDITION_BYTES_MAX: usize = 8_192;
 #[derive(Clone, PartialEq)]
 pub struct RowCondition {
     text: String,
-    pub(super) tree: Node,
+    pub(super) tree: ConditionNode,
 }
 
 impl fmt::Debug for RowCondition {
@@ -33,32 +33,32 @@ impl fmt::Debug for RowCondition {
 
 /// A part of a condition.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Node {
-    All(Vec<Node>),
-    Any(Vec<Node>),
-    Not(Box<Node>),
-    Compare { left: Term, comparator: Comparator, right: Term },
-    In { term: Term, list: Vec<Term>, is_negated: bool },
-    IsNull { column: Name, is_negated: bool },
-    Like { column: Name, pattern: String, is_negated: bool },
-    Column(Name),
+pub(super) enum ConditionNode {
+    All(Vec<ConditionNode>),
+    Any(Vec<ConditionNode>),
+    Not(Box<ConditionNode>),
+    Compare { left: ConditionTerm, comparator: Comparator, right: ConditionTerm },
+    In { term: ConditionTerm, list: Vec<ConditionTerm>, is_negated: bool },
+    IsNull { column: ColumnName, is_negated: bool },
+    Like { column: ColumnName, pattern: String, is_negated: bool },
+    Column(ColumnName),
     Constant(bool),
 }
 
 /// What is compared.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Term {
-    Column(Name),
+pub(super) enum ConditionTerm {
+    Column(ColumnName),
     Text(String),
     Integer(i64),
     Number(f64),
     Boolean(bool),
-    Asked(Asked),
+    CallerAttribute(CallerAttribute),
 }
 
 /// A column's name; without quotes the case of its letters does not matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Name {
+pub(super) struct ColumnName {
     pub(super) text: String,
     pub(super) is_quoted: bool,
 }
@@ -74,9 +74,9 @@ impl RowCondition {
                 format!("the condition is {} bytes long; at most {CONDITION_BYTES_MAX} are taken", text.len());
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
-        let expression = parse::expression_with(text, SqlDialect::DataFusion, parsed::with_placeholders)?;
-        let tree = parsed::node(&expression)
-            .map_err(|reason| Error::new(ErrorKind::InvalidArguments, parsed::readable(&reason)))?;
+        let expression = parse::parse_prepared_expression(text, SqlDialect::DataFusion, conversion::join_placeholders)?;
+        let tree = conversion::convert_node(&expression)
+            .map_err(|reason| Error::new(ErrorKind::InvalidArguments, conversion::restore_separators(&reason)))?;
         Ok(Self { text: text.to_owned(), tree })
     }
 
@@ -86,23 +86,23 @@ impl RowCondition {
     }
 
     /// What it asks of the caller.
-    pub(super) fn asked(&self) -> Vec<&Asked> {
+    pub(super) fn caller_attributes(&self) -> Vec<&CallerAttribute> {
         let mut asked = Vec::new();
-        self.tree.collect_asked(&mut asked);
+        self.tree.collect_caller_attributes(&mut asked);
         asked
     }
 }
 
-impl Node {
-    fn collect_asked<'a>(&'a self, asked: &mut Vec<&'a Asked>) {
-        let mut add = |term: &'a Term| {
-            if let Term::Asked(one) = term {
+impl ConditionNode {
+    fn collect_caller_attributes<'a>(&'a self, asked: &mut Vec<&'a CallerAttribute>) {
+        let mut add = |term: &'a ConditionTerm| {
+            if let ConditionTerm::CallerAttribute(one) = term {
                 asked.push(one);
             }
         };
         match self {
-            Self::All(nodes) | Self::Any(nodes) => nodes.iter().for_each(|node| node.collect_asked(asked)),
-            Self::Not(node) => node.collect_asked(asked),
+            Self::All(nodes) | Self::Any(nodes) => nodes.iter().for_each(|node| node.collect_caller_attributes(asked)),
+            Self::Not(node) => node.collect_caller_attributes(asked),
             Self::Compare { left, right, .. } => [left, right].into_iter().for_each(add),
             Self::In { term, list, .. } => {
                 add(term);
@@ -113,7 +113,7 @@ impl Node {
     }
 }
 
-impl Name {
+impl ColumnName {
     /// The position of the column that is meant.
     pub(super) fn position(&self, columns: &[PolicyColumn<'_>]) -> Result<usize, String> {
         if let Some(position) = columns.iter().position(|column| column.name == self.text) {
@@ -123,14 +123,14 @@ impl Name {
         let mut alike = columns.iter().enumerate().filter(|(_, column)| column.name.to_lowercase() == folded);
         match (alike.next(), alike.next()) {
             (Some((position, _)), None) if !self.is_quoted => Ok(position),
-            _ => Err(no_such_column(&self.text, columns)),
+            _ => Err(unknown_column_message(&self.text, columns)),
         }
     }
 }
 
 /// For the owner, who may know the columns.
-pub(super) fn no_such_column(name: &str, columns: &[PolicyColumn<'_>]) -> String {
-    let near = nearest(name, columns.iter().map(|column| column.name));
+pub(super) fn unknown_column_message(name: &str, columns: &[PolicyColumn<'_>]) -> String {
+    let near = nearest_names(name, columns.iter().map(|column| column.name));
     let names =
         if near.is_empty() { columns.iter().take(20).map(|column| column.name.to_owned()).collect() } else { near };
     format!("there is no column {name:?}; it has {}", names.join(", "))

@@ -19,7 +19,7 @@ pub enum Mask {
 }
 
 /// Characters that a mask may keep.
-pub(super) const KEPT_MAX: u32 = 1_000;
+pub(super) const KEPT_CHARACTERS_MAX: u32 = 1_000;
 
 impl Mask {
     /// Whether the column is text, whatever it is below.
@@ -46,15 +46,15 @@ impl Mask {
             return Err(format!("the column {name:?} is no plain value, so that only deny and null can be put on it"));
         }
         match self {
-            Self::KeepFirst(kept) | Self::KeepLast(kept) if kept > KEPT_MAX => {
-                Err(format!("at most {KEPT_MAX} characters can be kept of {:?}", column.name))
+            Self::KeepFirst(kept) | Self::KeepLast(kept) if kept > KEPT_CHARACTERS_MAX => {
+                Err(format!("at most {KEPT_CHARACTERS_MAX} characters can be kept of {:?}", column.name))
             }
             _ => Ok(()),
         }
     }
 
     /// `text` as the masks of text show it: shortened, or its hash by `key`. None of what shows no text.
-    pub fn shown(self, text: &str, key: &super::HashKey) -> Option<String> {
+    pub fn mask_text(self, text: &str, key: &super::HashKey) -> Option<String> {
         match self {
             Self::Deny | Self::Null => None,
             Self::Hash => Some(key.hash(text)),

@@ -4,26 +4,26 @@
 //! resolved for a principal into a [`TableView`], in which nothing but literals is left; an engine shows the table
 //! through it and does nothing else with policies. Whatever cannot be applied shows nothing.
 
-mod checked;
+mod binding;
 mod condition;
-mod fit;
+mod conversion;
 mod hash;
 mod mask;
-mod parsed;
 mod resolve;
+mod validation;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidegate_core::{Error, ErrorKind, Principal};
 
-pub use checked::{PolicyPart, PolicyProblem, PolicyTable};
+pub use binding::{Comparator, RowFilter, RowValue, ValueKind};
 pub use condition::RowCondition;
-pub use fit::{Comparator, RowFilter, RowValue, ValueKind};
 pub use hash::HashKey;
 pub use mask::Mask;
+pub use validation::{PolicyPart, PolicyProblem, PolicyTable};
 
-use crate::lasting::LastingStamp;
+use crate::stable_hash::StableHasher;
 
 /// One policy of a database's tables.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,20 +41,20 @@ pub struct RowPolicy {
 
 impl RowPolicy {
     /// Whether it is for every table.
-    pub fn is_for_all(&self) -> bool {
+    pub fn covers_all_tables(&self) -> bool {
         self.table == "*"
     }
 
     /// Whether it is for a table with one of `names`, or for one of which such a table is a part, or that is a part of
     /// it: `orders` and `orders.2024` may become one table, or one become several, when files come and go.
-    fn is_for(&self, names: &[&str]) -> bool {
+    fn covers(&self, names: &[&str]) -> bool {
         let wanted = self.table.to_lowercase();
         let is_below = |one: &str, other: &str| one.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'));
         let means = |name: String| name == wanted || is_below(&name, &wanted) || is_below(&wanted, &name);
-        self.is_for_all() || names.iter().any(|name| means(name.to_lowercase()))
+        self.covers_all_tables() || names.iter().any(|name| means(name.to_lowercase()))
     }
 
-    fn binds(&self, principal: &Principal) -> bool {
+    fn applies_to(&self, principal: &Principal) -> bool {
         self.except_roles.is_disjoint(&principal.roles)
     }
 }
@@ -77,7 +77,7 @@ pub struct RowPolicies {
 
 impl Default for RowPolicies {
     fn default() -> Self {
-        Self::new(Vec::new(), HashKey::of_process())
+        Self::new(Vec::new(), HashKey::process_key())
     }
 }
 
@@ -92,13 +92,13 @@ pub struct TableView {
 
 impl TableView {
     /// Whether the column at `position` exists for the principal.
-    pub fn shows(&self, position: usize) -> bool {
+    pub fn is_visible(&self, position: usize) -> bool {
         !matches!(self.masks.get(position), None | Some(Some(Mask::Deny)))
     }
 
     /// The positions of the columns that exist for the principal.
-    pub fn shown(&self) -> impl Iterator<Item = usize> {
-        (0..self.masks.len()).filter(|position| self.shows(*position))
+    pub fn visible_columns(&self) -> impl Iterator<Item = usize> {
+        (0..self.masks.len()).filter(|position| self.is_visible(*position))
     }
 }
 
@@ -118,13 +118,13 @@ impl RowPolicies {
         &self.key
     }
 
-    fn binding<'a>(&'a self, names: &'a [&'a str], principal: &'a Principal) -> impl Iterator<Item = &'a RowPolicy> {
-        self.policies.iter().filter(move |policy| policy.is_for(names) && policy.binds(principal))
+    fn applicable<'a>(&'a self, names: &'a [&'a str], principal: &'a Principal) -> impl Iterator<Item = &'a RowPolicy> {
+        self.policies.iter().filter(move |policy| policy.covers(names) && policy.applies_to(principal))
     }
 
     /// Whether a policy keeps something of the table called `names` from `principal`.
     pub fn applies(&self, names: &[&str], principal: &Principal) -> bool {
-        self.binding(names, principal).next().is_some()
+        self.applicable(names, principal).next().is_some()
     }
 
     /// What `principal` sees of the table that has or might have one of `names`, with `columns`. None if all of it.
@@ -138,15 +138,15 @@ impl RowPolicies {
         columns: &[PolicyColumn<'_>],
         principal: &Principal,
     ) -> Result<Option<TableView>, Error> {
-        let mut policies = self.binding(names, principal).peekable();
+        let mut policies = self.applicable(names, principal).peekable();
         if policies.peek().is_none() {
             return Ok(None);
         }
         let mut filters = Vec::new();
         let mut masks = vec![None; columns.len()];
         for policy in policies {
-            filters.extend(policy.filter(columns, principal).map_err(|reason| unfit(names, &reason))?);
-            policy.mask(columns, &mut masks).map_err(|reason| unfit(names, &reason))?;
+            filters.extend(policy.row_filter(columns, principal).map_err(|reason| unfit_policy_error(names, &reason))?);
+            policy.tighten_masks(columns, &mut masks).map_err(|reason| unfit_policy_error(names, &reason))?;
         }
         Ok(Some(TableView { rows: RowFilter::all(filters), masks }))
     }
@@ -154,19 +154,19 @@ impl RowPolicies {
     /// What an answer depends on beside the data and the statement: which policies bind `principal`, and what it brings
     /// to them. Nothing of that can be learned from it. Zero where no policy binds it.
     pub fn stamp(&self, principal: &Principal) -> u64 {
-        let mut binding = self.policies.iter().filter(|policy| policy.binds(principal)).peekable();
+        let mut binding = self.policies.iter().filter(|policy| policy.applies_to(principal)).peekable();
         if binding.peek().is_none() {
             return 0;
         }
-        let mut stamp = LastingStamp::default();
+        let mut stamp = StableHasher::default();
         // The key may be another after a restart, which is nothing to whom no hash is shown.
         if binding.clone().any(|policy| policy.columns.values().any(|mask| *mask == Mask::Hash)) {
             stamp.add(self.key.hash("stamp"));
         }
         for policy in binding {
             stamp.add(format!("{policy:?}"));
-            let brought = policy.rows.iter().flat_map(|rows| rows.asked());
-            brought.for_each(|asked| stamp.add(format!("{:?}", asked.of(principal))));
+            let brought = policy.rows.iter().flat_map(|rows| rows.caller_attributes());
+            brought.for_each(|asked| stamp.add(format!("{:?}", asked.value_for(principal))));
         }
         stamp.finish()
     }
@@ -174,17 +174,17 @@ impl RowPolicies {
 
 impl RowPolicy {
     /// The rows that it leaves to `principal`; none if all.
-    fn filter(&self, columns: &[PolicyColumn<'_>], principal: &Principal) -> Result<Option<RowFilter>, String> {
+    fn row_filter(&self, columns: &[PolicyColumn<'_>], principal: &Principal) -> Result<Option<RowFilter>, String> {
         let Some(rows) = &self.rows else { return Ok(None) };
-        let fitted = rows.fitted(columns)?;
+        let fitted = rows.bind(columns)?;
         // What a principal does not bring is nobody's, under NOT and OR too.
-        Ok(Some(fitted.resolved(principal).unwrap_or(RowFilter::Constant(false))))
+        Ok(Some(fitted.resolve(principal).unwrap_or(RowFilter::Constant(false))))
     }
 
     /// Makes `masks` as strict as it wants.
-    fn mask(&self, columns: &[PolicyColumn<'_>], masks: &mut [Option<Mask>]) -> Result<(), String> {
+    fn tighten_masks(&self, columns: &[PolicyColumn<'_>], masks: &mut [Option<Mask>]) -> Result<(), String> {
         for (name, mask) in &self.columns {
-            for position in self.meant(name, columns)? {
+            for position in self.matching_columns(name, columns)? {
                 mask.check(&columns[position])?;
                 masks[position] = Some(masks[position].map_or(*mask, |other| mask.stricter(other)));
             }
@@ -193,20 +193,20 @@ impl RowPolicy {
     }
 
     /// The positions of the columns that are called `name`.
-    fn meant(&self, name: &str, columns: &[PolicyColumn<'_>]) -> Result<Vec<usize>, String> {
+    fn matching_columns(&self, name: &str, columns: &[PolicyColumn<'_>]) -> Result<Vec<usize>, String> {
         let folded = name.to_lowercase();
         let alike = columns.iter().enumerate().filter(|(_, column)| column.name.to_lowercase() == folded);
         let found: Vec<usize> = alike.map(|(position, _)| position).collect();
         // Of a policy for all tables, those without the column have nothing to hide in it.
-        if found.is_empty() && !self.is_for_all() {
-            return Err(condition::no_such_column(name, columns));
+        if found.is_empty() && !self.covers_all_tables() {
+            return Err(condition::unknown_column_message(name, columns));
         }
         Ok(found)
     }
 }
 
 /// A table that must not be read. What it says is the same for every table and reason.
-fn unfit(names: &[&str], reason: &str) -> Error {
+fn unfit_policy_error(names: &[&str], reason: &str) -> Error {
     let name = names.first().copied().unwrap_or_default();
     Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read: its row policy does not fit it"))
         .with_detail(format!("the row policy of the table {name:?} does not fit it: {reason}"))

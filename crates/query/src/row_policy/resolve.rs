@@ -4,7 +4,7 @@ use chrono::{NaiveDate, NaiveDateTime};
 use serde_json::Value;
 use tidegate_core::Principal;
 
-use super::fit::{Comparator, Fitted, FittedTerm, RowFilter, RowValue, ValueKind};
+use super::binding::{BoundCondition, BoundTerm, Comparator, RowFilter, RowValue, ValueKind};
 
 /// Values of a claim that is a list, at most.
 const LIST_MAX: usize = 1_000;
@@ -13,16 +13,16 @@ const TEXT_BYTES_MAX: usize = 4_096;
 
 /// What is asked of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum CallerAttribute {
     Subject,
     Tenant,
     /// The claim of that name; more names lead into objects.
     Claim(Vec<String>),
 }
 
-impl Asked {
+impl CallerAttribute {
     /// What `principal` brings.
-    pub(super) fn of(&self, principal: &Principal) -> Option<Value> {
+    pub(super) fn value_for(&self, principal: &Principal) -> Option<Value> {
         match self {
             Self::Subject => Some(Value::String(principal.subject.clone())),
             Self::Tenant => principal.tenant.clone().map(Value::String),
@@ -35,22 +35,22 @@ impl Asked {
     }
 }
 
-impl Fitted {
+impl BoundCondition {
     /// The filter for `principal`; none if it does not bring what is asked, and then nothing is shown.
-    pub(super) fn resolved(&self, principal: &Principal) -> Option<RowFilter> {
-        let all = |nodes: &[Self]| nodes.iter().map(|node| node.resolved(principal)).collect::<Option<Vec<_>>>();
+    pub(super) fn resolve(&self, principal: &Principal) -> Option<RowFilter> {
+        let all = |nodes: &[Self]| nodes.iter().map(|node| node.resolve(principal)).collect::<Option<Vec<_>>>();
         Some(match self {
             Self::All(nodes) => RowFilter::all(all(nodes)?),
             Self::Any(nodes) => RowFilter::any(all(nodes)?),
-            Self::Not(node) => RowFilter::Not(Box::new(node.resolved(principal)?)),
-            Self::Plain(filter) => filter.clone(),
+            Self::Not(node) => RowFilter::Not(Box::new(node.resolve(principal)?)),
+            Self::Filter(filter) => filter.clone(),
             Self::Compare { column, comparator, term } => {
-                RowFilter::Compare { column: *column, comparator: *comparator, value: term.one(principal)? }
+                RowFilter::Compare { column: *column, comparator: *comparator, value: term.single_value(principal)? }
             }
             Self::In { column, list, is_negated } => {
                 let mut values = Vec::new();
                 for term in list {
-                    values.extend(term.several(principal)?);
+                    values.extend(term.list_values(principal)?);
                 }
                 match values.is_empty() {
                     true => RowFilter::Constant(*is_negated),
@@ -58,13 +58,13 @@ impl Fitted {
                 }
             }
             Self::CompareConstants { left, comparator, right } => {
-                RowFilter::Constant(comparator.holds(&left.one(principal)?, &right.one(principal)?))
+                RowFilter::Constant(comparator.holds(&left.single_value(principal)?, &right.single_value(principal)?))
             }
             Self::InConstants { term, list, is_negated } => {
-                let wanted = term.one(principal)?;
+                let wanted = term.single_value(principal)?;
                 let mut is_among = false;
                 for term in list {
-                    is_among |= term.several(principal)?.iter().any(|one| Comparator::Equal.holds(&wanted, one));
+                    is_among |= term.list_values(principal)?.iter().any(|one| Comparator::Equal.holds(&wanted, one));
                 }
                 RowFilter::Constant(is_among != *is_negated)
             }
@@ -72,29 +72,29 @@ impl Fitted {
     }
 }
 
-impl FittedTerm {
-    fn one(&self, principal: &Principal) -> Option<RowValue> {
+impl BoundTerm {
+    fn single_value(&self, principal: &Principal) -> Option<RowValue> {
         match self {
             Self::Value(value) => Some(value.clone()),
-            Self::Asked { asked, kind } => brought(&asked.of(principal)?, *kind),
+            Self::CallerAttribute { attribute: asked, kind } => convert_claim(&asked.value_for(principal)?, *kind),
         }
     }
 
-    fn several(&self, principal: &Principal) -> Option<Vec<RowValue>> {
+    fn list_values(&self, principal: &Principal) -> Option<Vec<RowValue>> {
         match self {
             Self::Value(value) => Some(vec![value.clone()]),
-            Self::Asked { asked, kind } => match asked.of(principal)? {
+            Self::CallerAttribute { attribute: asked, kind } => match asked.value_for(principal)? {
                 Value::Array(values) if values.len() <= LIST_MAX => {
-                    values.iter().map(|value| brought(value, *kind)).collect()
+                    values.iter().map(|value| convert_claim(value, *kind)).collect()
                 }
-                value => Some(vec![brought(&value, *kind)?]),
+                value => Some(vec![convert_claim(&value, *kind)?]),
             },
         }
     }
 }
 
 /// `value` as one of `kind`, if it is one and nothing else.
-fn brought(value: &Value, kind: ValueKind) -> Option<RowValue> {
+fn convert_claim(value: &Value, kind: ValueKind) -> Option<RowValue> {
     match (value, kind) {
         (Value::String(text), _) if text.len() > TEXT_BYTES_MAX => None,
         (Value::String(text), ValueKind::Text | ValueKind::Any) => Some(RowValue::Text(text.clone())),
@@ -103,8 +103,8 @@ fn brought(value: &Value, kind: ValueKind) -> Option<RowValue> {
             // Not ` 7`, `+7` or `007`, which may be somebody else's.
             (integer.to_string() == *text).then_some(RowValue::Integer(integer))
         }
-        (Value::String(text), ValueKind::Date) => date(text),
-        (Value::String(text), ValueKind::Timestamp) => timestamp(text),
+        (Value::String(text), ValueKind::Date) => parse_date(text),
+        (Value::String(text), ValueKind::Timestamp) => parse_timestamp(text),
         // Also where the column holds other numbers: as a float it might be the one beside it.
         (Value::Number(number), ValueKind::Integer | ValueKind::Number | ValueKind::Any) if number.is_i64() => {
             number.as_i64().map(RowValue::Integer)
@@ -121,12 +121,12 @@ fn brought(value: &Value, kind: ValueKind) -> Option<RowValue> {
 }
 
 /// `2024-12-31`.
-pub(super) fn date(text: &str) -> Option<RowValue> {
+pub(super) fn parse_date(text: &str) -> Option<RowValue> {
     text.parse::<NaiveDate>().ok().map(RowValue::Date)
 }
 
 /// `2024-12-31`, `2024-12-31 23:59:59.5`, `2024-12-31T23:59:59`; in UTC where the column has a time zone.
-pub(super) fn timestamp(text: &str) -> Option<RowValue> {
+pub(super) fn parse_timestamp(text: &str) -> Option<RowValue> {
     let text = text.strip_suffix('Z').unwrap_or(text);
     let of_date = || text.parse::<NaiveDate>().ok()?.and_hms_opt(0, 0, 0);
     let read = |form: &str| NaiveDateTime::parse_from_str(text, form).ok();

@@ -1,7 +1,7 @@
 //! Secrets in answers: found by rule, and masked before rows take any form.
 
-mod batches;
+mod redaction;
 mod rules;
 
-pub(crate) use batches::screened;
-pub use rules::{BUILT_IN_RULES, SecretRule, SecretRules, WrongRule};
+pub(crate) use redaction::redact_stream;
+pub use rules::{BUILT_IN_RULES, SecretRule, SecretRuleError, SecretRules};

@@ -5,7 +5,7 @@ use std::fmt;
 
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use sha2::{Digest, Sha256};
-use tidegate_core::{Masked, Screen};
+use tidegate_core::{RedactedText, Redactor};
 
 /// Rules at most.
 const RULES_MAX: usize = 64;
@@ -50,19 +50,19 @@ impl SecretRule {
 
 /// A rule that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{wrong}")]
-pub struct WrongRule {
+#[error("{reason}")]
+pub struct SecretRuleError {
     /// Which one, from 0 on; none if it is about all of them.
     pub rule: Option<usize>,
     /// What is wrong with it, and what would be right.
-    pub wrong: String,
+    pub reason: String,
 }
 
 /// Rules that are ready to be used.
 pub struct SecretRules {
     rules: Vec<(String, Regex)>,
     /// Tells in one go which rules find something.
-    any: RegexSet,
+    rule_set: RegexSet,
     refuses: bool,
     mark: String,
 }
@@ -72,26 +72,28 @@ impl SecretRules {
     ///
     /// # Errors
     /// The first rule that cannot be used.
-    pub fn new(rules: &[SecretRule], refuses: bool) -> Result<Self, WrongRule> {
+    pub fn new(rules: &[SecretRule], refuses: bool) -> Result<Self, SecretRuleError> {
         if rules.len() > RULES_MAX {
-            return Err(WrongRule { rule: None, wrong: format!("there are more than {RULES_MAX} rules") });
+            return Err(SecretRuleError { rule: None, reason: format!("there are more than {RULES_MAX} rules") });
         }
         let ready = rules.iter().enumerate().map(|(index, rule)| {
-            ready(rule).map(|regex| (rule.name.clone(), regex)).map_err(|wrong| WrongRule { rule: Some(index), wrong })
+            compile_rule(rule)
+                .map(|regex| (rule.name.clone(), regex))
+                .map_err(|wrong| SecretRuleError { rule: Some(index), reason: wrong })
         });
         let ready: Vec<(String, Regex)> = ready.collect::<Result<_, _>>()?;
         let any = RegexSetBuilder::new(rules.iter().map(|rule| &rule.pattern))
             .size_limit(RULES_MAX * COMPILED_BYTES_MAX)
             .dfa_size_limit(CACHE_BYTES_MAX)
             .build()
-            .map_err(|error| WrongRule { rule: None, wrong: error.to_string() })?;
+            .map_err(|error| SecretRuleError { rule: None, reason: error.to_string() })?;
         let mark = Sha256::digest(format!("{rules:?} {refuses}"));
         let mark = mark.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { rules: ready, any, refuses, mark })
+        Ok(Self { rules: ready, rule_set: any, refuses, mark })
     }
 }
 
-fn ready(rule: &SecretRule) -> Result<Regex, String> {
+fn compile_rule(rule: &SecretRule) -> Result<Regex, String> {
     let is_word = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
     if rule.name.is_empty() || rule.name.len() > NAME_BYTES_MAX || !is_word(&rule.name) {
         return Err(format!("a rule's name is 1 to {NAME_BYTES_MAX} of letters, digits, _ and -"));
@@ -110,14 +112,14 @@ fn ready(rule: &SecretRule) -> Result<Regex, String> {
     Ok(regex)
 }
 
-impl Screen for SecretRules {
-    fn masked(&self, text: &str) -> Option<Masked> {
+impl Redactor for SecretRules {
+    fn redact(&self, text: &str) -> Option<RedactedText> {
         // Most texts hold none.
-        if !self.any.is_match(text) {
+        if !self.rule_set.is_match(text) {
             return None;
         }
         let (mut masked, mut found, mut first) = (Cow::Borrowed(text), 0, None);
-        for index in &self.any.matches(text) {
+        for index in &self.rule_set.matches(text) {
             let (name, regex) = &self.rules[index];
             let count = regex.find_iter(&masked).count() as u64;
             if count > 0 {
@@ -127,14 +129,14 @@ impl Screen for SecretRules {
                     Cow::Owned(regex.replace_all(&masked, regex::NoExpand(&format!("[secret: {name}]"))).into_owned());
             }
         }
-        first.map(|rule| Masked { text: masked.into_owned(), found, rule: rule.clone() })
+        first.map(|rule| RedactedText { text: masked.into_owned(), secret_count: found, rule: rule.clone() })
     }
 
-    fn refuses(&self) -> bool {
+    fn rejects_secrets(&self) -> bool {
         self.refuses
     }
 
-    fn mark(&self) -> &str {
+    fn rules_id(&self) -> &str {
         &self.mark
     }
 }

@@ -4,15 +4,15 @@ use crate::parameter::Parameter;
 
 /// Which rows, or which groups.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Condition {
+pub enum QueryCondition {
     /// One SQL expression as text.
     Expression(String),
     /// All of them.
-    And(Vec<Condition>),
+    And(Vec<QueryCondition>),
     /// At least one of them.
-    Or(Vec<Condition>),
+    Or(Vec<QueryCondition>),
     /// The opposite.
-    Not(Box<Condition>),
+    Not(Box<QueryCondition>),
     /// A column against values.
     Comparison(Comparison),
 }
@@ -23,7 +23,7 @@ pub struct Comparison {
     /// The column, or in `having` a name of `select`.
     pub column: String,
     /// How it is compared.
-    pub operator: Operator,
+    pub operator: ComparisonOperator,
     /// With what.
     pub operand: Operand,
 }
@@ -44,7 +44,7 @@ pub enum Operand {
 /// How a column is compared: the closed list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names of SQL say it")]
-pub enum Operator {
+pub enum ComparisonOperator {
     Equal,
     NotEqual,
     Less,
@@ -73,7 +73,7 @@ pub(crate) enum Arity {
     Range,
 }
 
-impl Operator {
+impl ComparisonOperator {
     /// Every operator.
     pub const ALL: [Self; 16] = [
         Self::Equal,

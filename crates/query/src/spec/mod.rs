@@ -8,11 +8,11 @@ mod schema;
 use serde_json::{Map, Value};
 use tidegate_core::{Error, Principal};
 
-pub use condition::{Comparison, Condition, Operand, Operator};
+pub use condition::{Comparison, ComparisonOperator, Operand, QueryCondition};
 
 use crate::database::Database;
-use crate::executor::{Delivery, Mode};
-use crate::format::Format;
+use crate::executor::{AnswerMode, Delivery};
+use crate::format::OutputFormat;
 use crate::render;
 use crate::statement::Statement;
 
@@ -29,25 +29,25 @@ pub struct QuerySpec {
     /// What to answer; empty for all columns, or for those of `group_by`.
     pub select: Vec<Selection>,
     /// Which rows.
-    pub filter: Option<Condition>,
+    pub filter: Option<QueryCondition>,
     /// Further tables.
-    pub joins: Vec<Join>,
+    pub joins: Vec<QueryJoin>,
     /// The columns whose values make the groups.
     pub group_by: Vec<String>,
     /// Which groups.
-    pub having: Option<Condition>,
+    pub having: Option<QueryCondition>,
     /// The order, most significant first.
-    pub order_by: Vec<Order>,
+    pub order_by: Vec<SortKey>,
     /// Rows at most. The statement asks for one more, so that whether there are more is known.
     pub limit: u64,
     /// Whether the caller named the limit.
-    pub limit_given: bool,
+    pub has_explicit_limit: bool,
     /// The form of the answer.
-    pub format: Format,
+    pub format: OutputFormat,
     /// The column whose unique values are wanted instead of rows.
     pub extract: Option<String>,
     /// When rows leave.
-    pub mode: Mode,
+    pub mode: AnswerMode,
     /// Where they go.
     pub delivery: Delivery,
     /// The page of an earlier answer that is wanted instead.
@@ -71,7 +71,7 @@ pub enum Selection {
     /// A function over the rows of a group.
     Aggregate {
         /// Which function.
-        function: Function,
+        function: AggregateFunction,
         /// Over which column; none counts rows.
         column: Option<String>,
         /// Whether each value counts once.
@@ -84,7 +84,7 @@ pub enum Selection {
 /// A function over the rows of a group: the closed list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names of SQL say it")]
-pub enum Function {
+pub enum AggregateFunction {
     Count,
     CountDistinct,
     Sum,
@@ -96,7 +96,7 @@ pub enum Function {
     Variance,
 }
 
-impl Function {
+impl AggregateFunction {
     /// Every function.
     pub const ALL: [Self; 9] = [
         Self::Count,
@@ -128,7 +128,7 @@ impl Function {
 
 /// A further table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Join {
+pub struct QueryJoin {
     /// Which.
     pub table: String,
     /// Its name in this question, where a table is joined more than once.
@@ -139,7 +139,7 @@ pub struct Join {
     pub on: JoinOn,
 }
 
-impl Join {
+impl QueryJoin {
     /// The name that columns are qualified with.
     pub fn reference(&self) -> &str {
         self.alias.as_deref().unwrap_or(&self.table)
@@ -185,7 +185,7 @@ pub enum JoinOn {
 
 /// One column of the order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Order {
+pub struct SortKey {
     /// A column of a table, or a name of `select`. As text it may be `-column` or `column desc`.
     pub column: String,
     /// Whether largest first; none when `column` is text that may say so itself.
@@ -199,7 +199,7 @@ impl QuerySpec {
     /// The JSON Schema of the arguments: short, because every model reads it. What it leaves
     /// open, [`QuerySpec::from_json`] checks with better words.
     pub fn schema() -> Value {
-        schema::schema()
+        schema::arguments_schema()
     }
 
     /// Reads the arguments.
@@ -207,7 +207,7 @@ impl QuerySpec {
     /// # Errors
     /// `InvalidArguments` with every violation.
     pub fn from_json(arguments: &Map<String, Value>) -> Result<Self, Error> {
-        read::spec(arguments)
+        read::read_spec(arguments)
     }
 
     /// The statement that asks this of `database`: every name checked against the tables that
@@ -216,6 +216,6 @@ impl QuerySpec {
     /// # Errors
     /// `NotFound` for tables, `InvalidArguments` with the table's columns for columns.
     pub async fn render(&self, database: &dyn Database, principal: &Principal) -> Result<Statement, Error> {
-        render::statement(self, database, principal).await
+        render::render_statement(self, database, principal).await
     }
 }

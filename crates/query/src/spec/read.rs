@@ -1,11 +1,11 @@
 //! Reads a question from JSON by hand, so that every violation is told at once, with its place.
 
 use serde_json::{Map, Value};
-use tidegate_core::{Error, Violation, nearest};
+use tidegate_core::{Error, Violation, nearest_names};
 
-use super::{Function, Join, JoinKind, JoinOn, LIMIT_DEFAULT, Order, QuerySpec, Selection};
-use crate::executor::{Delivery, Mode};
-use crate::format::Format;
+use super::{AggregateFunction, JoinKind, JoinOn, LIMIT_DEFAULT, QueryJoin, QuerySpec, Selection, SortKey};
+use crate::executor::{AnswerMode, Delivery};
+use crate::format::OutputFormat;
 
 /// Columns, joins and the like in one list.
 const ITEMS_MAX: usize = 200;
@@ -17,27 +17,27 @@ const KEYS: [&str; 15] = [
     "mode", "delivery", "cursor", "no_cache",
 ];
 
-pub(super) fn spec(arguments: &Map<String, Value>) -> Result<QuerySpec, Error> {
-    let mut reader = Reader::default();
-    reader.only_keys("", arguments, &KEYS);
+pub(super) fn read_spec(arguments: &Map<String, Value>) -> Result<QuerySpec, Error> {
+    let mut reader = SpecReader::default();
+    reader.reject_unknown_keys("", arguments, &KEYS);
     let limit = arguments.get("limit").filter(|value| !value.is_null());
     let spec = QuerySpec {
-        database: reader.optional_text(arguments, "", "database"),
-        table: reader.text(arguments, "", "table"),
-        select: reader.list(arguments, "select", Reader::selection),
-        filter: reader.optional_condition(arguments, "where"),
-        joins: reader.list(arguments, "joins", Reader::join),
-        group_by: reader.list(arguments, "group_by", Reader::name),
-        having: reader.optional_condition(arguments, "having"),
-        order_by: reader.list(arguments, "order_by", Reader::order),
-        limit: limit.map_or(LIMIT_DEFAULT, |value| reader.limit(value)),
-        limit_given: limit.is_some(),
-        format: reader.choice(arguments, "", "format", &Format::ALL, Format::name).unwrap_or_default(),
-        extract: reader.optional_text(arguments, "", "extract"),
-        mode: reader.choice(arguments, "", "mode", &Mode::ALL, Mode::name).unwrap_or_default(),
-        delivery: reader.choice(arguments, "", "delivery", &Delivery::ALL, Delivery::name).unwrap_or_default(),
-        cursor: reader.optional_text(arguments, "", "cursor"),
-        no_cache: reader.truth(arguments, "no_cache"),
+        database: reader.read_optional_text(arguments, "", "database"),
+        table: reader.read_required_text(arguments, "", "table"),
+        select: reader.read_list(arguments, "select", SpecReader::read_selection),
+        filter: reader.read_optional_condition(arguments, "where"),
+        joins: reader.read_list(arguments, "joins", SpecReader::read_join),
+        group_by: reader.read_list(arguments, "group_by", SpecReader::read_name),
+        having: reader.read_optional_condition(arguments, "having"),
+        order_by: reader.read_list(arguments, "order_by", SpecReader::read_sort_key),
+        limit: limit.map_or(LIMIT_DEFAULT, |value| reader.read_limit(value)),
+        has_explicit_limit: limit.is_some(),
+        format: reader.read_choice(arguments, "", "format", &OutputFormat::ALL, OutputFormat::name).unwrap_or_default(),
+        extract: reader.read_optional_text(arguments, "", "extract"),
+        mode: reader.read_choice(arguments, "", "mode", &AnswerMode::ALL, AnswerMode::name).unwrap_or_default(),
+        delivery: reader.read_choice(arguments, "", "delivery", &Delivery::ALL, Delivery::name).unwrap_or_default(),
+        cursor: reader.read_optional_text(arguments, "", "cursor"),
+        no_cache: reader.read_bool(arguments, "no_cache"),
     };
     if reader.violations.is_empty() {
         return Ok(spec);
@@ -48,61 +48,61 @@ pub(super) fn spec(arguments: &Map<String, Value>) -> Result<QuerySpec, Error> {
 
 /// Collects violations; what cannot be read is left out of the question, which then is never used.
 #[derive(Default)]
-pub(super) struct Reader {
+pub(super) struct SpecReader {
     violations: Vec<Violation>,
     /// Conditions read so far, all levels together.
     pub(super) conditions: usize,
 }
 
-impl Reader {
-    pub(super) fn wrong(&mut self, path: &str, message: impl Into<String>) {
+impl SpecReader {
+    pub(super) fn add_violation(&mut self, path: &str, message: impl Into<String>) {
         self.violations.push(Violation { path: path.to_owned(), message: message.into() });
     }
 
-    pub(super) fn only_keys(&mut self, path: &str, object: &Map<String, Value>, known: &[&str]) {
+    pub(super) fn reject_unknown_keys(&mut self, path: &str, object: &Map<String, Value>, known: &[&str]) {
         for key in object.keys().filter(|key| !known.contains(&key.as_str())) {
-            let near = nearest(key, known.iter().copied());
+            let near = nearest_names(key, known.iter().copied());
             let advice = match near.first() {
                 Some(near) => format!("did you mean {near:?}?"),
                 None => format!("wanted: {}", known.join(", ")),
             };
-            self.wrong(&below(path, key), format!("is unknown; {advice}"));
+            self.add_violation(&child_path(path, key), format!("is unknown; {advice}"));
         }
     }
 
-    pub(super) fn text(&mut self, object: &Map<String, Value>, path: &str, key: &str) -> String {
+    pub(super) fn read_required_text(&mut self, object: &Map<String, Value>, path: &str, key: &str) -> String {
         match object.get(key) {
             None => {
-                self.wrong(&below(path, key), "is required");
+                self.add_violation(&child_path(path, key), "is required");
                 String::new()
             }
-            Some(_) => self.optional_text(object, path, key).unwrap_or_default(),
+            Some(_) => self.read_optional_text(object, path, key).unwrap_or_default(),
         }
     }
 
-    fn optional_text(&mut self, object: &Map<String, Value>, path: &str, key: &str) -> Option<String> {
+    fn read_optional_text(&mut self, object: &Map<String, Value>, path: &str, key: &str) -> Option<String> {
         match object.get(key)? {
             Value::Null => None,
             Value::String(text) if !text.is_empty() => Some(text.clone()),
             other => {
-                self.wrong(&below(path, key), format!("{} came; wanted a name", shown(other)));
+                self.add_violation(&child_path(path, key), format!("{} came; wanted a name", shorten_value(other)));
                 None
             }
         }
     }
 
-    fn truth(&mut self, object: &Map<String, Value>, key: &str) -> bool {
+    fn read_bool(&mut self, object: &Map<String, Value>, key: &str) -> bool {
         match object.get(key) {
             None | Some(Value::Null) => false,
             Some(Value::Bool(truth)) => *truth,
             Some(other) => {
-                self.wrong(key, format!("{} came; wanted true or false", shown(other)));
+                self.add_violation(key, format!("{} came; wanted true or false", shorten_value(other)));
                 false
             }
         }
     }
 
-    fn choice<T: Copy>(
+    fn read_choice<T: Copy>(
         &mut self,
         object: &Map<String, Value>,
         path: &str,
@@ -115,20 +115,23 @@ impl Reader {
         let choice = all.iter().copied().find(|choice| Some(name(*choice)) == wanted.as_deref());
         if choice.is_none() {
             let choices: Vec<&str> = all.iter().map(|choice| name(*choice)).collect();
-            self.wrong(&below(path, key), format!("{} came; wanted one of {}", shown(value), choices.join(", ")));
+            self.add_violation(
+                &child_path(path, key),
+                format!("{} came; wanted one of {}", shorten_value(value), choices.join(", ")),
+            );
         }
         choice
     }
 
-    fn limit(&mut self, value: &Value) -> u64 {
+    fn read_limit(&mut self, value: &Value) -> u64 {
         let limit = value.as_u64().filter(|limit| (1..=u64::from(u32::MAX)).contains(limit));
         if limit.is_none() {
-            self.wrong("limit", format!("{} came; wanted a whole number from 1", shown(value)));
+            self.add_violation("limit", format!("{} came; wanted a whole number from 1", shorten_value(value)));
         }
         limit.unwrap_or(LIMIT_DEFAULT)
     }
 
-    fn list<T>(
+    fn read_list<T>(
         &mut self,
         object: &Map<String, Value>,
         key: &str,
@@ -141,23 +144,23 @@ impl Reader {
             Some(single) => std::slice::from_ref(single),
         };
         if items.len() > ITEMS_MAX {
-            self.wrong(key, format!("{} items came; at most {ITEMS_MAX} are taken", items.len()));
+            self.add_violation(key, format!("{} items came; at most {ITEMS_MAX} are taken", items.len()));
             return Vec::new();
         }
         items.iter().enumerate().filter_map(|(index, value)| item(self, &format!("{key}[{index}]"), value)).collect()
     }
 
-    fn name(&mut self, path: &str, value: &Value) -> Option<String> {
+    fn read_name(&mut self, path: &str, value: &Value) -> Option<String> {
         match value.as_str() {
             Some(name) if !name.is_empty() => Some(name.to_owned()),
             _ => {
-                self.wrong(path, format!("{} came; wanted the name of a column", shown(value)));
+                self.add_violation(path, format!("{} came; wanted the name of a column", shorten_value(value)));
                 None
             }
         }
     }
 
-    fn selection(&mut self, path: &str, value: &Value) -> Option<Selection> {
+    fn read_selection(&mut self, path: &str, value: &Value) -> Option<Selection> {
         let object = match value {
             Value::String(name) if name == "*" => return Some(Selection::All),
             Value::String(name) if !name.is_empty() => {
@@ -165,67 +168,73 @@ impl Reader {
             }
             Value::Object(object) => object,
             other => {
-                self.wrong(path, format!("{} came; wanted a column or {{function, column, as}}", shown(other)));
+                self.add_violation(
+                    path,
+                    format!("{} came; wanted a column or {{function, column, as}}", shorten_value(other)),
+                );
                 return None;
             }
         };
-        self.only_keys(path, object, &["function", "column", "as", "distinct"]);
-        let alias = self.alias(object, path);
-        let column = self.optional_text(object, path, "column").filter(|column| column != "*");
+        self.reject_unknown_keys(path, object, &["function", "column", "as", "distinct"]);
+        let alias = self.read_alias(object, path);
+        let column = self.read_optional_text(object, path, "column").filter(|column| column != "*");
         let distinct = match object.get("distinct") {
             None | Some(Value::Null) => false,
             Some(Value::Bool(distinct)) => *distinct,
             Some(other) => {
-                self.wrong(&below(path, "distinct"), format!("{} came; wanted true or false", shown(other)));
+                self.add_violation(
+                    &child_path(path, "distinct"),
+                    format!("{} came; wanted true or false", shorten_value(other)),
+                );
                 false
             }
         };
         if !object.contains_key("function") {
             let Some(column) = column else {
-                self.wrong(path, "needs a column or a function");
+                self.add_violation(path, "needs a column or a function");
                 return None;
             };
             if distinct {
-                self.wrong(
-                    &below(path, "distinct"),
+                self.add_violation(
+                    &child_path(path, "distinct"),
                     "belongs to a function; for unique values use extract or group_by",
                 );
             }
             return Some(Selection::Column { column, alias });
         }
-        let function = self.choice(object, path, "function", &Function::ALL, Function::name)?;
-        if column.is_none() && (function != Function::Count || distinct) {
-            self.wrong(&below(path, "column"), format!("is required for {}", function.name()));
+        let function = self.read_choice(object, path, "function", &AggregateFunction::ALL, AggregateFunction::name)?;
+        if column.is_none() && (function != AggregateFunction::Count || distinct) {
+            self.add_violation(&child_path(path, "column"), format!("is required for {}", function.name()));
         }
         Some(Selection::Aggregate { function, column, distinct, alias })
     }
 
-    fn alias(&mut self, object: &Map<String, Value>, path: &str) -> Option<String> {
+    fn read_alias(&mut self, object: &Map<String, Value>, path: &str) -> Option<String> {
         const CHARACTERS_MAX: usize = 100;
-        let alias = self.optional_text(object, path, "as")?;
+        let alias = self.read_optional_text(object, path, "as")?;
         let is_plain = |c: char| !c.is_control() && c != '"' && c != '\\';
         if alias.chars().count() <= CHARACTERS_MAX && alias.chars().all(is_plain) {
             return Some(alias);
         }
         let message = format!("wanted a name of at most {CHARACTERS_MAX} characters without quotes and backslashes");
-        self.wrong(&below(path, "as"), message);
+        self.add_violation(&child_path(path, "as"), message);
         None
     }
 
-    fn join(&mut self, path: &str, value: &Value) -> Option<Join> {
+    fn read_join(&mut self, path: &str, value: &Value) -> Option<QueryJoin> {
         let Value::Object(object) = value else {
-            self.wrong(path, format!("{} came; wanted {{table, type, on}}", shown(value)));
+            self.add_violation(path, format!("{} came; wanted {{table, type, on}}", shorten_value(value)));
             return None;
         };
-        self.only_keys(path, object, &["table", "type", "on", "as"]);
-        let table = self.text(object, path, "table");
-        let alias = self.alias(object, path);
-        let kind = self.choice(object, path, "type", &JoinKind::ALL, JoinKind::name).unwrap_or(JoinKind::Inner);
-        let on = self.join_on(&below(path, "on"), object.get("on"))?;
-        Some(Join { table, alias, kind, on })
+        self.reject_unknown_keys(path, object, &["table", "type", "on", "as"]);
+        let table = self.read_required_text(object, path, "table");
+        let alias = self.read_alias(object, path);
+        let kind = self.read_choice(object, path, "type", &JoinKind::ALL, JoinKind::name).unwrap_or(JoinKind::Inner);
+        let on = self.read_join_on(&child_path(path, "on"), object.get("on"))?;
+        Some(QueryJoin { table, alias, kind, on })
     }
 
-    fn join_on(&mut self, path: &str, value: Option<&Value>) -> Option<JoinOn> {
+    fn read_join_on(&mut self, path: &str, value: Option<&Value>) -> Option<JoinOn> {
         let pairs = match value {
             Some(Value::String(expression)) if !expression.trim().is_empty() => {
                 return Some(JoinOn::Expression(expression.clone()));
@@ -233,53 +242,59 @@ impl Reader {
             Some(Value::Array(pairs)) if (1..=ITEMS_MAX).contains(&pairs.len()) => pairs.as_slice(),
             Some(pair @ Value::Object(_)) => std::slice::from_ref(pair),
             other => {
-                let came = other.map_or("nothing".to_owned(), shown);
-                self.wrong(path, format!("{came} came; wanted [{{left, right}}] or a SQL expression"));
+                let came = other.map_or("nothing".to_owned(), shorten_value);
+                self.add_violation(path, format!("{came} came; wanted [{{left, right}}] or a SQL expression"));
                 return None;
             }
         };
-        let columns = pairs.iter().enumerate().filter_map(|(index, pair)| self.pair(&format!("{path}[{index}]"), pair));
+        let columns = pairs
+            .iter()
+            .enumerate()
+            .filter_map(|(index, pair)| self.read_column_pair(&format!("{path}[{index}]"), pair));
         Some(JoinOn::Columns(columns.collect()))
     }
 
-    fn pair(&mut self, path: &str, value: &Value) -> Option<(String, String)> {
+    fn read_column_pair(&mut self, path: &str, value: &Value) -> Option<(String, String)> {
         match value {
             // The same name on both sides.
             Value::String(column) if !column.is_empty() => Some((column.clone(), column.clone())),
             Value::Object(pair) => {
-                self.only_keys(path, pair, &["left", "right"]);
-                Some((self.text(pair, path, "left"), self.text(pair, path, "right")))
+                self.reject_unknown_keys(path, pair, &["left", "right"]);
+                Some((self.read_required_text(pair, path, "left"), self.read_required_text(pair, path, "right")))
             }
             other => {
-                self.wrong(path, format!("{} came; wanted {{left, right}}, two columns that are equal", shown(other)));
+                self.add_violation(
+                    path,
+                    format!("{} came; wanted {{left, right}}, two columns that are equal", shorten_value(other)),
+                );
                 None
             }
         }
     }
 
-    fn order(&mut self, path: &str, value: &Value) -> Option<Order> {
+    fn read_sort_key(&mut self, path: &str, value: &Value) -> Option<SortKey> {
         match value {
-            Value::String(column) if !column.is_empty() => Some(Order { column: column.clone(), descending: None }),
+            Value::String(column) if !column.is_empty() => Some(SortKey { column: column.clone(), descending: None }),
             Value::Object(object) => {
-                self.only_keys(path, object, &["column", "direction"]);
-                let column = self.text(object, path, "column");
-                let direction = self.choice(object, path, "direction", &["asc", "desc"], |direction| direction);
-                Some(Order { column, descending: Some(direction == Some("desc")) })
+                self.reject_unknown_keys(path, object, &["column", "direction"]);
+                let column = self.read_required_text(object, path, "column");
+                let direction = self.read_choice(object, path, "direction", &["asc", "desc"], |direction| direction);
+                Some(SortKey { column, descending: Some(direction == Some("desc")) })
             }
             other => {
-                self.wrong(path, format!("{} came; wanted \"column\" or \"-column\"", shown(other)));
+                self.add_violation(path, format!("{} came; wanted \"column\" or \"-column\"", shorten_value(other)));
                 None
             }
         }
     }
 }
 
-pub(super) fn below(path: &str, key: &str) -> String {
+pub(super) fn child_path(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
 /// A value as it came, not longer than a line.
-pub(super) fn shown(value: &Value) -> String {
+pub(super) fn shorten_value(value: &Value) -> String {
     const CHARACTERS_MAX: usize = 60;
     let text = value.to_string();
     match text.char_indices().nth(CHARACTERS_MAX) {

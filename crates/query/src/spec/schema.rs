@@ -2,22 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::{Function, JoinKind, LIMIT_DEFAULT, Operator};
-use crate::executor::{Delivery, Mode};
-use crate::format::Format;
+use super::{AggregateFunction, ComparisonOperator, JoinKind, LIMIT_DEFAULT};
+use crate::executor::{AnswerMode, Delivery};
+use crate::format::OutputFormat;
 
-pub(super) fn schema() -> Value {
+pub(super) fn arguments_schema() -> Value {
     let condition = format!(
         "{{column, op, value}}, {{and: […]}}, {{or: […]}}, {{not: …}} or one SQL expression. op: {}",
-        names(Operator::ALL.map(Operator::name), " ")
+        join_names(ComparisonOperator::ALL.map(ComparisonOperator::name), " ")
     );
     let select = format!(
         "Columns or {{function, column?, as?, distinct?}}. function: {}",
-        names(Function::ALL.map(Function::name), " ")
+        join_names(AggregateFunction::ALL.map(AggregateFunction::name), " ")
     );
     let joins = format!(
         "{{table, type?, on: [{{left, right}}] or SQL expression, as?}}. type: {}",
-        names(JoinKind::ALL.map(JoinKind::name), " ")
+        join_names(JoinKind::ALL.map(JoinKind::name), " ")
     );
     json!({
         "type": "object",
@@ -31,18 +31,18 @@ pub(super) fn schema() -> Value {
             "having": {"type": ["object", "string", "array"], "description": "Like where, on names of select"},
             "order_by": {"type": "array", "items": {"type": ["string", "object"]}, "description": "\"column\", or \"-column\" for descending"},
             "limit": {"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT},
-            "format": {"enum": Format::ALL.map(Format::name), "default": Format::default().name()},
+            "format": {"enum": OutputFormat::ALL.map(OutputFormat::name), "default": OutputFormat::default().name()},
             "extract": {"type": "string", "description": "Answer the unique sorted values of this column only"},
             "delivery": {"enum": Delivery::ALL.map(Delivery::name), "description": "blocks: stored, with a preview"},
             "cursor": {"type": "string", "description": "Of an answer, for its next page"},
             "no_cache": {"type": "boolean"},
-            "mode": {"enum": Mode::ALL.map(Mode::name), "default": Mode::default().name()},
+            "mode": {"enum": AnswerMode::ALL.map(AnswerMode::name), "default": AnswerMode::default().name()},
         },
         "required": ["table"],
         "additionalProperties": false,
     })
 }
 
-fn names<const N: usize>(names: [&str; N], separator: &str) -> String {
+fn join_names<const N: usize>(names: [&str; N], separator: &str) -> String {
     names.join(separator)
 }

@@ -22,34 +22,34 @@ pub const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
 /// The bytes of a block whose hash was right.
 #[derive(Debug, Clone)]
-pub struct Block(pub(super) Bytes);
+pub struct ResultBlock(pub(super) Bytes);
 
-impl Block {
+impl ResultBlock {
     /// Its bytes: a stream of Arrow.
     pub fn bytes(&self) -> &Bytes {
         &self.0
     }
 
     /// What stands before its rows: the message that tells the columns, the same in each block of a result.
-    pub fn opening(&self) -> Bytes {
-        self.0.slice(..self.opening_bytes())
+    pub fn schema_message(&self) -> Bytes {
+        self.0.slice(..self.schema_message_bytes())
     }
 
     /// The messages of its rows, without what stands before and after them: in a stream of several blocks they follow
     /// each other.
-    pub fn messages(&self) -> Bytes {
-        let opening_bytes = self.opening_bytes();
+    pub fn batch_messages(&self) -> Bytes {
+        let opening_bytes = self.schema_message_bytes();
         self.0.slice(opening_bytes..self.0.len().saturating_sub(END.len()).max(opening_bytes))
     }
 
     /// How long the stream of all `blocks` is, of which this is one.
     pub fn stream_bytes(&self, blocks: &[BlockFacts]) -> u64 {
-        let around = (self.opening_bytes() + END.len()) as u64;
+        let around = (self.schema_message_bytes() + END.len()) as u64;
         around + blocks.iter().map(|block| block.bytes.saturating_sub(around)).sum::<u64>()
     }
 
     /// A message is a mark of four bytes, the length of its head, and that head; the first one has nothing else.
-    fn opening_bytes(&self) -> usize {
+    fn schema_message_bytes(&self) -> usize {
         let length = self.0.get(4..8).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok()).map_or(0, u32::from_le_bytes);
         (8 + length as usize).min(self.0.len().saturating_sub(END.len()))
     }
@@ -67,7 +67,7 @@ impl Block {
     /// Its columns.
     ///
     /// # Errors
-    /// As [`Block::batches`].
+    /// As [`ResultBlock::batches`].
     pub(super) fn schema(&self) -> Result<SchemaRef, Error> {
         let reader = StreamReader::try_new(Cursor::new(self.0.clone()), None);
         let reader = reader.map_err(|error| Error::internal(format!("a stored block cannot be read: {error}")))?;
@@ -76,10 +76,10 @@ impl Block {
 }
 
 /// The bytes of a block of `batches`, all of the columns of `schema`.
-pub(super) fn encoded(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec<u8>, ArrowError> {
+pub(super) fn encode(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec<u8>, ArrowError> {
     let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD))?;
     let mut writer = StreamWriter::try_new_with_options(Vec::new(), schema, options)?;
-    let batches = batches.iter().map(compact).collect::<Result<Vec<_>, _>>()?;
+    let batches = batches.iter().map(compact_dictionaries).collect::<Result<Vec<_>, _>>()?;
     match concat_batches(schema, &batches) {
         // Many small ones take more room than their rows.
         Ok(all) => writer.write(&all)?,
@@ -91,7 +91,7 @@ pub(super) fn encoded(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec
 
 /// The rows of `batch` without values of dictionaries that they do not use: a part of a batch would bring those of the
 /// whole along.
-fn compact(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+fn compact_dictionaries(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let is_wide = |column: &ArrayRef| {
         let values = column.as_any_dictionary_opt().map(|dictionary| dictionary.values().len());
         values.is_some_and(|values| values > column.len())
@@ -112,42 +112,42 @@ fn compact(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
 }
 
 /// The name of `bytes`.
-pub(super) fn hash_of(bytes: &[u8]) -> String {
+pub(super) fn sha256_hex(bytes: &[u8]) -> String {
     let hash = Sha256::digest(bytes);
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Bytes that the rows of `batch` take in memory, and not what they share with others.
-pub(super) fn bytes_of(batch: &RecordBatch) -> usize {
-    batch.columns().iter().map(bytes_of_column).sum()
+pub(super) fn batch_bytes(batch: &RecordBatch) -> usize {
+    batch.columns().iter().map(column_bytes).sum()
 }
 
-fn bytes_of_column(column: &ArrayRef) -> usize {
+fn column_bytes(column: &ArrayRef) -> usize {
     if let Some(dictionary) = column.as_any_dictionary_opt() {
         let (used, all) = (column.len(), dictionary.values().len());
-        // No more values than rows are stored: see `compact`.
-        let values = bytes_of_column(dictionary.values());
+        // No more values than rows are stored: see `compact_dictionaries`.
+        let values = column_bytes(dictionary.values());
         let values = if used < all { values / all * used } else { values };
-        return values + plain_bytes(dictionary.keys());
+        return values + buffer_bytes(dictionary.keys());
     }
     if let Some(list) = column.as_list_opt::<i32>() {
         let offsets = list.value_offsets();
-        return bytes_of_items(list.values(), offsets[0] as usize, offsets[list.len()] as usize) + offsets.len() * 4;
+        return item_bytes(list.values(), offsets[0] as usize, offsets[list.len()] as usize) + offsets.len() * 4;
     }
     if let Some(list) = column.as_list_opt::<i64>() {
         let offsets = list.value_offsets();
-        return bytes_of_items(list.values(), offsets[0] as usize, offsets[list.len()] as usize) + offsets.len() * 8;
+        return item_bytes(list.values(), offsets[0] as usize, offsets[list.len()] as usize) + offsets.len() * 8;
     }
     if let Some(members) = column.as_struct_opt() {
-        return members.columns().iter().map(bytes_of_column).sum::<usize>() + column.len() / 8;
+        return members.columns().iter().map(column_bytes).sum::<usize>() + column.len() / 8;
     }
-    plain_bytes(column.as_ref())
+    buffer_bytes(column.as_ref())
 }
 
-fn bytes_of_items(items: &ArrayRef, from: usize, to: usize) -> usize {
-    bytes_of_column(&items.slice(from, to.saturating_sub(from)))
+fn item_bytes(items: &ArrayRef, from: usize, to: usize) -> usize {
+    column_bytes(&items.slice(from, to.saturating_sub(from)))
 }
 
-fn plain_bytes(column: &dyn Array) -> usize {
+fn buffer_bytes(column: &dyn Array) -> usize {
     column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size())
 }

@@ -23,8 +23,8 @@ impl ResultId {
     }
 
     /// What is said to those for whom there is no such result.
-    pub fn absent(self) -> Error {
-        absent(self)
+    pub fn not_found(self) -> Error {
+        not_found_error(self)
     }
 }
 
@@ -40,11 +40,11 @@ impl FromStr for ResultId {
     /// Reads an id as it is written: other spellings of a UUID would be other addresses of the same result.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let id = text.parse().map(Self).ok().filter(|id: &Self| id.to_string() == text);
-        id.ok_or_else(|| absent(text))
+        id.ok_or_else(|| not_found_error(text))
     }
 }
 
 /// What is said of a result that does not exist, or belongs to somebody else.
-pub(super) fn absent(id: impl fmt::Display) -> Error {
+pub(super) fn not_found_error(id: impl fmt::Display) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no stored result {id}"))
 }

@@ -16,35 +16,35 @@ pub struct StoreLimits {
     /// Bytes of all results together.
     pub total_bytes: u64,
     /// Bytes of the results of one principal.
-    pub bytes_of_one: u64,
+    pub bytes_per_principal: u64,
     /// Bytes that stay free on the disk.
     pub free_bytes: u64,
     /// Results kept, of all principals.
     pub results: usize,
     /// Of these, those of one principal, so that many small ones do not drive out those of others.
-    pub results_of_one: usize,
+    pub results_per_principal: usize,
     /// Results that are being written at the same time.
-    pub running: usize,
+    pub writers: usize,
     /// Of these, those of one principal, where callers can be told apart.
-    pub running_of_one: usize,
+    pub writers_per_principal: usize,
     /// How long the work goes on in the background.
     pub timeout: Duration,
 }
 
 impl StoreLimits {
     /// Bytes of the results of one tenant's principals together.
-    pub(super) fn bytes_of_tenant(&self) -> u64 {
+    pub(super) fn bytes_per_tenant(&self) -> u64 {
         tenant_share_of_bytes(self.total_bytes)
     }
 
     /// Results kept, of one tenant's principals together.
-    pub(super) fn results_of_tenant(&self) -> usize {
+    pub(super) fn results_per_tenant(&self) -> usize {
         tenant_share(self.results)
     }
 
     /// Results of one tenant's principals that are being written at the same time.
-    pub(super) fn running_of_tenant(&self) -> usize {
-        tenant_share(self.running)
+    pub(super) fn writers_per_tenant(&self) -> usize {
+        tenant_share(self.writers)
     }
 }
 
@@ -56,12 +56,12 @@ impl Default for StoreLimits {
             block_bytes: 4 * 1024 * 1024,
             time_to_live: Duration::from_secs(60 * 60),
             total_bytes: 10 * 1024 * MIB,
-            bytes_of_one: 2 * 1024 * MIB,
+            bytes_per_principal: 2 * 1024 * MIB,
             free_bytes: 1024 * MIB,
             results: 1_000,
-            results_of_one: 250,
-            running: 16,
-            running_of_one: 4,
+            results_per_principal: 250,
+            writers: 16,
+            writers_per_principal: 4,
             timeout: Duration::from_secs(10 * 60),
         }
     }

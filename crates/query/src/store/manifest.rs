@@ -5,12 +5,12 @@ use uuid::Uuid;
 
 use tidegate_core::Owner;
 
-use super::file::StoredFile;
 use super::id::ResultId;
+use super::result_file::FileDescription;
 
 /// What is known of a result before its first row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct ResultHeader {
     /// Its name.
     pub id: ResultId,
     pub(super) owner: Owner,
@@ -20,7 +20,7 @@ pub struct Head {
     pub database: String,
     /// What its rows depend on beside its data: the row policies that bound its owner when it was asked
     /// ([`Database::row_policy_stamp`](crate::Database::row_policy_stamp)).
-    #[serde(default, skip_serializing_if = "is_unbound")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub policies: u64,
     /// The job that writes it.
     pub job: Uuid,
@@ -33,11 +33,11 @@ pub struct Head {
     pub rows_max: Option<u64>,
     /// The file whose bytes its rows are; none for rows of a query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<StoredFile>,
+    pub file: Option<FileDescription>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_unbound(policies: &u64) -> bool {
+fn is_zero(policies: &u64) -> bool {
     *policies == 0
 }
 
@@ -57,8 +57,8 @@ pub struct BlockFacts {
 /// One line of a manifest.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Line {
-    Head(Box<Head>),
+pub(super) enum ManifestLine {
+    Head(Box<ResultHeader>),
     Block(BlockFacts),
     /// The end; with why it came before the last row, if it did.
     End {

@@ -3,32 +3,32 @@
 //! A result is a folder: blocks, each an Arrow stream of its own, and a manifest that only grows, one line a block.
 //! What has no line does not exist, so that whatever ends the process leaves a whole prefix or nothing.
 
+mod answer_cache;
 mod block;
-mod cache;
-mod described;
-mod figures;
-mod file;
-mod files;
+mod counters;
+mod folder;
 mod id;
 mod limits;
+mod link_holders;
 mod manifest;
+mod manifest_json;
 mod quota;
-mod readers;
 mod result;
-mod results;
+mod result_file;
+mod result_store;
+mod result_writer;
 mod seal;
 mod space;
 mod summary;
-mod writer;
 
-pub use block::{Block, END as END_OF_STREAM};
-pub(crate) use cache::CacheKey;
-pub use file::{FILE_PIECE_BYTES, StoredFile, file_rows};
+pub(crate) use answer_cache::CacheKey;
+pub use block::{END as END_OF_STREAM, ResultBlock};
 pub use id::ResultId;
 pub use limits::StoreLimits;
-pub use manifest::{BlockFacts, Head};
-pub use result::{End, Stage, StoredResult};
-pub use results::{Asked, ResultStore};
+pub use manifest::{BlockFacts, ResultHeader};
+pub use result::{ResultEnd, ResultProgress, StoredResult};
+pub use result_file::{FILE_PIECE_BYTES, FileDescription, pieces_to_rows};
+pub use result_store::{NewResult, ResultStore};
+pub use result_writer::{ResultWriter, WriteOutcome};
 pub use seal::Cursor;
-pub(crate) use summary::summary;
-pub use writer::{ResultWriter, Written};
+pub(crate) use summary::summarize_columns;

@@ -14,7 +14,7 @@ use super::result::StoredResult;
 
 /// Who has as much as it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shortage {
+pub(super) enum QuotaExceeded {
     /// The principal.
     Principal,
     /// The principals of its tenant together.
@@ -23,9 +23,9 @@ pub(super) enum Shortage {
     All,
 }
 
-impl Shortage {
+impl QuotaExceeded {
     /// What stands in the way of more bytes.
-    pub(super) fn of_room(self) -> &'static str {
+    pub(super) fn room_message(self) -> &'static str {
         match self {
             Self::Principal => "your stored results take as much room as they may",
             Self::Tenant => "your tenant's stored results take as much room as they may",
@@ -34,7 +34,7 @@ impl Shortage {
     }
 
     /// What stands in the way of one more that is being written, and what helps.
-    pub(super) fn of_writers(self) -> (&'static str, &'static str) {
+    pub(super) fn writers_message(self) -> (&'static str, &'static str) {
         match self {
             Self::Principal => (
                 "as many of your stored results are being written as may be",
@@ -50,18 +50,18 @@ impl Shortage {
 
 /// What some results take.
 #[derive(Debug, Clone, Copy, Default)]
-struct Use {
+struct QuotaUsage {
     bytes: u64,
     results: usize,
 }
 
-impl Use {
-    fn and(self, bytes: u64, results: usize) -> Self {
+impl QuotaUsage {
+    fn plus(self, bytes: u64, results: usize) -> Self {
         Self { bytes: self.bytes.saturating_add(bytes), results: self.results + results }
     }
 
-    fn without(self, result: &StoredResult) -> Self {
-        Self { bytes: self.bytes.saturating_sub(result.size()), results: self.results.saturating_sub(1) }
+    fn minus(self, result: &StoredResult) -> Self {
+        Self { bytes: self.bytes.saturating_sub(result.occupied_bytes()), results: self.results.saturating_sub(1) }
     }
 
     fn fits(self, bytes_max: u64, results_max: usize) -> bool {
@@ -70,119 +70,129 @@ impl Use {
 }
 
 /// What whoever writes has, its tenant, each other tenant, and all.
-struct Uses<'a> {
+struct OwnerUsage<'a> {
     writer: &'a Owner,
-    of_one: Use,
+    writer_usage: QuotaUsage,
     /// Those without a tenant count as one.
-    by_tenant: HashMap<Option<&'a str>, Use>,
-    of_all: Use,
+    by_tenant: HashMap<Option<&'a str>, QuotaUsage>,
+    total: QuotaUsage,
 }
 
-impl<'a> Uses<'a> {
-    /// Those of `results`, and `bytes` more of the `writer`.
-    fn of(results: impl Iterator<Item = &'a StoredResult>, writer: &'a Owner, bytes: u64) -> Self {
-        let mut uses = Self { writer, of_one: Use::default(), by_tenant: HashMap::new(), of_all: Use::default() };
-        uses.change(writer, |used| used.and(bytes, 0));
+impl<'a> OwnerUsage<'a> {
+    /// Those of `result_store`, and `bytes` more of the `writer`.
+    fn new(results: impl Iterator<Item = &'a StoredResult>, writer: &'a Owner, bytes: u64) -> Self {
+        let mut uses = Self {
+            writer,
+            writer_usage: QuotaUsage::default(),
+            by_tenant: HashMap::new(),
+            total: QuotaUsage::default(),
+        };
+        uses.update(writer, |used| used.plus(bytes, 0));
         for result in results {
-            uses.change(&result.head.owner, |used| used.and(result.size(), 1));
+            uses.update(&result.header.owner, |used| used.plus(result.occupied_bytes(), 1));
         }
         uses
     }
 
-    fn change(&mut self, owner: &'a Owner, change: impl Fn(Use) -> Use) {
+    fn update(&mut self, owner: &'a Owner, change: impl Fn(QuotaUsage) -> QuotaUsage) {
         if owner == self.writer {
-            self.of_one = change(self.of_one);
+            self.writer_usage = change(self.writer_usage);
         }
         let of_tenant = self.by_tenant.entry(owner.tenant.as_deref()).or_default();
         *of_tenant = change(*of_tenant);
-        self.of_all = change(self.of_all);
+        self.total = change(self.total);
     }
 
-    fn of_tenant(&self, owner: &Owner) -> Use {
+    fn tenant_usage(&self, owner: &Owner) -> QuotaUsage {
         self.by_tenant.get(&owner.tenant.as_deref()).copied().unwrap_or_default()
     }
 
-    fn shortage(&self, limits: &StoreLimits) -> Option<Shortage> {
-        if !self.of_one.fits(limits.bytes_of_one, limits.results_of_one) {
-            return Some(Shortage::Principal);
+    fn exceeded_quota(&self, limits: &StoreLimits) -> Option<QuotaExceeded> {
+        if !self.writer_usage.fits(limits.bytes_per_principal, limits.results_per_principal) {
+            return Some(QuotaExceeded::Principal);
         }
-        let of_tenant = self.of_tenant(self.writer);
-        if self.writer.tenant.is_some() && !of_tenant.fits(limits.bytes_of_tenant(), limits.results_of_tenant()) {
-            return Some(Shortage::Tenant);
+        let of_tenant = self.tenant_usage(self.writer);
+        if self.writer.tenant.is_some() && !of_tenant.fits(limits.bytes_per_tenant(), limits.results_per_tenant()) {
+            return Some(QuotaExceeded::Tenant);
         }
-        (!self.of_all.fits(limits.total_bytes, limits.results)).then_some(Shortage::All)
+        (!self.total.fits(limits.total_bytes, limits.results)).then_some(QuotaExceeded::All)
     }
 
-    /// Which of `finished`, the oldest first, goes next to mend `shortage`.
-    fn next(&self, finished: &[&Arc<StoredResult>], shortage: Shortage, limits: &StoreLimits) -> Option<usize> {
+    /// Which of `finished`, the oldest first, goes next to mend `exceeded_quota`.
+    fn choose_eviction(
+        &self,
+        finished: &[&Arc<StoredResult>],
+        shortage: QuotaExceeded,
+        limits: &StoreLimits,
+    ) -> Option<usize> {
         let (owner, has_tenant) = (self.writer, self.writer.tenant.is_some());
-        let own = || finished.iter().position(|result| result.head.owner == *owner);
-        let of_tenant = || finished.iter().position(|result| has_tenant && result.head.owner.tenant == owner.tenant);
+        let own = || finished.iter().position(|result| result.header.owner == *owner);
+        let of_tenant = || finished.iter().position(|result| has_tenant && result.header.owner.tenant == owner.tenant);
         match shortage {
-            Shortage::Principal => own(),
-            Shortage::Tenant => own().or_else(of_tenant),
-            Shortage::All => {
-                let is_of_bytes = self.of_all.bytes > limits.total_bytes;
+            QuotaExceeded::Principal => own(),
+            QuotaExceeded::Tenant => own().or_else(of_tenant),
+            QuotaExceeded::All => {
+                let is_of_bytes = self.total.bytes > limits.total_bytes;
                 let has = |owner: &Owner| {
-                    let used = self.of_tenant(owner);
+                    let used = self.tenant_usage(owner);
                     if is_of_bytes { used.bytes } else { used.results as u64 }
                 };
                 // The last of those that are equal is taken: the oldest.
-                let most = (0..finished.len()).rev().max_by_key(|index| has(&finished[*index].head.owner))?;
-                let has_most = has_tenant && has(owner) >= has(&finished[most].head.owner);
+                let most = (0..finished.len()).rev().max_by_key(|index| has(&finished[*index].header.owner))?;
+                let has_most = has_tenant && has(owner) >= has(&finished[most].header.owner);
                 has_most.then(|| own().or_else(of_tenant)).flatten().or(Some(most))
             }
         }
     }
 }
 
-/// Those that have to go so that `writing`, which is one of `results`, can have `bytes` more.
+/// Those that have to go so that `writing`, which is one of `result_store`, can have `bytes` more.
 ///
 /// # Errors
 /// When not even that would help.
-pub(super) fn leaving(
+pub(super) fn choose_evictions(
     results: &HashMap<ResultId, Arc<StoredResult>>,
     limits: &StoreLimits,
     writing: &StoredResult,
     bytes: u64,
-) -> Result<Vec<Arc<StoredResult>>, Shortage> {
-    let mut uses = Uses::of(results.values().map(Arc::as_ref), &writing.head.owner, bytes);
-    let Some(mut shortage) = uses.shortage(limits) else { return Ok(Vec::new()) };
+) -> Result<Vec<Arc<StoredResult>>, QuotaExceeded> {
+    let mut uses = OwnerUsage::new(results.values().map(Arc::as_ref), &writing.header.owner, bytes);
+    let Some(mut shortage) = uses.exceeded_quota(limits) else { return Ok(Vec::new()) };
     let mut finished: Vec<&Arc<StoredResult>> = results.values().filter(|result| has_ended(result)).collect();
-    finished.sort_unstable_by_key(|result| (result.head.created_at_ms, result.head.id));
+    finished.sort_unstable_by_key(|result| (result.header.created_at_ms, result.header.id));
     let mut leaving: Vec<Arc<StoredResult>> = Vec::new();
     loop {
-        let result = finished.remove(uses.next(&finished, shortage, limits).ok_or(shortage)?);
-        uses.change(&result.head.owner, |used| used.without(result));
+        let result = finished.remove(uses.choose_eviction(&finished, shortage, limits).ok_or(shortage)?);
+        uses.update(&result.header.owner, |used| used.minus(result));
         leaving.push(result.clone());
-        match uses.shortage(limits) {
+        match uses.exceeded_quota(limits) {
             Some(still) => shortage = still,
             None => return Ok(leaving),
         }
     }
 }
 
-/// Whether one more of `owner` may be written beside `results`.
+/// Whether one more of `owner` may be written beside `result_store`.
 ///
 /// # Errors
 /// Who writes as many as it may.
-pub(super) fn may_begin(
+pub(super) fn check_writer_limits(
     results: &HashMap<ResultId, Arc<StoredResult>>,
     limits: &StoreLimits,
     owner: &Owner,
-) -> Result<(), Shortage> {
-    let running = || results.values().filter(|result| !has_ended(result)).map(|result| &result.head.owner);
+) -> Result<(), QuotaExceeded> {
+    let running = || results.values().filter(|result| !has_ended(result)).map(|result| &result.header.owner);
     let is_anonymous = owner.proof == "anonymous";
-    if !is_anonymous && running().filter(|other| *other == owner).count() >= limits.running_of_one {
-        return Err(Shortage::Principal);
+    if !is_anonymous && running().filter(|other| *other == owner).count() >= limits.writers_per_principal {
+        return Err(QuotaExceeded::Principal);
     }
     let is_of_tenant = |other: &&Owner| owner.tenant.is_some() && other.tenant == owner.tenant;
-    if running().filter(is_of_tenant).count() >= limits.running_of_tenant() {
-        return Err(Shortage::Tenant);
+    if running().filter(is_of_tenant).count() >= limits.writers_per_tenant() {
+        return Err(QuotaExceeded::Tenant);
     }
-    if running().count() >= limits.running { Err(Shortage::All) } else { Ok(()) }
+    if running().count() >= limits.writers { Err(QuotaExceeded::All) } else { Ok(()) }
 }
 
 pub(super) fn has_ended(result: &StoredResult) -> bool {
-    result.stage.borrow().end.is_some()
+    result.progress.borrow().end.is_some()
 }

@@ -13,14 +13,14 @@ use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
 use tokio::sync::watch;
 
-use super::block::{Block, hash_of};
-use super::files;
-use super::manifest::{BlockFacts, Head};
-use super::readers::Readers;
+use super::block::{ResultBlock, sha256_hex};
+use super::folder;
+use super::link_holders::LinkHolders;
+use super::manifest::{BlockFacts, ResultHeader};
 
 /// How a result ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum ResultEnd {
     /// With its last row.
     Complete,
     /// Before its last row, for this reason.
@@ -29,7 +29,7 @@ pub enum End {
     Removed(String),
 }
 
-impl End {
+impl ResultEnd {
     /// Why it came before the last row, or took the result away.
     pub fn reason(&self) -> Option<String> {
         match self {
@@ -41,14 +41,14 @@ impl End {
 
 /// What there is of a result.
 #[derive(Debug, Clone, Default)]
-pub struct Stage {
+pub struct ResultProgress {
     /// Its blocks so far.
     pub blocks: Vec<BlockFacts>,
     /// None while it is being written.
-    pub end: Option<End>,
+    pub end: Option<ResultEnd>,
 }
 
-impl Stage {
+impl ResultProgress {
     /// Rows so far.
     pub fn rows(&self) -> u64 {
         self.blocks.last().map_or(0, |block| block.first_row + block.rows)
@@ -60,16 +60,16 @@ impl Stage {
     }
 
     /// Names all its bytes: equal blocks, equal tags.
-    pub fn tag(&self) -> String {
-        hash_of(self.blocks.iter().map(|block| block.sha256.as_str()).collect::<String>().as_bytes())
+    pub fn entity_tag(&self) -> String {
+        sha256_hex(self.blocks.iter().map(|block| block.sha256.as_str()).collect::<String>().as_bytes())
     }
 
-    /// `running`, `complete` or `incomplete`.
+    /// `writers`, `complete` or `incomplete`.
     pub fn status(&self) -> &'static str {
         match self.end {
             None => "running",
-            Some(End::Complete) => "complete",
-            Some(End::Incomplete(_) | End::Removed(_)) => "incomplete",
+            Some(ResultEnd::Complete) => "complete",
+            Some(ResultEnd::Incomplete(_) | ResultEnd::Removed(_)) => "incomplete",
         }
     }
 }
@@ -77,44 +77,44 @@ impl Stage {
 /// One stored result.
 #[derive(Debug)]
 pub struct StoredResult {
-    pub(super) head: Head,
+    pub(super) header: ResultHeader,
     pub(super) folder: PathBuf,
     schema: SchemaRef,
     /// Who was given links.
-    pub(super) readers: Mutex<Readers>,
-    pub(super) stage: watch::Sender<Stage>,
+    pub(super) link_holders: Mutex<LinkHolders>,
+    pub(super) progress: watch::Sender<ResultProgress>,
     /// The bytes of its blocks.
     stored_bytes: AtomicU64,
     /// The room that was made for the block that is being written.
-    claimed_bytes: AtomicU64,
+    reserved_bytes: AtomicU64,
     /// Whether a block was found that is not what was written.
     is_damaged: AtomicBool,
 }
 
 impl StoredResult {
     /// How many rows were asked for, if it has as many and there may be more.
-    pub fn bound(&self) -> Option<u64> {
-        self.head.rows_max.filter(|max| self.stage().rows() >= *max)
+    pub fn reached_row_limit(&self) -> Option<u64> {
+        self.header.rows_max.filter(|max| self.progress().rows() >= *max)
     }
 
-    pub(super) fn new(head: Head, folder: PathBuf, schema: SchemaRef, stage: Stage) -> Arc<Self> {
+    pub(super) fn new(head: ResultHeader, folder: PathBuf, schema: SchemaRef, stage: ResultProgress) -> Arc<Self> {
         let stored_bytes = AtomicU64::new(stage.bytes());
         let stage = watch::Sender::new(stage);
         Arc::new(Self {
-            head,
+            header: head,
             folder,
             schema,
-            readers: Mutex::default(),
-            stage,
+            link_holders: Mutex::default(),
+            progress: stage,
             stored_bytes,
-            claimed_bytes: AtomicU64::new(0),
+            reserved_bytes: AtomicU64::new(0),
             is_damaged: AtomicBool::new(false),
         })
     }
 
     /// What was known of it before its first row.
-    pub fn head(&self) -> &Head {
-        &self.head
+    pub fn header(&self) -> &ResultHeader {
+        &self.header
     }
 
     /// Its columns, as its blocks have them.
@@ -123,101 +123,101 @@ impl StoredResult {
     }
 
     /// What there is of it now.
-    pub fn stage(&self) -> Stage {
-        self.stage.borrow().clone()
+    pub fn progress(&self) -> ResultProgress {
+        self.progress.borrow().clone()
     }
 
     /// How it ended; none while it is being written.
-    pub fn end(&self) -> Option<End> {
-        self.stage.borrow().end.clone()
+    pub fn end(&self) -> Option<ResultEnd> {
+        self.progress.borrow().end.clone()
     }
 
     /// What is known of the block `index`, which is waited for; none when the result ended without it.
     pub async fn next_block(&self, index: usize) -> Option<BlockFacts> {
-        let mut stages = self.stage.subscribe();
+        let mut stages = self.progress.subscribe();
         let stage = stages.wait_for(|stage| stage.blocks.len() > index || stage.end.is_some()).await;
         // The sender is this result, which lives as long as it is borrowed.
         stage.ok().and_then(|stage| stage.blocks.get(index).cloned())
     }
 
     /// Whether all its rows are there, as far as anybody knows.
-    pub(super) fn is_whole(&self) -> bool {
-        self.stage.borrow().end == Some(End::Complete) && !self.is_damaged.load(Ordering::Relaxed)
+    pub(super) fn is_complete(&self) -> bool {
+        self.progress.borrow().end == Some(ResultEnd::Complete) && !self.is_damaged.load(Ordering::Relaxed)
     }
 
     /// The room that it takes: that of its blocks, and what was claimed for the next.
-    pub(super) fn size(&self) -> u64 {
-        self.stored_bytes.load(Ordering::Acquire).saturating_add(self.claimed_bytes.load(Ordering::Acquire))
+    pub(super) fn occupied_bytes(&self) -> u64 {
+        self.stored_bytes.load(Ordering::Acquire).saturating_add(self.reserved_bytes.load(Ordering::Acquire))
     }
 
     /// Counts `bytes` as taken until the block that needs them is there, or never will be.
-    pub(super) fn claim(&self, bytes: u64) {
-        self.claimed_bytes.store(bytes, Ordering::Release);
+    pub(super) fn reserve_bytes(&self, bytes: u64) {
+        self.reserved_bytes.store(bytes, Ordering::Release);
     }
 
     /// Lets readers see a block that was written.
-    pub(super) fn grow(&self, facts: BlockFacts) {
+    pub(super) fn publish_block(&self, facts: BlockFacts) {
         self.stored_bytes.fetch_add(facts.bytes, Ordering::AcqRel);
-        self.stage.send_modify(|stage| stage.blocks.push(facts));
+        self.progress.send_modify(|stage| stage.blocks.push(facts));
     }
 
     /// The block `index`, whose hash was right.
     ///
     /// # Errors
     /// `NotFound` when it is not there, or not yet; internal when its bytes are not those that were written.
-    pub async fn block(&self, index: usize) -> Result<Block, Error> {
+    pub async fn block(&self, index: usize) -> Result<ResultBlock, Error> {
         let facts = {
-            let stage = self.stage.borrow();
-            stage.blocks.get(index).cloned().ok_or_else(|| self.no_block(index, &stage))?
+            let stage = self.progress.borrow();
+            stage.blocks.get(index).cloned().ok_or_else(|| self.missing_block_error(index, &stage))?
         };
         let folder = self.folder.clone();
-        let (bytes, is_right) = on_a_thread(move || {
-            let bytes = files::read_block(&folder, index, &facts)?;
-            let is_right = hash_of(&bytes) == facts.sha256;
+        let (bytes, is_right) = run_blocking(move || {
+            let bytes = folder::read_block(&folder, index, &facts)?;
+            let is_right = sha256_hex(&bytes) == facts.sha256;
             Ok((bytes, is_right))
         })
         .await
         .inspect_err(|_| self.is_damaged.store(true, Ordering::Relaxed))
-        .map_err(|error| self.unreadable(index, &error))?;
+        .map_err(|error| self.unreadable_block_error(index, &error))?;
         if !is_right {
             self.is_damaged.store(true, Ordering::Relaxed);
             let message =
-                format!("block {index} of the stored result {} is damaged on the server's disk", self.head.id);
+                format!("block {index} of the stored result {} is damaged on the server's disk", self.header.id);
             return Err(Error::new(ErrorKind::Internal, message).with_hint("Ask the question again."));
         }
-        Ok(Block(Bytes::from(bytes)))
+        Ok(ResultBlock(Bytes::from(bytes)))
     }
 
     /// Its rows from `row` on, as they come: what is still being written is waited for. The stream ends where the
     /// result does, however that ended.
     pub fn rows_from(self: &Arc<Self>, row: u64) -> BoxStream<'static, Result<RecordBatch, Error>> {
-        let index = self.stage.borrow().blocks.partition_point(|block| block.first_row + block.rows <= row);
-        let reading = Reading { result: self.clone(), index, row, ready: VecDeque::new(), failed: false };
+        let index = self.progress.borrow().blocks.partition_point(|block| block.first_row + block.rows <= row);
+        let reading = RowReader { result: self.clone(), index, row, ready: VecDeque::new(), failed: false };
         Box::pin(futures::stream::unfold(reading, |mut reading| async move {
             let batch = reading.next().await?;
             Some((batch, reading))
         }))
     }
 
-    fn no_block(&self, index: usize, stage: &Stage) -> Error {
-        let id = self.head.id;
+    fn missing_block_error(&self, index: usize, stage: &ResultProgress) -> Error {
+        let id = self.header.id;
         let blocks = stage.blocks.len();
         let message = match &stage.end {
             None => format!(
                 "block {index} of the stored result {id} does not exist yet: {blocks} do, and it is still being written"
             ),
-            Some(End::Removed(reason)) => format!("the stored result {id} is gone: {reason}"),
+            Some(ResultEnd::Removed(reason)) => format!("the stored result {id} is gone: {reason}"),
             Some(_) => format!("the stored result {id} has no block {index}: it has {blocks}, counted from 0"),
         };
         Error::new(ErrorKind::NotFound, message)
     }
 
-    fn unreadable(&self, index: usize, error: &std::io::Error) -> Error {
-        if let Some(End::Removed(reason)) = &self.stage.borrow().end {
-            return Error::new(ErrorKind::NotFound, format!("the stored result {} is gone: {reason}", self.head.id));
+    fn unreadable_block_error(&self, index: usize, error: &std::io::Error) -> Error {
+        if let Some(ResultEnd::Removed(reason)) = &self.progress.borrow().end {
+            return Error::new(ErrorKind::NotFound, format!("the stored result {} is gone: {reason}", self.header.id));
         }
         let message =
-            format!("block {index} of the stored result {} cannot be read from the server's disk", self.head.id);
+            format!("block {index} of the stored result {} cannot be read from the server's disk", self.header.id);
         Error::new(ErrorKind::Unavailable, message)
             .with_hint("Ask the question again.")
             .with_detail(format!("{}: {error}", self.folder.display()))
@@ -225,7 +225,7 @@ impl StoredResult {
 }
 
 /// Where a reader of rows is.
-struct Reading {
+struct RowReader {
     result: Arc<StoredResult>,
     /// The block that is read next.
     index: usize,
@@ -235,7 +235,7 @@ struct Reading {
     failed: bool,
 }
 
-impl Reading {
+impl RowReader {
     async fn next(&mut self) -> Option<Result<RecordBatch, Error>> {
         loop {
             if let Some(batch) = self.ready.pop_front() {
@@ -260,7 +260,7 @@ impl Reading {
     /// The rows of the next block, without its first `skipped`.
     async fn read(&self, skipped: u64) -> Result<VecDeque<RecordBatch>, Error> {
         let block = self.result.block(self.index).await?;
-        let batches = on_a_thread(move || Ok(block.batches())).await;
+        let batches = run_blocking(move || Ok(block.batches())).await;
         let batches = batches.map_err(|error| Error::internal(error.to_string()))??;
         let mut skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
         let mut left = VecDeque::new();
@@ -276,7 +276,7 @@ impl Reading {
 }
 
 /// Does what would keep others waiting on a thread for such work.
-pub(super) async fn on_a_thread<T: Send + 'static>(
+pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> std::io::Result<T> {
     match tokio::task::spawn_blocking(work).await {

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use tidegate_core::{Error, ErrorKind, Owner, SIGNATURE_BYTES, Seal};
+use tidegate_core::{Error, ErrorKind, HmacSigner, Owner, SIGNATURE_BYTES};
 use uuid::Uuid;
 
 use super::id::ResultId;
@@ -20,16 +20,16 @@ pub struct Cursor {
     /// Rows before the page.
     pub row: u64,
     /// What names the question, so that a cursor does not answer another one.
-    pub question: u64,
+    pub query_id: u64,
     /// When the result goes, in milliseconds since 1970.
     pub expires_at_ms: u64,
 }
 
 /// A key to a stored result for a short time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Link {
+pub(super) struct ResultLink {
     /// The number of whom it was made for, among the readers of the result.
-    pub(super) reader: u64,
+    pub(super) holder: u64,
     /// When it ends, in milliseconds since 1970.
     pub(super) expires_at_ms: u64,
 }
@@ -37,24 +37,24 @@ pub(super) struct Link {
 /// Signs and checks.
 pub(super) struct ResultSeal {
     /// Its key lives as long as the folder of the results does.
-    cursors: Seal,
+    cursors: HmacSigner,
     /// Whoever was given a link is known to this process alone, so a link ends with it.
-    links: Seal,
+    links: HmacSigner,
 }
 
 impl ResultSeal {
     pub(super) fn new(key: &[u8]) -> Self {
-        Self { cursors: Seal::new(key), links: Seal::random() }
+        Self { cursors: HmacSigner::new(key), links: HmacSigner::with_random_key() }
     }
 
     /// `cursor` as a text that only `owner` can use.
-    pub(super) fn cursor(&self, cursor: &Cursor, owner: &Owner) -> String {
+    pub(super) fn sign_cursor(&self, cursor: &Cursor, owner: &Owner) -> String {
         let mut bytes = Vec::with_capacity(CURSOR_BYTES);
         bytes.extend(cursor.result.0.as_bytes());
-        for number in [cursor.row, cursor.question, cursor.expires_at_ms] {
+        for number in [cursor.row, cursor.query_id, cursor.expires_at_ms] {
             bytes.extend(number.to_be_bytes());
         }
-        let signature = self.cursors.signature("cursor", &[owner.to_text().as_bytes(), &bytes]);
+        let signature = self.cursors.sign("cursor", &[owner.to_text().as_bytes(), &bytes]);
         bytes.extend(signature);
         URL_SAFE_NO_PAD.encode(bytes)
     }
@@ -63,7 +63,7 @@ impl ResultSeal {
     ///
     /// # Errors
     /// `InvalidArguments` for what was never signed for `owner`, `NotFound` when its time is over.
-    pub(super) fn place(&self, text: &str, owner: &Owner) -> Result<Cursor, Error> {
+    pub(super) fn verify_cursor(&self, text: &str, owner: &Owner) -> Result<Cursor, Error> {
         let foreign = || {
             Error::new(ErrorKind::InvalidArguments, "the cursor is none that you were given")
                 .with_hint("Use a cursor unchanged, with the arguments of the answer that it stood in.")
@@ -71,42 +71,42 @@ impl ResultSeal {
         let bytes =
             URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == CURSOR_BYTES).ok_or_else(foreign)?;
         let (signed, signature) = bytes.split_at(CURSOR_BYTES - SIGNATURE_BYTES);
-        if !self.cursors.has_signed("cursor", &[owner.to_text().as_bytes(), signed], signature) {
+        if !self.cursors.verify("cursor", &[owner.to_text().as_bytes(), signed], signature) {
             return Err(foreign());
         }
-        let number = |at: usize| number(&signed[at..at + 8]);
+        let number = |at: usize| read_u64(&signed[at..at + 8]);
         let result = Uuid::from_slice(&signed[..16]).map_err(|_| foreign())?;
         let place =
-            Cursor { result: ResultId(result), row: number(16), question: number(24), expires_at_ms: number(32) };
+            Cursor { result: ResultId(result), row: number(16), query_id: number(24), expires_at_ms: number(32) };
         if place.expires_at_ms <= now_ms() {
-            return Err(expired());
+            return Err(expired_error());
         }
         Ok(place)
     }
 
     /// `link` to the result `id` as a text.
-    pub(super) fn link(&self, id: ResultId, link: &Link) -> String {
-        let signed = [link.expires_at_ms.to_be_bytes(), link.reader.to_be_bytes()].concat();
-        let signature = self.links.signature("link", &[id.0.as_bytes(), &signed]);
+    pub(super) fn sign_link(&self, id: ResultId, link: &ResultLink) -> String {
+        let signed = [link.expires_at_ms.to_be_bytes(), link.holder.to_be_bytes()].concat();
+        let signature = self.links.sign("link", &[id.0.as_bytes(), &signed]);
         URL_SAFE_NO_PAD.encode([&signed[..], &signature].concat())
     }
 
     /// What the link `text` says, if it opens the result `id` now.
-    pub(super) fn opening(&self, text: &str, id: ResultId) -> Option<Link> {
+    pub(super) fn verify_link(&self, text: &str, id: ResultId) -> Option<ResultLink> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == LINK_BYTES)?;
         let (signed, signature) = bytes.split_at(LINK_BYTES - SIGNATURE_BYTES);
-        let link = Link { expires_at_ms: number(&signed[..8]), reader: number(&signed[8..]) };
-        let is_ours = self.links.has_signed("link", &[id.0.as_bytes(), signed], signature);
+        let link = ResultLink { expires_at_ms: read_u64(&signed[..8]), holder: read_u64(&signed[8..]) };
+        let is_ours = self.links.verify("link", &[id.0.as_bytes(), signed], signature);
         (is_ours && link.expires_at_ms > now_ms()).then_some(link)
     }
 }
 
 /// The number that `bytes` write, the greatest first.
-fn number(bytes: &[u8]) -> u64 {
+fn read_u64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-pub(super) fn expired() -> Error {
+pub(super) fn expired_error() -> Error {
     Error::new(ErrorKind::NotFound, "the stored result has expired").with_hint("Ask the question again.")
 }
 
@@ -115,12 +115,12 @@ pub(super) fn now_ms() -> u64 {
     ms_since_1970(SystemTime::now())
 }
 
-/// `time` in milliseconds since 1970.
+/// `format_time` in milliseconds since 1970.
 pub(super) fn ms_since_1970(time: SystemTime) -> u64 {
-    ms(time.duration_since(UNIX_EPOCH).unwrap_or_default())
+    to_ms(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// `time` in milliseconds.
-pub(super) fn ms(time: Duration) -> u64 {
+/// `format_time` in milliseconds.
+pub(super) fn to_ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -9,26 +9,26 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 
-use crate::format::{cells, unique_names};
+use crate::format::{batch_cells, unique_names};
 
 /// Characters shown of a smallest or largest value.
 const VALUE_CHARS_MAX: usize = 60;
 
 /// Of each column of `batches`: its values that are not null, its nulls, the smallest and the largest value, and how
 /// many different ones there are. What cannot be compared has neither.
-pub(crate) fn summary(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
+pub(crate) fn summarize_columns(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
     let rows = concat_batches(schema, batches)?;
-    let cells = cells(&rows);
-    let mut columns: Vec<Column> = Vec::new();
+    let cells = batch_cells(&rows);
+    let mut columns: Vec<ColumnSummary> = Vec::new();
     for (index, values) in rows.columns().iter().enumerate() {
         let text = |row: usize| {
             let mut text = String::new();
-            cells[index].text(row, &mut text);
-            shortened(text)
+            cells[index].append_text(row, &mut text);
+            shorten(text)
         };
         let nulls = (0..rows.num_rows()).filter(|row| cells[index].is_null(*row)).count();
-        let compared = compared(values, |row| cells[index].is_null(row));
-        columns.push(Column {
+        let compared = compare_values(values, |row| cells[index].is_null(row));
+        columns.push(ColumnSummary {
             count: (rows.num_rows() - nulls) as u64,
             nulls: nulls as u64,
             min: compared.as_ref().and_then(|compared| compared.min).map(text),
@@ -36,8 +36,10 @@ pub(crate) fn summary(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Rec
             distinct: compared.map(|compared| compared.distinct),
         });
     }
-    let text = |of: fn(&Column) -> Option<&str>| Arc::new(columns.iter().map(of).collect::<StringArray>()) as ArrayRef;
-    let count = |of: fn(&Column) -> Option<u64>| Arc::new(columns.iter().map(of).collect::<UInt64Array>()) as ArrayRef;
+    let text =
+        |of: fn(&ColumnSummary) -> Option<&str>| Arc::new(columns.iter().map(of).collect::<StringArray>()) as ArrayRef;
+    let count =
+        |of: fn(&ColumnSummary) -> Option<u64>| Arc::new(columns.iter().map(of).collect::<UInt64Array>()) as ArrayRef;
     let names = unique_names(schema);
     RecordBatch::try_from_iter_with_nullable([
         ("column", Arc::new(StringArray::from(names)) as ArrayRef, true),
@@ -49,7 +51,7 @@ pub(crate) fn summary(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Rec
     ])
 }
 
-struct Column {
+struct ColumnSummary {
     count: u64,
     nulls: u64,
     min: Option<String>,
@@ -58,25 +60,25 @@ struct Column {
 }
 
 /// Where the smallest and the largest value stand, and how many different ones there are.
-struct Compared {
+struct ValueRange {
     min: Option<usize>,
     max: Option<usize>,
     distinct: u64,
 }
 
-fn compared(values: &ArrayRef, is_null: impl Fn(usize) -> bool) -> Option<Compared> {
+fn compare_values(values: &ArrayRef, is_null: impl Fn(usize) -> bool) -> Option<ValueRange> {
     let converter = RowConverter::new(vec![SortField::new(values.data_type().clone())]).ok()?;
     let rows = converter.convert_columns(std::slice::from_ref(values)).ok()?;
     let present = || (0..values.len()).filter(|row| !is_null(*row));
     let different: HashSet<&[u8]> = present().map(|row| rows.row(row).data()).collect();
-    Some(Compared {
+    Some(ValueRange {
         min: present().min_by_key(|row| rows.row(*row)),
         max: present().max_by_key(|row| rows.row(*row)),
         distinct: different.len() as u64,
     })
 }
 
-fn shortened(text: String) -> String {
+fn shorten(text: String) -> String {
     match text.char_indices().nth(VALUE_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

@@ -10,20 +10,20 @@ use arrow::ipc::reader::StreamReader;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tidegate_core::{AnswerFormat, Budget, Error, ErrorKind};
-use tidegate_query::Format;
+use tidegate_query::OutputFormat;
 
-use crate::fake::{Fake, Seen, Wishes, ask, batch};
+use crate::fake::{AnswerOptions, AnswerRecord, FakeDatabase, batch, request_answer};
 use crate::parquet::read_parquet;
 
-fn wishing(body: AnswerFormat) -> Wishes {
-    Wishes { body: Some(body), ..Wishes::default() }
+fn with_body_format(body: AnswerFormat) -> AnswerOptions {
+    AnswerOptions { body: Some(body), ..AnswerOptions::default() }
 }
 
-async fn in_form(fake: &Fake, form: AnswerFormat) -> Seen {
-    ask(fake, &wishing(form)).await
+async fn in_form(fake: &FakeDatabase, form: AnswerFormat) -> AnswerRecord {
+    request_answer(fake, &with_body_format(form)).await
 }
 
-fn text(seen: &Seen) -> String {
+fn text(seen: &AnswerRecord) -> String {
     let text = String::from_utf8(seen.body.clone()).unwrap().replace('\r', "␍");
     match text.find("\"elapsed_ms\":") {
         Some(start) => {
@@ -40,15 +40,15 @@ pub(crate) fn read_arrow(bytes: &[u8]) -> Vec<RecordBatch> {
     StreamReader::try_new(Cursor::new(bytes), None).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-fn orders() -> Fake {
-    Fake::of(vec![batch(&[
+fn orders() -> FakeDatabase {
+    FakeDatabase::new(vec![batch(&[
         ("id", Arc::new(Int64Array::from(vec![1, 2]))),
         ("note", Arc::new(StringArray::from(vec![Some("a, \"b\""), None]))),
     ])])
 }
 
 #[tokio::test]
-async fn each_form_has_its_type_and_no_words_beside_the_rows() {
+async fn each_format_has_its_media_type_and_only_rows() {
     let mut out = String::new();
     for form in AnswerFormat::ALL {
         let seen = in_form(&orders(), form).await;
@@ -92,7 +92,7 @@ async fn each_form_has_its_type_and_no_words_beside_the_rows() {
 
 #[tokio::test]
 async fn an_answer_without_rows_has_its_columns() {
-    let none = || Fake::of(vec![orders().batches[0].slice(0, 0)]);
+    let none = || FakeDatabase::new(vec![orders().batches[0].slice(0, 0)]);
     let mut out = String::new();
     for form in [AnswerFormat::Json, AnswerFormat::Ndjson, AnswerFormat::Csv, AnswerFormat::Table] {
         out.push_str(&format!("{:?}\n", text(&in_form(&none(), form).await)));
@@ -109,19 +109,22 @@ async fn an_answer_without_rows_has_its_columns() {
 }
 
 #[tokio::test]
-async fn the_argument_of_a_tool_says_more_than_the_wish_around_it() {
-    let asked = async |format| ask(&orders(), &Wishes { format, ..wishing(AnswerFormat::Arrow) }).await;
-    assert_eq!(asked(Format::Csv).await.head.unwrap().media_type, "text/csv; charset=utf-8; header=present");
-    assert_eq!(asked(Format::Toon).await.head.unwrap().media_type, "text/toon; charset=utf-8");
-    assert_eq!(asked(Format::Mcp).await.head.unwrap().media_type, "application/vnd.apache.arrow.stream");
+async fn format_argument_overrides_requested_format() {
+    let asked = async |format| {
+        request_answer(&orders(), &AnswerOptions { format, ..with_body_format(AnswerFormat::Arrow) }).await
+    };
+    assert_eq!(asked(OutputFormat::Csv).await.head.unwrap().media_type, "text/csv; charset=utf-8; header=present");
+    assert_eq!(asked(OutputFormat::Toon).await.head.unwrap().media_type, "text/toon; charset=utf-8");
+    assert_eq!(asked(OutputFormat::Mcp).await.head.unwrap().media_type, "application/vnd.apache.arrow.stream");
 }
 
 #[tokio::test]
 async fn one_column_is_a_list_in_every_form() {
-    let fake = Fake::of(vec![batch(&[("c", Arc::new(StringViewArray::from(vec!["b", "a", "b"])))])]);
+    let fake = FakeDatabase::new(vec![batch(&[("c", Arc::new(StringViewArray::from(vec!["b", "a", "b"])))])]);
     let mut out = String::new();
     for form in AnswerFormat::ALL {
-        let seen = ask(&fake, &Wishes { extract: Some("c".to_owned()), ..wishing(form) }).await;
+        let seen =
+            request_answer(&fake, &AnswerOptions { extract: Some("c".to_owned()), ..with_body_format(form) }).await;
         let shown = match form {
             AnswerFormat::Arrow => format!("{:?}", read_arrow(&seen.body)[0].column(0).as_string::<i32>()),
             AnswerFormat::Parquet => format!("{:?}", read_parquet(&seen.body)[0].column(0).as_string::<i32>()),
@@ -163,12 +166,16 @@ async fn one_column_is_a_list_in_every_form() {
 }
 
 #[tokio::test]
-async fn what_is_cut_says_so() {
+async fn reports_truncation() {
     let mut out = String::new();
     for form in AnswerFormat::ALL {
-        let wishes = Wishes { max_rows: Some(3), budget: Budget { rows: Some(9), bytes: None }, ..wishing(form) };
-        let seen = ask(&Fake::counting(2, 5), &wishes).await;
-        assert_eq!(seen.head.as_ref().unwrap().bounds, Budget { rows: Some(3), bytes: None });
+        let wishes = AnswerOptions {
+            max_rows: Some(3),
+            budget: Budget { rows: Some(9), bytes: None },
+            ..with_body_format(form)
+        };
+        let seen = request_answer(&FakeDatabase::counting(2, 5), &wishes).await;
+        assert_eq!(seen.head.as_ref().unwrap().budget, Budget { rows: Some(3), bytes: None });
         assert_eq!((seen.rows, seen.metadata["dev.tidegate/truncated"].as_bool()), (3, Some(true)));
         match form {
             AnswerFormat::Arrow => assert_eq!(read_arrow(&seen.body)[0].num_rows(), 3),
@@ -215,8 +222,8 @@ async fn a_budget_in_bytes_holds_in_every_form() {
     for form in AnswerFormat::ALL {
         for max in [4_000, 10_000, 100_000] {
             let budget = Budget { rows: None, bytes: Some(max) };
-            let fake = Fake::counting(40, 1_000);
-            let seen = ask(&fake, &Wishes { budget, ..wishing(form) }).await;
+            let fake = FakeDatabase::counting(40, 1_000);
+            let seen = request_answer(&fake, &AnswerOptions { budget, ..with_body_format(form) }).await;
             assert!(seen.body.len() <= max, "{form:?}: {} of {max} bytes", seen.body.len());
             assert!(seen.body.len() > max / 3, "{form:?}: {} of {max} bytes", seen.body.len());
             assert_eq!(seen.metadata["dev.tidegate/truncated"], true);
@@ -234,7 +241,7 @@ async fn a_budget_in_bytes_holds_in_every_form() {
 #[tokio::test]
 async fn a_long_answer_is_complete_and_leaves_in_pieces() {
     for form in AnswerFormat::ALL {
-        let seen = in_form(&Fake::counting(20, 8_192), form).await;
+        let seen = in_form(&FakeDatabase::counting(20, 8_192), form).await;
         assert_eq!(seen.rows, 20 * 8_192);
         // Numbers that count on are much smaller when they are compressed.
         let least = if form == AnswerFormat::Parquet { 5 } else { 10 };
@@ -242,13 +249,13 @@ async fn a_long_answer_is_complete_and_leaves_in_pieces() {
     }
 }
 
-fn broken() -> Fake {
+fn broken() -> FakeDatabase {
     let failure = || Error::new(ErrorKind::Unavailable, "the disk is \"gone\"");
-    Fake { failure: Some(failure), delay: Some(std::time::Duration::from_millis(5)), ..orders() }
+    FakeDatabase { failure: Some(failure), delay: Some(std::time::Duration::from_millis(5)), ..orders() }
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_says_why_where_it_has_a_place_for_that() {
+async fn reports_failure_in_formats_that_can() {
     let mut out = String::new();
     for form in AnswerFormat::ALL {
         let seen = in_form(&broken(), form).await;
@@ -293,9 +300,9 @@ async fn a_body_that_breaks_off_says_why_where_it_has_a_place_for_that() {
 }
 
 #[tokio::test]
-async fn nothing_begins_before_the_first_row() {
+async fn sends_no_header_before_first_row() {
     let failure = || Error::new(ErrorKind::Unavailable, "gone");
-    let fake = Fake { failure: Some(failure), ..Fake::of(vec![orders().batches[0].slice(0, 0)]) };
+    let fake = FakeDatabase { failure: Some(failure), ..FakeDatabase::new(vec![orders().batches[0].slice(0, 0)]) };
     for form in AnswerFormat::ALL {
         let seen = in_form(&fake, form).await;
         assert!(seen.head.is_none() && seen.body.is_empty() && seen.failure.is_some(), "{form:?}");
@@ -303,7 +310,7 @@ async fn nothing_begins_before_the_first_row() {
 }
 
 #[tokio::test]
-async fn arrow_keeps_types_and_names_that_every_reader_knows() {
+async fn arrow_body_uses_portable_types_and_names() {
     let dictionary: DictionaryArray<Int8Type> = vec![Some("x"), None, Some("y")].into_iter().collect();
     let mut lists = ListBuilder::new(StringViewBuilder::new());
     for value in ["p", "q", "r"] {
@@ -318,7 +325,7 @@ async fn arrow_keeps_types_and_names_that_every_reader_knows() {
         ("lists", Arc::new(lists.finish())),
         ("bytes", Arc::new(BinaryViewArray::from(vec![&b"\x00"[..], b"\xff", b""]))),
     ]);
-    let seen = in_form(&Fake::of(vec![rows.slice(1, 2), rows.slice(0, 1)]), AnswerFormat::Arrow).await;
+    let seen = in_form(&FakeDatabase::new(vec![rows.slice(1, 2), rows.slice(0, 1)]), AnswerFormat::Arrow).await;
     let read = read_arrow(&seen.body);
     assert_eq!(read.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2, 1]);
     let schema = read[0].schema();
@@ -340,7 +347,7 @@ async fn arrow_keeps_types_and_names_that_every_reader_knows() {
 async fn rows_without_columns_are_rows() {
     let options = RecordBatchOptions::new().with_row_count(Some(3));
     let rows = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options).unwrap();
-    let seen = in_form(&Fake::of(vec![rows]), AnswerFormat::Arrow).await;
+    let seen = in_form(&FakeDatabase::new(vec![rows]), AnswerFormat::Arrow).await;
     assert_eq!(read_arrow(&seen.body)[0].num_rows(), 3);
 }
 
@@ -387,7 +394,7 @@ proptest! {
             ("b", Arc::new(BooleanArray::from_iter(rows.iter().map(|(_, _, b)| *b)))),
         ]);
         let split = split.min(rows.len());
-        let fake = Fake::of(vec![whole.slice(0, split), whole.slice(split, rows.len() - split)]);
+        let fake = FakeDatabase::new(vec![whole.slice(0, split), whole.slice(split, rows.len() - split)]);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let body = |form| runtime.block_on(in_form(&fake, form)).body;
 

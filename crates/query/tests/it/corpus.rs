@@ -16,7 +16,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// What its comment says after `mark`, if it begins with that.
+    /// What its comment says after `annotate`, if it begins with that.
     pub(crate) fn marked(&self, mark: &str) -> Option<&str> {
         self.comment.strip_prefix(mark)?.strip_prefix(':').map(str::trim)
     }

@@ -5,13 +5,13 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{Error, Principal};
 use tidegate_query::{QuerySpec, SqlDialect, Statement};
 
-use crate::fake::Fake;
+use crate::fake::FakeDatabase;
 use crate::properties::{question, wait};
 
 const DATABASES: [SqlDialect; 2] = [SqlDialect::Postgres, SqlDialect::Sqlite];
 
 fn render(question: &Map<String, Value>, dialect: SqlDialect) -> Result<Statement, Error> {
-    wait(QuerySpec::from_json(question)?.render(&Fake::speaking(dialect), &Principal::anonymous()))
+    wait(QuerySpec::from_json(question)?.render(&FakeDatabase::with_dialect(dialect), &Principal::anonymous()))
 }
 
 /// What PostgreSQL and SQLite are asked, or why they are not.
@@ -156,7 +156,7 @@ fn expressions_are_read_in_the_database_s_own_sql() {
 }
 
 #[test]
-fn names_of_tables_come_apart_and_together_again() {
+fn table_names_split_and_join() {
     let parts = |name: &str| SqlDialect::Postgres.table_parts(name);
     assert_eq!(parts("orders"), ["orders"]);
     assert_eq!(parts("archive.orders"), ["archive", "orders"]);
@@ -187,7 +187,7 @@ fn placeholders_are_those_of_the_database() {
 }
 
 #[test]
-fn what_reaches_a_database_can_be_read_in_one_way() {
+fn sends_unambiguous_sql() {
     let text = |sql: &str, dialect| match Statement::parse(sql, dialect) {
         Ok(statement) => statement.text().to_owned(),
         Err(error) => error.to_string(),
@@ -268,7 +268,7 @@ proptest! {
     }
 
     #[test]
-    fn any_name_of_a_table_comes_apart_and_together_again(parts in prop::collection::vec("[a.\" ü]{1,6}", 1..3)) {
+    fn any_table_name_splits_and_joins(parts in prop::collection::vec("[a.\" ü]{1,6}", 1..3)) {
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         prop_assert_eq!(SqlDialect::Postgres.table_parts(&SqlDialect::Postgres.table_name(&parts)), parts);
     }
@@ -278,7 +278,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_question_becomes_sql_of_each_database(question in question()) {
+    fn renders_query_in_each_dialect(question in question()) {
         for dialect in DATABASES {
             match render(&question, dialect) {
                 Ok(statement) => {

@@ -9,19 +9,20 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::StreamExt;
 use parking_lot::Mutex;
-use tidegate_core::event::{Event, Events, Subscriber};
+use tidegate_core::event::{Event, EventDispatcher, Subscriber};
 use tidegate_core::{
-    AnswerFormat, BodyHead, Budget, Call, CallLimits, Caller, Chunk, Content, Error, ErrorKind, Guard, Metadata,
-    Notice, Origin, Outcome, Principal, Registry, ReplyEvent, Snapshot, SnapshotBuilder, Target, Tool, TransportKind,
-    handler_fn,
+    AnswerFormat, AnswerProtection, BodyHead, Budget, Call, CallLimits, CallOrigin, CallTarget, Caller, Chunk, Content,
+    Error, ErrorKind, Metadata, Outcome, Principal, Registry, ReplyEvent, ReplyNotification, Snapshot, SnapshotBuilder,
+    Tool, TransportKind, handler_fn,
 };
 use tidegate_query::{
-    Catalog, Column, Database, Executor, Format, Freshness, Mode, Plan, Question, Rest, Rows, SqlDialect, Statement,
+    AnswerMode, Catalog, ColumnEntry, Database, Executor, Freshness, OutputFormat, OverflowPolicy, Plan, QueryRequest,
+    QueryRows, SqlDialect, Statement,
 };
 
 /// A database of `flights`, `airlines` and `orders`; what it answers is set from outside.
 #[derive(Clone)]
-pub(crate) struct Fake {
+pub(crate) struct FakeDatabase {
     pub(crate) batches: Vec<RecordBatch>,
     /// What its plan says of the columns; none for what they are.
     pub(crate) planned: Option<SchemaRef>,
@@ -42,8 +43,8 @@ pub(crate) struct Fake {
     pub(crate) runs: Arc<AtomicU64>,
 }
 
-impl Fake {
-    pub(crate) fn of(batches: Vec<RecordBatch>) -> Self {
+impl FakeDatabase {
+    pub(crate) fn new(batches: Vec<RecordBatch>) -> Self {
         let dialect = SqlDialect::DataFusion;
         Self {
             batches,
@@ -61,7 +62,7 @@ impl Fake {
     }
 
     /// One that is asked in `dialect`.
-    pub(crate) fn speaking(dialect: SqlDialect) -> Self {
+    pub(crate) fn with_dialect(dialect: SqlDialect) -> Self {
         Self { dialect, ..Self::counting(1, 1) }
     }
 
@@ -71,7 +72,7 @@ impl Fake {
             let start = (index * rows) as i64;
             batch(&[("n", Arc::new(Int64Array::from_iter_values(start..start + rows as i64)))])
         };
-        Self::of((0..batches).map(batch).collect())
+        Self::new((0..batches).map(batch).collect())
     }
 }
 
@@ -106,7 +107,7 @@ const ARCHIVE: &[(&str, &[(&str, &str)])] = &[
 ];
 
 #[async_trait]
-impl Database for Fake {
+impl Database for FakeDatabase {
     fn name(&self) -> &str {
         "demo"
     }
@@ -123,13 +124,13 @@ impl Database for Fake {
         Ok(Arc::default())
     }
 
-    async fn columns(&self, table: &str, _principal: &Principal) -> Result<Vec<Column>, Error> {
+    async fn columns(&self, table: &str, _principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
         let archive = if self.dialect == SqlDialect::DataFusion { &[] } else { ARCHIVE };
         let (_, columns) = TABLES.iter().chain(archive).find(|(name, _)| *name == table).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no table {table:?}"))
                 .with_choices(TABLES.iter().map(|(name, _)| (*name).to_owned()))
         })?;
-        let column = |(name, type_name): &(&str, &str)| Column {
+        let column = |(name, type_name): &(&str, &str)| ColumnEntry {
             name: (*name).to_owned(),
             type_name: (*type_name).to_owned(),
             nullable: true,
@@ -149,13 +150,13 @@ impl Database for Fake {
     async fn freshness(&self, _statement: &Statement, _principal: &Principal) -> Freshness {
         match self.version.load(Ordering::Relaxed) {
             0 => Freshness::Never,
-            version => Freshness::While(version),
+            version => Freshness::UntilChanged(version),
         }
     }
 }
 
 #[async_trait]
-impl Plan for Fake {
+impl Plan for FakeDatabase {
     fn schema(&self) -> SchemaRef {
         self.planned.clone().unwrap_or_else(|| self.batches[0].schema())
     }
@@ -176,12 +177,12 @@ impl Plan for Fake {
         Ok("fake".to_owned())
     }
 
-    async fn run(self: Box<Self>, _job: &Arc<tidegate_core::Job>) -> Result<Rows, Error> {
+    async fn run(self: Box<Self>, _job: &Arc<tidegate_core::Job>) -> Result<QueryRows, Error> {
         self.runs.fetch_add(1, Ordering::Relaxed);
         let schema = self.batches[0].schema();
         let items: Vec<Result<RecordBatch, Error>> =
             self.batches.into_iter().map(Ok).chain(self.failure.map(|failure| Err(failure()))).collect();
-        let (delay, guard) = (self.delay, Stopped(self.stopped));
+        let (delay, guard) = (self.delay, StopFlag(self.stopped));
         let batches = futures::stream::iter(items).then(move |item| {
             let _ = &guard;
             async move {
@@ -191,13 +192,13 @@ impl Plan for Fake {
                 item
             }
         });
-        Ok(Rows { schema, batches: batches.boxed() })
+        Ok(QueryRows { schema, batches: batches.boxed() })
     }
 }
 
-struct Stopped(Arc<AtomicBool>);
+struct StopFlag(Arc<AtomicBool>);
 
-impl Drop for Stopped {
+impl Drop for StopFlag {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -205,7 +206,7 @@ impl Drop for Stopped {
 
 /// What a caller sees of an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct AnswerRecord {
     /// The text blocks.
     pub(crate) blocks: Vec<String>,
     /// The lengths of the pieces of text.
@@ -226,7 +227,7 @@ pub(crate) struct Seen {
     pub(crate) queries: Vec<(String, u64)>,
 }
 
-impl Seen {
+impl AnswerRecord {
     pub(crate) fn mode(&self) -> &str {
         self.metadata["dev.tidegate/mode"].as_str().unwrap()
     }
@@ -234,39 +235,39 @@ impl Seen {
 
 /// How an answer is asked for.
 #[derive(Debug, Clone)]
-pub(crate) struct Wishes {
+pub(crate) struct AnswerOptions {
     pub(crate) max_rows: Option<u64>,
-    pub(crate) format: Format,
+    pub(crate) format: OutputFormat,
     pub(crate) extract: Option<String>,
     /// The columns of an output schema.
     pub(crate) structured: Option<SchemaRef>,
-    pub(crate) mode: Mode,
+    pub(crate) mode: AnswerMode,
     pub(crate) budget: Budget,
     /// The form of a body.
     pub(crate) body: Option<AnswerFormat>,
-    pub(crate) guard: Guard,
+    pub(crate) guard: AnswerProtection,
 }
 
-impl Default for Wishes {
+impl Default for AnswerOptions {
     fn default() -> Self {
         Self {
             max_rows: None,
-            format: Format::Mcp,
+            format: OutputFormat::Mcp,
             extract: None,
             structured: None,
-            mode: Mode::Streaming,
+            mode: AnswerMode::Streaming,
             budget: Budget::default(),
             body: None,
-            guard: Guard::default(),
+            guard: AnswerProtection::default(),
         }
     }
 }
 
 #[derive(Default)]
-struct Heard(Mutex<Vec<(String, u64)>>);
+struct QueryEvents(Mutex<Vec<(String, u64)>>);
 
-impl Subscriber for Heard {
-    fn hear(&self, event: Event<'_>) {
+impl Subscriber for QueryEvents {
+    fn on_event(&self, event: Event<'_>) {
         if let Event::QueryEnded { database, rows, .. } = event {
             self.0.lock().push((database.to_owned(), rows));
         }
@@ -274,14 +275,17 @@ impl Subscriber for Heard {
 }
 
 /// Starts asking `fake`; the call runs on.
-pub(crate) fn start(fake: &Fake, wishes: &Wishes) -> (tidegate_core::Reply, impl Fn() -> Vec<(String, u64)> + use<>) {
-    let heard = Arc::new(Heard::default());
-    let events = Events::new([heard.clone() as Arc<dyn Subscriber>]);
+pub(crate) fn start_call(
+    fake: &FakeDatabase,
+    wishes: &AnswerOptions,
+) -> (tidegate_core::Reply, impl Fn() -> Vec<(String, u64)> + use<>) {
+    let heard = Arc::new(QueryEvents::default());
+    let events = EventDispatcher::new([heard.clone() as Arc<dyn Subscriber>]);
     let executor = Executor::new(events.clone());
     let (database, wanted) = (Arc::new(fake.clone()), wishes.clone());
     let handler = handler_fn(move |job, reply| {
         let (executor, wanted) = (executor.clone(), wanted.clone());
-        let question = Question {
+        let question = QueryRequest {
             database: database.clone(),
             statement: Statement::parse("SELECT * FROM flights", SqlDialect::DataFusion).unwrap(),
             max_rows: wanted.max_rows,
@@ -289,29 +293,29 @@ pub(crate) fn start(fake: &Fake, wishes: &Wishes) -> (tidegate_core::Reply, impl
             extract: wanted.extract,
             mode: wanted.mode,
             structured: wanted.structured,
-            more: None,
-            rest: Rest::Lost,
+            overflow_hint: None,
+            overflow: OverflowPolicy::Discard,
         };
         async move { executor.answer(question, &job, &reply).await }
     });
     let limits = CallLimits { inline: Some(wishes.budget), ..CallLimits::default() };
     let snapshot: Snapshot = SnapshotBuilder::new()
         .tool(Tool::new("ask", "asks", handler).with_limits(limits))
-        .guard(wishes.guard.clone())
+        .protection(wishes.guard.clone())
         .build();
     let registry = Registry::new(snapshot, events);
-    let origin = Origin { transport: TransportKind::CommandLine, peer: None };
-    let mut call = Call::new(Target::Tool("ask".to_owned()), Caller::new(Principal::owner(), origin));
+    let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
+    let mut call = Call::new(CallTarget::Tool("ask".to_owned()), Caller::new(Principal::process_user(), origin));
     call.format = wishes.body;
     call.wants_progress = true;
     (registry.call(call).unwrap(), move || heard.0.lock().clone())
 }
 
 /// Asks `fake` and reads the whole answer.
-pub(crate) async fn ask(fake: &Fake, wishes: &Wishes) -> Seen {
-    let (mut reply, queries) = start(fake, wishes);
+pub(crate) async fn request_answer(fake: &FakeDatabase, wishes: &AnswerOptions) -> AnswerRecord {
+    let (mut reply, queries) = start_call(fake, wishes);
     let job = reply.job().clone();
-    let mut seen = Seen::default();
+    let mut seen = AnswerRecord::default();
     let mut open = false;
     while let Some(event) = reply.next().await {
         match event {
@@ -335,7 +339,7 @@ pub(crate) async fn ask(fake: &Fake, wishes: &Wishes) -> Seen {
                 open = false;
                 seen.blocks.push(text);
             }
-            ReplyEvent::Chunk(Chunk::Notice(Notice::Progress { done, total, message })) => {
+            ReplyEvent::Chunk(Chunk::Notification(ReplyNotification::Progress { done, total, message })) => {
                 seen.progress.push(done);
                 seen.words.push(format!("{done} of {total:?}: {}", message.unwrap()));
             }
@@ -345,7 +349,7 @@ pub(crate) async fn ask(fake: &Fake, wishes: &Wishes) -> Seen {
         }
     }
     seen.rows = job.rows();
-    seen.secrets = job.secrets();
+    seen.secrets = job.secret_count();
     seen.queries = queries();
     seen
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use arrow::array::*;
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::*;
-use tidegate_query::{Format, Meaning, output_schema, with_type_name};
+use tidegate_query::{ExtensionType, OutputFormat, output_schema, with_type_name};
 
-use crate::fake::{Fake, Wishes, ask, batch};
+use crate::fake::{AnswerOptions, FakeDatabase, batch, request_answer};
 
-async fn shown(batches: Vec<RecordBatch>, format: Format) -> String {
-    let seen = ask(&Fake::of(batches), &Wishes { format, ..Wishes::default() }).await;
+async fn render(batches: Vec<RecordBatch>, format: OutputFormat) -> String {
+    let seen = request_answer(&FakeDatabase::new(batches), &AnswerOptions { format, ..AnswerOptions::default() }).await;
     assert!(seen.failure.is_none(), "{:?}", seen.failure);
     assert_eq!(seen.blocks.len(), 1, "{:?}", seen.blocks);
     // Statistics differ from run to run.
@@ -26,9 +26,9 @@ async fn shown(batches: Vec<RecordBatch>, format: Format) -> String {
 
 async fn in_every_format(batches: Vec<RecordBatch>) -> String {
     let mut out = String::new();
-    for format in Format::ALL {
-        let text = shown(batches.clone(), format).await;
-        if matches!(format, Format::Mcp | Format::Json) {
+    for format in OutputFormat::ALL {
+        let text = render(batches.clone(), format).await;
+        if matches!(format, OutputFormat::Mcp | OutputFormat::Json) {
             serde_json::from_str::<serde_json::Value>(&text).unwrap();
         }
         out.push_str(&format!("--- {} ---\n{}\n", format.name(), text.replace('\r', "␍")));
@@ -168,14 +168,14 @@ pub(crate) fn extremes() -> RecordBatch {
 
 #[tokio::test]
 async fn the_extremes_of_dates_and_microseconds_are_infinities() {
-    insta::assert_snapshot!(shown(vec![extremes()], Format::Ndjson).await);
+    insta::assert_snapshot!(render(vec![extremes()], OutputFormat::Ndjson).await);
 }
 
-pub(crate) fn marked() -> RecordBatch {
+pub(crate) fn extension_types() -> RecordBatch {
     let field = |name: &str, kind| Field::new(name, kind, true);
-    let number = Meaning::Number.mark(with_type_name(field("number", DataType::Utf8), "numeric"));
-    let json = Meaning::Json.mark(with_type_name(field("json", DataType::Utf8), "jsonb"));
-    let uuid = Meaning::Uuid.mark(field("uuid", DataType::FixedSizeBinary(16)));
+    let number = ExtensionType::Number.annotate(with_type_name(field("number", DataType::Utf8), "numeric"));
+    let json = ExtensionType::Json.annotate(with_type_name(field("json", DataType::Utf8), "jsonb"));
+    let uuid = ExtensionType::Uuid.annotate(field("uuid", DataType::FixedSizeBinary(16)));
     let range = with_type_name(field("range", DataType::Utf8), "int4range");
     let numbers =
         StringArray::from(vec![Some("-12345678901234567890.10"), Some("NaN"), None, Some("0"), Some("1e5, no mark's")]);
@@ -206,18 +206,18 @@ pub(crate) fn marked() -> RecordBatch {
 }
 
 #[tokio::test]
-async fn marked_values_are_what_their_marks_say() {
-    insta::assert_snapshot!(in_every_format(vec![marked()]).await);
-    let ndjson = shown(vec![marked()], Format::Ndjson).await;
+async fn formats_extension_types() {
+    insta::assert_snapshot!(in_every_format(vec![extension_types()]).await);
+    let ndjson = render(vec![extension_types()], OutputFormat::Ndjson).await;
     assert_eq!(ndjson.lines().count(), 5);
-    let schema = output_schema(&marked().schema());
+    let schema = output_schema(&extension_types().schema());
     insta::assert_json_snapshot!(schema["properties"]["rows"]["items"]["properties"]);
 }
 
 #[tokio::test]
-async fn extracted_values_keep_their_marks() {
-    let wishes = Wishes { extract: Some("number".to_owned()), ..Wishes::default() };
-    let seen = ask(&Fake::of(vec![marked()]), &wishes).await;
+async fn extract_keeps_extension_types() {
+    let wishes = AnswerOptions { extract: Some("number".to_owned()), ..AnswerOptions::default() };
+    let seen = request_answer(&FakeDatabase::new(vec![extension_types()]), &wishes).await;
     assert_eq!(seen.blocks, ["[-12345678901234567890.10,0,\"1e5, no mark's\",\"NaN\",null]"]);
 }
 
@@ -285,7 +285,7 @@ async fn slices_show_their_own_rows() {
         let indices = UInt32Array::from(vec![0, 1]);
         let Ok(copied) = arrow::compute::take(column, &indices, None) else { continue };
         let copied = batch(&[("c", copied)]);
-        assert_eq!(shown(vec![sliced], Format::Mcp).await, shown(vec![copied], Format::Mcp).await);
+        assert_eq!(render(vec![sliced], OutputFormat::Mcp).await, render(vec![copied], OutputFormat::Mcp).await);
     }
 }
 
@@ -303,7 +303,7 @@ async fn columns_without_names_of_their_own_are_told_apart() {
     let fields =
         ["?column?", "?column?", "", "say \"x\"", "say \"x\""].map(|name| Field::new(name, DataType::Int64, true));
     let rows = RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), vec![column; 5]).unwrap();
-    let shown = shown(vec![rows], Format::Mcp).await;
+    let shown = render(vec![rows], OutputFormat::Mcp).await;
     assert_eq!(shown, r#"[{"?column?":1,"?column?_2":1,"column_3":1,"say \"x\"":1,"say \"x\"_2":1}]"#);
 }
 
@@ -312,23 +312,23 @@ async fn no_rows_and_no_columns() {
     insta::assert_snapshot!(in_every_format(vec![numbers().slice(0, 0)]).await);
     let options = RecordBatchOptions::new().with_row_count(Some(2));
     let rows = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options).unwrap();
-    assert_eq!(shown(vec![rows], Format::Mcp).await, "[{},{}]");
+    assert_eq!(render(vec![rows], OutputFormat::Mcp).await, "[{},{}]");
 }
 
 #[tokio::test]
 async fn widths_come_from_the_first_rows_and_nothing_is_cut() {
     let first = batch(&[("word", Arc::new(StringArray::from(vec!["a", "long word", "日本"])))]);
     let later = batch(&[("word", Arc::new(StringArray::from(vec!["x".repeat(70)])))]);
-    insta::assert_snapshot!(shown(vec![first, later], Format::Table).await);
+    insta::assert_snapshot!(render(vec![first, later], OutputFormat::Table).await);
 }
 
 #[tokio::test]
 async fn toon_reads_back_as_the_same_rows() {
     for rows in [numbers(), nested()] {
-        let text = shown(vec![rows.clone()], Format::Toon).await;
+        let text = render(vec![rows.clone()], OutputFormat::Toon).await;
         let back: serde_json::Value = toon_format::decode_default(&text).unwrap();
         let rows: Vec<serde_json::Map<String, serde_json::Value>> =
-            serde_json::from_str(&shown(vec![rows], Format::Mcp).await).unwrap();
+            serde_json::from_str(&render(vec![rows], OutputFormat::Mcp).await).unwrap();
         assert_eq!(back.as_array().unwrap().len(), rows.len());
         assert_eq!(back[0].as_object().unwrap().len(), rows[0].len());
     }
@@ -337,22 +337,22 @@ async fn toon_reads_back_as_the_same_rows() {
 #[tokio::test]
 async fn extract_gives_unique_sorted_values() {
     let rows = || {
-        Fake::of(vec![
+        FakeDatabase::new(vec![
             batch(&[("c", Arc::new(StringArray::from(vec![Some("b, \"x\""), None, Some("a")])))]),
             batch(&[("c", Arc::new(StringArray::from(vec![Some("a"), Some("10"), None])))]),
         ])
     };
     let mut out = String::new();
-    for format in Format::ALL {
-        let wishes = Wishes { format, extract: Some("C".to_owned()), ..Wishes::default() };
-        let seen = ask(&rows(), &wishes).await;
+    for format in OutputFormat::ALL {
+        let wishes = AnswerOptions { format, extract: Some("C".to_owned()), ..AnswerOptions::default() };
+        let seen = request_answer(&rows(), &wishes).await;
         let text = seen.blocks.concat();
         let text = text.split(",\"elapsed_ms\"").next().unwrap();
         out.push_str(&format!("--- {} ({}) ---\n{}\n", format.name(), seen.mode(), text.replace('\r', "␍")));
     }
     insta::assert_snapshot!(out);
-    let wishes = Wishes { extract: Some("carier".to_owned()), ..Wishes::default() };
-    insta::assert_snapshot!(ask(&rows(), &wishes).await.failure.unwrap(), @r#"
+    let wishes = AnswerOptions { extract: Some("carier".to_owned()), ..AnswerOptions::default() };
+    insta::assert_snapshot!(request_answer(&rows(), &wishes).await.failure.unwrap(), @r#"
     extract: the answer has no column "carier"
     Valid choices: c
     "#);
@@ -361,17 +361,17 @@ async fn extract_gives_unique_sorted_values() {
 #[tokio::test]
 async fn extract_orders_numbers_as_numbers_and_has_bounds() {
     let numbers = batch(&[("n", Arc::new(Int64Array::from(vec![Some(10), Some(9), Some(-1), None, Some(10)])))]);
-    let wishes = Wishes { extract: Some("n".to_owned()), ..Wishes::default() };
-    assert_eq!(ask(&Fake::of(vec![numbers.clone()]), &wishes).await.blocks, ["[-1,9,10,null]"]);
-    let qualified = Wishes { extract: Some("t.N".to_owned()), ..Wishes::default() };
-    assert_eq!(ask(&Fake::of(vec![numbers]), &qualified).await.blocks, ["[-1,9,10,null]"]);
-    let failure = ask(&Fake::counting(2, 60_000), &wishes).await.failure.unwrap();
+    let wishes = AnswerOptions { extract: Some("n".to_owned()), ..AnswerOptions::default() };
+    assert_eq!(request_answer(&FakeDatabase::new(vec![numbers.clone()]), &wishes).await.blocks, ["[-1,9,10,null]"]);
+    let qualified = AnswerOptions { extract: Some("t.N".to_owned()), ..AnswerOptions::default() };
+    assert_eq!(request_answer(&FakeDatabase::new(vec![numbers]), &qualified).await.blocks, ["[-1,9,10,null]"]);
+    let failure = request_answer(&FakeDatabase::counting(2, 60_000), &wishes).await.failure.unwrap();
     insta::assert_snapshot!(failure, @r#"
     extract: column "n" has more than 100000 unique values or 8 MiB of them
     Narrow the question with where, or select a coarser value.
     "#);
-    let wishes = Wishes { max_rows: Some(3), ..wishes };
-    insta::assert_snapshot!(ask(&Fake::counting(1, 10), &wishes).await.blocks.join("\n"), @r"
+    let wishes = AnswerOptions { max_rows: Some(3), ..wishes };
+    insta::assert_snapshot!(request_answer(&FakeDatabase::counting(1, 10), &wishes).await.blocks.join("\n"), @r"
     [0,1,2]
     Shown: the first 3 values; more exist. Ask for less (where, group_by, select) or a larger limit.
     ");
@@ -465,6 +465,6 @@ async fn values_of_a_dense_union_are_written_by_their_own_types() {
     "#);
     // Parts of it are the same values.
     let parts = vec![whole.slice(0, 3), whole.slice(3, 2), whole.slice(5, 3)];
-    assert_eq!(shown(parts, Format::Ndjson).await, shown(vec![whole.clone()], Format::Ndjson).await);
+    assert_eq!(render(parts, OutputFormat::Ndjson).await, render(vec![whole.clone()], OutputFormat::Ndjson).await);
     insta::assert_snapshot!(tidegate_query::output_schema(&whole.schema())["properties"]["rows"]["items"]["properties"], @r#"{"v":{"type":["integer","null","number","string"]}}"#);
 }

@@ -11,31 +11,31 @@ use parquet::schema::printer::print_schema;
 use tidegate_core::{AnswerFormat, Budget, Error, ErrorKind};
 use tidegate_query::BodyWriter;
 
-use crate::fake::{Fake, Seen, Wishes, ask, batch};
-use crate::formats::{extremes, marked, nested, numbers, own_types, strings, times};
-use crate::writers::written;
+use crate::body_writer::written;
+use crate::fake::{AnswerOptions, AnswerRecord, FakeDatabase, batch, request_answer};
+use crate::formats::{extension_types, extremes, nested, numbers, own_types, strings, times};
 
-fn opened(bytes: &[u8]) -> ParquetRecordBatchReaderBuilder<Bytes> {
+fn open_parquet(bytes: &[u8]) -> ParquetRecordBatchReaderBuilder<Bytes> {
     ParquetRecordBatchReaderBuilder::try_new(Bytes::copy_from_slice(bytes)).unwrap()
 }
 
 /// The rows of a file, in batches of any size.
 pub(crate) fn read_parquet(bytes: &[u8]) -> Vec<RecordBatch> {
-    let reader: ParquetRecordBatchReader = opened(bytes).build().unwrap();
+    let reader: ParquetRecordBatchReader = open_parquet(bytes).build().unwrap();
     reader.collect::<Result<_, _>>().unwrap()
 }
 
 fn metadata(bytes: &[u8]) -> Arc<ParquetMetaData> {
-    opened(bytes).metadata().clone()
+    open_parquet(bytes).metadata().clone()
 }
 
-async fn asked(fake: &Fake, wishes: Wishes) -> Seen {
-    ask(fake, &Wishes { body: Some(AnswerFormat::Parquet), ..wishes }).await
+async fn answer_for(fake: &FakeDatabase, wishes: AnswerOptions) -> AnswerRecord {
+    request_answer(fake, &AnswerOptions { body: Some(AnswerFormat::Parquet), ..wishes }).await
 }
 
 /// The columns as any reader sees them, and as readers of Arrow do.
 fn columns(bytes: &[u8]) -> String {
-    let file = opened(bytes);
+    let file = open_parquet(bytes);
     let mut message = Vec::new();
     print_schema(&mut message, file.metadata().file_metadata().schema());
     let fields = file.schema().fields().iter();
@@ -47,7 +47,7 @@ fn columns(bytes: &[u8]) -> String {
 fn values_are_read_back_as_they_were() {
     // Unions become text, and of a `Date64` the day stays: it has nothing else where Arrow is kept to.
     let is_same = |field: &Field| !matches!(field.data_type(), DataType::Union(..) | DataType::Date64);
-    for rows in [numbers(), strings(), times(), extremes(), marked(), nested()] {
+    for rows in [numbers(), strings(), times(), extremes(), extension_types(), nested()] {
         let schema = rows.schema();
         let same: Vec<usize> = (0..schema.fields().len()).filter(|index| is_same(schema.field(*index))).collect();
         let rows = rows.project(&same).unwrap();
@@ -59,7 +59,7 @@ fn values_are_read_back_as_they_were() {
 }
 
 #[test]
-fn a_file_has_the_types_that_every_reader_knows() {
+fn file_uses_portable_types() {
     let shown = |rows: RecordBatch| columns(&written(AnswerFormat::Parquet, &[rows]));
     insta::assert_snapshot!(shown(numbers()), @r#"
     message arrow_schema {
@@ -107,7 +107,7 @@ fn a_file_has_the_types_that_every_reader_knows() {
     interval Utf8
     duration Utf8
     "#);
-    insta::assert_snapshot!(shown(marked()), @r#"
+    insta::assert_snapshot!(shown(extension_types()), @r#"
     message arrow_schema {
       OPTIONAL BYTE_ARRAY number (STRING);
       OPTIONAL BYTE_ARRAY json (STRING);
@@ -178,7 +178,7 @@ fn a_file_has_the_types_that_every_reader_knows() {
 }
 
 #[test]
-fn values_that_have_each_a_type_of_their_own_are_text() {
+fn union_values_become_text() {
     let read = read_parquet(&written(AnswerFormat::Parquet, &[batch(&[("v", Arc::new(own_types()))])]));
     let texts: Vec<Option<&str>> = read[0].column(0).as_string::<i32>().iter().collect();
     insta::assert_snapshot!(format!("{texts:?}"), @r#"[Some("1"), Some("1.0"), Some("1"), Some("AP8="), None, Some("a,\"b"), Some("-Infinity"), Some("9223372036854775807")]"#);
@@ -219,7 +219,7 @@ fn names_are_unique_and_never_empty() {
 }
 
 #[test]
-fn moments_that_have_no_place_are_an_error_and_not_null() {
+fn rejects_timestamps_out_of_range() {
     let rows = batch(&[("t", Arc::new(TimestampSecondArray::from(vec![i64::MAX])))]);
     let mut writer = BodyWriter::new(AnswerFormat::Parquet, &rows.schema()).unwrap();
     assert_eq!(writer.write(&rows).unwrap_err().kind(), ErrorKind::Internal);
@@ -227,9 +227,9 @@ fn moments_that_have_no_place_are_an_error_and_not_null() {
 
 #[tokio::test]
 async fn an_answer_without_rows_is_a_file_with_its_columns() {
-    let seen = asked(&Fake::of(vec![numbers().slice(0, 0)]), Wishes::default()).await;
+    let seen = answer_for(&FakeDatabase::new(vec![numbers().slice(0, 0)]), AnswerOptions::default()).await;
     assert_eq!((seen.rows, metadata(&seen.body).file_metadata().num_rows()), (0, 0));
-    assert_eq!(opened(&seen.body).schema().fields().len(), numbers().num_columns());
+    assert_eq!(open_parquet(&seen.body).schema().fields().len(), numbers().num_columns());
     assert!(read_parquet(&seen.body).is_empty());
 }
 
@@ -237,14 +237,15 @@ async fn an_answer_without_rows_is_a_file_with_its_columns() {
 async fn an_answer_without_columns_is_refused() {
     let options = RecordBatchOptions::new().with_row_count(Some(3));
     let rows = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options).unwrap();
-    let seen = asked(&Fake::of(vec![rows]), Wishes::default()).await;
+    let seen = answer_for(&FakeDatabase::new(vec![rows]), AnswerOptions::default()).await;
     insta::assert_snapshot!(seen.failure.unwrap(), @"the answer has no columns, and a Parquet file has one at least");
 }
 
 #[tokio::test]
 async fn rows_are_bounded_and_compressed() {
     let budget = Budget { rows: Some(9_000), bytes: None };
-    let seen = asked(&Fake::counting(4, 4_000), Wishes { budget, ..Wishes::default() }).await;
+    let seen =
+        answer_for(&FakeDatabase::counting(4, 4_000), AnswerOptions { budget, ..AnswerOptions::default() }).await;
     let metadata = metadata(&seen.body);
     assert_eq!((metadata.file_metadata().num_rows(), metadata.num_row_groups()), (9_000, 1));
     assert_eq!((seen.rows, &seen.metadata["dev.tidegate/truncated"]), (9_000, &true.into()));
@@ -255,17 +256,17 @@ async fn rows_are_bounded_and_compressed() {
 }
 
 #[tokio::test]
-async fn groups_leave_when_they_are_complete() {
+async fn sends_complete_row_groups() {
     const GROUP_ROWS_MAX: i64 = 1024 * 1024;
-    let fake = Fake::counting(150, 8_192);
-    let seen = asked(&fake, Wishes::default()).await;
+    let fake = FakeDatabase::counting(150, 8_192);
+    let seen = answer_for(&fake, AnswerOptions::default()).await;
     let rows: Vec<i64> = metadata(&seen.body).row_groups().iter().map(|group| group.num_rows()).collect();
     assert_eq!(rows, [GROUP_ROWS_MAX, 150 * 8_192 - GROUP_ROWS_MAX]);
     assert_eq!(seen.rows, 150 * 8_192);
 
     // The first group was sent when the failure came: it is there, and it is no file.
     let failure = || Error::new(ErrorKind::Unavailable, "the disk is gone");
-    let seen = asked(&Fake { failure: Some(failure), ..fake }, Wishes::default()).await;
+    let seen = answer_for(&FakeDatabase { failure: Some(failure), ..fake }, AnswerOptions::default()).await;
     assert_eq!(seen.failure.as_ref().unwrap().kind(), ErrorKind::Unavailable);
     assert_eq!(seen.rows, GROUP_ROWS_MAX.unsigned_abs());
     assert!(seen.body.starts_with(b"PAR1") && seen.body.len() > 100_000);

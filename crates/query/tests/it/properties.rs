@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use sqlparser::parser::Parser;
 use tidegate_core::{Budget, Principal};
-use tidegate_query::{Format, Parameter, QuerySpec, SqlDialect};
+use tidegate_query::{OutputFormat, Parameter, QuerySpec, SqlDialect};
 
-use crate::fake::{Fake, Wishes, ask, batch};
+use crate::fake::{AnswerOptions, FakeDatabase, batch, request_answer};
 
 const COLUMNS: [&str; 8] =
     ["flight_date", "carrier", "origin", "dest", "dep_delay", "arr_delay", "distance", "Tail Number"];
@@ -104,7 +104,7 @@ pub(crate) fn wait<T>(work: impl Future<Output = T>) -> T {
 
 fn render(question: &Map<String, Value>) -> tidegate_query::Statement {
     let spec = QuerySpec::from_json(question).unwrap_or_else(|error| panic!("{question:?}\n{error}"));
-    let rendered = wait(spec.render(&Fake::counting(1, 1), &Principal::anonymous()));
+    let rendered = wait(spec.render(&FakeDatabase::counting(1, 1), &Principal::anonymous()));
     rendered.unwrap_or_else(|error| panic!("{question:?}\n{error}"))
 }
 
@@ -112,14 +112,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_question_renders_to_sql_that_parses_back_to_the_same(question in question()) {
+    fn rendered_sql_parses_back_to_same_tree(question in question()) {
         let statement = render(&question);
         let parsed = Parser::parse_sql(SqlDialect::DataFusion.parser_dialect(), statement.text()).unwrap();
         prop_assert_eq!(parsed.as_slice(), std::slice::from_ref(statement.ast().unwrap()));
     }
 
     #[test]
-    fn no_value_is_in_the_sql(question in question()) {
+    fn values_are_bound_not_inlined(question in question()) {
         let statement = render(&question);
         prop_assert!(!statement.text().contains('§'), "{}", statement.text());
         let texts = statement.parameters().iter().filter(|parameter| matches!(parameter, Parameter::Text(_))).count();
@@ -134,7 +134,7 @@ proptest! {
         question.insert("table".to_owned(), json!("flights"));
         question.insert(key.to_owned(), value);
         if let Ok(spec) = QuerySpec::from_json(&question) {
-            let _ = wait(spec.render(&Fake::counting(1, 1), &Principal::anonymous()));
+            let _ = wait(spec.render(&FakeDatabase::counting(1, 1), &Principal::anonymous()));
         }
     }
 
@@ -226,8 +226,11 @@ fn expected(batches: &[RecordBatch]) -> Vec<Value> {
     rows
 }
 
-fn answered(batches: &[RecordBatch], format: Format, budget: Budget) -> crate::fake::Seen {
-    wait(ask(&Fake::of(batches.to_vec()), &Wishes { format, budget, ..Wishes::default() }))
+fn answered(batches: &[RecordBatch], format: OutputFormat, budget: Budget) -> crate::fake::AnswerRecord {
+    wait(request_answer(
+        &FakeDatabase::new(batches.to_vec()),
+        &AnswerOptions { format, budget, ..AnswerOptions::default() },
+    ))
 }
 
 proptest! {
@@ -236,12 +239,12 @@ proptest! {
     #[test]
     fn rows_read_back_as_they_were(batches in rows()) {
         let expected = expected(&batches);
-        let seen = answered(&batches, Format::Mcp, Budget::default());
+        let seen = answered(&batches, OutputFormat::Mcp, Budget::default());
         prop_assert_eq!(&serde_json::from_str::<Vec<Value>>(&seen.blocks[0]).unwrap(), &expected);
-        let seen = answered(&batches, Format::Ndjson, Budget::default());
+        let seen = answered(&batches, OutputFormat::Ndjson, Budget::default());
         let lines: Vec<Value> = seen.blocks[0].lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         prop_assert_eq!(&lines, &expected);
-        let seen = answered(&batches, Format::Toon, Budget::default());
+        let seen = answered(&batches, OutputFormat::Toon, Budget::default());
         for table in seen.blocks[0].split("\n\n") {
             let back = toon_format::decode_default::<Value>(table);
             prop_assert!(back.is_ok(), "{:?}\n{}", back, table);
@@ -249,9 +252,9 @@ proptest! {
     }
 
     #[test]
-    fn what_fits_a_budget_is_a_beginning_of_the_rows(batches in rows(), max in 0..2_000_usize) {
+    fn truncated_answer_is_prefix_of_rows(batches in rows(), max in 0..2_000_usize) {
         let expected = expected(&batches);
-        let seen = answered(&batches, Format::Mcp, Budget { rows: None, bytes: Some(max) });
+        let seen = answered(&batches, OutputFormat::Mcp, Budget { rows: None, bytes: Some(max) });
         let rows: Vec<Value> = serde_json::from_str(&seen.blocks[0]).unwrap();
         prop_assert!(expected.starts_with(&rows));
         prop_assert!(seen.blocks[0].len() <= max.max(2));

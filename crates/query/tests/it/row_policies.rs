@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_core::{Grants, Principal, Proof};
+use tidegate_core::{AuthMethod, Grants, Principal};
 use tidegate_query::{
-    Database, Databases, HashKey, LastingStamp, Mask, PolicyColumn, PolicyPart, PolicyTable, RowCondition, RowFilter,
-    RowPolicies, RowPolicy, TableView, ValueKind,
+    Database, Databases, HashKey, Mask, PolicyColumn, PolicyPart, PolicyTable, RowCondition, RowFilter, RowPolicies,
+    RowPolicy, StableHasher, TableView, ValueKind,
 };
 
-use crate::fake::Fake;
+use crate::fake::FakeDatabase;
 
 const COLUMNS: [(&str, ValueKind); 7] = [
     ("id", ValueKind::Integer),
@@ -27,7 +27,7 @@ fn columns() -> Vec<PolicyColumn<'static>> {
 }
 
 fn principal(claims: &Value) -> Principal {
-    let mut principal = Principal::new("ann", Proof::Token, Arc::new(Grants::open()));
+    let mut principal = Principal::new("ann", AuthMethod::Token, Arc::new(Grants::for_anonymous()));
     principal.claims = claims.as_object().cloned().unwrap_or_default();
     principal
 }
@@ -42,7 +42,7 @@ fn policy(table: &str, rows: Option<&str>, columns: &[(&str, Mask)]) -> RowPolic
 }
 
 fn policies(policies: impl IntoIterator<Item = RowPolicy>) -> RowPolicies {
-    RowPolicies::new(policies.into_iter().collect(), HashKey::of(b"a secret"))
+    RowPolicies::new(policies.into_iter().collect(), HashKey::from_secret(b"a secret"))
 }
 
 fn view(condition: &str, claims: &Value) -> Result<TableView, String> {
@@ -82,7 +82,7 @@ fn claims_become_literals_of_the_columns_kind() {
 }
 
 #[test]
-fn what_a_caller_does_not_bring_shows_nothing() {
+fn missing_claims_hide_all_rows() {
     let conditions = [
         "tenant_id = :claims.x",
         "NOT tenant_id = :claims.x",
@@ -138,7 +138,7 @@ fn nothing_but_comparisons_may_stand_in_a_condition() {
 }
 
 #[test]
-fn several_policies_of_a_table_add_up() {
+fn combines_policies_of_one_table() {
     let several = policies([
         policy("*", Some("tenant_id = :claims.tenant"), &[("email", Mask::Deny), ("id", Mask::Hash)]),
         policy("ORDERS", Some("id > 5"), &[("Price", Mask::KeepLast(4)), ("ID", Mask::Null)]),
@@ -157,7 +157,7 @@ fn several_policies_of_a_table_add_up() {
 }
 
 #[test]
-fn a_policy_that_does_not_fit_closes_the_table_and_says_nothing_of_it() {
+fn unfit_policy_blocks_table_without_details() {
     for (rows, masks) in [
         (Some("tenant = 'x'"), &[][..]),
         (Some("id = 'x'"), &[]),
@@ -169,22 +169,22 @@ fn a_policy_that_does_not_fit_closes_the_table_and_says_nothing_of_it() {
         let error = unfit.view(&["orders"], &columns(), &principal(&json!({}))).unwrap_err();
         assert_eq!(error.message(), "the table \"orders\" cannot be read: its row policy does not fit it");
         let known = columns();
-        let found = unfit.check(&[PolicyTable { names: &["orders"], columns: Some(&known) }]);
+        let found = unfit.find_problems(&[PolicyTable { names: &["orders"], columns: Some(&known) }]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(!found[0].is_warning);
     }
     let elsewhere = policies([policy("order", None, &[]), policy("*", Some("nobody = 1"), &[("x", Mask::Deny)])]);
     let known = columns();
-    let found = elsewhere.check(&[PolicyTable { names: &["orders"], columns: Some(&known) }]);
+    let found = elsewhere.find_problems(&[PolicyTable { names: &["orders"], columns: Some(&known) }]);
     let told: Vec<_> = found.iter().map(|problem| (problem.policy, &problem.part, problem.is_warning)).collect();
     assert_eq!(told, [(0, &PolicyPart::Table, false), (1, &PolicyPart::Rows, true)]);
     assert!(found[0].message.contains("orders is one"), "{}", found[0].message);
 }
 
 #[test]
-fn masks_tell_no_more_than_they_say() {
-    let (key, other) = (HashKey::of(b"one"), HashKey::of(b"two"));
-    let shown = |mask: Mask, text: &str| mask.shown(text, &key);
+fn masks_reveal_only_what_they_keep() {
+    let (key, other) = (HashKey::from_secret(b"one"), HashKey::from_secret(b"two"));
+    let shown = |mask: Mask, text: &str| mask.mask_text(text, &key);
     assert_eq!(shown(Mask::KeepLast(4), "+41 79 555").as_deref(), Some("****** 555"));
     assert_eq!(shown(Mask::KeepFirst(2), "äöü").as_deref(), Some("äö*"));
     assert_eq!(shown(Mask::KeepFirst(4), "abcd").as_deref(), Some("****"));
@@ -193,7 +193,7 @@ fn masks_tell_no_more_than_they_say() {
     let hash = shown(Mask::Hash, "a").unwrap();
     assert!(hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{hash}");
     assert_eq!(shown(Mask::Hash, "a"), Some(hash.clone()));
-    assert_ne!(Mask::Hash.shown("a", &other), Some(hash));
+    assert_ne!(Mask::Hash.mask_text("a", &other), Some(hash));
     assert_eq!(format!("{key:?}"), "***");
     let all = [Mask::Deny, Mask::Null, Mask::Hash, Mask::KeepFirst(3), Mask::KeepFirst(1), Mask::KeepLast(2)];
     let order: BTreeMap<String, Vec<Mask>> =
@@ -206,7 +206,7 @@ fn masks_tell_no_more_than_they_say() {
 #[test]
 fn a_node_has_one_stamp_for_all_its_databases() {
     let bound = |bound_by| {
-        let database: Arc<dyn Database> = Arc::new(Fake { bound_by, ..Fake::counting(1, 1) });
+        let database: Arc<dyn Database> = Arc::new(FakeDatabase { bound_by, ..FakeDatabase::counting(1, 1) });
         Databases::new([database])
     };
     let stamp = |databases: &Databases, claims: Value| databases.row_policy_stamp(&principal(&claims));
@@ -222,13 +222,13 @@ fn a_node_has_one_stamp_for_all_its_databases() {
 }
 
 #[test]
-fn the_key_of_hashes_is_in_the_stamps_of_those_who_are_shown_hashes() {
+fn stamp_includes_hash_key_for_hash_masks() {
     let hashing = policy("*", Some("tenant_id = :claims.tenant"), &[("id", Mask::Hash)]);
     let mut plain = policy("orders", Some("id > 5"), &[("Price", Mask::Null)]);
     plain.except_roles.clear();
     // A node without a key of its own has another one after a restart.
     let [before, after] =
-        [b"one", b"two"].map(|key| RowPolicies::new(vec![hashing.clone(), plain.clone()], HashKey::of(key)));
+        [b"one", b"two"].map(|key| RowPolicies::new(vec![hashing.clone(), plain.clone()], HashKey::from_secret(key)));
     let (clerk, mut auditor) = (principal(&json!({"tenant": "t"})), principal(&json!({})));
     auditor.roles = BTreeSet::from(["auditor".to_owned()]);
     assert_ne!(before.stamp(&clerk), after.stamp(&clerk));
@@ -239,16 +239,16 @@ fn the_key_of_hashes_is_in_the_stamps_of_those_who_are_shown_hashes() {
 
 /// Results and tasks are kept under them, and outlive the process and the version of the compiler.
 #[test]
-fn stamps_that_are_written_down_stay_what_they_are() {
+fn persisted_stamps_are_stable() {
     let of = |parts: &[&str]| {
-        let mut stamp = LastingStamp::default();
+        let mut stamp = StableHasher::default();
         parts.iter().for_each(|part| stamp.add(part));
         stamp.finish()
     };
     assert_eq!(format!("{:016x}", of(&["ab", "c"])), "601d5476e2ccfe2c");
     assert!(of(&["ab", "c"]) != of(&["a", "bc"]) && of(&["a", "b"]) != of(&["b", "a"]));
-    assert_eq!(format!("{:016x}", LastingStamp::of_named([("files", 0), ("shop", 7)])), "4b579e965a869aff");
-    assert_eq!(LastingStamp::of_named([("shop", 7)]), LastingStamp::of_named([("files", 0), ("shop", 7)]));
-    assert_ne!(LastingStamp::of_named([("shop", 7)]), LastingStamp::of_named([("files", 7)]));
-    assert_eq!(LastingStamp::of_named([("files", 0)]), 0);
+    assert_eq!(format!("{:016x}", StableHasher::combine_named([("files", 0), ("shop", 7)])), "4b579e965a869aff");
+    assert_eq!(StableHasher::combine_named([("shop", 7)]), StableHasher::combine_named([("files", 0), ("shop", 7)]));
+    assert_ne!(StableHasher::combine_named([("shop", 7)]), StableHasher::combine_named([("files", 7)]));
+    assert_eq!(StableHasher::combine_named([("files", 0)]), 0);
 }

@@ -321,7 +321,7 @@ fn parameters_come_from_json() {
 }
 
 #[test]
-fn the_cache_keeps_what_passed_and_has_a_bound() {
+fn cache_keeps_accepted_statements_within_bound() {
     let cache = StatementCache::new(NonZeroUsize::new(2).unwrap());
     let first = cache.parse("SELECT 1", SqlDialect::DataFusion).unwrap();
     let again = cache.parse("SELECT 1", SqlDialect::DataFusion).unwrap();
@@ -338,6 +338,6 @@ fn the_cache_keeps_what_passed_and_has_a_bound() {
 
 #[test]
 fn names_are_quoted_whatever_is_in_them() {
-    assert_eq!(SqlDialect::DataFusion.quote("a\"b"), "\"a\"\"b\"");
-    assert_eq!(SqlDialect::DataFusion.quote("a\\\" --"), "\"a\\\"\" --\"");
+    assert_eq!(SqlDialect::DataFusion.quote_identifier("a\"b"), "\"a\"\"b\"");
+    assert_eq!(SqlDialect::DataFusion.quote_identifier("a\\\" --"), "\"a\\\"\" --\"");
 }

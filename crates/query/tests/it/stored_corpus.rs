@@ -6,7 +6,7 @@ mod corpus;
 mod statement;
 
 #[test]
-fn the_law_holds_for_what_was_found_worth_keeping() {
+fn fuzz_corpus_upholds_statement_invariants() {
     for entry in corpus::corpus("statement") {
         statement::check(&entry);
     }

@@ -10,25 +10,25 @@ use arrow::error::ArrowError;
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
-use super::columns::{ResultColumn, ValueKind, any_fields};
-use crate::failure::Failure;
+use super::columns::{ResultColumn, SqliteType, any_fields};
+use crate::work_error::WorkError;
 
 /// Values that a new builder has room for: the first batch is that small.
-const ROOM: usize = 64;
+const INITIAL_CAPACITY: usize = 64;
 
 /// A batch that grows.
-pub(super) struct Batch {
+pub(super) struct SqliteBatchBuilder {
     schema: SchemaRef,
-    columns: Vec<(String, Values)>,
+    columns: Vec<(String, ColumnBuilder)>,
     rows: usize,
     bytes: usize,
 }
 
-impl Batch {
+impl SqliteBatchBuilder {
     /// An empty batch of `columns`, whose schema is `schema`.
     pub(super) fn new(columns: &[ResultColumn], schema: SchemaRef) -> Self {
         let columns = schema.fields().iter().zip(columns);
-        let columns = columns.map(|(field, column)| (field.name().clone(), Values::new(column.kind))).collect();
+        let columns = columns.map(|(field, column)| (field.name().clone(), ColumnBuilder::new(column.kind))).collect();
         Self { schema, columns, rows: 0, bytes: 0 }
     }
 
@@ -46,16 +46,16 @@ impl Batch {
     ///
     /// # Errors
     /// When a value is not of its column's type, or the row has more than `row_bytes_max`; the batch is of no use then.
-    pub(super) fn push(&mut self, row: &Row<'_>, row_bytes_max: usize) -> Result<(), Failure> {
+    pub(super) fn push(&mut self, row: &Row<'_>, row_bytes_max: usize) -> Result<(), WorkError> {
         let mut row_bytes = 0;
         for (index, (name, values)) in self.columns.iter_mut().enumerate() {
             let value = row.get_ref(index)?;
-            row_bytes += bytes_of(value);
+            row_bytes += value_bytes(value);
             if row_bytes > row_bytes_max {
-                return Err(Failure::RowTooLarge(row_bytes_max));
+                return Err(WorkError::RowTooLarge(row_bytes_max));
             }
             if !values.push(value) {
-                return Err(Failure::Mistyped(name.clone()));
+                return Err(WorkError::TypeMismatch(name.clone()));
             }
         }
         self.rows += 1;
@@ -75,7 +75,7 @@ impl Batch {
     }
 }
 
-fn bytes_of(value: ValueRef<'_>) -> usize {
+fn value_bytes(value: ValueRef<'_>) -> usize {
     match value {
         ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => 8,
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len() + 8,
@@ -83,7 +83,7 @@ fn bytes_of(value: ValueRef<'_>) -> usize {
 }
 
 /// The values of one column.
-enum Values {
+enum ColumnBuilder {
     Integer(Int64Builder),
     Real(Float64Builder),
     Text(StringBuilder),
@@ -91,14 +91,14 @@ enum Values {
     Any(Box<AnyBuilder>),
 }
 
-impl Values {
-    fn new(kind: ValueKind) -> Self {
+impl ColumnBuilder {
+    fn new(kind: SqliteType) -> Self {
         match kind {
-            ValueKind::Integer => Self::Integer(Int64Builder::with_capacity(ROOM)),
-            ValueKind::Real => Self::Real(Float64Builder::with_capacity(ROOM)),
-            ValueKind::Text => Self::Text(StringBuilder::new()),
-            ValueKind::Blob => Self::Blob(BinaryBuilder::new()),
-            ValueKind::Any => Self::Any(Box::new(AnyBuilder::new())),
+            SqliteType::Integer => Self::Integer(Int64Builder::with_capacity(INITIAL_CAPACITY)),
+            SqliteType::Real => Self::Real(Float64Builder::with_capacity(INITIAL_CAPACITY)),
+            SqliteType::Text => Self::Text(StringBuilder::new()),
+            SqliteType::Blob => Self::Blob(BinaryBuilder::new()),
+            SqliteType::Any => Self::Any(Box::new(AnyBuilder::new())),
         }
     }
 
@@ -146,8 +146,8 @@ struct AnyBuilder {
 impl AnyBuilder {
     fn new() -> Self {
         Self {
-            kinds: Vec::with_capacity(ROOM),
-            offsets: Vec::with_capacity(ROOM),
+            kinds: Vec::with_capacity(INITIAL_CAPACITY),
+            offsets: Vec::with_capacity(INITIAL_CAPACITY),
             integers: Int64Builder::new(),
             reals: Float64Builder::new(),
             texts: StringBuilder::new(),

@@ -9,24 +9,24 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UnionFields, UnionMode};
 use rusqlite::Statement;
 
-use crate::failure::Failure;
-use crate::session::Reading;
-use crate::tables::{self, Kind};
+use crate::session::ReadTransaction;
+use crate::tables::{self, TableKind};
+use crate::work_error::WorkError;
 
 /// The key under which a field's metadata has the type that the column was declared with.
-const DECLARED: &str = "tidegate.type";
+const DECLARED_TYPE_KEY: &str = "tidegate.type";
 
 /// A column of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResultColumn {
     name: String,
-    declared: Option<String>,
-    pub(super) kind: ValueKind,
+    declared_type: Option<String>,
+    pub(super) kind: SqliteType,
 }
 
 /// What a column's values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ValueKind {
+pub(crate) enum SqliteType {
     Integer,
     Real,
     Text,
@@ -35,7 +35,7 @@ pub(crate) enum ValueKind {
     Any,
 }
 
-impl ValueKind {
+impl SqliteType {
     fn data_type(self) -> DataType {
         match self {
             Self::Integer => DataType::Int64,
@@ -62,37 +62,37 @@ pub(super) fn any_fields() -> UnionFields {
     FIELDS.clone()
 }
 
-/// The columns of `statement`, which was prepared from `sql` just now.
+/// The columns of `statement`, which was prepared from `filter_to_sql` just now.
 ///
 /// # Errors
 /// When the catalog cannot be read.
-pub(crate) fn describe(
-    reading: &Reading<'_>,
+pub(crate) fn describe_columns(
+    reading: &ReadTransaction<'_>,
     statement: &Statement<'_>,
     sql: &str,
-) -> Result<Vec<ResultColumn>, Failure> {
-    let certain = Certainty::of(reading, sql)?;
+) -> Result<Vec<ResultColumn>, WorkError> {
+    let certain = CertainTypes::from_statement(reading, sql)?;
     let declared: Vec<Option<String>> =
         statement.columns().map(|column| column.decl_type().map(str::to_owned)).collect();
     let mut columns = Vec::with_capacity(declared.len());
     for (origin, declared) in statement.columns_with_metadata().zip(declared) {
         let place = (origin.database_name(), origin.table_name(), origin.origin_name());
         let kind = match place {
-            (Some(schema), Some(table), Some(column)) => certain.kind(schema, table, column),
-            _ => ValueKind::Any,
+            (Some(schema), Some(table), Some(column)) => certain.column_type(schema, table, column),
+            _ => SqliteType::Any,
         };
-        columns.push(ResultColumn { name: origin.name().to_owned(), declared, kind });
+        columns.push(ResultColumn { name: origin.name().to_owned(), declared_type: declared, kind });
     }
     Ok(columns)
 }
 
 /// `columns` as Arrow has them.
-pub(crate) fn schema_of(columns: &[ResultColumn]) -> SchemaRef {
+pub(crate) fn arrow_schema(columns: &[ResultColumn]) -> SchemaRef {
     let fields = columns.iter().map(|column| {
         // Whether a value may be null is not known: joins make nulls of what has none.
         let field = Field::new(&column.name, column.kind.data_type(), true);
-        match &column.declared {
-            Some(declared) => field.with_metadata(HashMap::from([(DECLARED.to_owned(), declared.clone())])),
+        match &column.declared_type {
+            Some(declared) => field.with_metadata(HashMap::from([(DECLARED_TYPE_KEY.to_owned(), declared.clone())])),
             None => field,
         }
     });
@@ -100,41 +100,41 @@ pub(crate) fn schema_of(columns: &[ResultColumn]) -> SchemaRef {
 }
 
 /// The columns of the tables that a statement reads whose types are certain.
-struct Certainty {
-    kinds: BTreeMap<(String, String, String), ValueKind>,
+struct CertainTypes {
+    kinds: BTreeMap<(String, String, String), SqliteType>,
 }
 
 /// The origin of `SELECT rowid` where no column has that name.
 const ROWID: &str = "rowid";
 
 /// What joins several queries to one, or makes rows of nothing: SQLite names the origin of a column by one of them.
-const COMPOUNDS: &[&str] = &["union", "intersect", "except", "values"];
+const COMPOUND_KEYWORDS: &[&str] = &["union", "intersect", "except", "values"];
 
-impl Certainty {
-    fn of(reading: &Reading<'_>, sql: &str) -> Result<Self, Failure> {
+impl CertainTypes {
+    fn from_statement(reading: &ReadTransaction<'_>, sql: &str) -> Result<Self, WorkError> {
         let mut kinds = BTreeMap::new();
         let text = sql.to_lowercase();
         // Found in a name or a text too, which costs no more than a type.
-        if COMPOUNDS.iter().any(|word| text.contains(word)) {
+        if COMPOUND_KEYWORDS.iter().any(|word| text.contains(word)) {
             return Ok(Self { kinds });
         }
-        for (schema, name) in reading.reads() {
+        for (schema, name) in reading.tables_read() {
             // Views that stand before tables hand their values on.
-            if reading.shown().is_some_and(|shown| shown.stands_before(&schema, &name)) {
+            if reading.policy_views().is_some_and(|shown| shown.is_policy_view(&schema, &name)) {
                 continue;
             }
-            let Some(table) = tables::lookup(reading, &schema, &name)? else { continue };
-            if table.kind == Kind::View {
+            let Some(table) = tables::lookup_table(reading, &schema, &name)? else { continue };
+            if table.kind == TableKind::View {
                 // Its text would have to be looked at as well.
                 return Ok(Self { kinds: BTreeMap::new() });
             }
-            let columns = tables::columns(reading, &table)?;
-            let has_rowid = table.kind == Kind::Table && !table.is_without_rowid;
+            let columns = tables::read_columns(reading, &table)?;
+            let has_rowid = table.kind == TableKind::Table && !table.is_without_rowid;
             if has_rowid && !columns.iter().any(|column| column.name.eq_ignore_ascii_case(ROWID)) {
-                kinds.insert((table.schema.clone(), table.name.clone(), ROWID.to_owned()), ValueKind::Integer);
+                kinds.insert((table.schema.clone(), table.name.clone(), ROWID.to_owned()), SqliteType::Integer);
             }
             for column in columns {
-                if let Some(kind) = column.certain_kind(&table) {
+                if let Some(kind) = column.certain_type(&table) {
                     kinds.insert((table.schema.clone(), table.name.clone(), column.name), kind);
                 }
             }
@@ -142,8 +142,8 @@ impl Certainty {
         Ok(Self { kinds })
     }
 
-    fn kind(&self, schema: &str, table: &str, column: &str) -> ValueKind {
+    fn column_type(&self, schema: &str, table: &str, column: &str) -> SqliteType {
         let key = (schema.to_owned(), table.to_owned(), column.to_owned());
-        self.kinds.get(&key).copied().unwrap_or(ValueKind::Any)
+        self.kinds.get(&key).copied().unwrap_or(SqliteType::Any)
     }
 }

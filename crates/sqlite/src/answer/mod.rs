@@ -3,7 +3,7 @@
 
 mod batch;
 mod columns;
-mod handover;
+mod row_buffer;
 
-pub(crate) use columns::{ResultColumn, ValueKind, describe, schema_of};
-pub(crate) use handover::{Handover, Reader, Source};
+pub(crate) use columns::{ResultColumn, SqliteType, arrow_schema, describe_columns};
+pub(crate) use row_buffer::{BatchReader, RowBuffer, RowSender};

@@ -1,6 +1,6 @@
 //! The files of a database, and the names that their tables go by.
 
-mod stamp;
+mod file_stamp;
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::SqlDialect;
 
-pub(crate) use stamp::Stamp;
+pub(crate) use file_stamp::FileStamp;
 
 const DIALECT: SqlDialect = SqlDialect::Sqlite;
 /// SQLite attaches no more files than these to one connection.
 const FILES_MAX: usize = 10;
 
 /// The schema of the only file.
-pub(crate) const MAIN: &str = "main";
+pub(crate) const MAIN_SCHEMA: &str = "main";
 
 /// The files of a database.
 #[derive(Debug)]
-pub(crate) struct Files {
+pub(crate) struct DatabaseFiles {
     /// The files in the order of the configuration.
-    pub(crate) all: Vec<File>,
+    pub(crate) files: Vec<DatabaseFile>,
 }
 
 /// One file.
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct DatabaseFile {
     /// Where it is, as its owner wrote it, but absolute. SQLite takes a path that begins with `file:` for more than a
     /// path; an absolute one never does.
     pub(crate) path: PathBuf,
@@ -36,7 +36,7 @@ pub(crate) struct File {
     pub(crate) schema: String,
 }
 
-impl Files {
+impl DatabaseFiles {
     /// The files at `paths`. A single one is the schema `main`; of several, each is named after its stem.
     ///
     /// # Errors
@@ -52,14 +52,14 @@ impl Files {
             _ => {}
         }
         for path in &paths {
-            must_be_file(path)?;
+            check_is_file(path)?;
         }
         let is_only = paths.len() == 1;
-        let mut taken = BTreeSet::from([MAIN.to_owned(), "temp".to_owned()]);
+        let mut taken = BTreeSet::from([MAIN_SCHEMA.to_owned(), "temp".to_owned()]);
         let mut all = Vec::with_capacity(paths.len());
         for path in paths {
             let path = std::path::absolute(&path).unwrap_or(path);
-            let schema = if is_only { MAIN.to_owned() } else { stem(&path)?.to_owned() };
+            let schema = if is_only { MAIN_SCHEMA.to_owned() } else { stem(&path)?.to_owned() };
             if !is_only && !taken.insert(schema.to_lowercase()) {
                 let message = format!("{}: the name {schema:?} is taken", path.display());
                 return Err(invalid(message).with_hint(
@@ -67,9 +67,9 @@ impl Files {
                      names.",
                 ));
             }
-            all.push(File { path, schema });
+            all.push(DatabaseFile { path, schema });
         }
-        Ok(Self { all })
+        Ok(Self { files: all })
     }
 
     /// What names the state of all files: another number when any of them, or its log, was written.
@@ -78,19 +78,19 @@ impl Files {
     /// When a file cannot be seen.
     pub(crate) fn version(&self) -> io::Result<u64> {
         let mut version = DefaultHasher::new();
-        for file in &self.all {
-            (Stamp::of(&file.path)?, stamp::of_log(&file.path)).hash(&mut version);
+        for file in &self.files {
+            (FileStamp::read(&file.path)?, file_stamp::read_log_stamp(&file.path)).hash(&mut version);
         }
         Ok(version.finish())
     }
 
     /// Whether tables go by their bare names, since there is but one file.
     pub(crate) fn is_single(&self) -> bool {
-        self.all.len() == 1
+        self.files.len() == 1
     }
 
     /// The name that callers know a table by.
-    pub(crate) fn display(&self, schema: &str, table: &str) -> String {
+    pub(crate) fn display_name(&self, schema: &str, table: &str) -> String {
         if self.is_single() { DIALECT.table_name(&[table]) } else { DIALECT.table_name(&[schema, table]) }
     }
 }
@@ -104,7 +104,7 @@ fn stem(path: &Path) -> Result<&str, Error> {
     })
 }
 
-fn must_be_file(path: &Path) -> Result<(), Error> {
+fn check_is_file(path: &Path) -> Result<(), Error> {
     let reason = match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => return Ok(()),
         Ok(_) => "this is no file".to_owned(),

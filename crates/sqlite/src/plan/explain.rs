@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// What is known of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Explained {
+pub(super) struct PlanSummary {
     /// The steps as an indented tree.
     pub(super) text: String,
     /// Whether the first row needs all of the input.
@@ -13,15 +13,15 @@ pub(super) struct Explained {
     pub(super) rows_max: Option<u64>,
 }
 
-impl Explained {
-    /// What the `steps` (number, number of the parent, text) of `sql` tell.
-    pub(super) fn of(sql: &str, steps: &[(i64, i64, String)]) -> Self {
-        Self { text: tree(steps), is_blocking: is_blocking(sql, steps), rows_max: limit(sql) }
+impl PlanSummary {
+    /// What the `steps` (number, number of the parent, text) of `filter_to_sql` tell.
+    pub(super) fn from_steps(sql: &str, steps: &[(i64, i64, String)]) -> Self {
+        Self { text: format_tree(steps), is_blocking: is_blocking(sql, steps), rows_max: trailing_limit(sql) }
     }
 }
 
 /// Parents come before their children.
-fn tree(steps: &[(i64, i64, String)]) -> String {
+fn format_tree(steps: &[(i64, i64, String)]) -> String {
     let mut depths = HashMap::new();
     let mut lines = Vec::with_capacity(steps.len());
     for (number, parent, text) in steps {
@@ -48,7 +48,7 @@ fn is_blocking(sql: &str, steps: &[(i64, i64, String)]) -> bool {
 }
 
 /// The number of a LIMIT that ends the statement, and so belongs to the whole of it.
-fn limit(sql: &str) -> Option<u64> {
+fn trailing_limit(sql: &str) -> Option<u64> {
     // A comment could end in anything.
     if sql.contains("--") || sql.contains("/*") {
         return None;
@@ -64,13 +64,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_at_the_end_bounds_the_rows() {
-        assert_eq!(limit("SELECT a FROM t LIMIT 20"), Some(20));
-        assert_eq!(limit("SELECT a FROM t limit\n 20 "), Some(20));
-        assert_eq!(limit("SELECT a FROM t LIMIT 20 OFFSET 5"), None);
-        assert_eq!(limit("SELECT * FROM (SELECT a FROM t LIMIT 20)"), None);
-        assert_eq!(limit("SELECT a FROM t -- LIMIT 20"), None);
-        assert_eq!(limit("SELECT 'LIMIT 20'"), None);
-        assert_eq!(limit("SELECT a FROM t LIMIT $1"), None);
+    fn trailing_limit_bounds_the_rows() {
+        assert_eq!(trailing_limit("SELECT a FROM t LIMIT 20"), Some(20));
+        assert_eq!(trailing_limit("SELECT a FROM t limit\n 20 "), Some(20));
+        assert_eq!(trailing_limit("SELECT a FROM t LIMIT 20 OFFSET 5"), None);
+        assert_eq!(trailing_limit("SELECT * FROM (SELECT a FROM t LIMIT 20)"), None);
+        assert_eq!(trailing_limit("SELECT a FROM t -- LIMIT 20"), None);
+        assert_eq!(trailing_limit("SELECT 'LIMIT 20'"), None);
+        assert_eq!(trailing_limit("SELECT a FROM t LIMIT $1"), None);
     }
 }

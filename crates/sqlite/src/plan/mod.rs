@@ -1,6 +1,6 @@
 //! Planning a statement and running its plan.
 
-mod complaint;
+mod diagnostics;
 mod explain;
 
 use std::borrow::Cow;
@@ -10,20 +10,20 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use rusqlite::Statement as Prepared;
 use tidegate_core::{Error, ErrorKind, Job};
-use tidegate_query::{Author, Parameter, Plan, Rows, SqlDialect, Statement};
+use tidegate_query::{Author, Parameter, Plan, QueryRows, SqlDialect, Statement};
 
-use crate::answer::{Handover, Reader, ResultColumn, Source, describe, schema_of};
-use crate::failure::Failure;
+use crate::answer::{BatchReader, ResultColumn, RowBuffer, RowSender, arrow_schema, describe_columns};
+use crate::policy_views::PolicyCaller;
 use crate::pool::Pool;
-use crate::session::{Reading, Running};
-use crate::shown::Asker;
-use explain::Explained;
+use crate::session::{ReadTransaction, WorkCancellation};
+use crate::work_error::WorkError;
+use explain::PlanSummary;
 
 /// A statement as the engine has it: text and values.
 ///
 /// Not the checked statement itself, so that the engine's own wall can be tried with what no check would let through.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked {
+pub(crate) struct SqliteStatement {
     /// The SQL.
     pub(crate) sql: String,
     /// The values of its placeholders, the first for `$1`.
@@ -33,60 +33,62 @@ pub(crate) struct Asked {
     /// The statement as it was parsed; none of one that SQLite alone judges.
     pub(crate) parsed: Option<Statement>,
     /// Whether somebody else wrote it than whoever asks.
-    pub(crate) is_of_owner: bool,
+    pub(crate) is_by_owner: bool,
 }
 
-impl Asked {
+impl SqliteStatement {
     /// The SQL as it is asked in `reading`, where other views may stand before the tables; they are made.
     ///
     /// # Errors
     /// What SQLite says of the views, and that the SQL cannot be written down again.
-    fn sql_in(&self, reading: &Reading<'_>) -> Result<Cow<'_, str>, Failure> {
-        let Some(shown) = reading.shown() else { return Ok(Cow::Borrowed(&self.sql)) };
-        if shown.is_named_in(&self.sql) {
+    fn rewrite_for(&self, reading: &ReadTransaction<'_>) -> Result<Cow<'_, str>, WorkError> {
+        let Some(shown) = reading.policy_views() else { return Ok(Cow::Borrowed(&self.sql)) };
+        if shown.contains_reserved_name(&self.sql) {
             let error = Error::new(ErrorKind::InvalidArguments, "the SQL names what the server alone may name");
-            return Err(Failure::Told(error));
+            return Err(WorkError::ClientError(error));
         }
-        reading.stand_for(self.parsed.as_ref().map(Statement::tables))?;
-        if let Some(barred) = shown.barred(&self.tables) {
-            return Err(Failure::Told(barred.clone()));
+        reading.create_views_for(self.parsed.as_ref().map(Statement::tables))?;
+        if let Some(barred) = shown.denial_for(&self.tables) {
+            return Err(WorkError::ClientError(barred.clone()));
         }
-        let moved =
-            self.parsed.as_ref().map(|parsed| parsed.with_tables_moved(&|schema, name| shown.moved(schema, name)));
-        match moved.transpose().map_err(Failure::Told)?.flatten() {
+        let moved = self
+            .parsed
+            .as_ref()
+            .map(|parsed| parsed.with_tables_redirected(&|schema, name| shown.replacement_for(schema, name)));
+        match moved.transpose().map_err(WorkError::ClientError)?.flatten() {
             Some(moved) => Ok(Cow::Owned(moved.text().to_owned())),
             None => Ok(Cow::Borrowed(&self.sql)),
         }
     }
 }
 
-impl Asked {
+impl SqliteStatement {
     /// The SQL over a view that SQLite may merge with it, where nothing of it would be computed for hidden rows but
     /// comparisons of columns with literals: an index serves it then.
-    fn merged_in(&self, reading: &Reading<'_>) -> Option<String> {
-        let (shown, parsed) = (reading.shown()?, self.parsed.as_ref()?);
-        let lookup = parsed.lookup()?;
-        let (key, open) = shown.open(&lookup)?;
-        let moved = parsed.with_only_table_moved(&("temp".to_owned(), open)).ok()??;
-        reading.stand_open(&key).ok()?;
+    fn rewrite_merged(&self, reading: &ReadTransaction<'_>) -> Option<String> {
+        let (shown, parsed) = (reading.policy_views()?, self.parsed.as_ref()?);
+        let lookup = parsed.point_query()?;
+        let (key, open) = shown.mergeable_view_for(&lookup)?;
+        let moved = parsed.with_only_table_redirected(&("temp".to_owned(), open)).ok()??;
+        reading.create_mergeable_view(&key).ok()?;
         Some(moved.text().to_owned())
     }
 }
 
-impl From<&Statement> for Asked {
+impl From<&Statement> for SqliteStatement {
     fn from(statement: &Statement) -> Self {
         Self {
             sql: statement.text().to_owned(),
             parameters: statement.parameters().to_vec(),
             tables: statement.tables().to_vec(),
-            parsed: parsed_of(statement),
-            is_of_owner: statement.author() != Author::Caller,
+            parsed: parse_if_possible(statement),
+            is_by_owner: statement.author() != Author::Caller,
         }
     }
 }
 
 /// What can be read of `statement` as a tree, so that its tables can be moved: an owner's may be read as a caller's.
-fn parsed_of(statement: &Statement) -> Option<Statement> {
+fn parse_if_possible(statement: &Statement) -> Option<Statement> {
     match statement.ast() {
         Some(_) => Some(statement.clone()),
         None => Statement::parse(statement.text(), SqlDialect::Sqlite).ok(),
@@ -96,32 +98,43 @@ fn parsed_of(statement: &Statement) -> Option<Statement> {
 /// A plan of SQLite.
 pub(crate) struct SqlitePlan {
     pool: Arc<Pool>,
-    asker: Option<Arc<Asker>>,
-    asked: Asked,
+    caller: Option<Arc<PolicyCaller>>,
+    statement: SqliteStatement,
     columns: Vec<ResultColumn>,
     schema: SchemaRef,
-    explained: Explained,
+    summary: PlanSummary,
 }
 
-/// Plans `asked`.
+/// Plans `statement`.
 ///
 /// # Errors
 /// What SQLite or the wall refuses, with what would mend it.
-pub(crate) async fn plan(pool: Arc<Pool>, asker: Option<Arc<Asker>>, asked: Asked) -> Result<SqlitePlan, Error> {
+pub(crate) async fn plan_statement(
+    pool: Arc<Pool>,
+    asker: Option<Arc<PolicyCaller>>,
+    asked: SqliteStatement,
+) -> Result<SqlitePlan, Error> {
     let (planned, database) = (asked.clone(), pool.database().clone());
-    let work = move |reading: &Reading<'_>| {
-        let look = || -> Result<_, Failure> {
-            complaint::must_be_unambiguous(reading, &planned, &database)?;
-            let sql = planned.sql_in(reading)?;
+    let work = move |reading: &ReadTransaction<'_>| {
+        let look = || -> Result<_, WorkError> {
+            diagnostics::check_unambiguous(reading, &planned, &database)?;
+            let sql = planned.rewrite_for(reading)?;
             let statement = reading.prepare(&sql)?;
-            let columns = describe(reading, &statement, &sql)?;
+            let columns = describe_columns(reading, &statement, &sql)?;
             drop(statement);
-            Ok((columns, Explained::of(&sql, &reading.explain(&sql)?)))
+            Ok((columns, PlanSummary::from_steps(&sql, &reading.explain(&sql)?)))
         };
-        look().map_err(|failure| complaint::with_choices(failure, reading, &planned, &database))
+        look().map_err(|failure| diagnostics::add_suggestions(failure, reading, &planned, &database))
     };
-    let (columns, explained) = pool.read(Running::unbounded(), asker.clone(), work).await?;
-    Ok(SqlitePlan { pool, asker, asked, schema: schema_of(&columns), columns, explained })
+    let (columns, explained) = pool.read(WorkCancellation::unbounded(), asker.clone(), work).await?;
+    Ok(SqlitePlan {
+        pool,
+        caller: asker,
+        statement: asked,
+        schema: arrow_schema(&columns),
+        columns,
+        summary: explained,
+    })
 }
 
 #[async_trait]
@@ -131,7 +144,7 @@ impl Plan for SqlitePlan {
     }
 
     fn estimated_rows(&self) -> Option<u64> {
-        self.explained.rows_max
+        self.summary.rows_max
     }
 
     fn estimated_bytes(&self) -> Option<u64> {
@@ -139,28 +152,28 @@ impl Plan for SqlitePlan {
     }
 
     fn is_blocking(&self) -> bool {
-        self.explained.is_blocking
+        self.summary.is_blocking
     }
 
     async fn explain(&self) -> Result<String, Error> {
-        Ok(self.explained.text.clone())
+        Ok(self.summary.text.clone())
     }
 
-    async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<Rows, Error> {
-        let running = Running::of(job);
+    async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<QueryRows, Error> {
+        let running = WorkCancellation::for_job(job);
         let place = tokio::select! {
             biased;
             () = job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
-            place = self.pool.place() => place?,
+            place = self.pool.acquire() => place?,
         };
-        let handover = Handover::new(&self.columns, self.schema.clone(), self.pool.options());
-        let reader = Reader::new(handover.clone(), running.clone());
-        let source = Source::new(handover);
-        let (asked, columns, database) = (self.asked, self.columns, self.pool.database().clone());
-        let asker = self.asker;
+        let handover = RowBuffer::new(&self.columns, self.schema.clone(), self.pool.options());
+        let reader = BatchReader::new(handover.clone(), running.clone());
+        let source = RowSender::new(handover);
+        let (asked, columns, database) = (self.statement, self.columns, self.pool.database().clone());
+        let asker = self.caller;
         self.pool.start(place, move |session| {
-            let outcome =
-                session.read(&running, asker.as_deref(), |reading| pump(reading, &asked, &columns, &source, &running));
+            let outcome = session
+                .read(&running, asker.as_deref(), |reading| send_rows(reading, &asked, &columns, &source, &running));
             // The rows have ended well only when the transaction has too.
             Box::new(move || source.end(outcome.map_err(|failure| failure.into_error(&database))))
         })?;
@@ -168,53 +181,57 @@ impl Plan for SqlitePlan {
             let batch = reader.next().await?;
             Some((batch, reader))
         });
-        Ok(Rows { schema: self.schema, batches: Box::pin(batches) })
+        Ok(QueryRows { schema: self.schema, batches: Box::pin(batches) })
     }
 }
 
-/// Reads the rows of `asked` and puts them into `source`.
-fn pump(
-    reading: &Reading<'_>,
-    asked: &Asked,
+/// Reads the rows of `statement` and puts them into `source`.
+fn send_rows(
+    reading: &ReadTransaction<'_>,
+    asked: &SqliteStatement,
     columns: &[ResultColumn],
-    source: &Source,
-    running: &Running,
-) -> Result<(), Failure> {
-    let mut statement = match merged(reading, asked, columns) {
+    source: &RowSender,
+    running: &WorkCancellation,
+) -> Result<(), WorkError> {
+    let mut statement = match prepare_merged(reading, asked, columns) {
         Some(statement) => statement,
         None => {
-            let sql = asked.sql_in(reading)?;
+            let sql = asked.rewrite_for(reading)?;
             let statement =
-                reading.prepare(&sql).map_err(|failure| complaint::without_names(failure, reading, asked))?;
+                reading.prepare(&sql).map_err(|failure| diagnostics::hide_names(failure, reading, asked))?;
             // Somebody may have changed the tables since the statement was planned.
-            if describe(reading, &statement, &sql)? != columns {
-                return Err(Failure::Changed);
+            if describe_columns(reading, &statement, &sql)? != columns {
+                return Err(WorkError::Changed);
             }
             statement
         }
     };
-    bind(&mut statement, &asked.parameters)?;
+    bind_parameters(&mut statement, &asked.parameters)?;
     // SQLite forgets an interrupt that came while no statement ran.
-    if running.must_end() {
-        return Err(Failure::Stopped);
+    if running.must_stop() {
+        return Err(WorkError::Cancelled);
     }
     let mut rows = statement.raw_query();
-    while let Some(row) = rows.next().map_err(|error| complaint::of_rows(reading.failed(error), reading))? {
-        source.put(row, running)?;
+    while let Some(row) = rows.next().map_err(|error| diagnostics::row_error(reading.classify_error(error), reading))? {
+        source.push_row(row, running)?;
     }
     Ok(())
 }
 
-/// `asked` merged with the view that stands before its table, if that gives the same `columns`; whatever keeps it from
+/// `statement` merged with the view that stands before its table, if that gives the same `columns`; whatever keeps it from
 /// that is told by the statement as it was planned.
-fn merged<'a>(reading: &'a Reading<'_>, asked: &Asked, columns: &[ResultColumn]) -> Option<Prepared<'a>> {
-    let sql = asked.merged_in(reading)?;
+fn prepare_merged<'a>(
+    reading: &'a ReadTransaction<'_>,
+    asked: &SqliteStatement,
+    columns: &[ResultColumn],
+) -> Option<Prepared<'a>> {
+    let sql = asked.rewrite_merged(reading)?;
     let statement = reading.prepare(&sql).ok()?;
-    (describe(reading, &statement, &sql).ok()? == columns).then_some(statement)
+    (describe_columns(reading, &statement, &sql).ok()? == columns).then_some(statement)
 }
 
 /// Binds the parameters by their numbers: to SQLite `$2` is a name, and its place that of its first mention.
-fn bind(statement: &mut Prepared<'_>, parameters: &[Parameter]) -> Result<(), Failure> {
+fn bind_parameters(statement: &mut Prepared<'_>, parameters: &[Parameter]) -> Result<(), WorkError> {
     for place in 1..=statement.parameter_count() {
         let number = match statement.parameter_name(place) {
             None => Some(place),
@@ -224,7 +241,7 @@ fn bind(statement: &mut Prepared<'_>, parameters: &[Parameter]) -> Result<(), Fa
         match parameter {
             None => {
                 let message = format!("placeholder {place} has no value");
-                return Err(Failure::Told(Error::new(ErrorKind::InvalidArguments, message)));
+                return Err(WorkError::ClientError(Error::new(ErrorKind::InvalidArguments, message)));
             }
             Some(Parameter::Null) => statement.raw_bind_parameter(place, None::<i64>)?,
             // SQLite has no booleans: its TRUE is 1.

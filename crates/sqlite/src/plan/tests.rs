@@ -5,27 +5,27 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use tidegate_core::{Error, Grants, Principal, Proof};
+use tidegate_core::{AuthMethod, Error, Grants, Principal};
 use tidegate_query::{HashKey, Mask, RowCondition, RowPolicies, RowPolicy};
 
-use super::{Asked, plan};
-use crate::files::Files;
+use super::{SqliteStatement, plan_statement};
+use crate::files::DatabaseFiles;
 use crate::options::SqliteOptions;
+use crate::policy_views::PolicyCaller;
 use crate::pool::Pool;
-use crate::session::{Reading, Running};
-use crate::shown::Asker;
+use crate::session::{ReadTransaction, WorkCancellation};
 
-struct Attempts {
+struct EscapeFixture {
     folder: tempfile::TempDir,
     pool: Arc<Pool>,
 }
 
-impl Attempts {
+impl EscapeFixture {
     fn new() -> Self {
-        Self::with(SqliteOptions::default())
+        Self::with_options(SqliteOptions::default())
     }
 
-    fn with(options: SqliteOptions) -> Self {
+    fn with_options(options: SqliteOptions) -> Self {
         let folder = tempfile::Builder::new().prefix("attempts").tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let secret = Connection::open(path("secret.db")).unwrap();
@@ -39,7 +39,7 @@ impl Attempts {
             CREATE VIRTUAL TABLE places USING rtree(id, low, high); INSERT INTO places VALUES (1, 2, 3);
             CREATE TRIGGER after_insert AFTER INSERT ON t BEGIN DELETE FROM t; END;";
         data.execute_batch(sql).unwrap();
-        let files = Files::new("shop", vec![path("data.db")]).unwrap();
+        let files = DatabaseFiles::new("shop", vec![path("data.db")]).unwrap();
         let pool = Arc::new(Pool::new("shop".into(), files, options));
         Self { folder, pool }
     }
@@ -48,21 +48,21 @@ impl Attempts {
         self.folder.path().join(name)
     }
 
-    /// Plans `sql` and, if that is let through, runs it to its end.
-    async fn attempt(&self, sql: &str) -> Result<usize, Error> {
-        let asked = Asked { sql: sql.to_owned(), ..Asked::default() };
-        plan(self.pool.clone(), None, asked).await?;
+    /// Plans `filter_to_sql` and, if that is let through, runs it to its end.
+    async fn plan_and_run(&self, sql: &str) -> Result<usize, Error> {
+        let asked = SqliteStatement { sql: sql.to_owned(), ..SqliteStatement::default() };
+        plan_statement(self.pool.clone(), None, asked).await?;
         let sql = sql.to_owned();
-        let work = move |reading: &Reading<'_>| {
+        let work = move |reading: &ReadTransaction<'_>| {
             let mut statement = reading.prepare(&sql)?;
             let mut rows = statement.raw_query();
             let mut count = 0;
-            while rows.next().map_err(|error| reading.failed(error))?.is_some() {
+            while rows.next().map_err(|error| reading.classify_error(error))?.is_some() {
                 count += 1;
             }
             Ok(count)
         };
-        self.pool.read(Running::unbounded(), None, work).await
+        self.pool.read(WorkCancellation::unbounded(), None, work).await
     }
 
     /// Everything in the folder, byte for byte.
@@ -75,8 +75,8 @@ impl Attempts {
 }
 
 #[tokio::test]
-async fn every_attempt_to_get_out_is_refused_and_leaves_nothing_behind() {
-    let attempts = Attempts::new();
+async fn escape_attempts_are_rejected_without_side_effects() {
+    let attempts = EscapeFixture::new();
     let secret = attempts.path("secret.db").display().to_string();
     let new = attempts.path("new.db").display().to_string();
     let before = attempts.files();
@@ -149,7 +149,7 @@ async fn every_attempt_to_get_out_is_refused_and_leaves_nothing_behind() {
     let mut answered = Vec::new();
     let mut words = String::new();
     for statement in &statements {
-        match attempts.attempt(statement).await {
+        match attempts.plan_and_run(statement).await {
             Ok(rows) => answered.push(format!("{statement}: {rows} rows")),
             Err(error) => words.push_str(&format!("{statement}\n    {}\n", error.message())),
         }
@@ -286,13 +286,13 @@ async fn every_attempt_to_get_out_is_refused_and_leaves_nothing_behind() {
     SELECT group_concat(hex(zeroblob(1000000))) FROM json_each('[1,2,3,4,5,6,7,8,9,10]')
         a text, a blob or a row is longer than may be read
     "#);
-    assert_eq!(attempts.attempt("SELECT a FROM t").await.unwrap(), 2);
+    assert_eq!(attempts.plan_and_run("SELECT a FROM t").await.unwrap(), 2);
     assert_eq!(attempts.files(), before);
 }
 
 #[tokio::test]
-async fn honest_sql_of_virtual_tables_passes() {
-    let attempts = Attempts::new();
+async fn virtual_table_queries_are_allowed() {
+    let attempts = EscapeFixture::new();
     for sql in [
         "SELECT rowid, body FROM notes WHERE notes MATCH 'fox' ORDER BY rank",
         "SELECT highlight(notes, 0, '<', '>'), snippet(notes, 0, '<', '>', '…', 5), bm25(notes) FROM notes('fox')",
@@ -301,13 +301,13 @@ async fn honest_sql_of_virtual_tables_passes() {
         "SELECT key, value FROM json_each('[7]')",
         "SELECT value FROM json_tree('7')",
     ] {
-        assert_eq!(attempts.attempt(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}")), 1, "{sql}");
+        assert_eq!(attempts.plan_and_run(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}")), 1, "{sql}");
     }
 }
 
 #[tokio::test]
-async fn functions_of_long_texts_end_in_time() {
-    let attempts = Attempts::new();
+async fn text_functions_take_linear_time() {
+    let attempts = EscapeFixture::new();
     // Each would take many minutes if it took the product of the lengths.
     for call in [
         "instr(a, half || 'b')",
@@ -322,57 +322,60 @@ async fn functions_of_long_texts_end_in_time() {
             "SELECT {call} FROM (SELECT replace(hex(zeroblob(200000)), '0', 'a') AS a, \
              replace(hex(zeroblob(100000)), '0', 'a') AS half)"
         );
-        assert_eq!(attempts.attempt(&sql).await.unwrap_or_else(|error| panic!("{call}: {error}")), 1, "{call}");
+        assert_eq!(attempts.plan_and_run(&sql).await.unwrap_or_else(|error| panic!("{call}: {error}")), 1, "{call}");
     }
-    let error = attempts.attempt("SELECT replace(hex(zeroblob(4000)), '0', hex(zeroblob(4000)))").await.unwrap_err();
+    let error =
+        attempts.plan_and_run("SELECT replace(hex(zeroblob(4000)), '0', hex(zeroblob(4000)))").await.unwrap_err();
     assert_eq!(error.kind(), tidegate_core::ErrorKind::TooLarge);
 }
 
 #[tokio::test]
-async fn the_wall_is_shut_after_our_own_sql() {
-    let attempts = Attempts::new();
-    let work = |reading: &Reading<'_>| {
-        crate::tables::catalog(reading)?;
+async fn authorizer_is_restored_after_internal_sql() {
+    let attempts = EscapeFixture::new();
+    let work = |reading: &ReadTransaction<'_>| {
+        crate::tables::read_catalog(reading)?;
         Ok(reading
             .prepare("SELECT * FROM pragma_table_list")
             .is_ok_and(|mut statement| statement.raw_query().next().is_ok()))
     };
-    assert!(!attempts.pool.read(Running::unbounded(), None, work).await.unwrap());
+    assert!(!attempts.pool.read(WorkCancellation::unbounded(), None, work).await.unwrap());
 }
 
 #[tokio::test]
-async fn a_panic_costs_the_connection_and_not_the_place() {
-    let attempts = Attempts::with(SqliteOptions { connections_max: 1, ..SqliteOptions::default() });
+async fn panic_closes_the_connection_and_frees_the_permit() {
+    let attempts = EscapeFixture::with_options(SqliteOptions { connections_max: 1, ..SqliteOptions::default() });
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let panicked = attempts.pool.read(Running::unbounded(), None, |_| -> Result<(), _> { panic!("a fault") }).await;
+    let panicked =
+        attempts.pool.read(WorkCancellation::unbounded(), None, |_| -> Result<(), _> { panic!("a fault") }).await;
     std::panic::set_hook(hook);
     assert_eq!(panicked.unwrap_err().kind(), tidegate_core::ErrorKind::Internal);
-    assert_eq!(attempts.attempt("SELECT a FROM t").await.unwrap(), 2);
+    assert_eq!(attempts.plan_and_run("SELECT a FROM t").await.unwrap(), 2);
 }
 
 /// Somebody to whom policies apply.
-fn bound() -> (RowPolicies, Option<Arc<Asker>>) {
+fn restricted_caller() -> (RowPolicies, Option<Arc<PolicyCaller>>) {
     let policy = RowPolicy {
         table: "t".to_owned(),
         rows: Some(RowCondition::parse("a = :claims.a").unwrap()),
         columns: [("a".to_owned(), Mask::Hash)].into(),
         except_roles: BTreeSet::new(),
     };
-    let policies = RowPolicies::new(vec![policy], HashKey::of(b"key"));
-    let mut principal = Principal::new("ann", Proof::Token, Arc::new(Grants::everything()));
+    let policies = RowPolicies::new(vec![policy], HashKey::from_secret(b"key"));
+    let mut principal = Principal::new("ann", AuthMethod::Token, Arc::new(Grants::everything()));
     principal.claims.insert("a".to_owned(), 1.into());
-    let asker = Asker::of(&policies, &principal);
+    let asker = PolicyCaller::for_principal(&policies, &principal);
     (policies, asker)
 }
 
 #[tokio::test]
-async fn who_knows_what_barriers_are_called_gets_no_further() {
-    let (row_policies, asker) = bound();
-    let attempts = Attempts::with(SqliteOptions { row_policies, connections_max: 1, ..SqliteOptions::default() });
-    let find = |reading: &Reading<'_>| {
-        reading.stand_for(None)?;
-        Ok(reading.shown().unwrap().token.clone())
+async fn security_barrier_names_are_rejected() {
+    let (row_policies, asker) = restricted_caller();
+    let attempts =
+        EscapeFixture::with_options(SqliteOptions { row_policies, connections_max: 1, ..SqliteOptions::default() });
+    let find = |reading: &ReadTransaction<'_>| {
+        reading.create_views_for(None)?;
+        Ok(reading.policy_views().unwrap().token.clone())
     };
     let tried = [
         "WITH \"xTOKEN\" AS (SELECT name FROM sqlite_schema) SELECT * FROM \"xTOKEN\"",
@@ -383,15 +386,16 @@ async fn who_knows_what_barriers_are_called_gets_no_further() {
     ];
     for sql in tried {
         // A connection that has refused something may be another one the next time.
-        let token = attempts.pool.read(Running::unbounded(), asker.clone(), find).await.unwrap();
+        let token = attempts.pool.read(WorkCancellation::unbounded(), asker.clone(), find).await.unwrap();
         let sql = sql.replace("TOKEN", &token);
-        let asked = |sql: &str| Asked { sql: sql.to_owned(), ..Asked::default() };
-        let told = plan(attempts.pool.clone(), asker.clone(), asked(&sql)).await.err().unwrap();
+        let asked = |sql: &str| SqliteStatement { sql: sql.to_owned(), ..SqliteStatement::default() };
+        let told = plan_statement(attempts.pool.clone(), asker.clone(), asked(&sql)).await.err().unwrap();
         assert_eq!(told.to_string(), "the SQL names what the server alone may name");
-        let told = plan(attempts.pool.clone(), asker.clone(), asked(&sql.to_uppercase())).await.err().unwrap();
+        let told =
+            plan_statement(attempts.pool.clone(), asker.clone(), asked(&sql.to_uppercase())).await.err().unwrap();
         assert_eq!(told.to_string(), "the SQL names what the server alone may name");
         // The wall holds by itself.
-        let prepare = move |reading: &Reading<'_>| reading.prepare(&sql).map(drop);
-        assert!(attempts.pool.read(Running::unbounded(), asker.clone(), prepare).await.is_err());
+        let prepare = move |reading: &ReadTransaction<'_>| reading.prepare(&sql).map(drop);
+        assert!(attempts.pool.read(WorkCancellation::unbounded(), asker.clone(), prepare).await.is_err());
     }
 }

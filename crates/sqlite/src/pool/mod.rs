@@ -8,39 +8,39 @@ use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::failure::Failure;
-use crate::files::Files;
+use crate::files::DatabaseFiles;
 use crate::options::SqliteOptions;
-use crate::session::{Reading, Running, Session, StopOnDrop};
-use crate::shown::Asker;
-use worker::{Order, Told, Worker};
+use crate::policy_views::PolicyCaller;
+use crate::session::{ReadTransaction, SqliteSession, StopOnDrop, WorkCancellation};
+use crate::work_error::WorkError;
+use worker::{CompletionCallback, WorkItem, Worker};
 
 /// The connections of one database.
 pub(crate) struct Pool {
-    inner: Arc<Inner>,
+    inner: Arc<PoolState>,
 }
 
-struct Inner {
+struct PoolState {
     database: Arc<str>,
-    files: Arc<Files>,
+    files: Arc<DatabaseFiles>,
     options: Arc<SqliteOptions>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// Threads without work; the one used last is last.
     idle: Mutex<Vec<Worker>>,
 }
 
 /// The right to use a connection.
-pub(crate) struct Place {
+pub(crate) struct PoolPermit {
     #[expect(dead_code, reason = "it works when it is dropped")]
     permit: OwnedSemaphorePermit,
 }
 
 impl Pool {
     /// A pool of connections to `files`; none is opened yet.
-    pub(crate) fn new(database: Arc<str>, files: Files, options: SqliteOptions) -> Self {
+    pub(crate) fn new(database: Arc<str>, files: DatabaseFiles, options: SqliteOptions) -> Self {
         let places = Arc::new(Semaphore::new(options.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
         let (files, options) = (Arc::new(files), Arc::new(options));
-        Self { inner: Arc::new(Inner { database, files, options, places, idle: Mutex::default() }) }
+        Self { inner: Arc::new(PoolState { database, files, options, permits: places, idle: Mutex::default() }) }
     }
 
     /// The bounds.
@@ -49,7 +49,7 @@ impl Pool {
     }
 
     /// The files.
-    pub(crate) fn files(&self) -> &Arc<Files> {
+    pub(crate) fn files(&self) -> &Arc<DatabaseFiles> {
         &self.inner.files
     }
 
@@ -59,18 +59,18 @@ impl Pool {
     }
 
     /// Connections that nobody uses now, open or not.
-    pub(crate) fn free(&self) -> usize {
-        self.inner.places.available_permits()
+    pub(crate) fn available(&self) -> usize {
+        self.inner.permits.available_permits()
     }
 
     /// Waits for a place; dropping the wait gives it up.
     ///
     /// # Errors
     /// Never while the pool stands.
-    pub(crate) async fn place(&self) -> Result<Place, Error> {
-        let permit = self.inner.places.clone().acquire_owned().await;
+    pub(crate) async fn acquire(&self) -> Result<PoolPermit, Error> {
+        let permit = self.inner.permits.clone().acquire_owned().await;
         permit
-            .map(|permit| Place { permit })
+            .map(|permit| PoolPermit { permit })
             .map_err(|_| Error::new(ErrorKind::Unavailable, "the server is shutting down"))
     }
 
@@ -80,11 +80,11 @@ impl Pool {
     /// What `work` fails with, in the caller's words.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        running: Arc<Running>,
-        asker: Option<Arc<Asker>>,
-        work: impl FnOnce(&Reading<'_>) -> Result<T, Failure> + Send + 'static,
+        running: Arc<WorkCancellation>,
+        asker: Option<Arc<PolicyCaller>>,
+        work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, WorkError> + Send + 'static,
     ) -> Result<T, Error> {
-        let place = self.place().await?;
+        let place = self.acquire().await?;
         let (sender, receiver) = oneshot::channel();
         let _stop = StopOnDrop(running.clone());
         self.start(place, move |session| {
@@ -104,10 +104,10 @@ impl Pool {
     /// `Unavailable` when no thread can be started.
     pub(crate) fn start(
         &self,
-        place: Place,
-        work: impl FnOnce(&mut Session) -> Told + Send + 'static,
+        place: PoolPermit,
+        work: impl FnOnce(&mut SqliteSession) -> CompletionCallback + Send + 'static,
     ) -> Result<(), Error> {
-        let mut order = Order { work: Box::new(work), place };
+        let mut order = WorkItem { work: Box::new(work), permit: place };
         loop {
             let idle = self.inner.idle.lock().pop();
             let worker = match idle {
@@ -117,7 +117,7 @@ impl Pool {
                         .with_detail(error.to_string())
                 })?,
             };
-            match worker.give(order) {
+            match worker.send(order) {
                 Ok(()) => return Ok(()),
                 // The thread has ended, which only a fault of ours does; another may live.
                 Err(back) => order = back,

@@ -8,27 +8,27 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use super::{Inner, Place};
-use crate::session::Session;
+use super::{PoolPermit, PoolState};
+use crate::session::SqliteSession;
 
 /// The stack of a thread, reserved but not held: SQLite walks expressions and subqueries recursively, as deep as its
 /// limits let it, in unoptimised builds too.
 const STACK_BYTES: usize = 16 << 20;
 
 /// A piece of work, and the place that it holds until it is done.
-pub(super) struct Order {
-    pub(super) work: Box<dyn FnOnce(&mut Session) -> Told + Send>,
-    pub(super) place: Place,
+pub(super) struct WorkItem {
+    pub(super) work: Box<dyn FnOnce(&mut SqliteSession) -> CompletionCallback + Send>,
+    pub(super) permit: PoolPermit,
 }
 
 /// Tells of the work's outcome. This comes after the connection is free again, so that whoever hears of it and asks
 /// the next question finds it.
-pub(crate) type Told = Box<dyn FnOnce() + Send>;
+pub(crate) type CompletionCallback = Box<dyn FnOnce() + Send>;
 
 /// The way to a thread. Only one owner at a time has it, so there is never more than one order on the way.
 pub(super) struct Worker {
     id: u64,
-    orders: SyncSender<(Order, Worker)>,
+    work_items: SyncSender<(WorkItem, Worker)>,
 }
 
 impl Worker {
@@ -36,54 +36,54 @@ impl Worker {
     ///
     /// # Errors
     /// When the system has no more threads.
-    pub(super) fn start(pool: &Arc<Inner>) -> io::Result<Self> {
+    pub(super) fn start(pool: &Arc<PoolState>) -> io::Result<Self> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = sync_channel(1);
-        let thread = Thread {
+        let thread = WorkerThread {
             id,
-            orders: receiver,
-            session: Session::new(pool.files.clone(), pool.options.clone()),
+            work_items: receiver,
+            session: SqliteSession::new(pool.files.clone(), pool.options.clone()),
             pool: Arc::downgrade(pool),
             idle_timeout: pool.options.idle_timeout,
         };
         thread::Builder::new()
             .name("tidegate-sqlite".to_owned())
             .stack_size(STACK_BYTES)
-            .spawn(move || thread.serve())?;
-        Ok(Self { id, orders: sender })
+            .spawn(move || thread.run())?;
+        Ok(Self { id, work_items: sender })
     }
 
     /// Hands `order` over, and the worker with it, which comes back to the pool when the work is done.
     ///
     /// # Errors
     /// The order, when the thread has ended.
-    pub(super) fn give(self, order: Order) -> Result<(), Order> {
-        let orders = self.orders.clone();
+    pub(super) fn send(self, order: WorkItem) -> Result<(), WorkItem> {
+        let orders = self.work_items.clone();
         orders.send((order, self)).map_err(|back| back.0.0)
     }
 }
 
 /// The thread's side.
-struct Thread {
+struct WorkerThread {
     id: u64,
-    orders: Receiver<(Order, Worker)>,
-    session: Session,
-    pool: Weak<Inner>,
+    work_items: Receiver<(WorkItem, Worker)>,
+    session: SqliteSession,
+    pool: Weak<PoolState>,
     idle_timeout: Duration,
 }
 
-impl Thread {
+impl WorkerThread {
     /// Works until the pool is gone or nothing came for long.
-    fn serve(mut self) {
+    fn run(mut self) {
         loop {
-            let order = match self.orders.recv_timeout(self.idle_timeout) {
-                Err(RecvTimeoutError::Timeout) if self.resigns() => return,
+            let order = match self.work_items.recv_timeout(self.idle_timeout) {
+                Err(RecvTimeoutError::Timeout) if self.try_retire() => return,
                 // Somebody has taken the worker just now, so an order comes.
-                Err(RecvTimeoutError::Timeout) => self.orders.recv().ok(),
+                Err(RecvTimeoutError::Timeout) => self.work_items.recv().ok(),
                 received => received.ok(),
             };
-            let Some((Order { work, place }, worker)) = order else { return };
+            let Some((WorkItem { work, permit: place }, worker)) = order else { return };
             let session = &mut self.session;
             let told = catch_unwind(AssertUnwindSafe(|| work(session)));
             if told.is_err() {
@@ -101,7 +101,7 @@ impl Thread {
     }
 
     /// Takes this thread from the idle ones, if it is among them or the pool is gone.
-    fn resigns(&self) -> bool {
+    fn try_retire(&self) -> bool {
         let Some(pool) = self.pool.upgrade() else { return true };
         let mut idle = pool.idle.lock();
         let position = idle.iter().position(|worker| worker.id == self.id);

@@ -16,8 +16,8 @@ use rusqlite::{Connection, Error, Result, ffi};
 /// Puts our functions in the place of SQLite's; none gives more than `bytes_max`.
 pub(super) fn replace_slow(connection: &Connection, bytes_max: usize) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
-    let texts = Texts::new()?;
-    let add = |name, arguments, function: fn(&Texts, &Context<'_>, usize) -> Result<Value>| {
+    let texts = TextConverter::new()?;
+    let add = |name, arguments, function: fn(&TextConverter, &Context<'_>, usize) -> Result<Value>| {
         let texts = texts.clone();
         connection.create_scalar_function(name, arguments, flags, move |context| function(&texts, context, bytes_max))
     };
@@ -30,30 +30,32 @@ pub(super) fn replace_slow(connection: &Connection, bytes_max: usize) -> Result<
 }
 
 /// The place of the second argument in the first, from 1; 0 when it is not there.
-fn instr(texts: &Texts, context: &Context<'_>) -> Result<Value> {
+fn instr(texts: &TextConverter, context: &Context<'_>) -> Result<Value> {
     let (text, wanted) = match (context.get_raw(0), context.get_raw(1)) {
         (ValueRef::Null, _) | (_, ValueRef::Null) => return Ok(Value::Null),
         // The standard library searches texts in linear time, but not bytes: each byte is made a letter.
-        (ValueRef::Blob(bytes), ValueRef::Blob(wanted)) => (letters(bytes).into(), letters(wanted).into()),
-        (text, wanted) => (texts.of(text)?.unwrap_or_default(), texts.of(wanted)?.unwrap_or_default()),
+        (ValueRef::Blob(bytes), ValueRef::Blob(wanted)) => {
+            (bytes_to_chars(bytes).into(), bytes_to_chars(wanted).into())
+        }
+        (text, wanted) => (texts.to_text(text)?.unwrap_or_default(), texts.to_text(wanted)?.unwrap_or_default()),
     };
     let place = text.find(wanted.as_ref()).map_or(0, |at| text[..at].chars().count() + 1);
     Ok(i64::try_from(place).map_or(Value::Null, Value::Integer))
 }
 
-fn letters(bytes: &[u8]) -> String {
+fn bytes_to_chars(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
 
 /// The first argument with the third in each place of the second.
-fn replace(texts: &Texts, context: &Context<'_>, bytes_max: usize) -> Result<Value> {
-    let (Some(text), Some(wanted)) = (texts.of(context.get_raw(0))?, texts.of(context.get_raw(1))?) else {
+fn replace(texts: &TextConverter, context: &Context<'_>, bytes_max: usize) -> Result<Value> {
+    let (Some(text), Some(wanted)) = (texts.to_text(context.get_raw(0))?, texts.to_text(context.get_raw(1))?) else {
         return Ok(Value::Null);
     };
     if wanted.is_empty() {
         return Ok(Value::Text(text.into_owned()));
     }
-    let Some(new) = texts.of(context.get_raw(2))? else { return Ok(Value::Null) };
+    let Some(new) = texts.to_text(context.get_raw(2))? else { return Ok(Value::Null) };
     let count = text.matches(wanted.as_ref()).count();
     let bytes = (text.len() - count * wanted.len()).saturating_add(count.saturating_mul(new.len()));
     if bytes > bytes_max {
@@ -63,8 +65,8 @@ fn replace(texts: &Texts, context: &Context<'_>, bytes_max: usize) -> Result<Val
 }
 
 /// The first argument without the letters of the second at its ends.
-fn trim(texts: &Texts, context: &Context<'_>, at_start: bool, at_end: bool) -> Result<Value> {
-    let (Some(text), Some(letters)) = (texts.of(context.get_raw(0))?, texts.of(context.get_raw(1))?) else {
+fn trim(texts: &TextConverter, context: &Context<'_>, at_start: bool, at_end: bool) -> Result<Value> {
+    let (Some(text), Some(letters)) = (texts.to_text(context.get_raw(0))?, texts.to_text(context.get_raw(1))?) else {
         return Ok(Value::Null);
     };
     let letters: HashSet<char> = letters.chars().collect();
@@ -79,8 +81,8 @@ fn trim(texts: &Texts, context: &Context<'_>, at_start: bool, at_end: bool) -> R
 }
 
 /// The bytes whose hexadecimal digits the first argument is; letters of the second may stand between them.
-fn unhex(texts: &Texts, context: &Context<'_>) -> Result<Value> {
-    let (Some(text), Some(between)) = (texts.of(context.get_raw(0))?, texts.of(context.get_raw(1))?) else {
+fn unhex(texts: &TextConverter, context: &Context<'_>) -> Result<Value> {
+    let (Some(text), Some(between)) = (texts.to_text(context.get_raw(0))?, texts.to_text(context.get_raw(1))?) else {
         return Ok(Value::Null);
     };
     let between: HashSet<char> = between.chars().collect();
@@ -102,18 +104,18 @@ fn unhex(texts: &Texts, context: &Context<'_>) -> Result<Value> {
 
 /// Values as text.
 #[derive(Clone)]
-struct Texts {
+struct TextConverter {
     /// Only SQLite knows how it writes a real. This connection has no file, and is asked for nothing else.
     writer: Arc<Mutex<Connection>>,
 }
 
-impl Texts {
+impl TextConverter {
     fn new() -> Result<Self> {
         Ok(Self { writer: Arc::new(Mutex::new(Connection::open_in_memory()?)) })
     }
 
     /// `value` as text, none for null.
-    fn of<'a>(&self, value: ValueRef<'a>) -> Result<Option<Cow<'a, str>>> {
+    fn to_text<'a>(&self, value: ValueRef<'a>) -> Result<Option<Cow<'a, str>>> {
         Ok(match value {
             ValueRef::Null => None,
             ValueRef::Integer(value) => Some(value.to_string().into()),
@@ -154,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn results_are_those_of_sqlite(a in argument(), b in argument(), c in argument()) {
+        fn results_match_sqlite(a in argument(), b in argument(), c in argument()) {
             let [theirs, ours] = connections();
             for call in ["instr(?1, ?2)", "replace(?1, ?2, ?3)", "trim(?1, ?2)", "ltrim(?1, ?2)", "rtrim(?1, ?2)", "unhex(?1, ?2)"] {
                 let answer = |connection: &Connection| -> Value {

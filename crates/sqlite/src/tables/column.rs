@@ -3,72 +3,75 @@
 use std::collections::HashMap;
 
 use rusqlite::Connection;
-use tidegate_query::{Column, Mask};
+use tidegate_query::{ColumnEntry, Mask};
 
-use super::{Kind, Table, tried};
-use crate::answer::ValueKind;
-use crate::failure::Failure;
-use crate::session::Reading;
-use crate::shown::Sight;
+use super::{SqliteTable, TableKind, check_readable};
+use crate::answer::SqliteType;
+use crate::policy_views::TableVisibility;
+use crate::session::ReadTransaction;
+use crate::work_error::WorkError;
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TableColumn {
     /// Its name.
     pub(crate) name: String,
-    declared: String,
+    declared_type: String,
     is_not_null: bool,
     /// Its place in the primary key, from 1; 0 when it is not in it.
-    key_place: i64,
+    key_position: i64,
     /// Whether it is another name of the rowid, and so always an integer.
     is_rowid: bool,
-    generated: Generated,
-    references: Option<Reference>,
+    generated: GeneratedKind,
+    references: Option<ForeignKey>,
 }
 
 /// What a foreign key refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Reference {
+struct ForeignKey {
     table: String,
     /// None where it is the primary key.
     column: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Generated {
+enum GeneratedKind {
     No,
-    WhenRead,
-    WhenWritten,
+    Virtual,
+    Stored,
 }
 
 /// The columns of `table`, without those that a virtual table hides.
 ///
 /// # Errors
 /// What SQLite says.
-pub(crate) fn columns(reading: &Reading<'_>, table: &Table) -> Result<Vec<TableColumn>, Failure> {
-    Ok(reading.ours(|connection| columns_of(connection, table))?)
+pub(crate) fn read_columns(reading: &ReadTransaction<'_>, table: &SqliteTable) -> Result<Vec<TableColumn>, WorkError> {
+    Ok(reading.run_internal(|connection| load_columns(connection, table))?)
 }
 
 /// The columns of `table` as callers see them.
 ///
 /// # Errors
 /// What SQLite says, and why the table cannot be read.
-pub(crate) fn shown_columns(reading: &Reading<'_>, table: &Table) -> Result<Vec<Column>, Failure> {
-    if let Some(Sight::Barred(error)) = reading.sight(table) {
-        return Err(Failure::Told(error.clone()));
+pub(crate) fn visible_columns(
+    reading: &ReadTransaction<'_>,
+    table: &SqliteTable,
+) -> Result<Vec<ColumnEntry>, WorkError> {
+    if let Some(TableVisibility::Denied(error)) = reading.visibility(table) {
+        return Err(WorkError::ClientError(error.clone()));
     }
-    if table.kind == Kind::View && reading.is_shown() {
-        reading.stand_for(None)?;
+    if table.kind == TableKind::View && reading.has_policies() {
+        reading.create_views_for(None)?;
         // What SQLite has of the columns of a view that reads past what is shown would tell of them.
-        tried(reading, table)?;
-        let (schema, name) = reading.place(table);
-        let again = Table { schema, name, ..table.clone() };
-        return Ok(columns(reading, &again)?.into_iter().map(|column| column.describe(table)).collect());
+        check_readable(reading, table)?;
+        let (schema, name) = reading.effective_name(table);
+        let again = SqliteTable { schema, name, ..table.clone() };
+        return Ok(read_columns(reading, &again)?.into_iter().map(|column| column.describe(table)).collect());
     }
     let mut shown = Vec::new();
-    for mut column in columns(reading, table)? {
+    for mut column in read_columns(reading, table)? {
         let mask = reading.mask(table, &column.name);
-        column.references = column.references.filter(|target| is_told(reading, table, target));
+        column.references = column.references.filter(|target| is_reference_visible(reading, table, target));
         let mut column = column.describe(table);
         match mask {
             None => {}
@@ -82,8 +85,8 @@ pub(crate) fn shown_columns(reading: &Reading<'_>, table: &Table) -> Result<Vec<
 }
 
 /// The columns of `table`, without those that a virtual table hides.
-pub(crate) fn columns_of(connection: &Connection, table: &Table) -> rusqlite::Result<Vec<TableColumn>> {
-    let mut references = references(connection, table)?;
+pub(crate) fn load_columns(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<Vec<TableColumn>> {
+    let mut references = load_foreign_keys(connection, table)?;
     let mut statement = connection
         .prepare("SELECT name, type, \"notnull\", pk, hidden FROM pragma_table_xinfo(?1, ?2) WHERE hidden <> 1")?;
     let rows = statement.query_map([&table.name, &table.schema], |row| {
@@ -91,43 +94,43 @@ pub(crate) fn columns_of(connection: &Connection, table: &Table) -> rusqlite::Re
         Ok(TableColumn {
             references: references.remove(&name.to_lowercase()),
             name,
-            declared: row.get(1)?,
+            declared_type: row.get(1)?,
             is_not_null: row.get(2)?,
-            key_place: row.get(3)?,
+            key_position: row.get(3)?,
             is_rowid: false,
             generated: match row.get::<_, i64>(4)? {
-                2 => Generated::WhenRead,
-                3 => Generated::WhenWritten,
-                _ => Generated::No,
+                2 => GeneratedKind::Virtual,
+                3 => GeneratedKind::Stored,
+                _ => GeneratedKind::No,
             },
         })
     })?;
     let mut columns = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-    if table.kind == Kind::Table && !table.is_without_rowid && !has_key_index(connection, table)? {
+    if table.kind == TableKind::Table && !table.is_without_rowid && !has_key_index(connection, table)? {
         // A primary key that needs no index is the rowid itself.
-        columns.iter_mut().for_each(|column| column.is_rowid = column.key_place > 0);
+        columns.iter_mut().for_each(|column| column.is_rowid = column.key_position > 0);
     }
     Ok(columns)
 }
 
 /// Whether callers are told that a column of `table` refers to `target`, which may be nothing that they see.
-fn is_told(reading: &Reading<'_>, table: &Table, target: &Reference) -> bool {
-    reading.shown().is_none_or(|shown| !shown.denies(&table.schema, &target.table, target.column.as_deref()))
+fn is_reference_visible(reading: &ReadTransaction<'_>, table: &SqliteTable, target: &ForeignKey) -> bool {
+    reading.policy_views().is_none_or(|shown| !shown.denies(&table.schema, &target.table, target.column.as_deref()))
 }
 
 /// What columns refer to, by their names in lower case.
-fn references(connection: &Connection, table: &Table) -> rusqlite::Result<HashMap<String, Reference>> {
+fn load_foreign_keys(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<HashMap<String, ForeignKey>> {
     let mut statement =
         connection.prepare("SELECT \"from\", \"table\", \"to\" FROM pragma_foreign_key_list(?1, ?2)")?;
     let rows = statement.query_map([&table.name, &table.schema], |row| {
         let from: String = row.get(0)?;
-        Ok((from.to_lowercase(), Reference { table: row.get(1)?, column: row.get(2)? }))
+        Ok((from.to_lowercase(), ForeignKey { table: row.get(1)?, column: row.get(2)? }))
     })?;
     rows.collect()
 }
 
 /// Whether the primary key has an index of its own.
-fn has_key_index(connection: &Connection, table: &Table) -> rusqlite::Result<bool> {
+fn has_key_index(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) FROM pragma_index_list(?1, ?2) WHERE origin = 'pk'";
     connection.query_row(sql, [&table.name, &table.schema], |row| row.get(0))
 }
@@ -135,50 +138,50 @@ fn has_key_index(connection: &Connection, table: &Table) -> rusqlite::Result<boo
 impl TableColumn {
     /// Whether it is computed from others.
     pub(crate) fn is_generated(&self) -> bool {
-        self.generated != Generated::No
+        self.generated != GeneratedKind::No
     }
 
     /// Its type, as it is declared.
-    pub(crate) fn declared(&self) -> &str {
-        &self.declared
+    pub(crate) fn declared_type(&self) -> &str {
+        &self.declared_type
     }
 
     /// The type of its values, if all of them have it.
-    pub(crate) fn certain_kind(&self, table: &Table) -> Option<ValueKind> {
+    pub(crate) fn certain_type(&self, table: &SqliteTable) -> Option<SqliteType> {
         if self.is_rowid {
-            return Some(ValueKind::Integer);
+            return Some(SqliteType::Integer);
         }
         // SQLite does not look at the type of what is computed on reading.
-        if !table.is_strict || self.generated == Generated::WhenRead {
+        if !table.is_strict || self.generated == GeneratedKind::Virtual {
             return None;
         }
-        match self.declared.to_uppercase().as_str() {
-            "INT" | "INTEGER" => Some(ValueKind::Integer),
-            "REAL" => Some(ValueKind::Real),
-            "TEXT" => Some(ValueKind::Text),
-            "BLOB" => Some(ValueKind::Blob),
+        match self.declared_type.to_uppercase().as_str() {
+            "INT" | "INTEGER" => Some(SqliteType::Integer),
+            "REAL" => Some(SqliteType::Real),
+            "TEXT" => Some(SqliteType::Text),
+            "BLOB" => Some(SqliteType::Blob),
             _ => None,
         }
     }
 
     /// The column as callers see it.
-    pub(crate) fn describe(self, table: &Table) -> Column {
+    pub(crate) fn describe(self, table: &SqliteTable) -> ColumnEntry {
         // Elsewhere SQLite lets a primary key be null, by an old mistake.
-        let is_key = self.key_place > 0 && (self.is_rowid || table.is_without_rowid || table.is_strict);
+        let is_key = self.key_position > 0 && (self.is_rowid || table.is_without_rowid || table.is_strict);
         let mut notes = Vec::new();
-        if self.key_place > 0 {
+        if self.key_position > 0 {
             notes.push("primary key".to_owned());
         }
-        if self.generated != Generated::No {
+        if self.generated != GeneratedKind::No {
             notes.push("generated".to_owned());
         }
         notes.extend(self.references.map(|target| match target.column {
             Some(column) => format!("references {}({column})", target.table),
             None => format!("references {}", target.table),
         }));
-        Column {
+        ColumnEntry {
             nullable: !self.is_not_null && !is_key,
-            type_name: if self.declared.is_empty() { "any".to_owned() } else { self.declared },
+            type_name: if self.declared_type.is_empty() { "any".to_owned() } else { self.declared_type },
             comment: (!notes.is_empty()).then(|| notes.join(", ")),
             name: self.name,
         }

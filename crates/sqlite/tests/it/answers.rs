@@ -3,9 +3,9 @@
 use arrow::datatypes::DataType;
 use proptest::prelude::*;
 use rusqlite::types::Value;
-use tidegate_query::{Format, Parameter, output_schema};
+use tidegate_query::{OutputFormat, Parameter, output_schema};
 
-use crate::support::{Folder, of};
+use crate::support::{Folder, open_database};
 
 const MIXED: &str = "
     CREATE TABLE mixed (id INTEGER PRIMARY KEY, value, flag BOOLEAN, day DATE);
@@ -17,9 +17,9 @@ const MIXED: &str = "
 
 #[tokio::test]
 async fn each_value_keeps_its_type_in_every_format() {
-    let (_folder, node) = of(MIXED);
+    let (_folder, node) = open_database(MIXED);
     let sql = "SELECT * FROM mixed";
-    insta::assert_snapshot!(node.answer(sql, Format::Ndjson).await.unwrap(), @r#"
+    insta::assert_snapshot!(node.answer(sql, OutputFormat::Ndjson).await.unwrap(), @r#"
     {"id":1,"value":9007199254740993,"flag":1,"day":"2024-02-29"}
     {"id":2,"value":2.0,"flag":0,"day":45000}
     {"id":3,"value":"a,\"b","flag":"yes","day":null}
@@ -28,7 +28,7 @@ async fn each_value_keeps_its_type_in_every_format() {
     {"id":6,"value":"Infinity","flag":null,"day":null}
     {"id":7,"value":"a�b","flag":null,"day":null}
     "#);
-    insta::assert_snapshot!(node.answer(sql, Format::Table).await.unwrap(), @r#"
+    insta::assert_snapshot!(node.answer(sql, OutputFormat::Table).await.unwrap(), @r#"
      id | value            | flag | day
     ----+------------------+------+------------
       1 | 9007199254740993 | 1    | 2024-02-29
@@ -49,7 +49,7 @@ async fn each_value_keeps_its_type_in_every_format() {
     6,Infinity,,
     7,a�b,,
     "#);
-    insta::assert_snapshot!(node.answer(sql, Format::Toon).await.unwrap(), @r#"
+    insta::assert_snapshot!(node.answer(sql, OutputFormat::Toon).await.unwrap(), @r#"
     [7]{id,value,flag,day}:
       1,9007199254740993,1,2024-02-29
       2,2.0,0,45000
@@ -59,7 +59,7 @@ async fn each_value_keeps_its_type_in_every_format() {
       6,Infinity,null,null
       7,a�b,null,null
     "#);
-    insta::assert_snapshot!(node.answer(sql, Format::Markdown).await.unwrap(), @r#"
+    insta::assert_snapshot!(node.answer(sql, OutputFormat::Markdown).await.unwrap(), @r#"
     | id | value | flag | day |
     | ---: | --- | --- | --- |
     | 1 | 9007199254740993 | 1 | 2024-02-29 |
@@ -70,22 +70,22 @@ async fn each_value_keeps_its_type_in_every_format() {
     | 6 | Infinity | NULL | NULL |
     | 7 | a�b | NULL | NULL |
     "#);
-    insta::assert_snapshot!(node.answer("SELECT * FROM strict", Format::Ndjson).await.unwrap(), @r#"
+    insta::assert_snapshot!(node.answer("SELECT * FROM strict", OutputFormat::Ndjson).await.unwrap(), @r#"
     {"n":1,"r":2.0,"t":"three","b":"BA==","a":"five","g":2,"s":2}
     {"n":null,"r":null,"t":null,"b":null,"a":null,"g":null,"s":null}
     "#);
 }
 
 #[tokio::test]
-async fn unique_values_of_a_column_without_a_type() {
+async fn extracts_unique_values_of_an_untyped_column() {
     let (_folder, node) =
-        of("CREATE TABLE t (v); INSERT INTO t VALUES (2), ('b'), (1.5), (NULL), (2), ('a'), (x'00'), (1)");
+        open_database("CREATE TABLE t (v); INSERT INTO t VALUES (2), ('b'), (1.5), (NULL), (2), ('a'), (x'00'), (1)");
     insta::assert_snapshot!(node.extract("SELECT v FROM t", "v").await.unwrap(), @r#"[1,2,1.5,"a","b","AA==",null]"#);
 }
 
 #[tokio::test]
-async fn types_are_told_only_where_they_are_certain() {
-    let (_folder, node) = of(&format!(
+async fn types_are_stated_only_where_certain() {
+    let (_folder, node) = open_database(&format!(
         "{MIXED}
         CREATE VIEW seen AS SELECT n FROM strict;
         CREATE TABLE backward (id INTEGER PRIMARY KEY DESC);
@@ -159,8 +159,8 @@ async fn types_are_told_only_where_they_are_certain() {
 }
 
 #[tokio::test]
-async fn the_schema_of_the_structured_answer_allows_each_type() {
-    let (_folder, node) = of(MIXED);
+async fn output_schema_allows_each_type() {
+    let (_folder, node) = open_database(MIXED);
     let plan = node.plan("SELECT value, id FROM mixed", Vec::new()).await.unwrap();
     insta::assert_json_snapshot!(output_schema(&plan.schema())["properties"]["rows"]["items"]["properties"], @r#"
     {
@@ -184,7 +184,7 @@ async fn the_schema_of_the_structured_answer_allows_each_type() {
 
 #[tokio::test]
 async fn parameters_are_bound_by_their_numbers() {
-    let (_folder, node) = of(MIXED);
+    let (_folder, node) = open_database(MIXED);
     let parameters = vec![Parameter::Integer(3), Parameter::Text("x'; DROP TABLE mixed; --".to_owned())];
     let sql = "SELECT $2 AS text, $1 AS number, typeof($1) AS type FROM mixed WHERE id = $1";
     insta::assert_snapshot!(node.answer_with(sql, parameters).await.unwrap(), @r#"[{"text":"x'; DROP TABLE mixed; --","number":3,"type":"integer"}]"#);
@@ -195,11 +195,11 @@ async fn parameters_are_bound_by_their_numbers() {
 }
 
 #[tokio::test]
-async fn odd_names_of_columns_and_tables() {
-    let (_folder, node) = of(
+async fn quotes_unusual_column_and_table_names() {
+    let (_folder, node) = open_database(
         "CREATE TABLE \"odd \"\" name;\" (\"a.b\", \"\", \"select\"); INSERT INTO \"odd \"\" name;\" VALUES (1, 2, 3)",
     );
-    insta::assert_snapshot!(node.answer("SELECT * FROM \"odd \"\" name;\"", Format::Mcp).await.unwrap(), @r#"[{"a.b":1,"column_2":2,"select":3}]"#);
+    insta::assert_snapshot!(node.answer("SELECT * FROM \"odd \"\" name;\"", OutputFormat::Mcp).await.unwrap(), @r#"[{"a.b":1,"column_2":2,"select":3}]"#);
     insta::assert_snapshot!(node.columns("odd \" name;").await.unwrap(), @r#"
     a.b any
      any
@@ -235,7 +235,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_values_come_back_as_they_went_in(rows in proptest::collection::vec((value(), value()), 0..200)) {
+    fn random_values_round_trip(rows in proptest::collection::vec((value(), value()), 0..200)) {
         let folder = Folder::new();
         let mut writer = folder.write("data.db", "CREATE TABLE t (id INTEGER PRIMARY KEY, a, b)");
         let transaction = writer.transaction().unwrap();
@@ -245,7 +245,7 @@ proptest! {
         transaction.commit().unwrap();
         let node = folder.open(&["data.db"], Default::default());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let answer = runtime.block_on(node.answer("SELECT a, b FROM t ORDER BY id", Format::Mcp)).unwrap();
+        let answer = runtime.block_on(node.answer("SELECT a, b FROM t ORDER BY id", OutputFormat::Mcp)).unwrap();
         let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
         let expected: Vec<_> = rows.iter().map(|(a, b)| serde_json::json!({"a": json(a), "b": json(b)})).collect();
         prop_assert_eq!(answer, serde_json::Value::Array(expected));

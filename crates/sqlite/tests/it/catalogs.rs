@@ -2,11 +2,12 @@
 
 use tidegate_query::Database;
 
-use crate::support::of;
+use crate::support::open_database;
 
 #[tokio::test]
-async fn tables_views_and_virtual_tables_are_listed_and_what_they_are_made_of_is_not() {
-    let (_folder, node) = of("
+async fn lists_tables_and_views_but_not_shadow_tables() {
+    let (_folder, node) = open_database(
+        "
         CREATE TABLE orders (id INTEGER PRIMARY KEY AUTOINCREMENT, amount REAL);
         INSERT INTO orders (amount) VALUES (1), (2), (3);
         CREATE TABLE empty (a);
@@ -19,7 +20,8 @@ async fn tables_views_and_virtual_tables_are_listed_and_what_they_are_made_of_is
         CREATE VIRTUAL TABLE notes USING fts5(body);
         INSERT INTO notes VALUES ('the quick brown fox'), ('a lazy dog');
         CREATE VIRTUAL TABLE places USING rtree(id, low, high);
-        INSERT INTO places VALUES (1, 2, 3);");
+        INSERT INTO places VALUES (1, 2, 3);",
+    );
     insta::assert_snapshot!(node.tables().await.unwrap(), @r#"
     asks: unreadable, unsafe use of load_extension()
     broken: unreadable, no such column: absent
@@ -44,13 +46,15 @@ async fn tables_views_and_virtual_tables_are_listed_and_what_they_are_made_of_is
 }
 
 #[tokio::test]
-async fn columns_tell_their_types_and_keys() {
-    let (_folder, node) = of("
+async fn columns_state_types_and_keys() {
+    let (_folder, node) = open_database(
+        "
         CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR(20) NOT NULL);
         CREATE TABLE lines (
             customer INTEGER REFERENCES customers(id), number INT, price DECIMAL(10, 2), total AS (price * 2),
             anything, code TEXT REFERENCES codes, PRIMARY KEY (customer, number));
-        CREATE TABLE compact (code TEXT PRIMARY KEY, n) WITHOUT ROWID;");
+        CREATE TABLE compact (code TEXT PRIMARY KEY, n) WITHOUT ROWID;",
+    );
     insta::assert_snapshot!(node.columns("customers").await.unwrap(), @r#"
     id INTEGER not null -- primary key
     name VARCHAR(20) not null
@@ -74,10 +78,12 @@ async fn columns_tell_their_types_and_keys() {
 }
 
 #[tokio::test]
-async fn a_plan_is_a_tree_and_tells_whether_it_waits() {
-    let (_folder, node) = of("
+async fn plan_is_a_tree_and_states_whether_it_blocks() {
+    let (_folder, node) = open_database(
+        "
         CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INT, amount REAL);
-        CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT);");
+        CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT);",
+    );
     let mut told = String::new();
     for sql in [
         "SELECT * FROM orders",

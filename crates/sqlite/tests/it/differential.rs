@@ -10,9 +10,9 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde_json::{Map, Value, json};
 use tidegate_core::ErrorKind;
-use tidegate_query::Format;
+use tidegate_query::OutputFormat;
 
-use crate::support::{Node, of};
+use crate::support::{SqliteFixture, open_database};
 
 /// Of ten statements, so many are answered; the others are refused, since they do what nobody may.
 const ANSWERED_OF_TEN_MIN: usize = 9;
@@ -37,19 +37,19 @@ fn statements() -> Vec<String> {
 }
 
 /// The library's own answer, as rows of JSON.
-fn answer_of_library(connection: &Connection, sql: &str) -> Result<Value, rusqlite::Error> {
+fn query_sqlite(connection: &Connection, sql: &str) -> Result<Value, rusqlite::Error> {
     let mut statement = connection.prepare(sql)?;
     let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut rows = statement.query([])?;
     let mut answer = Vec::new();
     while let Some(row) = rows.next()? {
-        let value = |(index, name): (usize, &String)| (name.clone(), json_of(row.get_ref(index).unwrap()));
+        let value = |(index, name): (usize, &String)| (name.clone(), value_to_json(row.get_ref(index).unwrap()));
         answer.push(Value::Object(names.iter().enumerate().map(value).collect::<Map<_, _>>()));
     }
     Ok(Value::Array(answer))
 }
 
-fn json_of(value: ValueRef<'_>) -> Value {
+fn value_to_json(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => json!(number),
@@ -60,13 +60,14 @@ fn json_of(value: ValueRef<'_>) -> Value {
 }
 
 /// Whether the values are the same; a number may be written in another way.
-fn same(theirs: &Value, ours: &Value) -> bool {
+fn is_same_answer(theirs: &Value, ours: &Value) -> bool {
     match (theirs, ours) {
         (Value::Array(theirs), Value::Array(ours)) => {
-            theirs.len() == ours.len() && theirs.iter().zip(ours).all(|(theirs, ours)| same(theirs, ours))
+            theirs.len() == ours.len() && theirs.iter().zip(ours).all(|(theirs, ours)| is_same_answer(theirs, ours))
         }
         (Value::Object(theirs), Value::Object(ours)) => {
-            let member = |(name, value): (&String, &Value)| ours.get(name).is_some_and(|ours| same(value, ours));
+            let member =
+                |(name, value): (&String, &Value)| ours.get(name).is_some_and(|ours| is_same_answer(value, ours));
             theirs.len() == ours.len() && theirs.iter().all(member)
         }
         (Value::Number(theirs), Value::Number(ours)) if theirs.is_i64() && ours.is_i64() => theirs == ours,
@@ -75,25 +76,29 @@ fn same(theirs: &Value, ours: &Value) -> bool {
     }
 }
 
-/// What is wrong with the answer to `sql`; `Ok(false)` where it is refused.
-async fn compare(node: &Node, connection: &Connection, sql: &str) -> Result<bool, String> {
-    let ours = node.answer(sql, Format::Mcp).await;
-    match (answer_of_library(connection, sql), ours) {
+/// What is wrong with the answer to `filter_to_sql`; `Ok(false)` where it is refused.
+async fn compare(node: &SqliteFixture, connection: &Connection, sql: &str) -> Result<bool, String> {
+    let ours = node.answer(sql, OutputFormat::Mcp).await;
+    match (query_sqlite(connection, sql), ours) {
         (Err(error), Err(_)) => Err(format!("{sql}\n  SQLite has no such statement: {error}")),
         (_, Err(error)) if error.kind() == ErrorKind::Internal => Err(format!("{sql}\n  internal: {error}")),
         (Ok(_), Err(_)) => Ok(false),
         (Err(error), Ok(ours)) => Err(format!("{sql}\n  SQLite: {error}\n  here: {ours}")),
         (Ok(theirs), Ok(ours)) => {
             let read: Value = serde_json::from_str(&ours).map_err(|error| format!("{sql}\n  {error}: {ours}"))?;
-            if same(&theirs, &read) { Ok(true) } else { Err(format!("{sql}\n  SQLite: {theirs}\n  here: {ours}")) }
+            if is_same_answer(&theirs, &read) {
+                Ok(true)
+            } else {
+                Err(format!("{sql}\n  SQLite: {theirs}\n  here: {ours}"))
+            }
         }
     }
 }
 
 #[tokio::test]
-async fn statements_are_answered_as_the_library_answers_them() {
+async fn answers_match_sqlite() {
     let (tables, statements) = (fs::read_to_string(folder().join("tables.sql")).unwrap(), statements());
-    let (_folder, node) = of(&tables);
+    let (_folder, node) = open_database(&tables);
     let connection = Connection::open_in_memory().unwrap();
     connection.execute_batch(&tables).unwrap();
     let (mut failures, mut refused) = (Vec::new(), Vec::new());

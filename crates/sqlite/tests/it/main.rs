@@ -5,34 +5,34 @@
 //! - `streams`: rows leave early, readers stop and go away, queries are cancelled
 //! - `pools`: waiting for a connection, and getting it back
 //! - `catalogs`: tables, views, columns, what cannot be read
-//! - `complaints`: the words of errors
+//! - `error_messages`: the words of errors
 //! - `differential`: statements answered as the library itself answers them
 //! - `policies`: row policies: what those see who are bound by them, and what they try
-//! - `hidden`: random questions of those, beside the same over a copy without what is hidden
+//! - `hidden_rows`: random questions of those, beside the same over a copy without what is hidden
 //! - `names`: names of what is denied, in texts of SQLite's
-//! - `several`: several files as one database
+//! - `multiple_files`: several files as one database
 //! - `views`: row policies of views, and of all tables at once
-//! - `writers`: reading beside a program that writes
-//! - `broken`: files that are no databases, vanish or are replaced
+//! - `concurrent_writers`: reading beside a program that writes
+//! - `damaged_files`: files that are no databases, vanish or are replaced
 //! - `replay`: what the replays of the scripts of SQL share; the tests of each engine have it.
 //! - `scripts`: the `.slt` files of the embedded engine, as far as SQLite can
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod answers;
-mod broken;
 mod catalogs;
-mod complaints;
+mod concurrent_writers;
+mod damaged_files;
 mod differential;
-mod hidden;
+mod error_messages;
+mod hidden_rows;
+mod multiple_files;
 mod names;
 mod policies;
 mod pools;
 #[path = "../../../../tests/slt/replay.rs"]
 mod replay;
 mod scripts;
-mod several;
 mod streams;
 mod support;
 mod views;
-mod writers;

@@ -3,8 +3,8 @@
 use tidegate_query::{HashKey, Mask, RowPolicies};
 use tidegate_sqlite::SqliteOptions;
 
-use super::policies::{policy, somebody};
-use super::support::{Folder, Node};
+use super::policies::{caller_of_tenant, policy};
+use super::support::{Folder, SqliteFixture};
 
 const SHOP: &str = "
     CREATE TABLE orders (id INTEGER PRIMARY KEY, tenant TEXT, amount INTEGER, ssn TEXT UNIQUE, email TEXT,
@@ -46,23 +46,23 @@ const SHOP: &str = "
     CREATE TRIGGER kept AFTER INSERT ON orders BEGIN INSERT INTO people (ssn) VALUES (NEW.ssn); END;
     ANALYZE;";
 
-fn shop() -> (Folder, Node) {
+fn shop() -> (Folder, SqliteFixture) {
     let folder = Folder::new();
     drop(folder.write("data.db", SHOP));
     let mine = "tenant = :claims.tenant";
     let denied = &[("ssn", Mask::Deny)];
     let policies = ["orders", "people", "found", "of_orders", "of_plain"].map(|table| policy(table, mine, denied));
-    let row_policies = RowPolicies::new(policies.to_vec(), HashKey::of_process());
+    let row_policies = RowPolicies::new(policies.to_vec(), HashKey::process_key());
     let options = SqliteOptions { connections_max: 1, row_policies, ..SqliteOptions::default() };
-    let node = folder.open(&["data.db"], options).of(somebody("north"));
+    let node = folder.open(&["data.db"], options).with_principal(caller_of_tenant("north"));
     (folder, node)
 }
 
 /// What nobody of the tenant north may read anywhere.
-const HIDDEN: &[&str] = &["ssn", "found_content", "found_data", "sqlite_", "c0"];
+const DENIED_NAMES: &[&str] = &["ssn", "found_content", "found_data", "sqlite_", "c0"];
 
 #[tokio::test]
-async fn no_text_names_what_is_denied() {
+async fn no_message_names_denied_columns() {
     let (_folder, node) = shop();
     let catalog = node.tables().await.unwrap();
     let mut text = format!("{catalog}\n");
@@ -70,7 +70,7 @@ async fn no_text_names_what_is_denied() {
         let (name, _) = line.split_once(':').unwrap();
         let columns = node.columns(name).await.unwrap_or_else(|error| error.to_string());
         let sql = format!("SELECT * FROM {name}");
-        let (read, plan) = (node.told(&sql).await, node.explained(&sql).await);
+        let (read, plan) = (node.run_to_text(&sql).await, node.explain_to_text(&sql).await);
         text.push_str(&format!("\n{name}\n{columns}\n> {read}\n{plan}\n"));
         for sql in [
             format!("SELECT count(*) FROM {name}"),
@@ -79,20 +79,20 @@ async fn no_text_names_what_is_denied() {
             format!("WITH one AS (SELECT * FROM {name}) SELECT * FROM one NATURAL JOIN plain"),
             format!("SELECT * FROM {name} WHERE {name} MATCH 'x'"),
         ] {
-            let told = [node.told(&sql).await, node.of_owner(&sql).await].join("\n");
-            for hidden in HIDDEN {
+            let told = [node.run_to_text(&sql).await, node.run_owner_sql(&sql).await].join("\n");
+            for hidden in DENIED_NAMES {
                 assert!(!told.contains(hidden), "{hidden}: {sql}\n{told}");
             }
         }
     }
-    for hidden in HIDDEN {
+    for hidden in DENIED_NAMES {
         assert!(!text.contains(hidden), "{hidden}\n{text}");
     }
     insta::assert_snapshot!("names", text);
 }
 
 #[tokio::test]
-async fn a_name_that_somebody_guesses_reads_as_one_that_is_not_there() {
+async fn guessed_denied_column_reads_as_missing() {
     let (_folder, node) = shop();
     for sql in [
         "SELECT COLUMN FROM orders",
@@ -106,25 +106,25 @@ async fn a_name_that_somebody_guesses_reads_as_one_that_is_not_there() {
         "SELECT COLUMN FROM of_plain",
         "SELECT a FROM of_plain -- COLUMN",
     ] {
-        let of = async |column: &str| node.told(&sql.replace("COLUMN", column)).await.replace(column, "COLUMN");
+        let of = async |column: &str| node.run_to_text(&sql.replace("COLUMN", column)).await.replace(column, "COLUMN");
         assert_eq!(of("ssn").await, of("zzn").await, "{sql}");
     }
 }
 
 #[tokio::test]
-async fn what_the_owner_wrote_is_not_told_to_those_from_whom_it_is_hidden() {
+async fn errors_in_owner_sql_reveal_no_denied_names() {
     let (_folder, node) = shop();
     for sql in ["SELECT ssn FROM orders", "SELECT id FROM orders WHERE [ssn] ISNULL", "SELECT sql FROM sqlite_schema"] {
-        assert_eq!(node.of_owner(sql).await, "what is asked here cannot be asked where row policies apply");
+        assert_eq!(node.run_owner_sql(sql).await, "what is asked here cannot be asked where row policies apply");
     }
 }
 
 #[tokio::test]
-async fn those_whom_no_policy_binds_read_what_sqlite_says() {
+async fn callers_without_policies_receive_sqlite_messages() {
     let folder = Folder::new();
     drop(folder.write("data.db", "CREATE TABLE t (a); CREATE VIEW v AS SELECT gone FROM t"));
     let node = folder.open(&["data.db"], SqliteOptions::default());
     assert_eq!(node.tables().await.unwrap(), "t: readable\nv: unreadable, no such column: gone");
-    assert_eq!(node.told("SELECT * FROM v").await, "no such column: gone");
-    assert_eq!(node.of_owner("SELECT missing FROM t").await, "there is no column \"missing\"");
+    assert_eq!(node.run_to_text("SELECT * FROM v").await, "no such column: gone");
+    assert_eq!(node.run_owner_sql("SELECT missing FROM t").await, "there is no column \"missing\"");
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::json;
-use tidegate_core::{Error, Grants, Principal, Proof};
+use tidegate_core::{AuthMethod, Error, Grants, Principal};
 use tidegate_query::{Database, HashKey, Mask, RowCondition, RowPolicies, RowPolicy, SqlDialect, Statement};
 use tidegate_sqlite::SqliteOptions;
 
-use super::support::{Folder, Node, TestJob, soon};
+use super::support::{Folder, SqliteFixture, TestJob, within_timeout};
 use futures::StreamExt;
 
 /// Orders of two tenants, and everything that could tell of the other's.
@@ -57,65 +57,65 @@ fn policies() -> RowPolicies {
     let mine = "tenant = :claims.tenant";
     RowPolicies::new(
         vec![policy("orders", mine, MASKS), policy("lines", mine, &[]), policy("notes", mine, &[])],
-        HashKey::of(b"key"),
+        HashKey::from_secret(b"key"),
     )
 }
 
-fn policies_of(table: &str) -> RowPolicies {
-    RowPolicies::new(vec![policy(table, "tenant = :claims.tenant", &[])], HashKey::of(b"key"))
+fn tenant_policies_for(table: &str) -> RowPolicies {
+    RowPolicies::new(vec![policy(table, "tenant = :claims.tenant", &[])], HashKey::from_secret(b"key"))
 }
 
-pub(crate) fn somebody(tenant: &str) -> Arc<Principal> {
-    let mut principal = Principal::new(tenant, Proof::Token, Arc::new(Grants::everything()));
+pub(crate) fn caller_of_tenant(tenant: &str) -> Arc<Principal> {
+    let mut principal = Principal::new(tenant, AuthMethod::Token, Arc::new(Grants::everything()));
     principal.claims.insert("tenant".to_owned(), json!(tenant));
     Arc::new(principal)
 }
 
 fn auditor() -> Arc<Principal> {
-    let mut principal = Principal::new("auditor", Proof::Token, Arc::new(Grants::everything()));
+    let mut principal = Principal::new("auditor", AuthMethod::Token, Arc::new(Grants::everything()));
     principal.roles.insert("auditor".to_owned());
     Arc::new(principal)
 }
 
-fn shop() -> (Folder, Node) {
+fn shop() -> (Folder, SqliteFixture) {
     let folder = Folder::new();
     drop(folder.write("data.db", SHOP));
     let options = SqliteOptions { connections_max: 1, row_policies: policies(), ..SqliteOptions::default() };
     let node = folder.open(&["data.db"], options);
-    (folder, Node { principal: somebody("north"), ..node })
+    (folder, SqliteFixture { principal: caller_of_tenant("north"), ..node })
 }
 
-impl Node {
-    pub(crate) fn of(&self, principal: Arc<Principal>) -> Self {
+impl SqliteFixture {
+    pub(crate) fn with_principal(&self, principal: Arc<Principal>) -> Self {
         Self { principal, ..self.clone() }
     }
 
-    pub(crate) async fn of_owner(&self, sql: &str) -> String {
-        let statement = Statement::of_owner(sql, Vec::new(), SqlDialect::Sqlite);
-        told(self.run(&statement).await)
+    pub(crate) async fn run_owner_sql(&self, sql: &str) -> String {
+        let statement = Statement::from_owner(sql, Vec::new(), SqlDialect::Sqlite);
+        outcome_text(self.collect_batches(&statement).await)
     }
 
-    async fn run(&self, statement: &Statement) -> Result<Vec<RecordBatch>, Error> {
+    async fn collect_batches(&self, statement: &Statement) -> Result<Vec<RecordBatch>, Error> {
         let plan = self.database.plan(statement, &self.principal).await?;
         let job = TestJob::start(None).await;
         let rows = plan.run(&job.job).await?;
         let mut batches = Vec::new();
         let mut stream = rows.batches;
-        while let Some(batch) = soon("a batch", stream.next()).await {
+        while let Some(batch) = within_timeout("a batch", stream.next()).await {
             batches.push(batch?);
         }
         Ok(batches)
     }
 
-    /// The rows or the error of `sql`, as text.
-    pub(crate) async fn told(&self, sql: &str) -> String {
+    /// The rows or the error of `filter_to_sql`, as text.
+    pub(crate) async fn run_to_text(&self, sql: &str) -> String {
         match Statement::parse(sql, SqlDialect::Sqlite) {
-            Ok(statement) => told(self.run(&statement).await),
-            Err(error) => told(Err(error)),
+            Ok(statement) => outcome_text(self.collect_batches(&statement).await),
+            Err(error) => outcome_text(Err(error)),
         }
     }
 
-    pub(crate) async fn explained(&self, sql: &str) -> String {
+    pub(crate) async fn explain_to_text(&self, sql: &str) -> String {
         match self.plan(sql, Vec::new()).await {
             Ok(plan) => plan.explain().await.unwrap(),
             Err(error) => error.to_string(),
@@ -123,7 +123,7 @@ impl Node {
     }
 }
 
-fn told(outcome: Result<Vec<RecordBatch>, Error>) -> String {
+fn outcome_text(outcome: Result<Vec<RecordBatch>, Error>) -> String {
     match outcome {
         Ok(batches) => lines(&batches).join("; "),
         Err(error) if error.message().starts_with("internal error") => "internal error".to_owned(),
@@ -139,24 +139,24 @@ pub(crate) fn lines(batches: &[RecordBatch]) -> Vec<String> {
         let columns: Vec<_> =
             batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
         lines.extend((0..batch.num_rows()).map(|row| {
-            columns.iter().map(|column| bare(&column.value(row).to_string())).collect::<Vec<_>>().join(" | ")
+            columns.iter().map(|column| strip_union_tag(&column.value(row).to_string())).collect::<Vec<_>>().join(" | ")
         }));
     }
     lines
 }
 
 /// A value without the type that it has of its own.
-fn bare(value: &str) -> String {
+fn strip_union_tag(value: &str) -> String {
     let of_union = value.strip_prefix('{').and_then(|value| value.strip_suffix('}'));
     of_union.and_then(|value| value.split_once('=')).map_or(value, |(_, value)| value).to_owned()
 }
 
 #[tokio::test]
-async fn what_is_tried_tells_of_nothing_that_is_hidden() {
+async fn attempted_sql_reveals_no_hidden_rows() {
     let (_folder, node) = shop();
     let mut text = String::new();
-    for sql in TRIED {
-        text.push_str(&format!("{sql}\n    {}\n", node.told(sql).await));
+    for sql in ATTEMPTED_SQL {
+        text.push_str(&format!("{sql}\n    {}\n", node.run_to_text(sql).await));
     }
     let is_secret = |word: &str| word.len() >= 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
@@ -165,7 +165,7 @@ async fn what_is_tried_tells_of_nothing_that_is_hidden() {
 }
 
 /// What somebody of the tenant north tries.
-const TRIED: &[&str] = &[
+const ATTEMPTED_SQL: &[&str] = &[
     "SELECT * FROM orders",
     "SELECT * FROM main.orders",
     "SELECT * FROM \"main\".\"orders\" AS o WHERE o.id = 3",
@@ -256,7 +256,7 @@ const TRIED: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn what_the_owner_wrote_is_asked_for_whoever_calls() {
+async fn owner_sql_is_filtered_for_the_caller() {
     let (_folder, node) = shop();
     let asked = [
         "SELECT id FROM orders",
@@ -273,58 +273,63 @@ async fn what_the_owner_wrote_is_asked_for_whoever_calls() {
     ];
     let mut text = String::new();
     for sql in asked {
-        text.push_str(&format!("{sql}\n    {}\n", node.of_owner(sql).await));
+        text.push_str(&format!("{sql}\n    {}\n", node.run_owner_sql(sql).await));
     }
     insta::assert_snapshot!("owners", text);
 }
 
 #[tokio::test]
-async fn a_connection_never_serves_one_the_views_of_another() {
+async fn connection_reuse_keeps_policy_views_apart() {
     let (_folder, node) = shop();
-    let (north, south, auditor) = (node.clone(), node.of(somebody("south")), node.of(auditor()));
-    let stranger = node.of(Arc::new(Principal::new("x", Proof::Token, Arc::new(Grants::everything()))));
+    let (north, south, auditor) =
+        (node.clone(), node.with_principal(caller_of_tenant("south")), node.with_principal(auditor()));
+    let stranger =
+        node.with_principal(Arc::new(Principal::new("x", AuthMethod::Token, Arc::new(Grants::everything()))));
     for _ in 0..3 {
-        assert_eq!(north.told("SELECT group_concat(id) FROM orders").await, "1,3");
-        assert_eq!(auditor.told("SELECT sum(id) FROM orders").await, "21");
-        assert_eq!(auditor.told("SELECT count(*) FROM sqlite_temp_schema").await, "0");
-        assert_eq!(south.told("SELECT group_concat(id) FROM orders").await, "2,4");
-        assert_eq!(south.told("SELECT group_concat(id) FROM big").await, "4");
-        assert_eq!(north.told("SELECT group_concat(id) FROM big").await, "1,3");
-        assert_eq!(stranger.told("SELECT count(*) FROM orders").await, "0");
-        assert_eq!(auditor.told("SELECT ssn FROM main.orders WHERE rowid = 2").await, "222");
-        assert_eq!(auditor.told("SELECT body FROM notes WHERE notes MATCH 'slow'").await, "the slow fox");
+        assert_eq!(north.run_to_text("SELECT group_concat(id) FROM orders").await, "1,3");
+        assert_eq!(auditor.run_to_text("SELECT sum(id) FROM orders").await, "21");
+        assert_eq!(auditor.run_to_text("SELECT count(*) FROM sqlite_temp_schema").await, "0");
+        assert_eq!(south.run_to_text("SELECT group_concat(id) FROM orders").await, "2,4");
+        assert_eq!(south.run_to_text("SELECT group_concat(id) FROM big").await, "4");
+        assert_eq!(north.run_to_text("SELECT group_concat(id) FROM big").await, "1,3");
+        assert_eq!(stranger.run_to_text("SELECT count(*) FROM orders").await, "0");
+        assert_eq!(auditor.run_to_text("SELECT ssn FROM main.orders WHERE rowid = 2").await, "222");
+        assert_eq!(auditor.run_to_text("SELECT body FROM notes WHERE notes MATCH 'slow'").await, "the slow fox");
     }
 }
 
 #[tokio::test]
-async fn a_column_may_be_called_as_it_likes() {
+async fn column_names_do_not_collide_with_policy_views() {
     let folder = Folder::new();
     let columns = "CREATE TABLE orders (tenant TEXT, x INT, a INT, none INT); INSERT INTO orders VALUES ('north', 1, 2, 3), ('s', 4, 5, 6)";
     drop(folder.write("data.db", columns));
-    let options = SqliteOptions { row_policies: policies_of("orders"), ..SqliteOptions::default() };
-    let node = Node { principal: somebody("north"), ..folder.open(&["data.db"], options) };
-    assert_eq!(node.told("SELECT * FROM orders").await, "north | 1 | 2 | 3");
+    let options = SqliteOptions { row_policies: tenant_policies_for("orders"), ..SqliteOptions::default() };
+    let node = SqliteFixture { principal: caller_of_tenant("north"), ..folder.open(&["data.db"], options) };
+    assert_eq!(node.run_to_text("SELECT * FROM orders").await, "north | 1 | 2 | 3");
 }
 
 #[tokio::test]
-async fn a_schema_that_changes_is_seen() {
+async fn schema_changes_rebuild_policy_views() {
     let (folder, node) = shop();
-    assert_eq!(node.told("SELECT count(*) FROM orders").await, "2");
+    assert_eq!(node.run_to_text("SELECT count(*) FROM orders").await, "2");
     let change = "ALTER TABLE orders ADD COLUMN more TEXT DEFAULT 'm';
         CREATE TABLE secrets (tenant TEXT); INSERT INTO secrets VALUES ('s'), ('t'); ALTER TABLE lines RENAME COLUMN tenant TO whose";
     drop(folder.write("data.db", change));
-    assert_eq!(node.told("SELECT id, more FROM orders").await, "1 | m; 3 | m");
-    insta::assert_snapshot!(node.told("SELECT * FROM lines").await, @r#"the table "lines" cannot be read: its row policy does not fit it"#);
-    assert_eq!(node.told("SELECT count(*) FROM lines").await, node.told("SELECT * FROM main.lines").await);
+    assert_eq!(node.run_to_text("SELECT id, more FROM orders").await, "1 | m; 3 | m");
+    insta::assert_snapshot!(node.run_to_text("SELECT * FROM lines").await, @r#"the table "lines" cannot be read: its row policy does not fit it"#);
+    assert_eq!(
+        node.run_to_text("SELECT count(*) FROM lines").await,
+        node.run_to_text("SELECT * FROM main.lines").await
+    );
     drop(
         folder
             .write("data.db", "DROP TABLE lines; CREATE TABLE lines (tenant TEXT); INSERT INTO lines VALUES ('north')"),
     );
-    assert_eq!(node.told("SELECT * FROM lines").await, "north");
+    assert_eq!(node.run_to_text("SELECT * FROM lines").await, "north");
 }
 
 #[tokio::test]
-async fn the_catalog_tells_of_what_is_shown() {
+async fn catalog_lists_only_visible_columns() {
     let (_folder, node) = shop();
     let parts = [
         node.tables().await.unwrap(),
@@ -335,15 +340,15 @@ async fn the_catalog_tells_of_what_is_shown() {
         node.refusal("SELECT ssm FROM orders").await,
         node.refusal("SELECT ssm FROM main.orders").await,
         "For the auditor".to_owned(),
-        node.of(auditor()).tables().await.unwrap(),
-        node.of(auditor()).columns("orders").await.unwrap(),
+        node.with_principal(auditor()).tables().await.unwrap(),
+        node.with_principal(auditor()).columns("orders").await.unwrap(),
     ];
     let catalog = parts.join("\n\n");
     insta::assert_snapshot!("catalog", catalog);
 }
 
 #[tokio::test]
-async fn a_plan_ends_at_the_tables_that_are_shown() {
+async fn plan_omits_security_barrier_steps() {
     let (_folder, node) = shop();
     let mut text = String::new();
     for sql in [
@@ -355,20 +360,20 @@ async fn a_plan_ends_at_the_tables_that_are_shown() {
         "SELECT 1 WHERE EXISTS (SELECT 1 FROM orders)",
         "SELECT * FROM notes",
     ] {
-        text.push_str(&format!("{sql}\n{}\n\n", node.explained(sql).await));
+        text.push_str(&format!("{sql}\n{}\n\n", node.explain_to_text(sql).await));
     }
     insta::assert_snapshot!("plans", text);
 }
 
 #[tokio::test]
-async fn stamps_tell_nothing_of_what_is_written() {
+async fn stamps_do_not_reveal_hidden_writes() {
     let (folder, node) = shop();
     let stamps = async || {
-        let of = |node: &Node| {
+        let of = |node: &SqliteFixture| {
             let (database, principal) = (node.database.clone(), node.principal.clone());
             async move { database.stamp(Some("orders"), &principal).await.unwrap() }
         };
-        (of(&node).await, of(&node.of(Principal::owner())).await)
+        (of(&node).await, of(&node.with_principal(Principal::process_user())).await)
     };
     let before = stamps().await;
     drop(folder.write("data.db", "INSERT INTO orders (tenant) VALUES ('south')"));
@@ -376,7 +381,7 @@ async fn stamps_tell_nothing_of_what_is_written() {
 }
 
 #[tokio::test]
-async fn several_files_are_shown_as_each_is() {
+async fn policies_apply_per_file() {
     let folder = Folder::new();
     let sql = "CREATE TABLE orders (id INTEGER PRIMARY KEY, tenant TEXT); INSERT INTO orders VALUES (1, 'north'), (2, 'south');
         CREATE TABLE own (id, tenant TEXT); INSERT INTO own VALUES (1, 'north'), (2, 'south'); CREATE VIEW seen AS SELECT * FROM orders";
@@ -384,9 +389,9 @@ async fn several_files_are_shown_as_each_is() {
     drop(folder.write("two.db", "CREATE TABLE orders (id INTEGER PRIMARY KEY, tenant TEXT); INSERT INTO orders VALUES (3, 'north'), (4, 'south')"));
     let mine = "tenant = :claims.tenant";
     let policies = vec![policy("one.orders", mine, &[]), policy("own", mine, &[])];
-    let row_policies = RowPolicies::new(policies, HashKey::of_process());
+    let row_policies = RowPolicies::new(policies, HashKey::process_key());
     let options = SqliteOptions { row_policies, ..SqliteOptions::default() };
-    let node = folder.open(&["one.db", "two.db"], options).of(somebody("north"));
+    let node = folder.open(&["one.db", "two.db"], options).with_principal(caller_of_tenant("north"));
     let mut text = String::new();
     for sql in [
         "SELECT id FROM one.orders",
@@ -402,17 +407,17 @@ async fn several_files_are_shown_as_each_is() {
         "SELECT id FROM \"one.orders\"",
         "SELECT count(*) FROM one.orders",
     ] {
-        text.push_str(&format!("{sql}\n    {}\n", node.told(sql).await));
+        text.push_str(&format!("{sql}\n    {}\n", node.run_to_text(sql).await));
     }
     insta::assert_snapshot!("several", text);
 }
 
 #[tokio::test]
-async fn policies_that_do_not_fit_are_told() {
+async fn mismatched_policies_are_reported() {
     let folder = Folder::new();
     drop(folder.write("data.db", SHOP));
     let policies = vec![policy("orders", "tenent = 'x'", &[]), policy("nowhere", "", &[]), policy("lines", "", MASKS)];
-    let row_policies = RowPolicies::new(policies, HashKey::of_process());
+    let row_policies = RowPolicies::new(policies, HashKey::process_key());
     let node = folder.open(&["data.db"], SqliteOptions { row_policies, ..SqliteOptions::default() });
     let problems = node.database.check_policies().await.unwrap();
     let told: Vec<String> = problems.iter().map(|problem| problem.message.clone()).collect();

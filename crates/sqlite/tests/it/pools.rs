@@ -7,18 +7,19 @@ use futures::StreamExt;
 use tidegate_core::ErrorKind;
 use tidegate_sqlite::SqliteOptions;
 
-use crate::support::{TestJob, of_options, soon};
+use crate::support::{TestJob, open_database_with, within_timeout};
 
-const MANY: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000000) SELECT i FROM n";
+const MANY_ROWS_SQL: &str =
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000000) SELECT i FROM n";
 
 fn one_connection() -> SqliteOptions {
     SqliteOptions { connections_max: 1, ..SqliteOptions::default() }
 }
 
 #[tokio::test]
-async fn who_comes_when_none_is_free_waits() {
-    let (_folder, node) = of_options("CREATE TABLE t (a); INSERT INTO t VALUES (1)", one_connection());
-    let (_job, mut rows) = node.start(MANY).await;
+async fn call_waits_for_a_free_connection() {
+    let (_folder, node) = open_database_with("CREATE TABLE t (a); INSERT INTO t VALUES (1)", one_connection());
+    let (_job, mut rows) = node.start(MANY_ROWS_SQL).await;
     rows.batches.next().await.unwrap().unwrap();
     let (waiting, asked) = (node.clone(), Arc::new(tokio::sync::Notify::new()));
     let told = asked.clone();
@@ -30,54 +31,54 @@ async fn who_comes_when_none_is_free_waits() {
     tokio::task::yield_now().await;
     assert!(!waiter.is_finished());
     drop(rows);
-    assert_eq!(soon("the answer", waiter).await.unwrap(), "1");
+    assert_eq!(within_timeout("the answer", waiter).await.unwrap(), "1");
 }
 
 #[tokio::test]
-async fn who_waits_may_leave_by_its_deadline() {
-    let (_folder, node) = of_options("CREATE TABLE t (a)", one_connection());
+async fn waiting_call_ends_at_its_deadline() {
+    let (_folder, node) = open_database_with("CREATE TABLE t (a)", one_connection());
     let plan = node.plan("SELECT a FROM t", Vec::new()).await.unwrap();
-    let (_job, rows) = node.start(MANY).await;
+    let (_job, rows) = node.start(MANY_ROWS_SQL).await;
     let job = TestJob::start(Some(Duration::from_millis(50))).await;
-    let error = soon("the end", plan.run(&job.job)).await.err().unwrap();
+    let error = within_timeout("the end", plan.run(&job.job)).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Cancelled);
     drop(rows);
-    node.free(1).await;
+    node.wait_for_free_connections(1).await;
 }
 
 #[tokio::test]
-async fn a_planned_statement_holds_no_connection() {
-    let (_folder, node) = of_options("CREATE TABLE t (a)", one_connection());
+async fn planned_statement_holds_no_connection() {
+    let (_folder, node) = open_database_with("CREATE TABLE t (a)", one_connection());
     let first = node.plan("SELECT a FROM t", Vec::new()).await.unwrap();
-    let second = soon("the second plan", node.plan("SELECT a FROM t", Vec::new())).await.unwrap();
+    let second = within_timeout("the second plan", node.plan("SELECT a FROM t", Vec::new())).await.unwrap();
     drop((first, second));
-    node.free(1).await;
+    node.wait_for_free_connections(1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_callers_share_few_connections() {
     let sql = "CREATE TABLE t (a); INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT i FROM n";
-    let (_folder, node) = of_options(sql, SqliteOptions { connections_max: 2, ..SqliteOptions::default() });
+    let (_folder, node) = open_database_with(sql, SqliteOptions { connections_max: 2, ..SqliteOptions::default() });
     let callers = (0..50).map(|caller| {
         let node = node.clone();
         tokio::spawn(async move {
             if caller % 3 == 0 {
-                let (_job, rows) = node.start(MANY).await;
+                let (_job, rows) = node.start(MANY_ROWS_SQL).await;
                 drop(rows);
             }
             node.rows("SELECT sum(a) FROM t").await
         })
     });
     for caller in callers.collect::<Vec<_>>() {
-        assert_eq!(soon("a caller", caller).await.unwrap(), "500500");
+        assert_eq!(within_timeout("a caller", caller).await.unwrap(), "500500");
     }
-    node.free(2).await;
+    node.wait_for_free_connections(2).await;
 }
 
 #[tokio::test]
-async fn a_connection_that_nobody_uses_is_closed() {
+async fn idle_connection_is_closed() {
     let options = SqliteOptions { idle_timeout: Duration::from_millis(20), ..SqliteOptions::default() };
-    let (folder, node) = of_options("CREATE TABLE t (a); INSERT INTO t VALUES (1)", options);
+    let (folder, node) = open_database_with("CREATE TABLE t (a); INSERT INTO t VALUES (1)", options);
     let is_open = || {
         let path = folder.join("data.db");
         let handles = std::fs::read_dir("/proc/self/fd").unwrap();
@@ -85,7 +86,7 @@ async fn a_connection_that_nobody_uses_is_closed() {
     };
     for _ in 0..3 {
         assert_eq!(node.rows("SELECT a FROM t").await, "1");
-        soon("the end of the connection", async {
+        within_timeout("the end of the connection", async {
             while is_open() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }

@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType};
-use tidegate_query::Format;
+use tidegate_query::OutputFormat;
 
 use crate::replay::{self, Failure};
-use crate::support::{Node, of};
+use crate::support::{SqliteFixture, open_database};
 
 #[derive(Clone)]
-struct Replay(Node);
+struct Replay(SqliteFixture);
 
 #[async_trait::async_trait]
 impl AsyncDB for Replay {
@@ -18,7 +18,7 @@ impl AsyncDB for Replay {
     type ColumnType = DefaultColumnType;
 
     async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Failure> {
-        let text = self.0.answer(sql, Format::Ndjson).await?;
+        let text = self.0.answer(sql, OutputFormat::Ndjson).await?;
         let row = |line: &str| {
             let row: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).unwrap();
             let value = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -42,6 +42,6 @@ impl AsyncDB for Replay {
 
 #[tokio::test]
 async fn all_scripts_are_replayed() {
-    let (_folder, node) = of(&replay::tables());
+    let (_folder, node) = open_database(&replay::tables());
     replay::all(|| Replay(node.clone())).await;
 }

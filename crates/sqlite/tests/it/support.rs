@@ -8,22 +8,23 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use futures::StreamExt;
 use rusqlite::Connection;
-use tidegate_core::event::Events;
+use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Call, CallLimits, Caller, Chunk, Content, Error, Job, Metadata, Origin, Outcome, Principal, Registry, Reply,
-    ReplyEvent, Snapshot, SnapshotBuilder, Target, Tool, TransportKind, handler_fn,
+    Call, CallLimits, CallOrigin, CallTarget, Caller, Chunk, Content, Error, Job, Metadata, Outcome, Principal,
+    Registry, Reply, ReplyEvent, Snapshot, SnapshotBuilder, Tool, TransportKind, handler_fn,
 };
 use tidegate_query::{
-    Column, Database, Executor, Format, Mode, Parameter, Plan, Question, Rows, SqlDialect, Statement, TableStatus,
+    AnswerMode, ColumnEntry, Database, Executor, OutputFormat, Parameter, Plan, QueryRequest, QueryRows, SqlDialect,
+    Statement, TableStatus,
 };
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
 /// Longer than anything that is waited for here may take, on any machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits for `future`, and fails when it takes forever.
-pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what} takes forever"))
+pub(crate) async fn within_timeout<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(TEST_TIMEOUT, future).await.unwrap_or_else(|_| panic!("{what} takes forever"))
 }
 
 /// A folder that is removed with the test.
@@ -40,7 +41,7 @@ impl Folder {
         self.root.path().join(name)
     }
 
-    /// Makes or opens the file `name`, runs `sql` on it, and leaves it open.
+    /// Makes or opens the file `name`, runs `filter_to_sql` on it, and leaves it open.
     pub(crate) fn write(&self, name: &str, sql: &str) -> Connection {
         let connection = Connection::open(self.join(name)).unwrap();
         connection.execute_batch(sql).unwrap();
@@ -48,19 +49,19 @@ impl Folder {
     }
 
     /// A database of the files `names`.
-    pub(crate) fn open(&self, names: &[&str], options: SqliteOptions) -> Node {
+    pub(crate) fn open(&self, names: &[&str], options: SqliteOptions) -> SqliteFixture {
         let files = names.iter().map(|name| self.join(name)).collect();
         let database = Arc::new(SqliteDatabase::open("shop", files, options).unwrap());
-        Node { database, principal: Principal::anonymous() }
+        SqliteFixture { database, principal: Principal::anonymous() }
     }
 }
 
-/// A folder with the file `data.db`, made by `sql`, and a database of it.
-pub(crate) fn of(sql: &str) -> (Folder, Node) {
-    of_options(sql, SqliteOptions::default())
+/// A folder with the file `data.db`, made by `filter_to_sql`, and a database of it.
+pub(crate) fn open_database(sql: &str) -> (Folder, SqliteFixture) {
+    open_database_with(sql, SqliteOptions::default())
 }
 
-pub(crate) fn of_options(sql: &str, options: SqliteOptions) -> (Folder, Node) {
+pub(crate) fn open_database_with(sql: &str, options: SqliteOptions) -> (Folder, SqliteFixture) {
     let folder = Folder::new();
     drop(folder.write("data.db", sql));
     let node = folder.open(&["data.db"], options);
@@ -69,19 +70,19 @@ pub(crate) fn of_options(sql: &str, options: SqliteOptions) -> (Folder, Node) {
 
 /// A database, and questions to it.
 #[derive(Clone)]
-pub(crate) struct Node {
+pub(crate) struct SqliteFixture {
     pub(crate) database: Arc<SqliteDatabase>,
     pub(crate) principal: Arc<Principal>,
 }
 
-impl Node {
+impl SqliteFixture {
     pub(crate) async fn plan(&self, sql: &str, parameters: Vec<Parameter>) -> Result<Box<dyn Plan>, Error> {
         let statement = Statement::parse(sql, SqlDialect::Sqlite)?.with_parameters(parameters)?;
         self.database.plan(&statement, &self.principal).await
     }
 
-    /// Starts `sql` as the job of somebody who waits.
-    pub(crate) async fn start(&self, sql: &str) -> (TestJob, Rows) {
+    /// Starts `filter_to_sql` as the job of somebody who waits.
+    pub(crate) async fn start(&self, sql: &str) -> (TestJob, QueryRows) {
         let job = TestJob::start(None).await;
         let rows = self.plan(sql, Vec::new()).await.unwrap().run(&job.job).await.unwrap();
         (job, rows)
@@ -93,7 +94,7 @@ impl Node {
         let rows = plan.run(&job.job).await?;
         let mut batches = vec![RecordBatch::new_empty(rows.schema.clone())];
         let mut stream = rows.batches;
-        while let Some(batch) = soon("a batch", stream.next()).await {
+        while let Some(batch) = within_timeout("a batch", stream.next()).await {
             batches.push(batch?);
         }
         Ok(batches)
@@ -101,47 +102,52 @@ impl Node {
 
     /// The values of an answer, a row a line, as CSV.
     pub(crate) async fn rows(&self, sql: &str) -> String {
-        let text = self.answer(sql, Format::Csv).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let text = self.answer(sql, OutputFormat::Csv).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
         let (_, rows) = text.split_once("\r\n").unwrap();
         rows.trim_end().replace("\r\n", "\n")
     }
 
     /// The whole answer in `format`, as a caller gets it.
-    pub(crate) async fn answer(&self, sql: &str, format: Format) -> Result<String, Error> {
-        self.answer_of(Statement::parse(sql, SqlDialect::Sqlite)?, format, None).await
+    pub(crate) async fn answer(&self, sql: &str, format: OutputFormat) -> Result<String, Error> {
+        self.run_query(Statement::parse(sql, SqlDialect::Sqlite)?, format, None).await
     }
 
-    /// As [`Node::answer`], as JSON rows, with values for the placeholders.
+    /// As [`SqliteFixture::answer`], as JSON rows, with values for the placeholders.
     pub(crate) async fn answer_with(&self, sql: &str, parameters: Vec<Parameter>) -> Result<String, Error> {
         let statement = Statement::parse(sql, SqlDialect::Sqlite)?.with_parameters(parameters)?;
-        self.answer_of(statement, Format::Mcp, None).await
+        self.run_query(statement, OutputFormat::Mcp, None).await
     }
 
     pub(crate) async fn extract(&self, sql: &str, column: &str) -> Result<String, Error> {
-        self.answer_of(Statement::parse(sql, SqlDialect::Sqlite)?, Format::Mcp, Some(column.to_owned())).await
+        self.run_query(Statement::parse(sql, SqlDialect::Sqlite)?, OutputFormat::Mcp, Some(column.to_owned())).await
     }
 
-    async fn answer_of(&self, statement: Statement, format: Format, extract: Option<String>) -> Result<String, Error> {
-        let executor = Executor::new(Events::default());
+    async fn run_query(
+        &self,
+        statement: Statement,
+        format: OutputFormat,
+        extract: Option<String>,
+    ) -> Result<String, Error> {
+        let executor = Executor::new(EventDispatcher::default());
         let database: Arc<dyn Database> = self.database.clone();
         let handler = handler_fn(move |job, reply| {
-            let question = Question {
+            let question = QueryRequest {
                 database: database.clone(),
                 statement: statement.clone(),
                 max_rows: None,
                 format,
                 extract: extract.clone(),
-                mode: Mode::Streaming,
+                mode: AnswerMode::Streaming,
                 structured: None,
-                more: None,
-                rest: tidegate_query::Rest::Lost,
+                overflow_hint: None,
+                overflow: tidegate_query::OverflowPolicy::Discard,
             };
             let executor = executor.clone();
             async move { executor.answer(question, &job, &reply).await }
         });
         let mut reply = call(Tool::new("ask", "asks", handler));
         let mut text = String::new();
-        while let Some(event) = soon("the answer", reply.next()).await {
+        while let Some(event) = within_timeout("the answer", reply.next()).await {
             match event {
                 ReplyEvent::Chunk(Chunk::Text(piece)) => text.push_str(&piece),
                 ReplyEvent::Chunk(Chunk::Block(Content::Text { text: block, .. })) => text.push_str(&block),
@@ -152,7 +158,7 @@ impl Node {
         Ok(text)
     }
 
-    /// What the caller reads when `sql` fails.
+    /// What the caller reads when `filter_to_sql` fails.
     pub(crate) async fn refusal(&self, sql: &str) -> String {
         match self.batches(sql, Vec::new()).await {
             Ok(batches) => panic!("{sql} answered {} rows", batches.iter().map(RecordBatch::num_rows).sum::<usize>()),
@@ -174,7 +180,7 @@ impl Node {
     /// The columns of a table, a line each.
     pub(crate) async fn columns(&self, table: &str) -> Result<String, Error> {
         let columns = self.database.columns(table, &self.principal).await?;
-        let describe = |column: &Column| {
+        let describe = |column: &ColumnEntry| {
             let null = if column.nullable { "" } else { " not null" };
             let comment = column.comment.as_ref().map(|comment| format!(" -- {comment}")).unwrap_or_default();
             format!("{} {}{null}{comment}", column.name, column.type_name)
@@ -183,8 +189,8 @@ impl Node {
     }
 
     /// Waits until all connections are free.
-    pub(crate) async fn free(&self, connections: usize) {
-        soon("the end of the queries", async {
+    pub(crate) async fn wait_for_free_connections(&self, connections: usize) {
+        within_timeout("the end of the queries", async {
             while self.database.free_connections() < connections {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -221,7 +227,7 @@ impl TestJob {
 fn call(tool: Tool) -> Reply {
     let name = tool.name.clone();
     let snapshot: Snapshot = SnapshotBuilder::new().tool(tool).build();
-    let registry = Registry::new(snapshot, Events::default());
-    let origin = Origin { transport: TransportKind::CommandLine, peer: None };
-    registry.call(Call::new(Target::Tool(name), Caller::new(Principal::owner(), origin))).unwrap()
+    let registry = Registry::new(snapshot, EventDispatcher::default());
+    let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
+    registry.call(Call::new(CallTarget::Tool(name), Caller::new(Principal::process_user(), origin))).unwrap()
 }

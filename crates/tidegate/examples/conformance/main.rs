@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use clap::Parser;
 use tidegate::Node;
-use tidegate::core::{Allowed, SnapshotBuilder};
+use tidegate::core::{AllowedNames, SnapshotBuilder};
 use tidegate::query::Databases;
-use tidegate::tools::Identity;
+use tidegate::tools::NodeIdentity;
 use tidegate::transport::http::{self, HttpOptions};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -48,13 +48,13 @@ async fn main() -> anyhow::Result<()> {
         }
     }
     shutdown.cancel();
-    server.ended().await;
+    server.wait().await;
     Ok(())
 }
 
 /// The node, with no databases and none of the built-in tools.
 fn node() -> Node {
-    let identity = Identity {
+    let identity = NodeIdentity {
         name: "tidegate-conformance".to_owned(),
         title: "Tidegate under test".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -67,11 +67,11 @@ fn node() -> Node {
 fn enter_entries(node: &Node, changes: &Arc<Notify>) -> anyhow::Result<()> {
     let (tools, templates) = (tools::all(changes)?, resources::templates()?);
     let state = node
-        .state(Databases::new([]), &Allowed::NOTHING)
+        .new_state(Databases::new([]), &AllowedNames::NOTHING)
         .entries(|entries| tools.into_iter().fold(entries, SnapshotBuilder::tool))
         .entries(|entries| prompts::all().into_iter().fold(entries, SnapshotBuilder::prompt))
         .entries(|entries| resources::all().into_iter().fold(entries, SnapshotBuilder::resource))
         .entries(|entries| templates.into_iter().fold(entries, SnapshotBuilder::template));
-    node.enter(state);
+    node.enter_state(state);
     Ok(())
 }

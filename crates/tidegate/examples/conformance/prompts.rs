@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 use tidegate::core::{
-    Completer, Completion, CompletionRequest, Content, Error, Handler, InputAnswer, InputRequest, Job, Metadata,
-    Prompt, PromptArgument, ResourceBody, ResourceContents, Role, handler_fn,
+    Completer, Completion, CompletionRequest, Content, ContentRole, Error, Handler, InputAnswer, InputRequest, Job,
+    Metadata, Prompt, PromptArgument, ResourceBody, ResourceContents, handler_fn,
 };
 
 use crate::media::pixel;
@@ -29,7 +29,7 @@ fn with_arguments() -> Prompt {
     });
     let mut prompt = Prompt::new("test_prompt_with_arguments", "A message made of two arguments.", handler);
     prompt.arguments = vec![required("arg1", "First test argument"), required("arg2", "Second test argument")];
-    prompt.completer = Some(Arc::new(Words));
+    prompt.completer = Some(Arc::new(WordCompleter));
     prompt
 }
 
@@ -57,14 +57,14 @@ fn asking() -> Prompt {
     let handler = handler_fn(|_job, reply| async move {
         let schema = json!({"type": "object", "properties": {"context": {"type": "string"}}, "required": ["context"]});
         let request = InputRequest::form("What context should the prompt use?", schema);
-        let context = match reply.ask_for("user_context", request).await? {
+        let context = match reply.request_input("user_context", request).await? {
             InputAnswer::Accepted(content) => {
                 content.get("context").and_then(|value| value.as_str()).map(str::to_owned)
             }
             _ => None,
         };
         let context = context.unwrap_or_else(|| "none".to_owned());
-        reply.message(Role::User, Content::text(format!("The context is: {context}"))).await?;
+        reply.send_prompt_message(ContentRole::User, Content::text(format!("The context is: {context}"))).await?;
         Ok(Metadata::new())
     });
     Prompt::new("test_input_required_result_prompt", "A message in a context that is asked for.", handler)
@@ -76,7 +76,7 @@ fn saying(messages: impl Fn(&Job) -> Vec<Content> + Send + Sync + 'static) -> Ar
         let messages = messages(&job);
         async move {
             for content in messages {
-                reply.message(Role::User, content).await?;
+                reply.send_prompt_message(ContentRole::User, content).await?;
             }
             Ok(Metadata::new())
         }
@@ -92,12 +92,12 @@ fn required(name: &str, description: &str) -> PromptArgument {
 }
 
 /// Completes every argument from the same few words.
-struct Words;
+struct WordCompleter;
 
 #[async_trait]
-impl Completer for Words {
+impl Completer for WordCompleter {
     async fn complete(&self, request: &CompletionRequest, _job: Arc<Job>) -> Result<Completion, Error> {
         let words = ["paris", "park", "party", "test", "tide"].map(str::to_owned);
-        Ok(Completion::of(words, &request.value))
+        Ok(Completion::matching(words, &request.value))
     }
 }

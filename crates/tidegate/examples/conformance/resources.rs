@@ -19,7 +19,7 @@ pub(crate) fn templates() -> Result<Vec<ResourceTemplate>, UriTemplateError> {
     let handler = handler_fn(|job, reply| async move {
         let id = job.variable("id").unwrap_or_default();
         let data = json!({"id": id, "templateTest": true, "data": format!("Data for ID: {id}")});
-        reply.text(data.to_string()).await?;
+        reply.send_text(data.to_string()).await?;
         Ok(Metadata::new())
     });
     let uri = UriTemplate::parse("test://template/{id}/data")?;
@@ -32,7 +32,7 @@ pub(crate) fn templates() -> Result<Vec<ResourceTemplate>, UriTemplateError> {
 /// A text. Pieces sent with `reply.text` become the contents of the resource that was asked for.
 fn text(uri: &str, name: &str, text: &'static str) -> Resource {
     let handler = handler_fn(move |_job, reply| async move {
-        reply.text(text).await?;
+        reply.send_text(text).await?;
         Ok(Metadata::new())
     });
     let mut resource = Resource::new(uri, name, handler);
@@ -44,7 +44,7 @@ fn text(uri: &str, name: &str, text: &'static str) -> Resource {
 /// Bytes. A whole block is one contents of its own.
 fn picture(uri: &str, name: &str) -> Resource {
     let handler = handler_fn(|_job, reply| async move {
-        reply.block(pixel()).await?;
+        reply.send_block(pixel()).await?;
         Ok(Metadata::new())
     });
     let mut resource = Resource::new(uri, name, handler);

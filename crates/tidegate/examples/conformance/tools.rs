@@ -1,6 +1,6 @@
 //! Tools: a name, a description for the model, a schema for the arguments, and an async function that answers.
 
-mod asking;
+mod elicitation;
 mod tasks;
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidegate::core::{
-    Content, Error, ErrorKind, Handler, LogLevel, Metadata, ResourceBody, ResourceContents, SchemaError, Tool,
+    Content, Error, ErrorKind, Handler, JsonSchemaError, LogLevel, Metadata, ResourceBody, ResourceContents, Tool,
     handler_fn,
 };
 use tokio::sync::Notify;
@@ -19,13 +19,13 @@ use crate::media::{pixel, silence};
 /// Between two signs of life, so that they arrive one by one.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Every tool, in the order in which it is listed. `changes` is told when a tool wants the lists to change.
-pub(crate) fn all(changes: &Arc<Notify>) -> Result<Vec<Tool>, SchemaError> {
+/// Every tool, in the order in which it is listed. `handler_watchers` is told when a tool wants the lists to change.
+pub(crate) fn all(changes: &Arc<Notify>) -> Result<Vec<Tool>, JsonSchemaError> {
     let mut tools = contents();
     tools.extend(["test_trigger_tool_change", "test_trigger_prompt_change"].map(|name| triggering(name, changes)));
     tools.extend([failing(), reporting_progress(), logging(), logging_unasked(), asking_nothing()]);
     tools.extend([with_composed_schema()?, with_mirrored_argument()?]);
-    tools.extend(asking::all()?);
+    tools.extend(elicitation::all()?);
     tools.extend(tasks::all()?);
     Ok(tools)
 }
@@ -64,7 +64,7 @@ fn answering(blocks: impl IntoIterator<Item = Content>) -> Arc<dyn Handler> {
         let blocks = blocks.clone();
         async move {
             for block in blocks.iter() {
-                reply.block(block.clone()).await?;
+                reply.send_block(block.clone()).await?;
             }
             Ok(Metadata::new())
         }
@@ -86,7 +86,7 @@ fn triggering(name: &str, changes: &Arc<Notify>) -> Tool {
         let changes = changes.clone();
         async move {
             changes.notify_one();
-            reply.block(Content::text("The lists change.")).await?;
+            reply.send_block(Content::text("The lists change.")).await?;
             Ok(Metadata::new())
         }
     });
@@ -109,9 +109,9 @@ fn reporting_progress() -> Tool {
             if done > 0.0 {
                 sleep(STEP).await;
             }
-            reply.progress(done, Some(total), None).await?;
+            reply.send_progress(done, Some(total), None).await?;
         }
-        reply.block(Content::text("All of it is done.")).await?;
+        reply.send_block(Content::text("All of it is done.")).await?;
         Ok(Metadata::new())
     });
     Tool::new("test_tool_with_progress", "Reports progress three times.", handler)
@@ -120,12 +120,12 @@ fn reporting_progress() -> Tool {
 /// Log messages, likewise, go only to a caller that asked for messages of their level.
 fn logging() -> Tool {
     let handler = handler_fn(|_job, reply| async move {
-        reply.log(LogLevel::Info, None, json!("Tool execution started")).await?;
+        reply.send_log(LogLevel::Info, None, json!("Tool execution started")).await?;
         sleep(STEP).await;
-        reply.log(LogLevel::Info, None, json!("Tool processing data")).await?;
+        reply.send_log(LogLevel::Info, None, json!("Tool processing data")).await?;
         sleep(STEP).await;
-        reply.log(LogLevel::Info, None, json!("Tool execution completed")).await?;
-        reply.block(Content::text("It was logged.")).await?;
+        reply.send_log(LogLevel::Info, None, json!("Tool execution completed")).await?;
+        reply.send_block(Content::text("It was logged.")).await?;
         Ok(Metadata::new())
     });
     Tool::new("test_tool_with_logging", "Logs three messages.", handler)
@@ -134,8 +134,8 @@ fn logging() -> Tool {
 /// The suite calls this one without asking for log messages, and none may come.
 fn logging_unasked() -> Tool {
     let handler = handler_fn(|_job, reply| async move {
-        reply.log(LogLevel::Info, None, json!("Nobody asked for this")).await?;
-        reply.block(Content::text("It was logged for those who asked.")).await?;
+        reply.send_log(LogLevel::Info, None, json!("Nobody asked for this")).await?;
+        reply.send_block(Content::text("It was logged for those who asked.")).await?;
         Ok(Metadata::new())
     });
     Tool::new("test_logging_tool", "Logs a message.", handler)
@@ -148,7 +148,7 @@ fn asking_nothing() -> Tool {
 }
 
 /// A schema may use all of JSON Schema 2020-12; it is listed word for word.
-fn with_composed_schema() -> Result<Tool, SchemaError> {
+fn with_composed_schema() -> Result<Tool, JsonSchemaError> {
     let answer = answering([Content::text("The arguments were valid.")]);
     Tool::new("json_schema_2020_12_tool", "Takes arguments of a composed schema.", answer).with_input_schema(json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -177,10 +177,10 @@ fn with_composed_schema() -> Result<Tool, SchemaError> {
 
 /// An argument marked with `x-mcp-header` is mirrored in a header of its own (`Mcp-Param-Region`), for whoever routes the
 /// request without reading its body. The transport compares the two; the handler sees only the argument.
-fn with_mirrored_argument() -> Result<Tool, SchemaError> {
+fn with_mirrored_argument() -> Result<Tool, JsonSchemaError> {
     let handler = handler_fn(|job, reply| async move {
         let region = job.arguments().get("region").and_then(|region| region.as_str()).unwrap_or("none");
-        reply.block(Content::text(format!("The region is {region}."))).await?;
+        reply.send_block(Content::text(format!("The region is {region}."))).await?;
         Ok(Metadata::new())
     });
     Tool::new("test_x_mcp_header", "Takes a region that is mirrored in a header.", handler).with_input_schema(json!({

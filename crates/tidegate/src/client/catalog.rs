@@ -2,7 +2,7 @@
 
 /// A program that connects to MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Client {
+pub(crate) enum McpClient {
     ClaudeCode,
     ClaudeDesktop,
     Cursor,
@@ -18,7 +18,7 @@ pub(crate) enum Client {
 
 /// What a configuration file is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum ClientFileFormat {
     Json,
     /// JSON in which comments and commas before a closing bracket are at home.
     JsonWithComments,
@@ -27,7 +27,7 @@ pub(crate) enum Format {
 
 /// How a client writes that a value comes from an environment variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Variables {
+pub(super) enum VariableSyntax {
     /// `${NAME}`.
     Braces,
     /// `${env:NAME}`.
@@ -42,17 +42,17 @@ pub(super) enum Variables {
     Unknown,
 }
 
-struct Facts {
+struct ClientProfile {
     name: &'static str,
     title: &'static str,
     documentation: &'static str,
     /// The key under which the file lists its servers.
     section: &'static str,
-    format: Format,
-    variables: Variables,
+    format: ClientFileFormat,
+    variables: VariableSyntax,
 }
 
-impl Client {
+impl McpClient {
     pub(crate) const ALL: [Self; 11] = [
         Self::ClaudeCode,
         Self::ClaudeDesktop,
@@ -77,25 +77,25 @@ impl Client {
 
     /// As the command line calls it: `claude-code`.
     pub(crate) fn name(self) -> &'static str {
-        self.facts().name
+        self.profile().name
     }
 
     /// As it calls itself: `Claude Code`.
     pub(crate) fn title(self) -> &'static str {
-        self.facts().title
+        self.profile().title
     }
 
     /// Where its maker documents the configuration.
     pub(crate) fn documentation(self) -> &'static str {
-        self.facts().documentation
+        self.profile().documentation
     }
 
-    pub(crate) fn format(self) -> Format {
-        self.facts().format
+    pub(crate) fn format(self) -> ClientFileFormat {
+        self.profile().format
     }
 
     /// What its documentation asks for once the entry stands in the file.
-    pub(crate) fn afterwards(self) -> Option<&'static str> {
+    pub(crate) fn next_step(self) -> Option<&'static str> {
         match self {
             Self::ClaudeCode => Some("approve the server when Claude Code asks, if it stands in a project's file"),
             Self::ClaudeDesktop => Some("restart Claude Desktop"),
@@ -107,14 +107,14 @@ impl Client {
     }
 
     pub(super) fn section(self) -> &'static str {
-        self.facts().section
+        self.profile().section
     }
 
-    pub(super) fn variables(self) -> Variables {
-        self.facts().variables
+    pub(super) fn variables(self) -> VariableSyntax {
+        self.profile().variables
     }
 
-    fn facts(self) -> &'static Facts {
+    fn profile(self) -> &'static ClientProfile {
         match self {
             Self::ClaudeCode => &CLAUDE_CODE,
             Self::ClaudeDesktop => &CLAUDE_DESKTOP,
@@ -131,7 +131,7 @@ impl Client {
     }
 }
 
-impl Variables {
+impl VariableSyntax {
     /// What stands in a value for the variable `name`, where a value can refer to one.
     pub(super) fn reference(self, name: &str) -> Option<String> {
         match self {
@@ -143,7 +143,7 @@ impl Variables {
     }
 
     /// Whether the client would put something else in the place of a part of `text`.
-    pub(super) fn would_replace_in(self, text: &str) -> bool {
+    pub(super) fn expands_in(self, text: &str) -> bool {
         match self {
             Self::Braces | Self::EnvInBraces => text.contains("${"),
             Self::Dollar => {
@@ -156,101 +156,101 @@ impl Variables {
     }
 }
 
-const CLAUDE_CODE: Facts = Facts {
+const CLAUDE_CODE: ClientProfile = ClientProfile {
     name: "claude-code",
     title: "Claude Code",
     documentation: "https://code.claude.com/docs/en/mcp",
     section: "mcpServers",
-    format: Format::Json,
-    variables: Variables::Braces,
+    format: ClientFileFormat::Json,
+    variables: VariableSyntax::Braces,
 };
 
-const CLAUDE_DESKTOP: Facts = Facts {
+const CLAUDE_DESKTOP: ClientProfile = ClientProfile {
     name: "claude-desktop",
     title: "Claude Desktop",
     documentation: "https://modelcontextprotocol.io/docs/develop/connect-local-servers",
     section: "mcpServers",
-    format: Format::Json,
-    variables: Variables::Unknown,
+    format: ClientFileFormat::Json,
+    variables: VariableSyntax::Unknown,
 };
 
-const CURSOR: Facts = Facts {
+const CURSOR: ClientProfile = ClientProfile {
     name: "cursor",
     title: "Cursor",
     documentation: "https://cursor.com/docs/mcp",
     section: "mcpServers",
-    format: Format::JsonWithComments,
-    variables: Variables::EnvInBraces,
+    format: ClientFileFormat::JsonWithComments,
+    variables: VariableSyntax::EnvInBraces,
 };
 
-const VS_CODE: Facts = Facts {
+const VS_CODE: ClientProfile = ClientProfile {
     name: "vscode",
     title: "VS Code",
     documentation: "https://code.visualstudio.com/docs/agents/reference/mcp-configuration",
     section: "servers",
-    format: Format::JsonWithComments,
-    variables: Variables::EnvInBraces,
+    format: ClientFileFormat::JsonWithComments,
+    variables: VariableSyntax::EnvInBraces,
 };
 
-const CODEX: Facts = Facts {
+const CODEX: ClientProfile = ClientProfile {
     name: "codex",
     title: "Codex",
     documentation: "https://developers.openai.com/codex/mcp",
     section: "mcp_servers",
-    format: Format::Toml,
-    variables: Variables::OwnField,
+    format: ClientFileFormat::Toml,
+    variables: VariableSyntax::OwnField,
 };
 
-const GEMINI_CLI: Facts = Facts {
+const GEMINI_CLI: ClientProfile = ClientProfile {
     name: "gemini-cli",
     title: "Gemini CLI",
     documentation: "https://geminicli.com/docs/tools/mcp-server/",
     section: "mcpServers",
-    format: Format::JsonWithComments,
-    variables: Variables::Dollar,
+    format: ClientFileFormat::JsonWithComments,
+    variables: VariableSyntax::Dollar,
 };
 
-const WINDSURF: Facts = Facts {
+const WINDSURF: ClientProfile = ClientProfile {
     name: "windsurf",
     title: "Windsurf",
     documentation: "https://docs.windsurf.com/windsurf/cascade/mcp",
     section: "mcpServers",
-    format: Format::Json,
-    variables: Variables::EnvInBraces,
+    format: ClientFileFormat::Json,
+    variables: VariableSyntax::EnvInBraces,
 };
 
-const ZED: Facts = Facts {
+const ZED: ClientProfile = ClientProfile {
     name: "zed",
     title: "Zed",
     documentation: "https://zed.dev/docs/ai/mcp",
     section: "context_servers",
-    format: Format::JsonWithComments,
-    variables: Variables::Unknown,
+    format: ClientFileFormat::JsonWithComments,
+    variables: VariableSyntax::Unknown,
 };
 
-const KIRO: Facts = Facts {
+const KIRO: ClientProfile = ClientProfile {
     name: "kiro",
     title: "Kiro",
     documentation: "https://kiro.dev/docs/mcp/configuration/",
     section: "mcpServers",
-    format: Format::Json,
-    variables: Variables::Braces,
+    format: ClientFileFormat::Json,
+    variables: VariableSyntax::Braces,
 };
 
-const OPENCODE: Facts = Facts {
+const OPENCODE: ClientProfile = ClientProfile {
     name: "opencode",
     title: "OpenCode",
     documentation: "https://opencode.ai/docs/mcp-servers/",
     section: "mcp",
-    format: Format::JsonWithComments,
-    variables: Variables::EnvInCurlyBrackets,
+    format: ClientFileFormat::JsonWithComments,
+    variables: VariableSyntax::EnvInCurlyBrackets,
 };
 
-const LM_STUDIO: Facts = Facts {
+const LM_STUDIO: ClientProfile = ClientProfile {
     name: "lm-studio",
     title: "LM Studio",
     documentation: "https://lmstudio.ai/docs/app/mcp",
     section: "mcpServers",
-    format: Format::Json,
-    variables: Variables::Unknown,
+    format: ClientFileFormat::Json,
+    variables: VariableSyntax::Unknown,
 };

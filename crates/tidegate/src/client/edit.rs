@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 /// The file's text after the edit.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Edit {
+pub(super) enum FileEdit {
     Unchanged,
     Added(String),
     Replaced(String),
@@ -14,9 +14,9 @@ pub(super) enum Edit {
 
 /// Why a file is left as it is.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum EditError {
     #[error("it does not parse at {position}: {message}")]
-    Syntax { position: Position, message: String },
+    Syntax { position: EditPosition, message: String },
 
     #[error("it is not text in UTF-8")]
     NotText,
@@ -36,20 +36,20 @@ pub(crate) enum Refusal {
 
 /// A place in a text, counted from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Position {
+pub(crate) struct EditPosition {
     pub(crate) line: usize,
     pub(crate) column: usize,
 }
 
-impl Position {
-    pub(super) fn at(text: &str, offset: usize) -> Self {
+impl EditPosition {
+    pub(super) fn from_offset(text: &str, offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Self { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
     }
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for EditPosition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "line {}, column {}", self.line, self.column)
     }
@@ -62,8 +62,8 @@ pub(super) fn check_only_entry_differs(
     section: &str,
     name: &str,
     entry: &Map<String, Value>,
-) -> Result<(), Refusal> {
-    let would_change_more = || Refusal::WouldChangeMore { name: name.to_owned() };
+) -> Result<(), EditError> {
+    let would_change_more = || EditError::WouldChangeMore { name: name.to_owned() };
     let root = before.as_object_mut().ok_or_else(would_change_more)?;
     let servers = root.entry(section).or_insert_with(|| Value::Object(Map::new()));
     servers.as_object_mut().ok_or_else(would_change_more)?.insert(name.to_owned(), Value::Object(entry.clone()));

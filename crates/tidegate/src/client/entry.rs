@@ -4,22 +4,27 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::catalog::{Client, Variables};
-use super::connection::{Bearer, Connection};
-use super::error::Error;
+use super::catalog::{McpClient, VariableSyntax};
+use super::connection::{BearerSource, McpServerConnection};
+use super::error::ClientConfigError;
 
-impl Client {
+impl McpClient {
     /// What stands under the server's name.
-    pub(super) fn entry(self, connection: &Connection) -> Result<Map<String, Value>, Error> {
+    pub(super) fn entry(self, connection: &McpServerConnection) -> Result<Map<String, Value>, ClientConfigError> {
         connection.check()?;
         match connection {
-            Connection::Stdio { command, args, env } => self.stdio(command, args, env),
-            Connection::Http { url, bearer } => self.http(url, bearer.as_ref()),
+            McpServerConnection::Stdio { command, args, env } => self.stdio(command, args, env),
+            McpServerConnection::Http { url, bearer } => self.http(url, bearer.as_ref()),
         }
     }
 
-    fn stdio(self, command: &Path, args: &[String], env: &[(String, String)]) -> Result<Map<String, Value>, Error> {
-        let command = command.to_str().ok_or_else(|| Error::CommandNotText { path: command.to_owned() })?;
+    fn stdio(
+        self,
+        command: &Path,
+        args: &[String],
+        env: &[(String, String)],
+    ) -> Result<Map<String, Value>, ClientConfigError> {
+        let command = command.to_str().ok_or_else(|| ClientConfigError::CommandNotText { path: command.to_owned() })?;
         self.check_literal(command, || "the command's path".to_owned())?;
         for arg in args {
             self.check_literal(arg, || format!("the argument {arg:?}"))?;
@@ -51,7 +56,7 @@ impl Client {
         Ok(entry)
     }
 
-    fn http(self, url: &str, bearer: Option<&Bearer>) -> Result<Map<String, Value>, Error> {
+    fn http(self, url: &str, bearer: Option<&BearerSource>) -> Result<Map<String, Value>, ClientConfigError> {
         self.check_literal(url, || "the address".to_owned())?;
         let mut entry = Map::new();
         let url_key = match self {
@@ -79,17 +84,17 @@ impl Client {
         Ok(entry)
     }
 
-    fn authorize(self, entry: &mut Map<String, Value>, bearer: &Bearer) -> Result<(), Error> {
+    fn authorize(self, entry: &mut Map<String, Value>, bearer: &BearerSource) -> Result<(), ClientConfigError> {
         let token = match bearer {
-            Bearer::Variable(name) if self.variables() == Variables::OwnField => {
+            BearerSource::Variable(name) if self.variables() == VariableSyntax::OwnField => {
                 entry.insert("bearer_token_env_var".to_owned(), json!(name));
                 return Ok(());
             }
-            Bearer::Variable(name) => self
+            BearerSource::Variable(name) => self
                 .variables()
                 .reference(name)
-                .ok_or(Error::NoVariables { client: self.title(), documentation: self.documentation() })?,
-            Bearer::Key(key) => {
+                .ok_or(ClientConfigError::NoVariables { client: self.title(), documentation: self.documentation() })?,
+            BearerSource::Key(key) => {
                 self.check_literal(key, || "the key".to_owned())?;
                 key.clone()
             }
@@ -104,18 +109,18 @@ impl Client {
     }
 
     /// Clients that expand variables document no way to write such text so that it stays.
-    fn check_literal(self, text: &str, part: impl FnOnce() -> String) -> Result<(), Error> {
-        if self.variables().would_replace_in(text) {
-            return Err(Error::WouldReplace { client: self.title(), part: part() });
+    fn check_literal(self, text: &str, part: impl FnOnce() -> String) -> Result<(), ClientConfigError> {
+        if self.variables().expands_in(text) {
+            return Err(ClientConfigError::WouldReplace { client: self.title(), part: part() });
         }
         Ok(())
     }
 
-    fn no_http(self, url: &str) -> Error {
+    fn no_http(self, url: &str) -> ClientConfigError {
         let instead = format!(
             "add {url} under Settings > Connectors, which needs an address that the internet can reach, \
              or let it start the server (stdio)"
         );
-        Error::NoHttp { client: self.title(), instead }
+        ClientConfigError::NoHttp { client: self.title(), instead }
     }
 }

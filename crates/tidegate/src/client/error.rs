@@ -3,11 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::edit::Refusal;
+use super::edit::EditError;
 
 /// Nothing has been changed when one of these comes back.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub(crate) enum ClientConfigError {
     #[error("{name:?} cannot name a server: use at most 64 letters, digits, - and _")]
     Name { name: String },
 
@@ -39,7 +39,7 @@ pub(crate) enum Error {
     NoHome,
 
     #[error("{} stays as it is: {refusal}\n\nTo add the server by hand, paste this:\n\n{snippet}", path.display())]
-    Refused { path: PathBuf, refusal: Refusal, snippet: String },
+    Refused { path: PathBuf, refusal: EditError, snippet: String },
 
     #[error("{} changed while it was being edited and stays as it is; try again", path.display())]
     ChangedMeanwhile { path: PathBuf },

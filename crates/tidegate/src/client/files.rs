@@ -4,33 +4,33 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::error::Error;
+use super::error::ClientConfigError;
 
 /// No configuration is larger; some clients keep their history beside their servers.
 pub(super) const FILE_BYTES_MAX: u64 = 64 << 20;
 /// How many links may lead from one to the next before they are taken for a circle.
 const LINKS_MAX: usize = 40;
 /// How many backups of one file, and how many abandoned temporary files, are stepped over.
-const NUMBER_MAX: u32 = 1_000;
+const SUFFIX_ATTEMPTS_MAX: u32 = 1_000;
 
 /// The file itself, where `path` is a link to it: replacing the link would part it from its target.
-pub(super) fn behind_links(path: &Path) -> Result<PathBuf, Error> {
+pub(super) fn resolve_links(path: &Path) -> Result<PathBuf, ClientConfigError> {
     let mut file = path.to_owned();
     for _ in 0..LINKS_MAX {
         let Ok(target) = fs::read_link(&file) else { return Ok(file) };
         file = file.parent().unwrap_or(Path::new("")).join(target);
     }
-    Err(Error::Read { path: path.to_owned(), source: io::Error::other("its links lead in a circle") })
+    Err(ClientConfigError::Read { path: path.to_owned(), source: io::Error::other("its links lead in a circle") })
 }
 
 /// What the file holds, one byte more than [`FILE_BYTES_MAX`] at most; nothing if there is none.
-pub(super) fn read(file: &Path) -> Result<Option<Vec<u8>>, Error> {
+pub(super) fn read(file: &Path) -> Result<Option<Vec<u8>>, ClientConfigError> {
     let mut bytes = Vec::new();
     let read = File::open(file).and_then(|open| open.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
     match read {
         Ok(_) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::Read { path: file.to_owned(), source }),
+        Err(source) => Err(ClientConfigError::Read { path: file.to_owned(), source }),
     }
 }
 
@@ -41,52 +41,55 @@ pub(super) fn replace(
     before: Option<&[u8]>,
     after: &[u8],
     secret: bool,
-) -> Result<Option<PathBuf>, Error> {
-    let cannot_write = |path: &Path, source| Error::Write { path: path.to_owned(), source };
+) -> Result<Option<PathBuf>, ClientConfigError> {
+    let cannot_write = |path: &Path, source| ClientConfigError::Write { path: path.to_owned(), source };
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(|source| cannot_write(folder, source))?;
-    let access = Access::of(file, secret).map_err(|source| cannot_write(file, source))?;
-    let temporary = Temporary::beside(file, after, &access)?;
+    let access = FilePermissions::read_from(file, secret).map_err(|source| cannot_write(file, source))?;
+    let temporary = TemporaryFile::create_beside(file, after, &access)?;
     // Clients write these files too, and one of them may just have done so.
     if read(file)?.as_deref() != before {
-        return Err(Error::ChangedMeanwhile { path: file.to_owned() });
+        return Err(ClientConfigError::ChangedMeanwhile { path: file.to_owned() });
     }
     let backup = before.map(|before| back_up(file, before)).transpose()?;
     temporary.rename_to(file).map_err(|source| cannot_write(file, source))?;
     Ok(backup)
 }
 
-/// Keeps `content` beside `file` under the first name that is free, readable for whom `file` is.
-fn back_up(file: &Path, content: &[u8]) -> Result<PathBuf, Error> {
-    let access = Access::of(file, false).map_err(|source| Error::Write { path: file.to_owned(), source })?;
-    for number in 0..NUMBER_MAX {
+/// Keeps `hash_file` beside `file` under the first name that is free, readable for whom `file` is.
+fn back_up(file: &Path, content: &[u8]) -> Result<PathBuf, ClientConfigError> {
+    let access = FilePermissions::read_from(file, false)
+        .map_err(|source| ClientConfigError::Write { path: file.to_owned(), source })?;
+    for number in 0..SUFFIX_ATTEMPTS_MAX {
         let ending = if number == 0 { ".bak".to_owned() } else { format!(".bak.{number}") };
-        let backup = beside(file, "", &ending);
+        let backup = sibling_path(file, "", &ending);
         match write_new(&backup, content, &access) {
             Ok(()) => return Ok(backup),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(source) => return Err(Error::Write { path: backup, source }),
+            Err(source) => return Err(ClientConfigError::Write { path: backup, source }),
         }
     }
-    Err(Error::TooManyBackups { path: file.to_owned() })
+    Err(ClientConfigError::TooManyBackups { path: file.to_owned() })
 }
 
 /// The new content under another name, which goes away unless it becomes the file.
-struct Temporary {
+struct TemporaryFile {
     path: PathBuf,
     renamed: bool,
 }
 
-impl Temporary {
-    fn beside(file: &Path, content: &[u8], access: &Access) -> Result<Self, Error> {
+impl TemporaryFile {
+    fn create_beside(file: &Path, content: &[u8], access: &FilePermissions) -> Result<Self, ClientConfigError> {
         let mut number = 0;
         loop {
             let ending = format!(".{}-{number}.tmp", std::process::id());
-            let path = beside(file, ".", &ending);
+            let path = sibling_path(file, ".", &ending);
             match write_new(&path, content, access) {
                 Ok(()) => return Ok(Self { path, renamed: false }),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < NUMBER_MAX => number += 1,
-                Err(source) => return Err(Error::Write { path, source }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < SUFFIX_ATTEMPTS_MAX => {
+                    number += 1
+                }
+                Err(source) => return Err(ClientConfigError::Write { path, source }),
             }
         }
     }
@@ -98,7 +101,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if !self.renamed {
             // What cannot be removed does no harm: no client reads it.
@@ -107,7 +110,7 @@ impl Drop for Temporary {
     }
 }
 
-fn beside(file: &Path, prefix: &str, ending: &str) -> PathBuf {
+fn sibling_path(file: &Path, prefix: &str, ending: &str) -> PathBuf {
     let mut name = std::ffi::OsString::from(prefix);
     name.push(file.file_name().unwrap_or_default());
     name.push(ending);
@@ -115,9 +118,9 @@ fn beside(file: &Path, prefix: &str, ending: &str) -> PathBuf {
 }
 
 /// Creates `path` with its access in place before the first byte is, and removes what it cannot finish.
-fn write_new(path: &Path, content: &[u8], access: &Access) -> io::Result<()> {
+fn write_new(path: &Path, content: &[u8], access: &FilePermissions) -> io::Result<()> {
     let mut open = access.create_new(path)?;
-    let written = open.write_all(content).and_then(|()| access.give(&open)).and_then(|()| open.sync_all());
+    let written = open.write_all(content).and_then(|()| access.apply_to(&open)).and_then(|()| open.sync_all());
     if written.is_err() {
         let _ = fs::remove_file(path);
     }
@@ -126,19 +129,19 @@ fn write_new(path: &Path, content: &[u8], access: &Access) -> io::Result<()> {
 
 /// Who may read and write a file, as the one that it replaces had it.
 #[cfg(unix)]
-struct Access {
+struct FilePermissions {
     mode: u32,
     /// The owner and group of the file to be replaced.
     owner: Option<(u32, u32)>,
 }
 
 #[cfg(unix)]
-impl Access {
+impl FilePermissions {
     const OWNER_ONLY: u32 = 0o600;
     /// What the system takes the user's mask from.
     const ANYBODY: u32 = 0o666;
 
-    fn of(file: &Path, secret: bool) -> io::Result<Self> {
+    fn read_from(file: &Path, secret: bool) -> io::Result<Self> {
         use std::os::unix::fs::MetadataExt as _;
 
         let limit = if secret { Self::OWNER_ONLY } else { 0o7777 };
@@ -159,7 +162,7 @@ impl Access {
         OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
     }
 
-    fn give(&self, file: &File) -> io::Result<()> {
+    fn apply_to(&self, file: &File) -> io::Result<()> {
         use std::os::unix::fs::PermissionsExt as _;
 
         let Some((user, group)) = self.owner else { return Ok(()) };
@@ -174,7 +177,7 @@ impl Access {
 struct Access;
 
 #[cfg(not(unix))]
-impl Access {
+impl FilePermissions {
     fn of(_file: &Path, _secret: bool) -> io::Result<Self> {
         Ok(Self)
     }

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::catalog::{Client, Format};
-use super::connection::{Connection, check_name};
-use super::edit::{Edit, Refusal};
-use super::error::Error;
+use super::catalog::{ClientFileFormat, McpClient};
+use super::connection::{McpServerConnection, check_name};
+use super::edit::{EditError, FileEdit};
+use super::error::ClientConfigError;
 use super::{files, json_file, snippet, toml_file};
 
 /// Some editors put this before the first character; parsers do not take it.
@@ -15,8 +15,8 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// What became of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Installed {
-    pub(crate) outcome: Outcome,
+pub(crate) struct Installation {
+    pub(crate) outcome: InstallOutcome,
     pub(crate) path: PathBuf,
     /// Where the file as it was is kept.
     pub(crate) backup: Option<PathBuf>,
@@ -24,7 +24,7 @@ pub(crate) struct Installed {
 
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum InstallOutcome {
     /// There was no file.
     Created,
     /// The file had no entry of this name.
@@ -36,43 +36,50 @@ pub(crate) enum Outcome {
 }
 
 /// Writes the entry `name` for `connection` into the file at `path` and keeps all else in it.
-pub(crate) fn install(path: &Path, client: Client, name: &str, connection: &Connection) -> Result<Installed, Error> {
+pub(crate) fn install(
+    path: &Path,
+    client: McpClient,
+    name: &str,
+    connection: &McpServerConnection,
+) -> Result<Installation, ClientConfigError> {
     check_name(name)?;
     let entry = client.entry(connection)?;
-    let file = files::behind_links(path)?;
+    let file = files::resolve_links(path)?;
     let before = files::read(&file)?;
-    let edit = edit(before.as_deref().unwrap_or_default(), client, name, &entry).map_err(|refusal| Error::Refused {
-        path: path.to_owned(),
-        refusal,
-        snippet: snippet::document(client, name, &entry),
+    let edit = edit_file(before.as_deref().unwrap_or_default(), client, name, &entry).map_err(|refusal| {
+        ClientConfigError::Refused {
+            path: path.to_owned(),
+            refusal,
+            snippet: snippet::render_document(client, name, &entry),
+        }
     })?;
     let (outcome, after) = match edit {
-        Edit::Unchanged => {
-            return Ok(Installed { outcome: Outcome::Unchanged, path: path.to_owned(), backup: None });
+        FileEdit::Unchanged => {
+            return Ok(Installation { outcome: InstallOutcome::Unchanged, path: path.to_owned(), backup: None });
         }
-        Edit::Added(after) if before.is_none() => (Outcome::Created, after),
-        Edit::Added(after) => (Outcome::Added, after),
-        Edit::Replaced(after) => (Outcome::Replaced, after),
+        FileEdit::Added(after) if before.is_none() => (InstallOutcome::Created, after),
+        FileEdit::Added(after) => (InstallOutcome::Added, after),
+        FileEdit::Replaced(after) => (InstallOutcome::Replaced, after),
     };
     let backup = files::replace(&file, before.as_deref(), after.as_bytes(), connection.holds_secret())?;
-    Ok(Installed { outcome, path: path.to_owned(), backup })
+    Ok(Installation { outcome, path: path.to_owned(), backup })
 }
 
-fn edit(before: &[u8], client: Client, name: &str, entry: &Map<String, Value>) -> Result<Edit, Refusal> {
+fn edit_file(before: &[u8], client: McpClient, name: &str, entry: &Map<String, Value>) -> Result<FileEdit, EditError> {
     if before.len() as u64 > files::FILE_BYTES_MAX {
-        return Err(Refusal::TooLarge { bytes_max: files::FILE_BYTES_MAX });
+        return Err(EditError::TooLarge { bytes_max: files::FILE_BYTES_MAX });
     }
-    let whole = std::str::from_utf8(before).map_err(|_| Refusal::NotText)?;
+    let whole = std::str::from_utf8(before).map_err(|_| EditError::NotText)?;
     let text = whole.strip_prefix(BYTE_ORDER_MARK).unwrap_or(whole);
     let mark = &whole[..whole.len() - text.len()];
     let edit = match client.format() {
-        _ if text.trim().is_empty() => Edit::Added(snippet::document(client, name, entry)),
-        Format::Toml => toml_file::set(text, client.section(), name, entry)?,
-        format => json_file::set(text, format, client.section(), name, entry)?,
+        _ if text.trim().is_empty() => FileEdit::Added(snippet::render_document(client, name, entry)),
+        ClientFileFormat::Toml => toml_file::set_entry(text, client.section(), name, entry)?,
+        format => json_file::set_entry(text, format, client.section(), name, entry)?,
     };
     Ok(match edit {
-        Edit::Unchanged => Edit::Unchanged,
-        Edit::Added(after) => Edit::Added(format!("{mark}{after}")),
-        Edit::Replaced(after) => Edit::Replaced(format!("{mark}{after}")),
+        FileEdit::Unchanged => FileEdit::Unchanged,
+        FileEdit::Added(after) => FileEdit::Added(format!("{mark}{after}")),
+        FileEdit::Replaced(after) => FileEdit::Replaced(format!("{mark}{after}")),
     })
 }

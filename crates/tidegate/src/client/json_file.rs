@@ -7,41 +7,41 @@ use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
-use super::catalog::Format;
-use super::edit::{Edit, Refusal, check_only_entry_differs};
+use super::catalog::ClientFileFormat;
+use super::edit::{EditError, FileEdit, check_only_entry_differs};
 use super::json_text::{JsonText, Member, Object};
 
 /// What one level is indented by where the file does not show it.
 const DEFAULT_INDENT: &str = "  ";
 
-pub(super) fn set(
+pub(super) fn set_entry(
     text: &str,
-    format: Format,
+    format: ClientFileFormat,
     section: &str,
     name: &str,
     entry: &Map<String, Value>,
-) -> Result<Edit, Refusal> {
+) -> Result<FileEdit, EditError> {
     let file = JsonText::parse(text, format)?;
-    let not_a_table = |what: &str| Refusal::NotATable { what: what.to_owned() };
+    let not_a_table = |what: &str| EditError::NotATable { what: what.to_owned() };
     let root = file.root().ok_or_else(|| not_a_table("what stands"))?;
     let layout = Layout::of(&file, &root);
     let entry_value = || Value::Object(entry.clone());
     let edit = match file.find(&root, section) {
-        None => Edit::Added(layout.insert(&root, section, &json!({ name: entry }))),
+        None => FileEdit::Added(layout.insert(&root, section, &json!({ name: entry }))),
         Some(member) => {
             let servers = file.object_at(member.value.start).ok_or_else(|| not_a_table(section))?;
             match file.find(&servers, name) {
-                None => Edit::Added(layout.insert(&servers, name, &entry_value())),
-                Some(_) if file.value[section][name] == entry_value() => Edit::Unchanged,
+                None => FileEdit::Added(layout.insert(&servers, name, &entry_value())),
+                Some(_) if file.value[section][name] == entry_value() => FileEdit::Unchanged,
                 Some(old) if file.has_comment_in(&old.value) => {
-                    return Err(Refusal::Comments { name: name.to_owned() });
+                    return Err(EditError::Comments { name: name.to_owned() });
                 }
-                Some(old) => Edit::Replaced(layout.replace(&servers, old, &entry_value())),
+                Some(old) => FileEdit::Replaced(layout.replace(&servers, old, &entry_value())),
             }
         }
     };
-    if let Edit::Added(after) | Edit::Replaced(after) = &edit {
-        let after = JsonText::parse(after, format).map_err(|_| Refusal::WouldChangeMore { name: name.to_owned() })?;
+    if let FileEdit::Added(after) | FileEdit::Replaced(after) = &edit {
+        let after = JsonText::parse(after, format).map_err(|_| EditError::WouldChangeMore { name: name.to_owned() })?;
         check_only_entry_differs(file.value, &after.value, section, name, entry)?;
     }
     Ok(edit)

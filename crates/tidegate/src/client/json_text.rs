@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::catalog::Format;
-use super::edit::{Position, Refusal};
+use super::catalog::ClientFileFormat;
+use super::edit::{EditError, EditPosition};
 
 /// A text that parsed.
 pub(super) struct JsonText<'t> {
@@ -35,15 +35,15 @@ pub(super) struct Object {
 }
 
 impl<'t> JsonText<'t> {
-    pub(super) fn parse(original: &'t str, format: Format) -> Result<Self, Refusal> {
+    pub(super) fn parse(original: &'t str, format: ClientFileFormat) -> Result<Self, EditError> {
         let Blanking { plain, comments, trailing_commas, .. } =
-            Blanking::of(original, format == Format::JsonWithComments)?;
+            Blanking::of(original, format == ClientFileFormat::JsonWithComments)?;
         let value = serde_json::from_str(&plain).map_err(|error| {
-            let position = Position { line: error.line(), column: error.column().max(1) };
+            let position = EditPosition { line: error.line(), column: error.column().max(1) };
             // The parser ends its message with the place, which is told apart from it here.
             let message = error.to_string();
             let message = message.split(" at line ").next().unwrap_or_default().to_owned();
-            Refusal::Syntax { position, message }
+            EditError::Syntax { position, message }
         })?;
         Ok(Self { original, value, plain, comments, trailing_commas })
     }
@@ -167,7 +167,7 @@ struct Blanking<'t> {
 }
 
 impl<'t> Blanking<'t> {
-    fn of(text: &'t str, allowed: bool) -> Result<Self, Refusal> {
+    fn of(text: &'t str, allowed: bool) -> Result<Self, EditError> {
         let plain = String::with_capacity(text.len());
         let mut pass =
             Self { text, allowed, plain, comments: Vec::new(), trailing_commas: Vec::new(), open_comma: None };
@@ -179,7 +179,7 @@ impl<'t> Blanking<'t> {
     }
 
     /// Takes over what stands at `at` and says where it ends.
-    fn step(&mut self, at: usize) -> Result<usize, Refusal> {
+    fn step(&mut self, at: usize) -> Result<usize, EditError> {
         let rest = &self.text[at..];
         if rest.starts_with("//") || rest.starts_with("/*") {
             return self.comment(at);
@@ -204,11 +204,11 @@ impl<'t> Blanking<'t> {
         Ok(end)
     }
 
-    fn comment(&mut self, at: usize) -> Result<usize, Refusal> {
+    fn comment(&mut self, at: usize) -> Result<usize, EditError> {
         let rest = &self.text[at..];
         let syntax = |message: &str| {
-            let position = Position::at(self.text, at);
-            Err(Refusal::Syntax { position, message: message.to_owned() })
+            let position = EditPosition::from_offset(self.text, at);
+            Err(EditError::Syntax { position, message: message.to_owned() })
         };
         if !self.allowed {
             return syntax("a comment, which this file's format does not have");

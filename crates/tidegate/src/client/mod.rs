@@ -4,6 +4,7 @@
 //! keeps everything else in it. What each client's documentation says is in `docs/clients.md`.
 
 mod catalog;
+mod config_locations;
 mod connection;
 mod edit;
 mod entry;
@@ -12,15 +13,14 @@ mod files;
 mod install;
 mod json_file;
 mod json_text;
-mod places;
 mod snippet;
 mod toml_file;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use catalog::Client;
-pub(crate) use connection::{Bearer, Connection};
-pub(crate) use install::{Installed, Outcome, install};
-pub(crate) use places::{Places, Scope};
+pub(crate) use catalog::McpClient;
+pub(crate) use config_locations::{ConfigLocations, InstallScope};
+pub(crate) use connection::{BearerSource, McpServerConnection};
+pub(crate) use install::{InstallOutcome, Installation, install};
 pub(crate) use snippet::snippet;

@@ -3,44 +3,49 @@
 use serde_json::{Map, Value};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Key, Table, TableLike};
 
-use super::edit::{Edit, Position, Refusal, check_only_entry_differs};
+use super::edit::{EditError, EditPosition, FileEdit, check_only_entry_differs};
 
 /// A whole file with this entry alone.
-pub(super) fn document(section: &str, name: &str, entry: &Map<String, Value>) -> String {
-    let mut servers = header_less();
+pub(super) fn render_document(section: &str, name: &str, entry: &Map<String, Value>) -> String {
+    let mut servers = implicit_table();
     servers.insert(name, Item::Table(table(entry)));
     let mut document = DocumentMut::new();
     document.insert(section, Item::Table(servers));
     document.to_string()
 }
 
-pub(super) fn set(text: &str, section: &str, name: &str, entry: &Map<String, Value>) -> Result<Edit, Refusal> {
+pub(super) fn set_entry(
+    text: &str,
+    section: &str,
+    name: &str,
+    entry: &Map<String, Value>,
+) -> Result<FileEdit, EditError> {
     let mut file = parse(text)?;
-    let before = plain_table(file.as_table());
-    let not_a_table = |what: &str| Refusal::NotATable { what: what.to_owned() };
+    let before = table_to_json(file.as_table());
+    let not_a_table = |what: &str| EditError::NotATable { what: what.to_owned() };
     let edit = match file.get_mut(section) {
-        None => Edit::Added(append(text, section, name, entry)),
+        None => FileEdit::Added(append(text, section, name, entry)),
         Some(servers) => {
             let is_inline = servers.is_inline_table();
             let servers = servers.as_table_like_mut().ok_or_else(|| not_a_table(section))?;
             match servers.get_mut(name) {
-                Some(old) if plain(old) == Value::Object(entry.clone()) => return Ok(Edit::Unchanged),
+                Some(old) if to_json(old) == Value::Object(entry.clone()) => return Ok(FileEdit::Unchanged),
                 Some(old) => {
                     let old = old.as_table_like_mut().ok_or_else(|| not_a_table(name))?;
-                    update(old, entry).ok_or_else(|| Refusal::Comments { name: name.to_owned() })?;
-                    Edit::Replaced(with_newlines_of(text, file.to_string()))
+                    update(old, entry).ok_or_else(|| EditError::Comments { name: name.to_owned() })?;
+                    FileEdit::Replaced(match_newlines(text, file.to_string()))
                 }
                 None if is_inline => {
                     servers.insert(name, toml_edit::value(table(entry).into_inline_table()));
-                    Edit::Added(with_newlines_of(text, file.to_string()))
+                    FileEdit::Added(match_newlines(text, file.to_string()))
                 }
-                None => Edit::Added(append(text, section, name, entry)),
+                None => FileEdit::Added(append(text, section, name, entry)),
             }
         }
     };
-    if let Edit::Added(after) | Edit::Replaced(after) = &edit {
-        let after = parse(after).map_err(|_| Refusal::WouldChangeMore { name: name.to_owned() })?;
-        check_only_entry_differs(before, &plain_table(after.as_table()), section, name, entry)?;
+    if let FileEdit::Added(after) | FileEdit::Replaced(after) = &edit {
+        let after = parse(after).map_err(|_| EditError::WouldChangeMore { name: name.to_owned() })?;
+        check_only_entry_differs(before, &table_to_json(after.as_table()), section, name, entry)?;
     }
     Ok(edit)
 }
@@ -49,27 +54,27 @@ pub(super) fn set(text: &str, section: &str, name: &str, entry: &Map<String, Val
 /// would then stand in another table than the one that they are about.
 fn append(text: &str, section: &str, name: &str, entry: &Map<String, Value>) -> String {
     let gap = if text.ends_with('\n') { "\n" } else { "\n\n" };
-    let added = format!("{gap}{}", document(section, name, entry));
+    let added = format!("{gap}{}", render_document(section, name, entry));
     let added = if text.contains("\r\n") { added.replace('\n', "\r\n") } else { added };
     format!("{text}{added}")
 }
 
-fn parse(text: &str) -> Result<DocumentMut, Refusal> {
-    text.parse().map_err(|error: toml_edit::TomlError| Refusal::Syntax {
-        position: Position::at(text, error.span().map_or(0, |span| span.start)),
+fn parse(text: &str) -> Result<DocumentMut, EditError> {
+    text.parse().map_err(|error: toml_edit::TomlError| EditError::Syntax {
+        position: EditPosition::from_offset(text, error.span().map_or(0, |span| span.start)),
         message: error.message().trim().replace('\n', ", "),
     })
 }
 
 /// A table of tables that needs no header of its own.
-fn header_less() -> Table {
+fn implicit_table() -> Table {
     let mut table = Table::new();
     table.set_implicit(true);
     table
 }
 
 fn table(entry: &Map<String, Value>) -> Table {
-    entry.iter().map(|(key, value)| (key.as_str(), written(value))).collect()
+    entry.iter().map(|(key, value)| (key.as_str(), to_toml(value))).collect()
 }
 
 /// Changes what differs and leaves the rest, so that comments stay; nothing if one would be lost.
@@ -83,10 +88,10 @@ fn update(old: &mut dyn TableLike, entry: &Map<String, Value>) -> Option<()> {
     }
     for (key, wanted) in entry {
         match old.get_mut(key) {
-            Some(item) if plain(item) == *wanted => {}
+            Some(item) if to_json(item) == *wanted => {}
             Some(item) => replace(item, wanted)?,
             None => {
-                old.insert(key, toml_edit::value(written(wanted)));
+                old.insert(key, toml_edit::value(to_toml(wanted)));
             }
         }
     }
@@ -94,7 +99,7 @@ fn update(old: &mut dyn TableLike, entry: &Map<String, Value>) -> Option<()> {
 }
 
 fn replace(item: &mut Item, wanted: &Value) -> Option<()> {
-    let mut new = written(wanted);
+    let mut new = to_toml(wanted);
     match item {
         Item::Value(old) => {
             let mut inner = old.clone();
@@ -134,7 +139,7 @@ fn has_comment_around(decor: &toml_edit::Decor) -> bool {
 }
 
 /// The editor ends its lines with a line feed alone; a file that never does keeps its own ends.
-fn with_newlines_of(text: &str, edited: String) -> String {
+fn match_newlines(text: &str, edited: String) -> String {
     let crlf = text.matches("\r\n").count();
     if crlf > 0 && crlf == text.matches('\n').count() {
         edited.replace("\r\n", "\n").replace('\n', "\r\n")
@@ -143,42 +148,42 @@ fn with_newlines_of(text: &str, edited: String) -> String {
     }
 }
 
-fn written(value: &Value) -> toml_edit::Value {
+fn to_toml(value: &Value) -> toml_edit::Value {
     match value {
         Value::Null => "".into(),
         Value::Bool(value) => (*value).into(),
         Value::Number(number) => number.as_i64().map_or_else(|| number.as_f64().unwrap_or_default().into(), Into::into),
         Value::String(text) => text.as_str().into(),
-        Value::Array(values) => values.iter().map(written).collect::<Array>().into(),
+        Value::Array(values) => values.iter().map(to_toml).collect::<Array>().into(),
         Value::Object(members) => {
-            members.iter().map(|(key, value)| (key.as_str(), written(value))).collect::<InlineTable>().into()
+            members.iter().map(|(key, value)| (key.as_str(), to_toml(value))).collect::<InlineTable>().into()
         }
     }
 }
 
-fn plain(item: &Item) -> Value {
+fn to_json(item: &Item) -> Value {
     match item {
         Item::None => Value::Null,
-        Item::Value(value) => plain_value(value),
-        Item::Table(table) => plain_table(table),
-        Item::ArrayOfTables(tables) => tables.iter().map(plain_table).collect(),
+        Item::Value(value) => value_to_json(value),
+        Item::Table(table) => table_to_json(table),
+        Item::ArrayOfTables(tables) => tables.iter().map(table_to_json).collect(),
     }
 }
 
-fn plain_table(table: &Table) -> Value {
-    table.iter().map(|(key, item)| (key.to_owned(), plain(item))).collect()
+fn table_to_json(table: &Table) -> Value {
+    table.iter().map(|(key, item)| (key.to_owned(), to_json(item))).collect()
 }
 
-fn plain_value(value: &toml_edit::Value) -> Value {
+fn value_to_json(value: &toml_edit::Value) -> Value {
     match value {
         toml_edit::Value::String(text) => text.value().as_str().into(),
         toml_edit::Value::Integer(number) => (*number.value()).into(),
         toml_edit::Value::Float(number) => (*number.value()).into(),
         toml_edit::Value::Boolean(value) => (*value.value()).into(),
         toml_edit::Value::Datetime(time) => time.value().to_string().into(),
-        toml_edit::Value::Array(values) => values.iter().map(plain_value).collect(),
+        toml_edit::Value::Array(values) => values.iter().map(value_to_json).collect(),
         toml_edit::Value::InlineTable(table) => {
-            table.iter().map(|(key, value)| (key.to_owned(), plain_value(value))).collect()
+            table.iter().map(|(key, value)| (key.to_owned(), value_to_json(value))).collect()
         }
     }
 }

@@ -5,25 +5,25 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use tidegate_core::{Authenticator, Caller, Credentials, Origin, Principal, Proof, Snapshot, TransportKind};
+use tidegate_core::{AuthMethod, Authenticator, CallOrigin, Caller, Credentials, Principal, Snapshot, TransportKind};
 
-use crate::failure::Failure;
-use crate::opened::{Opened, Sources};
-use crate::options::{Audience, Options};
+use crate::command_error::CommandError;
+use crate::open_node::{OpenNode, ServedSources};
+use crate::options::{Audience, GlobalOptions};
 
 /// Explain who may reach what
 #[derive(Debug, Subcommand)]
-pub(crate) enum Access {
+pub(crate) enum AccessCommand {
     /// Say for each tool, resource and prompt whether somebody reaches it, and if not why
-    Explain(Explain),
+    Explain(AccessExplainArguments),
 }
 
 /// Who, from where, and what.
 #[derive(Debug, Args)]
-pub(crate) struct Explain {
+pub(crate) struct AccessExplainArguments {
     /// Somebody with this role, with the roles named with commas between them, or: anonymous, local
     #[arg(long = "as", value_name = "ROLE")]
-    who: String,
+    role_names: String,
 
     /// Through which transport: http, stdio or cli
     #[arg(long, value_name = "TRANSPORT", default_value = "http", value_parser = transport)]
@@ -42,17 +42,17 @@ fn transport(name: &str) -> Result<TransportKind, String> {
     TransportKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| format!("there are {known}"))
 }
 
-impl Access {
-    pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
+impl AccessCommand {
+    pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         let Self::Explain(explain) = self;
-        let opened = Opened::open(Sources::None, options, Audience::CommandLine).await?;
-        let origin = Origin { transport: explain.via, peer: None };
+        let opened = OpenNode::open(ServedSources::None, options, Audience::CommandLine).await?;
+        let origin = CallOrigin { transport: explain.via, peer: None };
         let caller = Caller::new(explain.principal(&opened).await?, origin);
         let toolset = explain.toolset.as_deref().map(|name| opened.toolset(name, &caller)).transpose()?;
-        let lines = explain.lines(&opened.node().registry().snapshot(), &caller.through(toolset));
+        let lines = explain.render_lines(&opened.node().registry().snapshot(), &caller.with_toolset(toolset));
         if lines.is_empty() {
             let name = explain.name.unwrap_or_default();
-            return Err(Failure::Usage(format!("there is no tool, resource or prompt {name:?}")));
+            return Err(CommandError::Usage(format!("there is no tool, resource or prompt {name:?}")));
         }
         let mut output = std::io::stdout().lock();
         for line in lines {
@@ -65,23 +65,26 @@ impl Access {
     }
 }
 
-impl Explain {
-    async fn principal(&self, opened: &Opened) -> Result<Arc<Principal>, Failure> {
-        match self.who.as_str() {
-            "local" => Ok(opened.doorkeeper.local()),
+impl AccessExplainArguments {
+    async fn principal(&self, opened: &OpenNode) -> Result<Arc<Principal>, CommandError> {
+        match self.role_names.as_str() {
+            "local" => Ok(opened.authenticator.local_principal()),
             "anonymous" => {
                 let shown = Credentials::default();
-                opened.doorkeeper.authenticate(shown).await.map_err(|error| Failure::Usage(error.to_string()))
+                opened.authenticator.authenticate(shown).await.map_err(|error| CommandError::Usage(error.to_string()))
             }
             names => {
                 let names: BTreeSet<String> = names.split(',').map(|name| name.trim().to_owned()).collect();
-                let grants = opened.assembly.grants_of(&names).map_err(Failure::Usage)?;
-                Ok(Arc::new(Principal { roles: names, ..Principal::new("somebody", Proof::Key, Arc::new(grants)) }))
+                let grants = opened.assembly.grants_for_roles(&names).map_err(CommandError::Usage)?;
+                Ok(Arc::new(Principal {
+                    roles: names,
+                    ..Principal::new("somebody", AuthMethod::Key, Arc::new(grants))
+                }))
             }
         }
     }
 
-    fn lines(&self, snapshot: &Snapshot, caller: &Caller) -> Vec<String> {
+    fn render_lines(&self, snapshot: &Snapshot, caller: &Caller) -> Vec<String> {
         let wanted = |name: &str| self.name.as_ref().is_none_or(|only| only == name);
         let entries = snapshot.entries().filter(|entry| wanted(entry.name));
         entries

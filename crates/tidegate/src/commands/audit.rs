@@ -7,13 +7,13 @@ use anyhow::{Context as _, anyhow};
 use clap::Subcommand;
 use tidegate_audit::{AuditKey, VerifyOptions, verify};
 
-use crate::config::{FILE_NAME, Loaded, audit_options};
-use crate::failure::Failure;
-use crate::options::Options;
+use crate::command_error::CommandError;
+use crate::config::{CONFIG_FILE_NAME, LoadedConfig, audit_options};
+use crate::options::GlobalOptions;
 
 /// Verify the audit log
 #[derive(Debug, Subcommand)]
-pub(crate) enum Audit {
+pub(crate) enum AuditCommand {
     /// Read the log through and tell the first line that is not what was written; then the exit code is 1
     Verify {
         /// Files of the log; the older ones beside them (.1, .2, …) are read as well [default: audit.file of the configuration]
@@ -28,21 +28,22 @@ pub(crate) enum Audit {
     },
 }
 
-impl Audit {
-    pub(crate) fn run(self, options: &Options) -> Result<(), Failure> {
+impl AuditCommand {
+    pub(crate) fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         let Self::Verify { mut files, key_file, holds } = self;
-        let mut key = key_file.as_deref().map(key_in).transpose()?;
+        let mut key = key_file.as_deref().map(read_key).transpose()?;
         if files.is_empty() {
-            let configured = configured(options)?;
+            let configured = configured_audit(options)?;
             files.push(configured.file);
             key = key.or(configured.key);
         } else if key.is_none() {
             // Of the log of the configuration the key is known.
-            let ours = configured(options).ok().filter(|ours| files.iter().all(|file| is_of(file, &ours.file)));
+            let ours =
+                configured_audit(options).ok().filter(|ours| files.iter().all(|file| belongs_to_log(file, &ours.file)));
             key = ours.and_then(|ours| ours.key);
         }
-        let verified = verify(&files, &VerifyOptions { key, must_hold: holds });
-        let verified = verified.map_err(|error| Failure::Other(anyhow::Error::new(error)))?;
+        let verified = verify(&files, &VerifyOptions { key, required_hash: holds });
+        let verified = verified.map_err(|error| CommandError::Other(anyhow::Error::new(error)))?;
         let mut output = std::io::stdout().lock();
         for notice in &verified.notices {
             writeln!(output, "note: {notice}")?;
@@ -60,28 +61,29 @@ impl Audit {
 }
 
 /// Whether `file` is the log itself, or an older one of it.
-fn is_of(file: &Path, log: &Path) -> bool {
+fn belongs_to_log(file: &Path, log: &Path) -> bool {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (file, log) = (absolute(file), absolute(log));
     let older = file.extension().is_some_and(|number| number.as_encoded_bytes().iter().all(u8::is_ascii_digit));
     file == log || (older && file.with_extension("") == log)
 }
 
-fn key_in(file: &Path) -> Result<AuditKey, Failure> {
+fn read_key(file: &Path) -> Result<AuditKey, CommandError> {
     let bytes = std::fs::read(file).with_context(|| format!("the key cannot be read: {}", file.display()))?;
     let too_short = || anyhow!("{} holds no key: it has {} bytes at least", file.display(), AuditKey::BYTES_MIN);
     Ok(AuditKey::new(&bytes).ok_or_else(too_short)?)
 }
 
 /// The log of the configuration.
-fn configured(options: &Options) -> Result<tidegate_audit::AuditOptions, Failure> {
-    let file = options.config.clone().or_else(|| Path::new(FILE_NAME).is_file().then(|| FILE_NAME.into()));
-    let none = || Failure::Usage("name the FILE to verify, or a configuration with audit.file".to_owned());
-    let loaded = Loaded::read(&file.ok_or_else(none)?)?;
+fn configured_audit(options: &GlobalOptions) -> Result<tidegate_audit::AuditOptions, CommandError> {
+    let file =
+        options.config.clone().or_else(|| Path::new(CONFIG_FILE_NAME).is_file().then(|| CONFIG_FILE_NAME.into()));
+    let none = || CommandError::Usage("name the FILE to verify, or a configuration with audit.file".to_owned());
+    let loaded = LoadedConfig::read(&file.ok_or_else(none)?)?;
     let mut problems = Vec::new();
     match audit_options(&loaded, &mut problems) {
         Some(options) => Ok(options),
         None if problems.is_empty() => Err(none()),
-        None => Err(loaded.broken(&problems).into()),
+        None => Err(loaded.to_error(&problems).into()),
     }
 }

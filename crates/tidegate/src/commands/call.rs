@@ -2,20 +2,20 @@
 
 use clap::Args;
 use serde_json::{Map, Value};
-use tidegate_core::{Call as CoreCall, Caller, Target};
+use tidegate_core::{Call as CoreCall, CallTarget, Caller};
 use tidegate_fetch::Destination;
 
-use crate::failure::Failure;
-use crate::opened::{Opened, Sources};
-use crate::options::{Audience, Options};
-use crate::output::{self, Written};
+use crate::command_error::CommandError;
+use crate::open_node::{OpenNode, ServedSources};
+use crate::options::{Audience, GlobalOptions};
+use crate::output::{self, WrittenFile};
 use crate::shutdown::Shutdown;
-use crate::source::Source;
+use crate::source::DatabaseSource;
 use crate::terminal;
 
 /// Call a tool and print its answer
 #[derive(Debug, Args)]
-pub(crate) struct Call {
+pub(crate) struct CallCommand {
     /// The tool; `tidegate tools` lists them
     tool: String,
 
@@ -24,8 +24,8 @@ pub(crate) struct Call {
     arguments: Vec<(String, String)>,
 
     /// Folder or file to ask, called like the folder or NAME; may be repeated [default: the current folder]
-    #[arg(long = "path", value_name = "[NAME=]PATH", value_parser = Source::parse, num_args = 1..)]
-    paths: Vec<Source>,
+    #[arg(long = "path", value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse, num_args = 1..)]
+    paths: Vec<DatabaseSource>,
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {
@@ -35,33 +35,33 @@ fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-impl Call {
-    pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
-        let asker = Asker::open(&self.paths, options).await?;
-        let arguments = asker.typed(&self.tool, self.arguments);
-        asker.ask(&self.tool, arguments).await
+impl CallCommand {
+    pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
+        let asker = ToolCaller::open(&self.paths, options).await?;
+        let arguments = asker.parse_arguments(&self.tool, self.arguments);
+        asker.call_and_print(&self.tool, arguments).await
     }
 }
 
 /// Asks tools for the user of this very process.
-pub(super) struct Asker {
-    opened: Opened,
+pub(super) struct ToolCaller {
+    node: OpenNode,
     caller: Caller,
     shutdown: Shutdown,
 }
 
-impl Asker {
+impl ToolCaller {
     /// A node over `sources`.
-    pub(super) async fn open(sources: &[Source], options: &Options) -> Result<Self, Failure> {
+    pub(super) async fn open(sources: &[DatabaseSource], options: &GlobalOptions) -> Result<Self, CommandError> {
         let shutdown = Shutdown::on_signals()?;
-        let opened = Opened::open(Sources::Named(sources), options, Audience::CommandLine).await?;
-        Ok(Self { caller: opened.local_caller(None)?, opened, shutdown })
+        let opened = OpenNode::open(ServedSources::Named(sources), options, Audience::CommandLine).await?;
+        Ok(Self { caller: opened.local_caller(None)?, node: opened, shutdown })
     }
 
     /// The arguments with their values as JSON where they parse as it. Where the tool wants text
     /// and nothing else, they stay text: a table may be called `2024`.
-    fn typed(&self, tool: &str, arguments: Vec<(String, String)>) -> Map<String, Value> {
-        let snapshot = self.opened.node().registry().snapshot();
+    fn parse_arguments(&self, tool: &str, arguments: Vec<(String, String)>) -> Map<String, Value> {
+        let snapshot = self.node.node().registry().snapshot();
         let tool = snapshot.tool(tool, &self.caller).ok();
         let wants_text =
             |key: &str| tool.is_some_and(|tool| tool.input_schema.json()["properties"][key]["type"] == "string");
@@ -73,33 +73,33 @@ impl Asker {
     }
 
     /// Calls `tool` and prints its answer as it comes. What the tool asks is asked at the terminal, if there is one.
-    pub(super) async fn ask(self, tool: &str, arguments: Map<String, Value>) -> Result<(), Failure> {
-        let mut call = self.call(tool, arguments);
-        call.abilities = terminal::abilities();
-        call.is_asked_live = true;
-        let reply = self.opened.node().registry().call(call)?;
-        let printed = self.shutdown.guard(output::print(reply)).await;
-        self.opened.close().await;
+    pub(super) async fn call_and_print(self, tool: &str, arguments: Map<String, Value>) -> Result<(), CommandError> {
+        let mut call = self.build_call(tool, arguments);
+        call.client_capabilities = terminal::abilities();
+        call.supports_live_input = true;
+        let reply = self.node.node().registry().call(call)?;
+        let printed = self.shutdown.run_until_forced(output::print_reply(reply)).await;
+        self.node.close().await;
         printed?
     }
 
     /// Calls `tool` and writes the rows of its answer into `destination`, in its format.
-    pub(super) async fn write(
+    pub(super) async fn call_and_write(
         self,
         tool: &str,
         arguments: Map<String, Value>,
         destination: &Destination,
-    ) -> Result<Written, Failure> {
-        let mut call = self.call(tool, arguments);
+    ) -> Result<WrittenFile, CommandError> {
+        let mut call = self.build_call(tool, arguments);
         call.format = Some(destination.format());
-        let reply = self.opened.node().registry().call(call)?;
-        let written = self.shutdown.guard(output::write(reply, destination)).await;
-        self.opened.close().await;
+        let reply = self.node.node().registry().call(call)?;
+        let written = self.shutdown.run_until_forced(output::write_reply(reply, destination)).await;
+        self.node.close().await;
         written?
     }
 
-    fn call(&self, tool: &str, arguments: Map<String, Value>) -> CoreCall {
-        let mut call = CoreCall::new(Target::Tool(tool.to_owned()), self.caller.clone());
+    fn build_call(&self, tool: &str, arguments: Map<String, Value>) -> CoreCall {
+        let mut call = CoreCall::new(CallTarget::Tool(tool.to_owned()), self.caller.clone());
         call.arguments = arguments;
         call.cancellation = self.shutdown.graceful.clone();
         call

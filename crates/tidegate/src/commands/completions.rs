@@ -6,18 +6,18 @@ use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
 use crate::cli::Cli;
-use crate::failure::Failure;
+use crate::command_error::CommandError;
 
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsCommand {
     /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
-impl Completions {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+impl CompletionsCommand {
+    pub(crate) fn run(self) -> Result<(), CommandError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "tidegate", &mut script);
         let mut output = std::io::stdout().lock();

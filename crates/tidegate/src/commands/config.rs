@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use crate::config::{FILE_NAME, schema};
-use crate::failure::Failure;
-use crate::opened::{Opened, Sources};
-use crate::options::{Audience, Options};
-use crate::serving;
+use crate::command_error::CommandError;
+use crate::config::{CONFIG_FILE_NAME, schema};
+use crate::open_node::{OpenNode, ServedSources};
+use crate::options::{Audience, GlobalOptions};
+use crate::startup_checks;
 
 /// Check a configuration, or print its JSON Schema
 #[derive(Debug, Subcommand)]
-pub(crate) enum Config {
+pub(crate) enum ConfigCommand {
     /// Find everything that is wrong with a configuration, its statements included
     Check {
         /// The configuration [default: tidegate.yaml in the current folder]
@@ -23,32 +23,32 @@ pub(crate) enum Config {
     Schema,
 }
 
-impl Config {
-    pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
+impl ConfigCommand {
+    pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         match self {
             Self::Schema => Ok(writeln!(std::io::stdout(), "{:#}", schema())?),
             Self::Check { file } => {
                 let named = file.or_else(|| options.config.clone());
-                let file = named.unwrap_or_else(|| PathBuf::from(FILE_NAME));
-                check(file, options).await
+                let file = named.unwrap_or_else(|| PathBuf::from(CONFIG_FILE_NAME));
+                check_file(file, options).await
             }
         }
     }
 }
 
-async fn check(file: PathBuf, options: &Options) -> Result<(), Failure> {
+async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), CommandError> {
     let options = options.with_config(file.clone());
-    let opened = Opened::open(Sources::None, &options, Audience::CommandLine).await?;
-    let assembled = &opened.assembled;
+    let opened = OpenNode::open(ServedSources::None, &options, Audience::CommandLine).await?;
+    let assembled = &opened.apply_report;
     let warnings = match assembled.warnings.len() {
         0 => String::new(),
         1 => "; 1 warning above".to_owned(),
         count => format!("; {count} warnings above"),
     };
-    let obstacles = serving::obstacles(&opened.loaded);
+    let obstacles = startup_checks::find_startup_problems(&opened.loaded_config);
     opened.close().await;
     if !obstacles.is_empty() {
-        return Err(opened.loaded.broken(&obstacles).into());
+        return Err(opened.loaded_config.to_error(&obstacles).into());
     }
     let (databases, tools) = (assembled.databases, assembled.tools);
     writeln!(

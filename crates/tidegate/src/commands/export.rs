@@ -2,31 +2,31 @@
 
 use clap::Args;
 use serde_json::{Map, json};
-use tidegate_fetch::{Destination, Question, Server};
+use tidegate_fetch::{Destination, RemoteQuery, ResultServer};
 
-use super::call::Asker;
-use crate::failure::Failure;
-use crate::fetching::{DownloadFlags, FileFlags};
-use crate::options::Options;
+use super::call::ToolCaller;
+use crate::command_error::CommandError;
+use crate::download_flags::{DownloadFlags, OutputFileFlags};
+use crate::options::GlobalOptions;
 use crate::shutdown::Shutdown;
-use crate::source::Source;
+use crate::source::DatabaseSource;
 
 /// Run one read-only SQL statement and write all its rows to a file
 #[derive(Debug, Args)]
-pub(crate) struct Export {
+pub(crate) struct ExportCommand {
     /// The statement
     sql: String,
 
     /// Folder or file to ask, called like the folder or NAME [default: the current folder]
-    #[arg(value_name = "[NAME=]PATH", value_parser = Source::parse)]
-    paths: Vec<Source>,
+    #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
+    paths: Vec<DatabaseSource>,
 
     /// The database to ask, when there are several
     #[arg(long, value_name = "NAME")]
     database: Option<String>,
 
     #[command(flatten)]
-    file: FileFlags,
+    file: OutputFileFlags,
 
     /// Ask the server that runs there (http, https) instead of data here
     #[arg(long, value_name = "URL", conflicts_with = "paths")]
@@ -36,36 +36,36 @@ pub(crate) struct Export {
     download: DownloadFlags,
 }
 
-impl Export {
-    pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
+impl ExportCommand {
+    pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         let destination = self.file.destination()?;
         match &self.connect {
             Some(url) => {
                 if options.config.is_some() {
                     let message = "--connect asks a running server; --config is for asking data here";
-                    return Err(Failure::Usage(message.to_owned()));
+                    return Err(CommandError::Usage(message.to_owned()));
                 }
-                self.ask_server(url, &destination).await
+                self.export_from_server(url, &destination).await
             }
             None => {
-                self.download.refuse()?;
-                self.ask_here(&destination, options).await
+                self.download.reject_if_set()?;
+                self.export_locally(&destination, options).await
             }
         }
     }
 
     /// The server writes the answer down while it is downloaded.
-    async fn ask_server(&self, url: &str, destination: &Destination) -> Result<(), Failure> {
-        let server = Server::parse(url).map_err(|error| Failure::Usage(format!("--connect: {error}")))?;
+    async fn export_from_server(&self, url: &str, destination: &Destination) -> Result<(), CommandError> {
+        let server = ResultServer::parse(url).map_err(|error| CommandError::Usage(format!("--connect: {error}")))?;
         let options = self.download.options(&server)?;
         let shutdown = Shutdown::on_signals()?;
-        let question = Question { sql: self.sql.clone(), database: self.database.clone() };
-        let asking = tidegate_fetch::ask(&server, &question, options.clone(), &shutdown.graceful);
-        let address = shutdown.guard(asking).await??;
+        let question = RemoteQuery { sql: self.sql.clone(), database: self.database.clone() };
+        let asking = tidegate_fetch::start_query(&server, &question, options.clone(), &shutdown.graceful);
+        let address = shutdown.run_until_forced(asking).await??;
         self.file.download(&address, destination, options, &shutdown).await
     }
 
-    async fn ask_here(&self, destination: &Destination, options: &Options) -> Result<(), Failure> {
+    async fn export_locally(&self, destination: &Destination, options: &GlobalOptions) -> Result<(), CommandError> {
         let mut arguments = Map::new();
         arguments.insert("sql".to_owned(), self.sql.as_str().into());
         // The tool has no word for "all"; no table has that many rows.
@@ -73,12 +73,12 @@ impl Export {
         if let Some(database) = &self.database {
             arguments.insert("database".to_owned(), database.as_str().into());
         }
-        let asker = Asker::open(&self.paths, options).await?;
-        let written = asker.write("sql", arguments, destination).await?;
+        let asker = ToolCaller::open(&self.paths, options).await?;
+        let written = asker.call_and_write("sql", arguments, destination).await?;
         if written.is_truncated {
             tracing::warn!("there are more rows than the limits of this command line let through");
         }
-        self.file.tell(destination.path(), written.rows, written.bytes);
+        self.file.print_summary(destination.path(), written.rows, written.bytes);
         Ok(())
     }
 }

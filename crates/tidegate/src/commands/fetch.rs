@@ -3,27 +3,27 @@
 use clap::Args;
 use tidegate_fetch::{FetchError, ResultAddress};
 
-use crate::failure::Failure;
-use crate::fetching::{DownloadFlags, FileFlags};
+use crate::command_error::CommandError;
+use crate::download_flags::{DownloadFlags, OutputFileFlags};
 use crate::shutdown::Shutdown;
 
 /// Download a stored result into a file; an interrupted download goes on where it was
 #[derive(Debug, Args)]
-pub(crate) struct Fetch {
+pub(crate) struct FetchCommand {
     /// The result, as http://HOST/results/ID or as a link to it
     url: String,
 
     #[command(flatten)]
-    file: FileFlags,
+    file: OutputFileFlags,
 
     #[command(flatten)]
     download: DownloadFlags,
 }
 
-impl Fetch {
-    pub(crate) async fn run(self) -> Result<(), Failure> {
+impl FetchCommand {
+    pub(crate) async fn run(self) -> Result<(), CommandError> {
         let address = ResultAddress::parse(&self.url).map_err(FetchError::from)?;
-        let destination = self.file.destination_of_any()?;
+        let destination = self.file.destination_with_optional_format()?;
         let options = self.download.options(address.server())?;
         let shutdown = Shutdown::on_signals()?;
         self.file.download(&address, &destination, options, &shutdown).await

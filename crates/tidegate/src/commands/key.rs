@@ -7,15 +7,15 @@ use std::time::{Duration, SystemTime};
 use clap::{Args, Subcommand};
 use tidegate_auth::{KeyFile, KeyStatus};
 
-use crate::config::{FILE_NAME, Loaded};
-use crate::failure::Failure;
-use crate::options::Options;
+use crate::command_error::CommandError;
+use crate::config::{CONFIG_FILE_NAME, LoadedConfig};
+use crate::options::GlobalOptions;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Add, list and revoke API keys
 #[derive(Debug, Subcommand)]
-pub(crate) enum Key {
+pub(crate) enum KeyCommand {
     /// Make a key and print it; it is kept nowhere and cannot be printed again
     Add {
         /// Whose key it is
@@ -30,62 +30,63 @@ pub(crate) enum Key {
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
         expires: Option<u32>,
         #[command(flatten)]
-        file: FileArgument,
+        file: KeyFileArgument,
     },
     /// List the keys, without what proves them
     List {
         #[command(flatten)]
-        file: FileArgument,
+        file: KeyFileArgument,
     },
     /// End a key at once
     Revoke {
         /// The name or the id of the key
         key: String,
         #[command(flatten)]
-        file: FileArgument,
+        file: KeyFileArgument,
     },
 }
 
 /// Where the keys are.
 #[derive(Debug, Args)]
-pub(crate) struct FileArgument {
+pub(crate) struct KeyFileArgument {
     /// The file of keys [default: auth.keys of the configuration]
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
-impl Key {
-    pub(crate) fn run(self, options: &Options) -> Result<(), Failure> {
+impl KeyCommand {
+    pub(crate) fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         match self {
             Self::Add { name, roles, tenant, expires, file } => {
                 add(&name, &roles, tenant.as_deref(), expires, &file, options)
             }
-            Self::List { file } => list(&file.keys_alone(options)?),
+            Self::List { file } => list(&file.open_key_file(options)?),
             Self::Revoke { key, file } => {
-                let revoked = file.keys_alone(options)?.revoke(&key).map_err(unusable)?;
+                let revoked = file.open_key_file(options)?.revoke(&key).map_err(usage_failure)?;
                 Ok(writeln!(std::io::stdout(), "revoked: {}, {}…", revoked.name, revoked.prefix())?)
             }
         }
     }
 }
 
-impl FileArgument {
+impl KeyFileArgument {
     /// The file. One that is named needs no configuration: a key can be revoked while that is broken.
-    fn keys_alone(&self, options: &Options) -> Result<KeyFile, Failure> {
+    fn open_key_file(&self, options: &GlobalOptions) -> Result<KeyFile, CommandError> {
         match &self.file {
             Some(path) => Ok(KeyFile::new(path)),
-            None => Ok(self.keys(options)?.0),
+            None => Ok(self.open_with_config(options)?.0),
         }
     }
 
     /// The file, and the configuration that names it.
-    fn keys(&self, options: &Options) -> Result<(KeyFile, Option<Loaded>), Failure> {
-        let config = options.config.clone().or_else(|| Path::new(FILE_NAME).is_file().then(|| FILE_NAME.into()));
-        let loaded = config.map(|path| Loaded::read(&path)).transpose()?;
+    fn open_with_config(&self, options: &GlobalOptions) -> Result<(KeyFile, Option<LoadedConfig>), CommandError> {
+        let config =
+            options.config.clone().or_else(|| Path::new(CONFIG_FILE_NAME).is_file().then(|| CONFIG_FILE_NAME.into()));
+        let loaded = config.map(|path| LoadedConfig::read(&path)).transpose()?;
         let named = loaded.as_ref().and_then(|loaded| Some(loaded.resolve(loaded.config.auth().keys.as_ref()?)));
         match self.file.clone().or(named) {
             Some(path) => Ok((KeyFile::new(path), loaded)),
-            None => Err(Failure::Usage(
+            None => Err(CommandError::Usage(
                 "where are the keys? Name the file with --file, or in the configuration:\n\n    auth:\n      keys: tidegate-keys.json"
                     .to_owned(),
             )),
@@ -98,19 +99,19 @@ fn add(
     roles: &[String],
     tenant: Option<&str>,
     expires: Option<u32>,
-    file: &FileArgument,
-    options: &Options,
-) -> Result<(), Failure> {
-    let (keys, loaded) = file.keys(options)?;
+    file: &KeyFileArgument,
+    options: &GlobalOptions,
+) -> Result<(), CommandError> {
+    let (keys, loaded) = file.open_with_config(options)?;
     if let Some(loaded) = &loaded {
         let known: Vec<&str> = loaded.config.roles.iter().map(|role| role.name.as_str()).collect();
         if let Some(unknown) = roles.iter().find(|role| !known.contains(&role.as_str())) {
             let message = format!("there is no role {unknown:?} in the configuration; known are {}", known.join(", "));
-            return Err(Failure::Usage(message));
+            return Err(CommandError::Usage(message));
         }
     }
     let expires = expires.map(|days| (SystemTime::now() + DAY * days).into());
-    let added = keys.add_to(tenant, name, roles, expires).map_err(unusable)?;
+    let added = keys.add_for_tenant(tenant, name, roles, expires).map_err(usage_failure)?;
     // The key alone goes to standard output, so that it can be put where it belongs without being seen.
     writeln!(std::io::stdout(), "{}", added.key.expose())?;
     let text = format!(
@@ -124,15 +125,15 @@ fn add(
     Ok(())
 }
 
-fn list(keys: &KeyFile) -> Result<(), Failure> {
+fn list(keys: &KeyFile) -> Result<(), CommandError> {
     let mut output = std::io::stdout().lock();
-    for key in keys.list().map_err(unusable)? {
-        writeln!(output, "{}", described(&key))?;
+    for key in keys.list().map_err(usage_failure)? {
+        writeln!(output, "{}", describe_key(&key))?;
     }
     Ok(output.flush()?)
 }
 
-fn described(key: &KeyStatus) -> String {
+fn describe_key(key: &KeyStatus) -> String {
     let day = |time: &dyn std::fmt::Display| time.to_string().chars().take(10).collect::<String>();
     let expires = key.expires.as_ref().map_or_else(|| "never".to_owned(), |time| day(time));
     let tenant = key.tenant.as_ref().map(|tenant| format!("  tenant: {tenant}")).unwrap_or_default();
@@ -146,6 +147,6 @@ fn described(key: &KeyStatus) -> String {
     )
 }
 
-fn unusable(error: tidegate_auth::KeyFileError) -> Failure {
-    Failure::Usage(error.to_string())
+fn usage_failure(error: tidegate_auth::KeyFileError) -> CommandError {
+    CommandError::Usage(error.to_string())
 }

@@ -4,23 +4,23 @@ use std::io::IsTerminal as _;
 
 use clap::Args;
 use serde_json::{Map, json};
-use tidegate_query::Format;
+use tidegate_query::OutputFormat;
 
-use super::call::Asker;
-use crate::failure::Failure;
-use crate::options::Options;
-use crate::quantity::{self, Bound};
-use crate::source::Source;
+use super::call::ToolCaller;
+use crate::command_error::CommandError;
+use crate::options::GlobalOptions;
+use crate::quantity::{self, LimitValue};
+use crate::source::DatabaseSource;
 
 /// Run one read-only SQL statement on folders of data and print its rows
 #[derive(Debug, Args)]
-pub(crate) struct Query {
+pub(crate) struct QueryCommand {
     /// The statement
     sql: String,
 
     /// Folder or file to ask, called like the folder or NAME [default: the current folder]
-    #[arg(value_name = "[NAME=]PATH", value_parser = Source::parse)]
-    paths: Vec<Source>,
+    #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
+    paths: Vec<DatabaseSource>,
 
     /// The database to ask, when there are several
     #[arg(long, value_name = "NAME")]
@@ -28,21 +28,21 @@ pub(crate) struct Query {
 
     /// mcp, json, table, csv, markdown, ndjson or toon [default: table on a terminal, else csv]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
-    format: Option<Format>,
+    format: Option<OutputFormat>,
 
     /// Rows printed at most, or unlimited
     #[arg(long, value_name = "ROWS", default_value = "unlimited", value_parser = quantity::row_bound)]
-    max_rows: Bound<u64>,
+    max_rows: LimitValue<u64>,
 }
 
-fn format(name: &str) -> Result<Format, String> {
-    Format::parse(name).map_err(|error| error.to_string())
+fn format(name: &str) -> Result<OutputFormat, String> {
+    OutputFormat::parse(name).map_err(|error| error.to_string())
 }
 
-impl Query {
-    pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
+impl QueryCommand {
+    pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         let for_eyes = std::io::stdout().is_terminal();
-        let format = self.format.unwrap_or(if for_eyes { Format::Table } else { Format::Csv });
+        let format = self.format.unwrap_or(if for_eyes { OutputFormat::Table } else { OutputFormat::Csv });
         let mut arguments = Map::new();
         arguments.insert("sql".to_owned(), self.sql.into());
         arguments.insert("format".to_owned(), format.name().into());
@@ -51,7 +51,7 @@ impl Query {
         if let Some(database) = self.database {
             arguments.insert("database".to_owned(), database.into());
         }
-        let asker = Asker::open(&self.paths, options).await?;
-        asker.ask("sql", arguments).await
+        let asker = ToolCaller::open(&self.paths, options).await?;
+        asker.call_and_print("sql", arguments).await
     }
 }

@@ -4,28 +4,28 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use clap::Args;
-use tidegate_core::Links;
+use tidegate_core::LinkVerifier;
 use tidegate_transport::http::{self, HttpOptions};
 
-use crate::address::listen;
-use crate::config::{Loaded, callers_are_asked};
-use crate::connecting;
-use crate::failure::Failure;
-use crate::following;
-use crate::opened::{Opened, Plan, Sources};
-use crate::options::{Audience, Options};
+use crate::command_error::CommandError;
+use crate::config::{LoadedConfig, callers_are_asked};
+use crate::handler_updates;
+use crate::listen_address::listen;
+use crate::open_node::{NodePlan, OpenNode, ServedSources};
+use crate::options::{Audience, GlobalOptions};
 use crate::quantity;
 use crate::reload;
-use crate::serving;
-use crate::shutdown::{DRAIN_WITHIN, Shutdown};
-use crate::source::Source;
+use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
+use crate::source::DatabaseSource;
+use crate::startup_checks;
+use crate::startup_help;
 
 /// Serve folders of data over Streamable HTTP
 #[derive(Debug, Args)]
-pub(crate) struct Serve {
+pub(crate) struct ServeCommand {
     /// Folder or file to serve as a database, called like the folder or NAME [default: the current folder]
-    #[arg(value_name = "[NAME=]PATH", value_parser = Source::parse)]
-    paths: Vec<Source>,
+    #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
+    paths: Vec<DatabaseSource>,
 
     #[command(flatten)]
     http: HttpArguments,
@@ -54,51 +54,52 @@ pub(crate) struct HttpArguments {
 
 impl HttpArguments {
     /// Flag over environment over file over default; lists add up.
-    fn options(&self, opened: &Opened) -> Result<HttpOptions, Failure> {
-        let server = &opened.loaded.config.server;
+    fn http_options(&self, opened: &OpenNode) -> Result<HttpOptions, CommandError> {
+        let server = &opened.loaded_config.config.server;
         let default = HttpOptions::default();
-        let of_file = server.max_body.map(|size| quantity::in_memory(size.0)).transpose().map_err(Failure::Usage)?;
+        let of_file =
+            server.max_body.map(|size| quantity::to_usize(size.0)).transpose().map_err(CommandError::Usage)?;
         Ok(HttpOptions {
-            authenticator: opened.doorkeeper.clone(),
-            protected_resource: opened.assembly.published().clone(),
-            tls: opened.assembly.tls().start(&opened.loaded).map_err(anyhow::Error::from)?,
+            authenticator: opened.authenticator.clone(),
+            protected_resource: opened.assembly.protected_resource().clone(),
+            tls: opened.assembly.tls().load_for_server(&opened.loaded_config).map_err(anyhow::Error::from)?,
             body_bytes_max: self.max_body.or(of_file).unwrap_or(default.body_bytes_max),
             allowed_origins: [&self.allow_origin[..], &server.allow_origins].concat(),
             allowed_hosts: [&self.allow_host[..], &server.allow_hosts].concat(),
-            has_mcp: server.doors.mcp,
-            has_sse: server.doors.sse,
-            has_web_socket: server.doors.ws,
-            has_rest: server.doors.rest,
-            has_metrics: server.doors.metrics,
-            links: opened.node().store().map(|store| store.clone() as Arc<dyn Links>),
-            drain_within: DRAIN_WITHIN,
+            has_mcp: server.transports.mcp,
+            has_sse: server.transports.sse,
+            has_web_socket: server.transports.ws,
+            has_rest: server.transports.rest,
+            has_metrics: server.transports.metrics,
+            links: opened.node().store().map(|store| store.clone() as Arc<dyn LinkVerifier>),
+            drain_within: DRAIN_TIMEOUT,
             ..default
         })
     }
 
-    fn address<'a>(&'a self, loaded: &'a Loaded) -> &'a str {
-        self.listen.as_deref().unwrap_or_else(|| serving::address(loaded))
+    fn address<'a>(&'a self, loaded: &'a LoadedConfig) -> &'a str {
+        self.listen.as_deref().unwrap_or_else(|| startup_checks::configured_address(loaded))
     }
 }
 
-impl Serve {
-    pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
-        let help = if std::io::stderr().is_terminal() { Help::Connecting } else { Help::None };
+impl ServeCommand {
+    pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
+        let help = if std::io::stderr().is_terminal() { StartupHelp::ConnectionHelp } else { StartupHelp::None };
         serve(&self.paths, &self.http, help, options).await
     }
 }
 
 /// What is said after the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Help {
+pub(crate) enum StartupHelp {
     None,
-    Connecting,
-    ConnectingAndAsking,
+    ConnectionHelp,
+    ConnectionAndExampleQuestions,
 }
 
 /// Says which files were merged into one table, and warns of those that are in none.
-async fn tell_notes(opened: &Opened) {
-    for database in opened.assembly.databases_open() {
+async fn log_notes(opened: &OpenNode) {
+    for database in opened.assembly.open_databases() {
         let name = database.name();
         // A database that does not answer is seen in each call.
         for note in database.notes().await.unwrap_or_default() {
@@ -112,20 +113,20 @@ async fn tell_notes(opened: &Opened) {
 
 /// Serves `sources` until a signal comes.
 pub(crate) async fn serve(
-    sources: &[Source],
+    sources: &[DatabaseSource],
     http: &HttpArguments,
-    help: Help,
-    options: &Options,
-) -> Result<(), Failure> {
+    help: StartupHelp,
+    options: &GlobalOptions,
+) -> Result<(), CommandError> {
     let shutdown = Shutdown::on_signals()?;
-    let plan = Plan::read(Sources::Named(sources), options)?;
+    let plan = NodePlan::read(ServedSources::Named(sources), options)?;
     // Before anything is opened: a node that is refused its address leaves no files behind.
-    let listener = listen(http.address(&plan.loaded), callers_are_asked(&plan.loaded.config)).await?;
+    let listener = listen(http.address(&plan.loaded_config), callers_are_asked(&plan.loaded_config.config)).await?;
     let opened = plan.open(Audience::Clients).await?;
     let address = listener.local_addr().map_err(anyhow::Error::from)?;
-    let http = http.options(&opened)?;
+    let http = http.http_options(&opened)?;
     if !address.ip().to_canonical().is_loopback() {
-        opened.assembly.must_ask();
+        opened.assembly.require_authentication();
         if http.tls.is_none() {
             tracing::warn!(
                 "keys, tokens and data travel in the clear to whoever can listen on the way: server.tls encrypts them, \
@@ -134,23 +135,28 @@ pub(crate) async fn serve(
         }
     }
     if opened.has_file {
-        reload::follow(opened.assembly.clone(), opened.loaded.path(), opened.seen.clone(), shutdown.graceful.clone())?;
-        following::follow(opened.assembly.clone(), shutdown.graceful.clone());
+        reload::spawn_reloader(
+            opened.assembly.clone(),
+            opened.loaded_config.path(),
+            opened.file_hashes.clone(),
+            shutdown.graceful.clone(),
+        )?;
+        handler_updates::watch_handlers(opened.assembly.clone(), shutdown.graceful.clone());
     }
     let node = opened.node();
     let (service, metrics) = (node.service().clone(), node.metrics().clone());
     let scheme = if http.tls.is_some() { "https" } else { "http" };
     let server =
         http::serve(listener, service, metrics, http, shutdown.graceful.clone()).map_err(anyhow::Error::from)?;
-    connecting::announce(scheme, server.address(), help);
-    tell_notes(&opened).await;
+    startup_help::print_address(scheme, server.address(), help);
+    log_notes(&opened).await;
     let ending = async {
-        server.ended().await;
+        server.wait().await;
         opened.close().await;
     };
-    let ended = shutdown.guard(ending).await;
+    let ended = shutdown.run_until_forced(ending).await;
     if ended.is_err() {
-        opened.close_at_once().await;
+        opened.cancel_and_close().await;
     }
     ended
 }

@@ -7,60 +7,60 @@ use anyhow::Context as _;
 use clap::Args;
 use tidegate_transport::stdio::{self, StdioOptions};
 
-use crate::bridge::{self, Bridge};
-use crate::connecting;
-use crate::failure::Failure;
-use crate::following;
-use crate::opened::{Opened, Sources};
-use crate::options::{Audience, Options};
+use crate::bridge::{self, BridgeArguments};
+use crate::command_error::CommandError;
+use crate::handler_updates;
+use crate::open_node::{OpenNode, ServedSources};
+use crate::options::{Audience, GlobalOptions};
 use crate::reload;
-use crate::shutdown::{DRAIN_WITHIN, Shutdown};
-use crate::source::Source;
+use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
+use crate::source::DatabaseSource;
+use crate::startup_help;
 
 /// Serve folders of data over standard input and output, to the program that started this one
 #[derive(Debug, Args)]
-pub(crate) struct Stdio {
+pub(crate) struct StdioCommand {
     /// Folder or file to serve as a database, called like the folder or NAME [default: the current folder]
-    #[arg(value_name = "[NAME=]PATH", value_parser = Source::parse)]
-    paths: Vec<Source>,
+    #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
+    paths: Vec<DatabaseSource>,
 
     /// Serve only the tools, resources and prompts of this toolset
     #[arg(long, value_name = "NAME", env = "TIDEGATE_TOOLSET", hide_env_values = true)]
     toolset: Option<String>,
 
     #[command(flatten)]
-    bridge: Bridge,
+    bridge: BridgeArguments,
 }
 
-impl Stdio {
-    pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
+impl StdioCommand {
+    pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         if let Some(bridged) = self.bridge.options()? {
             if options.config.is_some() {
                 let message = "--connect passes everything on to a running server; --config is for serving data here";
-                return Err(Failure::Usage(message.to_owned()));
+                return Err(CommandError::Usage(message.to_owned()));
             }
             return bridge::run(bridged).await;
         }
         let shutdown = Shutdown::on_signals()?;
-        let opened = Opened::open(Sources::Named(&self.paths), options, Audience::Clients).await?;
+        let opened = OpenNode::open(ServedSources::Named(&self.paths), options, Audience::Clients).await?;
         // One that is not there is a mistake now; one that a reload takes away is empty.
         opened.local_caller(self.toolset.as_deref())?;
         if opened.has_file {
-            reload::follow(
+            reload::spawn_reloader(
                 opened.assembly.clone(),
-                opened.loaded.path(),
-                opened.seen.clone(),
+                opened.loaded_config.path(),
+                opened.file_hashes.clone(),
                 shutdown.graceful.clone(),
             )?;
-            following::follow(opened.assembly.clone(), shutdown.graceful.clone());
+            handler_updates::watch_handlers(opened.assembly.clone(), shutdown.graceful.clone());
         }
         if std::io::stdin().is_terminal() {
-            connecting::announce_stdio(&self.paths, &opened);
+            startup_help::print_stdio_help(&self.paths, &opened);
         }
         let streams = StdioOptions {
-            authenticator: opened.doorkeeper.clone(),
+            authenticator: opened.authenticator.clone(),
             toolset: self.toolset,
-            drain_within: DRAIN_WITHIN,
+            drain_within: DRAIN_TIMEOUT,
             ..StdioOptions::default()
         };
         let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
@@ -70,9 +70,9 @@ impl Stdio {
             opened.close().await;
             served
         };
-        let served = shutdown.guard(serving).await;
+        let served = shutdown.run_until_forced(serving).await;
         if served.is_err() {
-            opened.close_at_once().await;
+            opened.cancel_and_close().await;
         }
         Ok(served?.context("a standard stream broke")?)
     }

@@ -9,9 +9,9 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 use tidegate_auth::{Clock, DevelopmentKey, DevelopmentKeyError, DevelopmentToken};
 
-use crate::config::{FILE_NAME, Loaded};
-use crate::failure::Failure;
-use crate::options::Options;
+use crate::command_error::CommandError;
+use crate::config::{CONFIG_FILE_NAME, LoadedConfig};
+use crate::options::GlobalOptions;
 use crate::quantity;
 
 /// Where the key lies, unless said.
@@ -23,7 +23,7 @@ const CLAIMS_MAX: usize = 64;
 
 /// Make tokens for development, without an identity provider; never for others to use
 #[derive(Debug, Subcommand)]
-pub(crate) enum Token {
+pub(crate) enum TokenCommand {
     /// Make a key that signs tokens, and print the lines for auth.tokens
     Key {
         /// The new file of the key, which its owner alone may read; what checks tokens goes to a file beside it
@@ -31,12 +31,12 @@ pub(crate) enum Token {
         key: PathBuf,
     },
     /// Make a token and print it
-    New(NewToken),
+    New(TokenNewArguments),
 }
 
 /// What a token says.
 #[derive(Debug, Args)]
-pub(crate) struct NewToken {
+pub(crate) struct TokenNewArguments {
     /// Who shows it
     #[arg(long, value_name = "NAME")]
     subject: String,
@@ -57,27 +57,30 @@ pub(crate) struct NewToken {
     audience: Option<String>,
 }
 
-impl Token {
-    pub(crate) fn run(self, options: &Options) -> Result<(), Failure> {
+impl TokenCommand {
+    pub(crate) fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         match self {
-            Self::Key { key } => make_key(&key),
+            Self::Key { key } => create_key(&key),
             Self::New(token) => token.print(options),
         }
     }
 }
 
-fn make_key(path: &Path) -> Result<(), Failure> {
+fn create_key(path: &Path) -> Result<(), CommandError> {
     let public = path.with_extension("pub.pem");
     if public.exists() {
-        return Err(unusable(DevelopmentKeyError::Exists(public)));
+        return Err(usage_failure(DevelopmentKeyError::Exists(public)));
     }
-    let key = DevelopmentKey::create(path).map_err(unusable)?;
-    let text = key.public_key_pem().map_err(unusable)?;
+    let key = DevelopmentKey::create(path).map_err(usage_failure)?;
+    let text = key.public_key_pem().map_err(usage_failure)?;
     let written = OpenOptions::new().create_new(true).write(true).open(&public);
     written
         .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|source| unusable(DevelopmentKeyError::Io { action: "write", path: public.clone(), source }))?;
-    warn(&format!("whoever has {} is whoever it likes; on a network, let an identity provider sign", path.display()));
+        .map_err(|source| usage_failure(DevelopmentKeyError::Io { action: "write", path: public.clone(), source }))?;
+    print_warning(&format!(
+        "whoever has {} is whoever it likes; on a network, let an identity provider sign",
+        path.display()
+    ));
     // JSON is YAML too, with any name of a file in it.
     let public = Value::from(public.to_string_lossy().into_owned());
     let (issuer, audience) = (DevelopmentKey::ISSUER, DevelopmentKey::AUDIENCE);
@@ -91,18 +94,18 @@ fn make_key(path: &Path) -> Result<(), Failure> {
     Ok(output.flush()?)
 }
 
-impl NewToken {
-    fn print(self, options: &Options) -> Result<(), Failure> {
+impl TokenNewArguments {
+    fn print(self, options: &GlobalOptions) -> Result<(), CommandError> {
         if self.expires > EXPIRES_MAX {
             let days = EXPIRES_MAX.as_secs() / (24 * 60 * 60);
-            return Err(Failure::Usage(format!("a token for development is good for at most {days} days")));
+            return Err(CommandError::Usage(format!("a token for development is good for at most {days} days")));
         }
-        let claims = claims(&self.claims)?;
-        let key = DevelopmentKey::read(&self.key).map_err(unusable)?;
+        let claims = parse_claims(&self.claims)?;
+        let key = DevelopmentKey::read(&self.key).map_err(usage_failure)?;
         let (issuer, audience) = match (self.issuer, self.audience) {
             (Some(issuer), Some(audience)) => (issuer, audience),
             (issuer, audience) => {
-                let said = configured(options)?;
+                let said = configured_issuer(options)?;
                 let (its_issuer, its_audience) =
                     said.unwrap_or_else(|| (DevelopmentKey::ISSUER.to_owned(), DevelopmentKey::AUDIENCE.to_owned()));
                 (issuer.unwrap_or(its_issuer), audience.unwrap_or(its_audience))
@@ -110,11 +113,11 @@ impl NewToken {
         };
         let (subject, expires_in) = (self.subject, self.expires);
         let token = DevelopmentToken { issuer, audience, subject, claims, expires_in };
-        let signed = key.sign(&token, &Clock::default()).map_err(unusable)?;
+        let signed = key.sign(&token, &Clock::default()).map_err(usage_failure)?;
         // The token alone goes to standard output, so that it can be put where it belongs without being seen.
         writeln!(std::io::stdout(), "{}", signed.expose())?;
         let minutes = expires_in.as_secs().div_ceil(60);
-        warn(&format!(
+        print_warning(&format!(
             "a token of {} from {} for {}, good for {minutes} minutes; it cannot be revoked before",
             token.subject, token.issuer, token.audience
         ));
@@ -123,9 +126,10 @@ impl NewToken {
 }
 
 /// Issuer and audience of the configuration, if there is one and it says how tokens are checked.
-fn configured(options: &Options) -> Result<Option<(String, String)>, Failure> {
-    let config = options.config.clone().or_else(|| Path::new(FILE_NAME).is_file().then(|| FILE_NAME.into()));
-    let loaded = config.map(|path| Loaded::read(&path)).transpose()?;
+fn configured_issuer(options: &GlobalOptions) -> Result<Option<(String, String)>, CommandError> {
+    let config =
+        options.config.clone().or_else(|| Path::new(CONFIG_FILE_NAME).is_file().then(|| CONFIG_FILE_NAME.into()));
+    let loaded = config.map(|path| LoadedConfig::read(&path)).transpose()?;
     let tokens = loaded.as_ref().and_then(|loaded| loaded.config.auth().tokens.clone());
     let audience = |tokens: crate::config::TokensEntry| {
         let audience = tokens.audience.into_vec().into_iter().next();
@@ -134,23 +138,23 @@ fn configured(options: &Options) -> Result<Option<(String, String)>, Failure> {
     Ok(tokens.and_then(audience))
 }
 
-fn claims(written: &[String]) -> Result<Map<String, Value>, Failure> {
+fn parse_claims(written: &[String]) -> Result<Map<String, Value>, CommandError> {
     if written.len() > CLAIMS_MAX {
-        return Err(Failure::Usage(format!("a token has at most {CLAIMS_MAX} claims")));
+        return Err(CommandError::Usage(format!("a token has at most {CLAIMS_MAX} claims")));
     }
     let mut claims = Map::new();
     for text in written {
         let (name, value) = match text.split_once('=') {
             Some((name, value)) if !name.is_empty() => (name, value),
             _ => {
-                return Err(Failure::Usage(format!(
+                return Err(CommandError::Usage(format!(
                     "{text:?} is no claim; write it as NAME=VALUE, such as tenant=north"
                 )));
             }
         };
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         if claims.insert(name.to_owned(), value).is_some() {
-            return Err(Failure::Usage(format!(
+            return Err(CommandError::Usage(format!(
                 "the claim {name:?} is said twice; for a list write {name}=[\"a\",\"b\"]"
             )));
         }
@@ -159,12 +163,12 @@ fn claims(written: &[String]) -> Result<Map<String, Value>, Failure> {
 }
 
 /// Says loudly what this is for.
-fn warn(text: &str) {
+fn print_warning(text: &str) {
     let text = format!("FOR DEVELOPMENT ONLY: {text}\n");
     // Without standard error there is nobody to tell.
     let _ = anstream::stderr().write_all(text.as_bytes());
 }
 
-fn unusable(error: DevelopmentKeyError) -> Failure {
-    Failure::Usage(error.to_string())
+fn usage_failure(error: DevelopmentKeyError) -> CommandError {
+    CommandError::Usage(error.to_string())
 }

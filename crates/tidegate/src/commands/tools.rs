@@ -6,13 +6,13 @@ use clap::Args;
 use serde_json::{Value, json};
 use tidegate_core::{Tool, ToolAnnotations};
 
-use crate::failure::Failure;
-use crate::opened::{Opened, Sources};
-use crate::options::{Audience, Options};
+use crate::command_error::CommandError;
+use crate::open_node::{OpenNode, ServedSources};
+use crate::options::{Audience, GlobalOptions};
 
 /// List the tools that a client finds
 #[derive(Debug, Args)]
-pub(crate) struct Tools {
+pub(crate) struct ToolsCommand {
     /// Print them as JSON, with the schemas of their arguments
     #[arg(long)]
     json: bool,
@@ -22,20 +22,20 @@ pub(crate) struct Tools {
     toolset: Option<String>,
 }
 
-impl Tools {
-    pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
-        let opened = Opened::open(Sources::None, options, Audience::CommandLine).await?;
+impl ToolsCommand {
+    pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
+        let opened = OpenNode::open(ServedSources::None, options, Audience::CommandLine).await?;
         let caller = opened.local_caller(self.toolset.as_deref())?;
         let snapshot = opened.node().registry().snapshot();
         let tools = snapshot.tools(&caller);
         let mut output = std::io::stdout().lock();
         if self.json {
-            let tools: Vec<Value> = tools.map(|tool| as_json(tool)).collect();
+            let tools: Vec<Value> = tools.map(|tool| tool_json(tool)).collect();
             writeln!(output, "{:#}", Value::Array(tools))?;
         } else {
             for tool in tools {
                 let description = tool.description.as_deref().unwrap_or_default();
-                writeln!(output, "{}({})\n    {description}", tool.name, arguments(tool))?;
+                writeln!(output, "{}({})\n    {description}", tool.name, render_arguments(tool))?;
             }
         }
         output.flush()?;
@@ -45,7 +45,7 @@ impl Tools {
     }
 }
 
-fn as_json(tool: &Tool) -> Value {
+fn tool_json(tool: &Tool) -> Value {
     json!({
         "name": tool.name, "title": tool.title, "description": tool.description,
         "annotations": tool.annotations.as_ref().map(annotations),
@@ -65,7 +65,7 @@ fn annotations(hints: &ToolAnnotations) -> Value {
 }
 
 /// The names of its arguments; those that may be left out with a question mark.
-fn arguments(tool: &Tool) -> String {
+fn render_arguments(tool: &Tool) -> String {
     let schema = tool.input_schema.json();
     let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
     let names = schema["properties"].as_object().into_iter().flat_map(|properties| properties.keys());

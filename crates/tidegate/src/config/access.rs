@@ -1,17 +1,17 @@
 //! What an entry of the file demands of its callers.
 
-use tidegate_core::{Access, Acl, Network, TransportKind, is_scope};
+use tidegate_core::{Access, Acl, IpNetwork, TransportKind, is_scope};
 
-use super::problem::Problem;
+use super::problem::ConfigProblem;
 use super::types::FromEntry;
 
 /// The demands, or what is wrong with them.
-pub(super) fn access(
+pub(super) fn parse_access(
     names: &[String],
     scopes: &[String],
     from: &FromEntry,
     path: &str,
-) -> Result<Access, Vec<Problem>> {
+) -> Result<Access, Vec<ConfigProblem>> {
     let mut problems = Vec::new();
     let transports = from.transports.as_ref().map(|names| {
         let read = |(index, name): (usize, &String)| {
@@ -19,7 +19,7 @@ pub(super) fn access(
             if found.is_none() {
                 let known = TransportKind::ALL.map(TransportKind::name).join(", ");
                 let message = format!("there is no transport {name:?}; there are {known}");
-                problems.push(Problem::new(format!("{path}.from.transports[{index}]"), message));
+                problems.push(ConfigProblem::new(format!("{path}.from.transports[{index}]"), message));
             }
             found
         };
@@ -28,10 +28,10 @@ pub(super) fn access(
     let mut wrong = Vec::new();
     let networks = from.networks.as_ref().map(|networks| {
         let read = |(index, text): (usize, &String)| {
-            let network = Network::parse(text);
+            let network = IpNetwork::parse(text);
             if network.is_none() {
                 let message = format!("{text:?} is no network; write it as 10.0.0.0/8, 2001:db8::/32 or 192.0.2.7");
-                wrong.push(Problem::new(format!("{path}.from.networks[{index}]"), message));
+                wrong.push(ConfigProblem::new(format!("{path}.from.networks[{index}]"), message));
             }
             network
         };
@@ -40,7 +40,7 @@ pub(super) fn access(
     problems.append(&mut wrong);
     for (index, scope) in scopes.iter().enumerate().filter(|(_, scope)| !is_scope(scope)) {
         let message = format!("{scope:?} is no scope: one is a word without spaces, quotes and backslashes");
-        problems.push(Problem::new(format!("{path}.scopes[{index}]"), message));
+        problems.push(ConfigProblem::new(format!("{path}.scopes[{index}]"), message));
     }
     if problems.is_empty() {
         let (names, scopes) = (names.to_vec(), scopes.to_vec());

@@ -5,53 +5,53 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use tidegate_core::nearest;
+use tidegate_core::nearest_names;
 use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, FileLimits};
 use tidegate_postgres::PostgresDatabase;
 use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
-use super::problem::Problem;
+use super::problem::ConfigProblem;
 use super::quantities::SecretText;
 use super::types::DatabaseEntry;
-use super::{Loaded, policies, postgres, tables};
+use super::{LoadedConfig, policies, postgres, tables};
 
-const ONE_KIND: &str = "wants one of files, sqlite, postgres and federated";
+const ONE_KIND_MESSAGE: &str = "wants one of files, sqlite, postgres and federated";
 
 /// The databases of a configuration, by name.
 #[derive(Clone, Default)]
 pub(super) struct OpenDatabases {
-    by_name: BTreeMap<String, Opened>,
+    by_name: BTreeMap<String, OpenedDatabase>,
 }
 
 #[derive(Clone)]
-struct Opened {
+struct OpenedDatabase {
     entry: DatabaseEntry,
     path: String,
     /// What its policies hash with.
     policies_key: Option<SecretText>,
     database: Arc<dyn Database>,
     /// The same as what it is, where there is something to look at.
-    looked_at: LookedAt,
+    engine: DatabaseEngine,
 }
 
 #[derive(Clone)]
-enum LookedAt {
+enum DatabaseEngine {
     Files(Arc<FileDatabase>),
     Postgres(Arc<PostgresDatabase>),
     Sqlite(Arc<SqliteDatabase>),
-    Nothing,
+    Federated,
 }
 
 impl OpenDatabases {
-    /// The databases of `loaded`, those that did not change as they are in `known`. What is in `further` has its name
+    /// The databases of `loaded_config`, those that did not change as they are in `known`. What is in `command_line_databases` has its name
     /// already.
     pub(super) fn open(
-        loaded: &Loaded,
+        loaded: &LoadedConfig,
         known: &Self,
         further: &[&str],
         engine: &Engine,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<ConfigProblem>,
     ) -> Self {
         let mut all = Self::default();
         let mut names: BTreeSet<&str> = further.iter().copied().collect();
@@ -59,21 +59,22 @@ impl OpenDatabases {
         for (index, entry) in loaded.config.databases.iter().enumerate() {
             let path = format!("databases[{index}]");
             if !names.insert(&entry.name) {
-                problems.push(Problem::new(format!("{path}.name"), format!("{} is the name of another", entry.name)));
+                problems
+                    .push(ConfigProblem::new(format!("{path}.name"), format!("{} is the name of another", entry.name)));
                 continue;
             }
             if let Some(members) = &entry.federated {
                 federated.push((path, entry, members));
                 continue;
             }
-            let is_same = |opened: &&Opened| {
+            let is_same = |opened: &&OpenedDatabase| {
                 opened.entry == *entry
                     && (entry.policies.is_empty() || opened.policies_key == loaded.config.policies_key)
             };
             let unchanged = known.by_name.get(&entry.name).filter(is_same);
             let opened = match unchanged {
                 Some(opened) => Ok(opened.clone()),
-                None => open(loaded, entry, path, engine),
+                None => open_database(loaded, entry, path, engine),
             };
             all.add(opened, problems);
         }
@@ -85,7 +86,7 @@ impl OpenDatabases {
         all
     }
 
-    fn add(&mut self, opened: Result<Opened, Vec<Problem>>, problems: &mut Vec<Problem>) {
+    fn add(&mut self, opened: Result<OpenedDatabase, Vec<ConfigProblem>>, problems: &mut Vec<ConfigProblem>) {
         match opened {
             Ok(opened) => {
                 self.by_name.insert(opened.entry.name.clone(), opened);
@@ -102,10 +103,10 @@ impl OpenDatabases {
         path: String,
         known: &Self,
         engine: &Engine,
-    ) -> Result<Opened, Vec<Problem>> {
-        check_members(entry, &path)?;
+    ) -> Result<OpenedDatabase, Vec<ConfigProblem>> {
+        check_keys_of_kind(entry, &path)?;
         if entry.files.is_some() || entry.sqlite.is_some() || entry.postgres.is_some() {
-            return Err(vec![Problem::new(path, ONE_KIND)]);
+            return Err(vec![ConfigProblem::new(path, ONE_KIND_MESSAGE)]);
         }
         let mut problems = Vec::new();
         let mut opened: Vec<Arc<dyn Database>> = Vec::new();
@@ -113,17 +114,17 @@ impl OpenDatabases {
             match self.by_name.get(name) {
                 Some(member) => opened.push(member.database.clone()),
                 None => {
-                    let near = nearest(name, self.by_name.keys().map(String::as_str));
+                    let near = nearest_names(name, self.by_name.keys().map(String::as_str));
                     let meant = near.first().map(|near| format!("; {near} is")).unwrap_or_default();
                     let message = format!("{name} is no database of files, postgres or sqlite{meant}");
-                    problems.push(Problem::new(format!("{path}.federated[{index}]"), message));
+                    problems.push(ConfigProblem::new(format!("{path}.federated[{index}]"), message));
                 }
             }
         }
         if !problems.is_empty() {
             return Err(problems);
         }
-        let is_same = |old: &&Opened| {
+        let is_same = |old: &&OpenedDatabase| {
             let kept = |name: &String| match (known.by_name.get(name), self.by_name.get(name)) {
                 (Some(old), Some(new)) => Arc::ptr_eq(&old.database, &new.database),
                 _ => false,
@@ -134,51 +135,54 @@ impl OpenDatabases {
             return Ok(old.clone());
         }
         let database = FederatedDatabase::new(entry.name.clone(), opened, engine)
-            .map_err(|error| vec![Problem::new(format!("{path}.federated"), error.to_string())])?;
+            .map_err(|error| vec![ConfigProblem::new(format!("{path}.federated"), error.to_string())])?;
         let (entry, database) = (entry.clone(), Arc::new(database));
-        Ok(Opened { entry, path, policies_key: None, database, looked_at: LookedAt::Nothing })
+        Ok(OpenedDatabase { entry, path, policies_key: None, database, engine: DatabaseEngine::Federated })
     }
 
     /// All of them.
-    pub(super) fn all(&self) -> impl Iterator<Item = Arc<dyn Database>> {
+    pub(super) fn databases(&self) -> impl Iterator<Item = Arc<dyn Database>> {
         self.by_name.values().map(|opened| opened.database.clone())
     }
 
     /// Those with handlers, by name.
     pub(super) fn with_handlers(&self) -> impl Iterator<Item = (&str, &Arc<PostgresDatabase>)> {
         self.by_name.values().filter(|opened| opened.entry.handlers.is_some()).filter_map(|opened| {
-            match &opened.looked_at {
-                LookedAt::Postgres(postgres) => Some((opened.entry.name.as_str(), postgres)),
-                LookedAt::Files(_) | LookedAt::Sqlite(_) | LookedAt::Nothing => None,
+            match &opened.engine {
+                DatabaseEngine::Postgres(postgres) => Some((opened.entry.name.as_str(), postgres)),
+                DatabaseEngine::Files(_) | DatabaseEngine::Sqlite(_) | DatabaseEngine::Federated => None,
             }
         })
     }
 
     /// Looks at files whose globs nothing fits, and at the PostgreSQL databases that are not in `known`: whether they
     /// answer, and what their roles could do beyond reading.
-    pub(super) async fn inspect(&self, known: &Self, problems: &mut Vec<Problem>, warnings: &mut Vec<String>) {
-        let is_new =
-            |opened: &&Opened| known.by_name.get(&opened.entry.name).is_none_or(|old| old.entry != opened.entry);
+    pub(super) async fn inspect(&self, known: &Self, problems: &mut Vec<ConfigProblem>, warnings: &mut Vec<String>) {
+        let is_new = |opened: &&OpenedDatabase| {
+            known.by_name.get(&opened.entry.name).is_none_or(|old| old.entry != opened.entry)
+        };
         for opened in self.by_name.values() {
-            if let LookedAt::Files(files) = &opened.looked_at {
+            if let DatabaseEngine::Files(files) = &opened.engine {
                 let name = &opened.entry.name;
-                let idle = files.idle_globs().into_iter();
+                let idle = files.unmatched_globs().into_iter();
                 warnings.extend(idle.map(|glob| format!("database {name}: no file fits {glob} yet")));
             }
             if is_new(&opened) {
                 opened.check_policies(problems, warnings).await;
             }
         }
-        let new = self.by_name.values().filter(is_new).filter_map(|opened| match &opened.looked_at {
-            LookedAt::Postgres(postgres) => Some((opened, postgres)),
-            LookedAt::Files(_) | LookedAt::Sqlite(_) | LookedAt::Nothing => None,
+        let new = self.by_name.values().filter(is_new).filter_map(|opened| match &opened.engine {
+            DatabaseEngine::Postgres(postgres) => Some((opened, postgres)),
+            DatabaseEngine::Files(_) | DatabaseEngine::Sqlite(_) | DatabaseEngine::Federated => None,
         });
         let looks = new.map(|(opened, postgres)| async move { (opened, postgres.inspect().await) });
         for (opened, outcome) in join_all(looks).await {
             let name = &opened.entry.name;
             match outcome {
                 Ok(findings) if opened.entry.strict => problems.extend(
-                    findings.iter().map(|finding| Problem::new(format!("{}.strict", opened.path), finding.to_string())),
+                    findings
+                        .iter()
+                        .map(|finding| ConfigProblem::new(format!("{}.strict", opened.path), finding.to_string())),
                 ),
                 Ok(findings) => warnings.extend(findings.iter().map(|finding| format!("database {name}: {finding}"))),
                 Err(error) => {
@@ -190,62 +194,70 @@ impl OpenDatabases {
     }
 }
 
-impl Opened {
+impl OpenedDatabase {
     /// Holds the policies against the tables as they are now.
-    async fn check_policies(&self, problems: &mut Vec<Problem>, warnings: &mut Vec<String>) {
+    async fn check_policies(&self, problems: &mut Vec<ConfigProblem>, warnings: &mut Vec<String>) {
         if self.entry.policies.is_empty() {
             return;
         }
-        let found = match &self.looked_at {
-            LookedAt::Files(files) => files.check_policies().await,
-            LookedAt::Sqlite(sqlite) => sqlite.check_policies().await,
-            LookedAt::Postgres(_) | LookedAt::Nothing => return,
+        let found = match &self.engine {
+            DatabaseEngine::Files(files) => files.check_policies().await,
+            DatabaseEngine::Sqlite(sqlite) => sqlite.check_policies().await,
+            DatabaseEngine::Postgres(_) | DatabaseEngine::Federated => return,
         };
         match found {
-            Ok(found) => policies::tell(found, &self.entry.name, &self.path, problems, warnings),
-            Err(error) => problems.push(Problem::new(format!("{}.policies", self.path), error.to_string())),
+            Ok(found) => policies::report_policy_problems(found, &self.entry.name, &self.path, problems, warnings),
+            Err(error) => problems.push(ConfigProblem::new(format!("{}.policies", self.path), error.to_string())),
         }
     }
 }
 
-fn open(loaded: &Loaded, entry: &DatabaseEntry, path: String, engine: &Engine) -> Result<Opened, Vec<Problem>> {
-    check_members(entry, &path)?;
+fn open_database(
+    loaded: &LoadedConfig,
+    entry: &DatabaseEntry,
+    path: String,
+    engine: &Engine,
+) -> Result<OpenedDatabase, Vec<ConfigProblem>> {
+    check_keys_of_kind(entry, &path)?;
     let resolve = |paths: &super::quantities::OneOrMany| -> Vec<PathBuf> {
         paths.clone().into_vec().into_iter().map(|path| loaded.resolve(path)).collect()
     };
-    let wrong =
-        |member: &str, error: tidegate_core::Error| vec![Problem::new(format!("{path}.{member}"), error.to_string())];
+    let wrong = |member: &str, error: tidegate_core::Error| {
+        vec![ConfigProblem::new(format!("{path}.{member}"), error.to_string())]
+    };
     let name = entry.name.clone();
     let (database, looked_at): (Arc<dyn Database>, _) = match (&entry.files, &entry.sqlite, &entry.postgres) {
         (Some(files), None, None) => {
-            let told = tables::text_tables(&entry.tables, &path)?;
-            let opened = FileDatabase::open_told(name, resolve(files), engine, FileLimits::default(), told);
-            let policies = policies::row_policies(entry, &loaded.config, &path)?;
+            let told = tables::build_text_tables(&entry.tables, &path)?;
+            let opened =
+                FileDatabase::open_with_table_options(name, resolve(files), engine, FileLimits::default(), told);
+            let policies = policies::build_row_policies(entry, &loaded.config, &path)?;
             let opened = Arc::new(opened.map_err(|error| wrong("files", error))?.with_row_policies(policies));
-            (opened.clone(), LookedAt::Files(opened))
+            (opened.clone(), DatabaseEngine::Files(opened))
         }
         (None, Some(files), None) => {
             let default = SqliteOptions::default();
             let connections_max = entry.connections.unwrap_or(default.connections_max);
-            let row_policies = policies::row_policies(entry, &loaded.config, &path)?;
+            let row_policies = policies::build_row_policies(entry, &loaded.config, &path)?;
             let answers_kept = entry.cache.map(|time| time.0);
-            let options = SqliteOptions { connections_max, answers_kept, row_policies, ..default };
+            let options =
+                SqliteOptions { connections_max, cached_answer_max_age: answers_kept, row_policies, ..default };
             let opened = SqliteDatabase::open(name, resolve(files), options);
             let opened = Arc::new(opened.map_err(|error| wrong("sqlite", error))?);
-            (opened.clone(), LookedAt::Sqlite(opened))
+            (opened.clone(), DatabaseEngine::Sqlite(opened))
         }
         (None, None, Some(target)) => {
-            let opened = Arc::new(postgres::database(entry, target, &loaded.config, &path)?);
-            (opened.clone(), LookedAt::Postgres(opened))
+            let opened = Arc::new(postgres::open_database(entry, target, &loaded.config, &path)?);
+            (opened.clone(), DatabaseEngine::Postgres(opened))
         }
-        _ => return Err(vec![Problem::new(path, ONE_KIND)]),
+        _ => return Err(vec![ConfigProblem::new(path, ONE_KIND_MESSAGE)]),
     };
     let policies_key = loaded.config.policies_key.clone();
-    Ok(Opened { entry: entry.clone(), path, policies_key, database, looked_at })
+    Ok(OpenedDatabase { entry: entry.clone(), path, policies_key, database, engine: looked_at })
 }
 
 /// Complains about what is said of a kind of database that it is not.
-fn check_members(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<Problem>> {
+fn check_keys_of_kind(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<ConfigProblem>> {
     let of_postgres = [
         ("role", entry.role.is_some()),
         ("claims", entry.claims.is_some()),
@@ -260,17 +272,19 @@ fn check_members(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<Problem>> 
         ("lock_timeout", entry.lock_timeout.is_some()),
     ];
     let misplaced = of_postgres.into_iter().filter(|(_, is_said)| *is_said && entry.postgres.is_none());
-    let mut problems: Vec<Problem> = misplaced
-        .map(|(member, _)| Problem::new(format!("{path}.{member}"), "is for PostgreSQL, and this database is not"))
+    let mut problems: Vec<ConfigProblem> = misplaced
+        .map(|(member, _)| {
+            ConfigProblem::new(format!("{path}.{member}"), "is for PostgreSQL, and this database is not")
+        })
         .collect();
     problems.extend(policies::check_kind(entry, path));
     if !entry.tables.is_empty() && entry.files.is_none() {
-        problems.push(Problem::new(format!("{path}.tables"), "is for files, and this database has none"));
+        problems.push(ConfigProblem::new(format!("{path}.tables"), "is for files, and this database has none"));
     }
     for (member, is_said) in [("connections", entry.connections.is_some()), ("cache", entry.cache.is_some())] {
         if is_said && (entry.files.is_some() || entry.federated.is_some()) {
             let message = "is for PostgreSQL and SQLite, and this database is neither";
-            problems.push(Problem::new(format!("{path}.{member}"), message));
+            problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(problems) }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use tidegate::State;
-use tidegate_core::{Error, ErrorKind, Job, SnapshotBuilder, Tenancy};
+use tidegate::NodeState;
+use tidegate_core::{DatabaseTenants, Error, ErrorKind, Job, SnapshotBuilder};
 use tidegate_postgres::PostgresDatabase;
-use tidegate_postgres::handlers::{HandlerCatalog, HandlerChanges, HandlerEntry, HandlerKind, HandlerRows};
+use tidegate_postgres::handlers::{HandlerCatalog, HandlerEntry, HandlerKind, HandlerRows, HandlerWatcher};
 use tidegate_query::Statement;
 use tidegate_tools::NodeView;
 use tidegate_tools::declared::{RowsSource, rows_handler, with_row_arguments};
@@ -16,8 +16,8 @@ use super::databases::OpenDatabases;
 
 /// What is served: everything that the configuration declares, and the handlers of its databases as they were last seen.
 #[derive(Clone)]
-pub(super) struct Served {
-    declared: State,
+pub(super) struct ServedEntries {
+    declared: NodeState,
     sources: Vec<HandlerSource>,
 }
 
@@ -30,12 +30,12 @@ struct HandlerSource {
     catalog: Option<HandlerCatalog>,
 }
 
-impl Served {
+impl ServedEntries {
     /// `declared`, with the handlers of the databases of `open` as they are now. A database that cannot be asked
     /// contributes nothing yet, and a warning.
-    pub(super) async fn read(declared: State, open: &OpenDatabases, warnings: &mut Vec<String>) -> Self {
+    pub(super) async fn load_catalogs(declared: NodeState, open: &OpenDatabases, warnings: &mut Vec<String>) -> Self {
         let reading = open.with_handlers().map(|(name, database)| async move {
-            let catalog = database.handlers().await;
+            let catalog = database.list_handlers().await;
             (HandlerSource { name: name.to_owned(), database: database.clone(), catalog: None }, catalog)
         });
         let read = futures::future::join_all(reading).await;
@@ -61,21 +61,21 @@ impl Served {
     }
 
     /// What follows each database's handlers from those that are served.
-    pub(super) fn changes(&self) -> Vec<(String, HandlerChanges)> {
+    pub(super) fn handler_watchers(&self) -> Vec<(String, HandlerWatcher)> {
         let following = self
             .sources
             .iter()
-            .filter_map(|source| Some((source.name.clone(), source.database.handler_changes(source.catalog.clone())?)));
+            .filter_map(|source| Some((source.name.clone(), source.database.watch_handlers(source.catalog.clone())?)));
         following.collect()
     }
 
     /// The state of a node that serves it. What is declared comes before handlers, whose names anybody who may write
     /// the schema gives; between databases the first one counts.
-    pub(super) fn state(&self, warnings: &mut Vec<String>) -> State {
+    pub(super) fn build_state(&self, warnings: &mut Vec<String>) -> NodeState {
         let view = self.declared.view();
         self.declared.clone().entries(|mut entries| {
             for source in &self.sources {
-                entries = source.add(entries, view, warnings);
+                entries = source.add_entries(entries, view, warnings);
             }
             entries
         })
@@ -83,7 +83,12 @@ impl Served {
 }
 
 impl HandlerSource {
-    fn add(&self, mut entries: SnapshotBuilder, view: &Arc<NodeView>, warnings: &mut Vec<String>) -> SnapshotBuilder {
+    fn add_entries(
+        &self,
+        mut entries: SnapshotBuilder,
+        view: &Arc<NodeView>,
+        warnings: &mut Vec<String>,
+    ) -> SnapshotBuilder {
         let Some(catalog) = &self.catalog else { return entries };
         warnings.extend(catalog.problems.iter().map(|problem| format!("database {}: {problem}", self.name)));
         for record in &catalog.handlers {
@@ -91,7 +96,7 @@ impl HandlerSource {
             let mut left_out = |why: &str| {
                 warnings.push(format!("database {}: the {} {name:?} is left out: {why}", self.name, kind.name()));
             };
-            let rows = |rows| rows_handler(view.clone(), self.name.clone(), Source(rows));
+            let rows = |rows| rows_handler(view.clone(), self.name.clone(), HandlerRowsSource(rows));
             let entry = self.database.handler_entry(catalog, record, rows).and_then(|entry| match entry {
                 HandlerEntry::Tool(tool) if record.returns_rows => {
                     Ok(HandlerEntry::Tool(Box::new(with_row_arguments(*tool)?)))
@@ -99,7 +104,7 @@ impl HandlerSource {
                 entry => Ok(entry),
             });
             let entry = match entry {
-                Ok(entry) => for_its_tenants(entry, view.databases.tenancy(), &self.name),
+                Ok(entry) => restrict_to_tenants(entry, view.databases.tenancy(), &self.name),
                 Err(why) => {
                     left_out(&why);
                     continue;
@@ -128,7 +133,7 @@ impl HandlerSource {
 }
 
 /// The entry, as it is for the tenants of its database.
-fn for_its_tenants(mut entry: HandlerEntry, tenancy: &Tenancy, database: &str) -> HandlerEntry {
+fn restrict_to_tenants(mut entry: HandlerEntry, tenancy: &DatabaseTenants, database: &str) -> HandlerEntry {
     let access = match &mut entry {
         HandlerEntry::Tool(tool) => &mut tool.access,
         HandlerEntry::Prompt(prompt) => &mut prompt.access,
@@ -140,15 +145,15 @@ fn for_its_tenants(mut entry: HandlerEntry, tenancy: &Tenancy, database: &str) -
 }
 
 /// The rows of a handler, as the tool asks for them.
-struct Source(HandlerRows);
+struct HandlerRowsSource(HandlerRows);
 
 #[async_trait]
-impl RowsSource for Source {
+impl RowsSource for HandlerRowsSource {
     async fn statement(&self, job: &Job, arguments: Map<String, Value>) -> Result<Statement, Error> {
         self.0.statement(job, arguments).await
     }
 
-    fn ended(&self, job: &Job, arguments: Map<String, Value>, failure: Option<&Error>) {
-        self.0.ended(job, arguments, failure);
+    fn on_call_end(&self, job: &Job, arguments: Map<String, Value>, failure: Option<&Error>) {
+        self.0.record_end(job, arguments, failure);
     }
 }

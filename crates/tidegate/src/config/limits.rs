@@ -4,15 +4,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tidegate_core::{Allowance, Budget, CallLimits, Daily, Limits, Rate};
+use tidegate_core::{Allowance, Budget, CallLimits, DailyLimits, Limits, RateLimit};
 
-use super::Loaded;
-use super::problem::Problem;
+use super::LoadedConfig;
+use super::problem::ConfigProblem;
 use super::types::{AllowanceEntry, CallLimitsEntry, Config, LimitsEntry, ToolLimitsEntry};
 
 /// `limits` with what the file says of callers and their calls.
-pub(crate) fn of_callers(limits: Limits, entry: &LimitsEntry) -> Limits {
-    let of_all = allowance(&entry.of_all());
+pub(crate) fn with_caller_limits(limits: Limits, entry: &LimitsEntry) -> Limits {
+    let of_all = to_allowance(&entry.shared_allowance());
     let waiting_calls_max = limits.open_calls_max.saturating_sub(limits.running_calls_max);
     let waiting_calls_max = of_all.waiting_calls_max.unwrap_or(waiting_calls_max);
     let running_calls_max = of_all.running_calls_max.unwrap_or(limits.running_calls_max);
@@ -21,20 +21,20 @@ pub(crate) fn of_callers(limits: Limits, entry: &LimitsEntry) -> Limits {
         open_calls_max: running_calls_max.saturating_add(waiting_calls_max),
         rate: of_all.rate,
         daily: of_all.daily,
-        of_principal: allowance(&entry.principal),
-        of_tenant: allowance(&entry.tenant),
+        per_principal: to_allowance(&entry.principal),
+        per_tenant: to_allowance(&entry.tenant),
         ..limits
     }
 }
 
 /// What `entry` allows. What makes no sense, of which [`check`] complains, allows what nothing would.
-pub(super) fn allowance(entry: &AllowanceEntry) -> Allowance {
+pub(super) fn to_allowance(entry: &AllowanceEntry) -> Allowance {
     let burst = |each_second: f64| entry.burst.unwrap_or((each_second.ceil() as u32).max(1));
     Allowance {
-        rate: entry.requests_per_second.and_then(|each_second| Rate::per_second(each_second, burst(each_second))),
+        rate: entry.requests_per_second.and_then(|each_second| RateLimit::per_second(each_second, burst(each_second))),
         running_calls_max: entry.running_calls,
         waiting_calls_max: entry.waiting_calls,
-        daily: Daily {
+        daily: DailyLimits {
             rows: entry.rows_per_day,
             bytes: entry.bytes_per_day.map(|size| size.0),
             time: entry.query_seconds_per_day.map(Duration::from_secs),
@@ -43,12 +43,12 @@ pub(super) fn allowance(entry: &AllowanceEntry) -> Allowance {
 }
 
 /// The bounds of a tool's calls.
-pub(super) fn tool_limits(entry: &ToolLimitsEntry) -> CallLimits {
-    CallLimits { of_all: allowance(&entry.of_all()), ..call_limits(entry.of_call()) }
+pub(super) fn to_tool_limits(entry: &ToolLimitsEntry) -> CallLimits {
+    CallLimits { all_callers: to_allowance(&entry.shared_allowance()), ..to_call_limits(entry.per_call_limits()) }
 }
 
 /// The bounds of an entry's calls.
-pub(super) fn call_limits(entry: CallLimitsEntry) -> CallLimits {
+pub(super) fn to_call_limits(entry: CallLimitsEntry) -> CallLimits {
     let inline = (entry.inline_rows.is_some() || entry.inline_bytes.is_some()).then(|| Budget {
         rows: entry.inline_rows.and_then(|bound| bound.0.limit()),
         bytes: entry.inline_bytes.map_or(Limits::default().inline.bytes, |bound| bound.0.limit()),
@@ -60,27 +60,28 @@ pub(super) fn call_limits(entry: CallLimitsEntry) -> CallLimits {
     };
     let timeout = entry.total_timeout.or(entry.timeout).map(|time| time.0);
     let task_after = entry.task_after.map(|time| time.0);
-    CallLimits { timeout, inline, body: Some(body), task_after, of_all: Allowance::default() }
+    CallLimits { timeout, inline, body: Some(body), task_after, all_callers: Allowance::default() }
 }
 
 /// Complains about bounds that make no sense.
-pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
+pub(super) fn check_limits(config: &Config, problems: &mut Vec<ConfigProblem>) {
     let limits = &config.limits;
-    check_allowance(&limits.of_all(), "limits", problems);
+    check_allowance(&limits.shared_allowance(), "limits", problems);
     check_allowance(&limits.principal, "limits.principal", problems);
     check_allowance(&limits.tenant, "limits.tenant", problems);
     for (index, role) in config.roles.iter().enumerate() {
         check_allowance(&role.limits, &format!("roles[{index}].limits"), problems);
     }
     for (index, tool) in config.tools.iter().enumerate() {
-        check_allowance(&tool.limits.of_all(), &format!("tools[{index}].limits"), problems);
+        check_allowance(&tool.limits.shared_allowance(), &format!("tools[{index}].limits"), problems);
     }
 }
 
-fn check_allowance(entry: &AllowanceEntry, path: &str, problems: &mut Vec<Problem>) {
-    let mut wrong = |member: &str, message: &str| problems.push(Problem::new(format!("{path}.{member}"), message));
+fn check_allowance(entry: &AllowanceEntry, path: &str, problems: &mut Vec<ConfigProblem>) {
+    let mut wrong =
+        |member: &str, message: &str| problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
     match entry.requests_per_second {
-        Some(each_second) if Rate::per_second(each_second, 1).is_none() => {
+        Some(each_second) if RateLimit::per_second(each_second, 1).is_none() => {
             wrong("requests_per_second", "must be above 0; 0.5 is one in two seconds");
         }
         None if entry.burst.is_some() => wrong("burst", "means nothing without requests_per_second"),
@@ -94,8 +95,8 @@ fn check_allowance(entry: &AllowanceEntry, path: &str, problems: &mut Vec<Proble
     }
 }
 
-/// Where what callers use of their days is kept, for the node of `loaded`; `folder` is that of what this user's nodes keep.
-pub(crate) fn usage_file(loaded: &Loaded, folder: &Path) -> PathBuf {
+/// Where what callers use of their days is kept, for the node of `loaded_config`; `folder` is that of what this user's nodes keep.
+pub(crate) fn usage_file(loaded: &LoadedConfig, folder: &Path) -> PathBuf {
     if let Some(file) = &loaded.config.limits.usage_file {
         return loaded.resolve(file);
     }

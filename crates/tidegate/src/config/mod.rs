@@ -1,51 +1,51 @@
 //! `tidegate.yaml`: what may stand in it, what is wrong with it, and the node that it makes.
 
 mod access;
-mod assemble;
-#[cfg(test)]
-mod corpus;
+mod authentication;
 mod databases;
+mod declarations;
 mod document;
-mod doubles;
-mod entries;
-mod expand;
+mod duplicates;
+mod file_hashes;
+#[cfg(test)]
+mod fuzz_corpus;
 mod handlers;
-mod identity;
 mod limits;
+mod node_assembler;
+mod parsing;
 mod policies;
 mod postgres;
 mod problem;
 mod quantities;
-mod reading;
 mod safeguards;
-mod seen;
-mod shape;
+mod schema_check;
 mod tables;
 mod tenants;
 mod tls;
 mod toolsets;
 mod types;
+mod variables;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use assemble::{Assembled, Assembly, inline};
+pub(crate) use authentication::{requires_authentication as callers_are_asked, token_options};
 use document::Document;
-use expand::Variables;
-pub(crate) use identity::{is_configured as callers_are_asked, token_options};
-pub(crate) use limits::{of_callers, usage_file};
-pub(crate) use problem::{Problem, report};
-pub(crate) use reading::schema;
-pub(crate) use safeguards::audit as audit_options;
-pub(crate) use seen::Seen;
-pub(crate) use tls::options as tls_options;
+pub(crate) use file_hashes::FileHashes;
+pub(crate) use limits::{usage_file, with_caller_limits};
+pub(crate) use node_assembler::{ApplyReport, NodeAssembler, inline_budget};
+pub(crate) use parsing::schema;
+pub(crate) use problem::{ConfigProblem, render_report};
+pub(crate) use safeguards::audit_options;
+pub(crate) use tls::tls_options;
 pub(crate) use types::{Config, ResultsEntry, TokensEntry};
+use variables::VariableResolver;
 
 /// The file that is read when none is named.
-pub(crate) const FILE_NAME: &str = "tidegate.yaml";
+pub(crate) const CONFIG_FILE_NAME: &str = "tidegate.yaml";
 
 /// A configuration that was read, with its file to tell places by.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedConfig {
     pub(crate) config: Config,
     document: Document,
 }
@@ -53,35 +53,35 @@ pub(crate) struct Loaded {
 /// A configuration that cannot be used, as text for people: one line for each problem.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.trim_end())]
-pub(crate) struct Broken(pub(crate) String);
+pub(crate) struct ConfigError(pub(crate) String);
 
-impl Loaded {
+impl LoadedConfig {
     /// Reads the file at `path` and checks its shape; what it says may still make no sense.
-    pub(crate) fn read(path: &Path) -> Result<Self, Broken> {
-        Self::read_seeing(path, &mut Seen::default())
+    pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
+        Self::read_tracking_files(path, &mut FileHashes::default())
     }
 
-    /// Reads the file at `path` as [`Loaded::read`] does, and notes in `seen` each file that it leans on before that is
+    /// Reads the file at `path` as [`LoadedConfig::read`] does, and notes in `seen` each file that it leans on before that is
     /// read, be it now or when the configuration is entered; also those of a file that cannot be used.
-    pub(crate) fn read_seeing(path: &Path, seen: &mut Seen) -> Result<Self, Broken> {
+    pub(crate) fn read_tracking_files(path: &Path, seen: &mut FileHashes) -> Result<Self, ConfigError> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        seen.look(&path);
+        seen.record(&path);
         let folder = path.parent().unwrap_or(Path::new("/"));
-        let variables = Variables::of_environment(folder);
+        let variables = VariableResolver::from_environment(folder);
         let document = Document::read(&path, &variables);
-        seen.add(variables.seen());
-        let document = document.map_err(|problems| Broken(report(&problems, &path, None)))?;
-        let config = reading::understood(&document)
-            .map_err(|problems| Broken(report(&problems, &document.path, Some(&document))))?;
+        seen.merge(variables.files());
+        let document = document.map_err(|problems| ConfigError(render_report(&problems, &path, None)))?;
+        let config = parsing::parse_config(&document)
+            .map_err(|problems| ConfigError(render_report(&problems, &document.path, Some(&document))))?;
         let loaded = Self { config, document };
-        loaded.files().iter().for_each(|file| seen.look(file));
+        loaded.files().iter().for_each(|file| seen.record(file));
         Ok(loaded)
     }
 
     /// What there is without a file: nothing is said.
-    pub(crate) fn nothing() -> Self {
+    pub(crate) fn empty() -> Self {
         let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-        Self { config: Config::default(), document: Document::empty(&folder.join(FILE_NAME)) }
+        Self { config: Config::default(), document: Document::empty(&folder.join(CONFIG_FILE_NAME)) }
     }
 
     /// The file.
@@ -115,30 +115,30 @@ impl Loaded {
     }
 
     /// `text` as it may be told: with the names of variables for what they hold.
-    pub(crate) fn told(&self, text: &str) -> String {
-        self.document.told(text)
+    pub(crate) fn redact(&self, text: &str) -> String {
+        self.document.redact(text)
     }
 
     /// What the variables of the value at `path`, and of all values in it, hold.
-    pub(crate) fn values_within(&self, path: &str) -> impl Iterator<Item = &str> {
-        self.document.values_within(path)
+    pub(crate) fn secret_values_within(&self, path: &str) -> impl Iterator<Item = &str> {
+        self.document.secret_values_within(path)
     }
 
     /// The problems as text for people. What is said of a value that holds variables may quote them, and stays unsaid.
-    pub(crate) fn broken(&self, problems: &[Problem]) -> Broken {
-        let problems: Vec<Problem> = problems
+    pub(crate) fn to_error(&self, problems: &[ConfigProblem]) -> ConfigError {
+        let problems: Vec<ConfigProblem> = problems
             .iter()
-            .map(|problem| match self.document.written_around(&problem.path) {
-                Some(written) => Problem { message: unsaid(written), ..problem.clone() },
+            .map(|problem| match self.document.enclosing_source_text(&problem.path) {
+                Some(written) => ConfigProblem { message: redacted_message(written), ..problem.clone() },
                 None => problem.clone(),
             })
             .collect();
-        Broken(report(&problems, self.path(), Some(&self.document)))
+        ConfigError(render_report(&problems, self.path(), Some(&self.document)))
     }
 }
 
 /// Stands for what would quote the variables of a value that was `written` so.
-fn unsaid(written: &str) -> String {
+fn redacted_message(written: &str) -> String {
     let names = written.match_indices("${").filter(|(at, _)| !written[..*at].ends_with('$'));
     let names = names.filter_map(|(at, _)| written[at..].split_inclusive('}').next());
     let names = names.collect::<Vec<_>>().join(", ");

@@ -2,48 +2,52 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_core::nearest;
+use tidegate_core::nearest_names;
 use tidegate_query::{HashKey, Mask, PolicyPart, PolicyProblem, RowCondition, RowPolicies, RowPolicy};
 
-use super::problem::Problem;
+use super::problem::ConfigProblem;
 use super::types::{Config, DatabaseEntry, MaskEntry, NamedMask, PolicyEntry};
 
-const OF_POSTGRES: &str = "is for files and SQLite; PostgreSQL has row-level security of its own: CREATE POLICY for rows, GRANT for \
+const POSTGRES_POLICIES_MESSAGE: &str = "is for files and SQLite; PostgreSQL has row-level security of its own: CREATE POLICY for rows, GRANT for \
                            columns, and role, claims or settings here say who calls";
-const OF_MEMBERS: &str =
+const FEDERATED_POLICIES_MESSAGE: &str =
     "is for files and SQLite; put them on the databases that are joined here, where they hold as well";
 
 /// The policies of the database `entry` at `path`.
-pub(super) fn row_policies(entry: &DatabaseEntry, config: &Config, path: &str) -> Result<RowPolicies, Vec<Problem>> {
+pub(super) fn build_row_policies(
+    entry: &DatabaseEntry,
+    config: &Config,
+    path: &str,
+) -> Result<RowPolicies, Vec<ConfigProblem>> {
     let mut problems = Vec::new();
     let policies = entry.policies.iter().enumerate();
     let policies: Vec<RowPolicy> = policies
-        .map(|(index, policy)| row_policy(policy, config, &format!("{path}.policies[{index}]"), &mut problems))
+        .map(|(index, policy)| build_row_policy(policy, config, &format!("{path}.policies[{index}]"), &mut problems))
         .collect();
     let key = match &config.policies_key {
-        Some(secret) => HashKey::of(secret.0.expose().as_bytes()),
-        None => HashKey::of_process(),
+        Some(secret) => HashKey::from_secret(secret.0.expose().as_bytes()),
+        None => HashKey::process_key(),
     };
     if problems.is_empty() { Ok(RowPolicies::new(policies, key)) } else { Err(problems) }
 }
 
 /// Complains about policies of a kind of database that has none.
-pub(super) fn check_kind(entry: &DatabaseEntry, path: &str) -> Option<Problem> {
+pub(super) fn check_kind(entry: &DatabaseEntry, path: &str) -> Option<ConfigProblem> {
     let why = match (&entry.postgres, &entry.federated) {
         _ if entry.policies.is_empty() => return None,
-        (Some(_), _) => OF_POSTGRES,
-        (_, Some(_)) => OF_MEMBERS,
+        (Some(_), _) => POSTGRES_POLICIES_MESSAGE,
+        (_, Some(_)) => FEDERATED_POLICIES_MESSAGE,
         _ => return None,
     };
-    Some(Problem::new(format!("{path}.policies"), why))
+    Some(ConfigProblem::new(format!("{path}.policies"), why))
 }
 
 /// What was found of the policies of the database called `name` at `path`, as problems and warnings.
-pub(super) fn tell(
+pub(super) fn report_policy_problems(
     found: Vec<PolicyProblem>,
     name: &str,
     path: &str,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<ConfigProblem>,
     warnings: &mut Vec<String>,
 ) {
     for PolicyProblem { policy, part, message, is_warning } in found {
@@ -55,46 +59,46 @@ pub(super) fn tell(
         let place = format!("policies[{policy}].{part}");
         match is_warning {
             true => warnings.push(format!("database {name}: {place}: {message}")),
-            false => problems.push(Problem::new(format!("{path}.{place}"), message)),
+            false => problems.push(ConfigProblem::new(format!("{path}.{place}"), message)),
         }
     }
 }
 
-fn row_policy(entry: &PolicyEntry, config: &Config, path: &str, problems: &mut Vec<Problem>) -> RowPolicy {
+fn build_row_policy(entry: &PolicyEntry, config: &Config, path: &str, problems: &mut Vec<ConfigProblem>) -> RowPolicy {
     let rows = entry.rows.as_deref().map(RowCondition::parse).transpose().unwrap_or_else(|error| {
-        problems.push(Problem::new(format!("{path}.rows"), error.to_string()));
+        problems.push(ConfigProblem::new(format!("{path}.rows"), error.to_string()));
         None
     });
     if entry.rows.is_none() && entry.columns.is_empty() {
-        problems.push(Problem::new(path, "wants rows, columns or both"));
+        problems.push(ConfigProblem::new(path, "wants rows, columns or both"));
     }
     let mut columns = BTreeMap::new();
     for (name, mask) in &entry.columns {
-        match mask_of(mask) {
+        match to_mask(mask) {
             Ok(mask) => {
                 columns.insert(name.clone(), mask);
             }
-            Err(reason) => problems.push(Problem::new(format!("{path}.columns.{name}"), reason)),
+            Err(reason) => problems.push(ConfigProblem::new(format!("{path}.columns.{name}"), reason)),
         }
     }
     for (index, role) in entry.except_roles.iter().enumerate() {
         let mut known = config.roles.iter().map(|role| role.name.as_str());
         if known.clone().all(|known| known != role) {
-            let near = nearest(role, &mut known);
+            let near = nearest_names(role, &mut known);
             let meant = near.first().map(|near| format!("; {near} is one")).unwrap_or_default();
             let message = format!("there is no role {role:?}{meant}");
-            problems.push(Problem::new(format!("{path}.except_roles[{index}]"), message));
+            problems.push(ConfigProblem::new(format!("{path}.except_roles[{index}]"), message));
         }
     }
     RowPolicy { table: entry.table.clone(), rows, columns, except_roles: entry.except_roles.iter().cloned().collect() }
 }
 
-fn mask_of(entry: &MaskEntry) -> Result<Mask, &'static str> {
+fn to_mask(entry: &MaskEntry) -> Result<Mask, &'static str> {
     Ok(match entry {
-        MaskEntry::Nothing | MaskEntry::Named(NamedMask::Null) => Mask::Null,
+        MaskEntry::NullLiteral | MaskEntry::Named(NamedMask::Null) => Mask::Null,
         MaskEntry::Named(NamedMask::Deny) => Mask::Deny,
         MaskEntry::Named(NamedMask::Hash) => Mask::Hash,
-        MaskEntry::Kept(kept) => match (kept.keep_first, kept.keep_last) {
+        MaskEntry::Partial(kept) => match (kept.keep_first, kept.keep_last) {
             (Some(first), None) => Mask::KeepFirst(first),
             (None, Some(last)) => Mask::KeepLast(last),
             _ => return Err("wants one of keep_first and keep_last"),

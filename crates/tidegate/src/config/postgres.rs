@@ -1,33 +1,33 @@
 //! From an entry of the file to a PostgreSQL database.
 
-use tidegate_postgres::connect::{Surroundings, Target};
+use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::handlers::{HandlerOptions, SchemaName, SchemaNameError};
-use tidegate_postgres::{ClaimSettings, PostgresDatabase, PostgresOptions, RunAs, Tenancy};
+use tidegate_postgres::{ClaimSettings, PostgresDatabase, PostgresOptions, RunAs, TenantIsolation};
 
-use super::problem::Problem;
+use super::problem::ConfigProblem;
 use super::quantities::SecretText;
-use super::types::{Config, DatabaseEntry, HandlersEntry, RoleChoice, SaidHandlers, TenancyEntry};
+use super::types::{Config, DatabaseEntry, HandlerSchemaEntry, HandlersEntry, RoleChoice, TenancyEntry};
 
 /// Connections that a database may be given at most.
 const CONNECTIONS_MAX: usize = 1_000;
 
 /// The database that `entry`, at `path`, describes; where it is, `target` says.
-pub(super) fn database(
+pub(super) fn open_database(
     entry: &DatabaseEntry,
     target: &SecretText,
     config: &Config,
     path: &str,
-) -> Result<PostgresDatabase, Vec<Problem>> {
+) -> Result<PostgresDatabase, Vec<ConfigProblem>> {
     let mut problems = Vec::new();
-    let wrong = |member: &str, message: String| Problem::new(format!("{path}.{member}"), message);
-    let target = Target::read(target.0.expose(), &Surroundings::of_process());
+    let wrong = |member: &str, message: String| ConfigProblem::new(format!("{path}.{member}"), message);
+    let target = ConnectTarget::parse(target.0.expose(), &ConnectEnvironment::from_process());
     let target = target.map_err(|error| problems.push(wrong("postgres", error.to_string()))).ok();
-    let run_as = run_as(entry, config).map_err(|message| problems.push(wrong("role", message))).ok();
-    for setting in entry.claims.iter().chain(entry.settings.keys()).filter(|setting| !is_custom(setting)) {
+    let run_as = to_run_as(entry, config).map_err(|message| problems.push(wrong("role", message))).ok();
+    for setting in entry.claims.iter().chain(entry.settings.keys()).filter(|setting| !is_custom_setting(setting)) {
         let message = format!("{setting} is no setting of one's own; it needs a prefix and a dot, as app.tenant");
         problems.push(wrong(if entry.claims.as_ref() == Some(setting) { "claims" } else { "settings" }, message));
     }
-    let handlers = match entry.handlers.as_ref().map(handlers).transpose() {
+    let handlers = match entry.handlers.as_ref().map(to_handler_options).transpose() {
         Ok(handlers) => handlers,
         Err(error) => {
             problems.push(wrong("handlers", error.to_string()));
@@ -42,21 +42,21 @@ pub(super) fn database(
     let options = PostgresOptions {
         run_as,
         claims: ClaimSettings {
-            all: entry.claims.clone(),
-            single: entry.settings.clone(),
+            combined: entry.claims.clone(),
+            per_claim: entry.settings.clone(),
             for_handlers: handlers.is_some(),
         },
         tenancy: match entry.tenancy {
-            TenancyEntry::Roles => Tenancy::Roles,
-            TenancyEntry::Settings => Tenancy::Settings,
+            TenancyEntry::Roles => TenantIsolation::Roles,
+            TenancyEntry::Settings => TenantIsolation::Settings,
         },
         schemas: entry.schemas.clone(),
         strict: entry.strict,
-        pooler: entry.pgbouncer,
+        is_behind_pooler: entry.pgbouncer,
         max_cost: entry.max_cost,
         connections_max: entry.connections.unwrap_or(default.connections_max),
-        wait: entry.connection_wait.map_or(default.wait, |time| time.0),
-        answers_kept: entry.cache.map(|time| time.0),
+        acquire_timeout: entry.connection_wait.map_or(default.acquire_timeout, |time| time.0),
+        cached_answer_max_age: entry.cache.map(|time| time.0),
         lock_timeout: entry.lock_timeout.map_or(default.lock_timeout, |time| time.0),
         idle_timeout: default.idle_timeout,
         handlers,
@@ -65,16 +65,16 @@ pub(super) fn database(
         .map_err(|error| vec![wrong("postgres", error.to_string())])
 }
 
-fn handlers(entry: &HandlersEntry) -> Result<HandlerOptions, SchemaNameError> {
+fn to_handler_options(entry: &HandlersEntry) -> Result<HandlerOptions, SchemaNameError> {
     let (schema, writes, audit) = match entry {
         HandlersEntry::Schema(schema) => (schema, false, false),
-        HandlersEntry::Said(SaidHandlers { schema, writes, audit }) => (schema, *writes, *audit),
+        HandlersEntry::Options(HandlerSchemaEntry { schema, writes, audit }) => (schema, *writes, *audit),
     };
     Ok(HandlerOptions { schema: SchemaName::parse(schema)?, writes, audit })
 }
 
 /// The role that calls run as; of roles of the file, the one that stands first there counts first.
-fn run_as(entry: &DatabaseEntry, config: &Config) -> Result<RunAs, String> {
+fn to_run_as(entry: &DatabaseEntry, config: &Config) -> Result<RunAs, String> {
     let chosen = match &entry.role {
         None => return Ok(RunAs::Login),
         Some(RoleChoice::Fixed(role)) => return Ok(RunAs::Fixed(role.clone())),
@@ -94,14 +94,14 @@ fn run_as(entry: &DatabaseEntry, config: &Config) -> Result<RunAs, String> {
                 .roles
                 .iter()
                 .filter_map(|role| Some((role.name.clone(), chosen.by_role.get(&role.name)?.clone())));
-            Ok(RunAs::Roles { of: of.collect(), default: chosen.default.clone() })
+            Ok(RunAs::Roles { mapping: of.collect(), default: chosen.default.clone() })
         }
         _ => Err("wants either claim, with allow, or by_role".to_owned()),
     }
 }
 
 /// Whether a setting cannot be one of the server's own, such as role.
-fn is_custom(setting: &str) -> bool {
+fn is_custom_setting(setting: &str) -> bool {
     let mut parts = setting.split('.');
     let is_word = |part: &str| {
         part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')

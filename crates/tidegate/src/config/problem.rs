@@ -3,53 +3,53 @@
 use std::fmt::{self, Write as _};
 use std::path::Path;
 
-use super::document::{Document, Place};
+use super::document::{Document, SourcePosition};
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct ConfigProblem {
     /// The value's path in the configuration (`tools[0].sql`); empty for the whole.
     pub(crate) path: String,
     /// Where it stands, if that is known already.
-    pub(crate) place: Option<Place>,
+    pub(crate) position: Option<SourcePosition>,
     /// What is wrong, and what would be right.
     pub(crate) message: String,
 }
 
-impl Problem {
+impl ConfigProblem {
     /// A problem of the value at `path`.
     pub(crate) fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { path: path.into(), place: None, message: message.into() }
+        Self { path: path.into(), position: None, message: message.into() }
     }
 
     /// A problem at `place`.
-    pub(crate) fn at(place: Place, message: impl Into<String>) -> Self {
-        Self { path: String::new(), place: Some(place), message: message.into() }
+    pub(crate) fn at_position(place: SourcePosition, message: impl Into<String>) -> Self {
+        Self { path: String::new(), position: Some(place), message: message.into() }
     }
 }
 
 /// Without its file: `path: message`.
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.message)
     }
 }
 
 /// `file:line:column: path: message`, one problem after the other in the order of the file.
-pub(crate) fn report(problems: &[Problem], file: &Path, document: Option<&Document>) -> String {
-    let place = |problem: &Problem| problem.place.or_else(|| document?.place(&problem.path));
-    let mut sorted: Vec<&Problem> = problems.iter().collect();
+pub(crate) fn render_report(problems: &[ConfigProblem], file: &Path, document: Option<&Document>) -> String {
+    let place = |problem: &ConfigProblem| problem.position.or_else(|| document?.position(&problem.path));
+    let mut sorted: Vec<&ConfigProblem> = problems.iter().collect();
     sorted.sort_by_key(|problem| place(problem));
     let mut text = String::new();
     for problem in sorted {
         let _ = write!(text, "{}", file.display());
-        if let Some(Place { line, column }) = place(problem) {
+        if let Some(SourcePosition { line, column }) = place(problem) {
             let _ = write!(text, ":{line}:{column}");
         }
         // A name may hold any character; a line stays one.
         let path = problem.path.replace('\n', "\\n").replace('\r', "\\r");
         let path = if path.is_empty() { path } else { format!("{path}: ") };
-        let message = document.map_or_else(|| problem.message.clone(), |document| document.told(&problem.message));
+        let message = document.map_or_else(|| problem.message.clone(), |document| document.redact(&problem.message));
         // A message of several lines stays together.
         let _ = writeln!(text, ": {path}{}", message.replace('\n', "\n    "));
     }

@@ -9,17 +9,17 @@ use serde::{Deserialize, Deserializer};
 
 use tidegate_auth::Secret;
 
-use crate::quantity::{self, Bound};
+use crate::quantity::{self, LimitValue};
 
 /// A number or a text, as YAML has it: `4096` and `40KB` are both sizes.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum NumberOrText {
     Number(i64),
     Text(String),
 }
 
-impl Written {
+impl NumberOrText {
     fn text(self) -> String {
         match self {
             Self::Number(number) => number.to_string(),
@@ -36,7 +36,7 @@ macro_rules! quantity {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                $read(&Written::deserialize(deserializer)?.text()).map(Self).map_err(D::Error::custom)
+                $read(&NumberOrText::deserialize(deserializer)?.text()).map(Self).map_err(D::Error::custom)
             }
         }
 
@@ -55,8 +55,8 @@ macro_rules! quantity {
 quantity!(Time, Duration, quantity::duration, "A duration with its unit.", ["500ms", "60s", "5m", "1h"]);
 quantity!(Leeway, Duration, quantity::duration_or_none, "A duration with its unit, or 0s.", ["0s", "30s", "1m"]);
 quantity!(Size, u64, quantity::size, "A size in bytes.", ["4096", "40KB", "1MiB"]);
-quantity!(SizeBound, Bound<usize>, quantity::size_bound, "A size in bytes, or unlimited.", ["40KB", "unlimited"]);
-quantity!(RowBound, Bound<u64>, quantity::row_bound, "A number of rows, or unlimited.", ["1000", "unlimited"]);
+quantity!(SizeBound, LimitValue<usize>, quantity::size_bound, "A size in bytes, or unlimited.", ["40KB", "unlimited"]);
+quantity!(RowBound, LimitValue<u64>, quantity::row_bound, "A number of rows, or unlimited.", ["1000", "unlimited"]);
 
 /// A text that is shown to nobody.
 #[derive(Clone)]

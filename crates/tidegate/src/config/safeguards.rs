@@ -3,32 +3,32 @@
 use std::sync::Arc;
 
 use tidegate_audit::{AuditKey, AuditOptions, Redaction, WhenFull};
-use tidegate_core::{Guard, Screen};
+use tidegate_core::{AnswerProtection, Redactor};
 use tidegate_query::{BUILT_IN_RULES, SecretRule, SecretRules};
 
-use super::Loaded;
-use super::problem::Problem;
+use super::LoadedConfig;
+use super::problem::ConfigProblem;
 use super::types::{Config, SecretAction, SecretRuleEntry, SecretsEntry, WhenFullEntry};
 
 /// What stands between answers and those who read them.
-pub(super) fn guard(config: &Config, problems: &mut Vec<Problem>) -> Guard {
-    let screen = config.secrets.as_ref().and_then(|entry| screen(entry, problems));
-    Guard { screen, fences: config.fence }
+pub(super) fn build_answer_protection(config: &Config, problems: &mut Vec<ConfigProblem>) -> AnswerProtection {
+    let screen = config.secrets.as_ref().and_then(|entry| build_redactor(entry, problems));
+    AnswerProtection { redactor: screen, fences_data: config.fence }
 }
 
-fn screen(entry: &SecretsEntry, problems: &mut Vec<Problem>) -> Option<Arc<dyn Screen>> {
+fn build_redactor(entry: &SecretsEntry, problems: &mut Vec<ConfigProblem>) -> Option<Arc<dyn Redactor>> {
     let all = || BUILT_IN_RULES.iter().map(|(name, _)| SecretRuleEntry::BuiltIn((*name).to_owned())).collect();
     let entries: Vec<SecretRuleEntry> = entry.rules.clone().unwrap_or_else(all);
     let mut rules = Vec::with_capacity(entries.len());
     for (index, entry) in entries.into_iter().enumerate() {
         match entry {
-            SecretRuleEntry::Own(own) => rules.push(SecretRule { name: own.name, pattern: own.pattern }),
+            SecretRuleEntry::Custom(own) => rules.push(SecretRule { name: own.name, pattern: own.pattern }),
             SecretRuleEntry::BuiltIn(name) => match SecretRule::built_in(&name) {
                 Some(rule) => rules.push(rule),
                 None => {
                     let known = BUILT_IN_RULES.map(|(known, _)| known).join(", ");
                     let message = format!("there is no built-in rule {name:?}; there are {known}");
-                    problems.push(Problem::new(format!("secrets.rules[{index}]"), message));
+                    problems.push(ConfigProblem::new(format!("secrets.rules[{index}]"), message));
                     return None;
                 }
             },
@@ -38,14 +38,14 @@ fn screen(entry: &SecretsEntry, problems: &mut Vec<Problem>) -> Option<Arc<dyn S
         Ok(rules) => Some(Arc::new(rules)),
         Err(wrong) => {
             let path = wrong.rule.map_or("secrets.rules".to_owned(), |index| format!("secrets.rules[{index}]"));
-            problems.push(Problem::new(path, wrong.to_string()));
+            problems.push(ConfigProblem::new(path, wrong.to_string()));
             None
         }
     }
 }
 
 /// The audit log that is asked for, if one is.
-pub(crate) fn audit(loaded: &Loaded, problems: &mut Vec<Problem>) -> Option<AuditOptions> {
+pub(crate) fn audit_options(loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) -> Option<AuditOptions> {
     let entry = loaded.config.audit.as_ref()?;
     let key = match &entry.key {
         None => None,
@@ -53,7 +53,7 @@ pub(crate) fn audit(loaded: &Loaded, problems: &mut Vec<Problem>) -> Option<Audi
             Some(key) => Some(key),
             None => {
                 let message = format!("is too short: a key has {} characters at least", AuditKey::BYTES_MIN);
-                problems.push(Problem::new("audit.key", message));
+                problems.push(ConfigProblem::new("audit.key", message));
                 return None;
             }
         },
@@ -73,7 +73,7 @@ pub(crate) fn audit(loaded: &Loaded, problems: &mut Vec<Problem>) -> Option<Audi
 }
 
 /// What of `config` takes effect only when the node is started anew, if it is not what it was in `before`.
-pub(super) fn warnings(config: &Config, before: Option<&Config>) -> Option<String> {
+pub(super) fn restart_warning(config: &Config, before: Option<&Config>) -> Option<String> {
     let is_changed = before.is_some_and(|before| before.audit != config.audit);
     is_changed.then(|| "audit: what was changed takes effect when the node is started anew".to_owned())
 }

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_engines::{ColumnType, NumberFormat, RaggedRows, TextEncoding, TextTable};
+use tidegate_engines::{ColumnType, NumberFormat, RaggedRows, TextEncoding, TextTableOptions};
 
-use super::problem::Problem;
+use super::problem::ConfigProblem;
 use super::types::{OneOrManyTexts, RaggedEntry, TableEntry};
 
 /// What is told of each table of the database at `path`.
-pub(super) fn text_tables(
+pub(super) fn build_text_tables(
     entries: &BTreeMap<String, TableEntry>,
     path: &str,
-) -> Result<BTreeMap<String, TextTable>, Vec<Problem>> {
+) -> Result<BTreeMap<String, TextTableOptions>, Vec<ConfigProblem>> {
     let mut problems = Vec::new();
     let mut tables = BTreeMap::new();
     for (name, entry) in entries {
@@ -20,7 +20,7 @@ pub(super) fn text_tables(
     if problems.is_empty() { Ok(tables) } else { Err(problems) }
 }
 
-fn text_table(entry: &TableEntry, path: &str, problems: &mut Vec<Problem>) -> TextTable {
+fn text_table(entry: &TableEntry, path: &str, problems: &mut Vec<ConfigProblem>) -> TextTableOptions {
     let mut character = |member: &str, text: &Option<String>| {
         let text = text.as_ref()?;
         let byte = match text.as_str() {
@@ -29,7 +29,7 @@ fn text_table(entry: &TableEntry, path: &str, problems: &mut Vec<Problem>) -> Te
         };
         if byte.is_none() {
             let message = format!("{text:?} is not one ASCII character; write one, or tab");
-            problems.push(Problem::new(format!("{path}.{member}"), message));
+            problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
         }
         byte
     };
@@ -40,7 +40,7 @@ fn text_table(entry: &TableEntry, path: &str, problems: &mut Vec<Problem>) -> Te
         let known = TextEncoding::parse(name);
         if known.is_none() {
             let message = format!("there is no encoding {name:?}; there are utf-8, latin-1, windows-1252, utf-16, …");
-            problems.push(Problem::new(format!("{path}.encoding"), message));
+            problems.push(ConfigProblem::new(format!("{path}.encoding"), message));
         }
         known
     });
@@ -54,11 +54,11 @@ fn text_table(entry: &TableEntry, path: &str, problems: &mut Vec<Problem>) -> Te
             None => {
                 let known = "string, integer, number, decimal(P,S), boolean, date, timestamp";
                 let message = format!("there is no type {text:?}; there are {known}");
-                problems.push(Problem::new(format!("{path}.columns.{name}"), message));
+                problems.push(ConfigProblem::new(format!("{path}.columns.{name}"), message));
             }
         }
     }
-    TextTable {
+    TextTableOptions {
         delimiter,
         quote,
         has_header: entry.header,
@@ -79,7 +79,7 @@ fn text_table(entry: &TableEntry, path: &str, problems: &mut Vec<Problem>) -> Te
     }
 }
 
-fn number_format(entry: &TableEntry, path: &str, problems: &mut Vec<Problem>) -> Option<NumberFormat> {
+fn number_format(entry: &TableEntry, path: &str, problems: &mut Vec<ConfigProblem>) -> Option<NumberFormat> {
     if entry.decimal.is_none() && entry.thousands.is_none() {
         return None;
     }
@@ -90,7 +90,7 @@ fn number_format(entry: &TableEntry, path: &str, problems: &mut Vec<Problem>) ->
             (Some(one), None) if !one.is_alphanumeric() && !matches!(one, '-' | '+') => Some(one),
             _ => {
                 let message = format!("{text:?} is not one character that may stand in a number, such as , or .");
-                problems.push(Problem::new(format!("{path}.{member}"), message));
+                problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
                 None
             }
         }
@@ -101,7 +101,7 @@ fn number_format(entry: &TableEntry, path: &str, problems: &mut Vec<Problem>) ->
     let decimal = decimal.unwrap_or(if thousands == Some('.') { ',' } else { '.' });
     if thousands == Some(decimal) {
         let message = format!("is {decimal:?}, as decimal is; they must differ");
-        problems.push(Problem::new(format!("{path}.thousands"), message));
+        problems.push(ConfigProblem::new(format!("{path}.thousands"), message));
         return None;
     }
     Some(NumberFormat { decimal, thousands })

@@ -2,35 +2,35 @@
 
 use std::collections::BTreeSet;
 
-use tidegate_core::Tenancy;
+use tidegate_core::DatabaseTenants;
 
-use super::problem::Problem;
+use super::problem::ConfigProblem;
 use super::types::{Config, DatabaseEntry};
 
 /// Whose the databases are. One of several is there for those alone who may ask all of them.
-pub(super) fn tenancy(config: &Config, problems: &mut Vec<Problem>) -> Tenancy {
+pub(super) fn build_tenancy(config: &Config, problems: &mut Vec<ConfigProblem>) -> DatabaseTenants {
     let mut of_databases = Vec::new();
     for (index, entry) in config.databases.iter().enumerate() {
         let path = format!("databases[{index}]");
         if entry.tenants.as_ref().is_some_and(Vec::is_empty) {
-            problems.push(Problem::new(
+            problems.push(ConfigProblem::new(
                 format!("{path}.tenants"),
                 "names nobody; leave it out for everybody, or name the tenants that the database is for",
             ));
             continue;
         }
-        let Some(tenants) = tenants_of(entry, config) else { continue };
+        let Some(tenants) = tenants_allowed(entry, config) else { continue };
         if tenants.is_empty() {
             let message = "joins databases that no tenant may ask all of";
-            problems.push(Problem::new(format!("{path}.federated"), message));
+            problems.push(ConfigProblem::new(format!("{path}.federated"), message));
         }
         of_databases.push((entry.name.clone(), tenants));
     }
-    Tenancy::new(of_databases)
+    DatabaseTenants::new(of_databases)
 }
 
 /// The tenants of `entry`; none if it is everybody's.
-fn tenants_of(entry: &DatabaseEntry, config: &Config) -> Option<BTreeSet<String>> {
+fn tenants_allowed(entry: &DatabaseEntry, config: &Config) -> Option<BTreeSet<String>> {
     let members = entry.federated.iter().flatten();
     let members = members.filter_map(|name| config.databases.iter().find(|database| database.name == *name));
     let said = std::iter::once(entry).chain(members).filter_map(|database| database.tenants.as_ref());

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tidegate_transport::tls::{ClientOptions, Tls, TlsError, TlsOptions, TlsVersion};
+use tidegate_transport::tls::{ClientCertificateOptions, Tls, TlsError, TlsOptions, TlsVersion};
 
-use super::Loaded;
-use super::problem::Problem;
+use super::LoadedConfig;
+use super::problem::ConfigProblem;
 use super::types::{ClientCertificatesEntry, TlsEntry, TlsVersionEntry};
 
 /// The TLS of the server that runs, if one does.
@@ -13,21 +13,21 @@ use super::types::{ClientCertificatesEntry, TlsEntry, TlsVersionEntry};
 pub(crate) struct RunningTls(OnceLock<Option<Arc<Tls>>>);
 
 impl RunningTls {
-    /// The TLS of a server that starts with `loaded`; none where that says nothing of it.
+    /// The TLS of a server that starts with `loaded_config`; none where that says nothing of it.
     ///
     /// # Errors
     /// When its files have changed since they were looked at, and cannot be used any more.
-    pub(crate) fn start(&self, loaded: &Loaded) -> Result<Option<Arc<Tls>>, TlsError> {
-        let tls = options(loaded).map(|options| Tls::read(&options)).transpose()?;
+    pub(crate) fn load_for_server(&self, loaded: &LoadedConfig) -> Result<Option<Arc<Tls>>, TlsError> {
+        let tls = tls_options(loaded).map(|options| Tls::load(&options)).transpose()?;
         Ok(self.0.get_or_init(|| tls).clone())
     }
 
-    /// Reads the files of `loaded` again. Where they cannot be used, those from before count on, and the log says so.
-    pub(super) fn renew(&self, loaded: &Loaded) {
+    /// Reads the files of `loaded_config` again. Where they cannot be used, those from before count on, and the log says so.
+    pub(super) fn reload(&self, loaded: &LoadedConfig) {
         // Where there is no server there is nothing to renew.
         let Some(running) = self.0.get() else { return };
-        match (running, options(loaded)) {
-            (Some(tls), Some(options)) => match tls.read_again(&options) {
+        match (running, tls_options(loaded)) {
+            (Some(tls), Some(options)) => match tls.reload(&options) {
                 Ok(()) => tracing::debug!("the certificates were read again"),
                 Err(error) => tracing::error!("the certificates stay as they were: {error}"),
             },
@@ -40,7 +40,7 @@ impl RunningTls {
 }
 
 /// What is wrong with `server.tls`.
-pub(super) fn check(loaded: &Loaded, problems: &mut Vec<Problem>) {
+pub(super) fn check_tls(loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) {
     let Some(entry) = &loaded.config.server.tls else { return };
     if entry.client_ca.is_none() {
         let idle =
@@ -48,27 +48,27 @@ pub(super) fn check(loaded: &Loaded, problems: &mut Vec<Problem>) {
         let idle = idle.into_iter().filter(|(_, is_said)| *is_said);
         problems.extend(idle.map(|(member, _)| {
             let message = "says nothing without client_ca: the authorities whose clients' certificates are taken";
-            Problem::new(format!("server.tls.{member}"), message)
+            ConfigProblem::new(format!("server.tls.{member}"), message)
         }));
     }
-    if let Err(error) = Tls::read(&of_entry(entry, loaded)) {
-        problems.push(Problem::new("server.tls", error.to_string()));
+    if let Err(error) = Tls::load(&to_tls_options(entry, loaded)) {
+        problems.push(ConfigProblem::new("server.tls", error.to_string()));
     }
 }
 
-/// What `loaded` says of TLS, if anything.
-pub(crate) fn options(loaded: &Loaded) -> Option<TlsOptions> {
-    loaded.config.server.tls.as_ref().map(|entry| of_entry(entry, loaded))
+/// What `loaded_config` says of TLS, if anything.
+pub(crate) fn tls_options(loaded: &LoadedConfig) -> Option<TlsOptions> {
+    loaded.config.server.tls.as_ref().map(|entry| to_tls_options(entry, loaded))
 }
 
-fn of_entry(entry: &TlsEntry, loaded: &Loaded) -> TlsOptions {
+fn to_tls_options(entry: &TlsEntry, loaded: &LoadedConfig) -> TlsOptions {
     TlsOptions {
         certificate: loaded.resolve(&entry.certificate),
         key: loaded.resolve(&entry.key),
-        clients: entry.client_ca.as_ref().map(|authorities| ClientOptions {
+        clients: entry.client_ca.as_ref().map(|authorities| ClientCertificateOptions {
             authorities: loaded.resolve(authorities),
             are_required: entry.client_certificates == Some(ClientCertificatesEntry::Required),
-            revoked: entry.client_crl.as_ref().map(|revoked| loaded.resolve(revoked)),
+            revocation_list: entry.client_crl.as_ref().map(|revoked| loaded.resolve(revoked)),
         }),
         min_version: match entry.min_version {
             TlsVersionEntry::V1_2 => TlsVersion::V1_2,

@@ -1,41 +1,41 @@
 //! The binary, verb by verb.
 
 mod access;
-mod api;
-mod asked;
-mod asking_who;
 mod audit;
+mod authentication_challenges;
+mod authorization_matrix;
 mod call;
 mod client;
 mod completions;
 mod config;
+mod csv_options;
 mod declared;
 mod demo;
-mod dialects;
 mod doctor;
+mod documentation_commands;
+mod elicitation;
 mod export;
 mod federated;
-mod foreign;
-mod guide;
 mod handlers_tutorial;
 mod help;
+mod http_tools;
 mod identity;
-mod listening;
-mod matrix;
-mod messy;
-mod neighbours;
+mod irregular_files;
 mod pg_handlers;
-mod pg_kit;
+mod pg_test_and_new;
 mod postgres;
 mod proxy;
 mod query;
 mod reload;
 mod results;
+mod rmcp_client;
 mod serve;
 mod server;
 mod signals;
 mod stdio;
+mod subscriptions;
 mod tasks;
+mod tenant_isolation;
 mod tls;
 mod tokens;
 mod tools;
@@ -61,13 +61,13 @@ fn tidegate() -> Command {
 
 /// What a run printed and how it ended.
 #[derive(Debug, PartialEq, Eq)]
-struct Ran {
+struct CommandOutput {
     code: Option<i32>,
     stdout: String,
     stderr: String,
 }
 
-impl From<Output> for Ran {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("the output is UTF-8");
         Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
@@ -75,9 +75,9 @@ impl From<Output> for Ran {
 }
 
 /// A folder with a configuration and the shop's data.
-struct Configured(Shop);
+struct ConfiguredFolder(Shop);
 
-impl Configured {
+impl ConfiguredFolder {
     fn new(configuration: &str) -> Self {
         let configured = Self(Shop::new());
         configured.write(configuration);
@@ -92,31 +92,31 @@ impl Configured {
         std::fs::write(self.folder().join("tidegate.yaml"), configuration).unwrap();
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
         run_in(self.folder(), arguments)
     }
 
     /// What a run said on standard error, without the folder's own name.
-    fn complaint(&self, arguments: &[&str]) -> String {
+    fn usage_error(&self, arguments: &[&str]) -> String {
         let ran = self.run(arguments);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
         ran.stderr.replace(&format!("{}/", self.folder().canonicalize().unwrap().display()), "")
     }
 }
 
-impl Ran {
+impl CommandOutput {
     /// The lines of standard output.
     fn lines(&self) -> Vec<&str> {
         self.stdout.lines().collect()
     }
 }
 
-fn run(arguments: &[&str]) -> Ran {
+fn run(arguments: &[&str]) -> CommandOutput {
     tidegate().args(arguments).output().expect("the binary runs").into()
 }
 
 /// Runs with `folder` as the current one.
-fn run_in(folder: &Path, arguments: &[&str]) -> Ran {
+fn run_in(folder: &Path, arguments: &[&str]) -> CommandOutput {
     tidegate().current_dir(folder).args(arguments).output().expect("the binary runs").into()
 }
 

@@ -5,11 +5,13 @@ use std::path::Path;
 use tempfile::TempDir;
 use tidegate::Node;
 use tidegate::core::{
-    Access, Allowed, Call, CallLimits, Caller, Chunk, Content, Origin, Outcome, Principal, PromptArgument, ReplyEvent,
-    ResourceBody, Role, SnapshotBuilder, Target, TransportKind,
+    Access, AllowedNames, Call, CallLimits, CallOrigin, CallTarget, Caller, Chunk, Content, ContentRole, Outcome,
+    Principal, PromptArgument, ReplyEvent, ResourceBody, SnapshotBuilder, TransportKind,
 };
 use tidegate::query::Databases;
-use tidegate::tools::declared::{DeclaredPrompt, DeclaredResource, Prepared, PromptPart, ResourceSource, TextTemplate};
+use tidegate::tools::declared::{
+    DeclaredPrompt, DeclaredResource, PreparedResource, PromptPart, ResourceSource, TextTemplate,
+};
 
 /// A folder `pages` with a page, a picture and traps, and a secret beside it.
 fn pages() -> TempDir {
@@ -51,8 +53,8 @@ fn prompt() -> DeclaredPrompt {
         description: "Asks about a page.".to_owned(),
         arguments: vec![PromptArgument { name: "page".to_owned(), required: true, ..PromptArgument::default() }],
         messages: vec![
-            (Role::User, PromptPart::Text(TextTemplate::parse("What is {{page}}?").unwrap())),
-            (Role::User, PromptPart::Resource(TextTemplate::parse("pages://{{page}}").unwrap())),
+            (ContentRole::User, PromptPart::Text(TextTemplate::parse("What is {{page}}?").unwrap())),
+            (ContentRole::User, PromptPart::Resource(TextTemplate::parse("pages://{{page}}").unwrap())),
         ],
         access: Access::default(),
     }
@@ -61,26 +63,26 @@ fn prompt() -> DeclaredPrompt {
 /// A prompt that takes a whole URI.
 fn prompt_of_uri() -> DeclaredPrompt {
     let whole = PromptPart::Resource(TextTemplate::parse("{{page}}").unwrap());
-    DeclaredPrompt { name: "read".to_owned(), messages: vec![(Role::User, whole)], ..prompt() }
+    DeclaredPrompt { name: "read".to_owned(), messages: vec![(ContentRole::User, whole)], ..prompt() }
 }
 
 async fn node(folder: &Path) -> Node {
     let node = Node::builder().without_built_in_tools().build();
-    let state = node.state(Databases::default(), &Allowed::NOTHING);
-    let Ok((Prepared::Template(template), None)) = resource(folder).prepare(state.view()).await else {
+    let state = node.new_state(Databases::default(), &AllowedNames::NOTHING);
+    let Ok((PreparedResource::Template(template), None)) = resource(folder).prepare(state.view()).await else {
         panic!("a template is declared");
     };
     let prompts = [prompt(), prompt_of_uri()].map(|prompt| prompt.prepare(state.view()).unwrap());
-    node.enter(state.entries(|entries: SnapshotBuilder| {
+    node.enter_state(state.entries(|entries: SnapshotBuilder| {
         prompts.into_iter().fold(entries.template(*template), SnapshotBuilder::prompt)
     }));
     node
 }
 
 /// What is answered, message by message.
-async fn ask(node: &Node, target: Target, argument: Option<(&str, &str)>) -> String {
-    let origin = Origin { transport: TransportKind::CommandLine, peer: None };
-    let mut call = Call::new(target, Caller::new(Principal::owner(), origin));
+async fn call_target(node: &Node, target: CallTarget, argument: Option<(&str, &str)>) -> String {
+    let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
+    let mut call = Call::new(target, Caller::new(Principal::process_user(), origin));
     call.arguments.extend(argument.map(|(name, value)| (name.to_owned(), value.into())));
     let mut reply = match node.registry().call(call) {
         Ok(reply) => reply,
@@ -90,8 +92,8 @@ async fn ask(node: &Node, target: Target, argument: Option<(&str, &str)>) -> Str
     while let Some(event) = reply.next().await {
         match event {
             ReplyEvent::Chunk(Chunk::Text(text)) => said.push_str(&text),
-            ReplyEvent::Chunk(Chunk::Block(content) | Chunk::Message(_, content)) => {
-                said.push_str(&described(content));
+            ReplyEvent::Chunk(Chunk::Block(content) | Chunk::PromptMessage(_, content)) => {
+                said.push_str(&describe_content(content));
                 said.push('\n');
             }
             ReplyEvent::Chunk(_) | ReplyEvent::End(Outcome::Done(_)) => {}
@@ -101,7 +103,7 @@ async fn ask(node: &Node, target: Target, argument: Option<(&str, &str)>) -> Str
     said
 }
 
-fn described(content: Content) -> String {
+fn describe_content(content: Content) -> String {
     match content {
         Content::Text { text, .. } => text,
         Content::Resource(contents) => match contents.body {
@@ -113,10 +115,10 @@ fn described(content: Content) -> String {
 }
 
 #[tokio::test]
-async fn a_file_is_read_and_nothing_beside_its_folder() {
+async fn file_resource_cannot_leave_its_folder() {
     let folder = pages();
     let node = node(folder.path()).await;
-    let read = async |uri: &str| ask(&node, Target::Resource(uri.to_owned()), None).await;
+    let read = async |uri: &str| call_target(&node, CallTarget::Resource(uri.to_owned()), None).await;
     assert_eq!(read("pages://one").await, "page one: ü");
     assert_eq!(read("pages://picture").await, "[pages://picture: 5 bytes]\n");
     for uri in [
@@ -134,13 +136,14 @@ async fn a_file_is_read_and_nothing_beside_its_folder() {
 }
 
 #[tokio::test]
-async fn a_prompt_brings_its_resource_along() {
+async fn prompt_embeds_its_resource() {
     let folder = pages();
     let node = node(folder.path()).await;
-    let about = async |page: &str| ask(&node, Target::Prompt("about".to_owned()), Some(("page", page))).await;
+    let about =
+        async |page: &str| call_target(&node, CallTarget::Prompt("about".to_owned()), Some(("page", page))).await;
     assert_eq!(about("one").await, "What is one?\n[pages://one: page one: ü]\n");
     assert_eq!(about("../secret").await, "What is ../secret?\nthere is no resource \"pages://..%2Fsecret\"");
-    let read = ask(&node, Target::Prompt("read".to_owned()), Some(("page", "pages://one"))).await;
+    let read = call_target(&node, CallTarget::Prompt("read".to_owned()), Some(("page", "pages://one"))).await;
     assert_eq!(read, "[pages://one: page one: ü]\n", "an argument may be all of the URI");
     let odd = "50% of a b?#ü";
     std::fs::write(folder.path().join("pages").join(format!("{odd}.md")), "an odd page").unwrap();

@@ -6,13 +6,13 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use tempfile::TempDir;
 use tidegate::Node;
-use tidegate::core::{Call, Caller, Chunk, Origin, Outcome, Principal, ReplyEvent, Target, TransportKind};
+use tidegate::core::{Call, CallOrigin, CallTarget, Caller, Chunk, Outcome, Principal, ReplyEvent, TransportKind};
 use tidegate::engines::{Engine, EngineOptions, FederatedDatabase, FileDatabase};
 use tidegate::query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
 /// Files and a SQLite file, each by itself and together.
-struct Scene {
+struct FederatedFixture {
     node: Node,
     folder: TempDir,
     _engine: Engine,
@@ -34,7 +34,7 @@ const CUSTOMERS: &str = "
     CREATE TABLE mixed (id INTEGER PRIMARY KEY, number INTEGER);
     INSERT INTO mixed VALUES (1, 10), (2, 'ten');";
 
-fn scene() -> Scene {
+fn federated_fixture() -> FederatedFixture {
     let folder = tempfile::tempdir().unwrap();
     let files = folder.path().join("files");
     std::fs::create_dir_all(files.join("2024")).unwrap();
@@ -48,14 +48,14 @@ fn scene() -> Scene {
     let crm: Arc<dyn Database> = Arc::new(SqliteDatabase::open("crm", vec![crm], SqliteOptions::default()).unwrap());
     let all = FederatedDatabase::new("all", [files.clone(), crm.clone()], &engine).unwrap();
     let node = Node::builder().database(files).database(crm).database(Arc::new(all)).build();
-    Scene { node, folder, _engine: engine }
+    FederatedFixture { node, folder, _engine: engine }
 }
 
-impl Scene {
+impl FederatedFixture {
     /// What a tool answers: its text, or its failure.
     async fn call(&self, tool: &str, arguments: &[(&str, &str)]) -> String {
-        let origin = Origin { transport: TransportKind::CommandLine, peer: None };
-        let mut call = Call::new(Target::Tool(tool.to_owned()), Caller::new(Principal::owner(), origin));
+        let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
+        let mut call = Call::new(CallTarget::Tool(tool.to_owned()), Caller::new(Principal::process_user(), origin));
         call.arguments.extend(arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
         let mut reply = self.node.registry().call(call).unwrap();
         let mut said = String::new();
@@ -71,16 +71,16 @@ impl Scene {
         said
     }
 
-    async fn ask(&self, database: &str, sql: &str) -> String {
+    async fn query(&self, database: &str, sql: &str) -> String {
         self.call("sql", &[("database", database), ("sql", sql), ("format", "csv")]).await
     }
 
-    async fn rows(&self, sql: &str) -> String {
-        self.ask("all", sql).await
+    async fn query_all(&self, sql: &str) -> String {
+        self.query("all", sql).await
     }
 
     /// What is asked of which database.
-    async fn asked(&self, sql: &str) -> String {
+    async fn pushed_down_sql(&self, sql: &str) -> String {
         let explained = self.call("explain", &[("database", "all"), ("sql", sql)]).await;
         let asked = explained.lines().skip_while(|line| *line != "Asked of the databases:").skip(1);
         asked.take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join("\n")
@@ -89,8 +89,8 @@ impl Scene {
 
 #[tokio::test]
 async fn tables_of_several_databases_are_joined() {
-    let scene = scene();
-    assert_snapshot!(scene.rows("
+    let scene = federated_fixture();
+    assert_snapshot!(scene.query_all("
         SELECT c.name, count(*) AS orders, sum(o.total) AS total
         FROM sales.orders o JOIN crm.customers c ON c.id = o.customer_id GROUP BY c.name ORDER BY c.name").await, @r"
     name,orders,total
@@ -98,7 +98,7 @@ async fn tables_of_several_databases_are_joined() {
     Ben,1,20.0
     Cy,1,7.25
     ");
-    assert_snapshot!(scene.rows("
+    assert_snapshot!(scene.query_all("
         SELECT o.id, c.name FROM sales.orders o LEFT JOIN crm.customers c ON c.id = o.customer_id ORDER BY o.id").await, @r"
     id,name
     1,Ann
@@ -108,11 +108,11 @@ async fn tables_of_several_databases_are_joined() {
     5,
     ");
     // Names as the catalog lists them, and tables of folders.
-    assert_snapshot!(scene.rows("SELECT name FROM \"crm.customers\" ORDER BY id LIMIT 1").await, @r"
+    assert_snapshot!(scene.query_all("SELECT name FROM \"crm.customers\" ORDER BY id LIMIT 1").await, @r"
     name
     Ann
     ");
-    assert_snapshot!(scene.rows("SELECT ID, Name FROM crm.customers WHERE Id = 1").await, @r"
+    assert_snapshot!(scene.query_all("SELECT ID, Name FROM crm.customers WHERE Id = 1").await, @r"
     id,name
     1,Ann
     ");
@@ -120,7 +120,7 @@ async fn tables_of_several_databases_are_joined() {
 
 #[tokio::test]
 async fn the_catalog_is_that_of_all_members() {
-    let scene = scene();
+    let scene = federated_fixture();
     assert_snapshot!(scene.call("list_tables", &[("database", "all"), ("format", "csv")]).await, @r"
     database,name,rows,comment
     all,crm.customers,,
@@ -142,8 +142,8 @@ async fn the_catalog_is_that_of_all_members() {
 }
 
 #[tokio::test]
-async fn members_do_what_they_can_do_as_well() {
-    let scene = scene();
+async fn pushes_down_supported_operations() {
+    let scene = federated_fixture();
     let join = "FROM sales.orders o JOIN crm.customers c ON c.id = o.customer_id";
     for (name, sql) in [
         (
@@ -172,52 +172,52 @@ async fn members_do_what_they_can_do_as_well() {
         ("the first rows", "SELECT id, name FROM crm.customers ORDER BY id DESC LIMIT 1".to_owned()),
         ("rows that are only counted", "SELECT count(*) FROM crm.customers, sales.orders".to_owned()),
     ] {
-        assert_snapshot!(name.replace(' ', "_"), format!("{sql}\n\n{}", scene.asked(&sql).await));
+        assert_snapshot!(name.replace(' ', "_"), format!("{sql}\n\n{}", scene.pushed_down_sql(&sql).await));
     }
 }
 
 #[tokio::test]
-async fn what_is_pushed_down_answers_the_same() {
-    let scene = scene();
-    assert_snapshot!(scene.rows("
+async fn push_down_does_not_change_answers() {
+    let scene = federated_fixture();
+    assert_snapshot!(scene.query_all("
         SELECT o.id FROM sales.orders o JOIN crm.customers c ON c.id = o.customer_id WHERE c.country = 'DE'").await, @"id");
-    assert_snapshot!(scene.rows("
+    assert_snapshot!(scene.query_all("
         SELECT o.id FROM sales.orders o JOIN crm.customers c ON c.id = o.customer_id WHERE c.country = 'de' ORDER BY 1").await, @r"
     id
     1
     3
     ");
-    assert_snapshot!(scene.rows("SELECT name FROM crm.customers WHERE name > 'B' ORDER BY name DESC").await, @r"
+    assert_snapshot!(scene.query_all("SELECT name FROM crm.customers WHERE name > 'B' ORDER BY name DESC").await, @r"
     name
     Cy
     Ben
     ");
-    assert_snapshot!(scene.rows("SELECT c.name, v.pages FROM crm.customers c LEFT JOIN crm.visits v ON v.customer_id = c.id AND v.pages > 2 ORDER BY 1, 2").await, @r"
+    assert_snapshot!(scene.query_all("SELECT c.name, v.pages FROM crm.customers c LEFT JOIN crm.visits v ON v.customer_id = c.id AND v.pages > 2 ORDER BY 1, 2").await, @r"
     name,pages
     Ann,3
     Ann,5
     Ben,
     Cy,
     ");
-    assert_snapshot!(scene.rows("SELECT customer_id, count(*), sum(pages), avg(pages), max(pages) FROM crm.visits GROUP BY customer_id ORDER BY 1").await, @r"
+    assert_snapshot!(scene.query_all("SELECT customer_id, count(*), sum(pages), avg(pages), max(pages) FROM crm.visits GROUP BY customer_id ORDER BY 1").await, @r"
     customer_id,count,sum,avg,max
     1,2,8,4.0000000000000000000,5
     2,1,1,1.0000000000000000000,1
     ,1,8,8.0000000000000000000,8
     ");
-    assert_snapshot!(scene.rows("SELECT count(*), sum(pages) FROM crm.visits WHERE pages > 100").await, @r"
+    assert_snapshot!(scene.query_all("SELECT count(*), sum(pages) FROM crm.visits WHERE pages > 100").await, @r"
     count,sum
     0,
     ");
-    assert_snapshot!(scene.rows("SELECT id, name FROM crm.customers ORDER BY id DESC LIMIT 1").await, @r"
+    assert_snapshot!(scene.query_all("SELECT id, name FROM crm.customers ORDER BY id DESC LIMIT 1").await, @r"
     id,name
     3,Cy
     ");
-    assert_snapshot!(scene.rows("SELECT count(*) FROM crm.customers, sales.orders").await, @r"
+    assert_snapshot!(scene.query_all("SELECT count(*) FROM crm.customers, sales.orders").await, @r"
     count
     15
     ");
-    assert_snapshot!(scene.rows("SELECT score, since FROM crm.customers ORDER BY id").await, @r"
+    assert_snapshot!(scene.query_all("SELECT score, since FROM crm.customers ORDER BY id").await, @r"
     score,since
     1.5,2020-01-01
     2.0,2021-06-01
@@ -227,49 +227,53 @@ async fn what_is_pushed_down_answers_the_same() {
 
 /// What a member would refuse as too much is done here.
 #[tokio::test]
-async fn what_is_too_much_for_a_member_is_done_here() {
-    let scene = scene();
+async fn oversized_filters_run_locally() {
+    let scene = federated_fixture();
     let numbers = |count: i32| (3..count).map(|number| number.to_string()).collect::<Vec<_>>();
     let list = format!("SELECT id FROM crm.customers WHERE id IN ({}) ORDER BY id", numbers(1_500).join(", "));
-    assert_eq!(scene.rows(&list).await.lines().collect::<Vec<_>>(), ["id", "3"]);
+    assert_eq!(scene.query_all(&list).await.lines().collect::<Vec<_>>(), ["id", "3"]);
     let chain = |count: i32| {
         let each = numbers(count).into_iter().map(|number| format!("(c.id = {number} AND v.pages > 0)"));
         let each = each.collect::<Vec<_>>().join(" OR ");
         format!("SELECT c.id FROM crm.customers c JOIN crm.visits v ON v.pages > c.id - 3 WHERE {each}")
     };
     for count in [50, 90] {
-        assert_eq!(scene.rows(&chain(count)).await.lines().collect::<Vec<_>>(), ["id", "3", "3", "3", "3"], "{count}");
+        assert_eq!(
+            scene.query_all(&chain(count)).await.lines().collect::<Vec<_>>(),
+            ["id", "3", "3", "3", "3"],
+            "{count}"
+        );
     }
 }
 
 #[tokio::test]
-async fn mistakes_are_told() {
-    let scene = scene();
-    assert_snapshot!(scene.rows("SELECT * FROM customers").await, @r#"
+async fn reports_query_errors() {
+    let scene = federated_fixture();
+    assert_snapshot!(scene.query_all("SELECT * FROM customers").await, @r#"
     not_found: the table "customers" wants the name of its database before it
     Valid choices: crm.customers, sales.customers
     "#);
-    assert_snapshot!(scene.rows("SELECT * FROM cmr.customers").await, @r#"
+    assert_snapshot!(scene.query_all("SELECT * FROM cmr.customers").await, @r#"
     not_found: there is no database "cmr" in all
     Valid choices: crm, sales
     "#);
-    assert_snapshot!(scene.rows("SELECT * FROM crm.customer").await, @r#"
+    assert_snapshot!(scene.query_all("SELECT * FROM crm.customer").await, @r#"
     not_found: there is no table "customer" in "crm"
     Valid choices: customers
     "#);
-    assert_snapshot!(scene.rows("SELECT nam FROM crm.customers").await, @r#"
+    assert_snapshot!(scene.query_all("SELECT nam FROM crm.customers").await, @r#"
     invalid_arguments: there is no column "nam"
     Valid choices: name, id, country, score, since
     "#);
-    assert_snapshot!(scene.rows("SELECT number FROM crm.mixed").await, @r#"
+    assert_snapshot!(scene.query_all("SELECT number FROM crm.mixed").await, @r#"
     invalid_arguments: the column "number" has a value that is no bigint: a text
     Ask the database of that table alone, where each value keeps its type, or leave the column out.
     "#);
-    assert_snapshot!(scene.rows("DELETE FROM crm.customers").await, @r"
+    assert_snapshot!(scene.query_all("DELETE FROM crm.customers").await, @r"
     invalid_arguments: DELETE is refused: it would change data, and only reading is allowed
     Only SELECT can be run, with WITH, UNION, VALUES and all else that belongs to it.
     ");
-    assert_snapshot!(scene.rows("SELECT * FROM crm.sqlite_master").await, @r#"
+    assert_snapshot!(scene.query_all("SELECT * FROM crm.sqlite_master").await, @r#"
     not_found: there is no table "sqlite_master" in "crm"
     Valid choices: mixed, visits, customers
     "#);
@@ -304,10 +308,10 @@ proptest! {
 
     /// A question that one member can answer alone has the same answer when it is asked of all.
     #[test]
-    fn a_member_alone_and_all_of_them_agree(filter in condition(), left in any::<bool>(), grouped in any::<bool>()) {
+    fn member_and_federation_agree(filter in condition(), left in any::<bool>(), grouped in any::<bool>()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let scene = scene();
+            let scene = federated_fixture();
             let join = if left { "LEFT JOIN" } else { "JOIN" };
             let select = if grouped { "c.id, count(*) AS n, count(v.pages) AS seen, sum(v.pages) AS total, min(v.pages) AS least" } else { "c.id, c.name, v.pages" };
             let group = if grouped { "GROUP BY c.id" } else { "" };
@@ -319,8 +323,8 @@ proptest! {
                 rows.sort();
                 rows
             };
-            let alone = sorted(scene.ask("crm", &sql("")).await);
-            let together = sorted(scene.rows(&sql("crm.")).await);
+            let alone = sorted(scene.query("crm", &sql("")).await);
+            let together = sorted(scene.query_all(&sql("crm.")).await);
             prop_assert_eq!(alone, together, "{}", sql("crm."));
             Ok(())
         })?;
@@ -328,12 +332,12 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_member_that_is_gone_takes_its_own_tables_along_only() {
-    let scene = scene();
+async fn unreachable_member_hides_only_its_tables() {
+    let scene = federated_fixture();
     std::fs::remove_file(scene.folder.path().join("crm.db")).unwrap();
     let tables = scene.call("list_tables", &[("database", "all"), ("format", "csv")]).await;
     assert!(tables.contains("sales.orders"), "{tables}");
-    assert_snapshot!(scene.rows("SELECT count(*) AS n FROM sales.orders").await, @r"
+    assert_snapshot!(scene.query_all("SELECT count(*) AS n FROM sales.orders").await, @r"
     n
     5
     ");

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use serde_json::json;
 use tidegate::Node;
 use tidegate::core::{
-    Allowed, Call, Caller, Content, Grants, Metadata, Origin, Outcome, Principal, Proof, ReplyEvent, Target, Tool,
-    TransportKind, handler_fn,
+    AllowedNames, AuthMethod, Call, CallOrigin, CallTarget, Caller, Content, Grants, Metadata, Outcome, Principal,
+    ReplyEvent, Tool, TransportKind, handler_fn,
 };
 use tidegate::engines::{Engine, EngineOptions, FileDatabase};
 use tidegate::query::{Databases, HashKey, RowCondition, RowPolicies, RowPolicy};
 
 fn owner() -> Caller {
-    Caller::new(Principal::owner(), Origin { transport: TransportKind::CommandLine, peer: None })
+    Caller::new(Principal::process_user(), CallOrigin { transport: TransportKind::CommandLine, peer: None })
 }
 
 fn hello() -> Tool {
     let handler = handler_fn(|_job, reply| async move {
-        reply.block(Content::text("hello")).await?;
+        reply.send_block(Content::text("hello")).await?;
         Ok(Metadata::new())
     });
     Tool::new("hello", "Says hello", handler)
@@ -33,7 +33,7 @@ async fn a_host_adds_its_own_tools_to_the_built_in_ones() {
     let node = Node::builder().entries(|entries| entries.tool(hello())).build();
     let names = names(&node);
     assert!(names.contains(&"hello".to_owned()) && names.contains(&"query".to_owned()), "{names:?}");
-    let call = Call::new(Target::Tool("hello".to_owned()), owner());
+    let call = Call::new(CallTarget::Tool("hello".to_owned()), owner());
     let mut reply = node.registry().call(call).unwrap();
     while let Some(event) = reply.next().await {
         if let ReplyEvent::End(outcome) = event {
@@ -55,7 +55,7 @@ async fn a_host_may_leave_the_built_in_tools_out_or_replace_them() {
 }
 
 #[tokio::test]
-async fn every_state_knows_how_the_row_policies_of_its_databases_bind_somebody() {
+async fn state_computes_row_policy_stamps() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("orders.csv"), "id,region\n1,7\n").unwrap();
     let engine = Engine::start(EngineOptions::default()).unwrap();
@@ -66,19 +66,22 @@ async fn every_state_knows_how_the_row_policies_of_its_databases_bind_somebody()
         except_roles: BTreeSet::new(),
     };
     let database = FileDatabase::open("shop", vec![folder.path().to_owned()], &engine).unwrap();
-    let database = Arc::new(database.with_row_policies(RowPolicies::new(vec![policy], HashKey::of(b"a secret"))));
+    let database =
+        Arc::new(database.with_row_policies(RowPolicies::new(vec![policy], HashKey::from_secret(b"a secret"))));
     let of_region = |region: u64| {
-        let mut ann = Principal::new("ann", Proof::Token, Arc::new(Grants::everything()));
+        let mut ann = Principal::new("ann", AuthMethod::Token, Arc::new(Grants::everything()));
         ann.claims.insert("region".to_owned(), json!(region));
         ann
     };
     let node = Node::builder().database(database.clone()).build();
-    let stamp = |region| node.registry().snapshot().row_policies().of(&of_region(region));
+    let stamp = |region| node.registry().snapshot().row_policy_stamper().stamp_for(&of_region(region));
     let at_first = stamp(7);
     assert_ne!(at_first, 0);
     assert_ne!(at_first, stamp(8));
-    node.enter(node.state(Databases::new([database as Arc<dyn tidegate::query::Database>]), &Allowed::Everything));
+    node.enter_state(
+        node.new_state(Databases::new([database as Arc<dyn tidegate::query::Database>]), &AllowedNames::Everything),
+    );
     assert_eq!(stamp(7), at_first);
-    node.enter(node.state(Databases::default(), &Allowed::Everything));
+    node.enter_state(node.new_state(Databases::default(), &AllowedNames::Everything));
     assert_eq!(stamp(7), 0);
 }

@@ -11,5 +11,5 @@
 mod cli;
 mod declared;
 mod federated;
-mod house;
 mod library;
+mod workspace_rules;

@@ -3,21 +3,21 @@
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, InputAnswer, InputRequest, ReplySender};
 
-use super::input::Input;
-use super::{Problem, TextTemplate};
+use super::input::DeclaredInput;
+use super::{DeclarationProblem, TextTemplate};
 
 /// Characters of a value that are shown; of a longer one it is told how long it is.
 const VALUE_CHARACTERS_MAX: usize = 200;
 /// Values of a list that are shown; of a longer one it is told how many more there are.
-const LIST_VALUES_SHOWN: usize = 20;
+const LIST_VALUES_MAX: usize = 20;
 /// What is asked for, and the field of the form.
-const FIELD: &str = "confirm";
+const CONFIRM_FIELD: &str = "confirm";
 
 /// What a person is asked to agree to.
 #[derive(Debug)]
 pub(super) struct Consent {
     question: TextTemplate,
-    inputs: Vec<Input>,
+    inputs: Vec<DeclaredInput>,
 }
 
 impl Consent {
@@ -25,18 +25,21 @@ impl Consent {
     ///
     /// # Errors
     /// For other names, and for a question without a word.
-    pub(super) fn new(question: TextTemplate, inputs: &[Input]) -> Result<Self, Vec<Problem>> {
+    pub(super) fn new(question: TextTemplate, inputs: &[DeclaredInput]) -> Result<Self, Vec<DeclarationProblem>> {
         let declared = || inputs.iter().map(|input| input.name.clone());
         let unknown = question.names().into_iter().filter(|name| declared().all(|other| other != *name));
-        let mut problems: Vec<Problem> = unknown
+        let mut problems: Vec<DeclarationProblem> = unknown
             .map(|name| {
                 let message = format!("{{{{{name}}}}} is not declared under input");
-                Problem::at(FIELD, Error::new(ErrorKind::InvalidArguments, message).with_choices(declared()))
+                DeclarationProblem::new(
+                    CONFIRM_FIELD,
+                    Error::new(ErrorKind::InvalidArguments, message).with_choices(declared()),
+                )
             })
             .collect();
         if question.fill(|name| name.to_owned()).trim().is_empty() {
             let message = "asks nothing; write what the person agrees to, such as \"Delete order {{order}}?\"";
-            problems.push(Problem::at(FIELD, Error::new(ErrorKind::InvalidArguments, message)));
+            problems.push(DeclarationProblem::new(CONFIRM_FIELD, Error::new(ErrorKind::InvalidArguments, message)));
         }
         if problems.is_empty() { Ok(Self { question, inputs: inputs.to_vec() }) } else { Err(problems) }
     }
@@ -44,22 +47,22 @@ impl Consent {
     /// Waits until the person behind the call has agreed to run it with `arguments`.
     ///
     /// # Errors
-    /// `Forbidden` when the person does not agree, `Incapable` when nobody can be asked; those of [`ReplySender::ask`].
-    pub(super) async fn get(&self, arguments: &Map<String, Value>, reply: &ReplySender) -> Result<(), Error> {
+    /// `Forbidden` when the person does not agree, `MissingClientCapability` when nobody can be asked; those of [`ReplySender::request_inputs`].
+    pub(super) async fn request(&self, arguments: &Map<String, Value>, reply: &ReplySender) -> Result<(), Error> {
         let question = self.question.fill(|name| {
             let input = self.inputs.iter().find(|input| input.name == name);
-            input.map(|input| shown(input.value(arguments))).unwrap_or_default()
+            input.map(|input| display_value(input.value(arguments))).unwrap_or_default()
         });
         let schema = json!({
             "type": "object",
-            "properties": {FIELD: {"type": "boolean", "title": "Yes, do it"}},
-            "required": [FIELD],
+            "properties": {CONFIRM_FIELD: {"type": "boolean", "title": "Yes, do it"}},
+            "required": [CONFIRM_FIELD],
         });
-        match reply.ask_for(FIELD, InputRequest::form(question, schema)).await {
-            Ok(InputAnswer::Accepted(filled)) if filled.get(FIELD) == Some(&Value::Bool(true)) => Ok(()),
-            Ok(InputAnswer::Accepted(_) | InputAnswer::Declined) => Err(withheld("did not agree")),
-            Ok(_) => Err(withheld("did not choose")),
-            Err(error) if error.kind() == ErrorKind::Incapable => Err(error.with_hint(
+        match reply.request_input(CONFIRM_FIELD, InputRequest::form(question, schema)).await {
+            Ok(InputAnswer::Accepted(filled)) if filled.get(CONFIRM_FIELD) == Some(&Value::Bool(true)) => Ok(()),
+            Ok(InputAnswer::Accepted(_) | InputAnswer::Declined) => Err(declined_error("did not agree")),
+            Ok(_) => Err(declined_error("did not choose")),
+            Err(error) if error.kind() == ErrorKind::MissingClientCapability => Err(error.with_hint(
                 "Nothing was done: a person has to agree first. Call from a client that shows forms (elicitation), or \
                  with tidegate call at a terminal.",
             )),
@@ -68,18 +71,18 @@ impl Consent {
     }
 }
 
-fn withheld(what: &str) -> Error {
+fn declined_error(what: &str) -> Error {
     Error::new(ErrorKind::Forbidden, format!("nothing was done: the person who was asked {what}"))
 }
 
 /// A value within a question. Texts are quoted, so that whoever chose them cannot write the question.
-fn shown(value: &Value) -> String {
+fn display_value(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
-        Value::String(text) => quoted(text),
+        Value::String(text) => quote_text(text),
         Value::Array(values) => {
-            let first = values.iter().take(LIST_VALUES_SHOWN).map(shown).collect::<Vec<_>>().join(", ");
-            match values.len().saturating_sub(LIST_VALUES_SHOWN) {
+            let first = values.iter().take(LIST_VALUES_MAX).map(display_value).collect::<Vec<_>>().join(", ");
+            match values.len().saturating_sub(LIST_VALUES_MAX) {
                 0 => first,
                 more => format!("{first} and {more} more"),
             }
@@ -88,7 +91,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-fn quoted(text: &str) -> String {
+fn quote_text(text: &str) -> String {
     let length = text.chars().count();
     if length <= VALUE_CHARACTERS_MAX {
         return format!("{text:?}");
@@ -105,8 +108,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_text_stays_within_its_quotes(text in any::<String>(), times in 1_usize..20) {
-            let shown = quoted(&text.repeat(times));
+        fn quoted_text_cannot_leave_its_quotes(text in any::<String>(), times in 1_usize..20) {
+            let shown = quote_text(&text.repeat(times));
             let breaks_out = |letter: char| letter.is_control() || "\u{2028}\u{2029}\u{202e}".contains(letter);
             prop_assert!(!shown.contains(breaks_out), "{}", shown);
             let mut is_escaped = false;
@@ -121,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_cannot_write_the_question() {
+    fn values_are_quoted_and_shortened() {
         let long = "x".repeat(300);
         let values = [
             json!("A-17"),
@@ -134,7 +137,7 @@ mod tests {
             json!("a\u{202e}b\u{2028}c\u{1b}[2J"),
             json!(long),
         ];
-        let shown = values.iter().map(shown).collect::<Vec<_>>().join("\n");
+        let shown = values.iter().map(display_value).collect::<Vec<_>>().join("\n");
         insta::assert_snapshot!(shown, @r#"
         "A-17"
         12.5

@@ -4,32 +4,32 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{Caller, Error, Variables, Watcher};
+use tidegate_core::{Caller, Error, ResourceWatcher, TemplateVariables};
 
 use super::TextTemplate;
-use super::file::is_part_of_a_name;
+use super::file_resource::is_safe_path_component;
 use super::resource::ResourceSource;
-use super::uri_variables::UriVariables;
+use super::uri_variables::TypedUriVariables;
 
 /// Watches a file of a declared resource. What could not be read as the resource is absent to it.
 pub(super) struct FileWatcher {
     folder: PathBuf,
     path: TextTemplate,
-    variables: UriVariables,
+    variables: TypedUriVariables,
 }
 
 impl FileWatcher {
     /// What watches `source`, whose URI has `variables`; none for one that is no file.
-    pub(super) fn of(source: &ResourceSource, variables: &[String]) -> Option<Arc<dyn Watcher>> {
+    pub(super) fn for_source(source: &ResourceSource, variables: &[String]) -> Option<Arc<dyn ResourceWatcher>> {
         let ResourceSource::File { folder, path, inputs } = source else { return None };
-        let variables = UriVariables::new(variables, inputs.clone()).ok()?;
+        let variables = TypedUriVariables::new(variables, inputs.clone()).ok()?;
         Some(Arc::new(Self { folder: folder.clone(), path: path.clone(), variables }))
     }
 
-    async fn metadata(&self, variables: &Variables) -> Option<std::fs::Metadata> {
+    async fn metadata(&self, variables: &TemplateVariables) -> Option<std::fs::Metadata> {
         let value = |name: &str| variables.get(name).cloned().unwrap_or_default();
-        self.variables.typed(value).ok()?;
-        if self.path.names().iter().any(|name| !is_part_of_a_name(&value(name))) {
+        self.variables.parse_values(value).ok()?;
+        if self.path.names().iter().any(|name| !is_safe_path_component(&value(name))) {
             return None;
         }
         let path = tokio::fs::canonicalize(self.folder.join(self.path.fill(value))).await.ok()?;
@@ -40,8 +40,8 @@ impl FileWatcher {
 }
 
 #[async_trait]
-impl Watcher for FileWatcher {
-    async fn stamp(&self, variables: &Variables, _caller: &Caller) -> Result<Option<String>, Error> {
+impl ResourceWatcher for FileWatcher {
+    async fn stamp(&self, variables: &TemplateVariables, _caller: &Caller) -> Result<Option<String>, Error> {
         let metadata = self.metadata(variables).await;
         Ok(metadata.map(|metadata| format!("{} {:?}", metadata.len(), metadata.modified().ok())))
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tidegate_core::{Access, CallLimits, Error, ErrorKind, Tool, ToolAnnotations};
 
 use super::http::{
-    HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate, HttpTool, RESERVED_ARGUMENTS,
+    HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate, HttpToolHandler, RESERVED_ARGUMENTS,
 };
-use super::input::{Input, object_schema};
-use super::sql_tool::{questions, shape, taken_names};
-use super::{Problem, TextTemplate, cache_note};
-use crate::node::NodeView;
+use super::input::{DeclaredInput, object_schema};
+use super::sql_tool::{check_reserved_names, output_properties, parse_elicitation};
+use super::{DeclarationProblem, TextTemplate, cache_metadata};
+use crate::node_view::NodeView;
 
 /// A declared tool: a request to an HTTP API.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub struct DeclaredHttpTool {
     /// The request.
     pub request: HttpDefinition,
     /// The parameters.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<DeclaredInput>,
     /// What the person behind a call is asked before the request is sent; `{{name}}` stands for a parameter.
     pub confirm: Option<TextTemplate>,
     /// What a caller must hold.
@@ -42,12 +42,12 @@ impl DeclaredHttpTool {
     ///
     /// # Errors
     /// Everything that is wrong with the declaration.
-    pub fn prepare(self, node: &Arc<NodeView>, client: &HttpClient) -> Result<Tool, Vec<Problem>> {
-        let taken = taken_names(&self.inputs, &RESERVED_ARGUMENTS);
+    pub fn prepare(self, node: &Arc<NodeView>, client: &HttpClient) -> Result<Tool, Vec<DeclarationProblem>> {
+        let taken = check_reserved_names(&self.inputs, &RESERVED_ARGUMENTS);
         if !taken.is_empty() {
             return Err(taken);
         }
-        let (asked, consent) = questions(&self.inputs, self.confirm)?;
+        let (asked, consent) = parse_elicitation(&self.inputs, self.confirm)?;
         let arguments = self.inputs.iter().map(|input| HttpArgument {
             name: input.name.clone(),
             is_required: input.is_never_null(),
@@ -55,7 +55,8 @@ impl DeclaredHttpTool {
         });
         let arguments: Vec<HttpArgument> = arguments.collect();
         let template = HttpRequestTemplate::parse(&self.request, &arguments, client.allowed_hosts());
-        let template = template.map_err(|problems| problems.into_iter().map(problem).collect::<Vec<_>>())?;
+        let template =
+            template.map_err(|problems| problems.into_iter().map(to_declaration_problem).collect::<Vec<_>>())?;
         let hints = template.annotations(self.annotations.destructive);
         let annotations = ToolAnnotations {
             read_only: self.annotations.read_only.or(hints.read_only),
@@ -63,19 +64,21 @@ impl DeclaredHttpTool {
             idempotent: self.annotations.idempotent.or(hints.idempotent),
             open_world: self.annotations.open_world.or(hints.open_world),
         };
-        let handler = HttpTool::new(template, client.clone(), node.executor.clone()).asking(asked, consent);
+        let handler =
+            HttpToolHandler::new(template, client.clone(), node.executor.clone()).with_elicitation(asked, consent);
         let mut tool = Tool::new(self.name, self.description, Arc::new(handler))
             .with_annotations(annotations)
             .with_access(self.access)
             .with_limits(self.limits);
         tool.title = self.title;
-        tool.meta.extend(self.cache.map(cache_note));
-        tool.with_input_schema(object_schema(&self.inputs, shape()))
-            .map_err(|error| vec![Problem::at("input", Error::new(ErrorKind::InvalidArguments, error.to_string()))])
+        tool.meta.extend(self.cache.map(cache_metadata));
+        tool.with_input_schema(object_schema(&self.inputs, output_properties())).map_err(|error| {
+            vec![DeclarationProblem::new("input", Error::new(ErrorKind::InvalidArguments, error.to_string()))]
+        })
     }
 }
 
-fn problem(problem: HttpProblem) -> Problem {
-    let error = Error::new(ErrorKind::InvalidArguments, problem.wrong).with_hint(problem.right);
-    Problem::at(format!("http.{}", problem.field), error)
+fn to_declaration_problem(problem: HttpProblem) -> DeclarationProblem {
+    let error = Error::new(ErrorKind::InvalidArguments, problem.message).with_hint(problem.hint);
+    DeclarationProblem::new(format!("http.{}", problem.field), error)
 }

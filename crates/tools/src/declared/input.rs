@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{Filling, Parameter, SqlDialect};
+use tidegate_query::{Parameter, SqlDialect, TemplateValue};
 
 /// Values of a list that may be given.
 const LIST_VALUES_MAX: usize = 500;
 /// What a model is told of a parameter that a person is asked for.
-const LEFT_OUT: &str = "if it is left out, the person is asked";
+const OMITTED_NOTE: &str = "if it is left out, the person is asked";
 
 /// A parameter of a declared entry.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Input {
+pub struct DeclaredInput {
     /// Its name, as `:name` in SQL and `{name}` in templates.
     pub name: String,
     /// What values it takes.
@@ -24,7 +24,7 @@ pub struct Input {
     pub required: bool,
     /// What the person behind a call is asked when it is left out.
     pub ask: Option<String>,
-    /// Further constraints as JSON Schema has them (`minimum`, `maxLength`, `pattern`, `enum`, …).
+    /// Further constraints as JSON Schema has them (`minimum`, `maxLength`, `table_name_pattern`, `enum`, …).
     pub constraints: Map<String, Value>,
 }
 
@@ -32,16 +32,16 @@ pub struct Input {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputKind {
     /// One value.
-    Scalar(Scalar),
+    Scalar(ScalarType),
     /// One or more values, for `IN (:name)`.
-    List(Scalar),
+    List(ScalarType),
     /// A column or table out of these.
     Identifier(Vec<String>),
 }
 
 /// The type of one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scalar {
+pub enum ScalarType {
     /// Text.
     String,
     /// A whole number of 64 bits.
@@ -56,7 +56,7 @@ pub enum Scalar {
     Timestamp,
 }
 
-impl Scalar {
+impl ScalarType {
     /// Every type.
     pub const ALL: [Self; 6] = [Self::String, Self::Integer, Self::Number, Self::Boolean, Self::Date, Self::Timestamp];
 
@@ -108,7 +108,7 @@ impl Scalar {
     }
 
     /// A value to prepare a statement with.
-    fn sample(self) -> Value {
+    fn sample_value(self) -> Value {
         match self {
             Self::String => json!("a"),
             Self::Integer => json!(1),
@@ -120,7 +120,7 @@ impl Scalar {
     }
 }
 
-impl Input {
+impl DeclaredInput {
     /// A required parameter.
     pub fn new(name: impl Into<String>, kind: InputKind) -> Self {
         let (description, default, ask, constraints) = (None, None, None, Map::new());
@@ -138,17 +138,17 @@ impl Input {
         };
         if let Some(members) = schema.as_object_mut() {
             members.extend(self.constraints.clone());
-            members.extend(self.told().map(|text| ("description".to_owned(), text.into())));
+            members.extend(self.model_description().map(|text| ("description".to_owned(), text.into())));
             members.extend(self.default.clone().map(|value| ("default".to_owned(), value)));
         }
         schema
     }
 
     /// What a model is told of it.
-    fn told(&self) -> Option<String> {
+    fn model_description(&self) -> Option<String> {
         match (&self.description, &self.ask) {
-            (Some(description), Some(_)) => Some(format!("{description}; {LEFT_OUT}")),
-            (None, Some(_)) => Some(LEFT_OUT.to_owned()),
+            (Some(description), Some(_)) => Some(format!("{description}; {OMITTED_NOTE}")),
+            (None, Some(_)) => Some(OMITTED_NOTE.to_owned()),
             (description, None) => description.clone(),
         }
     }
@@ -172,39 +172,43 @@ impl Input {
     ///
     /// # Errors
     /// `InvalidArguments` for a value that cannot be bound, or an identifier that is not allowed.
-    pub fn filling(&self, value: &Value, dialect: SqlDialect) -> Result<Filling, Error> {
+    pub fn bind(&self, value: &Value, dialect: SqlDialect) -> Result<TemplateValue, Error> {
         match (&self.kind, value) {
             (InputKind::Identifier(allowed), Value::String(name)) if allowed.contains(name) => {
-                Ok(Filling::Identifier(name.clone()))
+                Ok(TemplateValue::Identifier(name.clone()))
             }
             (InputKind::Identifier(allowed), _) => {
                 let message = format!("{} must be one of the names that are allowed", self.name);
                 Err(Error::new(ErrorKind::InvalidArguments, message).with_choices(allowed.iter().cloned()))
             }
             (InputKind::List(_), Value::Array(values)) => {
-                Ok(Filling::List(values.iter().map(Parameter::from_json).collect::<Result<_, _>>()?))
+                Ok(TemplateValue::List(values.iter().map(Parameter::from_json).collect::<Result<_, _>>()?))
             }
             (InputKind::List(scalar) | InputKind::Scalar(scalar), value) => {
                 let may_be_null = !self.required && self.default.is_none();
-                Ok(Filling::Value { value: Parameter::from_json(value)?, cast: scalar.cast(may_be_null, dialect) })
+                Ok(TemplateValue::Value {
+                    value: Parameter::from_json(value)?,
+                    cast: scalar.cast(may_be_null, dialect),
+                })
             }
         }
     }
 
     /// Values to prepare a statement with; each identifier that is allowed is one.
-    pub(super) fn samples(&self) -> Vec<Value> {
+    pub(super) fn sample_values(&self) -> Vec<Value> {
         let first_choice = || Some(self.constraints.get("enum")?.as_array()?.first()?.clone());
-        let sample = |scalar: Scalar| self.default.clone().or_else(first_choice).unwrap_or_else(|| scalar.sample());
+        let sample =
+            |scalar: ScalarType| self.default.clone().or_else(first_choice).unwrap_or_else(|| scalar.sample_value());
         match &self.kind {
             InputKind::Scalar(scalar) => vec![sample(*scalar)],
-            InputKind::List(scalar) => vec![self.default.clone().unwrap_or_else(|| json!([scalar.sample()]))],
+            InputKind::List(scalar) => vec![self.default.clone().unwrap_or_else(|| json!([scalar.sample_value()]))],
             InputKind::Identifier(allowed) => allowed.iter().map(|name| json!(name)).collect(),
         }
     }
 }
 
 /// The schema of an object with `inputs` as its members, and with `further` ones.
-pub(super) fn object_schema(inputs: &[Input], further: Map<String, Value>) -> Value {
+pub(super) fn object_schema(inputs: &[DeclaredInput], further: Map<String, Value>) -> Value {
     let mut properties: Map<String, Value> = inputs.iter().map(|input| (input.name.clone(), input.schema())).collect();
     properties.extend(further);
     let required: Vec<&str> =

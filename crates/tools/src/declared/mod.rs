@@ -1,15 +1,15 @@
 //! Tools, resources and prompts that a configuration declares instead of code.
 
-mod asked;
 mod consent;
-mod file;
+mod declared_query;
+mod elicitation_form;
+mod elicited_parameters;
+mod file_resource;
 mod file_watcher;
-mod form;
 mod http;
 mod http_tool;
 mod input;
 mod prompt;
-mod question;
 mod resource;
 mod rows_tool;
 mod sql_tool;
@@ -20,34 +20,34 @@ use serde_json::{Value, json};
 use tidegate_core::{CacheHint, Error};
 
 pub use http::{
-    AllowedHosts, HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate, HttpTool, Names,
-    RESERVED_ARGUMENTS, escape_braces,
+    AllowedHosts, DnsResolver, HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate,
+    HttpToolHandler, RESERVED_ARGUMENTS, escape_braces,
 };
 pub use http_tool::DeclaredHttpTool;
-pub use input::{Input, InputKind, Scalar};
+pub use input::{DeclaredInput, InputKind, ScalarType};
 pub use prompt::{DeclaredPrompt, PromptPart};
-pub use resource::{DeclaredResource, Prepared, ResourceSource};
+pub use resource::{DeclaredResource, PreparedResource, ResourceSource};
 pub use rows_tool::{RowsSource, rows_handler, with_row_arguments};
-pub use sql_tool::SqlTool;
+pub use sql_tool::DeclaredSqlTool;
 pub use text_template::TextTemplate;
 
 /// What is wrong with a declaration, and where in it.
 #[derive(Debug)]
-pub struct Problem {
+pub struct DeclarationProblem {
     /// The member of the declaration: `sql`, `input.customer`, …
-    pub at: String,
+    pub path: String,
     /// What is wrong, and what would be right.
     pub error: Error,
 }
 
-impl Problem {
-    fn at(at: impl Into<String>, error: Error) -> Self {
-        Self { at: at.into(), error }
+impl DeclarationProblem {
+    fn new(at: impl Into<String>, error: Error) -> Self {
+        Self { path: at.into(), error }
     }
 }
 
 /// What a tool's metadata says of how long clients may keep its answers.
-fn cache_note(cache: CacheHint) -> (String, Value) {
+fn cache_metadata(cache: CacheHint) -> (String, Value) {
     let milliseconds = u64::try_from(cache.time_to_live.as_millis()).unwrap_or(u64::MAX);
     ("dev.tidegate/cache".to_owned(), json!({"ttlMs": milliseconds, "public": cache.public}))
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_core::{
-    Access, Call, Caller, Chunk, Content, Error, ErrorKind, Handler, Job, Metadata, Outcome, Prompt, PromptArgument,
-    ReplyEvent, ReplySender, ResourceBody, ResourceContents, Role, Target, percent_encode,
+    Access, Call, CallTarget, Caller, Chunk, Content, ContentRole, Error, ErrorKind, Handler, Job, Metadata, Outcome,
+    Prompt, PromptArgument, ReplyEvent, ReplySender, ResourceBody, ResourceContents, percent_encode,
 };
 
-use super::{Problem, TextTemplate};
-use crate::names::Names;
-use crate::node::NodeView;
+use super::{DeclarationProblem, TextTemplate};
+use crate::name_completer::NameCompleter;
+use crate::node_view::NodeView;
 
 /// Text of an embedded resource that a prompt carries at most.
 const EMBEDDED_BYTES_MAX: usize = 256 * 1024;
@@ -27,7 +27,7 @@ pub struct DeclaredPrompt {
     /// Its arguments.
     pub arguments: Vec<PromptArgument>,
     /// Its messages, in order.
-    pub messages: Vec<(Role, PromptPart)>,
+    pub messages: Vec<(ContentRole, PromptPart)>,
     /// What a caller must hold.
     pub access: Access,
 }
@@ -47,7 +47,7 @@ impl DeclaredPrompt {
     ///
     /// # Errors
     /// Everything that is wrong with the declaration.
-    pub fn prepare(self, node: &Arc<NodeView>) -> Result<Prompt, Vec<Problem>> {
+    pub fn prepare(self, node: &Arc<NodeView>) -> Result<Prompt, Vec<DeclarationProblem>> {
         let declared: Vec<String> = self.arguments.iter().map(|argument| argument.name.clone()).collect();
         let undeclared = self.messages.iter().enumerate().flat_map(|(index, (_, part))| {
             let (PromptPart::Text(template) | PromptPart::Resource(template)) = part;
@@ -55,31 +55,31 @@ impl DeclaredPrompt {
             let problem = |name: &str| {
                 let message = format!("{{{{{name}}}}} is not declared under arguments");
                 let error = Error::new(ErrorKind::InvalidArguments, message).with_choices(declared.clone());
-                Problem::at(format!("messages.{index}"), error)
+                DeclarationProblem::new(format!("messages.{index}"), error)
             };
             unknown.map(problem).collect::<Vec<_>>()
         });
-        let undeclared: Vec<Problem> = undeclared.collect();
+        let undeclared: Vec<DeclarationProblem> = undeclared.collect();
         if !undeclared.is_empty() {
             return Err(undeclared);
         }
-        let handler = Arc::new(Fill { node: node.clone(), messages: self.messages });
+        let handler = Arc::new(PromptHandler { node: node.clone(), messages: self.messages });
         let mut prompt = Prompt::new(self.name, self.description, handler);
         prompt.title = self.title;
         prompt.arguments = self.arguments;
         prompt.access = self.access;
-        prompt.completer = Some(Arc::new(Names(node.clone())));
+        prompt.completer = Some(Arc::new(NameCompleter(node.clone())));
         Ok(prompt)
     }
 }
 
-struct Fill {
+struct PromptHandler {
     node: Arc<NodeView>,
-    messages: Vec<(Role, PromptPart)>,
+    messages: Vec<(ContentRole, PromptPart)>,
 }
 
 #[async_trait]
-impl Handler for Fill {
+impl Handler for PromptHandler {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let argument =
             |name: &str| job.arguments().get(name).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
@@ -89,25 +89,25 @@ impl Handler for Fill {
                 PromptPart::Resource(template) => {
                     let is_whole = template.is_one_name();
                     let part = |name| if is_whole { argument(name) } else { percent_encode(&argument(name)) };
-                    self.embedded(template.fill(part), &job).await?
+                    self.read_resource(template.fill(part), &job).await?
                 }
             };
-            reply.message(*role, content).await?;
+            reply.send_prompt_message(*role, content).await?;
         }
         Ok(Metadata::new())
     }
 }
 
-impl Fill {
+impl PromptHandler {
     /// The resource of `uri`, as the caller may read it.
-    async fn embedded(&self, uri: String, job: &Arc<Job>) -> Result<Content, Error> {
+    async fn read_resource(&self, uri: String, job: &Arc<Job>) -> Result<Content, Error> {
         // A prompt may lean on a resource that is in another toolset.
         let caller = Caller { toolset: None, ..job.caller().clone() };
         let mime_type = self.node.registry()?.snapshot().media_type(&uri, &caller);
-        let mut call = Call::new(Target::Resource(uri.clone()), caller);
+        let mut call = Call::new(CallTarget::Resource(uri.clone()), caller);
         call.on_behalf_of = Some(job.clone());
         call.cancellation = job.cancellation();
-        call.carries.bytes = Some(EMBEDDED_BYTES_MAX);
+        call.inline_limit.bytes = Some(EMBEDDED_BYTES_MAX);
         let mut reply = self.node.registry()?.call(call)?;
         let mut text = String::new();
         while let Some(event) = reply.next().await {

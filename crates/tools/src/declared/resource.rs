@@ -1,4 +1,4 @@
-//! A declared resource: the answer of a statement, or a file (`file`), at a URI or a template of URIs.
+//! A declared resource: the answer of a statement, or a file (`file_resource`), at a URI or a template of URIs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use tidegate_core::{
     Access, CacheHint, CallLimits, Error, ErrorKind, Handler, Job, Metadata, ReplySender, Resource, ResourceTemplate,
     UriTemplate,
 };
-use tidegate_query::{Format, Mode, Question, Rest};
+use tidegate_query::{AnswerMode, OutputFormat, OverflowPolicy, QueryRequest};
 
-use super::file::{ReadFile, media_type_of};
+use super::declared_query::DeclaredQuery;
+use super::file_resource::{FileResourceHandler, media_type_from_extension};
 use super::file_watcher::FileWatcher;
-use super::input::Input;
-use super::question::DeclaredQuestion;
-use super::uri_variables::UriVariables;
-use super::{Problem, TextTemplate};
-use crate::node::NodeView;
+use super::input::DeclaredInput;
+use super::uri_variables::TypedUriVariables;
+use super::{DeclarationProblem, TextTemplate};
+use crate::node_view::NodeView;
 
 /// A declared resource.
 #[derive(Debug, Clone)]
@@ -51,9 +51,9 @@ pub enum ResourceSource {
         /// The statement; its parameters are the variables of the URI.
         sql: String,
         /// The types of the variables; text unless said.
-        inputs: Vec<Input>,
+        inputs: Vec<DeclaredInput>,
         /// The form of the answer.
-        format: Format,
+        format: OutputFormat,
     },
     /// A file in a folder.
     File {
@@ -62,12 +62,12 @@ pub enum ResourceSource {
         /// The path in it; `{{variable}}` stands for a part of a name.
         path: TextTemplate,
         /// What the variables may be; any text unless said.
-        inputs: Vec<Input>,
+        inputs: Vec<DeclaredInput>,
     },
 }
 
 /// A resource with a fixed URI, or a template.
-pub enum Prepared {
+pub enum PreparedResource {
     /// At one URI.
     Resource(Box<Resource>),
     /// At all URIs that follow a template.
@@ -79,17 +79,22 @@ impl DeclaredResource {
     ///
     /// # Errors
     /// Everything that is wrong with the declaration.
-    pub async fn prepare(self, node: &Arc<NodeView>) -> Result<(Prepared, Option<Error>), Vec<Problem>> {
-        let wrong = |at: &str, message: String| vec![Problem::at(at, Error::new(ErrorKind::InvalidArguments, message))];
+    pub async fn prepare(
+        self,
+        node: &Arc<NodeView>,
+    ) -> Result<(PreparedResource, Option<Error>), Vec<DeclarationProblem>> {
+        let wrong = |at: &str, message: String| {
+            vec![DeclarationProblem::new(at, Error::new(ErrorKind::InvalidArguments, message))]
+        };
         let template = UriTemplate::parse(&self.uri).map_err(|error| wrong("uri", error.to_string()))?;
         if !self.uri.split_once("://").is_some_and(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty()) {
             return Err(wrong("uri", format!("{:?} has no scheme; write it as reports://sales/{{year}}", self.uri)));
         }
         let variables: Vec<String> = template.variables().map(str::to_owned).collect();
-        let mime_type = self.mime_type.clone().or_else(|| mime_type_of(&self.source).map(str::to_owned));
-        let watcher = FileWatcher::of(&self.source, &variables);
-        let Sourced { handler, unreachable, database } =
-            sourced(self.source, &variables, mime_type.clone(), node).await?;
+        let mime_type = self.mime_type.clone().or_else(|| infer_mime_type(&self.source).map(str::to_owned));
+        let watcher = FileWatcher::for_source(&self.source, &variables);
+        let ResourceBackend { handler, unreachable, database } =
+            open_source(self.source, &variables, mime_type.clone(), node).await?;
         let access = match database {
             Some(database) => node.databases.tenancy().restrict(&database, self.access),
             None => self.access,
@@ -99,20 +104,20 @@ impl DeclaredResource {
             (resource.title, resource.description, resource.mime_type) = (self.title, self.description, mime_type);
             (resource.access, resource.limits, resource.cache) = (access, self.limits, self.cache);
             resource.watcher = watcher;
-            Prepared::Resource(Box::new(resource))
+            PreparedResource::Resource(Box::new(resource))
         } else {
             let mut resource = ResourceTemplate::new(template, self.name, handler);
             (resource.title, resource.description, resource.mime_type) = (self.title, self.description, mime_type);
             (resource.access, resource.limits, resource.cache) = (access, self.limits, self.cache);
             resource.watcher = watcher;
-            Prepared::Template(Box::new(resource))
+            PreparedResource::Template(Box::new(resource))
         };
         Ok((prepared, unreachable))
     }
 }
 
 /// What answers from a source.
-struct Sourced {
+struct ResourceBackend {
     handler: Arc<dyn Handler>,
     /// Why its database cannot be asked now, if so.
     unreachable: Option<Error>,
@@ -120,35 +125,35 @@ struct Sourced {
     database: Option<String>,
 }
 
-async fn sourced(
+async fn open_source(
     source: ResourceSource,
     variables: &[String],
     mime_type: Option<String>,
     node: &Arc<NodeView>,
-) -> Result<Sourced, Vec<Problem>> {
+) -> Result<ResourceBackend, Vec<DeclarationProblem>> {
     match source {
         ResourceSource::Sql { database, sql, inputs, format } => {
-            let variables = UriVariables::new(variables, inputs)?;
-            let question = DeclaredQuestion::read(node, database.as_deref(), &sql, variables.inputs().to_vec())?;
+            let variables = TypedUriVariables::new(variables, inputs)?;
+            let question = DeclaredQuery::parse(node, database.as_deref(), &sql, variables.inputs().to_vec())?;
             let unreachable = match question.prepare(&node.statements).await {
                 Ok(_) => None,
                 Err(error) if error.kind() == ErrorKind::Unavailable => Some(error),
-                Err(error) => return Err(vec![Problem::at("sql", error)]),
+                Err(error) => return Err(vec![DeclarationProblem::new("sql", error)]),
             };
             let database = Some(question.database.name().to_owned());
-            let handler = Arc::new(Ask { node: node.clone(), question, variables, format });
-            Ok(Sourced { handler, unreachable, database })
+            let handler = Arc::new(SqlResourceHandler { node: node.clone(), query: question, variables, format });
+            Ok(ResourceBackend { handler, unreachable, database })
         }
         ResourceSource::File { folder, path, inputs } => {
             let unknown = path.names().into_iter().find(|name| !variables.iter().any(|other| other == name));
             if let Some(name) = unknown {
                 let message = format!("{{{{{name}}}}} is no variable of the URI");
                 let error = Error::new(ErrorKind::InvalidArguments, message).with_choices(variables.iter().cloned());
-                return Err(vec![Problem::at("file", error)]);
+                return Err(vec![DeclarationProblem::new("file", error)]);
             }
-            let variables = UriVariables::new(variables, inputs)?;
-            let handler = Arc::new(ReadFile { node: node.clone(), folder, path, variables, mime_type });
-            Ok(Sourced { handler, unreachable: None, database: None })
+            let variables = TypedUriVariables::new(variables, inputs)?;
+            let handler = Arc::new(FileResourceHandler { node: node.clone(), folder, path, variables, mime_type });
+            Ok(ResourceBackend { handler, unreachable: None, database: None })
         }
     }
 }
@@ -158,44 +163,44 @@ fn is_scheme(scheme: &str) -> bool {
         && scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter))
 }
 
-fn mime_type_of(source: &ResourceSource) -> Option<&'static str> {
+fn infer_mime_type(source: &ResourceSource) -> Option<&'static str> {
     match source {
         ResourceSource::Sql { format, .. } => Some(match format {
-            Format::Mcp | Format::Json => "application/json",
-            Format::Csv => "text/csv",
-            Format::Markdown => "text/markdown",
-            Format::Ndjson => "application/x-ndjson",
-            Format::Table | Format::Toon => "text/plain",
+            OutputFormat::Mcp | OutputFormat::Json => "application/json",
+            OutputFormat::Csv => "text/csv",
+            OutputFormat::Markdown => "text/markdown",
+            OutputFormat::Ndjson => "application/x-ndjson",
+            OutputFormat::Table | OutputFormat::Toon => "text/plain",
         }),
         ResourceSource::File { path, .. } => {
             let name = path.fill(|_| String::new());
-            media_type_of(Path::new(&name))
+            media_type_from_extension(Path::new(&name))
         }
     }
 }
 
 /// Answers a statement.
-struct Ask {
+struct SqlResourceHandler {
     node: Arc<NodeView>,
-    question: DeclaredQuestion,
-    variables: UriVariables,
-    format: Format,
+    query: DeclaredQuery,
+    variables: TypedUriVariables,
+    format: OutputFormat,
 }
 
 #[async_trait]
-impl Handler for Ask {
+impl Handler for SqlResourceHandler {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let arguments = self.variables.values(&job)?;
-        let question = Question {
-            database: self.question.database.clone(),
-            statement: self.question.statement(&arguments, &self.node.statements)?,
+        let arguments = self.variables.parse_from_job(&job)?;
+        let question = QueryRequest {
+            database: self.query.database.clone(),
+            statement: self.query.bind_statement(&arguments, &self.node.statements)?,
             max_rows: None,
             format: self.format,
             extract: None,
-            mode: Mode::Auto,
+            mode: AnswerMode::Auto,
             structured: None,
-            rest: Rest::default(),
-            more: Some("A tool can be asked for the rest.".to_owned()),
+            overflow: OverflowPolicy::default(),
+            overflow_hint: Some("A tool can be asked for the rest.".to_owned()),
         };
         self.node.executor.answer(question, &job, &reply).await
     }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use tidegate_core::{Error, Handler, Job, Metadata, ReplySender, Schema, Tool};
-use tidegate_query::{Mode, Question, Rest, Statement};
+use tidegate_core::{Error, Handler, Job, JsonSchema, Metadata, ReplySender, Tool};
+use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest, Statement};
 
-use super::sql_tool::{shape, with_paging};
-use crate::arguments::{Shape, arguments};
-use crate::node::NodeView;
-use crate::paging::Paging;
+use super::sql_tool::{output_properties, with_paging};
+use crate::arguments::{OutputArguments, parse_arguments};
+use crate::node_view::NodeView;
+use crate::paging::PagingArguments;
 
 /// Says which rows answer a call.
 #[async_trait]
@@ -22,7 +22,7 @@ pub trait RowsSource: Send + Sync + 'static {
     async fn statement(&self, job: &Job, arguments: Map<String, Value>) -> Result<Statement, Error>;
 
     /// Hears that the call `job`, with `arguments`, has ended; `failure` says why it failed.
-    fn ended(&self, job: &Job, arguments: Map<String, Value>, failure: Option<&Error>);
+    fn on_call_end(&self, job: &Job, arguments: Map<String, Value>, failure: Option<&Error>);
 }
 
 /// The code of a tool that answers with the rows of `source` in the database called `database`.
@@ -40,13 +40,13 @@ pub fn with_row_arguments(mut tool: Tool) -> Result<Tool, String> {
     let schema = json.as_object_mut().ok_or("its inputSchema is no object")?;
     let properties = schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     let properties = properties.as_object_mut().ok_or("the properties of its inputSchema are no object")?;
-    for (name, schema) in with_paging(shape()) {
+    for (name, schema) in with_paging(output_properties()) {
         if properties.contains_key(&name) {
             return Err(format!("{name} is an argument that every tool with rows has; choose another name"));
         }
         properties.insert(name, schema);
     }
-    tool.input_schema = Arc::new(Schema::object(json).map_err(|error| error.to_string())?);
+    tool.input_schema = Arc::new(JsonSchema::object(json).map_err(|error| error.to_string())?);
     Ok(tool)
 }
 
@@ -59,14 +59,14 @@ struct RowsHandler<S> {
 #[async_trait]
 impl<S: RowsSource> Handler for RowsHandler<S> {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let (wanted, paging): (Shape, Paging) = (arguments(&job)?, arguments(&job)?);
-        if let Some(page) = paging.page(&self.node, wanted.format()?, false, &job, &reply).await {
+        let (wanted, paging): (OutputArguments, PagingArguments) = (parse_arguments(&job)?, parse_arguments(&job)?);
+        if let Some(page) = paging.read_page(&self.node, wanted.parse_format()?, false, &job, &reply).await {
             return page;
         }
         let mut own = job.arguments().clone();
-        with_paging(shape()).keys().for_each(|name| drop(own.remove(name)));
+        with_paging(output_properties()).keys().for_each(|name| drop(own.remove(name)));
         let outcome = self.answer(wanted, &paging, own.clone(), &job, &reply).await;
-        self.source.ended(&job, own, outcome.as_ref().err());
+        self.source.on_call_end(&job, own, outcome.as_ref().err());
         outcome
     }
 }
@@ -74,24 +74,24 @@ impl<S: RowsSource> Handler for RowsHandler<S> {
 impl<S: RowsSource> RowsHandler<S> {
     async fn answer(
         &self,
-        wanted: Shape,
-        paging: &Paging,
+        wanted: OutputArguments,
+        paging: &PagingArguments,
         own: Map<String, Value>,
         job: &Arc<Job>,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
         let missing = || Error::internal(format!("the database {} is not among those of the node", self.database));
-        let question = Question {
+        let question = QueryRequest {
             database: self.node.databases.configured(&self.database).ok_or_else(missing)?.clone(),
             statement: self.source.statement(job, own).await?,
             max_rows: None,
-            format: wanted.format()?,
+            format: wanted.parse_format()?,
             extract: wanted.extract,
-            mode: Mode::Auto,
+            mode: AnswerMode::Auto,
             structured: None,
-            more: Some("Ask for less with other arguments.".to_owned()),
-            rest: Rest::default(),
+            overflow_hint: Some("Ask for less with other arguments.".to_owned()),
+            overflow: OverflowPolicy::default(),
         };
-        paging.answer(&self.node, question, job, reply).await
+        paging.run_query(&self.node, question, job, reply).await
     }
 }

@@ -6,26 +6,27 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tidegate_core::{
-    Access, CacheHint, CallLimits, Error, ErrorKind, Handler, Job, Metadata, ReplySender, Schema, Tool, ToolAnnotations,
+    Access, CacheHint, CallLimits, Error, ErrorKind, Handler, Job, JsonSchema, Metadata, ReplySender, Tool,
+    ToolAnnotations,
 };
-use tidegate_query::{Delivery, Format, Mode, Question, Rest, Transaction, output_schema};
+use tidegate_query::{AnswerMode, Delivery, OutputFormat, OverflowPolicy, QueryRequest, Transaction, output_schema};
 
-use super::asked::AskedParameters;
 use super::consent::Consent;
+use super::declared_query::DeclaredQuery;
+use super::elicited_parameters::ElicitedParameters;
 use super::http::RESERVED_ARGUMENTS;
-use super::input::{Input, object_schema};
-use super::question::DeclaredQuestion;
-use super::{Problem, TextTemplate, cache_note};
-use crate::arguments::{Shape, arguments};
-use crate::node::NodeView;
-use crate::paging::Paging;
+use super::input::{DeclaredInput, object_schema};
+use super::{DeclarationProblem, TextTemplate, cache_metadata};
+use crate::arguments::{OutputArguments, parse_arguments};
+use crate::node_view::NodeView;
+use crate::paging::PagingArguments;
 
 /// Answers that may be longer are text alone, without structured content.
 const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
 
 /// A declared tool: one SQL statement with typed parameters.
 #[derive(Debug, Clone, Default)]
-pub struct SqlTool {
+pub struct DeclaredSqlTool {
     /// 1 to 128 of letters, digits, `_`, `-`, `.`.
     pub name: String,
     /// For people.
@@ -39,7 +40,7 @@ pub struct SqlTool {
     /// The statement, with `:name` parameters.
     pub sql: String,
     /// The parameters.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<DeclaredInput>,
     /// What the person behind a call is asked before the statement is run; `{{name}}` stands for a parameter.
     pub confirm: Option<TextTemplate>,
     /// What a caller must hold.
@@ -52,7 +53,7 @@ pub struct SqlTool {
     pub cache: Option<CacheHint>,
 }
 
-impl SqlTool {
+impl DeclaredSqlTool {
     /// The tool, its statement prepared. A database that cannot be reached now is no problem of the declaration:
     /// the tool is there without an output schema, and the second value says why.
     ///
@@ -62,49 +63,55 @@ impl SqlTool {
         self,
         node: &Arc<NodeView>,
         limits: CallLimits,
-    ) -> Result<(Tool, Option<Error>), Vec<Problem>> {
-        let taken = taken_names(&self.inputs, &[&RESERVED_ARGUMENTS[..], &PAGING_ARGUMENTS].concat());
+    ) -> Result<(Tool, Option<Error>), Vec<DeclarationProblem>> {
+        let taken = check_reserved_names(&self.inputs, &[&RESERVED_ARGUMENTS[..], &PAGING_ARGUMENTS].concat());
         if !taken.is_empty() {
             return Err(taken);
         }
-        let (asked, consent) = questions(&self.inputs, self.confirm)?;
-        let question = DeclaredQuestion::read(node, self.database.as_deref(), &self.sql, self.inputs.clone())?
+        let (asked, consent) = parse_elicitation(&self.inputs, self.confirm)?;
+        let question = DeclaredQuery::parse(node, self.database.as_deref(), &self.sql, self.inputs.clone())?
             .in_transaction(self.transaction.clone())?;
         let (columns, unreachable) = match question.prepare(&node.statements).await {
             Ok(columns) => (columns, None),
             Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut) => (None, Some(error)),
-            Err(error) => return Err(vec![Problem::at("sql", error)]),
+            Err(error) => return Err(vec![DeclarationProblem::new("sql", error)]),
         };
         let inline = self.limits.inline.or(limits.inline).unwrap_or_default();
         let columns = columns.filter(|_| inline.bytes.is_some_and(|max| max <= STRUCTURED_BYTES_MAX));
         let access = node.databases.tenancy().restrict(question.database.name(), self.access);
-        let handler = Arc::new(Ask { node: node.clone(), question, asked, consent, columns: columns.clone() });
+        let handler = Arc::new(SqlToolHandler {
+            node: node.clone(),
+            query: question,
+            elicited: asked,
+            consent,
+            columns: columns.clone(),
+        });
         let mut tool = Tool::new(self.name, self.description, handler)
-            .with_annotations(annotations(self.annotations, self.transaction.writes))
+            .with_annotations(complete_annotations(self.annotations, self.transaction.writes))
             .with_access(access)
             .with_limits(self.limits);
         tool.title = self.title;
-        tool.meta.extend(self.cache.map(cache_note));
+        tool.meta.extend(self.cache.map(cache_metadata));
         let wrong = |at: &'static str| {
-            move |error: tidegate_core::SchemaError| {
-                vec![Problem::at(at, Error::new(ErrorKind::InvalidArguments, error.to_string()))]
+            move |error: tidegate_core::JsonSchemaError| {
+                vec![DeclarationProblem::new(at, Error::new(ErrorKind::InvalidArguments, error.to_string()))]
             }
         };
         tool = tool
             .with_input_schema(object_schema(
                 &self.inputs,
-                if self.transaction.writes { shape() } else { with_paging(shape()) },
+                if self.transaction.writes { output_properties() } else { with_paging(output_properties()) },
             ))
             .map_err(wrong("input"))?;
         if let Some(columns) = columns {
-            tool.output_schema = Some(Arc::new(Schema::new(output_schema(&columns)).map_err(wrong("sql"))?));
+            tool.output_schema = Some(Arc::new(JsonSchema::new(output_schema(&columns)).map_err(wrong("sql"))?));
         }
         Ok((tool, unreachable))
     }
 }
 
 /// What was said, completed. That a tool writes cannot be denied.
-fn annotations(said: ToolAnnotations, writes: bool) -> ToolAnnotations {
+fn complete_annotations(said: ToolAnnotations, writes: bool) -> ToolAnnotations {
     let open_world = said.open_world.or(Some(false));
     if writes {
         return ToolAnnotations {
@@ -118,20 +125,20 @@ fn annotations(said: ToolAnnotations, writes: bool) -> ToolAnnotations {
 }
 
 /// Problems of inputs whose names every tool with a table has already.
-pub(super) fn taken_names(inputs: &[Input], reserved: &[&str]) -> Vec<Problem> {
+pub(super) fn check_reserved_names(inputs: &[DeclaredInput], reserved: &[&str]) -> Vec<DeclarationProblem> {
     let taken = inputs.iter().filter(|input| reserved.contains(&input.name.as_str())).map(|input| {
         let message = format!("{} is an argument that every tool with a table has; choose another name", input.name);
-        Problem::at(format!("input.{}", input.name), Error::new(ErrorKind::InvalidArguments, message))
+        DeclarationProblem::new(format!("input.{}", input.name), Error::new(ErrorKind::InvalidArguments, message))
     });
     taken.collect()
 }
 
 /// What a tool asks the person behind a call; all that is wrong with it is told together.
-pub(super) fn questions(
-    inputs: &[Input],
+pub(super) fn parse_elicitation(
+    inputs: &[DeclaredInput],
     confirm: Option<TextTemplate>,
-) -> Result<(AskedParameters, Option<Consent>), Vec<Problem>> {
-    let asked = AskedParameters::of(inputs);
+) -> Result<(ElicitedParameters, Option<Consent>), Vec<DeclarationProblem>> {
+    let asked = ElicitedParameters::from_inputs(inputs);
     let consent = confirm.map(|question| Consent::new(question, inputs)).transpose();
     match (asked, consent) {
         (Ok(asked), Ok(consent)) => Ok((asked, consent)),
@@ -140,8 +147,8 @@ pub(super) fn questions(
 }
 
 /// The arguments of every tool with a table.
-pub(super) fn shape() -> Map<String, Value> {
-    let formats = Format::ALL.map(Format::name);
+pub(super) fn output_properties() -> Map<String, Value> {
+    let formats = OutputFormat::ALL.map(OutputFormat::name);
     Map::from_iter([
         ("format".to_owned(), json!({"enum": formats})),
         ("extract".to_owned(), json!({"type": "string", "description": "Only the unique values of this column"})),
@@ -162,42 +169,44 @@ pub(super) fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
     shape
 }
 
-struct Ask {
+struct SqlToolHandler {
     node: Arc<NodeView>,
-    question: DeclaredQuestion,
-    asked: AskedParameters,
+    query: DeclaredQuery,
+    elicited: ElicitedParameters,
     consent: Option<Consent>,
     /// Those that the output schema promises; none where it promises nothing.
     columns: Option<SchemaRef>,
 }
 
 #[async_trait]
-impl Handler for Ask {
+impl Handler for SqlToolHandler {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let (shape, paging): (Shape, Paging) = (arguments(&job)?, arguments(&job)?);
-        if let Some(page) = paging.page(&self.node, shape.format()?, self.columns.is_some(), &job, &reply).await {
+        let (shape, paging): (OutputArguments, PagingArguments) = (parse_arguments(&job)?, parse_arguments(&job)?);
+        if let Some(page) =
+            paging.read_page(&self.node, shape.parse_format()?, self.columns.is_some(), &job, &reply).await
+        {
             return page;
         }
-        let format = shape.format()?;
-        let arguments = self.asked.complete(&job, &reply).await?;
-        let statement = self.question.statement(&arguments, &self.node.statements)?;
+        let format = shape.parse_format()?;
+        let arguments = self.elicited.complete(&job, &reply).await?;
+        let statement = self.query.bind_statement(&arguments, &self.node.statements)?;
         if let Some(consent) = &self.consent {
-            consent.get(&arguments, &reply).await?;
+            consent.request(&arguments, &reply).await?;
         }
-        let question = Question {
-            database: self.question.database.clone(),
+        let question = QueryRequest {
+            database: self.query.database.clone(),
             statement,
             max_rows: None,
             format,
             extract: shape.extract,
-            mode: Mode::Auto,
+            mode: AnswerMode::Auto,
             structured: self.columns.clone(),
-            more: Some("Ask for less with other arguments.".to_owned()),
-            rest: Rest::default(),
+            overflow_hint: Some("Ask for less with other arguments.".to_owned()),
+            overflow: OverflowPolicy::default(),
         };
-        if self.question.writes() {
+        if self.query.writes() {
             return self.node.executor.answer(question, &job, &reply).await;
         }
-        paging.answer(&self.node, question, &job, &reply).await
+        paging.run_query(&self.node, question, &job, &reply).await
     }
 }

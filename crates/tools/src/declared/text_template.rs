@@ -6,10 +6,10 @@ use tidegate_core::{Error, ErrorKind};
 
 /// A text with `{{name}}` in it. Single braces stand for themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TextTemplate(Vec<Piece>);
+pub struct TextTemplate(Vec<TextTemplatePart>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum TextTemplatePart {
     Text(String),
     Name(String),
 }
@@ -31,34 +31,34 @@ impl TextTemplate {
             if name.is_empty() || !name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
                 return wrong(format!("{name:?} between {{{{ and }}}} is no name of an argument"));
             }
-            pieces.extend([Piece::Text(before.to_owned()), Piece::Name(name.to_owned())]);
+            pieces.extend([TextTemplatePart::Text(before.to_owned()), TextTemplatePart::Name(name.to_owned())]);
             rest = behind;
         }
-        pieces.push(Piece::Text(rest.to_owned()));
+        pieces.push(TextTemplatePart::Text(rest.to_owned()));
         Ok(Self(pieces))
     }
 
     /// The names in it, each once.
     pub fn names(&self) -> BTreeSet<&str> {
         let names = self.0.iter().filter_map(|piece| match piece {
-            Piece::Name(name) => Some(name.as_str()),
-            Piece::Text(_) => None,
+            TextTemplatePart::Name(name) => Some(name.as_str()),
+            TextTemplatePart::Text(_) => None,
         });
         names.collect()
     }
 
     /// Whether it is one name and nothing else.
     pub fn is_one_name(&self) -> bool {
-        let is_there = |piece: &&Piece| !matches!(piece, Piece::Text(text) if text.is_empty());
+        let is_there = |piece: &&TextTemplatePart| !matches!(piece, TextTemplatePart::Text(text) if text.is_empty());
         let mut pieces = self.0.iter().filter(is_there);
-        matches!((pieces.next(), pieces.next()), (Some(Piece::Name(_)), None))
+        matches!((pieces.next(), pieces.next()), (Some(TextTemplatePart::Name(_)), None))
     }
 
     /// The text with each name replaced by what `value` gives; what a value holds is never a template again.
     pub fn fill<'a>(&'a self, value: impl Fn(&'a str) -> String) -> String {
         let filled = self.0.iter().map(|piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Name(name) => value(name),
+            TextTemplatePart::Text(text) => text.clone(),
+            TextTemplatePart::Name(name) => value(name),
         });
         filled.collect()
     }
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn one_name_is_told_from_names_in_a_text() {
+    fn recognises_a_single_name_template() {
         let is_one_name = |text: &str| TextTemplate::parse(text).unwrap().is_one_name();
         assert!(
             is_one_name("{{uri}}") && !is_one_name("x{{uri}}") && !is_one_name("{{a}}{{b}}") && !is_one_name("uri")
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_brace_is_refused() {
+    fn rejects_unclosed_and_invalid_names() {
         for text in ["{{name", "{{}}", "{{a b}}", "{{a{{b}}}}"] {
             assert!(TextTemplate::parse(text).is_err(), "{text}");
         }

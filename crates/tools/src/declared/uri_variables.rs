@@ -1,27 +1,27 @@
 //! The variables of a declared resource's URI: texts that become the values their declarations want.
 
 use serde_json::{Map, Value};
-use tidegate_core::{Error, ErrorKind, Job, Schema};
+use tidegate_core::{Error, ErrorKind, Job, JsonSchema};
 
-use super::Problem;
-use super::input::{Input, InputKind, Scalar, object_schema};
+use super::DeclarationProblem;
+use super::input::{DeclaredInput, InputKind, ScalarType, object_schema};
 
 /// The variables of a URI and what they may be.
 #[derive(Debug)]
-pub(super) struct UriVariables {
-    inputs: Vec<Input>,
-    schema: Schema,
+pub(super) struct TypedUriVariables {
+    inputs: Vec<DeclaredInput>,
+    schema: JsonSchema,
 }
 
-impl UriVariables {
+impl TypedUriVariables {
     /// The variables called `names`, declared by `inputs`; text unless said.
     ///
     /// # Errors
     /// For inputs that are no variable, and declarations that make no schema.
-    pub(super) fn new(names: &[String], mut inputs: Vec<Input>) -> Result<Self, Vec<Problem>> {
+    pub(super) fn new(names: &[String], mut inputs: Vec<DeclaredInput>) -> Result<Self, Vec<DeclarationProblem>> {
         let wrong = |at: String, message: String| {
             let error = Error::new(ErrorKind::InvalidArguments, message).with_choices(names.iter().cloned());
-            vec![Problem::at(at, error)]
+            vec![DeclarationProblem::new(at, error)]
         };
         if let Some(input) = inputs.iter().find(|input| !names.contains(&input.name)) {
             let message = format!("{} is no variable of the URI; a resource has no other parameters", input.name);
@@ -30,22 +30,22 @@ impl UriVariables {
         if let Some(input) = inputs.iter().find(|input| input.ask.is_some()) {
             let message = format!("{} stands in the URI and is never left out; only a tool asks", input.name);
             let error = Error::new(ErrorKind::InvalidArguments, message);
-            return Err(vec![Problem::at(format!("input.{}.ask", input.name), error)]);
+            return Err(vec![DeclarationProblem::new(format!("input.{}.ask", input.name), error)]);
         }
         let is_untyped = |name: &&String| inputs.iter().all(|input| input.name != **name);
-        let untyped: Vec<Input> = names
+        let untyped: Vec<DeclaredInput> = names
             .iter()
             .filter(is_untyped)
-            .map(|name| Input::new(name.clone(), InputKind::Scalar(Scalar::String)))
+            .map(|name| DeclaredInput::new(name.clone(), InputKind::Scalar(ScalarType::String)))
             .collect();
         inputs.extend(untyped);
-        let schema = Schema::object(object_schema(&inputs, Map::new()));
+        let schema = JsonSchema::object(object_schema(&inputs, Map::new()));
         let schema = schema.map_err(|error| wrong("input".to_owned(), error.to_string()))?;
         Ok(Self { inputs, schema })
     }
 
     /// The declarations, one for each variable.
-    pub(super) fn inputs(&self) -> &[Input] {
+    pub(super) fn inputs(&self) -> &[DeclaredInput] {
         &self.inputs
     }
 
@@ -53,18 +53,18 @@ impl UriVariables {
     ///
     /// # Errors
     /// `InvalidArguments` with everything that does not fit.
-    pub(super) fn values(&self, job: &Job) -> Result<Map<String, Value>, Error> {
-        self.typed(|name| job.variable(name).unwrap_or_default().to_owned())
+    pub(super) fn parse_from_job(&self, job: &Job) -> Result<Map<String, Value>, Error> {
+        self.parse_values(|name| job.variable(name).unwrap_or_default().to_owned())
     }
 
     /// The values of variables whose texts `text` knows.
     ///
     /// # Errors
     /// `InvalidArguments` with everything that does not fit.
-    pub(super) fn typed(&self, text: impl Fn(&str) -> String) -> Result<Map<String, Value>, Error> {
+    pub(super) fn parse_values(&self, text: impl Fn(&str) -> String) -> Result<Map<String, Value>, Error> {
         let mut values = Map::new();
         for input in &self.inputs {
-            values.insert(input.name.clone(), typed(input, &text(&input.name))?);
+            values.insert(input.name.clone(), parse_value(input, &text(&input.name))?);
         }
         let values = Value::Object(values);
         self.schema
@@ -78,26 +78,26 @@ impl UriVariables {
 }
 
 /// A variable's text as the value that its declaration wants.
-fn typed(input: &Input, text: &str) -> Result<Value, Error> {
+fn parse_value(input: &DeclaredInput, text: &str) -> Result<Value, Error> {
     match &input.kind {
-        InputKind::Scalar(scalar) => scalar_of(*scalar, &input.name, text),
-        InputKind::List(scalar) => text.split(',').map(|item| scalar_of(*scalar, &input.name, item)).collect(),
+        InputKind::Scalar(scalar) => parse_scalar(*scalar, &input.name, text),
+        InputKind::List(scalar) => text.split(',').map(|item| parse_scalar(*scalar, &input.name, item)).collect(),
         InputKind::Identifier(_) => Ok(Value::from(text)),
     }
 }
 
-fn scalar_of(scalar: Scalar, name: &str, text: &str) -> Result<Value, Error> {
+fn parse_scalar(scalar: ScalarType, name: &str, text: &str) -> Result<Value, Error> {
     let wanted = |what: &str| {
         let message = format!("{name} is {text:?} in the URI; wanted {what}");
         Err(Error::new(ErrorKind::InvalidArguments, message))
     };
     match scalar {
-        Scalar::Integer => text.parse::<i64>().map(Value::from).or_else(|_| wanted("a whole number")),
-        Scalar::Number => match text.parse::<f64>() {
+        ScalarType::Integer => text.parse::<i64>().map(Value::from).or_else(|_| wanted("a whole number")),
+        ScalarType::Number => match text.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(Value::from(number)),
             _ => wanted("a number"),
         },
-        Scalar::Boolean => text.parse::<bool>().map(Value::from).or_else(|_| wanted("true or false")),
-        Scalar::String | Scalar::Date | Scalar::Timestamp => Ok(Value::from(text)),
+        ScalarType::Boolean => text.parse::<bool>().map(Value::from).or_else(|_| wanted("true or false")),
+        ScalarType::String | ScalarType::Date | ScalarType::Timestamp => Ok(Value::from(text)),
     }
 }

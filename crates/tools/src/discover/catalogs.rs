@@ -6,10 +6,10 @@ use futures::future::join_all;
 use tidegate_core::{Error, Principal};
 use tidegate_query::{Catalog, Database, Databases, TableEntry};
 
-use crate::pattern::Pattern;
+use crate::table_name_pattern::TableNamePattern;
 
 /// One database and its catalog, or why it cannot be had now.
-pub(crate) struct Listing {
+pub(crate) struct DatabaseListing {
     pub(crate) database: Arc<dyn Database>,
     pub(crate) catalog: Result<Arc<Catalog>, Error>,
 }
@@ -20,26 +20,26 @@ pub(crate) struct Listing {
 ///
 /// # Errors
 /// When there is no database of that name.
-pub(crate) async fn listings(
+pub(crate) async fn list_catalogs(
     databases: &Databases,
     name: Option<&str>,
     principal: &Principal,
-) -> Result<Vec<Listing>, Error> {
+) -> Result<Vec<DatabaseListing>, Error> {
     let chosen: Vec<Arc<dyn Database>> = match name {
         Some(_) => vec![databases.get(name, principal)?.clone()],
-        None => databases.of(principal).cloned().collect(),
+        None => databases.visible_to(principal).cloned().collect(),
     };
     Ok(join_all(chosen.into_iter().map(|database| async move {
         let catalog = database.catalog(principal).await;
-        Listing { database, catalog }
+        DatabaseListing { database, catalog }
     }))
     .await)
 }
 
 /// The tables of `catalog` whose names fit.
-pub(crate) fn search<'a>(
+pub(crate) fn filter_tables<'a>(
     catalog: &'a Catalog,
-    pattern: Option<&'a Pattern>,
+    pattern: Option<&'a TableNamePattern>,
 ) -> impl Iterator<Item = &'a TableEntry> + 'a {
-    catalog.tables.iter().filter(move |table| pattern.is_none_or(|pattern| pattern.fits(&table.name)))
+    catalog.tables.iter().filter(move |table| pattern.is_none_or(|pattern| pattern.matches(&table.name)))
 }

@@ -6,27 +6,27 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, Handler, Job, Metadata, ReplySender, Tool};
-use tidegate_query::Column;
+use tidegate_query::ColumnEntry;
 
-use super::samples::{SAMPLES_MAX, samples};
-use crate::arguments::{Shape, arguments};
-use crate::definition::{Input, read_only};
-use crate::node::NodeView;
-use crate::table::{Table, text, truth};
+use super::samples::{SAMPLES_MAX, sample_column};
+use crate::arguments::{OutputArguments, parse_arguments};
+use crate::node_view::NodeView;
+use crate::table_builder::{TableBuilder, boolean_column, text_column};
+use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
 
 pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     let samples = json!({
         "type": "integer", "minimum": 0, "maximum": SAMPLES_MAX, "description": "Example values per column",
     });
-    read_only(
+    read_only_tool(
         "get_schema",
         "Get a table's columns",
         "Columns of one table: name, type, nullable, comment. Use before query and sql; find the table with list_tables.",
-        Input::new()
+        InputSchemaBuilder::new()
             .with_database()
-            .requiring("table", json!({"type": "string"}))
+            .with_required("table", json!({"type": "string"}))
             .with("samples", samples)
-            .with_shape(),
+            .with_output_arguments(),
         GetSchema(node.clone()),
     )
 }
@@ -40,28 +40,28 @@ struct Arguments {
     #[serde(default)]
     samples: usize,
     #[serde(flatten)]
-    shape: Shape,
+    shape: OutputArguments,
 }
 
 #[async_trait]
 impl Handler for GetSchema {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let Arguments { database, table, samples: wanted, shape } = arguments(&job)?;
-        let presentation = shape.presentation("Use extract=name for the names alone.")?;
+        let Arguments { database, table, samples: wanted, shape } = parse_arguments(&job)?;
+        let presentation = shape.output_options("Use extract=name for the names alone.")?;
         let database = self.0.databases.get(database.as_deref(), job.principal())?;
         let columns = database.columns(&table, job.principal()).await?;
-        let mut answer = described(&columns);
+        let mut answer = describe_columns(&columns);
         if wanted > 0 {
-            answer = answer.column("samples", samples(&**database, &table, &columns, wanted, &job).await?);
+            answer = answer.with_column("samples", sample_column(&**database, &table, &columns, wanted, &job).await?);
         }
-        self.0.executor.answer_rows(answer.rows()?, presentation, &job, &reply).await
+        self.0.executor.answer_rows(answer.into_rows()?, presentation, &job, &reply).await
     }
 }
 
-fn described(columns: &[Column]) -> Table {
-    Table::new()
-        .column("name", text(columns.iter().map(|column| Some(column.name.clone()))))
-        .column("type", text(columns.iter().map(|column| Some(column.type_name.clone()))))
-        .column("nullable", truth(columns.iter().map(|column| column.nullable)))
-        .column("comment", text(columns.iter().map(|column| column.comment.clone())))
+fn describe_columns(columns: &[ColumnEntry]) -> TableBuilder {
+    TableBuilder::new()
+        .with_column("name", text_column(columns.iter().map(|column| Some(column.name.clone()))))
+        .with_column("type", text_column(columns.iter().map(|column| Some(column.type_name.clone()))))
+        .with_column("nullable", boolean_column(columns.iter().map(|column| column.nullable)))
+        .with_column("comment", text_column(columns.iter().map(|column| column.comment.clone())))
 }

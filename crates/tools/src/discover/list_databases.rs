@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_core::{Error, Handler, Job, Metadata, ReplySender, Tool};
-use tidegate_query::{Rows, TableStatus};
+use tidegate_query::{QueryRows, TableStatus};
 
-use super::{Listing, listings};
-use crate::arguments::{Shape, arguments};
-use crate::definition::{Input, read_only};
-use crate::node::NodeView;
-use crate::table::{Table, count, text};
+use super::{DatabaseListing, list_catalogs};
+use crate::arguments::{OutputArguments, parse_arguments};
+use crate::node_view::NodeView;
+use crate::table_builder::{TableBuilder, count_column, text_column};
+use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
 
 pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
-    read_only(
+    read_only_tool(
         "list_databases",
         "List databases",
         "Databases of this node with kind, number of tables and status. Start here.",
-        Input::new().with_shape(),
+        InputSchemaBuilder::new().with_output_arguments(),
         ListDatabases(node.clone()),
     )
 }
@@ -27,24 +27,24 @@ struct ListDatabases(Arc<NodeView>);
 #[async_trait]
 impl Handler for ListDatabases {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let shape: Shape = arguments(&job)?;
-        let found = listings(&self.0.databases, None, job.principal()).await?;
-        let presentation = shape.presentation("Ask list_tables about one database by its name.")?;
+        let shape: OutputArguments = parse_arguments(&job)?;
+        let found = list_catalogs(&self.0.databases, None, job.principal()).await?;
+        let presentation = shape.output_options("Ask list_tables about one database by its name.")?;
         self.0.executor.answer_rows(rows(&found)?, presentation, &job, &reply).await
     }
 }
 
-fn rows(found: &[Listing]) -> Result<Rows, Error> {
-    let tables = |listing: &Listing| listing.catalog.as_ref().ok().map(|catalog| catalog.tables.len() as u64);
-    Table::new()
-        .column("name", text(found.iter().map(|listing| Some(listing.database.name().to_owned()))))
-        .column("kind", text(found.iter().map(|listing| Some(listing.database.kind().to_owned()))))
-        .column("tables", count(found.iter().map(tables)))
-        .column("status", text(found.iter().map(|listing| Some(status(listing)))))
-        .rows()
+fn rows(found: &[DatabaseListing]) -> Result<QueryRows, Error> {
+    let tables = |listing: &DatabaseListing| listing.catalog.as_ref().ok().map(|catalog| catalog.tables.len() as u64);
+    TableBuilder::new()
+        .with_column("name", text_column(found.iter().map(|listing| Some(listing.database.name().to_owned()))))
+        .with_column("kind", text_column(found.iter().map(|listing| Some(listing.database.kind().to_owned()))))
+        .with_column("tables", count_column(found.iter().map(tables)))
+        .with_column("status", text_column(found.iter().map(|listing| Some(status(listing)))))
+        .into_rows()
 }
 
-fn status(listing: &Listing) -> String {
+fn status(listing: &DatabaseListing) -> String {
     match &listing.catalog {
         Err(error) => error.to_string(),
         Ok(catalog) => {

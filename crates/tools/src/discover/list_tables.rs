@@ -9,24 +9,24 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Content, Error, Handler, Job, Metadata, ReplySender, Tool};
-use tidegate_query::{Rows, TableEntry, TableStatus};
+use tidegate_query::{QueryRows, TableEntry, TableStatus};
 
-use super::{Listing, listings, search};
-use crate::arguments::{Shape, arguments};
-use crate::definition::{Input, read_only};
-use crate::node::NodeView;
-use crate::pattern::Pattern;
-use crate::table::{Table, count, text};
+use super::{DatabaseListing, filter_tables, list_catalogs};
+use crate::arguments::{OutputArguments, parse_arguments};
+use crate::node_view::NodeView;
+use crate::table_builder::{TableBuilder, count_column, text_column};
+use crate::table_name_pattern::TableNamePattern;
+use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
 
 pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
-    read_only(
+    read_only_tool(
         "list_tables",
         "List tables",
         "Tables of one database or of all, with row counts where known. Use before get_schema to find a table's exact name.",
-        Input::new()
+        InputSchemaBuilder::new()
             .with_database()
             .with("pattern", json!({"type": "string", "description": "Part of the name, or a glob: ord*"}))
-            .with_shape(),
+            .with_output_arguments(),
         ListTables(node.clone()),
     )
 }
@@ -38,34 +38,34 @@ struct Arguments {
     database: Option<String>,
     pattern: Option<String>,
     #[serde(flatten)]
-    shape: Shape,
+    shape: OutputArguments,
 }
 
 #[async_trait]
 impl Handler for ListTables {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let Arguments { database, pattern, shape } = arguments(&job)?;
+        let Arguments { database, pattern, shape } = parse_arguments(&job)?;
         let named = database.is_some();
-        let mut found = listings(&self.0.databases, database.as_deref(), job.principal()).await?;
-        if let (true, Some(Listing { catalog: Err(_), .. })) = (named, found.first()) {
+        let mut found = list_catalogs(&self.0.databases, database.as_deref(), job.principal()).await?;
+        if let (true, Some(DatabaseListing { catalog: Err(_), .. })) = (named, found.first()) {
             // Whoever asks for one database wants its failure as a failure.
             return found.remove(0).catalog.map(|_| Metadata::new());
         }
-        let shape_is_unsaid = shape.is_unsaid();
+        let shape_is_unsaid = shape.is_default();
         let is_terse = shape_is_unsaid && found.len() == 1;
-        let presentation = shape.presentation("Narrow the list with pattern or database.")?;
-        let rows = rows(&found, pattern.as_deref().map(Pattern::new).as_ref(), is_terse)?;
+        let presentation = shape.output_options("Narrow the list with pattern or database.")?;
+        let rows = rows(&found, pattern.as_deref().map(TableNamePattern::new).as_ref(), is_terse)?;
         let metadata = self.0.executor.answer_rows(rows, presentation, &job, &reply).await?;
         // Programs that ask for a format want rows and nothing else.
         if pattern.is_none() && shape_is_unsaid && job.format().is_none() {
-            tell_notes(&found, &job, &reply).await?;
+            send_notes(&found, &job, &reply).await?;
         }
         Ok(metadata)
     }
 }
 
 /// Says after the tables what was merged and what was skipped: names of files are data as rows are.
-async fn tell_notes(found: &[Listing], job: &Job, reply: &ReplySender) -> Result<(), Error> {
+async fn send_notes(found: &[DatabaseListing], job: &Job, reply: &ReplySender) -> Result<(), Error> {
     let catalogs = found.iter().filter_map(|listing| listing.catalog.as_ref().ok());
     let notes: Vec<&str> = catalogs.flat_map(|catalog| catalog.notes.iter().map(String::as_str)).collect();
     if notes.is_empty() {
@@ -77,23 +77,23 @@ async fn tell_notes(found: &[Listing], job: &Job, reply: &ReplySender) -> Result
         None => notes,
     };
     reply.end_text().await?;
-    reply.block(Content::text(text)).await
+    reply.send_block(Content::text(text)).await
 }
 
 /// One row of the answer.
-struct Line {
+struct ListedTable {
     database: String,
     name: Option<String>,
     rows: Option<u64>,
     comment: Option<String>,
 }
 
-fn rows(found: &[Listing], pattern: Option<&Pattern>, is_terse: bool) -> Result<Rows, Error> {
+fn rows(found: &[DatabaseListing], pattern: Option<&TableNamePattern>, is_terse: bool) -> Result<QueryRows, Error> {
     let mut lines = Vec::new();
     for listing in found {
         let database = || listing.database.name().to_owned();
         match &listing.catalog {
-            Ok(catalog) => lines.extend(search(catalog, pattern).map(|table| Line {
+            Ok(catalog) => lines.extend(filter_tables(catalog, pattern).map(|table| ListedTable {
                 database: database(),
                 name: Some(table.name.clone()),
                 rows: table.rows,
@@ -101,19 +101,19 @@ fn rows(found: &[Listing], pattern: Option<&Pattern>, is_terse: bool) -> Result<
             })),
             Err(error) => {
                 let comment = Some(format!("the database cannot be read: {error}"));
-                lines.push(Line { database: database(), name: None, rows: None, comment });
+                lines.push(ListedTable { database: database(), name: None, rows: None, comment });
             }
         }
     }
-    let mut table = Table::new();
+    let mut table = TableBuilder::new();
     if !is_terse {
-        table = table.column("database", text(lines.iter().map(|line| Some(line.database.clone()))));
+        table = table.with_column("database", text_column(lines.iter().map(|line| Some(line.database.clone()))));
     }
     table
-        .column("name", text(lines.iter().map(|line| line.name.clone())))
-        .column("rows", count(lines.iter().map(|line| line.rows)))
-        .column("comment", text(lines.iter().map(|line| line.comment.clone())))
-        .rows()
+        .with_column("name", text_column(lines.iter().map(|line| line.name.clone())))
+        .with_column("rows", count_column(lines.iter().map(|line| line.rows)))
+        .with_column("comment", text_column(lines.iter().map(|line| line.comment.clone())))
+        .into_rows()
 }
 
 fn comment(table: &TableEntry) -> Option<String> {

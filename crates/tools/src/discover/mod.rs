@@ -6,5 +6,5 @@ pub(crate) mod list_databases;
 pub(crate) mod list_tables;
 mod samples;
 
-pub(crate) use catalogs::{Listing, listings, search};
-pub(crate) use samples::{examples, first_rows};
+pub(crate) use catalogs::{DatabaseListing, filter_tables, list_catalogs};
+pub(crate) use samples::{fetch_examples, read_first_rows};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, ListBuilder, RecordBatch, StringBuilder};
 use futures::TryStreamExt;
 use tidegate_core::{Error, Job};
-use tidegate_query::{Column, Database, Rows, Statement, Texts};
+use tidegate_query::{ColumnEntry, ColumnFormatter, Database, QueryRows, Statement};
 
 /// Examples per column that may be asked for.
 pub(crate) const SAMPLES_MAX: usize = 20;
@@ -17,15 +17,15 @@ const ROWS_READ_MAX: usize = 1_000;
 const EXAMPLE_CHARACTERS_MAX: usize = 60;
 
 /// For each of `columns` up to `wanted` distinct values, in the order in which they are met.
-pub(crate) async fn samples(
+pub(crate) async fn sample_column(
     database: &dyn Database,
     table: &str,
-    columns: &[Column],
+    columns: &[ColumnEntry],
     wanted: usize,
     job: &Arc<Job>,
 ) -> Result<ArrayRef, Error> {
     let mut lists = ListBuilder::new(StringBuilder::new());
-    for examples in examples(database, table, columns, wanted, job).await? {
+    for examples in fetch_examples(database, table, columns, wanted, job).await? {
         examples.into_iter().for_each(|example| lists.values().append_value(example));
         lists.append(true);
     }
@@ -33,37 +33,37 @@ pub(crate) async fn samples(
 }
 
 /// The same as texts.
-pub(crate) async fn examples(
+pub(crate) async fn fetch_examples(
     database: &dyn Database,
     table: &str,
-    columns: &[Column],
+    columns: &[ColumnEntry],
     wanted: usize,
     job: &Arc<Job>,
 ) -> Result<Vec<Vec<String>>, Error> {
     let batches: Vec<RecordBatch> =
-        first_rows(database, table, ROWS_READ_MAX, job).await?.batches.try_collect().await?;
-    Ok(columns.iter().map(|column| distinct(&batches, &column.name, wanted.min(SAMPLES_MAX))).collect())
+        read_first_rows(database, table, ROWS_READ_MAX, job).await?.batches.try_collect().await?;
+    Ok(columns.iter().map(|column| distinct_examples(&batches, &column.name, wanted.min(SAMPLES_MAX))).collect())
 }
 
 /// The first rows of `table`.
-pub(crate) async fn first_rows(
+pub(crate) async fn read_first_rows(
     database: &dyn Database,
     table: &str,
     rows: usize,
     job: &Arc<Job>,
-) -> Result<Rows, Error> {
+) -> Result<QueryRows, Error> {
     let dialect = database.dialect();
     let sql = format!("SELECT * FROM {} LIMIT {rows}", dialect.quote_table(table));
     let plan = database.plan(&Statement::parse(&sql, dialect)?, job.principal()).await?;
     plan.run(job).await
 }
 
-fn distinct(batches: &[RecordBatch], column: &str, wanted: usize) -> Vec<String> {
+fn distinct_examples(batches: &[RecordBatch], column: &str, wanted: usize) -> Vec<String> {
     let mut examples: Vec<String> = Vec::new();
     for batch in batches {
         let Ok(position) = batch.schema_ref().index_of(column) else { continue };
-        let texts = Texts::of(batch.schema_ref().field(position), batch.column(position).as_ref());
-        for value in (0..batch.num_rows()).filter_map(|row| texts.get(row)) {
+        let texts = ColumnFormatter::new(batch.schema_ref().field(position), batch.column(position).as_ref());
+        for value in (0..batch.num_rows()).filter_map(|row| texts.format_value(row)) {
             if examples.len() >= wanted {
                 return examples;
             }

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{Content, Error, Handler, Job, Metadata, Prompt, PromptArgument, ReplySender, Role};
+use tidegate_core::{Content, ContentRole, Error, Handler, Job, Metadata, Prompt, PromptArgument, ReplySender};
 
-use super::{database_argument, overview};
-use crate::arguments::arguments;
-use crate::names::Names;
-use crate::node::NodeView;
+use super::{database_argument, describe_database};
+use crate::arguments::parse_arguments;
+use crate::name_completer::NameCompleter;
+use crate::node_view::NodeView;
 
 pub(crate) fn prompt(node: &Arc<NodeView>) -> Prompt {
     let mut prompt = Prompt::new(
         "ask",
         "Ask a question in plain words; the answer comes with the query that gave it.",
-        Arc::new(Ask(node.clone())),
+        Arc::new(AskPrompt(node.clone())),
     );
     prompt.title = Some("Ask a question".to_owned());
     let question = PromptArgument {
@@ -24,11 +24,11 @@ pub(crate) fn prompt(node: &Arc<NodeView>) -> Prompt {
         required: true,
     };
     prompt.arguments = vec![question, database_argument()];
-    prompt.completer = Some(Arc::new(Names(node.clone())));
+    prompt.completer = Some(Arc::new(NameCompleter(node.clone())));
     prompt
 }
 
-struct Ask(Arc<NodeView>);
+struct AskPrompt(Arc<NodeView>);
 
 #[derive(serde::Deserialize)]
 struct Arguments {
@@ -37,9 +37,9 @@ struct Arguments {
 }
 
 #[async_trait]
-impl Handler for Ask {
+impl Handler for AskPrompt {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let Arguments { question, database } = arguments(&job)?;
+        let Arguments { question, database } = parse_arguments(&job)?;
         let database = self.0.databases.get(database.as_deref(), job.principal())?;
         let text = format!(
             "{question}\n\n\
@@ -49,9 +49,9 @@ impl Handler for Ask {
              first, then the query that gave it, then what it leaves out (nulls, missing rows, assumptions).",
             database.name(),
             database.dialect().name(),
-            overview(&**database, &job).await?,
+            describe_database(&**database, &job).await?,
         );
-        reply.message(Role::User, Content::text(text)).await?;
+        reply.send_prompt_message(ContentRole::User, Content::text(text)).await?;
         Ok(Metadata::new())
     }
 }

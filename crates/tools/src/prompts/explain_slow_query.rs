@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{Content, Error, Handler, Job, Metadata, Prompt, PromptArgument, ReplySender, Role};
+use tidegate_core::{Content, ContentRole, Error, Handler, Job, Metadata, Prompt, PromptArgument, ReplySender};
 use tidegate_query::{Database, Statement};
 
-use super::{database_argument, overview, overview_of};
-use crate::arguments::arguments;
-use crate::ask::explain;
-use crate::names::Names;
-use crate::node::NodeView;
+use super::{database_argument, describe_database, describe_tables};
+use crate::arguments::parse_arguments;
+use crate::name_completer::NameCompleter;
+use crate::node_view::NodeView;
+use crate::query_tools::explain;
 
 /// Characters of a plan; longer ones are cut.
 const PLAN_CHARACTERS_MAX: usize = 20_000;
@@ -29,7 +29,7 @@ pub(crate) fn prompt(node: &Arc<NodeView>) -> Prompt {
         required: true,
     };
     prompt.arguments = vec![sql, database_argument()];
-    prompt.completer = Some(Arc::new(Names(node.clone())));
+    prompt.completer = Some(Arc::new(NameCompleter(node.clone())));
     prompt
 }
 
@@ -44,13 +44,14 @@ struct Arguments {
 #[async_trait]
 impl Handler for ExplainSlowQuery {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let Arguments { sql, database } = arguments(&job)?;
+        let Arguments { sql, database } = parse_arguments(&job)?;
         let database = self.0.databases.get(database.as_deref(), job.principal())?;
         let (plan, tables) = match self.0.statement(&sql, &[], database.dialect()) {
-            Ok(statement) => {
-                (plan(&**database, &statement, &job).await, overview_of(&**database, statement.tables(), &job).await?)
-            }
-            Err(error) => (unplanned(&error), overview(&**database, &job).await?),
+            Ok(statement) => (
+                describe_plan(&**database, &statement, &job).await,
+                describe_tables(&**database, statement.tables(), &job).await?,
+            ),
+            Err(error) => (missing_plan_text(&error), describe_database(&**database, &job).await?),
         };
         let text = format!(
             "This query of the database {:?}, which speaks {}, is slow:\n\n{sql}\n\n{plan}\n\n\
@@ -62,15 +63,15 @@ impl Handler for ExplainSlowQuery {
             database.name(),
             database.dialect().name(),
         );
-        reply.message(Role::User, Content::text(text)).await?;
+        reply.send_prompt_message(ContentRole::User, Content::text(text)).await?;
         Ok(Metadata::new())
     }
 }
 
 /// The plan, or why there is none: a query that is refused can be explained, too.
-async fn plan(database: &dyn Database, statement: &Statement, job: &Job) -> String {
+async fn describe_plan(database: &dyn Database, statement: &Statement, job: &Job) -> String {
     let planned = match database.plan(statement, job.principal()).await {
-        Ok(plan) => explain::described(statement, &*plan).await,
+        Ok(plan) => explain::describe_plan(statement, &*plan).await,
         Err(error) => Err(error),
     };
     match planned {
@@ -78,10 +79,10 @@ async fn plan(database: &dyn Database, statement: &Statement, job: &Job) -> Stri
             Some((end, _)) => format!("How the database would answer it:\n\n{}…", &plan[..end]),
             None => format!("How the database would answer it:\n\n{plan}"),
         },
-        Err(error) => unplanned(&error),
+        Err(error) => missing_plan_text(&error),
     }
 }
 
-fn unplanned(error: &Error) -> String {
+fn missing_plan_text(error: &Error) -> String {
     format!("There is no plan of it: {error}")
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{Content, Error, Handler, Job, Metadata, Prompt, ReplySender, Role};
+use tidegate_core::{Content, ContentRole, Error, Handler, Job, Metadata, Prompt, ReplySender};
 
-use super::{database_argument, overview};
-use crate::arguments::arguments;
-use crate::names::Names;
-use crate::node::NodeView;
+use super::{database_argument, describe_database};
+use crate::arguments::parse_arguments;
+use crate::name_completer::NameCompleter;
+use crate::node_view::NodeView;
 
 pub(crate) fn prompt(node: &Arc<NodeView>) -> Prompt {
     let mut prompt = Prompt::new(
@@ -18,7 +18,7 @@ pub(crate) fn prompt(node: &Arc<NodeView>) -> Prompt {
     );
     prompt.title = Some("Explore a database".to_owned());
     prompt.arguments = vec![database_argument()];
-    prompt.completer = Some(Arc::new(Names(node.clone())));
+    prompt.completer = Some(Arc::new(NameCompleter(node.clone())));
     prompt
 }
 
@@ -32,7 +32,7 @@ struct Arguments {
 #[async_trait]
 impl Handler for Explore {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let Arguments { database } = arguments(&job)?;
+        let Arguments { database } = parse_arguments(&job)?;
         let database = self.0.databases.get(database.as_deref(), job.principal())?;
         let text = format!(
             "Help me get to know the database {:?}, which speaks {}. These are its tables and columns:\n\n{}\n\
@@ -41,9 +41,9 @@ impl Handler for Explore {
              covers, what is missing or odd in it, and five questions that it can answer well.",
             database.name(),
             database.dialect().name(),
-            overview(&**database, &job).await?,
+            describe_database(&**database, &job).await?,
         );
-        reply.message(Role::User, Content::text(text)).await?;
+        reply.send_prompt_message(ContentRole::User, Content::text(text)).await?;
         Ok(Metadata::new())
     }
 }

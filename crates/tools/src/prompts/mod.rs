@@ -8,7 +8,7 @@ pub(crate) mod summarise_table;
 
 use tidegate_core::PromptArgument;
 
-use overview::{overview, overview_of};
+use overview::{describe_database, describe_tables};
 
 fn database_argument() -> PromptArgument {
     PromptArgument {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use futures::StreamExt;
 use tidegate_core::{Error, Job};
-use tidegate_query::{Column, Database, TableStatus};
+use tidegate_query::{ColumnEntry, Database, TableStatus};
 
 /// Tables described; of the others only the number is told.
 const TABLES_MAX: usize = 40;
@@ -14,22 +14,26 @@ const COLUMNS_MAX: usize = 60;
 const TABLES_AT_ONCE: usize = 4;
 
 /// One line for each table: its name, its rows where known, its columns with their types.
-pub(crate) async fn overview(database: &dyn Database, job: &Job) -> Result<String, Error> {
+pub(crate) async fn describe_database(database: &dyn Database, job: &Job) -> Result<String, Error> {
     let catalog = database.catalog(job.principal()).await?;
     let readable = catalog.tables.iter().filter(|table| table.status == TableStatus::Readable);
     let readable: Vec<_> = readable.map(|table| (table.name.as_str(), table.rows)).collect();
-    described(database, &readable, job).await
+    describe_tables_with_rows(database, &readable, job).await
 }
 
 /// The same of the tables called `names` alone.
-pub(crate) async fn overview_of(database: &dyn Database, names: &[String], job: &Job) -> Result<String, Error> {
+pub(crate) async fn describe_tables(database: &dyn Database, names: &[String], job: &Job) -> Result<String, Error> {
     let catalog = database.catalog(job.principal()).await?;
     let rows = |name: &str| catalog.tables.iter().find(|table| table.name == name).and_then(|table| table.rows);
     let named: Vec<_> = names.iter().map(|name| (name.as_str(), rows(name))).collect();
-    described(database, &named, job).await
+    describe_tables_with_rows(database, &named, job).await
 }
 
-async fn described(database: &dyn Database, tables: &[(&str, Option<u64>)], job: &Job) -> Result<String, Error> {
+async fn describe_tables_with_rows(
+    database: &dyn Database,
+    tables: &[(&str, Option<u64>)],
+    job: &Job,
+) -> Result<String, Error> {
     let questions: Vec<_> =
         tables.iter().take(TABLES_MAX).map(|(table, _)| database.columns(table, job.principal())).collect();
     let answers = futures::stream::iter(questions).buffered(TABLES_AT_ONCE);
@@ -39,7 +43,7 @@ async fn described(database: &dyn Database, tables: &[(&str, Option<u64>)], job:
         let rows = rows.map(|rows| format!(", {rows} rows")).unwrap_or_default();
         // Writing to a String cannot fail.
         let _ = match columns {
-            Ok(columns) => writeln!(text, "- {table:?}{rows}: {}", listed(&columns)),
+            Ok(columns) => writeln!(text, "- {table:?}{rows}: {}", list_columns(&columns)),
             Err(error) => writeln!(text, "- {table:?} cannot be read: {}", error.message()),
         };
     }
@@ -49,7 +53,7 @@ async fn described(database: &dyn Database, tables: &[(&str, Option<u64>)], job:
     Ok(text)
 }
 
-fn listed(columns: &[Column]) -> String {
+fn list_columns(columns: &[ColumnEntry]) -> String {
     let mut names: Vec<String> =
         columns.iter().take(COLUMNS_MAX).map(|column| format!("{:?} {}", column.name, column.type_name)).collect();
     if columns.len() > COLUMNS_MAX {

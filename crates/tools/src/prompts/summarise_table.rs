@@ -5,21 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tidegate_core::{Content, Error, Handler, Job, Metadata, Prompt, PromptArgument, ReplySender, Role};
-use tidegate_query::{Column, Database};
+use tidegate_core::{Content, ContentRole, Error, Handler, Job, Metadata, Prompt, PromptArgument, ReplySender};
+use tidegate_query::{ColumnEntry, Database};
 
 use super::database_argument;
-use crate::arguments::arguments;
-use crate::discover::examples;
-use crate::names::Names;
-use crate::node::NodeView;
+use crate::arguments::parse_arguments;
+use crate::discover::fetch_examples;
+use crate::name_completer::NameCompleter;
+use crate::node_view::NodeView;
 
 /// Columns described; of the others only the number is told.
 const COLUMNS_MAX: usize = 100;
 /// Examples of each.
 const EXAMPLES_MAX: usize = 5;
 /// How long is waited for examples; the prompt does without those that take longer.
-const EXAMPLES_WITHIN: Duration = Duration::from_secs(5);
+const EXAMPLES_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) fn prompt(node: &Arc<NodeView>) -> Prompt {
     let mut prompt = Prompt::new(
@@ -35,7 +35,7 @@ pub(crate) fn prompt(node: &Arc<NodeView>) -> Prompt {
         required: true,
     };
     prompt.arguments = vec![table, database_argument()];
-    prompt.completer = Some(Arc::new(Names(node.clone())));
+    prompt.completer = Some(Arc::new(NameCompleter(node.clone())));
     prompt
 }
 
@@ -50,7 +50,7 @@ struct Arguments {
 #[async_trait]
 impl Handler for SummariseTable {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let Arguments { table, database } = arguments(&job)?;
+        let Arguments { table, database } = parse_arguments(&job)?;
         let database = self.0.databases.get(database.as_deref(), job.principal())?;
         let columns = database.columns(&table, job.principal()).await?;
         let catalog = database.catalog(job.principal()).await?;
@@ -68,19 +68,19 @@ impl Handler for SummariseTable {
              and how it joins with other tables.",
             database.name(),
             database.dialect().name(),
-            described(&**database, &table, &columns, &job).await,
+            describe_columns(&**database, &table, &columns, &job).await,
         );
-        reply.message(Role::User, Content::text(text)).await?;
+        reply.send_prompt_message(ContentRole::User, Content::text(text)).await?;
         Ok(Metadata::new())
     }
 }
 
 /// A line for each column.
-async fn described(database: &dyn Database, table: &str, columns: &[Column], job: &Arc<Job>) -> String {
+async fn describe_columns(database: &dyn Database, table: &str, columns: &[ColumnEntry], job: &Arc<Job>) -> String {
     let shown = &columns[..columns.len().min(COLUMNS_MAX)];
-    let examples = examples(database, table, shown, EXAMPLES_MAX, job);
+    let examples = fetch_examples(database, table, shown, EXAMPLES_MAX, job);
     // A summary without examples is better than none.
-    let examples = tokio::time::timeout(EXAMPLES_WITHIN, examples).await.ok().and_then(Result::ok);
+    let examples = tokio::time::timeout(EXAMPLES_TIMEOUT, examples).await.ok().and_then(Result::ok);
     let mut text = String::new();
     for (index, column) in shown.iter().enumerate() {
         let null = if column.nullable { "" } else { ", never null" };

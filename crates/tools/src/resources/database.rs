@@ -9,24 +9,24 @@ use tidegate_core::{
 };
 use tidegate_query::{TableEntry, TableStatus};
 
-use super::watch::TablesWatcher;
-use super::{JSON, instance, uri_template};
-use crate::names::Names;
-use crate::node::NodeView;
+use super::watchers::TablesWatcher;
+use super::{JSON, resource_from_template, uri_template};
+use crate::name_completer::NameCompleter;
+use crate::node_view::NodeView;
 
 const TEMPLATE: &str = "tidegate://databases/{database}";
 /// Tables shown; the answer says how many there are in all.
 const TABLES_SHOWN_MAX: usize = 1_000;
 
 pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
-    let mut template = bare(node);
-    template.completer = Some(Arc::new(Names(node.clone())));
-    template.lister = Some(Arc::new(Lister(node.clone())));
+    let mut template = base_template(node);
+    template.completer = Some(Arc::new(NameCompleter(node.clone())));
+    template.lister = Some(Arc::new(DatabaseLister(node.clone())));
     template.watcher = Some(Arc::new(TablesWatcher(node.clone())));
     template
 }
 
-fn bare(node: &Arc<NodeView>) -> ResourceTemplate {
+fn base_template(node: &Arc<NodeView>) -> ResourceTemplate {
     let mut template =
         ResourceTemplate::new(uri_template(TEMPLATE), "database", Arc::new(DatabaseResource(node.clone())));
     template.title = Some("Database".to_owned());
@@ -42,17 +42,17 @@ impl Handler for DatabaseResource {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let database = self.0.databases.get(job.variable("database"), job.principal())?;
         let catalog = database.catalog(job.principal()).await?;
-        let tables: Vec<Value> = catalog.tables.iter().take(TABLES_SHOWN_MAX).map(described).collect();
+        let tables: Vec<Value> = catalog.tables.iter().take(TABLES_SHOWN_MAX).map(table_json).collect();
         let answer = json!({
             "name": database.name(), "kind": database.kind(), "sql": database.dialect().name(),
             "tables_in_all": catalog.tables.len(), "tables": tables,
         });
-        reply.text(answer.to_string()).await?;
+        reply.send_text(answer.to_string()).await?;
         Ok(Metadata::new())
     }
 }
 
-fn described(table: &TableEntry) -> Value {
+fn table_json(table: &TableEntry) -> Value {
     let mut object = json!({"name": table.name, "rows": table.rows, "comment": table.comment});
     if let TableStatus::Unreadable(reason) = &table.status {
         object["error"] = json!(reason);
@@ -60,17 +60,17 @@ fn described(table: &TableEntry) -> Value {
     object
 }
 
-struct Lister(Arc<NodeView>);
+struct DatabaseLister(Arc<NodeView>);
 
 #[async_trait]
-impl ResourceLister for Lister {
+impl ResourceLister for DatabaseLister {
     async fn list(&self, principal: &Principal) -> Result<Vec<Resource>, Error> {
-        let template = bare(&self.0);
-        let databases = self.0.databases.of(principal);
+        let template = base_template(&self.0);
+        let databases = self.0.databases.visible_to(principal);
         Ok(databases
             .map(|database| {
                 let description = format!("Tables of the {} database {}.", database.kind(), database.name());
-                instance(&template, &[database.name()], database.name().to_owned(), Some(description))
+                resource_from_template(&template, &[database.name()], database.name().to_owned(), Some(description))
             })
             .collect())
     }

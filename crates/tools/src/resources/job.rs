@@ -4,28 +4,28 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_core::{
-    Caller, Completer, Completion, CompletionRequest, Error, Handler, Job, JobStatus, Metadata, Origin, Principal,
-    ReplySender, Resource, ResourceLister, ResourceTemplate, TransportKind, Variables, Watcher,
+    CallOrigin, Caller, Completer, Completion, CompletionRequest, Error, Handler, Job, JobStatus, Metadata, Principal,
+    ReplySender, Resource, ResourceLister, ResourceTemplate, ResourceWatcher, TemplateVariables, TransportKind,
 };
-use tidegate_query::Presentation;
+use tidegate_query::OutputOptions;
 
-use super::{JSON, instance, uri_template};
-use crate::node::NodeView;
-use crate::operate::{job_rows, unknown_job};
+use super::{JSON, resource_from_template, uri_template};
+use crate::node_view::NodeView;
+use crate::operations::{job_rows, unknown_job};
 
 const TEMPLATE: &str = "tidegate://jobs/{id}";
 /// Jobs listed; further ones are reached by completion, and by `list_jobs`.
 const JOBS_LISTED_MAX: usize = 100;
 
 pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
-    let mut template = bare(node);
-    template.completer = Some(Arc::new(Ids(node.clone())));
-    template.lister = Some(Arc::new(Lister(node.clone())));
+    let mut template = base_template(node);
+    template.completer = Some(Arc::new(JobIdCompleter(node.clone())));
+    template.lister = Some(Arc::new(JobLister(node.clone())));
     template.watcher = Some(Arc::new(JobWatcher(node.clone())));
     template
 }
 
-fn bare(node: &Arc<NodeView>) -> ResourceTemplate {
+fn base_template(node: &Arc<NodeView>) -> ResourceTemplate {
     let mut template = ResourceTemplate::new(uri_template(TEMPLATE), "job", Arc::new(JobResource(node.clone())));
     template.title = Some("Job".to_owned());
     template.description =
@@ -43,49 +43,54 @@ impl Handler for JobResource {
         let Some(status) = jobs.get(id, job.caller()) else {
             return Err(unknown_job(id, &jobs.list(job.caller()), &job));
         };
-        self.0.executor.answer_rows(job_rows(&[status])?, Presentation::default(), &job, &reply).await
+        self.0.executor.answer_rows(job_rows(&[status])?, OutputOptions::default(), &job, &reply).await
     }
 }
 
 /// Completes the ids of open jobs.
-struct Ids(Arc<NodeView>);
+struct JobIdCompleter(Arc<NodeView>);
 
 #[async_trait]
-impl Completer for Ids {
+impl Completer for JobIdCompleter {
     async fn complete(&self, request: &CompletionRequest, job: Arc<Job>) -> Result<Completion, Error> {
         let open = self.0.jobs()?.list(job.caller());
         let open = open.iter().filter(|other| !other.state.has_ended() && other.id != job.id());
-        Ok(Completion::of(open.map(|other| other.id.to_string()), &request.value))
+        Ok(Completion::matching(open.map(|other| other.id.to_string()), &request.value))
     }
 }
 
 /// Lists those that are open: what has ended would bury what else can be read.
-struct Lister(Arc<NodeView>);
+struct JobLister(Arc<NodeView>);
 
 #[async_trait]
-impl ResourceLister for Lister {
+impl ResourceLister for JobLister {
     async fn list(&self, principal: &Principal) -> Result<Vec<Resource>, Error> {
-        let template = bare(&self.0);
+        let template = base_template(&self.0);
         // Nobody can tell here where a principal calls from. Those who showed nothing and are told apart by their
         // addresses find none.
-        let origin = Origin { transport: TransportKind::CommandLine, peer: None };
+        let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
         let jobs = self.0.jobs()?.list(&Caller::new(Arc::new(principal.clone()), origin));
         let open = jobs.iter().filter(|job| !job.state.has_ended()).take(JOBS_LISTED_MAX);
-        Ok(open.map(|job| listed(&template, job)).collect())
+        Ok(open.map(|job| job_resource(&template, job)).collect())
     }
 }
 
-fn listed(template: &ResourceTemplate, job: &JobStatus) -> Resource {
+fn job_resource(template: &ResourceTemplate, job: &JobStatus) -> Resource {
     let (kind, target) = &job.target;
-    instance(template, &[&job.id.to_string()], target.clone(), Some(format!("A call of the {kind} {target}.")))
+    resource_from_template(
+        template,
+        &[&job.id.to_string()],
+        target.clone(),
+        Some(format!("A call of the {kind} {target}.")),
+    )
 }
 
 /// Tells of another state, and of more rows or bytes.
 struct JobWatcher(Arc<NodeView>);
 
 #[async_trait]
-impl Watcher for JobWatcher {
-    async fn stamp(&self, variables: &Variables, caller: &Caller) -> Result<Option<String>, Error> {
+impl ResourceWatcher for JobWatcher {
+    async fn stamp(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error> {
         let Some(id) = variables.get("id") else { return Ok(None) };
         let stamp =
             |job: JobStatus| format!("{} {} {} {}", job.state.name(), job.rows, job.bytes, job.result.is_some());

@@ -5,7 +5,7 @@ pub(crate) mod job;
 pub(crate) mod result;
 mod stored_file;
 pub(crate) mod table;
-mod watch;
+mod watchers;
 
 use tidegate_core::{Resource, ResourceTemplate, UriTemplate};
 
@@ -19,7 +19,12 @@ fn uri_template(text: &str) -> UriTemplate {
 }
 
 /// One resource of `template`, reached through the same code.
-fn instance(template: &ResourceTemplate, values: &[&str], name: String, description: Option<String>) -> Resource {
+fn resource_from_template(
+    template: &ResourceTemplate,
+    values: &[&str],
+    name: String,
+    description: Option<String>,
+) -> Resource {
     let mut resource = Resource::new(template.template.expand(values), name, template.handler.clone());
     resource.description = description;
     resource.mime_type = template.mime_type.clone();

@@ -7,35 +7,36 @@ use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::Value;
 use tidegate_core::{
-    AnswerFormat, BodyHead, Budget, CallLimits, Content, Error, ErrorKind, Handler, Job, Lasting, Metadata,
-    ReplySender, ResourceBody, ResourceContents, ResourceTemplate, TransportKind, Watcher,
+    AnswerFormat, BodyHead, Budget, CallLimits, Content, Error, ErrorKind, Handler, Job, Metadata, ReplySender,
+    ResourceBody, ResourceContents, ResourceTemplate, ResourceWatcher, StableBody, TransportKind,
 };
-use tidegate_query::{BodyWriter, END_OF_STREAM, End, Presentation, ResultStore, Rows, StoredResult};
+use tidegate_query::{BodyWriter, END_OF_STREAM, OutputOptions, QueryRows, ResultEnd, ResultStore, StoredResult};
 
-use super::watch::ResultWatcher;
+use super::watchers::ResultWatcher;
 use super::{JSON, stored_file, uri_template};
-use crate::node::NodeView;
+use crate::node_view::NodeView;
 
 const MANIFEST: &str = "tidegate://results/{id}";
 const BLOCK: &str = "tidegate://results/{id}/blocks/{block}";
 const DATA: &str = "tidegate://results/{id}/data";
 /// What leaves at once, in bytes.
-const PIECE_BYTES_MAX: usize = 64 * 1024;
+const CHUNK_BYTES_MAX: usize = 64 * 1024;
 
 /// The resources of stored results; none where nothing is stored.
 pub(crate) fn templates(node: &Arc<NodeView>) -> Vec<ResourceTemplate> {
     if node.executor.store().is_none() {
         return Vec::new();
     }
-    let manifest = template(MANIFEST, "stored_result", "The manifest of a stored result", Manifest(node.clone()));
-    let block = template(
+    let manifest =
+        result_template(MANIFEST, "stored_result", "The manifest of a stored result", ManifestHandler(node.clone()));
+    let block = result_template(
         BLOCK,
         "stored_result_block",
         "One block of a stored result, as an Arrow stream",
-        OneBlock(node.clone()),
+        BlockHandler(node.clone()),
     );
-    let data = template(DATA, "stored_result_data", "The rows of a stored result", Data(node.clone()));
-    let watcher: Option<Arc<dyn Watcher>> = Some(Arc::new(ResultWatcher(node.clone())));
+    let data = result_template(DATA, "stored_result_data", "The rows of a stored result", DataHandler(node.clone()));
+    let watcher: Option<Arc<dyn ResourceWatcher>> = Some(Arc::new(ResultWatcher(node.clone())));
     vec![
         ResourceTemplate { mime_type: Some(JSON.to_owned()), watcher, ..manifest },
         ResourceTemplate { mime_type: Some(AnswerFormat::Arrow.media_type().to_owned()), ..block },
@@ -43,7 +44,7 @@ pub(crate) fn templates(node: &Arc<NodeView>) -> Vec<ResourceTemplate> {
     ]
 }
 
-fn template(text: &str, name: &str, description: &str, handler: impl Handler) -> ResourceTemplate {
+fn result_template(text: &str, name: &str, description: &str, handler: impl Handler) -> ResourceTemplate {
     let mut template = ResourceTemplate::new(uri_template(text), name, Arc::new(handler));
     template.description = Some(description.to_owned());
     // It is not for a model to read as it is: what carries it sets the bound.
@@ -52,36 +53,36 @@ fn template(text: &str, name: &str, description: &str, handler: impl Handler) ->
 }
 
 /// The store, and in it the result that the call names, if it belongs to the caller, who still may ask for it.
-fn asked<'a>(node: &'a NodeView, job: &Job) -> Result<(&'a Arc<ResultStore>, Arc<StoredResult>), Error> {
+fn find_result<'a>(node: &'a NodeView, job: &Job) -> Result<(&'a Arc<ResultStore>, Arc<StoredResult>), Error> {
     let no_store = || Error::internal("stored results are offered where none are kept");
     let store = node.executor.store().ok_or_else(no_store)?;
     let result = store.get(job.variable("id").unwrap_or_default().parse()?, job.caller())?;
-    node.may_read(&result, job.caller())?;
+    node.authorize_read(&result, job.caller())?;
     Ok((store, result))
 }
 
-struct Manifest(Arc<NodeView>);
+struct ManifestHandler(Arc<NodeView>);
 
 #[async_trait]
-impl Handler for Manifest {
+impl Handler for ManifestHandler {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let (store, result) = asked(&self.0, &job)?;
+        let (store, result) = find_result(&self.0, &job)?;
         let has_links = !matches!(job.caller().origin.transport, TransportKind::Stdio | TransportKind::CommandLine);
         let reader = has_links.then(|| job.caller());
-        reply.text(store.manifest(&result, reader).to_string()).await?;
+        reply.send_text(store.manifest(&result, reader).to_string()).await?;
         Ok(Metadata::new())
     }
 }
 
-struct OneBlock(Arc<NodeView>);
+struct BlockHandler(Arc<NodeView>);
 
 #[async_trait]
-impl Handler for OneBlock {
+impl Handler for BlockHandler {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let (_, result) = asked(&self.0, &job)?;
+        let (_, result) = find_result(&self.0, &job)?;
         let name = job.variable("block").unwrap_or_default();
         let absent = || {
-            let id = result.head().id;
+            let id = result.header().id;
             Error::new(
                 ErrorKind::NotFound,
                 format!("the stored result {id} has no block {name}; blocks are counted from 0"),
@@ -94,30 +95,33 @@ impl Handler for OneBlock {
         }
         let block = result.block(index).await?;
         let hash = result.next_block(index).await.map(|facts| facts.sha256).unwrap_or_default();
-        let Some(format) = job.format() else { return embedded(&job, &reply, block.bytes()).await };
+        let Some(format) = job.format() else { return send_embedded_block(&job, &reply, block.bytes()).await };
         if result.file().is_some() {
-            stored_file::check(format)?;
+            stored_file::check_block_format(format)?;
         }
         if format == AnswerFormat::Arrow {
             let bytes = Some(block.bytes().len() as u64);
-            reply.body(head(format.media_type(), Some(Lasting { tag: hash, bytes }))).await?;
-            send(block.bytes().clone(), &reply).await?;
+            reply.begin_body(body_head(format.media_type(), Some(StableBody { tag: hash, bytes }))).await?;
+            send_chunks(block.bytes().clone(), &reply).await?;
             return Ok(Metadata::new());
         }
         let mut writer = BodyWriter::new(format, result.schema())?;
         reply
-            .body(head(writer.media_type(), Some(Lasting { tag: format!("{hash}-{}", format.name()), bytes: None })))
+            .begin_body(body_head(
+                writer.media_type(),
+                Some(StableBody { tag: format!("{hash}-{}", format.name()), bytes: None }),
+            ))
             .await?;
         for batch in block.batches()? {
-            send(writer.write(&batch)?, &reply).await?;
+            send_chunks(writer.write(&batch)?, &reply).await?;
         }
-        send(writer.finish()?, &reply).await?;
+        send_chunks(writer.finish()?, &reply).await?;
         Ok(Metadata::new())
     }
 }
 
 /// A block as the content of a resource, where it fits into a message.
-async fn embedded(job: &Job, reply: &ReplySender, bytes: &Bytes) -> Result<Metadata, Error> {
+async fn send_embedded_block(job: &Job, reply: &ReplySender, bytes: &Bytes) -> Result<Metadata, Error> {
     let encoded_bytes = bytes.len().div_ceil(3) * 4;
     if let Some(max) = job.inline_budget().bytes.filter(|max| encoded_bytes > *max) {
         let message = format!("the block takes {encoded_bytes} bytes in base64, and a message here carries {max}");
@@ -129,50 +133,57 @@ async fn embedded(job: &Job, reply: &ReplySender, bytes: &Bytes) -> Result<Metad
         mime_type: Some(AnswerFormat::Arrow.media_type().to_owned()),
         body: ResourceBody::Blob(bytes.clone()),
     };
-    reply.block(Content::Resource(contents)).await?;
+    reply.send_block(Content::Resource(contents)).await?;
     Ok(Metadata::new())
 }
 
-struct Data(Arc<NodeView>);
+struct DataHandler(Arc<NodeView>);
 
 #[async_trait]
-impl Handler for Data {
+impl Handler for DataHandler {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let (store, result) = asked(&self.0, &job)?;
-        let takes_part = takes_part(&job);
-        whole(&result, takes_part)?;
+        let (store, result) = find_result(&self.0, &job)?;
+        let takes_part = accepts_partial(&job);
+        check_complete(&result, takes_part)?;
         // A download lives as long as what it follows.
         job.extend(store.limits().timeout);
         match (job.format(), result.file()) {
-            (None, Some(file)) => stored_file::show_beginning(&result, file, &job, &reply).await,
-            (Some(_), Some(file)) if stored_file::is_wanted_as_it_is(&job)? => {
-                stored_file::send(&result, file, &job, &reply).await
+            (None, Some(file)) => stored_file::send_text_preview(&result, file, &job, &reply).await,
+            (Some(_), Some(file)) if stored_file::requests_raw_file(&job)? => {
+                stored_file::send_raw_file(&result, file, &job, &reply).await
             }
-            (None, None) => self.first_rows(&result, &job, &reply).await,
-            (Some(AnswerFormat::Arrow), _) | (Some(_), Some(_)) => spliced(&result, takes_part, &job, &reply).await,
-            (Some(format), None) => rendered(&result, format, takes_part, &job, &reply).await,
+            (None, None) => self.send_first_rows(&result, &job, &reply).await,
+            (Some(AnswerFormat::Arrow), _) | (Some(_), Some(_)) => {
+                send_arrow_stream(&result, takes_part, &job, &reply).await
+            }
+            (Some(format), None) => send_rendered_rows(&result, format, takes_part, &job, &reply).await,
         }?;
         let mut metadata = Metadata::new();
         if result.file().is_none() {
-            metadata.insert("dev.tidegate/rows".to_owned(), result.stage().rows().into());
+            metadata.insert("dev.tidegate/rows".to_owned(), result.progress().rows().into());
         }
-        metadata.insert("dev.tidegate/truncated".to_owned(), (result.end() != Some(End::Complete)).into());
+        metadata.insert("dev.tidegate/truncated".to_owned(), (result.end() != Some(ResultEnd::Complete)).into());
         Ok(metadata)
     }
 }
 
-impl Data {
+impl DataHandler {
     /// As much as a model may be made to read.
-    async fn first_rows(&self, result: &Arc<StoredResult>, job: &Arc<Job>, reply: &ReplySender) -> Result<(), Error> {
-        let rows = Rows { schema: result.schema().clone(), batches: result.rows_from(0) };
+    async fn send_first_rows(
+        &self,
+        result: &Arc<StoredResult>,
+        job: &Arc<Job>,
+        reply: &ReplySender,
+    ) -> Result<(), Error> {
+        let rows = QueryRows { schema: result.schema().clone(), batches: result.rows_from(0) };
         let more = "Page through the rest with the cursor, or get it over HTTP.".to_owned();
-        let presentation = Presentation { more, ..Presentation::default() };
+        let presentation = OutputOptions { overflow_hint: more, ..OutputOptions::default() };
         self.0.executor.answer_rows(rows, presentation, job, reply).await.map(drop)
     }
 }
 
 /// Whether the caller takes what there is of a result that broke off.
-pub(super) fn takes_part(job: &Job) -> bool {
+pub(super) fn accepts_partial(job: &Job) -> bool {
     job.arguments().get("partial").is_some_and(|partial| *partial == Value::Bool(true))
 }
 
@@ -180,19 +191,19 @@ pub(super) fn takes_part(job: &Job) -> bool {
 ///
 /// # Errors
 /// `Unavailable` with what is missing.
-pub(super) fn whole(result: &StoredResult, takes_part: bool) -> Result<(), Error> {
-    let stage = result.stage();
+pub(super) fn check_complete(result: &StoredResult, takes_part: bool) -> Result<(), Error> {
+    let stage = result.progress();
     match &stage.end {
-        Some(End::Incomplete(reason)) if !takes_part => {
+        Some(ResultEnd::Incomplete(reason)) if !takes_part => {
             let message = match result.file() {
-                Some(file) => stored_file::incomplete(result, file, reason),
+                Some(file) => stored_file::incomplete_message(result, file, reason),
                 None => {
                     format!("the stored result is not whole: {} rows were kept, then it ended: {reason}", stage.rows())
                 }
             };
             Err(Error::new(ErrorKind::Unavailable, message).with_hint("?partial=true gives what there is."))
         }
-        Some(End::Removed(reason)) => {
+        Some(ResultEnd::Removed(reason)) => {
             Err(Error::new(ErrorKind::NotFound, format!("the stored result is gone: {reason}")))
         }
         _ => Ok(()),
@@ -200,27 +211,32 @@ pub(super) fn whole(result: &StoredResult, takes_part: bool) -> Result<(), Error
 }
 
 /// All blocks as one stream of Arrow: their messages as they are, between one opening and one end.
-async fn spliced(result: &Arc<StoredResult>, takes_part: bool, job: &Job, reply: &ReplySender) -> Result<(), Error> {
+async fn send_arrow_stream(
+    result: &Arc<StoredResult>,
+    takes_part: bool,
+    job: &Job,
+    reply: &ReplySender,
+) -> Result<(), Error> {
     let mut index = 0;
     while let Some(facts) = result.next_block(index).await {
         let block = result.block(index).await?;
         if index == 0 {
-            let stage = result.stage();
-            let lasting = || Lasting { tag: stage.tag(), bytes: Some(block.stream_bytes(&stage.blocks)) };
-            let lasting = (stage.end == Some(End::Complete)).then(lasting);
-            reply.body(head(AnswerFormat::Arrow.media_type(), lasting)).await?;
-            send(block.opening(), reply).await?;
+            let stage = result.progress();
+            let lasting = || StableBody { tag: stage.entity_tag(), bytes: Some(block.stream_bytes(&stage.blocks)) };
+            let lasting = (stage.end == Some(ResultEnd::Complete)).then(lasting);
+            reply.begin_body(body_head(AnswerFormat::Arrow.media_type(), lasting)).await?;
+            send_chunks(block.schema_message(), reply).await?;
         }
-        send(block.messages(), reply).await?;
+        send_chunks(block.batch_messages(), reply).await?;
         job.count_rows(facts.rows);
         index += 1;
     }
     // What is not whole gets no end that says it is.
-    whole(result, takes_part)?;
-    send(Bytes::from_static(&END_OF_STREAM), reply).await
+    check_complete(result, takes_part)?;
+    send_chunks(Bytes::from_static(&END_OF_STREAM), reply).await
 }
 
-async fn rendered(
+async fn send_rendered_rows(
     result: &Arc<StoredResult>,
     format: AnswerFormat,
     takes_part: bool,
@@ -229,30 +245,30 @@ async fn rendered(
 ) -> Result<(), Error> {
     // Nothing is sent before the first rows are there, or it is known that there are none.
     result.next_block(0).await;
-    whole(result, takes_part)?;
+    check_complete(result, takes_part)?;
     let mut writer = BodyWriter::new(format, result.schema())?;
-    let lasting = (result.end() == Some(End::Complete)).then(|| {
-        let tag = format!("{}-{}", result.stage().tag(), format.name());
-        Lasting { tag, bytes: None }
+    let lasting = (result.end() == Some(ResultEnd::Complete)).then(|| {
+        let tag = format!("{}-{}", result.progress().entity_tag(), format.name());
+        StableBody { tag, bytes: None }
     });
-    reply.body(head(writer.media_type(), lasting)).await?;
+    reply.begin_body(body_head(writer.media_type(), lasting)).await?;
     let mut rows = result.rows_from(0);
     while let Some(batch) = rows.next().await.transpose()? {
-        send(writer.write(&batch)?, reply).await?;
+        send_chunks(writer.write(&batch)?, reply).await?;
         job.count_rows(batch.num_rows() as u64);
     }
     // What is not whole gets no end that says it is.
-    whole(result, takes_part)?;
-    send(writer.finish()?, reply).await
+    check_complete(result, takes_part)?;
+    send_chunks(writer.finish()?, reply).await
 }
 
-fn head(media_type: &'static str, lasting: Option<Lasting>) -> BodyHead {
-    BodyHead { media_type, bounds: Budget::default(), lasting, file: None }
+fn body_head(media_type: &'static str, lasting: Option<StableBody>) -> BodyHead {
+    BodyHead { media_type, budget: Budget::default(), stable: lasting, file: None }
 }
 
-async fn send(mut bytes: Bytes, reply: &ReplySender) -> Result<(), Error> {
+async fn send_chunks(mut bytes: Bytes, reply: &ReplySender) -> Result<(), Error> {
     while !bytes.is_empty() {
-        reply.bytes(bytes.split_to(bytes.len().min(PIECE_BYTES_MAX))).await?;
+        reply.send_bytes(bytes.split_to(bytes.len().min(CHUNK_BYTES_MAX))).await?;
     }
     Ok(())
 }

@@ -4,28 +4,30 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use serde_json::Value;
-use tidegate_core::{AnswerFormat, BodyFile, BodyHead, Budget, Content, Error, ErrorKind, Job, Lasting, ReplySender};
-use tidegate_query::{End, StoredFile, StoredResult};
+use tidegate_core::{
+    AnswerFormat, BodyFile, BodyHead, Budget, Content, Error, ErrorKind, Job, ReplySender, StableBody,
+};
+use tidegate_query::{FileDescription, ResultEnd, StoredResult};
 
-use crate::beginning::{Shown, show};
+use crate::text_preview::{PreviewExtent, send_preview};
 
 /// The media type of a file of which nobody says one.
-const OCTETS: &str = "application/octet-stream";
+const OCTET_STREAM: &str = "application/octet-stream";
 
 /// Whether the bytes of the file are wanted, and not the rows of its blocks: an address that names no format.
 ///
 /// # Errors
 /// `InvalidArguments` for a format that is one of tables.
-pub(super) fn is_wanted_as_it_is(job: &Job) -> Result<bool, Error> {
+pub(super) fn requests_raw_file(job: &Job) -> Result<bool, Error> {
     let named = job.arguments().get("format").and_then(Value::as_str).and_then(AnswerFormat::parse);
-    named.map_or(Ok(true), |format| check(format).map(|()| false))
+    named.map_or(Ok(true), |format| check_block_format(format).map(|()| false))
 }
 
-/// That blocks of a file can be had as `format`.
+/// That blocks of a file can be had as `parse_format`.
 ///
 /// # Errors
 /// `InvalidArguments` for all formats but the one in which they are stored.
-pub(super) fn check(format: AnswerFormat) -> Result<(), Error> {
+pub(super) fn check_block_format(format: AnswerFormat) -> Result<(), Error> {
     if format == AnswerFormat::Arrow {
         return Ok(());
     }
@@ -34,46 +36,53 @@ pub(super) fn check(format: AnswerFormat) -> Result<(), Error> {
         .with_hint("/results/{id}/data without a format gives the file itself; format=arrow gives its blocks."))
 }
 
-/// What is missing of `file`, which ended because of `reason`.
-pub(super) fn incomplete(result: &StoredResult, file: &StoredFile, reason: &str) -> String {
-    let kept = result.file_bytes_kept();
+/// What is missing of `file_resource`, which ended because of `failure_reason`.
+pub(super) fn incomplete_message(result: &StoredResult, file: &FileDescription, reason: &str) -> String {
+    let kept = result.stored_file_bytes();
     format!("the stored file is not whole: {kept} of its {} bytes were kept, then it ended: {reason}", file.bytes)
 }
 
-/// Sends the bytes of `file` as a body that is the file. What is not whole at its end is the caller's to say.
-pub(super) async fn send(
+/// Sends the bytes of `file_resource` as a body that is the file. What is not whole at its end is the caller's to say.
+pub(super) async fn send_raw_file(
     result: &Arc<StoredResult>,
-    file: &StoredFile,
+    file: &FileDescription,
     job: &Job,
     reply: &ReplySender,
 ) -> Result<(), Error> {
     // Nothing is sent before the first bytes are there, or it is known that there are none.
     result.next_block(0).await;
-    super::result::whole(result, super::result::takes_part(job))?;
-    let lasting = (result.end() == Some(End::Complete))
-        .then(|| Lasting { tag: format!("{}-file", result.stage().tag()), bytes: Some(file.bytes) });
+    super::result::check_complete(result, super::result::accepts_partial(job))?;
+    let lasting = (result.end() == Some(ResultEnd::Complete))
+        .then(|| StableBody { tag: format!("{}-file", result.progress().entity_tag()), bytes: Some(file.bytes) });
     let described = BodyFile { name: file.name.clone(), media_type: file.media_type.clone() };
-    reply.body(BodyHead { media_type: OCTETS, bounds: Budget::default(), lasting, file: Some(described) }).await?;
-    let mut pieces = result.file_bytes();
+    reply
+        .begin_body(BodyHead {
+            media_type: OCTET_STREAM,
+            budget: Budget::default(),
+            stable: lasting,
+            file: Some(described),
+        })
+        .await?;
+    let mut pieces = result.stream_file_bytes();
     while let Some(piece) = pieces.next().await.transpose()? {
-        reply.bytes(piece).await?;
+        reply.send_bytes(piece).await?;
     }
-    super::result::whole(result, super::result::takes_part(job))
+    super::result::check_complete(result, super::result::accepts_partial(job))
 }
 
-/// Shows as much of `file` as the answer carries.
-pub(super) async fn show_beginning(
+/// Shows as much of `file_resource` as the answer carries.
+pub(super) async fn send_text_preview(
     result: &Arc<StoredResult>,
-    file: &StoredFile,
+    file: &FileDescription,
     job: &Job,
     reply: &ReplySender,
 ) -> Result<(), Error> {
-    let StoredFile { name, bytes, .. } = file;
-    let line = match show(result.file_bytes(), job.inline_budget().bytes, reply).await? {
-        Shown::Whole => return Ok(()),
-        Shown::Part(shown) => format!("Shown: the first {shown} of the file's {bytes} bytes."),
-        Shown::Nothing => format!("{name} has {bytes} bytes, which are not text: none of them is shown."),
+    let FileDescription { name, bytes, .. } = file;
+    let line = match send_preview(result.stream_file_bytes(), job.inline_budget().bytes, reply).await? {
+        PreviewExtent::Complete => return Ok(()),
+        PreviewExtent::Truncated(shown) => format!("Shown: the first {shown} of the file's {bytes} bytes."),
+        PreviewExtent::NotText => format!("{name} has {bytes} bytes, which are not text: none of them is shown."),
     };
     reply.end_text().await?;
-    reply.block(Content::text(format!("{line} /results/{{id}}/data gives it over HTTP."))).await
+    reply.send_block(Content::text(format!("{line} /results/{{id}}/data gives it over HTTP."))).await
 }

@@ -7,30 +7,30 @@ use serde_json::{Value, json};
 use tidegate_core::{
     Error, Handler, Job, Metadata, Principal, ReplySender, Resource, ResourceLister, ResourceTemplate,
 };
-use tidegate_query::{Column, Presentation, TableStatus};
+use tidegate_query::{ColumnEntry, OutputOptions, TableStatus};
 
-use super::watch::TablesWatcher;
-use super::{JSON, instance, uri_template};
-use crate::discover::{first_rows, listings};
-use crate::names::Names;
-use crate::node::NodeView;
+use super::watchers::TablesWatcher;
+use super::{JSON, resource_from_template, uri_template};
+use crate::discover::{list_catalogs, read_first_rows};
+use crate::name_completer::NameCompleter;
+use crate::node_view::NodeView;
 
 const TEMPLATE: &str = "tidegate://databases/{database}/tables/{table}";
 /// Rows shown.
 const ROWS_SHOWN_MAX: usize = 5;
 /// Tables listed of all databases together; further ones are reached by completion.
 const TABLES_LISTED_MAX: usize = 1_000;
-const MORE: &str = "The tool query selects columns and rows.";
+const TRUNCATION_HINT: &str = "The tool query selects columns and rows.";
 
 pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
-    let mut template = bare(node);
-    template.completer = Some(Arc::new(Names(node.clone())));
-    template.lister = Some(Arc::new(Lister(node.clone())));
+    let mut template = base_template(node);
+    template.completer = Some(Arc::new(NameCompleter(node.clone())));
+    template.lister = Some(Arc::new(TableLister(node.clone())));
     template.watcher = Some(Arc::new(TablesWatcher(node.clone())));
     template
 }
 
-fn bare(node: &Arc<NodeView>) -> ResourceTemplate {
+fn base_template(node: &Arc<NodeView>) -> ResourceTemplate {
     let mut template = ResourceTemplate::new(uri_template(TEMPLATE), "table", Arc::new(TableResource(node.clone())));
     template.title = Some("Table".to_owned());
     template.description = Some("The columns of a table, then its first rows, as JSON.".to_owned());
@@ -48,28 +48,28 @@ impl Handler for TableResource {
         let database = self.0.databases.get(job.variable("database"), job.principal())?;
         let table = job.variable("table").unwrap_or_default();
         let columns = database.columns(table, job.principal()).await?;
-        let rows = first_rows(&**database, table, ROWS_SHOWN_MAX, &job).await?;
-        let columns: Vec<Value> = columns.iter().map(described).collect();
-        reply.text(json!({"database": database.name(), "table": table, "columns": columns}).to_string()).await?;
+        let rows = read_first_rows(&**database, table, ROWS_SHOWN_MAX, &job).await?;
+        let columns: Vec<Value> = columns.iter().map(column_json).collect();
+        reply.send_text(json!({"database": database.name(), "table": table, "columns": columns}).to_string()).await?;
         reply.end_text().await?;
-        let presentation = Presentation { more: MORE.to_owned(), ..Presentation::default() };
+        let presentation = OutputOptions { overflow_hint: TRUNCATION_HINT.to_owned(), ..OutputOptions::default() };
         self.0.executor.answer_rows(rows, presentation, &job, &reply).await
     }
 }
 
-fn described(column: &Column) -> Value {
+fn column_json(column: &ColumnEntry) -> Value {
     json!({
         "name": column.name, "type": column.type_name, "nullable": column.nullable, "comment": column.comment,
     })
 }
 
-struct Lister(Arc<NodeView>);
+struct TableLister(Arc<NodeView>);
 
 #[async_trait]
-impl ResourceLister for Lister {
+impl ResourceLister for TableLister {
     async fn list(&self, principal: &Principal) -> Result<Vec<Resource>, Error> {
-        let template = bare(&self.0);
-        let found = listings(&self.0.databases, None, principal).await?;
+        let template = base_template(&self.0);
+        let found = list_catalogs(&self.0.databases, None, principal).await?;
         let mut resources = Vec::new();
         for listing in &found {
             // A database that cannot be reached has nothing to list; its own resource says why.
@@ -77,11 +77,9 @@ impl ResourceLister for Lister {
             let database = listing.database.name();
             let readable = catalog.tables.iter().filter(|table| table.status == TableStatus::Readable);
             let room = TABLES_LISTED_MAX - resources.len();
-            resources.extend(
-                readable.take(room).map(|table| {
-                    instance(&template, &[database, &table.name], table.name.clone(), table.comment.clone())
-                }),
-            );
+            resources.extend(readable.take(room).map(|table| {
+                resource_from_template(&template, &[database, &table.name], table.name.clone(), table.comment.clone())
+            }));
         }
         Ok(resources)
     }

@@ -7,24 +7,24 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{
-    Budget, Call, CallLimits, Caller, Chunk, Error, ErrorKind, Handler, Job, Metadata, Notice, Outcome, Reply,
-    ReplyEvent, ReplySender, Said, Target, Tool, ToolAnnotations,
+    Budget, Call, CallLimits, CallTarget, Caller, Chunk, Error, ErrorKind, Handler, Job, Metadata, Outcome, Reply,
+    ReplyEvent, ReplyMessage, ReplyNotification, ReplySender, Tool, ToolAnnotations,
 };
 
-use crate::arguments::arguments;
-use crate::definition::{Input, built_in};
-use crate::node::NodeView;
+use crate::arguments::parse_arguments;
+use crate::node_view::NodeView;
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool};
 
 /// The called tool has a time limit of its own, which ends the call earlier.
 const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
-    let tool = built_in(
+    let tool = built_in_tool(
         "call_tool",
         "Call a tool",
         "Calls a tool that find_tool found.",
-        Input::new()
-            .requiring("name", json!({"type": "string"}))
+        InputSchemaBuilder::new()
+            .with_required("name", json!({"type": "string"}))
             .with("arguments", json!({"type": "object", "description": "As the tool's inputSchema has them"})),
         // The tool behind it may do anything that the caller may do.
         ToolAnnotations::default(),
@@ -46,32 +46,32 @@ struct Arguments {
 #[async_trait]
 impl Handler for CallTool {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let Arguments { name, arguments } = arguments(&job)?;
+        let Arguments { name, arguments } = parse_arguments(&job)?;
         let caller = Caller { toolset: None, ..job.caller().clone() };
-        let mut call = Call::new(Target::Tool(name), caller);
+        let mut call = Call::new(CallTarget::Tool(name), caller);
         call.arguments = arguments;
-        call.carries = job.inline_budget();
+        call.inline_limit = job.inline_budget();
         call.format = job.format();
         call.on_behalf_of = Some(job.clone());
         call.cancellation = job.cancellation();
         call.wants_progress = job.wants_progress();
         call.log_level = job.log_level();
-        call.abilities = job.abilities();
-        call.is_asked_live = job.is_asked_live();
-        call.answers = job.answers().clone();
+        call.client_capabilities = job.client_capabilities();
+        call.supports_live_input = job.supports_live_input();
+        call.input_answers = job.input_answers().clone();
         let mut called = self.0.registry()?.call(call)?;
         let ended = called.job().cancellation();
-        while let Some(said) = called.next_said().await {
+        while let Some(said) = called.next_message().await {
             match said {
-                Said::Asked(asked) => reply.hand_on(asked).await?,
-                Said::Event(ReplyEvent::Chunk(chunk)) => tokio::select! {
+                ReplyMessage::InputRequest(asked) => reply.forward_input_request(asked).await?,
+                ReplyMessage::Event(ReplyEvent::Chunk(chunk)) => tokio::select! {
                     biased;
-                    handed = hand_on(chunk, &reply) => handed?,
+                    handed = forward_chunk(chunk, &reply) => handed?,
                     // A reader that stalls holds neither call longer than the called one may run.
-                    () = ended.cancelled() => return outcome(&mut called).await,
+                    () = ended.cancelled() => return drain_outcome(&mut called).await,
                 },
-                Said::Event(ReplyEvent::End(Outcome::Done(metadata))) => return Ok(metadata),
-                Said::Event(ReplyEvent::End(Outcome::Failed(error))) => return Err(error),
+                ReplyMessage::Event(ReplyEvent::End(Outcome::Done(metadata))) => return Ok(metadata),
+                ReplyMessage::Event(ReplyEvent::End(Outcome::Failed(error))) => return Err(error),
             }
         }
         Err(Error::internal("a called tool ended without an outcome"))
@@ -79,7 +79,7 @@ impl Handler for CallTool {
 }
 
 /// How a call ended whose answer is read no further.
-async fn outcome(called: &mut Reply) -> Result<Metadata, Error> {
+async fn drain_outcome(called: &mut Reply) -> Result<Metadata, Error> {
     while let Some(event) = called.next().await {
         if let ReplyEvent::End(Outcome::Failed(error)) = event {
             return Err(error);
@@ -88,17 +88,21 @@ async fn outcome(called: &mut Reply) -> Result<Metadata, Error> {
     Err(Error::new(ErrorKind::Cancelled, "the call was cancelled"))
 }
 
-async fn hand_on(chunk: Chunk, reply: &ReplySender) -> Result<(), Error> {
+async fn forward_chunk(chunk: Chunk, reply: &ReplySender) -> Result<(), Error> {
     match chunk {
-        Chunk::Text(text) => reply.text(text).await,
+        Chunk::Text(text) => reply.send_text(text).await,
         Chunk::EndOfText => reply.end_text().await,
-        Chunk::Block(content) => reply.block(content).await,
-        Chunk::Message(role, content) => reply.message(role, content).await,
-        Chunk::Structured(json) => reply.structured_text(json.get().to_owned()).await,
-        Chunk::Body(head) => reply.body(head).await,
-        Chunk::Bytes(bytes) => reply.bytes(bytes).await,
-        Chunk::Notice(Notice::Progress { done, total, message }) => reply.progress(done, total, message).await,
-        Chunk::Notice(Notice::Log { level, logger, data }) => reply.log(level, logger, data).await,
+        Chunk::Block(content) => reply.send_block(content).await,
+        Chunk::PromptMessage(role, content) => reply.send_prompt_message(role, content).await,
+        Chunk::Structured(json) => reply.send_structured_json(json.get().to_owned()).await,
+        Chunk::Body(head) => reply.begin_body(head).await,
+        Chunk::Bytes(bytes) => reply.send_bytes(bytes).await,
+        Chunk::Notification(ReplyNotification::Progress { done, total, message }) => {
+            reply.send_progress(done, total, message).await
+        }
+        Chunk::Notification(ReplyNotification::Log { level, logger, data }) => {
+            reply.send_log(level, logger, data).await
+        }
         // Tools complete nothing.
         Chunk::Completion(_) => Ok(()),
     }

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Caller, Error, Handler, Job, Metadata, ReplySender, Tool};
 
-use crate::arguments::arguments;
-use crate::definition::{Input, read_only};
-use crate::node::NodeView;
+use crate::arguments::parse_arguments;
+use crate::node_view::NodeView;
+use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
 
 /// Tools shown unless the caller says otherwise.
 const LIMIT_DEFAULT: usize = 5;
@@ -19,12 +19,15 @@ const NAME_WEIGHT: usize = 4;
 const TITLE_WEIGHT: usize = 2;
 
 pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
-    read_only(
+    read_only_tool(
         "find_tool",
         "Find a tool",
         "Finds tools by words of what you want to do, best first, with the schemas of their arguments. Use call_tool to call one.",
-        Input::new()
-            .requiring("words", json!({"type": "string", "description": "What you want to do; empty lists by name"}))
+        InputSchemaBuilder::new()
+            .with_required(
+                "words",
+                json!({"type": "string", "description": "What you want to do; empty lists by name"}),
+            )
             .with("limit", json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT})),
         FindTool(node.clone()),
     )
@@ -41,9 +44,9 @@ struct Arguments {
 #[async_trait]
 impl Handler for FindTool {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let Arguments { words, limit } = arguments(&job)?;
+        let Arguments { words, limit } = parse_arguments(&job)?;
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
-        let snapshot = self.0.registry()?.state_for(job.caller());
+        let snapshot = self.0.registry()?.snapshot_for(job.caller());
         // What is found is what the caller could call at the door of the whole registry.
         let caller = Caller { toolset: None, ..job.caller().clone() };
         let mut found: Vec<(usize, &Arc<Tool>)> = snapshot
@@ -53,8 +56,8 @@ impl Handler for FindTool {
             .collect();
         found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.name.cmp(&other.name)));
         let shown = limit.unwrap_or(LIMIT_DEFAULT);
-        let tools: Vec<_> = found.iter().take(shown).map(|(_, tool)| described(tool)).collect();
-        reply.text(json!({"tools": tools, "found": found.len()}).to_string()).await?;
+        let tools: Vec<_> = found.iter().take(shown).map(|(_, tool)| tool_json(tool)).collect();
+        reply.send_text(json!({"tools": tools, "found": found.len()}).to_string()).await?;
         Ok(Metadata::new())
     }
 }
@@ -72,6 +75,6 @@ fn score(tool: &Tool, words: &[String]) -> usize {
     words.iter().map(of_word).sum()
 }
 
-fn described(tool: &Tool) -> serde_json::Value {
+fn tool_json(tool: &Tool) -> serde_json::Value {
     json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema.json()})
 }

@@ -8,21 +8,22 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate_core::event::Events;
+use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Access, AnswerFormat, BodyHead, Budget, CallLimits, Caller, Chunk, Content, Error, ErrorKind, Grants, Metadata,
-    Origin, Outcome, Principal, Proof, Registry, Reply, ReplyEvent, SnapshotBuilder, Target, TransportKind,
+    Access, AnswerFormat, AuthMethod, BodyHead, Budget, CallLimits, CallOrigin, CallTarget, Caller, Chunk, Content,
+    Error, ErrorKind, Grants, Metadata, Outcome, Principal, Registry, Reply, ReplyEvent, SnapshotBuilder,
+    TransportKind,
 };
 use tidegate_query::{Databases, Executor, ResultStore, StoreLimits};
-use tidegate_tools::declared::{DeclaredResource, Prepared, ResourceSource, TextTemplate};
-use tidegate_tools::{Identity, NodeView, register};
+use tidegate_tools::declared::{DeclaredResource, PreparedResource, ResourceSource, TextTemplate};
+use tidegate_tools::{NodeIdentity, NodeView, register};
 
 use crate::fake::call;
 
 const MIB: usize = 1024 * 1024;
 
 /// A node with the files of a folder at `files://{name}`, and a store.
-struct Scene {
+struct FileFixture {
     registry: Arc<Registry>,
     files: TempDir,
     _spool: TempDir,
@@ -30,19 +31,19 @@ struct Scene {
 
 /// What was answered.
 #[derive(Default)]
-struct Answered {
+struct CollectedReply {
     texts: Vec<String>,
     head: Option<BodyHead>,
     bytes: Vec<u8>,
     end: Option<Result<Metadata, Error>>,
 }
 
-impl Scene {
+impl FileFixture {
     async fn new(limits: StoreLimits, budget: usize) -> Self {
         let (files, spool) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let store = ResultStore::open(spool.path(), StoreLimits { free_bytes: 0, ..limits }).await.unwrap();
-        let executor = Executor::new(Events::default()).with_store(Some(store));
-        let identity = Identity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
+        let executor = Executor::new(EventDispatcher::default()).with_store(Some(store));
+        let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
         let view = NodeView::new(Databases::new([]), executor, identity);
         let resource = DeclaredResource {
             uri: "files://{name}".to_owned(),
@@ -59,9 +60,11 @@ impl Scene {
             limits: CallLimits { inline: Some(Budget { rows: None, bytes: Some(budget) }), ..CallLimits::default() },
             cache: None,
         };
-        let Ok((Prepared::Template(template), None)) = resource.prepare(&view).await else { panic!("a template") };
+        let Ok((PreparedResource::Template(template), None)) = resource.prepare(&view).await else {
+            panic!("a template")
+        };
         let entries = register(SnapshotBuilder::new(), &view).template(*template);
-        let registry = Registry::new(entries.build(), Events::default());
+        let registry = Registry::new(entries.build(), EventDispatcher::default());
         view.attach(&registry);
         Self { registry, files, _spool: spool }
     }
@@ -70,10 +73,10 @@ impl Scene {
     fn write(&self, name: &str, bytes: &[u8]) {
         let path = self.files.path().join(name);
         std::fs::write(&path, bytes).unwrap();
-        settle(&path);
+        backdate_file(&path);
     }
 
-    async fn read(&self, uri: &str) -> Answered {
+    async fn read(&self, uri: &str) -> CollectedReply {
         self.read_as(uri, None, Value::Null, None).await
     }
 
@@ -83,20 +86,20 @@ impl Scene {
         format: Option<AnswerFormat>,
         arguments: Value,
         who: Option<Caller>,
-    ) -> Answered {
-        let mut call = call(Target::Resource(uri.to_owned()), arguments);
+    ) -> CollectedReply {
+        let mut call = call(CallTarget::Resource(uri.to_owned()), arguments);
         call.format = format;
         if let Some(who) = who {
             call.caller = who;
         }
         match self.registry.call(call) {
-            Ok(reply) => gather(reply).await,
-            Err(error) => Answered { end: Some(Err(error)), ..Answered::default() },
+            Ok(reply) => collect_reply(reply).await,
+            Err(error) => CollectedReply { end: Some(Err(error)), ..CollectedReply::default() },
         }
     }
 
     /// The file of a result, as it is downloaded.
-    async fn data(&self, uri: &str) -> Answered {
+    async fn data(&self, uri: &str) -> CollectedReply {
         self.read_as(&format!("{uri}/data"), Some(AnswerFormat::Arrow), Value::Null, None).await
     }
 
@@ -106,7 +109,7 @@ impl Scene {
     }
 
     /// The manifest of a result that has ended.
-    async fn ended(&self, uri: &str) -> Value {
+    async fn final_manifest(&self, uri: &str) -> Value {
         loop {
             let manifest = self.manifest(uri).await;
             if manifest["status"] != "running" {
@@ -117,7 +120,7 @@ impl Scene {
     }
 }
 
-impl Answered {
+impl CollectedReply {
     /// The stored result that holds the rest.
     fn result(&self) -> String {
         let metadata = self.end.as_ref().unwrap().as_ref().unwrap();
@@ -130,8 +133,8 @@ impl Answered {
     }
 }
 
-async fn gather(mut reply: Reply) -> Answered {
-    let mut answered = Answered::default();
+async fn collect_reply(mut reply: Reply) -> CollectedReply {
+    let mut answered = CollectedReply::default();
     let mut is_open = false;
     while let Some(event) = reply.next().await {
         match event {
@@ -152,13 +155,13 @@ async fn gather(mut reply: Reply) -> Answered {
     answered
 }
 
-fn settle(path: &Path) {
+fn backdate_file(path: &Path) {
     let file = File::options().write(true).open(path).unwrap();
     file.set_modified(SystemTime::now() - Duration::from_secs(3600)).unwrap();
 }
 
 /// Text of so many bytes, no line of which is like another.
-fn text(bytes: usize) -> Vec<u8> {
+fn text_bytes(bytes: usize) -> Vec<u8> {
     let mut text: Vec<u8> = (0..).flat_map(|line| format!("line {line}: größer\n").into_bytes()).take(bytes).collect();
     while std::str::from_utf8(&text).is_err() {
         *text.last_mut().unwrap() = b'.';
@@ -167,7 +170,7 @@ fn text(bytes: usize) -> Vec<u8> {
 }
 
 /// Bytes that are no text and do not compress.
-fn noise(bytes: usize) -> Vec<u8> {
+fn binary_bytes(bytes: usize) -> Vec<u8> {
     let mut state = 1_u64;
     let next = |_| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -177,9 +180,9 @@ fn noise(bytes: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_large_text_is_begun_inline_and_kept_whole() {
-    let scene = Scene::new(StoreLimits::default(), 1000).await;
-    let bytes = text(20 * MIB);
+async fn large_text_is_truncated_inline_and_stored() {
+    let scene = FileFixture::new(StoreLimits::default(), 1000).await;
+    let bytes = text_bytes(20 * MIB);
     scene.write("big.txt", &bytes);
     let answered = scene.read("files://big.txt").await;
     assert_eq!(answered.texts[0].as_bytes(), &bytes[..answered.texts[0].len()]);
@@ -192,12 +195,12 @@ async fn a_large_text_is_begun_inline_and_kept_whole() {
     let body = scene.data(&uri).await;
     assert!(body.bytes == bytes, "byte for byte");
     assert_eq!(body.head.unwrap().file.unwrap().media_type.as_deref(), Some("text/plain"));
-    let manifest = scene.ended(&uri).await;
+    let manifest = scene.final_manifest(&uri).await;
     assert_eq!((&manifest["status"], &manifest["resource"]), (&json!("complete"), &json!("files://big.txt")));
     assert_eq!(manifest["file"], json!({"name": "big.txt", "bytes": 20 * MIB, "media_type": "text/plain"}));
     assert_eq!(manifest["columns"], json!([{"name": "bytes", "type": "bytea", "nullable": false}]));
     assert_eq!(manifest["rows"], 320);
-    let lasting = scene.data(&uri).await.head.unwrap().lasting.unwrap();
+    let lasting = scene.data(&uri).await.head.unwrap().stable.unwrap();
     assert_eq!(lasting.bytes, Some(20 * MIB as u64));
     // The same file is the same result, another state of it another one.
     assert_eq!(scene.read("files://big.txt").await.result(), uri);
@@ -206,9 +209,9 @@ async fn a_large_text_is_begun_inline_and_kept_whole() {
 }
 
 #[tokio::test]
-async fn of_a_large_file_that_is_no_text_the_facts_are_told() {
-    let scene = Scene::new(StoreLimits::default(), 1000).await;
-    let bytes = noise(20 * MIB);
+async fn large_binary_file_is_described_and_stored() {
+    let scene = FileFixture::new(StoreLimits::default(), 1000).await;
+    let bytes = binary_bytes(20 * MIB);
     scene.write("photo.png", &bytes);
     let answered = scene.read("files://photo.png").await;
     let uri = answered.result();
@@ -233,12 +236,12 @@ async fn of_a_large_file_that_is_no_text_the_facts_are_told() {
 }
 
 #[tokio::test]
-async fn nobody_else_reads_what_is_kept_of_a_file() {
-    let scene = Scene::new(StoreLimits::default(), 1000).await;
-    scene.write("big.txt", &text(MIB));
+async fn stored_file_is_private_to_its_caller() {
+    let scene = FileFixture::new(StoreLimits::default(), 1000).await;
+    scene.write("big.txt", &text_bytes(MIB));
     let uri = scene.read("files://big.txt").await.result();
-    let origin = Origin { transport: TransportKind::Rest, peer: None };
-    let bea = || Caller::new(Arc::new(Principal::new("bea", Proof::Key, Arc::new(Grants::everything()))), origin);
+    let origin = CallOrigin { transport: TransportKind::Rest, peer: None };
+    let bea = || Caller::new(Arc::new(Principal::new("bea", AuthMethod::Key, Arc::new(Grants::everything()))), origin);
     for uri in [uri.clone(), format!("{uri}/data"), format!("{uri}/blocks/0")] {
         let refused = scene.read_as(&uri, Some(AnswerFormat::Arrow), Value::Null, Some(bea())).await;
         assert_eq!(refused.error().kind(), ErrorKind::NotFound);
@@ -248,13 +251,13 @@ async fn nobody_else_reads_what_is_kept_of_a_file() {
 }
 
 #[tokio::test]
-async fn a_file_that_changes_while_it_is_read_is_not_whole() {
-    let scene = Scene::new(StoreLimits::default(), 1000).await;
+async fn file_changed_while_read_is_incomplete() {
+    let scene = FileFixture::new(StoreLimits::default(), 1000).await;
     let path = scene.files.path().join("log.txt");
     for (change, what) in [("cut", "cut off"), ("more", "written to")] {
-        std::fs::write(&path, text(8 * MIB)).unwrap();
-        settle(&path);
-        let mut call = call(Target::Resource("files://log.txt".to_owned()), Value::Null);
+        std::fs::write(&path, text_bytes(8 * MIB)).unwrap();
+        backdate_file(&path);
+        let mut call = call(CallTarget::Resource("files://log.txt".to_owned()), Value::Null);
         call.format = None;
         let mut reply = scene.registry.call(call).unwrap();
         // The beginning is here, and its reader keeps the rest waiting.
@@ -263,8 +266,8 @@ async fn a_file_that_changes_while_it_is_read_is_not_whole() {
             "cut" => File::options().write(true).open(&path).unwrap().set_len(MIB as u64).unwrap(),
             _ => OpenOptions::new().append(true).open(&path).unwrap().write_all(b"more").unwrap(),
         }
-        let uri = gather(reply).await.result();
-        let manifest = scene.ended(&uri).await;
+        let uri = collect_reply(reply).await.result();
+        let manifest = scene.final_manifest(&uri).await;
         assert_eq!((&manifest["status"], what), (&json!("incomplete"), what));
         assert_eq!(manifest["reason"], "the file changed while it was read");
         let refused = scene.data(&uri).await;
@@ -274,16 +277,16 @@ async fn a_file_that_changes_while_it_is_read_is_not_whole() {
 }
 
 #[tokio::test]
-async fn the_budget_ends_before_a_character_that_does_not_fit() {
+async fn inline_budget_ends_at_a_character_boundary() {
     for (budget, shown) in [(4, "ab€"), (5, "ab€"), (6, "ab€"), (7, "ab€"), (8, "ab€€")] {
-        let scene = Scene::new(StoreLimits::default(), budget).await;
+        let scene = FileFixture::new(StoreLimits::default(), budget).await;
         scene.write("euro.txt", "ab€€€€".as_bytes());
         let answered = scene.read("files://euro.txt").await;
         let wanted = if budget == 4 { "ab" } else { shown };
         assert_eq!(answered.texts[0], wanted, "{budget}");
         assert_eq!(scene.data(&answered.result()).await.bytes, "ab€€€€".as_bytes());
     }
-    let scene = Scene::new(StoreLimits::default(), 1000).await;
+    let scene = FileFixture::new(StoreLimits::default(), 1000).await;
     // A file that fits, even one that ends within a character, is not kept.
     scene.write("cut.txt", b"ab\xe2\x82");
     let answered = scene.read("files://cut.txt").await;
@@ -292,16 +295,16 @@ async fn the_budget_ends_before_a_character_that_does_not_fit() {
 }
 
 #[tokio::test]
-async fn where_there_is_no_room_the_beginning_is_answered_and_nothing_else() {
-    let scene = Scene::new(StoreLimits { bytes_of_one: MIB as u64, ..StoreLimits::default() }, 1000).await;
-    scene.write("noise", &noise(5 * MIB));
+async fn without_storage_room_only_the_preview_is_sent() {
+    let scene = FileFixture::new(StoreLimits { bytes_per_principal: MIB as u64, ..StoreLimits::default() }, 1000).await;
+    scene.write("noise", &binary_bytes(5 * MIB));
     let uri = scene.read("files://noise").await.result();
-    let manifest = scene.ended(&uri).await;
+    let manifest = scene.final_manifest(&uri).await;
     assert_eq!(manifest["status"], "incomplete");
     assert_eq!(manifest["reason"], "your stored results take as much room as they may");
-    let scene = Scene::new(StoreLimits { running: 0, ..StoreLimits::default() }, 1000).await;
-    scene.write("big.txt", &text(MIB));
-    scene.write("noise", &noise(5 * MIB));
+    let scene = FileFixture::new(StoreLimits { writers: 0, ..StoreLimits::default() }, 1000).await;
+    scene.write("big.txt", &text_bytes(MIB));
+    scene.write("noise", &binary_bytes(5 * MIB));
     let answered = scene.read("files://big.txt").await;
     assert!(answered.texts[1].starts_with("Shown: the first "), "{:?}", answered.texts[1]);
     let metadata = answered.end.unwrap().unwrap();

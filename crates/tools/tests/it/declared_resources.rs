@@ -4,16 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::event::Events;
-use tidegate_core::{Access, CallLimits, Registry, SnapshotBuilder, Target};
-use tidegate_query::Format;
-use tidegate_tools::declared::{DeclaredResource, Input, InputKind, Prepared, ResourceSource, Scalar, TextTemplate};
+use tidegate_core::event::EventDispatcher;
+use tidegate_core::{Access, CallLimits, CallTarget, Registry, SnapshotBuilder};
+use tidegate_query::OutputFormat;
+use tidegate_tools::declared::{
+    DeclaredInput, DeclaredResource, InputKind, PreparedResource, ResourceSource, ScalarType, TextTemplate,
+};
 
-use crate::fake::{call, gather, owner, shop, view};
+use crate::fake::{call, collect_answer, owner, shop, view};
 
-fn input(name: &str, kind: InputKind, constraints: Value) -> Input {
+fn input(name: &str, kind: InputKind, constraints: Value) -> DeclaredInput {
     let constraints: Map<String, Value> = constraints.as_object().unwrap().clone();
-    Input { constraints, ..Input::new(name, kind) }
+    DeclaredInput { constraints, ..DeclaredInput::new(name, kind) }
 }
 
 async fn registry(uri: &str, source: ResourceSource) -> Arc<Registry> {
@@ -29,32 +31,32 @@ async fn registry(uri: &str, source: ResourceSource) -> Arc<Registry> {
         limits: CallLimits::default(),
         cache: None,
     };
-    let Ok((Prepared::Template(template), None)) = resource.prepare(&view).await else { panic!("a template") };
-    let registry = Registry::new(SnapshotBuilder::new().template(*template).build(), Events::default());
+    let Ok((PreparedResource::Template(template), None)) = resource.prepare(&view).await else { panic!("a template") };
+    let registry = Registry::new(SnapshotBuilder::new().template(*template).build(), EventDispatcher::default());
     view.attach(&registry);
     registry
 }
 
 async fn read(registry: &Arc<Registry>, uri: &str) -> String {
-    let reply = registry.call(call(Target::Resource(uri.to_owned()), Value::Null));
+    let reply = registry.call(call(CallTarget::Resource(uri.to_owned()), Value::Null));
     let said = match reply {
-        Ok(reply) => gather(reply).await.map(|answer| answer.texts.concat()),
+        Ok(reply) => collect_answer(reply).await.map(|answer| answer.texts.concat()),
         Err(error) => Err(error),
     };
     said.unwrap_or_else(|error| format!("{}: {error}", error.kind().name()))
 }
 
 #[tokio::test]
-async fn variables_are_held_to_what_is_declared_of_them() {
+async fn uri_variables_are_validated() {
     let source = ResourceSource::Sql {
         database: None,
         sql: "SELECT * FROM orders WHERE customer = :who AND id IN (:ids) AND note = :day".to_owned(),
         inputs: vec![
-            input("who", InputKind::Scalar(Scalar::String), json!({"enum": ["Ann", "Bob"]})),
-            input("ids", InputKind::List(Scalar::Integer), json!({})),
-            input("day", InputKind::Scalar(Scalar::Date), json!({})),
+            input("who", InputKind::Scalar(ScalarType::String), json!({"enum": ["Ann", "Bob"]})),
+            input("ids", InputKind::List(ScalarType::Integer), json!({})),
+            input("day", InputKind::Scalar(ScalarType::Date), json!({})),
         ],
-        format: Format::Json,
+        format: OutputFormat::Json,
     };
     let registry = registry("orders://{who}/{ids}/{day}", source).await;
     let sound = read(&registry, "orders://Ann/1,2/2013-01-31").await;
@@ -72,13 +74,13 @@ async fn pages(folder: &Path) -> Arc<Registry> {
     let source = ResourceSource::File {
         folder: folder.to_owned(),
         path: TextTemplate::parse("{{page}}").unwrap(),
-        inputs: vec![input("page", InputKind::Scalar(Scalar::String), json!({"pattern": "^[a-z]+$"}))],
+        inputs: vec![input("page", InputKind::Scalar(ScalarType::String), json!({"pattern": "^[a-z]+$"}))],
     };
     registry("pages://{page}", source).await
 }
 
 #[tokio::test]
-async fn files_have_variables_too() {
+async fn file_resources_take_variables() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("one"), "page one").unwrap();
     std::fs::write(folder.path().join("two2"), "page two").unwrap();
@@ -89,7 +91,7 @@ async fn files_have_variables_too() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_written_has_another_stamp_and_none_if_it_cannot_be_read() {
+async fn file_stamp_follows_writes() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("one"), "page one").unwrap();
     std::fs::write(folder.path().join("two2"), "page two").unwrap();
@@ -112,7 +114,7 @@ async fn a_file_that_is_written_has_another_stamp_and_none_if_it_cannot_be_read(
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_is_no_file_is_not_there_and_never_waited_for() {
+async fn non_files_are_not_found_without_blocking() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("folder")).unwrap();
     let made = std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status().unwrap();

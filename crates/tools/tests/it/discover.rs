@@ -2,21 +2,21 @@
 
 use serde_json::json;
 
-use crate::fake::{ask, mixed, node, shop, unreachable};
+use crate::fake::{call_tool, node, shop, typed_values_database, unreachable};
 
 #[tokio::test]
 async fn databases_are_listed_with_their_state() {
     let registry = node([shop(), unreachable()]);
-    insta::assert_snapshot!(ask(&registry, "list_databases", json!({"format": "ndjson"})).await, @r#"
+    insta::assert_snapshot!(call_tool(&registry, "list_databases", json!({"format": "ndjson"})).await, @r#"
     {"name":"shop","kind":"memory","tables":5,"status":"1 table cannot be read; list_tables says why"}
     {"name":"warehouse","kind":"memory","tables":null,"status":"the disk is away"}
     "#);
 }
 
 #[tokio::test]
-async fn tables_are_listed_with_what_is_wrong_with_them() {
+async fn unreadable_tables_are_listed_with_the_reason() {
     let registry = node([shop(), unreachable()]);
-    insta::assert_snapshot!(ask(&registry, "list_tables", json!({"format": "ndjson"})).await, @r#"
+    insta::assert_snapshot!(call_tool(&registry, "list_tables", json!({"format": "ndjson"})).await, @r#"
     {"database":"shop","name":"broken","rows":null,"comment":"cannot be read: line 3 has 4 fields, not 3"}
     {"database":"shop","name":"customers","rows":2,"comment":null}
     {"database":"shop","name":"endless","rows":2,"comment":null}
@@ -30,7 +30,7 @@ async fn tables_are_listed_with_what_is_wrong_with_them() {
 async fn a_pattern_is_a_glob_or_a_part_of_the_name() {
     let registry = node([shop()]);
     let names =
-        async |pattern: &str| ask(&registry, "list_tables", json!({"pattern": pattern, "extract": "name"})).await;
+        async |pattern: &str| call_tool(&registry, "list_tables", json!({"pattern": pattern, "extract": "name"})).await;
     assert_eq!(names("ord*").await, r#"["orders"]"#);
     assert_eq!(names("ORD").await, r#"["orders"]"#);
     assert_eq!(names("rder").await, r#"["orders"]"#);
@@ -40,8 +40,8 @@ async fn a_pattern_is_a_glob_or_a_part_of_the_name() {
 #[tokio::test]
 async fn a_database_that_cannot_be_reached_is_an_error_when_it_is_asked_for_by_name() {
     let registry = node([shop(), unreachable()]);
-    insta::assert_snapshot!(ask(&registry, "list_tables", json!({"database": "warehouse"})).await, @"unavailable: the disk is away");
-    insta::assert_snapshot!(ask(&registry, "list_tables", json!({"database": "shpo"})).await, @r#"
+    insta::assert_snapshot!(call_tool(&registry, "list_tables", json!({"database": "warehouse"})).await, @"unavailable: the disk is away");
+    insta::assert_snapshot!(call_tool(&registry, "list_tables", json!({"database": "shpo"})).await, @r#"
     not_found: there is no database "shpo"
     Valid choices: shop
     "#);
@@ -50,7 +50,7 @@ async fn a_database_that_cannot_be_reached_is_an_error_when_it_is_asked_for_by_n
 #[tokio::test]
 async fn a_schema_names_columns_and_types() {
     let registry = node([shop()]);
-    insta::assert_snapshot!(ask(&registry, "get_schema", json!({"table": "orders", "format": "ndjson"})).await, @r#"
+    insta::assert_snapshot!(call_tool(&registry, "get_schema", json!({"table": "orders", "format": "ndjson"})).await, @r#"
     {"name":"id","type":"INT64","nullable":true,"comment":null}
     {"name":"customer","type":"UTF8","nullable":true,"comment":null}
     {"name":"note","type":"UTF8","nullable":true,"comment":null}
@@ -61,29 +61,29 @@ async fn a_schema_names_columns_and_types() {
 async fn samples_are_distinct_values() {
     let registry = node([shop()]);
     let arguments = json!({"table": "orders", "samples": 2, "format": "ndjson"});
-    insta::assert_snapshot!(ask(&registry, "get_schema", arguments).await, @r#"
+    insta::assert_snapshot!(call_tool(&registry, "get_schema", arguments).await, @r#"
     {"name":"id","type":"INT64","nullable":true,"comment":null,"samples":["1","2"]}
     {"name":"customer","type":"UTF8","nullable":true,"comment":null,"samples":["Ann","Bob"]}
     {"name":"note","type":"UTF8","nullable":true,"comment":null,"samples":["said \"hello\"","plain"]}
     "#);
     let arguments = json!({"table": "odd \"name\", 2024", "samples": 5, "format": "csv"});
-    insta::assert_snapshot!(ask(&registry, "get_schema", arguments).await, @r#"
+    insta::assert_snapshot!(call_tool(&registry, "get_schema", arguments).await, @r#"
     name,type,nullable,comment,samples
     name,UTF8,false,,"[""Ann"",""Bob""]"
     "#);
 }
 
 #[tokio::test]
-async fn samples_of_values_with_types_of_their_own_are_those_values() {
-    let registry = node([mixed()]);
+async fn samples_keep_typed_values() {
+    let registry = node([typed_values_database()]);
     let arguments = json!({"table": "values", "samples": 5, "extract": "samples"});
-    assert_eq!(ask(&registry, "get_schema", arguments).await, r#"[["north","10","two\nlines","YWI="]]"#);
+    assert_eq!(call_tool(&registry, "get_schema", arguments).await, r#"[["north","10","two\nlines","YWI="]]"#);
 }
 
 #[tokio::test]
-async fn a_schema_that_cannot_be_had_says_why() {
+async fn missing_schema_error_gives_the_reason() {
     let registry = node([shop(), unreachable()]);
-    let schema = async |arguments| ask(&registry, "get_schema", arguments).await;
+    let schema = async |arguments| call_tool(&registry, "get_schema", arguments).await;
     insta::assert_snapshot!(schema(json!({"database": "shop", "table": "oders"})).await, @r#"
     not_found: there is no table "oders" in database "shop"
     Valid choices: orders
@@ -102,20 +102,20 @@ async fn a_schema_that_cannot_be_had_says_why() {
 }
 
 #[tokio::test]
-async fn an_empty_node_says_so() {
+async fn empty_node_lists_no_databases() {
     let registry = node([]);
-    assert_eq!(ask(&registry, "list_databases", json!({})).await, "[]");
-    insta::assert_snapshot!(ask(&registry, "get_schema", json!({"table": "orders"})).await, @"not_found: there are no databases to ask");
+    assert_eq!(call_tool(&registry, "list_databases", json!({})).await, "[]");
+    insta::assert_snapshot!(call_tool(&registry, "get_schema", json!({"table": "orders"})).await, @"not_found: there are no databases to ask");
 }
 
 #[tokio::test]
 async fn a_wrong_format_or_extract_names_the_choices() {
     let registry = node([shop()]);
-    insta::assert_snapshot!(ask(&registry, "list_tables", json!({"format": "xml"})).await, @r#"
+    insta::assert_snapshot!(call_tool(&registry, "list_tables", json!({"format": "xml"})).await, @r#"
     invalid_arguments: there is no format "xml"
     Valid choices: mcp, json, table, csv, markdown, ndjson, toon
     "#);
-    insta::assert_snapshot!(ask(&registry, "list_tables", json!({"extract": "nmae"})).await, @r#"
+    insta::assert_snapshot!(call_tool(&registry, "list_tables", json!({"extract": "nmae"})).await, @r#"
     invalid_arguments: extract: the answer has no column "nmae"
     Valid choices: name, database, rows, comment
     "#);

@@ -7,15 +7,16 @@ use arrow::datatypes::{DataType, Field, SchemaRef, UnionFields};
 use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::{Map, Value};
-use tidegate_core::event::Events;
+use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Call, Caller, Chunk, Completion, CompletionRequest, Content, Error, ErrorKind, Job, Origin, Outcome, Principal,
-    Reference, Registry, Reply, ReplyEvent, Role, Target, TransportKind, nearest,
+    Call, CallOrigin, CallTarget, Caller, Chunk, Completion, CompletionReference, CompletionRequest, Content,
+    ContentRole, Error, ErrorKind, Job, Outcome, Principal, Registry, Reply, ReplyEvent, TransportKind, nearest_names,
 };
 use tidegate_query::{
-    Catalog, Column, Database, Databases, Executor, Plan, Rows, SqlDialect, Statement, TableEntry, TableStatus,
+    Catalog, ColumnEntry, Database, Databases, Executor, Plan, QueryRows, SqlDialect, Statement, TableEntry,
+    TableStatus,
 };
-use tidegate_tools::{Identity, NodeView, snapshot};
+use tidegate_tools::{NodeIdentity, NodeView, snapshot};
 
 /// A table in memory; without a batch it cannot be read.
 pub(crate) struct FakeTable {
@@ -56,7 +57,7 @@ pub(crate) fn shop() -> FakeDatabase {
 }
 
 /// A table whose values have types of their own, as those of SQLite have.
-pub(crate) fn mixed() -> FakeDatabase {
+pub(crate) fn typed_values_database() -> FakeDatabase {
     let members = [("integer", DataType::Int64), ("text", DataType::Utf8), ("blob", DataType::Binary)];
     let fields: UnionFields =
         (0_i8..).zip(members.map(|(name, kind)| Arc::new(Field::new(name, kind, true)))).collect();
@@ -88,7 +89,7 @@ impl FakeDatabase {
         let tables = self.tables()?;
         let table = tables.iter().find(|table| table.name == name).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no table {name:?} in database {:?}", self.name))
-                .with_choices(nearest(name, tables.iter().map(|table| table.name)))
+                .with_choices(nearest_names(name, tables.iter().map(|table| table.name)))
         })?;
         let batch = table.batch.as_ref().map_err(|reason| Error::new(ErrorKind::Unavailable, *reason))?;
         Ok((table, batch))
@@ -119,12 +120,12 @@ impl Database for FakeDatabase {
                 Err(reason) => TableStatus::Unreadable(reason.to_owned()),
             },
         };
-        Ok(Arc::new(Catalog::of(self.tables()?.iter().map(entry).collect())))
+        Ok(Arc::new(Catalog::from_tables(self.tables()?.iter().map(entry).collect())))
     }
 
-    async fn columns(&self, table: &str, _principal: &Principal) -> Result<Vec<Column>, Error> {
+    async fn columns(&self, table: &str, _principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
         let (_, batch) = self.table(table)?;
-        let column = |field: &Arc<arrow::datatypes::Field>| Column {
+        let column = |field: &Arc<arrow::datatypes::Field>| ColumnEntry {
             name: field.name().clone(),
             type_name: field.data_type().to_string().to_uppercase(),
             nullable: field.is_nullable(),
@@ -167,44 +168,44 @@ impl Plan for FakePlan {
         Ok("Scan: memory\n".to_owned())
     }
 
-    async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<Rows, Error> {
+    async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<QueryRows, Error> {
         if !self.is_endless {
-            return Ok(Rows::of_batch(self.batch));
+            return Ok(QueryRows::from_batch(self.batch));
         }
         let cancellation = job.cancellation();
         let batches = futures::stream::once(async move {
             cancellation.cancelled().await;
             Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"))
         });
-        Ok(Rows { schema: self.batch.schema(), batches: batches.boxed() })
+        Ok(QueryRows { schema: self.batch.schema(), batches: batches.boxed() })
     }
 }
 
 /// A node over `databases`.
 pub(crate) fn node(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<Registry> {
     let view = view(databases);
-    let registry = Registry::new(snapshot(&view), Events::default());
+    let registry = Registry::new(snapshot(&view), EventDispatcher::default());
     view.attach(&registry);
     registry
 }
 
 /// A node whose tools were never told of their registry.
-pub(crate) fn detached() -> Arc<Registry> {
-    Registry::new(snapshot(&view([])), Events::default())
+pub(crate) fn view_without_registry() -> Arc<Registry> {
+    Registry::new(snapshot(&view([])), EventDispatcher::default())
 }
 
 pub(crate) fn view(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<NodeView> {
     let databases = databases.into_iter().map(|database| Arc::new(database) as Arc<dyn Database>);
-    let identity = Identity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
-    NodeView::new(Databases::new(databases), Executor::new(Events::default()), identity)
+    let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
+    NodeView::new(Databases::new(databases), Executor::new(EventDispatcher::default()), identity)
 }
 
 /// The owner at the command line.
 pub(crate) fn owner() -> Caller {
-    Caller::new(Principal::owner(), Origin { transport: TransportKind::CommandLine, peer: None })
+    Caller::new(Principal::process_user(), CallOrigin { transport: TransportKind::CommandLine, peer: None })
 }
 
-pub(crate) fn call(target: Target, arguments: Value) -> Call {
+pub(crate) fn call(target: CallTarget, arguments: Value) -> Call {
     let mut call = Call::new(target, owner());
     call.arguments = match arguments {
         Value::Object(arguments) => arguments,
@@ -216,14 +217,14 @@ pub(crate) fn call(target: Target, arguments: Value) -> Call {
 
 /// What a call came to: its blocks of text, with the messages' roles where it is a prompt.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct CollectedAnswer {
     pub(crate) texts: Vec<String>,
-    pub(crate) messages: Vec<(Role, String)>,
+    pub(crate) messages: Vec<(ContentRole, String)>,
     pub(crate) completion: Option<Completion>,
 }
 
-pub(crate) async fn gather(mut reply: Reply) -> Result<Answer, Error> {
-    let mut answer = Answer::default();
+pub(crate) async fn collect_answer(mut reply: Reply) -> Result<CollectedAnswer, Error> {
+    let mut answer = CollectedAnswer::default();
     let mut is_open = false;
     while let Some(event) = reply.next().await {
         match event {
@@ -239,7 +240,7 @@ pub(crate) async fn gather(mut reply: Reply) -> Result<Answer, Error> {
                 answer.texts.push(text);
                 is_open = false;
             }
-            ReplyEvent::Chunk(Chunk::Message(role, Content::Text { text, .. })) => {
+            ReplyEvent::Chunk(Chunk::PromptMessage(role, Content::Text { text, .. })) => {
                 answer.messages.push((role, text));
             }
             ReplyEvent::Chunk(Chunk::Completion(completion)) => answer.completion = Some(completion),
@@ -252,10 +253,10 @@ pub(crate) async fn gather(mut reply: Reply) -> Result<Answer, Error> {
 }
 
 /// Calls a tool and gives its text, or its error as the caller reads it.
-pub(crate) async fn ask(registry: &Arc<Registry>, tool: &str, arguments: Value) -> String {
-    let reply = registry.call(call(Target::Tool(tool.to_owned()), arguments));
+pub(crate) async fn call_tool(registry: &Arc<Registry>, tool: &str, arguments: Value) -> String {
+    let reply = registry.call(call(CallTarget::Tool(tool.to_owned()), arguments));
     match reply {
-        Ok(reply) => match gather(reply).await {
+        Ok(reply) => match collect_answer(reply).await {
             Ok(answer) => answer.texts.join("\n"),
             Err(error) => format!("{}: {error}", error.kind().name()),
         },
@@ -264,9 +265,9 @@ pub(crate) async fn ask(registry: &Arc<Registry>, tool: &str, arguments: Value) 
 }
 
 /// The values that complete `argument` of `reference`.
-pub(crate) async fn complete(
+pub(crate) async fn complete_argument(
     registry: &Arc<Registry>,
-    reference: Reference,
+    reference: CompletionReference,
     argument: &str,
     value: &str,
     context: &[(&str, &str)],
@@ -277,6 +278,6 @@ pub(crate) async fn complete(
         value: value.to_owned(),
         context: context.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
     };
-    let reply = registry.call(call(Target::Completion(request), Value::Null)).unwrap();
-    gather(reply).await.unwrap().completion.unwrap().values
+    let reply = registry.call(call(CallTarget::Completion(request), Value::Null)).unwrap();
+    collect_answer(reply).await.unwrap().completion.unwrap().values
 }

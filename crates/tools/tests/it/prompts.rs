@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_core::{Registry, Role, Target};
+use tidegate_core::{CallTarget, ContentRole, Registry};
 
-use crate::fake::{call, gather, mixed, node, shop, unreachable};
+use crate::fake::{call, collect_answer, node, shop, typed_values_database, unreachable};
 
 async fn prompt(registry: &Arc<Registry>, name: &str, arguments: Value) -> String {
-    match registry.call(call(Target::Prompt(name.to_owned()), arguments)) {
-        Ok(reply) => match gather(reply).await {
+    match registry.call(call(CallTarget::Prompt(name.to_owned()), arguments)) {
+        Ok(reply) => match collect_answer(reply).await {
             Ok(answer) => {
-                let [(Role::User, text)] = answer.messages.as_slice() else { panic!("{answer:?}") };
+                let [(ContentRole::User, text)] = answer.messages.as_slice() else { panic!("{answer:?}") };
                 text.clone()
             }
             Err(error) => error.to_string(),
@@ -21,13 +21,13 @@ async fn prompt(registry: &Arc<Registry>, name: &str, arguments: Value) -> Strin
 }
 
 #[tokio::test]
-async fn explore_brings_tables_and_columns_along() {
+async fn explore_lists_tables_and_columns() {
     let registry = node([shop()]);
     insta::assert_snapshot!(prompt(&registry, "explore", json!({})).await);
 }
 
 #[tokio::test]
-async fn ask_brings_the_question_and_the_columns() {
+async fn ask_includes_question_and_columns() {
     let registry = node([shop(), unreachable()]);
     insta::assert_snapshot!(
         prompt(&registry, "ask", json!({"question": "Who ordered most?", "database": "shop"})).await
@@ -35,7 +35,7 @@ async fn ask_brings_the_question_and_the_columns() {
 }
 
 #[tokio::test]
-async fn prompts_tell_what_to_mend() {
+async fn prompt_errors_suggest_fixes() {
     let registry = node([shop(), unreachable()]);
     insta::assert_snapshot!(prompt(&registry, "ask", json!({})).await, @r#"
     the arguments of prompt "ask" are wrong:
@@ -52,7 +52,7 @@ async fn prompts_tell_what_to_mend() {
 }
 
 #[tokio::test]
-async fn a_slow_query_comes_with_its_plan_and_its_tables() {
+async fn explain_slow_query_includes_plan_and_tables() {
     let registry = node([shop()]);
     let sql = "SELECT o.customer FROM orders AS o JOIN customers AS c ON o.customer = c.name";
     insta::assert_snapshot!(prompt(&registry, "explain_slow_query", json!({"sql": sql})).await, @r#"
@@ -79,7 +79,7 @@ async fn a_slow_query_comes_with_its_plan_and_its_tables() {
 }
 
 #[tokio::test]
-async fn a_query_without_a_plan_comes_with_the_reason() {
+async fn explain_slow_query_reports_missing_plan() {
     let registry = node([shop(), unreachable()]);
     let ask = async |sql: &str| prompt(&registry, "explain_slow_query", json!({"sql": sql, "database": "shop"})).await;
     let told = ask("DELETE FROM orders").await;
@@ -92,7 +92,7 @@ async fn a_query_without_a_plan_comes_with_the_reason() {
 }
 
 #[tokio::test]
-async fn a_table_comes_with_its_columns_and_examples() {
+async fn summarise_table_includes_columns_and_examples() {
     let registry = node([shop(), unreachable()]);
     let ask =
         async |table: &str| prompt(&registry, "summarise_table", json!({"table": table, "database": "shop"})).await;
@@ -110,12 +110,12 @@ async fn a_table_comes_with_its_columns_and_examples() {
     Valid choices: orders
     "#);
     insta::assert_snapshot!(ask("broken").await, @"line 3 has 4 fields, not 3");
-    let of_sqlite = prompt(&node([mixed()]), "summarise_table", json!({"table": "values"})).await;
+    let of_sqlite = prompt(&node([typed_values_database()]), "summarise_table", json!({"table": "values"})).await;
     assert!(of_sqlite.contains(r#": "north", "10", "two\nlines""#), "{of_sqlite}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_table_whose_rows_do_not_come_is_summed_up_without_them() {
+async fn summarise_table_works_without_examples() {
     let registry = node([shop()]);
     let told = prompt(&registry, "summarise_table", json!({"table": "endless"})).await;
     assert!(told.contains("- \"name\" UTF8, never null\n"), "{told}");

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_core::{Caller, Principal, Reference, Registry, Reply, Target};
+use tidegate_core::{CallTarget, Caller, CompletionReference, Principal, Registry, Reply};
 
-use crate::fake::{ask, call, complete, gather, node, owner, shop, unreachable};
+use crate::fake::{call, call_tool, collect_answer, complete_argument, node, owner, shop, unreachable};
 
 const TABLE: &str = "tidegate://databases/{database}/tables/{table}";
 
 async fn read(registry: &Arc<Registry>, uri: &str) -> Result<Vec<Value>, String> {
     let reply =
-        registry.call(call(Target::Resource(uri.to_owned()), Value::Null)).map_err(|error| error.to_string())?;
-    let texts = gather(reply).await.map_err(|error| error.to_string())?.texts;
+        registry.call(call(CallTarget::Resource(uri.to_owned()), Value::Null)).map_err(|error| error.to_string())?;
+    let texts = collect_answer(reply).await.map_err(|error| error.to_string())?.texts;
     Ok(texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect())
 }
 
@@ -41,12 +41,12 @@ async fn a_table_is_a_resource() {
 }
 
 #[tokio::test]
-async fn what_can_be_read_is_listed() {
+async fn readable_resources_are_listed() {
     let registry = node([shop(), unreachable()]);
     let snapshot = registry.snapshot();
     let mut uris = Vec::new();
     for template in snapshot.templates(&owner()) {
-        let resources = template.lister.as_ref().unwrap().list(&Principal::owner()).await.unwrap();
+        let resources = template.lister.as_ref().unwrap().list(&Principal::process_user()).await.unwrap();
         uris.extend(resources.into_iter().map(|resource| resource.uri));
     }
     insta::assert_snapshot!(uris.join("\n"), @"
@@ -62,40 +62,43 @@ async fn what_can_be_read_is_listed() {
 #[tokio::test]
 async fn names_complete() {
     let registry = node([shop(), unreachable()]);
-    let table = || Reference::Resource(TABLE.to_owned());
-    assert_eq!(complete(&registry, table(), "database", "S", &[]).await, ["shop"]);
+    let table = || CompletionReference::Resource(TABLE.to_owned());
+    assert_eq!(complete_argument(&registry, table(), "database", "S", &[]).await, ["shop"]);
     assert_eq!(
-        complete(&registry, table(), "table", "o", &[("database", "shop")]).await,
+        complete_argument(&registry, table(), "table", "o", &[("database", "shop")]).await,
         ["odd \"name\", 2024", "orders"]
     );
-    assert_eq!(complete(&registry, table(), "table", "cust", &[]).await, ["customers"]);
-    assert!(complete(&registry, table(), "table", "", &[("database", "warehouse")]).await.is_empty());
-    assert_eq!(complete(&registry, Reference::Prompt("explore".into()), "database", "ware", &[]).await, ["warehouse"]);
+    assert_eq!(complete_argument(&registry, table(), "table", "cust", &[]).await, ["customers"]);
+    assert!(complete_argument(&registry, table(), "table", "", &[("database", "warehouse")]).await.is_empty());
+    assert_eq!(
+        complete_argument(&registry, CompletionReference::Prompt("explore".into()), "database", "ware", &[]).await,
+        ["warehouse"]
+    );
 }
 
 #[tokio::test]
-async fn names_that_are_used_complete_first_for_who_uses_them() {
+async fn completion_prefers_names_the_caller_uses() {
     let registry = node([shop(), unreachable()]);
-    let table = || Reference::Resource(TABLE.to_owned());
-    let tables = async || complete(&registry, table(), "table", "", &[("database", "shop")]).await;
+    let table = || CompletionReference::Resource(TABLE.to_owned());
+    let tables = async || complete_argument(&registry, table(), "table", "", &[("database", "shop")]).await;
     let before = tables().await;
     assert_eq!(before[0], "broken");
     for _ in 0..2 {
-        ask(&registry, "sql", json!({"database": "shop", "sql": "SELECT * FROM orders"})).await;
+        call_tool(&registry, "sql", json!({"database": "shop", "sql": "SELECT * FROM orders"})).await;
     }
-    ask(&registry, "query", json!({"database": "shop", "table": "customers"})).await;
-    ask(&registry, "sql", json!({"database": "shop", "sql": "SELECT * FROM oders"})).await;
+    call_tool(&registry, "query", json!({"database": "shop", "table": "customers"})).await;
+    call_tool(&registry, "sql", json!({"database": "shop", "sql": "SELECT * FROM oders"})).await;
     assert_eq!(tables().await[..3], ["orders", "customers", "broken"]);
-    assert_eq!(complete(&registry, table(), "table", "c", &[("database", "shop")]).await, ["customers"]);
-    let mut asked = call(Target::Tool("sql".into()), json!({"database": "shop", "sql": "SELECT * FROM customers"}));
+    assert_eq!(complete_argument(&registry, table(), "table", "c", &[("database", "shop")]).await, ["customers"]);
+    let mut asked = call(CallTarget::Tool("sql".into()), json!({"database": "shop", "sql": "SELECT * FROM customers"}));
     asked.caller.principal = Principal::anonymous();
-    gather(registry.call(asked).unwrap()).await.unwrap();
+    collect_answer(registry.call(asked).unwrap()).await.unwrap();
     assert_eq!(tables().await[0], "orders", "what others ask changes nothing");
 }
 
-fn endless(registry: &Arc<Registry>) -> Reply {
+fn endless_call(registry: &Arc<Registry>) -> Reply {
     registry
-        .call(call(Target::Tool("sql".into()), json!({"database": "shop", "sql": "SELECT * FROM endless"})))
+        .call(call(CallTarget::Tool("sql".into()), json!({"database": "shop", "sql": "SELECT * FROM endless"})))
         .unwrap()
 }
 
@@ -105,9 +108,9 @@ async fn stamp(registry: &Arc<Registry>, uri: &str, caller: &Caller) -> Option<S
 }
 
 #[tokio::test]
-async fn a_job_is_a_resource_for_who_called() {
+async fn job_resource_is_private_to_its_caller() {
     let registry = node([shop()]);
-    let reply = endless(&registry);
+    let reply = endless_call(&registry);
     let uri = format!("tidegate://jobs/{}", reply.job().id());
     let job = &read(&registry, &uri).await.unwrap()[0][0];
     let (target, rows) = (&job["target"], &job["rows"]);
@@ -115,30 +118,30 @@ async fn a_job_is_a_resource_for_who_called() {
     assert!(["waiting", "running"].contains(&job["status"].as_str().unwrap()), "{job}");
     let told = read(&registry, "tidegate://jobs/17").await.unwrap_err();
     assert!(told.starts_with("you have no job \"17\""), "{told}");
-    let mut foreign = call(Target::Resource(uri.clone()), Value::Null);
+    let mut foreign = call(CallTarget::Resource(uri.clone()), Value::Null);
     foreign.caller.principal = Principal::anonymous();
-    let told = gather(registry.call(foreign).unwrap()).await.unwrap_err();
+    let told = collect_answer(registry.call(foreign).unwrap()).await.unwrap_err();
     let absent = reply.job().id().to_string();
     assert_eq!(told.to_string(), format!("you have no job {absent:?}\nNone of your jobs is running."));
-    let template = || Reference::Resource("tidegate://jobs/{id}".to_owned());
-    assert_eq!(complete(&registry, template(), "id", &absent[..6], &[]).await, [absent]);
+    let template = || CompletionReference::Resource("tidegate://jobs/{id}".to_owned());
+    assert_eq!(complete_argument(&registry, template(), "id", &absent[..6], &[]).await, [absent]);
 }
 
 #[tokio::test]
-async fn open_jobs_are_listed_to_who_called() {
+async fn open_jobs_are_listed_for_their_caller() {
     let registry = node([shop()]);
-    let reply = endless(&registry);
+    let reply = endless_call(&registry);
     let snapshot = registry.snapshot();
     let template = snapshot.templates(&owner()).find(|template| template.name == "job").unwrap();
     let lister = template.lister.as_ref().unwrap();
-    let listed = lister.list(&Principal::owner()).await.unwrap();
+    let listed = lister.list(&Principal::process_user()).await.unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].uri, format!("tidegate://jobs/{}", reply.job().id()));
     assert_eq!(listed[0].description.as_deref(), Some("A call of the tool sql."));
     assert!(lister.list(&Principal::anonymous()).await.unwrap().is_empty());
     drop(reply);
     for _ in 0..1_000 {
-        if lister.list(&Principal::owner()).await.unwrap().is_empty() {
+        if lister.list(&Principal::process_user()).await.unwrap().is_empty() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -147,7 +150,7 @@ async fn open_jobs_are_listed_to_who_called() {
 }
 
 #[tokio::test]
-async fn what_changes_has_another_stamp_and_what_is_not_there_has_none() {
+async fn stamp_changes_with_content() {
     let registry = node([shop(), unreachable()]);
     let me = owner();
     let of_orders = stamp(&registry, "tidegate://databases/shop/tables/orders", &me).await;
@@ -158,7 +161,7 @@ async fn what_changes_has_another_stamp_and_what_is_not_there_has_none() {
     for absent in ["tidegate://databases/shop/tables/oders", "tidegate://databases/shpo", "tidegate://jobs/17"] {
         assert_eq!(stamp(&registry, absent, &me).await, None, "{absent}");
     }
-    let reply = endless(&registry);
+    let reply = endless_call(&registry);
     let uri = format!("tidegate://jobs/{}", reply.job().id());
     let becomes = async |wanted: &str| {
         for _ in 0..1_000 {

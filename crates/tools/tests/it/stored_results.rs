@@ -8,19 +8,19 @@ use arrow::ipc::reader::StreamReader;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate_core::event::Events;
+use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    AnswerFormat, BodyHead, Call, Caller, Chunk, Error, ErrorKind, Job, Metadata, Outcome, Principal, Registry,
-    ReplyEvent, SnapshotBuilder, Target, Tool, handler_fn,
+    AnswerFormat, BodyHead, Call, CallTarget, Caller, Chunk, Error, ErrorKind, Job, Metadata, Outcome, Principal,
+    Registry, ReplyEvent, SnapshotBuilder, Tool, handler_fn,
 };
-use tidegate_query::{Asked, Databases, Executor, ResultStore, StoreLimits, StoredResult};
-use tidegate_tools::{Identity, NodeView, register};
+use tidegate_query::{Databases, Executor, NewResult, ResultStore, StoreLimits, StoredResult};
+use tidegate_tools::{NodeIdentity, NodeView, register};
 use tokio::sync::mpsc::Receiver;
 
 use crate::fake::owner;
 
 /// A node that keeps results, and a job that writes them.
-struct Scene {
+struct StoredResultFixture {
     registry: Arc<Registry>,
     store: Arc<ResultStore>,
     job: Arc<Job>,
@@ -28,28 +28,28 @@ struct Scene {
 }
 
 /// What a resource came to as a body.
-struct Body {
+struct CollectedBody {
     head: Option<BodyHead>,
     bytes: Vec<u8>,
     end: Result<Metadata, Error>,
 }
 
-impl Scene {
+impl StoredResultFixture {
     async fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let limits = StoreLimits { free_bytes: 0, block_bytes: 64 * 1024, ..StoreLimits::default() };
         let store = ResultStore::open(folder.path(), limits).await.unwrap();
-        let executor = Executor::new(Events::default()).with_store(Some(store.clone()));
-        let identity = Identity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
+        let executor = Executor::new(EventDispatcher::default()).with_store(Some(store.clone()));
+        let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
         let view = NodeView::new(Databases::new([]), executor, identity);
         let waiting = handler_fn(|job: Arc<Job>, _reply| async move {
             job.cancelled().await;
             Ok(Metadata::new())
         });
         let builder = SnapshotBuilder::new().tool(Tool::new("wait", "waits", waiting));
-        let registry = Registry::new(register(builder, &view).build(), Events::default());
+        let registry = Registry::new(register(builder, &view).build(), EventDispatcher::default());
         view.attach(&registry);
-        let mut reply = registry.call(Call::new(Target::Tool("wait".to_owned()), owner())).unwrap();
+        let mut reply = registry.call(Call::new(CallTarget::Tool("wait".to_owned()), owner())).unwrap();
         let job = reply.job().clone();
         tokio::spawn(async move { while reply.next().await.is_some() {} });
         Self { registry, store, job, _folder: folder }
@@ -57,7 +57,7 @@ impl Scene {
 
     /// Writes `batches`, and the failure after them, if there is one.
     async fn write(&self, batches: Vec<RecordBatch>, failure: Option<&'static str>) -> Arc<StoredResult> {
-        let asked = Asked { job: &self.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
+        let asked = NewResult { job: &self.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
         let writer = self.store.begin(asked, &batches[0].schema()).await.unwrap();
         let result = writer.result().clone();
         let failure = failure.map(|failure| Err(Error::new(ErrorKind::Unavailable, failure)));
@@ -68,17 +68,17 @@ impl Scene {
 
     /// The stamp of the manifest of `result` for `caller`.
     async fn stamp(&self, result: &StoredResult, caller: &Caller) -> Option<String> {
-        let uri = result.head().id.uri();
+        let uri = result.header().id.uri();
         let (watcher, variables) = self.registry.snapshot().watcher(&uri, caller).unwrap();
         watcher.stamp(&variables, caller).await.unwrap()
     }
 
-    async fn get(&self, uri: &str, format: AnswerFormat, arguments: Value) -> Body {
-        let mut call = crate::fake::call(Target::Resource(uri.to_owned()), arguments);
+    async fn get(&self, uri: &str, format: AnswerFormat, arguments: Value) -> CollectedBody {
+        let mut call = crate::fake::call(CallTarget::Resource(uri.to_owned()), arguments);
         call.format = Some(format);
         let mut reply = match self.registry.call(call) {
             Ok(reply) => reply,
-            Err(error) => return Body { head: None, bytes: Vec::new(), end: Err(error) },
+            Err(error) => return CollectedBody { head: None, bytes: Vec::new(), end: Err(error) },
         };
         let (mut head, mut bytes) = (None, Vec::new());
         loop {
@@ -89,8 +89,8 @@ impl Scene {
                     bytes.extend_from_slice(&piece);
                 }
                 ReplyEvent::Chunk(_) => {}
-                ReplyEvent::End(Outcome::Done(metadata)) => return Body { head, bytes, end: Ok(metadata) },
-                ReplyEvent::End(Outcome::Failed(error)) => return Body { head, bytes, end: Err(error) },
+                ReplyEvent::End(Outcome::Done(metadata)) => return CollectedBody { head, bytes, end: Ok(metadata) },
+                ReplyEvent::End(Outcome::Failed(error)) => return CollectedBody { head, bytes, end: Err(error) },
             }
         }
     }
@@ -112,7 +112,7 @@ fn rows(from: i64, rows: i64) -> RecordBatch {
     .unwrap()
 }
 
-fn many() -> Vec<RecordBatch> {
+fn many_batches() -> Vec<RecordBatch> {
     (0..20).map(|batch| rows(batch * 1000, 1000)).collect()
 }
 
@@ -130,36 +130,36 @@ fn read(stream: Vec<u8>) -> Vec<(i64, Option<String>)> {
 }
 
 #[tokio::test]
-async fn all_blocks_are_one_stream_of_arrow() {
-    let scene = Scene::new().await;
-    let result = scene.write(many(), None).await;
-    assert!(result.stage().blocks.len() > 2);
-    let uri = format!("{}/data", result.head().id.uri());
+async fn data_concatenates_blocks_as_one_arrow_stream() {
+    let scene = StoredResultFixture::new().await;
+    let result = scene.write(many_batches(), None).await;
+    assert!(result.progress().blocks.len() > 2);
+    let uri = format!("{}/data", result.header().id.uri());
     let body = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
     let metadata = body.end.unwrap();
     assert_eq!((&metadata["dev.tidegate/rows"], &metadata["dev.tidegate/truncated"]), (&json!(20_000), &json!(false)));
-    let lasting = body.head.unwrap().lasting.unwrap();
+    let lasting = body.head.unwrap().stable.unwrap();
     assert_eq!(lasting.bytes, Some(body.bytes.len() as u64));
     let again = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
-    assert_eq!((again.head.unwrap().lasting.unwrap(), &again.bytes), (lasting.clone(), &body.bytes));
+    assert_eq!((again.head.unwrap().stable.unwrap(), &again.bytes), (lasting.clone(), &body.bytes));
     let expected = (0..20_000).map(|row| (row, (row % 11 != 0).then(|| format!("word {}", row / 3))));
     assert!(read(body.bytes).into_iter().eq(expected));
     // Another form of the same rows has another name.
     let csv = scene.get(&uri, AnswerFormat::Csv, json!({})).await;
     assert_eq!(String::from_utf8(csv.bytes).unwrap().lines().count(), 20_001);
-    assert_ne!(csv.head.unwrap().lasting.unwrap().tag, lasting.tag);
+    assert_ne!(csv.head.unwrap().stable.unwrap().tag, lasting.tag);
 }
 
 #[tokio::test]
-async fn a_block_is_what_the_manifest_says() {
-    let scene = Scene::new().await;
-    let result = scene.write(many(), None).await;
+async fn block_matches_manifest() {
+    let scene = StoredResultFixture::new().await;
+    let result = scene.write(many_batches(), None).await;
     let manifest = scene.store.manifest(&result, None);
     let mut seen = Vec::new();
     for block in manifest["blocks"].as_array().unwrap() {
-        let uri = format!("{}/blocks/{}", result.head().id.uri(), block["index"]);
+        let uri = format!("{}/blocks/{}", result.header().id.uri(), block["index"]);
         let body = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
-        let lasting = body.head.unwrap().lasting.unwrap();
+        let lasting = body.head.unwrap().stable.unwrap();
         assert_eq!((json!(lasting.tag), json!(lasting.bytes)), (block["sha256"].clone(), block["bytes"].clone()));
         assert_eq!(json!(body.bytes.len()), block["bytes"]);
         assert_eq!(json!(seen.len()), block["first_row"]);
@@ -169,17 +169,17 @@ async fn a_block_is_what_the_manifest_says() {
 }
 
 #[tokio::test]
-async fn a_download_follows_what_is_written_and_what_is_not_whole_has_no_end() {
-    let scene = Scene::new().await;
+async fn download_follows_a_running_result() {
+    let scene = StoredResultFixture::new().await;
     for (failure, format) in [None, Some("the database went away")]
         .into_iter()
         .flat_map(|failure| [AnswerFormat::Arrow, AnswerFormat::Ndjson].map(|format| (failure, format)))
     {
-        let asked = Asked { job: &scene.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
+        let asked = NewResult { job: &scene.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
         let writer = scene.store.begin(asked, &rows(0, 1).schema()).await.unwrap();
-        let uri = format!("{}/data", writer.result().head().id.uri());
+        let uri = format!("{}/data", writer.result().header().id.uri());
         let failing = failure.map(|failure| Err(Error::new(ErrorKind::Unavailable, failure)));
-        let batches: Vec<_> = many().into_iter().map(Ok).chain(failing).collect();
+        let batches: Vec<_> = many_batches().into_iter().map(Ok).chain(failing).collect();
         let slowly = futures::stream::iter(batches).then(|batch| async {
             tokio::task::yield_now().await;
             batch
@@ -187,7 +187,7 @@ async fn a_download_follows_what_is_written_and_what_is_not_whole_has_no_end() {
         let (_, body) =
             tokio::join!(writer.write_all(slowly.boxed(), 0, &scene.job), scene.get(&uri, format, json!({})));
         assert_eq!(body.end.is_ok(), failure.is_none());
-        assert!(body.head.unwrap().lasting.is_none(), "of what is being written nobody knows the end");
+        assert!(body.head.unwrap().stable.is_none(), "of what is being written nobody knows the end");
         match format {
             AnswerFormat::Arrow => {
                 let is_ended = body.bytes.ends_with(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
@@ -200,10 +200,10 @@ async fn a_download_follows_what_is_written_and_what_is_not_whole_has_no_end() {
 }
 
 #[tokio::test]
-async fn what_is_not_whole_is_given_to_those_who_say_that_a_part_will_do() {
-    let scene = Scene::new().await;
-    let result = scene.write(many(), Some("the database went away")).await;
-    let uri = format!("{}/data", result.head().id.uri());
+async fn incomplete_result_needs_partial_argument() {
+    let scene = StoredResultFixture::new().await;
+    let result = scene.write(many_batches(), Some("the database went away")).await;
+    let uri = format!("{}/data", result.header().id.uri());
     let mut table = String::new();
     for format in [AnswerFormat::Arrow, AnswerFormat::Csv] {
         let refused = scene.get(&uri, format, json!({})).await;
@@ -216,7 +216,7 @@ async fn what_is_not_whole_is_given_to_those_who_say_that_a_part_will_do() {
             (&metadata["dev.tidegate/rows"], &metadata["dev.tidegate/truncated"]),
             (&json!(20_000), &json!(true))
         );
-        assert!(part.head.unwrap().lasting.is_none());
+        assert!(part.head.unwrap().stable.is_none());
         if format == AnswerFormat::Arrow {
             assert_eq!(read(part.bytes).len(), 20_000);
         }
@@ -224,15 +224,15 @@ async fn what_is_not_whole_is_given_to_those_who_say_that_a_part_will_do() {
     // Of nothing there is no part.
     let nothing = scene.write(vec![rows(0, 0)], Some("the database went away")).await;
     for path in ["", "/data", "/blocks/0"] {
-        let uri = format!("{}{path}", nothing.head().id.uri());
+        let uri = format!("{}{path}", nothing.header().id.uri());
         let error = scene.get(&uri, AnswerFormat::Arrow, json!({"partial": true})).await.end.unwrap_err();
-        let text = error.to_string().replace(&nothing.head().id.to_string(), "ID");
+        let text = error.to_string().replace(&nothing.header().id.to_string(), "ID");
         table.push_str(&format!("nothing{path}: {}: {text}\n", error.kind().name()));
     }
     for path in ["blocks/99", "blocks/007", "blocks/-1", "blocks/x"] {
-        let uri = format!("{}/{path}", result.head().id.uri());
+        let uri = format!("{}/{path}", result.header().id.uri());
         let error = scene.get(&uri, AnswerFormat::Arrow, json!({})).await.end.unwrap_err();
-        let text = error.to_string().replace(&result.head().id.to_string(), "ID");
+        let text = error.to_string().replace(&result.header().id.to_string(), "ID");
         table.push_str(&format!("{path}: {}: {text}\n", error.kind().name()));
     }
     insta::assert_snapshot!(table, @r#"
@@ -251,9 +251,9 @@ async fn what_is_not_whole_is_given_to_those_who_say_that_a_part_will_do() {
 }
 
 #[tokio::test]
-async fn a_manifest_has_another_stamp_with_each_block_and_at_the_end() {
-    let scene = Scene::new().await;
-    let asked = Asked { job: &scene.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
+async fn manifest_stamp_changes_with_each_block() {
+    let scene = StoredResultFixture::new().await;
+    let asked = NewResult { job: &scene.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
     let first = rows(0, 60_000);
     let writer = scene.store.begin(asked, &first.schema()).await.unwrap();
     let result = writer.result().clone();

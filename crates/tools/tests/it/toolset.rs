@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_core::event::Events;
+use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Call, CallLimits, Limits, Metadata, Outcome, Registry, ReplyEvent, SnapshotBuilder, Target, Tool, handler_fn,
+    Call, CallLimits, CallTarget, Limits, Metadata, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, handler_fn,
 };
-use tidegate_tools::{DISCOVER, register};
+use tidegate_tools::{DISCOVER_TOOLSET, register};
 
 use crate::fake::{call, owner, view};
 
@@ -17,7 +17,7 @@ fn registry() -> Arc<Registry> {
     let view = view([]);
     let talk = handler_fn(|job, reply| async move {
         while !job.is_cancelled() {
-            reply.text("again and again ").await?;
+            reply.send_text("again and again ").await?;
         }
         Ok(Metadata::new())
     });
@@ -25,26 +25,26 @@ fn registry() -> Arc<Registry> {
     let limits = Limits { running_calls_max: 1, ..Limits::default() };
     let entries = register(SnapshotBuilder::new(), &view);
     let entries = entries.tool(Tool::new("talk", "", talk).with_limits(minute)).limits(limits);
-    let registry = Registry::new(entries.build(), Events::default());
+    let registry = Registry::new(entries.build(), EventDispatcher::default());
     view.attach(&registry);
     registry
 }
 
 /// A call through the door of the toolset.
-fn discovering(registry: &Registry, arguments: Value) -> Call {
+fn call_in_discover_toolset(registry: &Registry, arguments: Value) -> Call {
     let owner = owner();
-    let toolset = registry.snapshot().toolset(DISCOVER, &owner).cloned();
-    Call { caller: owner.through(toolset), ..call(Target::Tool("call_tool".to_owned()), arguments) }
+    let toolset = registry.snapshot().toolset(DISCOVER_TOOLSET, &owner).cloned();
+    Call { caller: owner.with_toolset(toolset), ..call(CallTarget::Tool("call_tool".to_owned()), arguments) }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_stalls_holds_a_place_no_longer_than_the_called_tool_may_run() {
+async fn stalled_reader_is_bounded_by_the_called_tools_timeout() {
     let registry = registry();
-    let mut stalled = registry.call(discovering(&registry, json!({"name": "talk"}))).unwrap();
+    let mut stalled = registry.call(call_in_discover_toolset(&registry, json!({"name": "talk"}))).unwrap();
     assert!(matches!(stalled.next().await, Some(ReplyEvent::Chunk(_))));
     // Nobody reads on, and another call waits for the only place: a little longer than it may wait itself.
     tokio::time::sleep(Duration::from_secs(30)).await;
-    let next = registry.call(call(Target::Tool("server_info".to_owned()), json!({}))).unwrap();
+    let next = registry.call(call(CallTarget::Tool("server_info".to_owned()), json!({}))).unwrap();
     tokio::time::sleep(Duration::from_secs(35)).await;
     assert_eq!(next.job().status().state.name(), "done");
     let error = loop {

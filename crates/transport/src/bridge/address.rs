@@ -10,19 +10,19 @@ use thiserror::Error;
 #[derive(Clone)]
 pub struct ServerAddress {
     url: Url,
-    carrier: Carrier,
+    transport: BridgeTransport,
 }
 
 /// What carries the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Carrier {
+pub(super) enum BridgeTransport {
     Http,
     WebSocket,
 }
 
 /// Why a text is no address. It is not repeated: it may hold a password.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum AddressError {
+pub enum ServerAddressError {
     /// It cannot be read.
     #[error("this is no URL ({0}); an example is http://127.0.0.1:7070/mcp")]
     NotAUrl(String),
@@ -45,24 +45,24 @@ impl ServerAddress {
     ///
     /// # Errors
     /// When it is no such URL, or holds credentials.
-    pub fn parse(text: &str) -> Result<Self, AddressError> {
-        let url = Url::parse(text.trim()).map_err(|error| AddressError::NotAUrl(error.to_string()))?;
+    pub fn parse(text: &str) -> Result<Self, ServerAddressError> {
+        let url = Url::parse(text.trim()).map_err(|error| ServerAddressError::NotAUrl(error.to_string()))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(AddressError::HoldsCredentials);
+            return Err(ServerAddressError::HoldsCredentials);
         }
         let carrier = match url.scheme() {
-            "http" | "https" => Carrier::Http,
-            "ws" | "wss" => Carrier::WebSocket,
-            other => return Err(AddressError::OtherScheme(other.to_owned())),
+            "http" | "https" => BridgeTransport::Http,
+            "ws" | "wss" => BridgeTransport::WebSocket,
+            other => return Err(ServerAddressError::OtherScheme(other.to_owned())),
         };
         if url.host_str().is_none_or(str::is_empty) {
-            return Err(AddressError::NoHost);
+            return Err(ServerAddressError::NoHost);
         }
-        Ok(Self { url, carrier })
+        Ok(Self { url, transport: carrier })
     }
 
     /// Whether what is sent can be read on its way: it is not encrypted and leaves this machine.
-    pub fn is_in_the_clear(&self) -> bool {
+    pub fn is_sent_unencrypted(&self) -> bool {
         matches!(self.url.scheme(), "http" | "ws") && !self.is_loopback()
     }
 
@@ -85,15 +85,15 @@ impl ServerAddress {
         &self.url
     }
 
-    pub(super) fn carrier(&self) -> Carrier {
-        self.carrier
+    pub(super) fn transport(&self) -> BridgeTransport {
+        self.transport
     }
 
     /// Where a Tidegate has its MCP for this carrier.
-    pub(super) fn usual_path(&self) -> &'static str {
-        match self.carrier {
-            Carrier::Http => "/mcp",
-            Carrier::WebSocket => "/mcp/ws",
+    pub(super) fn default_path(&self) -> &'static str {
+        match self.transport {
+            BridgeTransport::Http => "/mcp",
+            BridgeTransport::WebSocket => "/mcp/ws",
         }
     }
 }
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_holds_no_secret() {
+    fn display_redacts_secrets() {
         let address = ServerAddress::parse("https://data.example.com/mcp?key=secret#secret").unwrap();
         assert_eq!(address.to_string(), "https://data.example.com/mcp");
         assert_eq!(format!("{address:?}"), "https://data.example.com/mcp");
@@ -129,18 +129,18 @@ mod tests {
     }
 
     #[test]
-    fn only_what_carries_mcp_is_an_address() {
+    fn rejects_urls_of_other_schemes() {
         let refused = |text: &str| ServerAddress::parse(text).unwrap_err();
-        assert_eq!(refused("ftp://localhost/mcp"), AddressError::OtherScheme("ftp".to_owned()));
-        assert_eq!(refused("localhost:7070"), AddressError::OtherScheme("localhost".to_owned()));
-        assert_eq!(refused("http://a@localhost/mcp"), AddressError::HoldsCredentials);
-        assert!(matches!(refused("/mcp"), AddressError::NotAUrl(_)));
-        assert!(matches!(refused("http://"), AddressError::NotAUrl(_)));
+        assert_eq!(refused("ftp://localhost/mcp"), ServerAddressError::OtherScheme("ftp".to_owned()));
+        assert_eq!(refused("localhost:7070"), ServerAddressError::OtherScheme("localhost".to_owned()));
+        assert_eq!(refused("http://a@localhost/mcp"), ServerAddressError::HoldsCredentials);
+        assert!(matches!(refused("/mcp"), ServerAddressError::NotAUrl(_)));
+        assert!(matches!(refused("http://"), ServerAddressError::NotAUrl(_)));
     }
 
     #[test]
-    fn what_leaves_the_machine_unencrypted_is_known() {
-        let is_in_the_clear = |text: &str| ServerAddress::parse(text).unwrap().is_in_the_clear();
+    fn detects_unencrypted_remote_addresses() {
+        let is_in_the_clear = |text: &str| ServerAddress::parse(text).unwrap().is_sent_unencrypted();
         assert!(is_in_the_clear("http://data.example.com/mcp"));
         assert!(is_in_the_clear("ws://10.0.0.1/mcp/ws"));
         assert!(is_in_the_clear("http://localhost.example.com/mcp"));

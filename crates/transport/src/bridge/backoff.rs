@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-const FIRST: Duration = Duration::from_millis(100);
+const DELAY_MIN: Duration = Duration::from_millis(100);
 /// A call that waits 5 s for a server must not miss that it came back.
-pub(super) const LONGEST: Duration = Duration::from_secs(2);
+pub(super) const DELAY_MAX: Duration = Duration::from_secs(2);
 
 /// The delays between attempts to connect.
 #[derive(Debug, Default)]
@@ -15,9 +15,9 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// The next delay: between half and the whole of a span that doubles up to [`LONGEST`].
+    /// The next delay: between half and the whole of a span that doubles up to [`DELAY_MAX`].
     pub(super) fn next_delay(&mut self) -> Duration {
-        let span = FIRST.saturating_mul(2_u32.saturating_pow(self.attempts)).min(LONGEST);
+        let span = DELAY_MIN.saturating_mul(2_u32.saturating_pow(self.attempts)).min(DELAY_MAX);
         self.attempts = self.attempts.saturating_add(1);
         // The first 32 bits of such an id are random.
         let random = Uuid::new_v4().as_fields().0;
@@ -35,15 +35,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_grow_to_a_bound_and_differ() {
+    fn delays_grow_to_a_bound_with_jitter() {
         let mut backoff = Backoff::default();
         let delays: Vec<Duration> = (0..100).map(|_| backoff.next_delay()).collect();
         for (attempt, delay) in delays.iter().enumerate() {
-            let span = FIRST.saturating_mul(2_u32.saturating_pow(attempt as u32)).min(LONGEST);
+            let span = DELAY_MIN.saturating_mul(2_u32.saturating_pow(attempt as u32)).min(DELAY_MAX);
             assert!(*delay >= span / 2 && *delay <= span, "{attempt}: {delay:?}");
         }
         assert!(delays[50..].windows(2).any(|pair| pair[0] != pair[1]));
         backoff.reset();
-        assert!(backoff.next_delay() <= FIRST);
+        assert!(backoff.next_delay() <= DELAY_MIN);
     }
 }

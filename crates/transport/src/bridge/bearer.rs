@@ -4,34 +4,34 @@ use std::fmt;
 
 use reqwest::header::HeaderValue;
 use thiserror::Error;
-use tidegate_core::is_bearer;
+use tidegate_core::is_bearer_token;
 
 /// A bearer token. Neither [`fmt::Debug`] nor any message shows it.
 #[derive(Clone)]
-pub struct Bearer(HeaderValue);
+pub struct BearerToken(HeaderValue);
 
 /// A text is no bearer token. It is not repeated.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("a bearer token is one word of letters, digits and -._~+/, without \"Bearer\" before it")]
-pub struct BearerError;
+pub struct BearerTokenError;
 
-impl Bearer {
+impl BearerToken {
     /// The token in `text`, without white space around it.
     ///
     /// # Errors
     /// When it is empty, or holds what no such token may.
-    pub fn parse(text: &str) -> Result<Self, BearerError> {
+    pub fn parse(text: &str) -> Result<Self, BearerTokenError> {
         let token = text.trim();
-        if !is_bearer(token) {
-            return Err(BearerError);
+        if !is_bearer_token(token) {
+            return Err(BearerTokenError);
         }
-        let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| BearerError)?;
+        let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| BearerTokenError)?;
         value.set_sensitive(true);
         Ok(Self(value))
     }
 
     /// `text` with dots where it repeats the token.
-    pub(super) fn hidden_in(&self, text: &str) -> String {
+    pub(super) fn redact(&self, text: &str) -> String {
         match self.0.to_str().ok().and_then(|value| value.strip_prefix("Bearer ")) {
             Some(token) => text.replace(token, "…"),
             None => text.to_owned(),
@@ -44,7 +44,7 @@ impl Bearer {
     }
 }
 
-impl fmt::Debug for Bearer {
+impl fmt::Debug for BearerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Bearer(…)")
     }
@@ -55,13 +55,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_sent_and_not_shown() {
-        let bearer = Bearer::parse(" tide_abc \n").unwrap();
+    fn debug_output_redacts_the_token() {
+        let bearer = BearerToken::parse(" tide_abc \n").unwrap();
         assert_eq!(bearer.header().as_bytes(), b"Bearer tide_abc");
         assert!(!format!("{bearer:?} {:?}", bearer.header()).contains("abc"));
-        assert_eq!(bearer.hidden_in("no tide_abc here"), "no … here");
+        assert_eq!(bearer.redact("no tide_abc here"), "no … here");
         for wrong in ["", " ", "two words", "Bearer abc", "abc\u{fc}", "a\"b", "a,b", "{abc}", "=abc"] {
-            assert_eq!(Bearer::parse(wrong).unwrap_err(), BearerError);
+            assert_eq!(BearerToken::parse(wrong).unwrap_err(), BearerTokenError);
         }
     }
 }

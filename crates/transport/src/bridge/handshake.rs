@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tidegate_mcp::RequestId;
 
-use super::failure::{Failure, Words};
+use super::error::{BridgeError, ServerMessage};
 
 /// The client's own messages, as they came, and what the server answered.
 #[derive(Debug, Clone)]
@@ -14,27 +14,27 @@ pub(super) struct Handshake {
     pub(super) id: RequestId,
     /// The notification that ends it, once the client sent it.
     pub(super) initialized: Option<Bytes>,
-    pub(super) terms: Terms,
+    pub(super) negotiated: NegotiatedProtocol,
 }
 
 /// What the server's answer to `initialize` says that the bridge must know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Terms {
+pub(super) struct NegotiatedProtocol {
     pub(super) version: String,
     /// Names of the lists whose changes the server tells.
     lists: Vec<&'static str>,
 }
 
 #[derive(Deserialize)]
-struct Answer<'a> {
-    result: Option<Initialized>,
+struct InitializeResponse<'a> {
+    result: Option<InitializeResult>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Initialized {
+struct InitializeResult {
     protocol_version: String,
     #[serde(default)]
     capabilities: Capabilities,
@@ -43,31 +43,31 @@ struct Initialized {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Capabilities {
-    tools: Option<List>,
-    resources: Option<List>,
-    prompts: Option<List>,
+    tools: Option<ListCapability>,
+    resources: Option<ListCapability>,
+    prompts: Option<ListCapability>,
 }
 
 #[derive(Deserialize)]
-struct List {
+struct ListCapability {
     #[serde(default, rename = "listChanged")]
     list_changed: bool,
 }
 
-impl Terms {
+impl NegotiatedProtocol {
     /// What `answer` says.
     ///
     /// # Errors
     /// In words, when it is a refusal or nothing that a handshake can be answered with.
-    pub(super) fn read(answer: &[u8]) -> Result<Self, Words> {
-        let answer: Answer<'_> =
-            serde_json::from_slice(answer).map_err(|error| Words::new(&error.to_string(), None))?;
-        let Some(Initialized { protocol_version: version, capabilities }) = answer.result else {
-            return Err(Words::new(answer.error.map_or("it gives no result", RawValue::get), None));
+    pub(super) fn parse(answer: &[u8]) -> Result<Self, ServerMessage> {
+        let answer: InitializeResponse<'_> =
+            serde_json::from_slice(answer).map_err(|error| ServerMessage::new(&error.to_string(), None))?;
+        let Some(InitializeResult { protocol_version: version, capabilities }) = answer.result else {
+            return Err(ServerMessage::new(answer.error.map_or("it gives no result", RawValue::get), None));
         };
         let lists =
             [("tools", capabilities.tools), ("resources", capabilities.resources), ("prompts", capabilities.prompts)];
-        let tells = |list: Option<List>| list.is_some_and(|list| list.list_changed);
+        let tells = |list: Option<ListCapability>| list.is_some_and(|list| list.list_changed);
         let lists = lists.into_iter().filter_map(|(name, list)| tells(list).then_some(name)).collect();
         Ok(Self { version, lists })
     }
@@ -76,15 +76,15 @@ impl Terms {
     ///
     /// # Errors
     /// When it speaks another version than the one on which the client agreed.
-    pub(super) fn go_on_from(&self, before: &Self) -> Result<(), Failure> {
+    pub(super) fn check_compatible(&self, before: &Self) -> Result<(), BridgeError> {
         if self.version == before.version {
             return Ok(());
         }
-        Err(Failure::OtherVersion { before: before.version.clone(), now: self.version.clone() })
+        Err(BridgeError::VersionChanged { before: before.version.clone(), now: self.version.clone() })
     }
 
     /// Notifications upon which a client asks for the lists again, as they may have changed unheard.
-    pub(super) fn list_changes(&self) -> impl Iterator<Item = Bytes> {
+    pub(super) fn list_changed_notifications(&self) -> impl Iterator<Item = Bytes> {
         self.lists
             .iter()
             .map(|list| format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/{list}/list_changed\"}}").into())
@@ -96,12 +96,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_lists_whose_changes_are_told_are_told_of() {
+    fn notifies_only_lists_with_list_changed() {
         let answer = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":
             {"tools":{"listChanged":true},"prompts":{},"logging":{},"resources":{"listChanged":true,"subscribe":true}}}}"#;
-        let terms = Terms::read(answer).unwrap();
+        let terms = NegotiatedProtocol::parse(answer).unwrap();
         assert_eq!(terms.version, "2025-11-25");
-        let told: Vec<Bytes> = terms.list_changes().collect();
+        let told: Vec<Bytes> = terms.list_changed_notifications().collect();
         assert_eq!(
             told,
             [
@@ -112,8 +112,9 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_in_its_words() {
-        let refused = Terms::read(br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#).unwrap_err();
+    fn initialize_error_keeps_the_server_message() {
+        let refused = NegotiatedProtocol::parse(br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#)
+            .unwrap_err();
         assert_eq!(refused.to_string(), r#"; the server says: {"code":-32602,"message":"no"}"#);
     }
 }

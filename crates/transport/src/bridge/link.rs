@@ -5,39 +5,39 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::BridgeOptions;
-use super::address::Carrier;
-use super::failure::Failure;
+use super::address::BridgeTransport;
+use super::error::BridgeError;
 use super::http::HttpLink;
 use super::output::Output;
-use super::request::{Call, Modern};
+use super::request::{ClientCall, ModernMetadata};
 use super::socket::SocketLink;
 
 /// The way to the server.
-pub(super) enum Link {
+pub(super) enum ServerLink {
     Http(Box<HttpLink>),
     Socket(SocketLink),
 }
 
-impl Link {
+impl ServerLink {
     /// # Errors
     /// When TLS cannot be set up.
     pub(super) fn new(options: Arc<BridgeOptions>, output: Output) -> std::io::Result<Self> {
-        Ok(match options.address.carrier() {
-            Carrier::Http => Self::Http(Box::new(HttpLink::new(options, output)?)),
-            Carrier::WebSocket => Self::Socket(SocketLink::new(options, output)),
+        Ok(match options.address.transport() {
+            BridgeTransport::Http => Self::Http(Box::new(HttpLink::new(options, output)?)),
+            BridgeTransport::WebSocket => Self::Socket(SocketLink::new(options, output)),
         })
     }
 
     /// Keeps up what stands beside the calls, until it is dropped.
-    pub(super) async fn stand(&self) {
+    pub(super) async fn run_background(&self) {
         match self {
             Self::Http(link) => link.listen().await,
-            Self::Socket(link) => link.stand().await,
+            Self::Socket(link) => link.keep_connected().await,
         }
     }
 
     /// Sends `call` once, and gives its answer to the client.
-    pub(super) async fn call(&self, call: &Call) -> Result<(), Failure> {
+    pub(super) async fn call(&self, call: &ClientCall) -> Result<(), BridgeError> {
         match self {
             Self::Http(link) => link.call(call).await,
             Self::Socket(link) => link.call(call).await,
@@ -45,10 +45,10 @@ impl Link {
     }
 
     /// The same for the client's handshake, which is kept to be made again.
-    pub(super) async fn shake_hands(&self, call: &Call) -> Result<(), Failure> {
+    pub(super) async fn initialize(&self, call: &ClientCall) -> Result<(), BridgeError> {
         match self {
-            Self::Http(link) => link.shake_hands(call).await,
-            Self::Socket(link) => link.shake_hands(call).await,
+            Self::Http(link) => link.initialize(call).await,
+            Self::Socket(link) => link.initialize(call).await,
         }
     }
 
@@ -61,7 +61,7 @@ impl Link {
     }
 
     /// Passes on what wants no answer.
-    pub(super) async fn notify(&self, line: &Bytes, modern: Option<&Modern>) {
+    pub(super) async fn notify(&self, line: &Bytes, modern: Option<&ModernMetadata>) {
         match self {
             Self::Http(link) => link.notify(line, modern).await,
             Self::Socket(link) => link.notify(line).await,

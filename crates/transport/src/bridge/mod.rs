@@ -5,14 +5,13 @@
 //! call that failed on its way whether it may have run. A call that may have run is never sent again.
 
 mod address;
-mod arriving;
 mod backoff;
 mod bearer;
 mod calls;
-mod conversation;
-mod failure;
+mod error;
 mod handshake;
 mod http;
+mod incoming;
 mod link;
 mod notice;
 mod number;
@@ -20,6 +19,7 @@ mod output;
 mod request;
 mod scanner;
 mod socket;
+mod stdio_client;
 mod utf8;
 
 use std::sync::Arc;
@@ -28,13 +28,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-pub use address::{AddressError, ServerAddress};
-pub use bearer::{Bearer, BearerError};
-pub use notice::{Notice, NoticeListener};
+pub use address::{ServerAddress, ServerAddressError};
+pub use bearer::{BearerToken, BearerTokenError};
+pub use notice::{BridgeNotice, BridgeNoticeListener};
 
-use self::conversation::Conversation;
-use self::link::Link;
+use self::link::ServerLink;
 use self::output::{Output, write_lines};
+use self::stdio_client::StdioClient;
 
 /// How long an output that still has something to write may take after the client hung up or the drain ran out.
 const WRITE_WITHIN: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ pub struct BridgeOptions {
     /// Where the server is.
     pub address: ServerAddress,
     /// Proves who calls.
-    pub bearer: Option<Bearer>,
+    pub bearer: Option<BearerToken>,
     /// Longer messages of the client are refused, in bytes.
     pub message_bytes_max: usize,
     /// Longer answers over HTTP are refused, in bytes; they wait on disk until they are complete.
@@ -59,7 +59,7 @@ pub struct BridgeOptions {
     /// How long open calls may take to end after the client closed its side.
     pub drain_within: Duration,
     /// Hears what whoever runs the bridge may want to know.
-    pub heard_by: NoticeListener,
+    pub notice_listener: BridgeNoticeListener,
 }
 
 impl BridgeOptions {
@@ -74,12 +74,12 @@ impl BridgeOptions {
             wait_within: Duration::from_secs(5),
             handshake_within: Duration::from_secs(30),
             drain_within: Duration::from_secs(10),
-            heard_by: Arc::new(|_| {}),
+            notice_listener: Arc::new(|_| {}),
         }
     }
 
-    fn tell(&self, notice: &Notice) {
-        (self.heard_by)(notice);
+    fn notify(&self, notice: &BridgeNotice) {
+        (self.notice_listener)(notice);
     }
 }
 
@@ -97,13 +97,13 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let options = Arc::new(options);
     let (output, lines) = Output::new();
-    let link = Arc::new(Link::new(options.clone(), output.clone())?);
+    let link = Arc::new(ServerLink::new(options.clone(), output.clone())?);
     let mut writing = tokio::spawn(write_lines(lines, writer));
     let standing = tokio::spawn({
         let link = link.clone();
-        async move { link.stand().await }
+        async move { link.run_background().await }
     });
-    let mut conversation = Conversation::new(link.clone(), output, options);
+    let mut conversation = StdioClient::new(link.clone(), output, options);
     let read = tokio::select! {
         biased;
         // Also while a client that does not read holds up what it is told.

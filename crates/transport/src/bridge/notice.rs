@@ -5,25 +5,25 @@ use std::sync::Arc;
 
 /// Something that happened on the way to the server. Holds no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
+pub enum BridgeNotice {
     /// The server cannot be reached, for that reason; it is tried again.
-    Lost(String),
+    Disconnected(String),
     /// The server is reached again.
-    Back,
+    Reconnected,
     /// The server began anew, and the client's handshake was made again.
-    Renewed,
+    HandshakeRenewed,
     /// The server refuses the bridge; nothing is tried until the next call.
     Refused(String),
     /// Something of the server was left out, since the client could make nothing of it.
     Ignored(String),
 }
 
-impl fmt::Display for Notice {
+impl fmt::Display for BridgeNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Lost(reason) => write!(f, "the server cannot be reached: {reason}"),
-            Self::Back => f.write_str("the server is reached again"),
-            Self::Renewed => f.write_str("the server began anew; the client's handshake was made again"),
+            Self::Disconnected(reason) => write!(f, "the server cannot be reached: {reason}"),
+            Self::Reconnected => f.write_str("the server is reached again"),
+            Self::HandshakeRenewed => f.write_str("the server began anew; the client's handshake was made again"),
             Self::Refused(reason) => f.write_str(reason),
             Self::Ignored(what) => write!(f, "left out what the server sent: {what}"),
         }
@@ -31,4 +31,4 @@ impl fmt::Display for Notice {
 }
 
 /// Hears notices; it must not wait.
-pub type NoticeListener = Arc<dyn Fn(&Notice) + Send + Sync>;
+pub type BridgeNoticeListener = Arc<dyn Fn(&BridgeNotice) + Send + Sync>;

@@ -2,7 +2,7 @@
 
 /// How far a number has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Number {
+pub(super) enum NumberState {
     Minus,
     Zero,
     Whole,
@@ -13,7 +13,7 @@ pub(super) enum Number {
     ExponentDigits,
 }
 
-impl Number {
+impl NumberState {
     /// The number with one more character; none if it is no part of it.
     pub(super) fn next(self, byte: u8) -> Option<Self> {
         match (self, byte) {

@@ -4,27 +4,27 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Deserialize;
-use tidegate_mcp::{Incoming, Notification, Rejection, Request, RequestId};
+use tidegate_mcp::{DecodeError, IncomingMessage, RequestId, RpcNotification, RpcRequest};
 
 use super::calls::OpenCall;
 
 /// A request, or a batch of them.
 #[derive(Debug, Clone)]
-pub(super) struct Call {
+pub(super) struct ClientCall {
     /// The client's own line.
     pub(super) line: Bytes,
     /// The ids that are to be answered: one, or several of a batch.
     pub(super) ids: Vec<RequestId>,
     pub(super) is_batch: bool,
     /// What a modern request says of itself.
-    pub(super) modern: Option<Modern>,
+    pub(super) modern: Option<ModernMetadata>,
     /// How far it has come.
     pub(super) open: Arc<OpenCall>,
 }
 
 /// What a modern request says of itself; over HTTP its headers say it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Modern {
+pub(super) struct ModernMetadata {
     pub(super) version: String,
     pub(super) method: String,
     /// The tool, prompt, resource or task that it names.
@@ -32,7 +32,7 @@ pub(super) struct Modern {
 }
 
 #[derive(Deserialize, Default)]
-struct Named {
+struct NamedParams {
     name: Option<String>,
     uri: Option<String>,
     #[serde(rename = "taskId")]
@@ -40,7 +40,7 @@ struct Named {
 }
 
 #[derive(Deserialize)]
-struct Meta {
+struct NotificationMeta {
     #[serde(rename = "_meta", default)]
     meta: MetaMembers,
 }
@@ -51,28 +51,28 @@ struct MetaMembers {
     version: Option<String>,
 }
 
-impl Call {
+impl ClientCall {
     /// The call that `line` makes, which was read as `request`.
-    pub(super) fn of_request(line: Bytes, request: &Request) -> Self {
+    pub(super) fn from_request(line: Bytes, request: &RpcRequest) -> Self {
         let modern = request.meta.protocol_version.clone().map(|version| {
             let method = request.method.clone();
             // Params that cannot be read are the server's to refuse.
-            let named = request.params::<Named>().unwrap_or_default();
+            let named = request.params::<NamedParams>().unwrap_or_default();
             let name = match method.as_str() {
                 "tools/call" | "prompts/get" => named.name,
                 "resources/read" => named.uri,
                 "tasks/get" | "tasks/update" | "tasks/cancel" => named.task_id,
                 _ => None,
             };
-            Modern { version, method, name }
+            ModernMetadata { version, method, name }
         });
         Self { line, ids: vec![request.id.clone()], is_batch: false, modern, open: Arc::default() }
     }
 
     /// The call that a batch makes.
-    pub(super) fn of_batch(line: Bytes, messages: &[Result<Incoming, Rejection>]) -> Self {
+    pub(super) fn from_batch(line: Bytes, messages: &[Result<IncomingMessage, DecodeError>]) -> Self {
         let ids = messages.iter().filter_map(|message| match message {
-            Ok(Incoming::Request(request)) => Some(request.id.clone()),
+            Ok(IncomingMessage::Request(request)) => Some(request.id.clone()),
             Err(rejection) => rejection.id.clone(),
             Ok(_) => None,
         });
@@ -90,10 +90,10 @@ impl Call {
     }
 }
 
-impl Modern {
+impl ModernMetadata {
     /// What a modern notification says of itself.
-    pub(super) fn of_notification(notification: &Notification) -> Option<Self> {
-        let version = notification.params::<Meta>().ok()?.meta.version?;
+    pub(super) fn from_notification(notification: &RpcNotification) -> Option<Self> {
+        let version = notification.params::<NotificationMeta>().ok()?.meta.version?;
         Some(Self { version, method: notification.method.clone(), name: None })
     }
 }

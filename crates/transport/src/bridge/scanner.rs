@@ -5,8 +5,8 @@
 
 use thiserror::Error;
 
-use super::number::Number;
-use super::utf8::Utf8;
+use super::number::NumberState;
+use super::utf8::Utf8Validator;
 
 /// Longer ids are no ids; ours are bounded as well.
 const ID_BYTES_MAX: usize = 4_096;
@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 1_024;
 
 /// Bytes that are no JSON object or array.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub(super) enum Malformed {
+pub(super) enum MalformedMessage {
     #[error("it is no JSON, at byte {0}")]
     NoJson(u64),
     #[error("it is nested more than {DEPTH_MAX} levels deep")]
@@ -30,7 +30,7 @@ pub(super) enum Malformed {
 
 /// What sort of message a document is.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct MessageShape {
     /// It is an array.
     pub(super) is_batch: bool,
     /// It asks or tells.
@@ -43,7 +43,7 @@ pub(super) struct Shape {
     pub(super) id: Option<String>,
 }
 
-impl Shape {
+impl MessageShape {
     /// Whether it answers a request.
     pub(super) fn is_answer(&self) -> bool {
         !self.has_method && (self.has_result || self.has_error)
@@ -51,7 +51,7 @@ impl Shape {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ScannerState {
     /// Nothing has come.
     Begin,
     /// A value must come; in an array that has just begun its end may come as well.
@@ -68,7 +68,7 @@ enum State {
     Text,
     Escape,
     Hex(u8),
-    Number(Number),
+    Number(NumberState),
     /// The rest of `true`, `false` or `null`.
     Literal(&'static [u8]),
     End,
@@ -76,8 +76,8 @@ enum State {
 
 /// One document on its way.
 #[derive(Debug)]
-pub(super) struct Scanner {
-    state: State,
+pub(super) struct MessageScanner {
+    state: ScannerState,
     /// What is open, outermost first: `true` for an object.
     open: Vec<bool>,
     is_in_key: bool,
@@ -86,35 +86,35 @@ pub(super) struct Scanner {
     /// The id, while and after it comes.
     id: Vec<u8>,
     is_in_id: bool,
-    shape: Shape,
+    shape: MessageShape,
     seen_bytes: u64,
-    utf8: Utf8,
+    utf8: Utf8Validator,
 }
 
 /// Members that tell messages apart are no longer than this with their quotes.
 const KEY_BYTES_MAX: usize = 16;
 
-impl Scanner {
+impl MessageScanner {
     pub(super) fn new() -> Self {
         Self {
-            state: State::Begin,
+            state: ScannerState::Begin,
             open: Vec::new(),
             is_in_key: false,
             key: Vec::new(),
             id: Vec::new(),
             is_in_id: false,
-            shape: Shape::default(),
+            shape: MessageShape::default(),
             seen_bytes: 0,
-            utf8: Utf8::default(),
+            utf8: Utf8Validator::default(),
         }
     }
 
     /// Looks at the next bytes.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), MalformedMessage> {
         self.utf8.push(bytes)?;
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
-            if self.state == State::Text && !self.is_in_key && !self.is_in_id {
+            if self.state == ScannerState::Text && !self.is_in_key && !self.is_in_id {
                 // Most of an answer stands in long strings.
                 let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len());
                 if plain > 0 {
@@ -131,9 +131,9 @@ impl Scanner {
     }
 
     /// What the document was, if it is whole.
-    pub(super) fn finish(mut self) -> Result<Shape, Malformed> {
-        if self.state != State::End {
-            return Err(Malformed::BreaksOff);
+    pub(super) fn finish(mut self) -> Result<MessageShape, MalformedMessage> {
+        if self.state != ScannerState::End {
+            return Err(MalformedMessage::BreaksOff);
         }
         self.utf8.finish()?;
         let is_id = self.id.first().is_some_and(|first| matches!(first, b'"' | b'-' | b'0'..=b'9'));
@@ -142,12 +142,12 @@ impl Scanner {
         Ok(self.shape)
     }
 
-    fn step(&mut self, byte: u8) -> Result<(), Malformed> {
-        if let State::Number(number) = self.state {
+    fn step(&mut self, byte: u8) -> Result<(), MalformedMessage> {
+        if let ScannerState::Number(number) = self.state {
             match number.next(byte) {
                 Some(next) => {
-                    self.keep(byte)?;
-                    self.state = State::Number(next);
+                    self.record_byte(byte)?;
+                    self.state = ScannerState::Number(next);
                     return Ok(());
                 }
                 None if number.may_end() => self.end_value(),
@@ -156,40 +156,46 @@ impl Scanner {
         }
         let is_space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         self.state = match (self.state, byte) {
-            (State::Text, b'"') => return self.end_text(byte),
-            (State::Text, b'\\') => State::Escape,
-            (State::Text, 0x20..) => State::Text,
-            (State::Escape, b'u') => State::Hex(4),
-            (State::Escape, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => State::Text,
-            (State::Hex(1), byte) if byte.is_ascii_hexdigit() => State::Text,
-            (State::Hex(left), byte) if byte.is_ascii_hexdigit() => State::Hex(left - 1),
-            (State::Literal(rest), byte) => return self.literal(rest, byte),
-            (state, _) if is_space && !matches!(state, State::Text | State::Escape | State::Hex(_)) => return Ok(()),
-            (State::Begin, b'{' | b'[') => {
+            (ScannerState::Text, b'"') => return self.end_text(byte),
+            (ScannerState::Text, b'\\') => ScannerState::Escape,
+            (ScannerState::Text, 0x20..) => ScannerState::Text,
+            (ScannerState::Escape, b'u') => ScannerState::Hex(4),
+            (ScannerState::Escape, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => ScannerState::Text,
+            (ScannerState::Hex(1), byte) if byte.is_ascii_hexdigit() => ScannerState::Text,
+            (ScannerState::Hex(left), byte) if byte.is_ascii_hexdigit() => ScannerState::Hex(left - 1),
+            (ScannerState::Literal(rest), byte) => return self.literal(rest, byte),
+            (state, _)
+                if is_space && !matches!(state, ScannerState::Text | ScannerState::Escape | ScannerState::Hex(_)) =>
+            {
+                return Ok(());
+            }
+            (ScannerState::Begin, b'{' | b'[') => {
                 self.shape.is_batch = byte == b'[';
                 return self.begin(byte);
             }
-            (State::Value { .. }, b'{' | b'[') => return self.begin(byte),
-            (State::Value { or_end: true }, b']') | (State::Key { or_end: true }, b'}') => return self.end(byte),
-            (State::Value { .. }, _) => return self.scalar(byte),
-            (State::Key { .. }, b'"') => return self.begin_key(),
-            (State::Colon, b':') => {
+            (ScannerState::Value { .. }, b'{' | b'[') => return self.begin(byte),
+            (ScannerState::Value { or_end: true }, b']') | (ScannerState::Key { or_end: true }, b'}') => {
+                return self.end(byte);
+            }
+            (ScannerState::Value { .. }, _) => return self.scalar(byte),
+            (ScannerState::Key { .. }, b'"') => return self.begin_key(),
+            (ScannerState::Colon, b':') => {
                 self.is_in_id = self.open.len() == 1 && self.key == b"\"id\"";
                 if self.is_in_id {
                     self.id.clear();
                 }
-                State::Value { or_end: false }
+                ScannerState::Value { or_end: false }
             }
-            (State::AfterValue, b',') if self.is_in_object() => State::Key { or_end: false },
-            (State::AfterValue, b',') => State::Value { or_end: false },
-            (State::AfterValue, b'}' | b']') => return self.end(byte),
+            (ScannerState::AfterValue, b',') if self.is_in_object() => ScannerState::Key { or_end: false },
+            (ScannerState::AfterValue, b',') => ScannerState::Value { or_end: false },
+            (ScannerState::AfterValue, b'}' | b']') => return self.end(byte),
             _ => return Err(self.no_json()),
         };
-        self.keep(byte)
+        self.record_byte(byte)
     }
 
-    fn no_json(&self) -> Malformed {
-        Malformed::NoJson(self.seen_bytes)
+    fn no_json(&self) -> MalformedMessage {
+        MalformedMessage::NoJson(self.seen_bytes)
     }
 
     fn is_in_object(&self) -> bool {
@@ -197,10 +203,15 @@ impl Scanner {
     }
 
     /// Keeps what belongs to a key or to the id.
-    fn keep(&mut self, byte: u8) -> Result<(), Malformed> {
+    fn record_byte(&mut self, byte: u8) -> Result<(), MalformedMessage> {
         let is_of_value = matches!(
             self.state,
-            State::Text | State::Escape | State::Hex(_) | State::Number(_) | State::Literal(_) | State::AfterValue
+            ScannerState::Text
+                | ScannerState::Escape
+                | ScannerState::Hex(_)
+                | ScannerState::Number(_)
+                | ScannerState::Literal(_)
+                | ScannerState::AfterValue
         );
         if self.is_in_key {
             if self.key.len() < KEY_BYTES_MAX {
@@ -208,24 +219,25 @@ impl Scanner {
             }
         } else if self.is_in_id && is_of_value {
             if self.id.len() == ID_BYTES_MAX {
-                return Err(Malformed::LongId);
+                return Err(MalformedMessage::LongId);
             }
             self.id.push(byte);
         }
         Ok(())
     }
 
-    fn begin(&mut self, byte: u8) -> Result<(), Malformed> {
+    fn begin(&mut self, byte: u8) -> Result<(), MalformedMessage> {
         if self.open.len() == DEPTH_MAX {
-            return Err(Malformed::TooDeep);
+            return Err(MalformedMessage::TooDeep);
         }
         self.is_in_id = false;
         self.open.push(byte == b'{');
-        self.state = if byte == b'{' { State::Key { or_end: true } } else { State::Value { or_end: true } };
+        self.state =
+            if byte == b'{' { ScannerState::Key { or_end: true } } else { ScannerState::Value { or_end: true } };
         Ok(())
     }
 
-    fn end(&mut self, byte: u8) -> Result<(), Malformed> {
+    fn end(&mut self, byte: u8) -> Result<(), MalformedMessage> {
         if self.open.pop() != Some(byte == b'}') {
             return Err(self.no_json());
         }
@@ -235,18 +247,18 @@ impl Scanner {
 
     fn end_value(&mut self) {
         self.is_in_id = false;
-        self.state = if self.open.is_empty() { State::End } else { State::AfterValue };
+        self.state = if self.open.is_empty() { ScannerState::End } else { ScannerState::AfterValue };
     }
 
-    fn begin_key(&mut self) -> Result<(), Malformed> {
+    fn begin_key(&mut self) -> Result<(), MalformedMessage> {
         self.is_in_key = true;
         self.key.clear();
-        self.state = State::Text;
-        self.keep(b'"')
+        self.state = ScannerState::Text;
+        self.record_byte(b'"')
     }
 
-    fn end_text(&mut self, byte: u8) -> Result<(), Malformed> {
-        self.keep(byte)?;
+    fn end_text(&mut self, byte: u8) -> Result<(), MalformedMessage> {
+        self.record_byte(byte)?;
         if !std::mem::take(&mut self.is_in_key) {
             self.end_value();
             return Ok(());
@@ -259,32 +271,32 @@ impl Scanner {
                 _ => {}
             }
         }
-        self.state = State::Colon;
+        self.state = ScannerState::Colon;
         Ok(())
     }
 
-    fn scalar(&mut self, byte: u8) -> Result<(), Malformed> {
+    fn scalar(&mut self, byte: u8) -> Result<(), MalformedMessage> {
         self.state = match byte {
-            b'"' => State::Text,
-            b'-' => State::Number(Number::Minus),
-            b'0' => State::Number(Number::Zero),
-            b'1'..=b'9' => State::Number(Number::Whole),
-            b't' => State::Literal(b"rue"),
-            b'f' => State::Literal(b"alse"),
-            b'n' => State::Literal(b"ull"),
+            b'"' => ScannerState::Text,
+            b'-' => ScannerState::Number(NumberState::Minus),
+            b'0' => ScannerState::Number(NumberState::Zero),
+            b'1'..=b'9' => ScannerState::Number(NumberState::Whole),
+            b't' => ScannerState::Literal(b"rue"),
+            b'f' => ScannerState::Literal(b"alse"),
+            b'n' => ScannerState::Literal(b"ull"),
             _ => return Err(self.no_json()),
         };
-        self.keep(byte)
+        self.record_byte(byte)
     }
 
-    fn literal(&mut self, rest: &'static [u8], byte: u8) -> Result<(), Malformed> {
+    fn literal(&mut self, rest: &'static [u8], byte: u8) -> Result<(), MalformedMessage> {
         match rest.split_first() {
             Some((expected, rest)) if *expected == byte => {
-                self.keep(byte)?;
+                self.record_byte(byte)?;
                 if rest.is_empty() {
                     self.end_value();
                 } else {
-                    self.state = State::Literal(rest);
+                    self.state = ScannerState::Literal(rest);
                 }
                 Ok(())
             }
@@ -300,20 +312,20 @@ mod tests {
 
     use super::*;
 
-    fn scan<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Shape, Malformed> {
-        let mut scanner = Scanner::new();
+    fn scan<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<MessageShape, MalformedMessage> {
+        let mut scanner = MessageScanner::new();
         for piece in pieces {
             scanner.push(piece)?;
         }
         scanner.finish()
     }
 
-    fn shape(text: &str) -> Shape {
+    fn shape(text: &str) -> MessageShape {
         scan([text.as_bytes()]).unwrap()
     }
 
     #[test]
-    fn only_the_outermost_members_tell_the_sort_of_message() {
+    fn classifies_by_outermost_members() {
         let answer = shape(r#" {"jsonrpc":"2.0","result":{"id":7,"method":"x","error":{}}, "id" : "a\"b" } "#);
         assert_eq!(answer.id.as_deref(), Some(r#""a\"b""#));
         assert!(answer.is_answer() && !answer.has_error);
@@ -327,18 +339,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn rejects_malformed_documents() {
         let refused = |text: &[u8]| scan([text]).unwrap_err();
-        assert_eq!(refused(b"<html>"), Malformed::NoJson(0));
-        assert_eq!(refused(b"7"), Malformed::NoJson(0));
-        assert_eq!(refused(b"{\"a\":01}"), Malformed::NoJson(6));
-        assert_eq!(refused(b"{} {}"), Malformed::NoJson(3));
-        assert_eq!(refused(b"{\"a\":[1,2}"), Malformed::NoJson(9));
-        assert_eq!(refused(b""), Malformed::BreaksOff);
-        assert_eq!(refused(b"{\"a\":"), Malformed::BreaksOff);
-        assert_eq!(refused(b"{\"a\":\"\xff\"}"), Malformed::NoUtf8);
-        assert_eq!(refused("[".repeat(DEPTH_MAX + 1).as_bytes()), Malformed::TooDeep);
-        assert_eq!(refused(format!("{{\"id\":\"{}", "x".repeat(ID_BYTES_MAX)).as_bytes()), Malformed::LongId);
+        assert_eq!(refused(b"<html>"), MalformedMessage::NoJson(0));
+        assert_eq!(refused(b"7"), MalformedMessage::NoJson(0));
+        assert_eq!(refused(b"{\"a\":01}"), MalformedMessage::NoJson(6));
+        assert_eq!(refused(b"{} {}"), MalformedMessage::NoJson(3));
+        assert_eq!(refused(b"{\"a\":[1,2}"), MalformedMessage::NoJson(9));
+        assert_eq!(refused(b""), MalformedMessage::BreaksOff);
+        assert_eq!(refused(b"{\"a\":"), MalformedMessage::BreaksOff);
+        assert_eq!(refused(b"{\"a\":\"\xff\"}"), MalformedMessage::NoUtf8);
+        assert_eq!(refused("[".repeat(DEPTH_MAX + 1).as_bytes()), MalformedMessage::TooDeep);
+        assert_eq!(refused(format!("{{\"id\":\"{}", "x".repeat(ID_BYTES_MAX)).as_bytes()), MalformedMessage::LongId);
     }
 
     /// Pieces of JSON, which make a document often and nearly one most of the time.
@@ -369,7 +381,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_judges_as_a_reader_of_the_whole_does(text in nearly_json(), broken in any::<Option<(u8, u8)>>(), size in 1..9_usize) {
+        fn agrees_with_serde_json(text in nearly_json(), broken in any::<Option<(u8, u8)>>(), size in 1..9_usize) {
             let mut bytes = text.into_bytes();
             if let Some((place, byte)) = broken {
                 let place = usize::from(place) % bytes.len();

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
-use tidegate_core::{Unauthenticated, is_bearer};
+use tidegate_core::{AuthenticationError, is_bearer_token};
 
 /// What a request's `Authorization` says.
 #[derive(Clone)]
@@ -23,36 +23,36 @@ pub(super) enum Authorization {
 
 impl Authorization {
     /// What stands in `headers`.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let mut values = headers.get_all(header::AUTHORIZATION).iter();
         let Some(value) = values.next() else { return Self::Absent };
         if values.next().is_some() {
             // A proxy in front of us may have looked at the other one.
             return Self::Malformed;
         }
-        value.to_str().map_or(Self::Malformed, Self::read)
+        value.to_str().map_or(Self::Malformed, Self::parse)
     }
 
     /// The scheme's case does not count.
-    fn read(value: &str) -> Self {
+    fn parse(value: &str) -> Self {
         let (scheme, rest) = value.split_once(' ').unwrap_or((value, ""));
         if !scheme.eq_ignore_ascii_case("bearer") {
             return if is_scheme(scheme) { Self::OtherScheme } else { Self::Malformed };
         }
         let token = rest.trim_matches(' ');
-        if is_bearer(token) { Self::Bearer(token.into()) } else { Self::Malformed }
+        if is_bearer_token(token) { Self::Bearer(token.into()) } else { Self::Malformed }
     }
 
     /// The key or token, if there is one.
     ///
     /// # Errors
     /// When something else was shown, which lets nobody in.
-    pub(super) fn bearer(&self) -> Result<Option<&str>, Unauthenticated> {
+    pub(super) fn bearer(&self) -> Result<Option<&str>, AuthenticationError> {
         match self {
             Self::Absent => Ok(None),
             Self::Bearer(bearer) => Ok(Some(bearer)),
-            Self::OtherScheme => Err(Unauthenticated::Missing),
-            Self::Malformed => Err(Unauthenticated::Malformed),
+            Self::OtherScheme => Err(AuthenticationError::Missing),
+            Self::Malformed => Err(AuthenticationError::Malformed),
         }
     }
 }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_bearer_is_a_token_and_the_rest_is_told_apart_by_its_form() {
+    fn parses_authorization_headers() {
         let shown: [&[&[u8]]; 22] = [
             &[],
             &[b"Bearer abc"],
@@ -100,7 +100,7 @@ mod tests {
             for (name, value) in values.iter().map(value) {
                 headers.append(name, value);
             }
-            let told = match Authorization::of(&headers) {
+            let told = match Authorization::from_headers(&headers) {
                 Authorization::Absent => "absent".to_owned(),
                 Authorization::Bearer(token) => format!("bearer {token}"),
                 Authorization::OtherScheme => "other scheme".to_owned(),

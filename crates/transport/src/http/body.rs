@@ -13,37 +13,37 @@ const DISCARDED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Why a body was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unread {
+pub(super) enum BodyError {
     TooLarge,
-    BrokeOff,
+    Incomplete,
     TooSlow,
 }
 
 /// The whole body.
-pub(super) async fn read(body: Body, bytes_max: usize, within: Duration) -> Result<Bytes, Unread> {
-    tokio::time::timeout(within, gather(body, bytes_max as u64)).await.unwrap_or(Err(Unread::TooSlow))
+pub(super) async fn read(body: Body, bytes_max: usize, within: Duration) -> Result<Bytes, BodyError> {
+    tokio::time::timeout(within, collect_bounded(body, bytes_max as u64)).await.unwrap_or(Err(BodyError::TooSlow))
 }
 
 /// Throws the body away.
 pub(super) async fn discard(body: Body, within: Duration) {
     // Whatever comes of it, the answer is a refusal.
-    let _ = tokio::time::timeout(within, gather(body, 0)).await;
+    let _ = tokio::time::timeout(within, collect_bounded(body, 0)).await;
 }
 
-async fn gather(mut body: Body, bytes_max: u64) -> Result<Bytes, Unread> {
+async fn collect_bounded(mut body: Body, bytes_max: u64) -> Result<Bytes, BodyError> {
     let readable_bytes_max = bytes_max + DISCARDED_BYTES_MAX;
     if body.size_hint().lower() > readable_bytes_max {
-        return Err(Unread::TooLarge);
+        return Err(BodyError::TooLarge);
     }
     // Most bodies come in one piece. Further ones are joined at once: each handle of a small piece keeps more than it.
     let mut only = Bytes::new();
     let mut joined: Vec<u8> = Vec::new();
     let mut seen_bytes = 0;
     while let Some(frame) = body.frame().await {
-        let Ok(piece) = frame.map_err(|_| Unread::BrokeOff)?.into_data() else { continue };
+        let Ok(piece) = frame.map_err(|_| BodyError::Incomplete)?.into_data() else { continue };
         seen_bytes += piece.len() as u64;
         if seen_bytes > readable_bytes_max {
-            return Err(Unread::TooLarge);
+            return Err(BodyError::TooLarge);
         }
         if seen_bytes > bytes_max {
             (only, joined) = (Bytes::new(), Vec::new());
@@ -55,7 +55,7 @@ async fn gather(mut body: Body, bytes_max: u64) -> Result<Bytes, Unread> {
         }
     }
     if seen_bytes > bytes_max {
-        return Err(Unread::TooLarge);
+        return Err(BodyError::TooLarge);
     }
     Ok(if joined.is_empty() { only } else { joined.into() })
 }

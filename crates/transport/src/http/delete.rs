@@ -7,11 +7,11 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tidegate_core::Caller;
 
-use super::Door;
+use super::HttpState;
 use super::post::{no_such_session, session_id};
 
 pub(super) async fn delete(
-    State(door): State<Arc<Door>>,
+    State(door): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
 ) -> Response {

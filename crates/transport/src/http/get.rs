@@ -10,28 +10,28 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
 use tidegate_core::Caller;
-use tidegate_mcp::{Feed, Heard, RpcError};
+use tidegate_mcp::{FeedPosition, NotificationFeed, RpcError};
 use tokio_util::sync::CancellationToken;
 
-use super::Door;
-use super::identify::{Known, Shown};
-use super::listen::{Asking, Told};
+use super::HttpState;
+use super::identify::{HttpCallerResolver, RequestCredentials};
+use super::listen::{ListenEvent, ListenerValidity};
 use super::post::{BoxedResponse, no_such_session, session_id};
-use super::replay::Reader;
+use super::replay::ReplayReader;
 use super::response::{event_stream, refusal};
 use super::session::HttpSession;
 use super::sse;
 
 /// What the ids of the events of a session's stream of notifications begin with; calls have the streams from 1 on.
-const LISTENER: &str = "0-";
+const LISTENER_ID_PREFIX: &str = "0-";
 
 pub(super) async fn get(
-    State(door): State<Arc<Door>>,
+    State(door): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
-    Extension(shown): Extension<Shown>,
+    Extension(shown): Extension<RequestCredentials>,
     headers: HeaderMap,
 ) -> Response {
-    if let Err(refusal) = must_accept_events(&headers) {
+    if let Err(refusal) = require_event_stream(&headers) {
         return *refusal;
     }
     let session = match session_id(&headers, None) {
@@ -40,16 +40,16 @@ pub(super) async fn get(
     };
     let Some(session) = session else { return no_such_session(None) };
     match headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default()) {
-        Some(id) if !id.starts_with(LISTENER) => resume(&session, id),
+        Some(id) if !id.starts_with(LISTENER_ID_PREFIX) => resume(&session, id),
         last => {
-            let by = Known { door, shown, owner: caller.principal.clone() };
+            let by = HttpCallerResolver { http_state: door, credentials: shown, owner: caller.principal.clone() };
             listen(&session, by, &caller, last.and_then(parse_listener_event_id)).await
         }
     }
 }
 
 /// 406 for who does not want the event stream that GET opens.
-pub(super) fn must_accept_events(headers: &HeaderMap) -> Result<(), BoxedResponse> {
+pub(super) fn require_event_stream(headers: &HeaderMap) -> Result<(), BoxedResponse> {
     let accepted = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     if accepted.is_some_and(|accept| accept.contains("text/event-stream") || accept.contains("*/*")) {
         return Ok(());
@@ -62,7 +62,7 @@ pub(super) fn must_accept_events(headers: &HeaderMap) -> Result<(), BoxedRespons
 fn resume(session: &HttpSession, id: &str) -> Response {
     let reader = parse_event_id(id).and_then(|(stream, event)| session.stream(stream)?.read_after(Some(event)).ok());
     match reader {
-        Some(reader) => event_stream(replayed(reader)),
+        Some(reader) => event_stream(replay_body(reader)),
         None => {
             let error =
                 RpcError::invalid_request(format!("the event {id:?} is no longer kept; send the request again"));
@@ -72,7 +72,7 @@ fn resume(session: &HttpSession, id: &str) -> Response {
 }
 
 /// The bytes of a stream that is kept for resumption, with comments while it is quiet between two events.
-pub(super) fn replayed(reader: Reader) -> Body {
+pub(super) fn replay_body(reader: ReplayReader) -> Body {
     let state = (reader, true);
     Body::from_stream(stream::unfold(state, |(mut reader, is_between_events)| async move {
         let bytes = match tokio::time::timeout(sse::KEEP_ALIVE_EVERY, reader.next()).await {
@@ -96,23 +96,34 @@ fn parse_event_id(id: &str) -> Option<(u64, u64)> {
 }
 
 /// `0-version.resources`: how far the client has heard when it has that event.
-fn listener_event_id(told: Heard) -> String {
-    format!("{LISTENER}{}.{}", told.version, told.resources)
+fn listener_event_id(told: FeedPosition) -> String {
+    format!("{LISTENER_ID_PREFIX}{}.{}", told.registry_version, told.resource_changes)
 }
 
-fn parse_listener_event_id(id: &str) -> Option<Heard> {
-    let (version, resources) = id.strip_prefix(LISTENER)?.split_once('.')?;
-    Some(Heard { version: version.parse().ok()?, resources: resources.parse().ok()? })
+fn parse_listener_event_id(id: &str) -> Option<FeedPosition> {
+    let (version, resources) = id.strip_prefix(LISTENER_ID_PREFIX)?.split_once('.')?;
+    Some(FeedPosition { registry_version: version.parse().ok()?, resource_changes: resources.parse().ok()? })
 }
 
 /// Opens the session's stream of notifications. Its events say how far the client has heard, so that one that comes
 /// back hears of what it missed, also of what was on its way when its connection broke.
-async fn listen(session: &Arc<HttpSession>, by: Known, caller: &Caller, last: Option<Heard>) -> Response {
+async fn listen(
+    session: &Arc<HttpSession>,
+    by: HttpCallerResolver,
+    caller: &Caller,
+    last: Option<FeedPosition>,
+) -> Response {
     let replaced = CancellationToken::new();
     std::mem::replace(&mut *session.listener.lock(), replaced.clone()).cancel();
-    let mut feed = Feed::of_session(&session.session);
+    let mut feed = NotificationFeed::for_session(&session.session);
     feed.resume(caller, last).await;
-    let listener = Listener { session: session.clone(), asking: Asking::new(by), replaced, feed, begun: false };
+    let listener = NotificationBody {
+        session: session.clone(),
+        listener: ListenerValidity::new(by),
+        replaced,
+        feed,
+        begun: false,
+    };
     event_stream(Body::from_stream(stream::unfold(listener, |mut listener| async move {
         let bytes = listener.next().await?;
         Some((Ok::<_, Infallible>(bytes), listener))
@@ -120,33 +131,35 @@ async fn listen(session: &Arc<HttpSession>, by: Known, caller: &Caller, last: Op
 }
 
 /// One connection that listens for notifications.
-struct Listener {
+struct NotificationBody {
     session: Arc<HttpSession>,
-    asking: Asking,
+    listener: ListenerValidity,
     replaced: CancellationToken,
-    feed: Feed,
+    feed: NotificationFeed,
     begun: bool,
 }
 
-impl Listener {
+impl NotificationBody {
     async fn next(&mut self) -> Option<Bytes> {
         if !std::mem::replace(&mut self.begun, true) {
             // Headers alone do not leave every proxy; a comment does.
             return Some(sse::KEEP_ALIVE);
         }
-        let draining = self.asking.door().draining.clone();
+        let draining = self.listener.http_state().draining.clone();
         let told = tokio::select! {
             biased;
             () = self.session.ended.cancelled() => return None,
             () = self.replaced.cancelled() => return None,
             () = draining.cancelled() => return None,
-            told = self.asking.next(&mut self.feed) => told?,
+            told = self.listener.next(&mut self.feed) => told?,
         };
         // Whoever listens uses its session.
         self.session.touch();
         Some(match told {
-            Told::Notification(message) => sse::event(&message, Some(&listener_event_id(self.feed.told()))),
-            Told::Nothing => sse::KEEP_ALIVE,
+            ListenEvent::Notification(message) => {
+                sse::encode_event(&message, Some(&listener_event_id(self.feed.position())))
+            }
+            ListenEvent::KeepAlive => sse::KEEP_ALIVE,
         })
     }
 }

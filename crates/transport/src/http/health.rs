@@ -7,10 +7,10 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tidegate_core::Caller;
 
-use super::Door;
+use super::HttpState;
 
 /// The access name that reading metrics takes.
-const METRICS: &str = "metrics";
+const METRICS_ACCESS: &str = "metrics";
 
 /// The process lives.
 pub(super) async fn health() -> &'static str {
@@ -18,10 +18,10 @@ pub(super) async fn health() -> &'static str {
 }
 
 /// The process takes calls.
-pub(super) async fn ready(State(door): State<Arc<Door>>) -> impl IntoResponse {
+pub(super) async fn ready(State(door): State<Arc<HttpState>>) -> impl IntoResponse {
     if door.draining.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n")
-    } else if !door.service.registry().lets_calls_in() {
+    } else if !door.service.registry().admits_calls() {
         (StatusCode::SERVICE_UNAVAILABLE, "the audit log cannot be written\n")
     } else {
         (StatusCode::OK, "ready\n")
@@ -29,9 +29,9 @@ pub(super) async fn ready(State(door): State<Arc<Door>>) -> impl IntoResponse {
 }
 
 /// Prometheus' text format. It names tools and databases, so where callers prove who they are it takes an access.
-pub(super) async fn metrics(State(door): State<Arc<Door>>, Extension(caller): Extension<Caller>) -> Response {
-    let may_read = caller.principal.grants.access.includes(METRICS);
-    if door.options.authenticator.is_configured() && !may_read {
+pub(super) async fn metrics(State(door): State<Arc<HttpState>>, Extension(caller): Extension<Caller>) -> Response {
+    let may_read = caller.principal.grants.access.includes(METRICS_ACCESS);
+    if door.options.authenticator.enforces_authentication() && !may_read {
         return (StatusCode::FORBIDDEN, "reading metrics takes the access metrics\n").into_response();
     }
     let text = door.metrics.render(door.service.registry());

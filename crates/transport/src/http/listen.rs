@@ -14,77 +14,77 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
 use tidegate_core::Caller;
-use tidegate_mcp::{Feed, ListenStream, RequestId, RpcError};
+use tidegate_mcp::{ListenStream, NotificationFeed, RequestId, RpcError};
 use tokio::time::{Instant, sleep_until};
 
-use super::Door;
-use super::identify::{Known, Shown};
-use super::places::Place;
+use super::HttpState;
+use super::identify::{HttpCallerResolver, RequestCredentials};
 use super::response::{event_stream, refusal, too_many_sessions};
+use super::session_permits::SessionPermit;
 use super::sse;
 
 /// What came next for a listener.
-pub(super) enum Told {
+pub(super) enum ListenEvent {
     /// A notification.
     Notification(Bytes),
     /// It is still let in, and there is nothing to say.
-    Nothing,
+    KeepAlive,
 }
 
 /// Who listens, and when that is asked again.
-pub(super) struct Asking {
-    known: Known,
-    at: Instant,
+pub(super) struct ListenerValidity {
+    resolver: HttpCallerResolver,
+    next_check: Instant,
 }
 
-impl Asking {
-    pub(super) fn new(known: Known) -> Self {
-        Self { known, at: next_time() }
+impl ListenerValidity {
+    pub(super) fn new(resolver: HttpCallerResolver) -> Self {
+        Self { resolver, next_check: next_check_time() }
     }
 
-    pub(super) fn door(&self) -> &Arc<Door> {
-        &self.known.door
+    pub(super) fn http_state(&self) -> &Arc<HttpState> {
+        &self.resolver.http_state
     }
 
     /// What `feed` has to tell next, or a sign of life; `None` for who is let in no longer.
-    pub(super) async fn next(&mut self, feed: &mut Feed) -> Option<Told> {
+    pub(super) async fn next(&mut self, feed: &mut NotificationFeed) -> Option<ListenEvent> {
         loop {
             // Also while there is much to say.
-            if self.at <= Instant::now() {
-                self.renew(feed).await?;
-                return Some(feed.next_message().map_or(Told::Nothing, Told::Notification));
+            if self.next_check <= Instant::now() {
+                self.revalidate(feed).await?;
+                return Some(feed.next_message().map_or(ListenEvent::KeepAlive, ListenEvent::Notification));
             }
             if let Some(notification) = feed.next_message() {
-                return Some(Told::Notification(notification));
+                return Some(ListenEvent::Notification(notification));
             }
             tokio::select! {
-                () = sleep_until(self.at) => {}
-                () = feed.changed() => self.renew(feed).await?,
+                () = sleep_until(self.next_check) => {}
+                () = feed.changed() => self.revalidate(feed).await?,
             }
         }
     }
 
-    async fn renew(&mut self, feed: &mut Feed) -> Option<()> {
-        match self.known.caller().await {
-            Ok(caller) => feed.renew(&caller).await,
+    async fn revalidate(&mut self, feed: &mut NotificationFeed) -> Option<()> {
+        match self.resolver.resolve_caller().await {
+            Ok(caller) => feed.update_caller(&caller).await,
             Err(refused) if refused.is_final() => return None,
             // A new configuration is being entered; it was waited for.
             Err(_) => {}
         }
-        self.at = next_time();
+        self.next_check = next_check_time();
         Some(())
     }
 }
 
-fn next_time() -> Instant {
+fn next_check_time() -> Instant {
     Instant::now() + sse::KEEP_ALIVE_EVERY
 }
 
 /// Opens the event stream of `stream`, if its client accepts one and there is a place for it.
-pub(super) fn open(
-    door: &Arc<Door>,
+pub(super) fn open_stream(
+    door: &Arc<HttpState>,
     caller: &Caller,
-    shown: &Shown,
+    shown: &RequestCredentials,
     id: &RequestId,
     accepts_events: bool,
     stream: ListenStream,
@@ -93,12 +93,18 @@ pub(super) fn open(
         let message = "subscriptions/listen opens an event stream: Accept must name text/event-stream";
         return refusal(StatusCode::NOT_ACCEPTABLE, Some(id), &RpcError::invalid_request(message));
     }
-    let place = match door.place(caller) {
+    let place = match door.acquire_session_permit(caller) {
         Ok(place) => place,
         Err(level) => return too_many_sessions(Some(id), level),
     };
-    let known = Known { door: door.clone(), shown: shown.clone(), owner: caller.principal.clone() };
-    let listening = Listening { stream: Some(stream), asking: Asking::new(known), has_begun: false, _place: place };
+    let known =
+        HttpCallerResolver { http_state: door.clone(), credentials: shown.clone(), owner: caller.principal.clone() };
+    let listening = SubscriptionBody {
+        stream: Some(stream),
+        listener: ListenerValidity::new(known),
+        has_begun: false,
+        _permit: place,
+    };
     event_stream(Body::from_stream(stream::unfold(listening, |mut listening| async move {
         let bytes = listening.next().await?;
         Some((Ok::<_, Infallible>(bytes), listening))
@@ -106,30 +112,30 @@ pub(super) fn open(
 }
 
 /// One open stream. Closing its connection drops it.
-struct Listening {
+struct SubscriptionBody {
     /// None once its result was said.
     stream: Option<ListenStream>,
-    asking: Asking,
+    listener: ListenerValidity,
     has_begun: bool,
-    _place: Place,
+    _permit: SessionPermit,
 }
 
-impl Listening {
+impl SubscriptionBody {
     async fn next(&mut self) -> Option<Bytes> {
         let feed = self.stream.as_mut()?.feed();
         if !std::mem::replace(&mut self.has_begun, true) {
-            return feed.next_message().map(|acknowledgement| sse::event(&acknowledgement, None));
+            return feed.next_message().map(|acknowledgement| sse::encode_event(&acknowledgement, None));
         }
-        let draining = self.asking.door().draining.clone();
+        let draining = self.listener.http_state().draining.clone();
         tokio::select! {
             biased;
             () = draining.cancelled() => {
                 let result = self.stream.take()?.end();
-                Some(sse::event(&result.bytes, None))
+                Some(sse::encode_event(&result.bytes, None))
             }
-            told = self.asking.next(feed) => Some(match told? {
-                Told::Notification(notification) => sse::event(&notification, None),
-                Told::Nothing => sse::KEEP_ALIVE,
+            told = self.listener.next(feed) => Some(match told? {
+                ListenEvent::Notification(notification) => sse::encode_event(&notification, None),
+                ListenEvent::KeepAlive => sse::KEEP_ALIVE,
             }),
         }
     }

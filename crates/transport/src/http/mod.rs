@@ -6,27 +6,27 @@
 mod authorization;
 mod body;
 mod delete;
-mod fields;
 mod get;
-mod guard;
 mod health;
+mod host_check;
 mod http_sse;
 mod identify;
 mod listen;
-mod mirror;
+mod mirrored_headers;
 mod path;
-mod patience;
-mod places;
 mod post;
-mod protected;
+mod protected_resource;
 mod replay;
 mod response;
 mod rest;
 mod results;
+mod security_headers;
 mod server;
 mod session;
+mod session_permits;
 mod sse;
 mod web_socket;
+mod write_timeout;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -36,16 +36,16 @@ use axum::Router;
 use axum::http::Extensions;
 use axum::routing::{any as on_any, get as on_get, post as on_post};
 use tidegate_core::event::Event;
-use tidegate_core::{Authenticator, Budget, Caller, LetEverybodyIn, Level, Links, Origin};
-use tidegate_mcp::{InFlight, Peer, Service, Session};
+use tidegate_core::{AllowAll, Authenticator, Budget, CallOrigin, Caller, LimitLevel, LinkVerifier};
+use tidegate_mcp::{InFlightRequests, McpService, McpSession, Peer};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use protected::{ProtectedResource, ProtectedResourceError, Published};
+pub use protected_resource::{ProtectedResource, ProtectedResourceError, SharedProtectedResource};
 pub use server::{RunningServer, serve};
 
-use self::places::{Place, Places};
-use crate::conversation::Bounds;
+use self::session_permits::{SessionPermit, SessionPermits};
+use crate::conversation::ConversationLimits;
 use crate::metrics::Metrics;
 use crate::tls::Tls;
 
@@ -54,10 +54,10 @@ use crate::tls::Tls;
 const EVENT_BYTES_MAX: usize = 450 * 1024;
 
 /// What bounds a conversation over HTTP+SSE or WebSocket; messages of WebSockets have the same cap in stock clients.
-const CONVERSATION: Bounds = Bounds {
+const CONVERSATION_LIMITS: ConversationLimits = ConversationLimits {
     requests_max: 64,
     outgoing_max: 16,
-    carried_bytes_max: EVENT_BYTES_MAX,
+    inline_bytes_max: EVENT_BYTES_MAX,
     answer_bytes_max: 16 * 1024 * 1024 * 1024,
 };
 
@@ -69,9 +69,9 @@ pub struct HttpOptions {
     /// How TLS is spoken; none for plain HTTP.
     pub tls: Option<Arc<Tls>>,
     /// What clients of OAuth are told of the way in; it may change while the door is open.
-    pub protected_resource: Published,
+    pub protected_resource: SharedProtectedResource,
     /// Opens links to stored results; none where no result is linked to.
-    pub links: Option<Arc<dyn Links>>,
+    pub links: Option<Arc<dyn LinkVerifier>>,
     /// Whether there is MCP at `/mcp`.
     pub has_mcp: bool,
     /// Whether there is MCP over HTTP+SSE of 2024-11-05 at `/mcp/sse` and `/mcp/messages`.
@@ -95,7 +95,7 @@ pub struct HttpOptions {
     pub sessions_max: usize,
     /// More sessions of one principal are refused, where callers prove who they are. The principals of one tenant have
     /// half of all sessions together.
-    pub sessions_of_one_max: usize,
+    pub sessions_per_principal_max: usize,
     /// A session without a request for this long ends.
     pub session_idle_max: Duration,
     /// Host names that requests may name beside the loopback names; port and case do not count.
@@ -109,9 +109,9 @@ pub struct HttpOptions {
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
-            authenticator: Arc::new(LetEverybodyIn),
+            authenticator: Arc::new(AllowAll),
             tls: None,
-            protected_resource: Published::default(),
+            protected_resource: SharedProtectedResource::default(),
             links: None,
             has_mcp: true,
             has_sse: true,
@@ -123,7 +123,7 @@ impl Default for HttpOptions {
             write_within: Duration::from_secs(120),
             connections_max: 4_096,
             sessions_max: 1_024,
-            sessions_of_one_max: 256,
+            sessions_per_principal_max: 256,
             session_idle_max: Duration::from_secs(30 * 60),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
@@ -133,13 +133,13 @@ impl Default for HttpOptions {
 }
 
 /// What every handler of the door shares.
-pub(crate) struct Door {
-    service: Arc<Service>,
+pub(crate) struct HttpState {
+    service: Arc<McpService>,
     metrics: Arc<Metrics>,
     options: HttpOptions,
-    places: Arc<Places>,
-    sessions: session::Sessions,
-    streams: http_sse::Streams,
+    session_permits: Arc<SessionPermits>,
+    sessions: session::HttpSessions,
+    streams: http_sse::SseSessions,
     /// The calls of legacy event streams, which outlive their connections, and WebSockets.
     tasks: TaskTracker,
     /// Fires when the server shuts down: no more calls are taken, and nobody listens any more.
@@ -151,52 +151,53 @@ pub(crate) struct Door {
 pub struct PeerAddress(pub IpAddr);
 
 impl PeerAddress {
-    fn of(extensions: &Extensions) -> Option<IpAddr> {
+    fn from_extensions(extensions: &Extensions) -> Option<IpAddr> {
         extensions.get::<Self>().map(|Self(address)| *address)
     }
 }
 
-impl Door {
-    pub(crate) fn new(service: Arc<Service>, metrics: Arc<Metrics>, options: HttpOptions) -> Arc<Self> {
+impl HttpState {
+    pub(crate) fn new(service: Arc<McpService>, metrics: Arc<Metrics>, options: HttpOptions) -> Arc<Self> {
         let events = service.registry().events().clone();
         Arc::new(Self {
             service,
             metrics,
-            places: Places::new(options.sessions_max, events),
-            sessions: session::Sessions::new(options.session_idle_max),
-            streams: http_sse::Streams::default(),
+            session_permits: SessionPermits::new(options.sessions_max, events),
+            sessions: session::HttpSessions::new(options.session_idle_max),
+            streams: http_sse::SseSessions::default(),
             options,
             tasks: TaskTracker::new(),
             draining: CancellationToken::new(),
         })
     }
 
-    /// A place for a session of `caller`.
+    /// A place for a session of `resolve_caller`.
     ///
     /// # Errors
     /// Whose sessions there are too many of.
-    fn place(&self, caller: &Caller) -> Result<Place, Level> {
+    fn acquire_session_permit(&self, caller: &Caller) -> Result<SessionPermit, LimitLevel> {
         self.sessions.end_idle();
         // Asked each time: a configuration that is entered later may be the first that asks who calls.
-        let of_one_max = self.options.authenticator.is_configured().then_some(self.options.sessions_of_one_max);
-        self.places.take(caller, of_one_max)
+        let of_one_max =
+            self.options.authenticator.enforces_authentication().then_some(self.options.sessions_per_principal_max);
+        self.session_permits.acquire(caller, of_one_max)
     }
 
     /// Tells log and metrics that a message was refused.
-    fn tell_of_refusal(&self, origin: Origin, reason: &str) {
-        let Origin { transport, peer } = origin;
-        self.service.registry().events().tell(Event::MessageRefused { transport, peer, reason });
+    fn report_rejection(&self, origin: CallOrigin, reason: &str) {
+        let CallOrigin { transport, peer } = origin;
+        self.service.registry().events().emit(Event::MessageRefused { transport, peer, reason });
     }
 
     /// What the protocol must know of a caller. `streams_events` says that the answer must fit one SSE event.
-    fn peer(&self, caller: &Caller, session: Option<Arc<Session>>, streams_events: bool) -> Peer {
+    fn new_peer(&self, caller: &Caller, session: Option<Arc<McpSession>>, streams_events: bool) -> Peer {
         let is_bounded = self.service.registry().limits().inline.bytes.is_some();
-        let in_flight: Option<Arc<InFlight>> = session.as_ref().map(|session| session.in_flight().clone());
+        let in_flight: Option<Arc<InFlightRequests>> = session.as_ref().map(|session| session.in_flight().clone());
         Peer {
             caller: caller.clone(),
-            carries: Budget { rows: None, bytes: (is_bounded && streams_events).then_some(EVENT_BYTES_MAX) },
+            inline_limit: Budget { rows: None, bytes: (is_bounded && streams_events).then_some(EVENT_BYTES_MAX) },
             // A request of ours needs the event stream of the client's own.
-            can_be_asked: streams_events,
+            accepts_server_requests: streams_events,
             session,
             in_flight,
         }
@@ -205,11 +206,11 @@ impl Door {
 
 /// The routes of the door, to be mounted in a server of a host's own. Requests without a
 /// [`PeerAddress`] extension count as local.
-pub fn router(service: Arc<Service>, metrics: Arc<Metrics>, options: HttpOptions) -> Router {
-    routes(Door::new(service, metrics, options))
+pub fn router(service: Arc<McpService>, metrics: Arc<Metrics>, options: HttpOptions) -> Router {
+    build_routes(HttpState::new(service, metrics, options))
 }
 
-fn routes(door: Arc<Door>) -> Router {
+fn build_routes(door: Arc<HttpState>) -> Router {
     let mut asking = Router::new();
     if door.options.has_mcp {
         let mcp = || on_post(post::post).get(get::get).delete(delete::delete);
@@ -238,10 +239,10 @@ fn routes(door: Arc<Door>) -> Router {
         }
     }
     asking
-        .route(protected::WELL_KNOWN, on_any(protected::metadata))
-        .route(&format!("{}/{{*path}}", protected::WELL_KNOWN), on_any(protected::metadata))
+        .route(protected_resource::WELL_KNOWN, on_any(protected_resource::metadata))
+        .route(&format!("{}/{{*path}}", protected_resource::WELL_KNOWN), on_any(protected_resource::metadata))
         .route("/health", on_get(health::health))
         .route("/ready", on_get(health::ready))
-        .layer(axum::middleware::from_fn_with_state(door.clone(), guard::guard))
+        .layer(axum::middleware::from_fn_with_state(door.clone(), host_check::check_host))
         .with_state(door)
 }

@@ -9,9 +9,9 @@ pub(super) fn transport_of(path: &str) -> TransportKind {
     }
     let Some(below) = path.strip_prefix("/mcp/") else { return TransportKind::StreamableHttp };
     match below.split_once('/') {
-        None => of_last(below),
+        None => transport_of_segment(below),
         Some(("messages", _)) => TransportKind::Sse,
-        Some((_toolset, last)) => of_last(last),
+        Some((_toolset, last)) => transport_of_segment(last),
     }
 }
 
@@ -20,7 +20,7 @@ fn is_at_or_below(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with('/')
 }
 
-fn of_last(last: &str) -> TransportKind {
+fn transport_of_segment(last: &str) -> TransportKind {
     match last {
         "sse" => TransportKind::Sse,
         "ws" => TransportKind::WebSocket,
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transport_is_known_by_its_address() {
+    fn maps_paths_to_transports() {
         for path in ["/mcp", "/mcp/sales", "/metrics", "/mcp/sse/more", "/ws", "/mcp/wss", "/restore", "/resultset"] {
             assert_eq!(transport_of(path), TransportKind::StreamableHttp, "{path}");
         }

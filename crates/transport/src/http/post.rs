@@ -7,40 +7,40 @@ use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use tidegate_core::{Caller, Origin};
+use tidegate_core::{CallOrigin, Caller};
 use tidegate_mcp::{
-    Answer, AnswerStream, InFlight, Incoming, ListenStream, Notification, Rejection, RequestId, Revision, RpcError,
-    decode,
+    Answer, AnswerStream, DecodeError, InFlightRequests, IncomingMessage, ListenStream, RequestId, Revision, RpcError,
+    RpcNotification, decode,
 };
 
-use super::body::Unread;
-use super::get::{event_id, replayed};
-use super::identify::{Known, Refused, Shown};
-use super::replay::{Lost, Replay};
-use super::response::{accepted, event_stream, json, message, refusal, streamed_json, too_many_sessions};
+use super::body::BodyError;
+use super::get::{event_id, replay_body};
+use super::identify::{AdmissionError, HttpCallerResolver, RequestCredentials};
+use super::replay::{ReplayBuffer, ReplayLost};
+use super::response::{accepted, event_stream, json, message_response, refusal, streamed_json, too_many_sessions};
 use super::session::HttpSession;
 use super::sse::EventWriter;
-use super::{Door, HttpOptions, body, listen, mirror, sse};
+use super::{HttpOptions, HttpState, body, listen, mirrored_headers, sse};
 use crate::batch::with_callers;
-use crate::standing::{Lapsed, Standing};
+use crate::revalidation::{Revoked, SessionValidity};
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// Of a caller that was asked about so short a time ago nothing else would be heard.
-const ASKED_JUST_NOW: Duration = Duration::from_millis(10);
+const REVALIDATE_AFTER: Duration = Duration::from_millis(10);
 /// `Tidegate-Trace: 1` has everything about the request logged, whatever the level.
 pub(super) const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
 
 /// What the rest of the request needs to know of its head.
-struct Head {
+struct RequestHead {
     headers: HeaderMap,
     caller: Caller,
-    shown: Shown,
+    credentials: RequestCredentials,
     accepts_events: bool,
 }
 
 pub(super) async fn post(
-    State(door): State<Arc<Door>>,
-    Extension(shown): Extension<Shown>,
+    State(door): State<Arc<HttpState>>,
+    Extension(shown): Extension<RequestCredentials>,
     Extension(mut caller): Extension<Caller>,
     request: Request,
 ) -> Response {
@@ -48,20 +48,25 @@ pub(super) async fn post(
     let asked = Instant::now();
     let read = read_message(&parts.headers, body, &door, shown.origin).await;
     // If the body took its time, what its sender may do is settled now.
-    if asked.elapsed() > ASKED_JUST_NOW {
-        caller = match shown.caller(&door).await {
+    if asked.elapsed() > REVALIDATE_AFTER {
+        caller = match shown.resolve_caller(&door).await {
             Ok(caller) => caller,
-            Err(refused) => return refused.response(&door, shown.origin),
+            Err(refused) => return refused.to_response(&door, shown.origin),
         };
     }
-    let head = Head { accepts_events: accepts_events(&parts.headers), headers: parts.headers, caller, shown };
+    let head = RequestHead {
+        accepts_events: accepts_events(&parts.headers),
+        headers: parts.headers,
+        caller,
+        credentials: shown,
+    };
     match read {
-        Ok(Ok(Incoming::Request(request))) => answer_request(&door, &head, request).await,
-        Ok(Ok(Incoming::Notification(notification))) => hear_notification(&door, &head, &notification),
-        Ok(Ok(Incoming::Response(response))) => hear_response(&door, &head, &response),
-        Ok(Ok(Incoming::Batch(messages))) => answer_batch(&door, &head, messages).await,
+        Ok(Ok(IncomingMessage::Request(request))) => answer_request(&door, &head, request).await,
+        Ok(Ok(IncomingMessage::Notification(notification))) => receive_notification(&door, &head, &notification),
+        Ok(Ok(IncomingMessage::Response(response))) => receive_response(&door, &head, &response),
+        Ok(Ok(IncomingMessage::Batch(messages))) => answer_batch(&door, &head, messages).await,
         Ok(Err(rejection)) => {
-            door.tell_of_refusal(head.shown.origin, &rejection.error.message);
+            door.report_rejection(head.credentials.origin, &rejection.error.message);
             refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error)
         }
         Err(refusal) => *refusal,
@@ -85,11 +90,11 @@ fn is_json(content_type: &HeaderValue) -> bool {
 pub(super) async fn read_message(
     headers: &HeaderMap,
     body: Body,
-    door: &Door,
-    origin: Origin,
-) -> Result<Result<Incoming, Rejection>, BoxedResponse> {
+    door: &HttpState,
+    origin: CallOrigin,
+) -> Result<Result<IncomingMessage, DecodeError>, BoxedResponse> {
     let refuse = |status, message: &str| {
-        door.tell_of_refusal(origin, message);
+        door.report_rejection(origin, message);
         Box::new(refusal(status, None, &RpcError::invalid_request(format!("Invalid request: {message}"))))
     };
     let HttpOptions { body_bytes_max, read_within, .. } = door.options;
@@ -99,18 +104,18 @@ pub(super) async fn read_message(
     }
     match body::read(body, body_bytes_max, read_within).await {
         Ok(bytes) => Ok(decode(&bytes)),
-        Err(Unread::TooLarge) => {
+        Err(BodyError::TooLarge) => {
             let message = format!("the body is larger than {body_bytes_max} bytes");
             Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &message))
         }
-        Err(Unread::BrokeOff) => Err(refuse(StatusCode::BAD_REQUEST, "the body broke off")),
-        Err(Unread::TooSlow) => Err(refuse(StatusCode::REQUEST_TIMEOUT, "the body came too slowly")),
+        Err(BodyError::Incomplete) => Err(refuse(StatusCode::BAD_REQUEST, "the body broke off")),
+        Err(BodyError::TooSlow) => Err(refuse(StatusCode::REQUEST_TIMEOUT, "the body came too slowly")),
     }
 }
 
-async fn answer_request(door: &Arc<Door>, head: &Head, mut request: tidegate_mcp::Request) -> Response {
+async fn answer_request(door: &Arc<HttpState>, head: &RequestHead, mut request: tidegate_mcp::RpcRequest) -> Response {
     request.meta.trace |= head.headers.get(TRACE).is_some_and(|value| value == "1");
-    let version = head.headers.get(mirror::PROTOCOL_VERSION).map(|value| value.to_str().unwrap_or("?"));
+    let version = head.headers.get(mirrored_headers::PROTOCOL_VERSION).map(|value| value.to_str().unwrap_or("?"));
     let is_modern = request.meta.protocol_version.is_some()
         || version.and_then(Revision::parse).is_some_and(|revision| !revision.is_legacy());
     if is_modern {
@@ -128,46 +133,47 @@ async fn answer_request(door: &Arc<Door>, head: &Head, mut request: tidegate_mcp
     }
 }
 
-async fn answer_modern(door: &Arc<Door>, head: &Head, request: tidegate_mcp::Request) -> Response {
-    let wants_events = head.accepts_events && wants_notices(&request);
-    let peer = door.peer(&head.caller, None, wants_events);
-    let checked = mirror::check(&head.headers, &request, door.service.registry(), &head.caller)
-        .and_then(|()| door.service.revision_of(&request, None));
+async fn answer_modern(door: &Arc<HttpState>, head: &RequestHead, request: tidegate_mcp::RpcRequest) -> Response {
+    let wants_events = head.accepts_events && requests_notifications(&request);
+    let peer = door.new_peer(&head.caller, None, wants_events);
+    let checked = mirrored_headers::check_headers(&head.headers, &request, door.service.registry(), &head.caller)
+        .and_then(|()| door.service.resolve_revision(&request, None));
     if let Err(error) = checked {
-        door.tell_of_refusal(head.shown.origin, &error.message);
+        door.report_rejection(head.credentials.origin, &error.message);
         return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error);
     }
     let id = request.id.clone();
-    let mut standing = Known::standing(door, &head.shown, &head.caller);
-    match standing.during(door.service.answer(request, &peer)).await {
-        Err(lapsed) => Refused::from(lapsed).response(door, head.shown.origin),
-        Ok(Answer::Silence) => accepted(),
-        Ok(Answer::Whole(whole)) => message(door, whole, true),
-        Ok(Answer::Listen(stream)) => open_listening(door, head, &id, stream),
-        Ok(Answer::Stream(answer)) if wants_events => event_stream(sse::body(answer, standing)),
+    let mut standing = HttpCallerResolver::session_validity(door, &head.credentials, &head.caller);
+    match standing.run_while_valid(door.service.answer(request, &peer)).await {
+        Err(lapsed) => AdmissionError::from(lapsed).to_response(door, head.credentials.origin),
+        Ok(Answer::NoResponse) => accepted(),
+        Ok(Answer::Whole(whole)) => message_response(door, whole, true),
+        Ok(Answer::Listen(stream)) => open_subscription(door, head, &id, stream),
+        Ok(Answer::Stream(answer)) if wants_events => event_stream(sse::event_stream_body(answer, standing)),
         Ok(Answer::Stream(answer)) => streamed_json(answer, standing),
     }
 }
 
-fn open_listening(door: &Arc<Door>, head: &Head, id: &RequestId, stream: ListenStream) -> Response {
-    listen::open(door, &head.caller, &head.shown, id, head.accepts_events, stream)
+fn open_subscription(door: &Arc<HttpState>, head: &RequestHead, id: &RequestId, stream: ListenStream) -> Response {
+    listen::open_stream(door, &head.caller, &head.credentials, id, head.accepts_events, stream)
 }
 
-fn wants_notices(request: &tidegate_mcp::Request) -> bool {
+fn requests_notifications(request: &tidegate_mcp::RpcRequest) -> bool {
     request.meta.progress_token.is_some() || request.meta.log_level.is_some()
 }
 
-async fn open_session(door: &Door, head: &Head, request: &tidegate_mcp::Request) -> Response {
-    let (session, whole) = match door.service.initialize(request, &head.caller, Arc::new(InFlight::default())).await {
-        Ok(opened) => opened,
-        Err(error) => return refusal(StatusCode::OK, Some(&request.id), &error),
-    };
-    let place = match door.place(&head.caller) {
+async fn open_session(door: &HttpState, head: &RequestHead, request: &tidegate_mcp::RpcRequest) -> Response {
+    let (session, whole) =
+        match door.service.initialize(request, &head.caller, Arc::new(InFlightRequests::default())).await {
+            Ok(opened) => opened,
+            Err(error) => return refusal(StatusCode::OK, Some(&request.id), &error),
+        };
+    let place = match door.acquire_session_permit(&head.caller) {
         Ok(place) => place,
         Err(level) => return too_many_sessions(Some(&request.id), level),
     };
     let id = door.sessions.open(session, head.caller.principal.clone(), place);
-    let mut response = message(door, whole, false);
+    let mut response = message_response(door, whole, false);
     // An id is hexadecimal digits.
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(SESSION_ID, value);
@@ -192,27 +198,31 @@ pub(super) fn no_such_session(request: Option<&RequestId>) -> Response {
     refusal(StatusCode::NOT_FOUND, request, &error)
 }
 
-fn find_session(door: &Door, head: &Head, request: &tidegate_mcp::Request) -> Result<Arc<HttpSession>, BoxedResponse> {
+fn find_session(
+    door: &HttpState,
+    head: &RequestHead,
+    request: &tidegate_mcp::RpcRequest,
+) -> Result<Arc<HttpSession>, BoxedResponse> {
     let id = session_id(&head.headers, Some(&request.id))?;
     door.sessions.get(id, &head.caller.principal).ok_or_else(|| Box::new(no_such_session(Some(&request.id))))
 }
 
 async fn answer_legacy(
-    door: &Arc<Door>,
-    head: &Head,
-    request: tidegate_mcp::Request,
+    door: &Arc<HttpState>,
+    head: &RequestHead,
+    request: tidegate_mcp::RpcRequest,
     session: Arc<HttpSession>,
 ) -> Response {
-    let peer = door.peer(&head.caller, Some(session.session.clone()), head.accepts_events);
+    let peer = door.new_peer(&head.caller, Some(session.session.clone()), head.accepts_events);
     let id = request.id.clone();
-    let mut standing = Known::standing(door, &head.shown, &head.caller);
-    match standing.during(door.service.answer(request, &peer)).await {
-        Err(lapsed) => Refused::from(lapsed).response(door, head.shown.origin),
-        Ok(Answer::Silence) => accepted(),
-        Ok(Answer::Whole(whole)) => message(door, whole, false),
-        Ok(Answer::Listen(stream)) => open_listening(door, head, &id, stream),
+    let mut standing = HttpCallerResolver::session_validity(door, &head.credentials, &head.caller);
+    match standing.run_while_valid(door.service.answer(request, &peer)).await {
+        Err(lapsed) => AdmissionError::from(lapsed).to_response(door, head.credentials.origin),
+        Ok(Answer::NoResponse) => accepted(),
+        Ok(Answer::Whole(whole)) => message_response(door, whole, false),
+        Ok(Answer::Listen(stream)) => open_subscription(door, head, &id, stream),
         Ok(Answer::Stream(answer)) if head.accepts_events && answer.may_notify() => {
-            resumable(door, &session, &id, answer, standing)
+            stream_resumable(door, &session, &id, answer, standing)
         }
         Ok(Answer::Stream(answer)) => streamed_json(answer, standing),
     }
@@ -220,12 +230,12 @@ async fn answer_legacy(
 
 /// A legacy event stream: a disconnect is no cancellation, so the call writes into a buffer on a
 /// task of its own, and the response reads from there.
-fn resumable(
-    door: &Door,
+fn stream_resumable(
+    door: &HttpState,
     session: &HttpSession,
     id: &RequestId,
     answer: Box<AnswerStream>,
-    standing: Standing,
+    standing: SessionValidity,
 ) -> Response {
     let Some((number, replay)) = session.open_stream() else {
         let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many event streams of this session are open");
@@ -242,30 +252,30 @@ fn resumable(
         };
         match written {
             Ok(()) => replay.end(),
-            Err(Lost) => replay.lose(),
+            Err(ReplayLost) => replay.mark_lost(),
         }
     });
-    event_stream(replayed(reader))
+    event_stream(replay_body(reader))
 }
 
 async fn write_events(
     mut answer: Box<AnswerStream>,
-    mut standing: Standing,
+    mut standing: SessionValidity,
     number: u64,
-    replay: &Replay,
+    replay: &ReplayBuffer,
     is_primed: bool,
-) -> Result<(), Lost> {
+) -> Result<(), ReplayLost> {
     let mut writer = EventWriter::new();
     let mut event = 0;
     if is_primed {
         replay.push(event, sse::priming_event(&event_id(number, event))).await?;
     }
     // What was kept for one who is let in no longer is lost to it.
-    while let Some(frame) = standing.next(&mut answer).await.map_err(|Lapsed| Lost)? {
+    while let Some(frame) = standing.next_frame(&mut answer).await.map_err(|Revoked| ReplayLost)? {
         if !writer.is_open() {
             event += 1;
         }
-        let bytes = writer.frame(frame, Some(&event_id(number, event)));
+        let bytes = writer.encode_frame(frame, Some(&event_id(number, event)));
         replay.push(event, bytes).await?;
     }
     // The event of a response that was cancelled half-way stays open: clients drop it.
@@ -275,37 +285,45 @@ async fn write_events(
     }
 }
 
-fn hear_notification(door: &Door, head: &Head, notification: &Notification) -> Response {
+fn receive_notification(door: &HttpState, head: &RequestHead, notification: &RpcNotification) -> Response {
     if let Ok(id) = session_id(&head.headers, None) {
         let Some(session) = door.sessions.get(id, &head.caller.principal) else { return no_such_session(None) };
-        let peer = door.peer(&head.caller, Some(session.session.clone()), false);
-        door.service.notified(notification, &peer);
+        let peer = door.new_peer(&head.caller, Some(session.session.clone()), false);
+        door.service.handle_notification(notification, &peer);
     }
     accepted()
 }
 
 /// What a client answers to a request of ours, which it read on the event stream of its own request.
-fn hear_response(door: &Door, head: &Head, response: &tidegate_mcp::Response) -> Response {
+fn receive_response(door: &HttpState, head: &RequestHead, response: &tidegate_mcp::RpcResponse) -> Response {
     if let Ok(id) = session_id(&head.headers, None) {
         let Some(session) = door.sessions.get(id, &head.caller.principal) else { return no_such_session(None) };
-        door.service.answered(response, &door.peer(&head.caller, Some(session.session.clone()), false));
+        door.service.handle_response(response, &door.new_peer(&head.caller, Some(session.session.clone()), false));
     }
     accepted()
 }
 
-async fn answer_batch(door: &Arc<Door>, head: &Head, messages: Vec<Result<Incoming, Rejection>>) -> Response {
+async fn answer_batch(
+    door: &Arc<HttpState>,
+    head: &RequestHead,
+    messages: Vec<Result<IncomingMessage, DecodeError>>,
+) -> Response {
     let session = match session_id(&head.headers, None).map(|id| door.sessions.get(id, &head.caller.principal)) {
         Ok(Some(session)) => Some(session.session.clone()),
         Ok(None) => return no_such_session(None),
         // The refusal of batches says more than that of a session that is not named.
         Err(_) => None,
     };
-    let peer = door.peer(&head.caller, session, false);
-    let known = Known { door: door.clone(), shown: head.shown.clone(), owner: head.caller.principal.clone() };
+    let peer = door.new_peer(&head.caller, session, false);
+    let known = HttpCallerResolver {
+        http_state: door.clone(),
+        credentials: head.credentials.clone(),
+        owner: head.caller.principal.clone(),
+    };
     let messages = with_callers(messages, Arc::new(known), head.caller.clone());
-    let mut standing = Known::standing(door, &head.shown, &head.caller);
-    match standing.during(door.service.answer_batch(messages, &peer)).await {
-        Err(lapsed) => Refused::from(lapsed).response(door, head.shown.origin),
+    let mut standing = HttpCallerResolver::session_validity(door, &head.credentials, &head.caller);
+    match standing.run_while_valid(door.service.answer_batch(messages, &peer)).await {
+        Err(lapsed) => AdmissionError::from(lapsed).to_response(door, head.credentials.origin),
         Ok(Ok(Some(answers))) => json(StatusCode::OK, answers),
         Ok(Ok(None)) => accepted(),
         Ok(Err(error)) => refusal(StatusCode::BAD_REQUEST, None, &error),

@@ -15,14 +15,14 @@ const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// What a stream has said, as far as it is kept.
 #[derive(Debug, Default)]
-pub(super) struct Replay {
-    state: Mutex<State>,
+pub(super) struct ReplayBuffer {
+    state: Mutex<ReplayState>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    items: VecDeque<Item>,
+struct ReplayState {
+    items: VecDeque<ReplayItem>,
     kept_bytes: usize,
     /// The position of the first kept item.
     first: u64,
@@ -36,7 +36,7 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Item {
+struct ReplayItem {
     /// The event that it belongs to.
     event: u64,
     bytes: Bytes,
@@ -44,24 +44,24 @@ struct Item {
 
 /// The buffer is full and nobody reads it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Lost;
+pub(super) struct ReplayLost;
 
-impl Replay {
+impl ReplayBuffer {
     /// Adds bytes of an event. Waits while the buffer is full of what the reader has yet to read.
-    pub(super) async fn push(&self, event: u64, bytes: Bytes) -> Result<(), Lost> {
+    pub(super) async fn push(&self, event: u64, bytes: Bytes) -> Result<(), ReplayLost> {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
             {
                 let mut state = self.state.lock();
-                state.forget_delivered(bytes.len());
+                state.evict_delivered(bytes.len());
                 if state.kept_bytes + bytes.len() <= KEPT_BYTES_MAX || state.items.is_empty() {
                     state.kept_bytes += bytes.len();
-                    state.items.push_back(Item { event, bytes });
+                    state.items.push_back(ReplayItem { event, bytes });
                     break;
                 }
                 if !state.has_reader {
-                    return Err(Lost);
+                    return Err(ReplayLost);
                 }
             }
             changed.await;
@@ -77,7 +77,7 @@ impl Replay {
     }
 
     /// Says that nothing more comes because not everything could be kept: nobody can read on.
-    pub(super) fn lose(&self) {
+    pub(super) fn mark_lost(&self) {
         let mut state = self.state.lock();
         state.items.clear();
         state.kept_bytes = 0;
@@ -93,10 +93,10 @@ impl Replay {
     }
 
     /// Reads on after `event`, or from the beginning. An earlier reader ends.
-    pub(super) fn read_after(self: &Arc<Self>, event: Option<u64>) -> Result<Reader, Lost> {
+    pub(super) fn read_after(self: &Arc<Self>, event: Option<u64>) -> Result<ReplayReader, ReplayLost> {
         let mut state = self.state.lock();
         if state.is_lost {
-            return Err(Lost);
+            return Err(ReplayLost);
         }
         let position = match event {
             None => 0,
@@ -108,7 +108,7 @@ impl Replay {
         // What comes after the event must still be there from its first byte on.
         let is_kept = position > state.first || state.first == 0;
         if !is_kept {
-            return Err(Lost);
+            return Err(ReplayLost);
         }
         state.next_read = position;
         state.reader += 1;
@@ -116,12 +116,12 @@ impl Replay {
         let generation = state.reader;
         drop(state);
         self.changed.notify_waiters();
-        Ok(Reader { replay: self.clone(), generation })
+        Ok(ReplayReader { replay: self.clone(), generation })
     }
 }
 
-impl State {
-    fn forget_delivered(&mut self, wanted_bytes: usize) {
+impl ReplayState {
+    fn evict_delivered(&mut self, wanted_bytes: usize) {
         while self.kept_bytes + wanted_bytes > KEPT_BYTES_MAX && self.first < self.next_read {
             let Some(item) = self.items.pop_front() else { return };
             self.kept_bytes -= item.bytes.len();
@@ -132,12 +132,12 @@ impl State {
 
 /// A connection that reads a stream.
 #[derive(Debug)]
-pub(super) struct Reader {
-    replay: Arc<Replay>,
+pub(super) struct ReplayReader {
+    replay: Arc<ReplayBuffer>,
     generation: u64,
 }
 
-impl Reader {
+impl ReplayReader {
     /// The next bytes; `None` at the end of the stream, or when another reader took over.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         loop {
@@ -164,7 +164,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for ReplayReader {
     fn drop(&mut self) {
         let mut state = self.replay.state.lock();
         if state.reader == self.generation {
@@ -179,7 +179,7 @@ impl Drop for Reader {
 mod tests {
     use super::*;
 
-    async fn read_all(reader: &mut Reader) -> String {
+    async fn read_all(reader: &mut ReplayReader) -> String {
         let mut all = String::new();
         while let Some(bytes) = reader.next().await {
             all.push_str(std::str::from_utf8(&bytes).unwrap());
@@ -188,8 +188,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_second_reader_goes_on_after_the_event_it_names() {
-        let replay = Arc::new(Replay::default());
+    async fn resumes_after_the_given_event() {
+        let replay = Arc::new(ReplayBuffer::default());
         for (event, text) in [(1, "a"), (2, "b"), (2, "c"), (3, "d")] {
             replay.push(event, Bytes::from_static(text.as_bytes())).await.unwrap();
         }
@@ -200,23 +200,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_delivered_longest_ago_is_forgotten_and_says_so() {
-        let replay = Arc::new(Replay::default());
+    async fn evicts_oldest_delivered_events() {
+        let replay = Arc::new(ReplayBuffer::default());
         let mut reader = replay.read_after(None).unwrap();
         let half = Bytes::from(vec![b'x'; KEPT_BYTES_MAX / 2]);
         for event in 1..=4 {
             replay.push(event, half.clone()).await.unwrap();
             reader.next().await.unwrap();
         }
-        assert_eq!(replay.read_after(Some(1)).unwrap_err(), Lost);
+        assert_eq!(replay.read_after(Some(1)).unwrap_err(), ReplayLost);
         assert!(replay.read_after(Some(3)).is_ok());
     }
 
     #[tokio::test]
-    async fn a_full_buffer_without_a_reader_is_lost() {
-        let replay = Arc::new(Replay::default());
+    async fn full_buffer_without_reader_is_lost() {
+        let replay = Arc::new(ReplayBuffer::default());
         let whole = Bytes::from(vec![b'x'; KEPT_BYTES_MAX]);
         replay.push(1, whole.clone()).await.unwrap();
-        assert_eq!(replay.push(2, whole.clone()).await, Err(Lost));
+        assert_eq!(replay.push(2, whole.clone()).await, Err(ReplayLost));
     }
 }

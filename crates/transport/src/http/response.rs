@@ -7,19 +7,19 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
-use tidegate_core::Level;
-use tidegate_mcp::{AnswerStream, Frame, Hindrance, Message, RequestId, RpcError};
+use tidegate_core::LimitLevel;
+use tidegate_mcp::{AnswerFrame, AnswerStream, CallRejection, RequestId, ResponseMessage, RpcError};
 
-use super::Door;
-use super::protected::Challenge;
-use super::rest::broken_off;
-use crate::standing::{Lapsed, Standing};
+use super::HttpState;
+use super::protected_resource::Challenge;
+use super::rest::broken_body_error;
+use crate::revalidation::{Revoked, SessionValidity};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// Why an answer breaks off whose caller is let in no longer.
-pub(super) const LAPSED: &str = "its caller is let in no longer";
+pub(super) const REVOKED_REASON: &str = "its caller is let in no longer";
 
 /// A response with `status` and a whole JSON body.
 pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
@@ -34,12 +34,12 @@ pub(super) fn refusal(status: StatusCode, id: Option<&RequestId>, error: &RpcErr
     json(status, error.to_bytes(id))
 }
 
-/// 503 for who may open no more sessions now, since there are too many at `level`.
-pub(super) fn too_many_sessions(id: Option<&RequestId>, level: Level) -> Response {
+/// 503 for who may open no more sessions now, since there are too many at `resource_usage`.
+pub(super) fn too_many_sessions(id: Option<&RequestId>, level: LimitLevel) -> Response {
     let whose = match level {
-        Level::Principal => "of yours ",
-        Level::Tenant => "of your tenant ",
-        Level::Tool | Level::Node => "",
+        LimitLevel::Principal => "of yours ",
+        LimitLevel::Tenant => "of your tenant ",
+        LimitLevel::Tool | LimitLevel::Node => "",
     };
     let error = RpcError::new(RpcError::INTERNAL_ERROR, format!("too many sessions {whose}are open; try again later"));
     refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error)
@@ -47,9 +47,9 @@ pub(super) fn too_many_sessions(id: Option<&RequestId>, level: Level) -> Respons
 
 /// A whole message. Modern clients learn from the status that a method does not exist, and that they ask too much. Of
 /// older ones some give up their whole session when they hear of any other status but that of the way in.
-pub(super) fn message(door: &Door, message: Message, is_modern: bool) -> Response {
-    if let Some(hindrance) = &message.hindrance {
-        return hindered(door, hindrance, message.bytes, is_modern);
+pub(super) fn message_response(door: &HttpState, message: ResponseMessage, is_modern: bool) -> Response {
+    if let Some(hindrance) = &message.rejection {
+        return rejected_response(door, hindrance, message.bytes, is_modern);
     }
     let status = match message.error_code {
         Some(RpcError::METHOD_NOT_FOUND) if is_modern => StatusCode::NOT_FOUND,
@@ -60,22 +60,22 @@ pub(super) fn message(door: &Door, message: Message, is_modern: bool) -> Respons
 }
 
 /// A whole message to one who is hindered, in the words that HTTP has for it.
-fn hindered(door: &Door, hindrance: &Hindrance, bytes: Bytes, is_modern: bool) -> Response {
+fn rejected_response(door: &HttpState, hindrance: &CallRejection, bytes: Bytes, is_modern: bool) -> Response {
     let published = &door.options.protected_resource;
     let (status, field) = match hindrance {
         // Where no way in is told, a challenge leads nowhere.
-        Hindrance::Unauthenticated { scopes } if published.is_any() => {
+        CallRejection::Unauthenticated { scopes } if published.is_published() => {
             let challenge = Challenge::Missing { scopes: scopes.clone() };
-            (StatusCode::UNAUTHORIZED, Some((header::WWW_AUTHENTICATE, published.field(&challenge))))
+            (StatusCode::UNAUTHORIZED, Some((header::WWW_AUTHENTICATE, published.challenge_header(&challenge))))
         }
-        Hindrance::LacksScopes(scopes) => {
+        CallRejection::InsufficientScope(scopes) => {
             let challenge = Challenge::Scopes(scopes.clone());
-            (StatusCode::FORBIDDEN, Some((header::WWW_AUTHENTICATE, published.field(&challenge))))
+            (StatusCode::FORBIDDEN, Some((header::WWW_AUTHENTICATE, published.challenge_header(&challenge))))
         }
-        Hindrance::RateLimited { retry_after } if is_modern => {
-            (StatusCode::TOO_MANY_REQUESTS, Some((header::RETRY_AFTER, seconds(*retry_after))))
+        CallRejection::RateLimited { retry_after } if is_modern => {
+            (StatusCode::TOO_MANY_REQUESTS, Some((header::RETRY_AFTER, retry_after_value(*retry_after))))
         }
-        Hindrance::Unauthenticated { .. } | Hindrance::RateLimited { .. } => (StatusCode::OK, None),
+        CallRejection::Unauthenticated { .. } | CallRejection::RateLimited { .. } => (StatusCode::OK, None),
     };
     let mut response = json(status, bytes);
     response.headers_mut().extend(field);
@@ -83,7 +83,7 @@ fn hindered(door: &Door, hindrance: &Hindrance, bytes: Bytes, is_modern: bool) -
 }
 
 /// `time` as the value of `Retry-After`: whole seconds, rounded up; one where nothing is known.
-pub(super) fn seconds(time: Option<Duration>) -> HeaderValue {
+pub(super) fn retry_after_value(time: Option<Duration>) -> HeaderValue {
     let seconds = time.map_or(1, |time| time.as_secs() + u64::from(time.subsec_nanos() > 0));
     HeaderValue::from(seconds.max(1))
 }
@@ -97,15 +97,15 @@ pub(super) fn accepted() -> Response {
 
 /// A streamed answer as one chunked JSON object. Notifications have no place in it. It breaks off when its caller is
 /// let in no longer.
-pub(super) fn streamed_json(answer: Box<AnswerStream>, standing: Standing) -> Response {
+pub(super) fn streamed_json(answer: Box<AnswerStream>, standing: SessionValidity) -> Response {
     let pieces = stream::unfold(Some((answer, standing)), |streaming| async move {
         let (mut answer, mut standing) = streaming?;
         loop {
-            match standing.next(&mut answer).await {
-                Ok(Some(Frame::Piece(piece))) => return Some((Ok(piece), Some((answer, standing)))),
-                Ok(Some(Frame::Notification(_))) => {}
+            match standing.next_frame(&mut answer).await {
+                Ok(Some(AnswerFrame::ResponseBytes(piece))) => return Some((Ok(piece), Some((answer, standing)))),
+                Ok(Some(AnswerFrame::Notification(_))) => {}
                 Ok(None) => return None,
-                Err(Lapsed) => return Some((Err(broken_off(LAPSED).await), None)),
+                Err(Revoked) => return Some((Err(broken_body_error(REVOKED_REASON).await), None)),
             }
         }
     });

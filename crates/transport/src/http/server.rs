@@ -10,8 +10,8 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tidegate_core::event::Event;
-use tidegate_core::{Origin, TransportKind};
-use tidegate_mcp::Service;
+use tidegate_core::{CallOrigin, TransportKind};
+use tidegate_mcp::McpService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use super::patience::Impatient;
-use super::{Door, HttpOptions, PeerAddress, routes};
+use super::write_timeout::WriteTimeoutStream;
+use super::{HttpOptions, HttpState, PeerAddress, build_routes};
 use crate::metrics::Metrics;
 use crate::tls::TlsPeer;
 
@@ -34,7 +34,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A place among the connections, held as long as the connection lives: also by what it is upgraded to.
 #[derive(Clone)]
-pub(super) struct Seat(#[expect(dead_code, reason = "it is held, not read")] Arc<OwnedSemaphorePermit>);
+pub(super) struct HttpConnectionPermit(#[expect(dead_code, reason = "it is held, not read")] Arc<OwnedSemaphorePermit>);
 
 /// A server that runs on tasks of its own.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl RunningServer {
     }
 
     /// Resolves when it has shut down.
-    pub async fn ended(self) {
+    pub async fn wait(self) {
         // The task neither panics nor is it aborted.
         let _ = self.running.await;
     }
@@ -62,19 +62,19 @@ impl RunningServer {
 /// When the listener has no address.
 pub fn serve(
     listener: TcpListener,
-    service: Arc<Service>,
+    service: Arc<McpService>,
     metrics: Arc<Metrics>,
     options: HttpOptions,
     shutdown: CancellationToken,
 ) -> std::io::Result<RunningServer> {
     let address = listener.local_addr()?;
-    let door = Door::new(service, metrics, options);
+    let door = HttpState::new(service, metrics, options);
     let running = tokio::spawn(run(listener, door, shutdown));
     Ok(RunningServer { address, running })
 }
 
-async fn run(listener: TcpListener, door: Arc<Door>, shutdown: CancellationToken) {
-    let app = routes(door.clone());
+async fn run(listener: TcpListener, door: Arc<HttpState>, shutdown: CancellationToken) {
+    let app = build_routes(door.clone());
     let places = Arc::new(Semaphore::new(door.options.connections_max));
     let connections = TaskTracker::new();
     let mut housekeeping = tokio::time::interval(HOUSEKEEPING_EVERY);
@@ -84,14 +84,14 @@ async fn run(listener: TcpListener, door: Arc<Door>, shutdown: CancellationToken
             () = shutdown.cancelled() => break,
             _ = housekeeping.tick() => {
                 door.sessions.end_idle();
-                door.metrics.keep_up();
+                door.metrics.run_upkeep();
             }
             accepted = accept(&listener, &places) => {
                 let Some((stream, peer, place)) = accepted else {
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 };
-                let seat = Seat(Arc::new(place));
+                let seat = HttpConnectionPermit(Arc::new(place));
                 connections.spawn(serve_connection(stream, peer, seat, app.clone(), door.clone(), shutdown.clone()));
             }
         }
@@ -112,19 +112,19 @@ async fn accept(
 async fn serve_connection(
     stream: TcpStream,
     peer: SocketAddr,
-    seat: Seat,
+    seat: HttpConnectionPermit,
     app: Router,
-    door: Arc<Door>,
+    door: Arc<HttpState>,
     shutdown: CancellationToken,
 ) {
     let transport = TransportKind::StreamableHttp;
     let events = door.service.registry().events();
-    events.tell(Event::ConnectionOpened { transport });
+    events.emit(Event::ConnectionOpened { transport });
     // Without it small events wait for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
-    let stream = Impatient::new(stream, door.options.write_within);
+    let stream = WriteTimeoutStream::new(stream, door.options.write_within);
     match &door.options.tls {
-        None => Connection { peer, seat, tls: None, app, door: &door, shutdown }.serve(stream).await,
+        None => HttpConnection { peer, permit: seat, tls: None, app, http_state: &door, shutdown }.serve(stream).await,
         Some(tls) => {
             let shaken = tokio::select! {
                 biased;
@@ -134,50 +134,52 @@ async fn serve_connection(
             match shaken {
                 None => {}
                 Some(Ok((stream, of_tls))) => {
-                    Connection { peer, seat, tls: Some(of_tls), app, door: &door, shutdown }.serve(stream).await;
+                    HttpConnection { peer, permit: seat, tls: Some(of_tls), app, http_state: &door, shutdown }
+                        .serve(stream)
+                        .await;
                 }
-                Some(Err(error)) => tell_of_handshake(&door, peer, &error),
+                Some(Err(error)) => report_failed_handshake(&door, peer, &error),
             }
         }
     }
-    events.tell(Event::ConnectionClosed { transport });
+    events.emit(Event::ConnectionClosed { transport });
 }
 
 /// Says why there is no connection. Who only looks whether the port is open is none of anybody's affairs.
-fn tell_of_handshake(door: &Door, peer: SocketAddr, error: &std::io::Error) {
+fn report_failed_handshake(door: &HttpState, peer: SocketAddr, error: &std::io::Error) {
     use std::io::ErrorKind::{ConnectionReset, UnexpectedEof};
     if matches!(error.kind(), ConnectionReset | UnexpectedEof) {
         return;
     }
     let why =
-        if is_no_tls(error) { "what came is not TLS, but perhaps plain HTTP".to_owned() } else { error.to_string() };
-    door.tell_of_refusal(origin(peer), &format!("no TLS handshake: {why}"));
+        if is_plaintext(error) { "what came is not TLS, but perhaps plain HTTP".to_owned() } else { error.to_string() };
+    door.report_rejection(origin_of_peer(peer), &format!("no TLS handshake: {why}"));
 }
 
 /// Whether not even the first byte was one of TLS.
-fn is_no_tls(error: &std::io::Error) -> bool {
+fn is_plaintext(error: &std::io::Error) -> bool {
     let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     matches!(error, Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)))
 }
 
-fn origin(peer: SocketAddr) -> Origin {
-    Origin { transport: TransportKind::StreamableHttp, peer: Some(peer.ip()) }
+fn origin_of_peer(peer: SocketAddr) -> CallOrigin {
+    CallOrigin { transport: TransportKind::StreamableHttp, peer: Some(peer.ip()) }
 }
 
 /// A connection on which requests are about to come.
-struct Connection<'a> {
+struct HttpConnection<'a> {
     peer: SocketAddr,
-    seat: Seat,
+    permit: HttpConnectionPermit,
     tls: Option<Arc<TlsPeer>>,
     app: Router,
-    door: &'a Door,
+    http_state: &'a HttpState,
     shutdown: CancellationToken,
 }
 
-impl Connection<'_> {
+impl HttpConnection<'_> {
     /// Answers until the client goes, or the server shuts down.
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let Self { peer, seat, tls, app, door, shutdown } = self;
+        let Self { peer, permit: seat, tls, app, http_state: door, shutdown } = self;
         let service = app.map_request(move |mut request: Request<Incoming>| {
             let extensions = request.extensions_mut();
             extensions.insert(PeerAddress(peer.ip()));
@@ -196,7 +198,7 @@ impl Connection<'_> {
             served = connection.as_mut() => {
                 // A broken connection is the client's affair, but whoever looks for the bound on heads is told of.
                 if served.is_err_and(|error| error.is_parse_too_large()) {
-                    door.tell_of_refusal(origin(peer), "the head of the request is too large");
+                    door.report_rejection(origin_of_peer(peer), "the head of the request is too large");
                 }
             }
             () = shutdown.cancelled() => {
@@ -207,7 +209,7 @@ impl Connection<'_> {
     }
 }
 
-async fn drain(door: &Door, connections: &TaskTracker) {
+async fn drain(door: &HttpState, connections: &TaskTracker) {
     let within = door.options.drain_within;
     door.draining.cancel();
     door.service.drain(within).await;

@@ -9,26 +9,26 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tidegate_core::Principal;
-use tidegate_mcp::Session;
+use tidegate_mcp::McpSession;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::places::Place;
-use super::replay::Replay;
+use super::replay::ReplayBuffer;
+use super::session_permits::SessionPermit;
 
 /// Event streams that one session keeps for resumption; ended ones go first, oldest first.
 const STREAMS_MAX: usize = 16;
 
 /// All sessions of the door, each with its place.
-pub(super) struct Sessions {
+pub(super) struct HttpSessions {
     idle_max: Duration,
-    by_id: Mutex<HashMap<String, (Arc<HttpSession>, Place)>>,
+    by_id: Mutex<HashMap<String, (Arc<HttpSession>, SessionPermit)>>,
 }
 
 /// One session and its event streams.
 pub(super) struct HttpSession {
-    pub(super) session: Arc<Session>,
+    pub(super) session: Arc<McpSession>,
     /// Who opened it; for everybody else it does not exist.
     owner: Arc<Principal>,
     pub(super) ended: CancellationToken,
@@ -36,16 +36,16 @@ pub(super) struct HttpSession {
     pub(super) listener: Mutex<CancellationToken>,
     last_used: Mutex<Instant>,
     next_stream: AtomicU64,
-    streams: Mutex<BTreeMap<u64, Arc<Replay>>>,
+    streams: Mutex<BTreeMap<u64, Arc<ReplayBuffer>>>,
 }
 
-impl Sessions {
+impl HttpSessions {
     pub(super) fn new(idle_max: Duration) -> Self {
         Self { idle_max, by_id: Mutex::default() }
     }
 
     /// Opens a session in `place` and gives its unguessable name.
-    pub(super) fn open(&self, session: Session, owner: Arc<Principal>, place: Place) -> String {
+    pub(super) fn open(&self, session: McpSession, owner: Arc<Principal>, place: SessionPermit) -> String {
         let id = Uuid::new_v4().simple().to_string();
         self.by_id.lock().insert(id.clone(), (Arc::new(HttpSession::new(session, owner)), place));
         id
@@ -54,7 +54,8 @@ impl Sessions {
     /// The session of that name that `principal` opened; it counts as used now.
     pub(super) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<HttpSession>> {
         let by_id = self.by_id.lock();
-        let session = by_id.get(id).map(|(session, _)| session).filter(|session| session.owner.is_same_as(principal));
+        let session =
+            by_id.get(id).map(|(session, _)| session).filter(|session| session.owner.is_same_identity(principal));
         let session = session.cloned()?;
         session.touch();
         Some(session)
@@ -90,7 +91,7 @@ impl Sessions {
 }
 
 impl HttpSession {
-    fn new(session: Session, owner: Arc<Principal>) -> Self {
+    fn new(session: McpSession, owner: Arc<Principal>) -> Self {
         Self {
             session: Arc::new(session),
             owner,
@@ -113,20 +114,20 @@ impl HttpSession {
     }
 
     /// A new event stream and its number; `None` when too many are open.
-    pub(super) fn open_stream(&self) -> Option<(u64, Arc<Replay>)> {
+    pub(super) fn open_stream(&self) -> Option<(u64, Arc<ReplayBuffer>)> {
         let mut streams = self.streams.lock();
         if streams.len() >= STREAMS_MAX {
             let oldest_ended = streams.iter().find(|(_, replay)| replay.has_ended()).map(|(number, _)| *number)?;
             streams.remove(&oldest_ended);
         }
         let number = self.next_stream.fetch_add(1, Ordering::Relaxed);
-        let replay = Arc::new(Replay::default());
+        let replay = Arc::new(ReplayBuffer::default());
         streams.insert(number, replay.clone());
         Some((number, replay))
     }
 
     /// The event stream of that number, if it is still kept.
-    pub(super) fn stream(&self, number: u64) -> Option<Arc<Replay>> {
+    pub(super) fn stream(&self, number: u64) -> Option<Arc<ReplayBuffer>> {
         self.streams.lock().get(&number).cloned()
     }
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::stream;
-use tidegate_mcp::{AnswerStream, Frame};
+use tidegate_mcp::{AnswerFrame, AnswerStream};
 
-use super::response::LAPSED;
-use super::rest::broken_off;
-use crate::standing::{Lapsed, Standing};
+use super::response::REVOKED_REASON;
+use super::rest::broken_body_error;
+use crate::revalidation::{Revoked, SessionValidity};
 
-pub(super) const DATA: &[u8] = b"data: ";
+pub(super) const DATA_PREFIX: &[u8] = b"data: ";
 /// The end of an event.
-pub(super) const END: Bytes = Bytes::from_static(b"\n\n");
+pub(super) const EVENT_END: Bytes = Bytes::from_static(b"\n\n");
 
 /// A quiet stream gets a comment this often.
 pub(super) const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
@@ -38,13 +38,13 @@ impl EventWriter {
     }
 
     /// The bytes of `frame`. `id` goes before the `data:` of an event that begins here.
-    pub(super) fn frame(&mut self, frame: Frame, id: Option<&str>) -> Bytes {
+    pub(super) fn encode_frame(&mut self, frame: AnswerFrame, id: Option<&str>) -> Bytes {
         match frame {
-            Frame::Notification(message) => event(&message, id),
-            Frame::Piece(piece) if self.is_open => piece,
-            Frame::Piece(piece) => {
+            AnswerFrame::Notification(message) => encode_event(&message, id),
+            AnswerFrame::ResponseBytes(piece) if self.is_open => piece,
+            AnswerFrame::ResponseBytes(piece) => {
                 self.is_open = true;
-                let mut bytes = opening(id, piece.len());
+                let mut bytes = begin_event(id, piece.len());
                 bytes.put_slice(&piece);
                 bytes.freeze()
             }
@@ -53,15 +53,15 @@ impl EventWriter {
 
     /// The end of the event that is open, if one is.
     pub(super) fn end(&mut self) -> Option<Bytes> {
-        std::mem::take(&mut self.is_open).then_some(END)
+        std::mem::take(&mut self.is_open).then_some(EVENT_END)
     }
 }
 
 /// A whole event.
-pub(super) fn event(message: &[u8], id: Option<&str>) -> Bytes {
-    let mut bytes = opening(id, message.len());
+pub(super) fn encode_event(message: &[u8], id: Option<&str>) -> Bytes {
+    let mut bytes = begin_event(id, message.len());
     bytes.put_slice(message);
-    bytes.put_slice(&END);
+    bytes.put_slice(&EVENT_END);
     bytes.freeze()
 }
 
@@ -72,39 +72,39 @@ pub(super) fn priming_event(id: &str) -> Bytes {
 
 /// Whether an event ends with `bytes`; within one there is no line feed but those of its head.
 pub(super) fn ends_event(bytes: &[u8]) -> bool {
-    bytes.ends_with(&END)
+    bytes.ends_with(&EVENT_END)
 }
 
-fn opening(id: Option<&str>, message_bytes: usize) -> BytesMut {
+fn begin_event(id: Option<&str>, message_bytes: usize) -> BytesMut {
     let mut bytes = BytesMut::with_capacity(message_bytes + 48);
     if let Some(id) = id {
         bytes.put_slice(b"id: ");
         bytes.put_slice(id.as_bytes());
         bytes.put_u8(b'\n');
     }
-    bytes.put_slice(DATA);
+    bytes.put_slice(DATA_PREFIX);
     bytes
 }
 
 /// A modern answer as a body: its end is the end of the stream, and dropping it cancels the call. It breaks off when
 /// its caller is let in no longer.
-pub(super) fn body(answer: Box<AnswerStream>, standing: Standing) -> Body {
+pub(super) fn event_stream_body(answer: Box<AnswerStream>, standing: SessionValidity) -> Body {
     let state = Some((answer, standing, EventWriter::new()));
     Body::from_stream(stream::unfold(state, |state| async move {
         let (mut answer, mut standing, mut writer) = state?;
-        let frame = match tokio::time::timeout(KEEP_ALIVE_EVERY, standing.next(&mut answer)).await {
+        let frame = match tokio::time::timeout(KEEP_ALIVE_EVERY, standing.next_frame(&mut answer)).await {
             Ok(frame) => frame,
             // A comment has no place within an event.
-            Err(_) if writer.is_open() => standing.next(&mut answer).await,
+            Err(_) if writer.is_open() => standing.next_frame(&mut answer).await,
             Err(_) => return Some((Ok(KEEP_ALIVE), Some((answer, standing, writer)))),
         };
         match frame {
             Ok(Some(frame)) => {
-                let bytes = writer.frame(frame, None);
+                let bytes = writer.encode_frame(frame, None);
                 Some((Ok(bytes), Some((answer, standing, writer))))
             }
             Ok(None) => writer.end().map(|bytes| (Ok(bytes), None)),
-            Err(Lapsed) => Some((Err(broken_off(LAPSED).await), None)),
+            Err(Revoked) => Some((Err(broken_body_error(REVOKED_REASON).await), None)),
         }
     }))
 }

@@ -4,10 +4,10 @@
 //! [RFC 8446](https://www.rfc-editor.org/rfc/rfc8446)
 
 mod certificate;
-mod files;
-mod life;
-mod name;
+mod distinguished_name;
 mod peer;
+mod pem_files;
+mod validity;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,8 +23,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-pub use self::life::{CertificateLife, LifeState};
-pub(crate) use self::peer::{TlsPeer, Untrusted};
+pub(crate) use self::peer::{TlsPeer, UntrustedCertificate};
+pub use self::validity::{CertificateValidity, ValidityState};
 
 /// How long a handshake may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
@@ -39,20 +39,20 @@ pub struct TlsOptions {
     /// The private key of the certificate (PEM: PKCS #8, PKCS #1 or SEC1).
     pub key: PathBuf,
     /// Whose clients' certificates are taken; none where no client is asked for any.
-    pub clients: Option<ClientOptions>,
+    pub clients: Option<ClientCertificateOptions>,
     /// The oldest version that is spoken.
     pub min_version: TlsVersion,
 }
 
 /// Which certificates of clients are taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientOptions {
+pub struct ClientCertificateOptions {
     /// The authorities that they lead to (PEM).
     pub authorities: PathBuf,
     /// Whether a client without one is not heard at all.
     pub are_required: bool,
     /// What the authorities have revoked (PEM): a list of each authority whose certificates clients show.
-    pub revoked: Option<PathBuf>,
+    pub revocation_list: Option<PathBuf>,
 }
 
 /// A version of TLS.
@@ -90,7 +90,7 @@ pub enum TlsError {
     },
     /// A file does not hold what it should.
     #[error("{} {why}", path.display())]
-    Wrong {
+    Invalid {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
@@ -99,23 +99,23 @@ pub enum TlsError {
 }
 
 impl TlsError {
-    fn wrong(path: &Path, why: impl Into<String>) -> Self {
-        Self::Wrong { path: path.to_owned(), why: why.into() }
+    fn invalid(path: &Path, why: impl Into<String>) -> Self {
+        Self::Invalid { path: path.to_owned(), why: why.into() }
     }
 }
 
 /// TLS as its files say it. Connections that are open go on as they began, but for certificates of clients: whether
 /// those are trusted is asked of the newest files.
-pub struct Tls(ArcSwap<State>);
+pub struct Tls(ArcSwap<TlsState>);
 
 /// What one look at the files gave.
-struct State {
+struct TlsState {
     acceptor: TlsAcceptor,
     verifier: Option<Arc<dyn ClientCertVerifier>>,
     /// Whether a client without a certificate is not heard.
-    asks_for_certificate: bool,
+    requires_certificate: bool,
     /// Which look it was.
-    number: u64,
+    generation: u64,
 }
 
 impl Tls {
@@ -123,17 +123,17 @@ impl Tls {
     ///
     /// # Errors
     /// When a file cannot be read, or does not hold what it should.
-    pub fn read(options: &TlsOptions) -> Result<Arc<Self>, TlsError> {
-        Ok(Arc::new(Self(ArcSwap::from_pointee(State::read(options, 1)?))))
+    pub fn load(options: &TlsOptions) -> Result<Arc<Self>, TlsError> {
+        Ok(Arc::new(Self(ArcSwap::from_pointee(TlsState::load(options, 1)?))))
     }
 
     /// Reads the files of `options` again. Certificates of clients that are not trusted any more count no longer, also
     /// on connections that are open.
     ///
     /// # Errors
-    /// As [`Tls::read`]; then nothing has changed.
-    pub fn read_again(&self, options: &TlsOptions) -> Result<(), TlsError> {
-        let next = State::read(options, self.0.load().number + 1)?;
+    /// As [`Tls::load`]; then nothing has changed.
+    pub fn reload(&self, options: &TlsOptions) -> Result<(), TlsError> {
+        let next = TlsState::load(options, self.0.load().generation + 1)?;
         self.0.store(Arc::new(next));
         Ok(())
     }
@@ -151,27 +151,27 @@ impl Tls {
         let shaken = tokio::time::timeout(HANDSHAKE_WITHIN, state.acceptor.accept(stream)).await;
         let stream = shaken.map_err(too_slow)??;
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
-        let peer = TlsPeer::new(self.clone(), state.number, chain)?;
+        let peer = TlsPeer::new(self.clone(), state.generation, chain)?;
         Ok((stream, Arc::new(peer)))
     }
 }
 
 impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Tls").field(&self.0.load().number).finish()
+        f.debug_tuple("Tls").field(&self.0.load().generation).finish()
     }
 }
 
-impl State {
-    fn read(options: &TlsOptions, number: u64) -> Result<Self, TlsError> {
+impl TlsState {
+    fn load(options: &TlsOptions, number: u64) -> Result<Self, TlsError> {
         let TlsOptions { certificate, key, clients, min_version } = options;
-        let chain = files::certificates(certificate)?;
-        let private = files::key(key)?;
+        let chain = pem_files::read_certificates(certificate)?;
+        let private = pem_files::read_private_key(key)?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(min_version.and_newer())
-            .map_err(|error| TlsError::wrong(certificate, format!("cannot be used: {error}")))?;
-        let verifier = clients.as_ref().map(verifier).transpose()?;
+            .map_err(|error| TlsError::invalid(certificate, format!("cannot be used: {error}")))?;
+        let verifier = clients.as_ref().map(build_verifier).transpose()?;
         let builder = match &verifier {
             Some(verifier) => builder.with_client_cert_verifier(verifier.clone()),
             None => builder.with_no_client_auth(),
@@ -181,11 +181,16 @@ impl State {
                 rustls::Error::InconsistentKeys(_) => format!("is not the certificate of the key {}", key.display()),
                 error => format!("and its key {} cannot be used: {error}", key.display()),
             };
-            TlsError::wrong(certificate, why)
+            TlsError::invalid(certificate, why)
         })?;
         config.alpn_protocols = vec![HTTP.to_vec()];
         let asks_for_certificate = clients.as_ref().is_some_and(|clients| clients.are_required);
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), verifier, asks_for_certificate, number })
+        Ok(Self {
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            verifier,
+            requires_certificate: asks_for_certificate,
+            generation: number,
+        })
     }
 
     /// Whether `chain` leads to an authority, and nothing in it was revoked.
@@ -197,12 +202,12 @@ impl State {
 }
 
 /// What says whose certificates are taken.
-fn verifier(options: &ClientOptions) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-    let ClientOptions { authorities, are_required, revoked } = options;
+fn build_verifier(options: &ClientCertificateOptions) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let ClientCertificateOptions { authorities, are_required, revocation_list: revoked } = options;
     let mut roots = RootCertStore::empty();
-    for authority in files::certificates(authorities)? {
+    for authority in pem_files::read_certificates(authorities)? {
         let added = roots.add(authority);
-        added.map_err(|error| TlsError::wrong(authorities, format!("holds no authority: {error}")))?;
+        added.map_err(|error| TlsError::invalid(authorities, format!("holds no authority: {error}")))?;
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
@@ -210,8 +215,8 @@ fn verifier(options: &ClientOptions) -> Result<Arc<dyn ClientCertVerifier>, TlsE
         builder = builder.allow_unauthenticated();
     }
     if let Some(revoked) = revoked {
-        builder = builder.with_crls(files::revocations(revoked)?);
+        builder = builder.with_crls(pem_files::read_revocation_lists(revoked)?);
     }
     let path = revoked.as_ref().unwrap_or(authorities);
-    builder.build().map_err(|error| TlsError::wrong(path, format!("cannot be used: {error}")))
+    builder.build().map_err(|error| TlsError::invalid(path, format!("cannot be used: {error}")))
 }

@@ -12,60 +12,60 @@ use super::{Tls, certificate};
 /// Who is at the other end of a TLS connection.
 pub(crate) struct TlsPeer {
     tls: Arc<Tls>,
-    shown: Option<Shown>,
+    presented: Option<PeerCertificate>,
 }
 
 /// What it showed.
-struct Shown {
+struct PeerCertificate {
     certificate: ClientCertificate,
     chain: Vec<CertificateDer<'static>>,
     /// At which look at the files it was trusted or not: the number of the look twice, and one more if it was.
-    checked: AtomicU64,
+    last_check: AtomicU64,
 }
 
 /// It showed a certificate that is trusted no longer, or none where one must be shown by now: a connection that it
 /// opened today would not come about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Untrusted;
+pub(crate) struct UntrustedCertificate;
 
 impl TlsPeer {
     /// One that showed `chain`, its own certificate first, when files were looked at for the time `number`.
     pub(super) fn new(tls: Arc<Tls>, number: u64, chain: Vec<CertificateDer<'static>>) -> io::Result<Self> {
         if chain.is_empty() {
-            return Ok(Self { tls, shown: None });
+            return Ok(Self { tls, presented: None });
         }
-        let certificate = certificate::read(&chain)
+        let certificate = certificate::parse_chain(&chain)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the client's certificate cannot be read"))?;
-        let checked = AtomicU64::new(mark(number, true));
-        Ok(Self { tls, shown: Some(Shown { certificate, chain, checked }) })
+        let checked = AtomicU64::new(encode_check(number, true));
+        Ok(Self { tls, presented: Some(PeerCertificate { certificate, chain, last_check: checked }) })
     }
 
     /// The certificate that it showed, if it did.
     ///
     /// # Errors
     /// When it would not be let in by the files as they are now.
-    pub(crate) fn certificate(&self) -> Result<Option<&ClientCertificate>, Untrusted> {
+    pub(crate) fn certificate(&self) -> Result<Option<&ClientCertificate>, UntrustedCertificate> {
         let state = self.tls.0.load();
-        let Some(shown) = &self.shown else {
-            return if state.asks_for_certificate { Err(Untrusted) } else { Ok(None) };
+        let Some(shown) = &self.presented else {
+            return if state.requires_certificate { Err(UntrustedCertificate) } else { Ok(None) };
         };
         if state.verifier.is_none() {
             // Nobody asks for certificates any more.
             return Ok(None);
         }
-        let is_trusted = match shown.checked.load(Ordering::Relaxed) {
-            known if known == mark(state.number, true) => true,
-            known if known == mark(state.number, false) => false,
+        let is_trusted = match shown.last_check.load(Ordering::Relaxed) {
+            known if known == encode_check(state.generation, true) => true,
+            known if known == encode_check(state.generation, false) => false,
             _ => {
                 let is_trusted = state.trusts(&shown.chain);
-                shown.checked.store(mark(state.number, is_trusted), Ordering::Relaxed);
+                shown.last_check.store(encode_check(state.generation, is_trusted), Ordering::Relaxed);
                 is_trusted
             }
         };
-        if is_trusted { Ok(Some(&shown.certificate)) } else { Err(Untrusted) }
+        if is_trusted { Ok(Some(&shown.certificate)) } else { Err(UntrustedCertificate) }
     }
 }
 
-fn mark(number: u64, is_trusted: bool) -> u64 {
+fn encode_check(number: u64, is_trusted: bool) -> u64 {
     number * 2 + u64::from(is_trusted)
 }

@@ -3,25 +3,25 @@
 //! - `server`: our own server; `proxy`: the way to it, which breaks when it is told to; `scripted`: servers that
 //!   answer whatever a test wants.
 //! - `asking`: requests of the server, and their answers.
-//! - `eras`: what passes through the bridge is what direct stdio says, byte by byte.
-//! - `loss`: servers that go away, come back, begin anew; `once`: whatever breaks when, no call runs twice.
+//! - `revisions`: what passes through the bridge is what direct stdio says, byte by byte.
+//! - `loss`: servers that go away, come back, begin anew; `at_most_once`: whatever breaks when, no call runs twice.
 //! - `refusals`: who is not let in reads why. `garbage`: what no server should send.
 //! - `listening`: streams of notifications pass through, and end with either side.
-//! - `bounds`: long lines, large answers, slow readers. `taking_back`: cancelled calls. `end`: who ends a bridge.
+//! - `bounds`: long lines, large answers, slow readers. `cancellation`: cancelled calls. `end`: who ends a bridge.
 
-mod asking;
+mod at_most_once;
 mod bounds;
+mod cancellation;
+mod elicitation;
 mod end;
-mod eras;
-mod garbage;
+mod invalid_answers;
 mod listening;
-mod loss;
-mod once;
 mod proxy;
+mod reconnection;
 mod refusals;
+mod revisions;
 mod scripted;
 mod server;
-mod taking_back;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,25 +29,25 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
-use tidegate_transport::bridge::{self, BridgeOptions, Notice};
+use tidegate_transport::bridge::{self, BridgeNotice, BridgeOptions};
 use tidegate_transport::stdio::{self, StdioOptions};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
 
 use crate::host::Host;
-use crate::stdio::{Ends, Reader, Served, Writer};
+use crate::stdio::{PipeEnds, Reader, ServerTask, Writer};
 
 /// Longer than anything takes; only a test that fails waits for it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What carries the messages to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Carrier {
+enum BridgeTransport {
     Http,
     Socket,
 }
 
-impl Carrier {
+impl BridgeTransport {
     const BOTH: [Self; 2] = [Self::Http, Self::Socket];
 }
 
@@ -55,9 +55,9 @@ impl Carrier {
 struct Client {
     writer: Writer,
     reader: BufReader<Reader>,
-    served: Served,
+    served: ServerTask,
     shutdown: CancellationToken,
-    notices: Arc<Mutex<Vec<Notice>>>,
+    notices: Arc<Mutex<Vec<BridgeNotice>>>,
     /// Whether a handshake was made.
     is_legacy: bool,
 }
@@ -67,7 +67,7 @@ impl Client {
     fn bridged(mut options: BridgeOptions) -> Self {
         let notices = Arc::new(Mutex::new(Vec::new()));
         let heard = notices.clone();
-        options.heard_by = Arc::new(move |notice: &Notice| heard.lock().push(notice.clone()));
+        options.notice_listener = Arc::new(move |notice: &BridgeNotice| heard.lock().push(notice.clone()));
         let client =
             Self::of(|reader, writer, shutdown| tokio::spawn(bridge::serve(reader, writer, options, shutdown)));
         Self { notices, ..client }
@@ -80,8 +80,8 @@ impl Client {
         Self::of(|reader, writer, shutdown| tokio::spawn(stdio::serve(service, reader, writer, options, shutdown)))
     }
 
-    fn of(serve: impl FnOnce(Reader, Writer, CancellationToken) -> Served) -> Self {
-        let Ends { writer, reader, served, shutdown } = Ends::of(serve);
+    fn of(serve: impl FnOnce(Reader, Writer, CancellationToken) -> ServerTask) -> Self {
+        let PipeEnds { writer, reader, served, shutdown } = PipeEnds::of(serve);
         Self { writer, reader, served, shutdown, notices: Arc::default(), is_legacy: false }
     }
 
@@ -124,7 +124,7 @@ impl Client {
     /// The next line; none when the output is closed.
     async fn hear_if_open(&mut self) -> Option<String> {
         let mut line = String::new();
-        let read = tokio::time::timeout(PATIENCE, self.reader.read_line(&mut line));
+        let read = tokio::time::timeout(TEST_TIMEOUT, self.reader.read_line(&mut line));
         read.await.expect("nothing comes").unwrap();
         line.pop().map(|end| {
             assert_eq!(end, '\n');
@@ -212,5 +212,5 @@ async fn until(mut holds: impl FnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("it never came to hold");
+    tokio::time::timeout(TEST_TIMEOUT, waiting).await.expect("it never came to hold");
 }

@@ -2,51 +2,51 @@
 //!
 //! - `wire`: HTTP/1.1 as bytes, and server-sent events.
 //! - `request`: what clients of each era send; `door`: the same without a socket, for tests in which time stands still.
-//! - `guard`, `bodies`, `mirror`: what is refused before a message counts, and that the connection lives on.
+//! - `guard`, `bodies`, `mirrored_headers`: what is refused before a message counts, and that the connection lives on.
 //! - `identity`: who calls, asked again for each message.
-//! - `challenges`: what is told to who is not let in, or not yet; `intruders`: what is shown wrongly, over every transport;
+//! - `challenges`: what is told to who is not let in, or not yet; `uniform_rejections`: what is shown wrongly, over every transport;
 //!   `revoked`: that who is let in no longer hears no more of what it began.
 //! - `tls`: connections over TLS, and certificates of clients.
 //! - `status`: which status each answer has.
 //! - `sessions`, `listen`, `resume`: what legacy clients have beside POST; `subscriptions`: how modern ones listen;
 //!   `asking`: what both are asked.
-//! - `quiet`: streams that say nothing for long are kept open, and their events whole.
+//! - `keep_alive`: streams that say nothing for long are kept open, and their events whole.
 //! - `connections`: how many there are at once; `places`: how many sessions, of one principal, of one tenant, of all.
 //! - `events`, `streaming`: answers that are written while they are produced, and clients that go away.
 //! - `rest`: the registry as REST; `results`: stored results.
-//! - `figures`: health, readiness, metrics.
+//! - `metrics`: health, readiness, metrics.
 //! - `shutdown`: what runs may end.
-//! - `web_socket`, `http_sse`: the transports on whose connections many requests share; `level`: that after whatever
-//!   happened everything is back to where it was; `sharing`: what both do alike.
+//! - `web_socket`, `http_sse`: the transports on whose connections many requests share; `resource_usage`: that after whatever
+//!   happened everything is back to where it was; `shared_connection`: what both do alike.
 
-mod asking;
 mod bodies;
 mod challenges;
 mod connections;
-mod door;
+mod elicitation;
 mod events;
-mod figures;
-mod guard;
+mod host_check;
 pub(super) mod http_sse;
 pub(crate) mod identity;
-mod intruders;
-mod level;
+mod in_process;
+mod keep_alive;
 mod listen;
-mod mirror;
-mod places;
-mod quiet;
+mod metrics;
+mod mirrored_headers;
 pub(super) mod request;
+mod resource_usage;
 mod rest;
 mod results;
 mod resume;
-mod revoked;
+mod revocation;
+mod session_permits;
 mod sessions;
-mod sharing;
+mod shared_connection;
 mod shutdown;
 mod status;
 mod streaming;
 mod subscriptions;
 mod tls;
+mod uniform_rejections;
 pub(super) mod web_socket;
 pub(super) mod wire;
 
@@ -55,7 +55,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_core::event::{Events, Subscriber};
+use tidegate_core::event::{EventDispatcher, Subscriber};
 use tidegate_mcp::Revision;
 use tidegate_transport::Metrics;
 use tidegate_transport::http::{HttpOptions, RunningServer, serve};
@@ -81,7 +81,7 @@ impl Server {
 
     async fn with(options: HttpOptions) -> Self {
         let metrics = Arc::new(Metrics::new());
-        let host = Host::heard_by(Events::new([metrics.clone() as Arc<dyn Subscriber>]));
+        let host = Host::heard_by(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]));
         Self::of(host, metrics, options).await
     }
 
@@ -127,7 +127,7 @@ impl Server {
         self.host.service.registry().jobs().open_count()
     }
 
-    /// Waits until `count` calls are open.
+    /// Waits until `record_event` calls are open.
     async fn until_open_calls(&self, count: usize) {
         until(async || self.open_calls() == count).await;
     }
@@ -172,8 +172,8 @@ async fn until(mut holds: impl AsyncFnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("it never came to hold");
+    tokio::time::timeout(TEST_TIMEOUT, waiting).await.expect("it never came to hold");
 }
 
 /// Longer than anything takes; only a test that fails waits for it.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const TEST_TIMEOUT: Duration = Duration::from_secs(30);

@@ -19,7 +19,7 @@ mod garden;
 #[allow(dead_code, reason = "the tests of the language need more of it")]
 mod host;
 mod http;
-mod ledger;
+mod message_checker;
 mod scenario;
 #[path = "../../../auth/tests/it/scene.rs"]
 #[allow(dead_code, reason = "the tests of gates need more of it")]

@@ -4,20 +4,20 @@
 //! - `scenario.json`: the steps. Who asks what, after what happened, and what comes of it: an answer or a refusal.
 //! - `step`: a step as it stands there, and on which transports it can be said.
 //! - `outcome`: what came of a step, without its envelope.
-//! - `world`: the server of a replay, its people and what they may reach.
+//! - `fixture`: the server of a replay, its people and what they may reach.
 //! - `channel`: the transports in each era that they speak; `wire`: how each carries a message of MCP.
 //! - `mcp`, `rest`: from a step to a request, and from its answer to an outcome.
 //! - `replay`: a channel taken through all steps; `comparison`: which channels differ, and how.
 
 mod channel;
 mod comparison;
+mod fixture;
 mod mcp;
 mod outcome;
 mod replay;
 mod rest;
 mod step;
 mod wire;
-mod world;
 
 use std::collections::BTreeSet;
 
@@ -29,13 +29,13 @@ use self::channel::{Channel, Transport};
 use self::comparison::differences;
 use self::outcome::Outcome;
 use self::replay::{Replay, replay};
-use self::step::{Ask, CallAsk, List, ListAsk, PromptAsk, Step};
+use self::step::{CallAsk, List, ListAsk, PromptAsk, Step, StepRequest};
 
 /// Refusals that all five transports must share.
 const SHARED_REFUSALS_MIN: usize = 30;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_step_comes_to_the_same_on_every_transport() {
+async fn every_step_agrees_on_every_transport() {
     let steps = Step::all();
     let replays = join_all(Channel::all().map(|channel| tokio::spawn(replay(channel, steps)))).await;
     let replays: Vec<_> = replays.into_iter().map(Result::unwrap).collect();
@@ -73,7 +73,7 @@ fn the_scenario_asks_enough_of_every_transport() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_listed_can_be_called_and_nothing_else() {
+async fn lists_agree_with_calls_on_every_channel() {
     let checks = Channel::all().map(|channel| tokio::spawn(lists_agree_with_calls(channel)));
     for checked in join_all(checks).await {
         checked.unwrap();
@@ -83,7 +83,7 @@ async fn what_is_listed_can_be_called_and_nothing_else() {
 async fn lists_agree_with_calls(channel: Channel) {
     let mut replay = Replay::start(channel).await;
     let snapshot = replay.world.snapshot();
-    for person in world::PEOPLE {
+    for person in fixture::PEOPLE {
         let by = Some(person.to_owned());
         for list in [List::Tools, List::Prompts, List::Resources] {
             if channel.transport == Transport::Rest && list != List::Tools {
@@ -106,20 +106,20 @@ async fn lists_agree_with_calls(channel: Channel) {
     }
 }
 
-fn list_of(list: List) -> Ask {
-    Ask::List(ListAsk { of: list, cursor: None })
+fn list_of(list: List) -> StepRequest {
+    StepRequest::List(ListAsk { of: list, cursor: None })
 }
 
 /// Every entry of that sort, whoever may reach it, and a call of it that goes no further than its arguments.
-fn entries(snapshot: &Snapshot, list: List) -> Vec<(String, Ask)> {
+fn entries(snapshot: &Snapshot, list: List) -> Vec<(String, StepRequest)> {
     let of = |kind| snapshot.entries().filter(move |entry| entry.kind == kind).map(|entry| entry.name.to_owned());
     let arguments = Map::from_iter([("no such argument".to_owned(), Value::Null)]);
-    let call = |tool| Ask::Call(CallAsk { tool, arguments: arguments.clone(), progress: false });
-    let prompt = |name| Ask::Prompt(PromptAsk { name, arguments: arguments.clone() });
+    let call = |tool| StepRequest::Call(CallAsk { tool, arguments: arguments.clone(), progress: false });
+    let prompt = |name| StepRequest::Prompt(PromptAsk { name, arguments: arguments.clone() });
     match list {
         List::Tools => of("tool").map(|name| (name.clone(), call(name))).collect(),
         List::Prompts => of("prompt").map(|name| (name.clone(), prompt(name))).collect(),
-        List::Resources => world::URIS.map(|uri| (uri.to_owned(), Ask::Read(uri.to_owned()))).into(),
+        List::Resources => fixture::URIS.map(|uri| (uri.to_owned(), StepRequest::Read(uri.to_owned()))).into(),
         List::Templates => Vec::new(),
     }
 }

@@ -3,18 +3,18 @@
 //! - `lines`: what is a message, what is refused, and that the connection lives on.
 //! - `order`: a slow answer holds no other one up; a cancelled one never comes.
 //! - `large`: answers that wait on disk.
-//! - `eras`: handshakes, batches, changed lists, modern requests between them.
+//! - `revisions`: handshakes, batches, changed lists, modern requests between them.
 //! - `asking`: requests of the server, and their answers.
 //! - `listening`: streams of notifications, and the resources that a legacy session subscribes to.
 //! - `end`: who may end a connection, and what becomes of its calls.
 
-mod asking;
+mod elicitation;
 mod end;
-mod eras;
 mod large;
 mod lines;
 mod listening;
 mod order;
+mod revisions;
 
 use std::time::Duration;
 
@@ -26,25 +26,25 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::Host;
-use crate::ledger::{Ledger, script};
+use crate::message_checker::{MessageChecker, script};
 
 /// What the pipe holds while nobody reads, as pipes of an operating system do.
 const PIPE_BYTES: usize = 64 * 1024;
 
 pub(super) type Reader = ReadHalf<DuplexStream>;
 pub(super) type Writer = WriteHalf<DuplexStream>;
-pub(super) type Served = JoinHandle<std::io::Result<()>>;
+pub(super) type ServerTask = JoinHandle<std::io::Result<()>>;
 
 /// Our end of a pipe, and whatever serves the other one.
-pub(super) struct Ends {
+pub(super) struct PipeEnds {
     pub(super) writer: Writer,
     pub(super) reader: BufReader<Reader>,
-    pub(super) served: Served,
+    pub(super) served: ServerTask,
     pub(super) shutdown: CancellationToken,
 }
 
-impl Ends {
-    pub(super) fn of(serve: impl FnOnce(Reader, Writer, CancellationToken) -> Served) -> Self {
+impl PipeEnds {
+    pub(super) fn of(serve: impl FnOnce(Reader, Writer, CancellationToken) -> ServerTask) -> Self {
         let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
         let (reader, writer) = tokio::io::split(theirs);
         let shutdown = CancellationToken::new();
@@ -58,9 +58,9 @@ impl Ends {
 pub(super) struct Pipe {
     writer: Writer,
     reader: BufReader<Reader>,
-    served: Served,
+    served: ServerTask,
     shutdown: CancellationToken,
-    pub(super) ledger: Ledger,
+    pub(super) ledger: MessageChecker,
 }
 
 impl Pipe {
@@ -74,9 +74,9 @@ impl Pipe {
     }
 
     /// A pipe at whose other end is whatever `serve` puts there.
-    pub(super) fn served(serve: impl FnOnce(Reader, Writer, CancellationToken) -> Served) -> Self {
-        let Ends { writer, reader, served, shutdown } = Ends::of(serve);
-        Self { writer, reader, served, shutdown, ledger: Ledger::default() }
+    pub(super) fn served(serve: impl FnOnce(Reader, Writer, CancellationToken) -> ServerTask) -> Self {
+        let PipeEnds { writer, reader, served, shutdown } = PipeEnds::of(serve);
+        Self { writer, reader, served, shutdown, ledger: MessageChecker::default() }
     }
 
     /// A pipe on which `revision` was agreed on.

@@ -63,7 +63,7 @@ impl TextEncoding {
             return Ok(Self { encoding, is_recognised: false });
         }
         if sample.contains(&0) {
-            return utf_16(sample).ok_or_else(|| "it is no text".to_owned());
+            return detect_utf16(sample).ok_or_else(|| "it is no text".to_owned());
         }
         match std::str::from_utf8(sample) {
             Ok(_) => Ok(Self::default()),
@@ -80,24 +80,24 @@ impl TextEncoding {
     }
 
     /// `text` as UTF-8.
-    pub(crate) fn decoded<'a>(self, text: impl Read + Send + 'a) -> Box<dyn Read + Send + 'a> {
+    pub(crate) fn decode<'a>(self, text: impl Read + Send + 'a) -> Box<dyn Read + Send + 'a> {
         if self.encoding == UTF_8 {
             return Box::new(text);
         }
-        Box::new(Decoded {
+        Box::new(Utf8Reader {
             inner: text,
             encoding: self,
             decoder: self.encoding.new_decoder_with_bom_removal(),
             input: vec![0; BUFFER_BYTES],
             output: Vec::with_capacity(BUFFER_BYTES * 3 + 16),
-            given: 0,
+            bytes_returned: 0,
             has_ended: false,
         })
     }
 }
 
 /// UTF-16 without a mark: of Western text nearly each second byte is zero.
-fn utf_16(sample: &[u8]) -> Option<TextEncoding> {
+fn detect_utf16(sample: &[u8]) -> Option<TextEncoding> {
     let zeros = |offset: usize| sample.iter().skip(offset).step_by(2).filter(|byte| **byte == 0).count();
     let (even, odd, half) = (zeros(0), zeros(1), sample.len() / 2);
     if sample.len() < UTF_16_BYTES_MIN {
@@ -138,18 +138,18 @@ fn is_certain_at(sample: &[u8], position: usize) -> bool {
 const BUFFER_BYTES: usize = 16 << 10;
 
 /// A text as UTF-8.
-struct Decoded<R> {
+struct Utf8Reader<R> {
     inner: R,
     encoding: TextEncoding,
     decoder: encoding_rs::Decoder,
     input: Vec<u8>,
     output: Vec<u8>,
     /// Bytes of the output that were given on.
-    given: usize,
+    bytes_returned: usize,
     has_ended: bool,
 }
 
-impl<R: Read> Decoded<R> {
+impl<R: Read> Utf8Reader<R> {
     fn fill(&mut self) -> io::Result<()> {
         let read = self.inner.read(&mut self.input)?;
         let input = &self.input[..read];
@@ -157,12 +157,12 @@ impl<R: Read> Decoded<R> {
         if self.encoding.is_recognised
             && let Some(byte) = input.iter().find(|byte| !is_common_letter(**byte))
         {
-            return Err(invalid(format!(
+            return Err(invalid_data(format!(
                 "byte {byte:#04x} means another letter in each encoding; declare the encoding of the table"
             )));
         }
         self.output.clear();
-        self.given = 0;
+        self.bytes_returned = 0;
         let needed = self.decoder.max_utf8_buffer_length_without_replacement(input.len()).unwrap_or(BUFFER_BYTES * 4);
         self.output.resize(needed, 0);
         let (result, _, written) =
@@ -170,25 +170,25 @@ impl<R: Read> Decoded<R> {
         self.output.truncate(written);
         match result {
             DecoderResult::InputEmpty => Ok(()),
-            DecoderResult::OutputFull => Err(invalid("it cannot be converted to UTF-8".to_owned())),
-            DecoderResult::Malformed(..) => Err(invalid(format!("it is not {} text", self.encoding.name()))),
+            DecoderResult::OutputFull => Err(invalid_data("it cannot be converted to UTF-8".to_owned())),
+            DecoderResult::Malformed(..) => Err(invalid_data(format!("it is not {} text", self.encoding.name()))),
         }
     }
 }
 
-impl<R: Read> Read for Decoded<R> {
+impl<R: Read> Read for Utf8Reader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.given == self.output.len() && !self.has_ended {
+        while self.bytes_returned == self.output.len() && !self.has_ended {
             self.fill()?;
         }
-        let count = buffer.len().min(self.output.len() - self.given);
-        buffer[..count].copy_from_slice(&self.output[self.given..self.given + count]);
-        self.given += count;
+        let count = buffer.len().min(self.output.len() - self.bytes_returned);
+        buffer[..count].copy_from_slice(&self.output[self.bytes_returned..self.bytes_returned + count]);
+        self.bytes_returned += count;
         Ok(count)
     }
 }
 
-fn invalid(what: String) -> io::Error {
+fn invalid_data(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
@@ -207,12 +207,12 @@ mod tests {
     fn read(bytes: &[u8]) -> Result<String, String> {
         let encoding = TextEncoding::recognise(bytes)?;
         let mut text = String::new();
-        encoding.decoded(bytes).read_to_string(&mut text).map_err(|error| error.to_string())?;
+        encoding.decode(bytes).read_to_string(&mut text).map_err(|error| error.to_string())?;
         Ok(text)
     }
 
     #[test]
-    fn what_is_certain_is_recognised() {
+    fn recognises_unambiguous_encodings() {
         assert_eq!(read("Zürich".as_bytes()), Ok("Zürich".to_owned()));
         assert_eq!(read(b"Z\xFCrich;K\xF6ln;Orl\xE9ans"), Ok("Zürich;Köln;Orléans".to_owned()));
         let utf_16: Vec<u8> = "a;Zürich\r\n1;2".encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -221,19 +221,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_uncertain_is_refused() {
+    fn rejects_ambiguous_encodings() {
         // French, Czech, Russian and what DOS wrote.
         for bytes in [&b"m\xE8re"[..], b"\xE8esk\xFD", b"\xCC\xEE\xF1\xEA\xE2\xE0", b"Z\x81rich"] {
             assert!(read(bytes).unwrap_err().contains("does not tell its encoding"), "{bytes:?}");
         }
         assert_eq!(read(b"\x00\x01\x02\x03PK"), Err("it is no text".to_owned()));
         let late = TextEncoding::recognise(b"Z\xFCrich").unwrap();
-        let error = late.decoded(&b"Z\xFCrich m\xE8re"[..]).read_to_string(&mut String::new()).unwrap_err();
+        let error = late.decode(&b"Z\xFCrich m\xE8re"[..]).read_to_string(&mut String::new()).unwrap_err();
         assert!(error.to_string().contains("declare the encoding"), "{error}");
     }
 
     #[test]
-    fn names_of_encodings_are_read() {
+    fn parses_encoding_names() {
         for name in ["utf-8", "latin-1", "Latin1", "windows-1252", "cp1251", "utf-16", "utf-16be", "shift_jis"] {
             assert!(TextEncoding::parse(name).is_some(), "{name}");
         }

@@ -91,7 +91,7 @@ impl Glob {
     }
 
     /// Whether anything in the folder at `location` may be meant.
-    pub(crate) fn may_hold(&self, location: &str) -> bool {
+    pub(crate) fn may_contain_matches(&self, location: &str) -> bool {
         let mut levels = self.levels.iter();
         for name in location.split('/') {
             match levels.next() {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wildcard_stays_in_its_level() {
+    fn wildcard_matches_one_path_level() {
         let fits = |text: &str, location: &str| glob(text).includes(location);
         assert!(fits("d/*.csv", "a.csv") && !fits("d/*.csv", "s/a.csv") && !fits("d/*.csv", "a.json"));
         assert!(fits("d/**/*.csv", "a.csv") && fits("d/**/*.csv", "s/t/a.csv"));
@@ -137,15 +137,15 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_cannot_hold_anything_are_known() {
-        let holds = |text: &str, location: &str| glob(text).may_hold(location);
+    fn excludes_folders_without_matches() {
+        let holds = |text: &str, location: &str| glob(text).may_contain_matches(location);
         assert!(!holds("d/*.csv", "s") && holds("d/*/x.csv", "s") && !holds("d/s*/x.csv", "t"));
         assert!(holds("d/s/**/x.csv".replace("s/", "s*/").as_str(), "s1/deep/deeper"));
         assert!(holds("d/2024-*", "2024-01/deep"));
     }
 
     #[test]
-    fn what_is_no_glob_is_refused() {
+    fn rejects_invalid_globs() {
         for (text, words) in [("d/a**", "recursive wildcards"), ("d/*/../x.csv", ".."), ("d/[a", "range")] {
             let error = Glob::parse(Path::new(text)).unwrap_err().to_string();
             assert!(error.contains(words) && error.contains(text), "{error}");

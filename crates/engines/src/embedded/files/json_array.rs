@@ -8,14 +8,14 @@ use std::io::{self, BufRead, BufReader, Read};
 /// Reads `[{…}, {…}]` as `{…}\n{…}`.
 pub(crate) struct ArrayElements<R> {
     inner: R,
-    state: State,
+    state: ArrayState,
     depth: usize,
     in_text: bool,
     escaped: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+enum ArrayState {
     Before,
     Within,
     After,
@@ -25,25 +25,25 @@ enum State {
 const BUFFER_BYTES: usize = 64 * 1_024;
 
 impl<R: Read> ArrayElements<R> {
-    /// The elements of the array that `inner` holds.
-    pub(crate) fn of(inner: R) -> impl BufRead {
-        let elements = Self { inner, state: State::Before, depth: 0, in_text: false, escaped: false };
+    /// The elements of the array that `plan_inner` holds.
+    pub(crate) fn open(inner: R) -> impl BufRead {
+        let elements = Self { inner, state: ArrayState::Before, depth: 0, in_text: false, escaped: false };
         BufReader::with_capacity(BUFFER_BYTES, elements)
     }
 
     /// What becomes of one byte.
-    fn turn(&mut self, byte: u8) -> io::Result<u8> {
+    fn convert_byte(&mut self, byte: u8) -> io::Result<u8> {
         match self.state {
-            State::Within => return Ok(self.turn_in_array(byte)),
-            State::Before if byte == b'[' => self.state = State::Within,
-            State::Before | State::After if byte.is_ascii_whitespace() => {}
-            State::Before => return Err(malformed("something stands before the array")),
-            State::After => return Err(malformed("something stands after the array")),
+            ArrayState::Within => return Ok(self.convert_byte_in_array(byte)),
+            ArrayState::Before if byte == b'[' => self.state = ArrayState::Within,
+            ArrayState::Before | ArrayState::After if byte.is_ascii_whitespace() => {}
+            ArrayState::Before => return Err(malformed("something stands before the array")),
+            ArrayState::After => return Err(malformed("something stands after the array")),
         }
         Ok(b' ')
     }
 
-    fn turn_in_array(&mut self, byte: u8) -> u8 {
+    fn convert_byte_in_array(&mut self, byte: u8) -> u8 {
         if self.in_text {
             match byte {
                 _ if self.escaped => self.escaped = false,
@@ -58,7 +58,7 @@ impl<R: Read> ArrayElements<R> {
             b'{' | b'[' => self.depth += 1,
             b'}' | b']' if self.depth > 0 => self.depth -= 1,
             b']' => {
-                self.state = State::After;
+                self.state = ArrayState::After;
                 return b'\n';
             }
             b',' if self.depth == 0 => return b'\n',
@@ -71,11 +71,11 @@ impl<R: Read> ArrayElements<R> {
 impl<R: Read> Read for ArrayElements<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
-        if read == 0 && !buffer.is_empty() && self.state == State::Within {
+        if read == 0 && !buffer.is_empty() && self.state == ArrayState::Within {
             return Err(malformed("the array is not closed; the file is cut off"));
         }
         for byte in &mut buffer[..read] {
-            *byte = self.turn(*byte)?;
+            *byte = self.convert_byte(*byte)?;
         }
         Ok(read)
     }
@@ -91,19 +91,19 @@ mod tests {
 
     fn elements(text: &str) -> Result<String, String> {
         let mut all = String::new();
-        ArrayElements::of(text.as_bytes()).read_to_string(&mut all).map_err(|error| error.to_string())?;
+        ArrayElements::open(text.as_bytes()).read_to_string(&mut all).map_err(|error| error.to_string())?;
         Ok(all.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
     #[test]
-    fn the_elements_stand_alone() {
+    fn reads_array_elements_one_by_one() {
         assert_eq!(elements(r#" [{"a":[1,2],"b":"],\""},{"a":[]}] "#), Ok(r#"{"a":[1,2],"b":"],\""} {"a":[]}"#.into()));
         assert_eq!(elements("[]"), Ok(String::new()));
         assert_eq!(elements(""), Ok(String::new()));
     }
 
     #[test]
-    fn what_is_no_single_array_is_refused() {
+    fn rejects_text_that_is_not_one_array() {
         assert!(elements(r#"[{"a":1}"#).unwrap_err().contains("cut off"));
         assert!(elements(r#"[{"a":1}] [2]"#).unwrap_err().contains("after the array"));
         assert!(elements(r#"{"a":1}"#).unwrap_err().contains("before the array"));

@@ -10,9 +10,9 @@
 //! - Other folders within folders are laid out in the same way, called `folder.inner`.
 //! - Names that begin with a dot, and folders that begin with an underscore, are passed over.
 
-use super::kind::FileKind;
-use super::partitions::partition_of;
-use super::skipped::Skipped;
+use super::file_kind::FileKind;
+use super::partitions::parse_partition;
+use super::skipped_files::SkippedFiles;
 use super::walk::{FoundFile, FoundFolder};
 
 /// The partitions that a file lies in: keys and values, the outermost first.
@@ -20,7 +20,7 @@ pub(crate) type Partitions = Vec<(String, Option<String>)>;
 
 /// Files that are to be one table.
 #[derive(Debug, Clone)]
-pub(crate) struct Candidate {
+pub(crate) struct TableCandidate {
     /// The name that it should have.
     pub(crate) name: String,
     pub(crate) kind: FileKind,
@@ -39,12 +39,12 @@ pub(crate) enum CandidateOrigin {
     /// The files of a folder with partitions, or whose owner says so, which belong together in any case.
     Partitioned,
     /// The files of a folder whose owner says that each is a table.
-    Apart,
+    SeparateFiles,
 }
 
 /// Something that cannot be a table, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct LayoutProblem {
     pub(crate) name: String,
     pub(crate) reason: String,
 }
@@ -52,16 +52,16 @@ pub(crate) struct Problem {
 /// The tables of a database before anybody has looked into their files.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layout {
-    pub(crate) candidates: Vec<Candidate>,
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) candidates: Vec<TableCandidate>,
+    pub(crate) problems: Vec<LayoutProblem>,
     /// What lies in the folders and is served in no table.
-    pub(crate) skipped: Skipped,
+    pub(crate) skipped: SkippedFiles,
 }
 
 impl Layout {
     /// Adds a path that is a file.
     pub(crate) fn add_file(&mut self, file: FoundFile) {
-        self.file(file, "");
+        self.add_file_table(file, "");
     }
 
     /// Adds a path that is a folder.
@@ -69,20 +69,20 @@ impl Layout {
         let is_one_output = root.files.len() > 1
             && root.folders.is_empty()
             && root.files.iter().all(|file| file.stem.starts_with("part-"))
-            && kind_of_all(&root.files).is_some();
+            && common_kind(&root.files).is_some();
         if is_one_output {
-            return self.folder(root, "");
+            return self.add_folder(root, "");
         }
-        self.problem(&root.name, root.problem.as_deref());
-        let partitions = partitions_of(&mut root);
-        self.partitioned(&root.name, partitions);
-        root.files.into_iter().for_each(|file| self.file(file, ""));
-        root.folders.into_iter().for_each(|folder| self.folder(folder, ""));
+        self.add_problem_if_any(&root.name, root.problem.as_deref());
+        let partitions = take_partitions(&mut root);
+        self.add_partitioned(&root.name, partitions);
+        root.files.into_iter().for_each(|file| self.add_file_table(file, ""));
+        root.folders.into_iter().for_each(|folder| self.add_folder(folder, ""));
     }
 
     /// Adds something that cannot be a table.
     pub(crate) fn add_problem(&mut self, name: &str, reason: &str) {
-        self.problem(name, Some(reason));
+        self.add_problem_if_any(name, Some(reason));
     }
 
     /// All files that are to be in tables.
@@ -90,32 +90,32 @@ impl Layout {
         self.candidates.iter().flat_map(|candidate| candidate.files.iter().map(|(file, _)| file))
     }
 
-    fn folder(&mut self, mut folder: FoundFolder, prefix: &str) {
+    fn add_folder(&mut self, mut folder: FoundFolder, prefix: &str) {
         let name = format!("{prefix}{}", folder.name);
         let inner_prefix = format!("{name}.");
-        let partitions = partitions_of(&mut folder);
+        let partitions = take_partitions(&mut folder);
         if let Some(problem) = &folder.problem {
             // A table that lacks some of its files would give wrong answers.
-            self.problem(&name, Some(problem));
+            self.add_problem_if_any(&name, Some(problem));
         } else if partitions.is_empty()
-            && let Some(kind) = kind_of_all(&folder.files)
+            && let Some(kind) = common_kind(&folder.files)
         {
             let files = folder.files.into_iter().map(|file| (file, Partitions::new())).collect();
-            self.candidates.push(Candidate { name, kind, files, origin: CandidateOrigin::Folder });
+            self.candidates.push(TableCandidate { name, kind, files, origin: CandidateOrigin::Folder });
         } else {
-            self.partitioned(&name, partitions);
-            folder.files.into_iter().for_each(|file| self.file(file, &inner_prefix));
+            self.add_partitioned(&name, partitions);
+            folder.files.into_iter().for_each(|file| self.add_file_table(file, &inner_prefix));
         }
-        folder.folders.into_iter().for_each(|inner| self.folder(inner, &inner_prefix));
+        folder.folders.into_iter().for_each(|inner| self.add_folder(inner, &inner_prefix));
     }
 
-    fn partitioned(&mut self, name: &str, folders: Vec<FoundFolder>) {
+    fn add_partitioned(&mut self, name: &str, folders: Vec<FoundFolder>) {
         let mut files = Vec::new();
         let mut unread = None;
         let all = FoundFolder { folders, ..FoundFolder::default() };
-        collect(all, &Partitions::new(), &mut files, &mut unread);
+        collect_files(all, &Partitions::new(), &mut files, &mut unread);
         if unread.is_some() {
-            return self.problem(name, unread.as_deref());
+            return self.add_problem_if_any(name, unread.as_deref());
         }
         let Some((first, rest)) = files.split_first() else { return };
         let kind = first.0.kind;
@@ -129,31 +129,31 @@ impl Layout {
             None
         };
         match reason {
-            Some(_) => self.problem(name, reason),
+            Some(_) => self.add_problem_if_any(name, reason),
             None => {
                 let origin = CandidateOrigin::Partitioned;
-                self.candidates.push(Candidate { name: name.to_owned(), kind, files, origin });
+                self.candidates.push(TableCandidate { name: name.to_owned(), kind, files, origin });
             }
         }
     }
 
-    fn file(&mut self, file: FoundFile, prefix: &str) {
+    fn add_file_table(&mut self, file: FoundFile, prefix: &str) {
         let name = format!("{prefix}{}", file.stem);
         let kind = file.kind;
         let files = vec![(file, Partitions::new())];
-        self.candidates.push(Candidate { name, kind, files, origin: CandidateOrigin::File });
+        self.candidates.push(TableCandidate { name, kind, files, origin: CandidateOrigin::File });
     }
 
-    fn problem(&mut self, name: &str, reason: Option<&str>) {
+    fn add_problem_if_any(&mut self, name: &str, reason: Option<&str>) {
         if let Some(reason) = reason {
-            self.problems.push(Problem { name: name.to_owned(), reason: reason.to_owned() });
+            self.problems.push(LayoutProblem { name: name.to_owned(), reason: reason.to_owned() });
         }
     }
 }
 
-impl Candidate {
+impl TableCandidate {
     /// Each file as a table of its own, called `folder.file`.
-    pub(crate) fn each_alone(self) -> impl Iterator<Item = Self> {
+    pub(crate) fn into_single_files(self) -> impl Iterator<Item = Self> {
         let Self { name, kind, files, .. } = self;
         files.into_iter().map(move |(file, partitions)| Self {
             name: format!("{name}.{}", file.stem),
@@ -165,20 +165,20 @@ impl Candidate {
 }
 
 /// Takes those of its folders that are partitions.
-fn partitions_of(folder: &mut FoundFolder) -> Vec<FoundFolder> {
-    let is_partition = |inner: &FoundFolder| partition_of(&inner.name).is_some();
+fn take_partitions(folder: &mut FoundFolder) -> Vec<FoundFolder> {
+    let is_partition = |inner: &FoundFolder| parse_partition(&inner.name).is_some();
     let (partitions, plain) = std::mem::take(&mut folder.folders).into_iter().partition(is_partition);
     folder.folders = plain;
     partitions
 }
 
-fn kind_of_all(files: &[FoundFile]) -> Option<FileKind> {
+fn common_kind(files: &[FoundFile]) -> Option<FileKind> {
     let (first, rest) = files.split_first()?;
     rest.iter().all(|file| file.kind == first.kind).then_some(first.kind)
 }
 
 /// All files below `folder`, with the partitions that they lie in.
-fn collect(
+fn collect_files(
     folder: FoundFolder,
     within: &Partitions,
     files: &mut Vec<(FoundFile, Partitions)>,
@@ -190,7 +190,7 @@ fn collect(
     files.extend(folder.files.into_iter().map(|file| (file, within.clone())));
     for inner in folder.folders {
         let mut partitions = within.clone();
-        partitions.extend(partition_of(&inner.name));
-        collect(inner, &partitions, files, unread);
+        partitions.extend(parse_partition(&inner.name));
+        collect_files(inner, &partitions, files, unread);
     }
 }

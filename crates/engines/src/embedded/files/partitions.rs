@@ -9,17 +9,17 @@ use datafusion::common::ScalarValue;
 const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// The key and the value of a folder's name; `None` when it is no partition.
-pub(crate) fn partition_of(folder_name: &str) -> Option<(String, Option<String>)> {
+pub(crate) fn parse_partition(folder_name: &str) -> Option<(String, Option<String>)> {
     let (key, value) = folder_name.split_once('=')?;
     if key.is_empty() {
         return None;
     }
-    let value = (value != NULL_VALUE).then(|| unescaped(value));
-    Some((unescaped(key), value))
+    let value = (value != NULL_VALUE).then(|| unescape(value));
+    Some((unescape(key), value))
 }
 
 /// Undoes Hive's escapes: `%` and two hexadecimal digits.
-fn unescaped(text: &str) -> String {
+fn unescape(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -43,8 +43,8 @@ fn unescaped(text: &str) -> String {
     String::from_utf8(plain).unwrap_or_else(|_| text.to_owned())
 }
 
-/// The column that the `values` of one key make: whole numbers, dates, or else text.
-pub(crate) fn column_of<'a>(key: &str, values: impl Iterator<Item = &'a Option<String>> + Clone) -> FieldRef {
+/// The column that the `type_inference` of one key make: whole numbers, dates, or else text.
+pub(crate) fn partition_column<'a>(key: &str, values: impl Iterator<Item = &'a Option<String>> + Clone) -> FieldRef {
     let present = || values.clone().flatten();
     let data_type = if present().next().is_none() {
         DataType::Utf8
@@ -72,8 +72,8 @@ fn is_date(value: &str) -> bool {
     shape && matches!(ScalarValue::try_from_string(value.to_owned(), &DataType::Date32), Ok(date) if !date.is_null())
 }
 
-/// `value` as the type of its column.
-pub(crate) fn value_of(value: Option<&str>, data_type: &DataType) -> Result<ScalarValue, String> {
+/// `bind_value` as the type of its column.
+pub(crate) fn partition_value(value: Option<&str>, data_type: &DataType) -> Result<ScalarValue, String> {
     let scalar = match value {
         Some(text) => ScalarValue::try_from_string(text.to_owned(), data_type),
         None => ScalarValue::try_new_null(data_type),
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn folders_called_key_value_are_partitions() {
-        let partition = |name| partition_of(name);
+        let partition = |name| parse_partition(name);
         assert_eq!(partition("year=2024"), Some(("year".to_owned(), Some("2024".to_owned()))));
         assert_eq!(partition("city=S%C3%A3o%2FPaulo"), Some(("city".to_owned(), Some("São/Paulo".to_owned()))));
         assert_eq!(partition("k=100%"), Some(("k".to_owned(), Some("100%".to_owned()))));
@@ -97,10 +97,10 @@ mod tests {
     }
 
     #[test]
-    fn values_decide_the_type_of_their_column() {
+    fn infers_partition_column_types() {
         let type_of = |values: &[&str]| {
             let values: Vec<Option<String>> = values.iter().map(|value| Some((*value).to_owned())).collect();
-            column_of("k", values.iter()).data_type().clone()
+            partition_column("k", values.iter()).data_type().clone()
         };
         assert_eq!(type_of(&["1", "20", "-3"]), DataType::Int64);
         assert_eq!(type_of(&["01", "02"]), DataType::Utf8);

@@ -9,31 +9,31 @@ use tidegate_core::{Error, ErrorKind};
 use tokio::sync::Mutex;
 
 use super::glob::Glob;
-use super::layout::{Layout, Problem};
+use super::layout::{Layout, LayoutProblem};
 use super::limits::FileLimits;
-use super::probe::probe;
-use super::skipped::Skipped;
-use super::snapshot::{Assembly, ProbeResult, Snapshot};
-use super::table::Learned;
-use super::told::Told;
-use super::unite::location_of;
+use super::path_sandbox::{PathSandbox, io_error_reason};
+use super::probe::probe_file;
+use super::skipped_files::SkippedFiles;
+use super::snapshot::{FileSnapshotBuilder, ProbeResult, Snapshot};
+use super::table::ColumnCorrections;
+use super::table_builder::to_location;
+use super::table_options::TableDeclarations;
 use super::walk::{Fingerprint, FoundFile, Walker};
-use super::wall::{Wall, reason_of};
 use crate::embedded::engine::Engine;
-use crate::embedded::store::CatalogStore;
+use crate::embedded::snapshot_store::SnapshotStore;
 
 /// How many times as long as a look took we wait at least until the next.
-const PAUSE_PER_LOOK: u32 = 10;
+const PAUSE_PER_SCAN: u32 = 10;
 
 /// The files of a database and the tables that they make.
 #[derive(Debug)]
-pub(crate) struct Files {
+pub(crate) struct FileSnapshots {
     paths: Vec<FilesPath>,
     limits: FileLimits,
-    told: Told,
+    declarations: TableDeclarations,
     engine: Engine,
-    learned: Arc<Learned>,
-    state: Mutex<State>,
+    corrections: Arc<ColumnCorrections>,
+    state: Mutex<RefreshState>,
 }
 
 /// Where files are.
@@ -56,44 +56,49 @@ impl FilesPath {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct RefreshState {
     snapshot: Option<Arc<Snapshot>>,
     fresh_until: Option<Instant>,
     /// What `snapshot` was made from.
-    made_from: Option<Found>,
-    lessons: u64,
+    last_scan: Option<ScanSummary>,
+    corrections_revision: u64,
     probes: HashMap<String, (Fingerprint, ProbeResult)>,
 }
 
 /// What one look found, to be compared with another.
 #[derive(Debug, PartialEq, Eq)]
-struct Found {
+struct ScanSummary {
     /// The location and fingerprint of each file, in their order.
     files: Vec<(String, Option<Fingerprint>)>,
-    problems: Vec<Problem>,
-    skipped: Skipped,
+    problems: Vec<LayoutProblem>,
+    skipped: SkippedFiles,
 }
 
 /// What one look found, to make tables from.
-struct Look {
-    wall: Wall,
+struct FolderScan {
+    sandbox: PathSandbox,
     layout: Layout,
-    found: Found,
+    found: ScanSummary,
 }
 
-impl Files {
-    pub(crate) fn new(paths: Vec<FilesPath>, limits: FileLimits, told: Told, engine: Engine) -> Self {
-        Self { paths, limits, told, engine, learned: Arc::default(), state: Mutex::default() }
+impl FileSnapshots {
+    pub(crate) fn new(
+        paths: Vec<FilesPath>,
+        limits: FileLimits,
+        declarations: TableDeclarations,
+        engine: Engine,
+    ) -> Self {
+        Self { paths, limits, declarations, engine, corrections: Arc::default(), state: Mutex::default() }
     }
 
     /// Where readers tell what rows taught them.
-    pub(crate) fn learned(&self) -> &Arc<Learned> {
-        &self.learned
+    pub(crate) fn corrections(&self) -> &Arc<ColumnCorrections> {
+        &self.corrections
     }
 
     /// What the owner tells of its tables.
-    pub(crate) fn told(&self) -> &Told {
-        &self.told
+    pub(crate) fn declarations(&self) -> &TableDeclarations {
+        &self.declarations
     }
 
     /// How far it looks.
@@ -102,44 +107,44 @@ impl Files {
     }
 
     /// The globs that no file fits now.
-    pub(crate) fn idle_globs(&self) -> Vec<String> {
+    pub(crate) fn unmatched_globs(&self) -> Vec<String> {
         let globs = self.paths.iter().filter_map(|path| match path {
             FilesPath::Glob(glob) => Some(glob),
             FilesPath::Plain(_) => None,
         });
         let is_idle = |glob: &&Glob| {
             let Ok(real) = std::fs::canonicalize(glob.folder()) else { return true };
-            let wall = Wall::around(vec![real.clone()]);
+            let wall = PathSandbox::new(vec![real.clone()]);
             let mut layout = Layout::default();
-            layout.add_root(Walker::new(&wall, self.limits).folder_of(glob, &real, "", ""));
+            layout.add_root(Walker::new(&wall, self.limits).walk_glob(glob, &real, "", ""));
             layout.files().next().is_none()
         };
         globs.filter(is_idle).map(|glob| glob.pattern().to_owned()).collect()
     }
 
     /// The tables as they are now, whatever was looked at a moment ago.
-    pub(crate) async fn looked_at_again(&self) -> Result<Arc<Snapshot>, Error> {
+    pub(crate) async fn rescan(&self) -> Result<Arc<Snapshot>, Error> {
         self.state.lock().await.fresh_until = None;
-        self.current().await
+        self.current_snapshot().await
     }
 
     /// The tables as they are now, or were a moment ago.
-    pub(crate) async fn current(&self) -> Result<Arc<Snapshot>, Error> {
+    pub(crate) async fn current_snapshot(&self) -> Result<Arc<Snapshot>, Error> {
         // Held while looking, so that many callers make one look.
         let mut state = self.state.lock().await;
-        let lessons = self.learned.lessons();
+        let lessons = self.corrections.revision();
         if let (Some(snapshot), Some(until)) = (&state.snapshot, state.fresh_until)
             && Instant::now() < until
-            && lessons == state.lessons
+            && lessons == state.corrections_revision
         {
             return Ok(snapshot.clone());
         }
         let began = Instant::now();
-        let look = self.look().await?;
-        let pause = self.pause_after(began.elapsed());
+        let look = self.scan().await?;
+        let pause = self.pause_after_scan(began.elapsed());
         if let Some(snapshot) = &state.snapshot
-            && state.made_from.as_ref() == Some(&look.found)
-            && lessons == state.lessons
+            && state.last_scan.as_ref() == Some(&look.found)
+            && lessons == state.corrections_revision
         {
             let snapshot = snapshot.clone();
             state.fresh_until = Some(Instant::now() + pause);
@@ -151,37 +156,38 @@ impl Files {
         Ok(snapshot)
     }
 
-    fn pause_after(&self, look: Duration) -> Duration {
+    fn pause_after_scan(&self, look: Duration) -> Duration {
         match self.limits.rescan_after {
             Duration::ZERO => Duration::ZERO,
-            least => least.max(look * PAUSE_PER_LOOK),
+            least => least.max(look * PAUSE_PER_SCAN),
         }
     }
 
-    async fn look(&self) -> Result<Look, Error> {
+    async fn scan(&self) -> Result<FolderScan, Error> {
         let (paths, limits) = (self.paths.clone(), self.limits);
-        self.engine.run_blocking(move || look(&paths, limits)).await
+        self.engine.run_blocking(move || scan_paths(&paths, limits)).await
     }
 
-    async fn assemble(&self, look: Look, state: &mut State, lessons: u64) -> Result<Snapshot, Error> {
-        let Look { wall, layout, found } = look;
+    async fn assemble(&self, look: FolderScan, state: &mut RefreshState, lessons: u64) -> Result<Snapshot, Error> {
+        let FolderScan { sandbox: wall, layout, found } = look;
         let current: HashMap<&str, &Option<Fingerprint>> =
             found.files.iter().map(|(location, fingerprint)| (location.as_str(), fingerprint)).collect();
         if lessons > 0 {
-            let there: HashSet<String> = current.keys().map(|location| location_of(location).to_string()).collect();
-            self.learned.keep_only(|location| there.contains(location));
+            let there: HashSet<String> = current.keys().map(|location| to_location(location).to_string()).collect();
+            self.corrections.retain(|location| there.contains(location));
         }
         state.probes.retain(|location, (probed, _)| {
             current.get(location.as_str()).is_some_and(|now| now.as_ref() == Some(probed))
         });
         let mut layout = Some(layout);
-        let mut missing = layout.as_ref().map(|layout| Assembly::to_probe(layout, &self.limits)).unwrap_or_default();
+        let mut missing =
+            layout.as_ref().map(|layout| FileSnapshotBuilder::files_to_probe(layout, &self.limits)).unwrap_or_default();
         // The second time all files of folders that fell apart have been looked into.
         loop {
             self.probe_all(missing, &wall, state).await?;
             let probes =
                 state.probes.iter().map(|(location, (_, result))| (location.clone(), result.clone())).collect();
-            let (learned, wall_of_store, told) = (self.learned.clone(), wall.clone(), self.told.clone());
+            let (learned, wall_of_store, told) = (self.corrections.clone(), wall.clone(), self.declarations.clone());
             let batch_rows = self.engine.options().batch_rows;
             let Some(given) = layout.take() else {
                 return Err(Error::internal("files of a folder were looked into and are missing all the same"));
@@ -190,14 +196,15 @@ impl Files {
             let assembled = self
                 .engine
                 .run_blocking(move || {
-                    let assembly = Assembly { probes: &probes, learned: &learned, told: &told, batch_rows };
-                    Ok(assembly.assemble(given, |files| CatalogStore::new(wall_of_store, files)))
+                    let assembly =
+                        FileSnapshotBuilder { probes: &probes, corrections: &learned, declarations: &told, batch_rows };
+                    Ok(assembly.assemble(given, |files| SnapshotStore::new(wall_of_store, files)))
                 })
                 .await?;
             match assembled {
                 Ok(snapshot) => {
-                    state.made_from = Some(found);
-                    state.lessons = lessons;
+                    state.last_scan = Some(found);
+                    state.corrections_revision = lessons;
                     return Ok(snapshot);
                 }
                 Err(more) => {
@@ -209,19 +216,24 @@ impl Files {
     }
 
     /// Looks into those of `files` that are not known, on several threads.
-    async fn probe_all(&self, files: Vec<FoundFile>, wall: &Wall, state: &mut State) -> Result<(), Error> {
+    async fn probe_all(
+        &self,
+        files: Vec<FoundFile>,
+        wall: &PathSandbox,
+        state: &mut RefreshState,
+    ) -> Result<(), Error> {
         let unknown: Vec<FoundFile> =
             files.into_iter().filter(|file| !state.probes.contains_key(&file.location)).collect();
         let parts = self.engine.options().threads.max(1);
         let share = unknown.len().div_ceil(parts).max(1);
         let works = unknown.chunks(share).map(|files| {
-            let (files, wall, limits, told) = (files.to_vec(), wall.clone(), self.limits, self.told.clone());
+            let (files, wall, limits, told) = (files.to_vec(), wall.clone(), self.limits, self.declarations.clone());
             self.engine.run_blocking(move || {
                 Ok(files
                     .into_iter()
                     .filter_map(|file| {
                         let fingerprint = *file.fingerprint.as_ref().ok()?;
-                        let result = probe(&file, &wall, &limits, &told).map(Arc::new);
+                        let result = probe_file(&file, &wall, &limits, &told).map(Arc::new);
                         Some((file.location, (fingerprint, result)))
                     })
                     .collect::<Vec<_>>())
@@ -234,21 +246,21 @@ impl Files {
     }
 }
 
-fn look(paths: &[FilesPath], limits: FileLimits) -> Result<Look, Error> {
+fn scan_paths(paths: &[FilesPath], limits: FileLimits) -> Result<FolderScan, Error> {
     let real: Vec<Option<PathBuf>> = paths.iter().map(|path| std::fs::canonicalize(path.root()).ok()).collect();
     if !paths.is_empty() && real.iter().all(Option::is_none) {
         let first = paths[0].root();
-        let reason = std::fs::canonicalize(first).err().map(|error| reason_of(&error)).unwrap_or_default();
+        let reason = std::fs::canonicalize(first).err().map(|error| io_error_reason(&error)).unwrap_or_default();
         let detail = format!("{}: {reason}", first.display());
         return Err(Error::new(ErrorKind::Unavailable, "the database's files are gone").with_detail(detail));
     }
-    let wall = Wall::around(real.iter().flatten().cloned().collect());
+    let wall = PathSandbox::new(real.iter().flatten().cloned().collect());
     let mut walker = Walker::new(&wall, limits);
     let mut layout = Layout::default();
     let several = paths.len() > 1;
     for (index, (place, real)) in paths.iter().zip(&real).enumerate() {
         let path = place.root();
-        let name = name_of(path, real.as_deref());
+        let name = path_name(path, real.as_deref());
         // Folders of the same name are told apart by their number.
         let prefix = if several {
             format!("{}{name}/", if index == 0 { String::new() } else { format!("{}~", index + 1) })
@@ -257,9 +269,9 @@ fn look(paths: &[FilesPath], limits: FileLimits) -> Result<Look, Error> {
         };
         match (real, place) {
             (None, _) => layout.add_problem(&name, "the path is gone"),
-            (Some(real), FilesPath::Glob(glob)) => layout.add_root(walker.folder_of(glob, real, &name, &prefix)),
-            (Some(real), _) if real.is_dir() => layout.add_root(walker.folder(real, &name, &prefix)),
-            (Some(real), _) => match walker.file(path, format!("{prefix}{}", file_name_of(path))) {
+            (Some(real), FilesPath::Glob(glob)) => layout.add_root(walker.walk_glob(glob, real, &name, &prefix)),
+            (Some(real), _) if real.is_dir() => layout.add_root(walker.walk_folder(real, &name, &prefix)),
+            (Some(real), _) => match walker.find_file(path, format!("{prefix}{}", file_name_of(path))) {
                 Some(file) => layout.add_file(file),
                 None => layout.add_problem(&name, &format!("{} is in no format that is known", file_name_of(real))),
             },
@@ -267,11 +279,11 @@ fn look(paths: &[FilesPath], limits: FileLimits) -> Result<Look, Error> {
     }
     let files = layout.files().map(|file| (file.location.clone(), file.fingerprint.as_ref().ok().copied())).collect();
     layout.skipped = walker.into_skipped();
-    let found = Found { files, problems: layout.problems.clone(), skipped: layout.skipped.clone() };
-    Ok(Look { wall, layout, found })
+    let found = ScanSummary { files, problems: layout.problems.clone(), skipped: layout.skipped.clone() };
+    Ok(FolderScan { sandbox: wall, layout, found })
 }
 
-fn name_of(path: &Path, real: Option<&Path>) -> String {
+fn path_name(path: &Path, real: Option<&Path>) -> String {
     // `.` and `..` have no name of their own.
     let named = if path.file_name().is_some() { Some(path) } else { real };
     named.and_then(Path::file_name).map_or_else(|| "files".to_owned(), |name| name.to_string_lossy().into_owned())

@@ -4,32 +4,32 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use object_store::path::Path as Location;
-use tidegate_core::{Error, ErrorKind, nearest};
+use tidegate_core::{Error, ErrorKind, nearest_names};
 use tidegate_query::{Catalog, TableEntry, TableStatus};
 
-use super::identity::FileIdentity;
-use super::layout::{Candidate, CandidateOrigin, Layout, Partitions, Problem};
+use super::catalog_notes::{describe_merged_folder, describe_separate_files, limit_notes};
+use super::file_identity::FileIdentity;
+use super::layout::{CandidateOrigin, Layout, LayoutProblem, Partitions, TableCandidate};
 use super::limits::FileLimits;
-use super::names::{Wish, grant};
-use super::notes::{apart, merged, notes_of};
-use super::probe::{Probed, Shape};
-use super::table::{FileTable, Learned};
-use super::told::Told;
-use super::unite::{ProbedFile, location_of, table_of};
+use super::probe::{ContentFormat, FileProfile};
+use super::table::{ColumnCorrections, FileTable};
+use super::table_builder::{ProbedFile, build_table, to_location};
+use super::table_names::{NameRequest, assign_names};
+use super::table_options::TableDeclarations;
 use super::walk::FoundFile;
-use crate::embedded::store::{CatalogStore, StoredFile};
+use crate::embedded::snapshot_store::{SnapshotStore, StoredFile};
 
 /// What a look into a file gave.
-pub(crate) type ProbeResult = Result<Arc<Probed>, String>;
+pub(crate) type ProbeResult = Result<Arc<FileProfile>, String>;
 
 /// The tables of a database at one moment.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     tables: HashMap<String, Result<Arc<FileTable>, String>>,
     /// By the names of tables the names that they keep while files come and go, and may have got another time.
-    lasting_names: HashMap<String, Vec<String>>,
+    stable_names: HashMap<String, Vec<String>>,
     catalog: Arc<Catalog>,
-    store: Arc<CatalogStore>,
+    store: Arc<SnapshotStore>,
 }
 
 impl Snapshot {
@@ -39,7 +39,7 @@ impl Snapshot {
     }
 
     /// The only files that queries on this snapshot can open.
-    pub(crate) fn store(&self) -> &Arc<CatalogStore> {
+    pub(crate) fn store(&self) -> &Arc<SnapshotStore> {
         &self.store
     }
 
@@ -68,20 +68,20 @@ impl Snapshot {
     }
 
     /// The name of the table called `name`, and those that it may have when other files have come or gone.
-    pub(crate) fn names_of(&self, name: &str) -> Vec<String> {
+    pub(crate) fn possible_names(&self, name: &str) -> Vec<String> {
         let mut names = vec![name.to_owned()];
-        names.extend(self.lasting_names.get(name).into_iter().flatten().filter(|other| *other != name).cloned());
+        names.extend(self.stable_names.get(name).into_iter().flatten().filter(|other| *other != name).cloned());
         names
     }
 
-    /// As [`Snapshot::names_of`], without a name that depends on which files lie before its own.
-    pub(crate) fn lasting_names_of(&self, name: &str) -> Vec<String> {
-        self.lasting_names.get(name).cloned().unwrap_or_default()
+    /// As [`Snapshot::possible_names`], without a name that depends on which files lie before its own.
+    pub(crate) fn stable_names(&self, name: &str) -> Vec<String> {
+        self.stable_names.get(name).cloned().unwrap_or_default()
     }
 
     fn no_such_table(&self, name: &str, database: &str) -> Error {
         let names = || self.catalog.tables.iter().map(|table| table.name.as_str());
-        let near = nearest(name, names());
+        let near = nearest_names(name, names());
         let choices = if near.is_empty() { names().take(20).map(str::to_owned).collect() } else { near };
         Error::new(ErrorKind::NotFound, format!("there is no table {name:?} in database {database:?}"))
             .with_choices(choices)
@@ -90,70 +90,78 @@ impl Snapshot {
 }
 
 /// Makes snapshots from layouts.
-pub(crate) struct Assembly<'a> {
+pub(crate) struct FileSnapshotBuilder<'a> {
     pub(crate) probes: &'a HashMap<String, ProbeResult>,
-    pub(crate) learned: &'a Learned,
-    pub(crate) told: &'a Told,
+    pub(crate) corrections: &'a ColumnCorrections,
+    pub(crate) declarations: &'a TableDeclarations,
     pub(crate) batch_rows: usize,
 }
 
 /// A table, or why there is none, with what it wishes to be called.
-struct Named {
-    wish: Wish,
+struct NamedTable {
+    name_request: NameRequest,
     table: Result<FileTable, String>,
-    files: Vec<(FoundFile, Option<Arc<Probed>>)>,
+    files: Vec<(FoundFile, Option<Arc<FileProfile>>)>,
 }
 
-impl Assembly<'_> {
+impl FileSnapshotBuilder<'_> {
     /// The files of `layout` that must be looked into.
-    pub(crate) fn to_probe(layout: &Layout, limits: &FileLimits) -> Vec<FoundFile> {
-        layout.candidates.iter().flat_map(|candidate| picked(candidate, limits.probed_files_max)).cloned().collect()
+    pub(crate) fn files_to_probe(layout: &Layout, limits: &FileLimits) -> Vec<FoundFile> {
+        layout.candidates.iter().flat_map(|candidate| pick_files(candidate, limits.probed_files_max)).cloned().collect()
     }
 
     /// The snapshot, or the files that must be looked into first because their folder fell apart.
     pub(crate) fn assemble(
         &self,
         layout: Layout,
-        store: impl FnOnce(HashMap<Location, StoredFile>) -> CatalogStore,
+        store: impl FnOnce(HashMap<Location, StoredFile>) -> SnapshotStore,
     ) -> Result<Snapshot, Vec<FoundFile>> {
         let (mut all, mut missing, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for candidate in layout.candidates {
-            self.add(candidate, &mut all, &mut missing, &mut notes);
+            self.add_candidate(candidate, &mut all, &mut missing, &mut notes);
         }
         if !missing.is_empty() {
             return Err(missing);
         }
-        for Problem { name, reason } in layout.problems {
-            let wish = Wish { location: name.clone(), suffix: "folder".to_owned(), name };
-            all.push(Named { wish, table: Err(reason), files: Vec::new() });
+        for LayoutProblem { name, reason } in layout.problems {
+            let wish = NameRequest { location: name.clone(), suffix: "folder".to_owned(), name };
+            all.push(NamedTable { name_request: wish, table: Err(reason), files: Vec::new() });
         }
-        let (wishes, tables): (Vec<Wish>, Vec<_>) =
-            all.into_iter().map(|named| (named.wish, (named.table, named.files))).unzip();
+        let (wishes, tables): (Vec<NameRequest>, Vec<_>) =
+            all.into_iter().map(|named| (named.name_request, (named.table, named.files))).unzip();
         let mut files = HashMap::new();
         let mut by_name = HashMap::new();
         let mut lasting_names = HashMap::new();
-        for ((name, wish), (table, found)) in grant(&wishes).into_iter().zip(&wishes).zip(tables) {
-            lasting_names.insert(name.clone(), wish.lasting_names());
+        for ((name, wish), (table, found)) in assign_names(&wishes).into_iter().zip(&wishes).zip(tables) {
+            lasting_names.insert(name.clone(), wish.stable_names());
             let table = table.map(|mut table| {
                 table.name.clone_from(&name);
-                let exact = !table.shape.is_text();
-                files.extend(found.into_iter().filter_map(|(file, probed)| stored(file, probed.as_deref(), exact)));
+                let exact = !table.format.is_text();
+                files.extend(
+                    found.into_iter().filter_map(|(file, probed)| to_stored_file(file, probed.as_deref(), exact)),
+                );
                 Arc::new(table)
             });
             by_name.insert(name, table);
         }
         Ok(Snapshot {
-            catalog: Arc::new(catalog_of(&by_name, notes_of(notes, &layout.skipped))),
+            catalog: Arc::new(build_catalog(&by_name, limit_notes(notes, &layout.skipped))),
             tables: by_name,
-            lasting_names,
+            stable_names: lasting_names,
             store: Arc::new(store(files)),
         })
     }
 
-    fn add(&self, candidate: Candidate, all: &mut Vec<Named>, missing: &mut Vec<FoundFile>, notes: &mut Vec<String>) {
-        let candidate = self.as_declared(candidate);
-        if candidate.origin == CandidateOrigin::Apart {
-            return candidate.each_alone().for_each(|alone| self.add(alone, all, missing, notes));
+    fn add_candidate(
+        &self,
+        candidate: TableCandidate,
+        all: &mut Vec<NamedTable>,
+        missing: &mut Vec<FoundFile>,
+        notes: &mut Vec<String>,
+    ) {
+        let candidate = self.apply_declaration(candidate);
+        if candidate.origin == CandidateOrigin::SeparateFiles {
+            return candidate.into_single_files().for_each(|alone| self.add_candidate(alone, all, missing, notes));
         }
         let (readable, unreadable) = self.probed_files(&candidate);
         if candidate.origin == CandidateOrigin::File
@@ -167,11 +175,11 @@ impl Assembly<'_> {
         {
             return self.add_sheets(&candidate, file, partitions, &probed.sheets, all);
         }
-        let table = table_of(&candidate, &readable, self.learned, self.batch_rows);
+        let table = build_table(&candidate, &readable, self.corrections, self.batch_rows);
         let may_fall_apart = candidate.origin == CandidateOrigin::Folder && candidate.files.len() > 1;
         if let (Err(reason), true, true) = (&table, !readable.is_empty(), may_fall_apart) {
-            notes.push(apart(&candidate, reason));
-            return candidate.each_alone().for_each(|alone| self.add(alone, all, missing, notes));
+            notes.push(describe_separate_files(&candidate, reason));
+            return candidate.into_single_files().for_each(|alone| self.add_candidate(alone, all, missing, notes));
         }
         let is_folder = candidate.origin != CandidateOrigin::File;
         let left_out = if is_folder && table.is_ok() { unreadable.len() } else { 0 };
@@ -182,55 +190,70 @@ impl Assembly<'_> {
         if is_folder && table.is_ok() {
             for (file, reason) in unreadable {
                 let name = format!("{}.{}", candidate.name, file.stem);
-                let wish = Wish { name, suffix: extension(&file.location), location: file.location };
-                all.push(Named { wish, table: Err(reason), files: Vec::new() });
+                let wish = NameRequest { name, suffix: extension(&file.location), location: file.location };
+                all.push(NamedTable { name_request: wish, table: Err(reason), files: Vec::new() });
             }
         }
         let table = table.map(|table| with_comment(table, left_out, is_folder, &readable));
-        notes.extend(table.as_ref().ok().filter(|table| table.files.len() > 1).map(|table| merged(&candidate, table)));
+        notes.extend(
+            table
+                .as_ref()
+                .ok()
+                .filter(|table| table.files.len() > 1)
+                .map(|table| describe_merged_folder(&candidate, table)),
+        );
         let first = &candidate.files[0].0.location;
         let (suffix, location) =
             if is_folder { ("folder".to_owned(), candidate.name.clone()) } else { (extension(first), first.clone()) };
-        let wish = Wish { name: candidate.name.clone(), suffix, location };
-        all.push(Named { wish, table, files: readable.into_iter().map(|(file, _, probed)| (file, probed)).collect() });
+        let wish = NameRequest { name: candidate.name.clone(), suffix, location };
+        all.push(NamedTable {
+            name_request: wish,
+            table,
+            files: readable.into_iter().map(|(file, _, probed)| (file, probed)).collect(),
+        });
     }
 
     /// The sheets of a workbook, a table each: called like the file if there is one, else `file_sheet`.
     fn add_sheets(
         &self,
-        candidate: &Candidate,
+        candidate: &TableCandidate,
         file: &FoundFile,
         partitions: &Partitions,
         sheets: &[(String, ProbeResult)],
-        all: &mut Vec<Named>,
+        all: &mut Vec<NamedTable>,
     ) {
         for (sheet, probed) in sheets {
             let name = match sheets.len() {
                 1 => candidate.name.clone(),
                 _ => format!("{}_{sheet}", candidate.name),
             };
-            let wish = Wish { name: name.clone(), suffix: extension(&file.location), location: file.location.clone() };
+            let wish =
+                NameRequest { name: name.clone(), suffix: extension(&file.location), location: file.location.clone() };
             let (table, files) = match probed {
                 Ok(probed) => {
                     let files = [(file.clone(), partitions.clone(), Some(probed.clone()))];
-                    let table =
-                        table_of(&Candidate { name, ..candidate.clone() }, &files, self.learned, self.batch_rows);
+                    let table = build_table(
+                        &TableCandidate { name, ..candidate.clone() },
+                        &files,
+                        self.corrections,
+                        self.batch_rows,
+                    );
                     (table.map(|table| with_comment(table, 0, false, &[])), vec![(file.clone(), Some(probed.clone()))])
                 }
                 Err(reason) => (Err(reason.clone()), Vec::new()),
             };
-            all.push(Named { wish, table, files });
+            all.push(NamedTable { name_request: wish, table, files });
         }
     }
 
     /// `candidate` with what the owner declares of its files: one table in any case, or never.
-    fn as_declared(&self, mut candidate: Candidate) -> Candidate {
+    fn apply_declaration(&self, mut candidate: TableCandidate) -> TableCandidate {
         if candidate.origin == CandidateOrigin::Folder {
-            match self.told.about(&candidate.files[0].0.location).one_table {
+            match self.declarations.options_for_file(&candidate.files[0].0.location).one_table {
                 Some(true) => candidate.origin = CandidateOrigin::Partitioned,
-                Some(false) => candidate.origin = CandidateOrigin::Apart,
+                Some(false) => candidate.origin = CandidateOrigin::SeparateFiles,
                 // Workbooks may hold anything.
-                None if candidate.kind.format.workbook().is_some() => candidate.origin = CandidateOrigin::Apart,
+                None if candidate.kind.format.workbook().is_some() => candidate.origin = CandidateOrigin::SeparateFiles,
                 None => {}
             }
         }
@@ -238,14 +261,14 @@ impl Assembly<'_> {
     }
 
     /// The files that can be read, or that nobody looked into, and those that cannot.
-    fn probed_files(&self, candidate: &Candidate) -> (Vec<ProbedFile>, Vec<(FoundFile, String)>) {
+    fn probed_files(&self, candidate: &TableCandidate) -> (Vec<ProbedFile>, Vec<(FoundFile, String)>) {
         let mut readable = Vec::new();
         let mut unreadable = Vec::new();
         for (file, partitions) in &candidate.files {
             match (self.probes.get(&file.location), &file.fingerprint) {
                 // In a folder an empty text file has no rows; in a table of its own it has no columns either.
                 (Some(Err(_)), Ok(fingerprint))
-                    if fingerprint.bytes == 0 && candidate.origin != CandidateOrigin::File && is_text(file) => {}
+                    if fingerprint.bytes == 0 && candidate.origin != CandidateOrigin::File && is_text_file(file) => {}
                 (Some(Err(reason)), _) | (None, Err(reason)) => unreadable.push((file.clone(), reason.clone())),
                 (Some(Ok(probed)), Ok(_)) => readable.push((file.clone(), partitions.clone(), Some(probed.clone()))),
                 (None, Ok(_)) => readable.push((file.clone(), partitions.clone(), None)),
@@ -256,45 +279,46 @@ impl Assembly<'_> {
     }
 }
 
-fn is_text(file: &FoundFile) -> bool {
+fn is_text_file(file: &FoundFile) -> bool {
     file.kind.format.may_grow()
 }
 
 /// At most `max` of the candidate's files, evenly spread, the first and the last among them.
-fn picked(candidate: &Candidate, max: usize) -> impl Iterator<Item = &FoundFile> {
+fn pick_files(candidate: &TableCandidate, max: usize) -> impl Iterator<Item = &FoundFile> {
     let (count, max) = (candidate.files.len(), max.max(2));
     // Parquet's footers are short and tell the rows, which the order of joins depends on.
-    let all = count <= max || matches!(candidate.kind.format, super::kind::NamedFormat::Parquet) && count <= max * 16;
+    let all =
+        count <= max || matches!(candidate.kind.format, super::file_kind::NamedFormat::Parquet) && count <= max * 16;
     let pick = move |index: usize| all || index * (max - 1) % (count - 1) < max - 1;
     candidate.files.iter().enumerate().filter(move |(index, _)| pick(*index)).map(|(_, (file, _))| file)
 }
 
 fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool, read: &[ProbedFile]) -> FileTable {
-    let format = match &table.shape {
-        Shape::Csv(dialect) if dialect.delimiter == b'\t' => "TSV",
-        Shape::Csv(_) => "CSV",
-        Shape::Json => "JSON",
-        Shape::Parquet => "Parquet",
-        Shape::ArrowFile | Shape::ArrowStream => "Arrow",
-        Shape::Sheet(..) => "workbook",
+    let format = match &table.format {
+        ContentFormat::Csv(dialect) if dialect.delimiter == b'\t' => "TSV",
+        ContentFormat::Csv(_) => "CSV",
+        ContentFormat::Json => "JSON",
+        ContentFormat::Parquet => "Parquet",
+        ContentFormat::ArrowFile | ContentFormat::ArrowStream => "Arrow",
+        ContentFormat::Sheet(..) => "workbook",
     };
     let files = table.files.len();
     table.comment = Some(match (is_folder, left_out) {
-        (false, _) if matches!(table.shape, Shape::Sheet(..)) => sheet_comment(&table.shape),
+        (false, _) if matches!(table.format, ContentFormat::Sheet(..)) => sheet_comment(&table.format),
         (false, _) => format!("{format} file"),
         (true, 0) => format!("folder of {files} {format} files"),
         (true, _) => format!("folder of {files} {format} files; {left_out} more cannot be read and are left out"),
     });
     let columns = table.schema.file_schema().fields().len();
-    let lacks = |probed: &&Arc<Probed>| probed.schema.fields().len() < columns;
+    let lacks = |probed: &&Arc<FileProfile>| probed.schema.fields().len() < columns;
     let lacking = read.iter().filter_map(|(_, _, probed)| probed.as_ref()).filter(lacks).count();
     let mut more = Vec::new();
     if lacking > 0 {
         more.push(format!("; {lacking} of them lack columns, which are null there"));
     }
-    if let Shape::Csv(dialect) = &table.shape {
+    if let ContentFormat::Csv(dialect) = &table.format {
         more.extend((!dialect.has_header).then(|| "; without a header line".to_owned()));
-        let encoding = dialect.form.encoding;
+        let encoding = dialect.decoding.encoding;
         more.extend(encoding.is_recognised().then(|| format!("; taken for {}", encoding.name())));
     }
     if let Some(comment) = &mut table.comment {
@@ -303,27 +327,27 @@ fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool, read: &[
     table
 }
 
-fn sheet_comment(shape: &Shape) -> String {
+fn sheet_comment(shape: &ContentFormat) -> String {
     match shape {
-        Shape::Sheet(_, name) => format!("sheet {name:?} of a workbook"),
+        ContentFormat::Sheet(_, name) => format!("sheet {name:?} of a workbook"),
         _ => String::new(),
     }
 }
 
 fn extension(location: &str) -> String {
     let file_name = location.rsplit('/').next().unwrap_or(location);
-    let stem = super::kind::kind_of(file_name).map_or(file_name, |(stem, _)| stem);
+    let stem = super::file_kind::parse_file_name(file_name).map_or(file_name, |(stem, _)| stem);
     file_name[stem.len()..].trim_start_matches('.').to_lowercase().replace('.', "_")
 }
 
-fn stored(file: FoundFile, probed: Option<&Probed>, exact: bool) -> Option<(Location, StoredFile)> {
+fn to_stored_file(file: FoundFile, probed: Option<&FileProfile>, exact: bool) -> Option<(Location, StoredFile)> {
     let fingerprint = file.fingerprint.ok()?;
     let looked_into = probed.and_then(|probed| probed.identity);
     let identity = looked_into.or_else(|| exact.then(|| FileIdentity::exact(fingerprint)));
-    Some((location_of(&file.location), StoredFile { path: file.path, identity }))
+    Some((to_location(&file.location), StoredFile { path: file.path, identity }))
 }
 
-fn catalog_of(tables: &HashMap<String, Result<Arc<FileTable>, String>>, notes: Vec<String>) -> Catalog {
+fn build_catalog(tables: &HashMap<String, Result<Arc<FileTable>, String>>, notes: Vec<String>) -> Catalog {
     let mut entries: Vec<TableEntry> = tables
         .iter()
         .map(|(name, table)| match table {

@@ -9,16 +9,16 @@ use datafusion::datasource::table_schema::TableSchema;
 use object_store::ObjectMeta;
 use parking_lot::Mutex;
 
-use super::kind::Compression;
-use super::numbers::NumberFormat;
-use super::probe::Shape;
+use super::file_kind::Compression;
+use super::number_format::NumberFormat;
+use super::probe::ContentFormat;
 use super::walk::Fingerprint;
 
 /// A table that can be read.
 #[derive(Debug)]
 pub(crate) struct FileTable {
     pub(crate) name: String,
-    pub(crate) shape: Shape,
+    pub(crate) format: ContentFormat,
     pub(crate) compression: Compression,
     /// The columns in the files, then those of the partitions.
     pub(crate) schema: TableSchema,
@@ -33,7 +33,7 @@ pub(crate) struct FileTable {
     /// Rows of a batch at most.
     pub(crate) batch_rows_max: usize,
     /// The typed columns in which a text such as `N/A` stands for null.
-    pub(crate) marked: BTreeSet<String>,
+    pub(crate) null_marker_columns: BTreeSet<String>,
     /// What the catalog says about it.
     pub(crate) comment: Option<String>,
 }
@@ -66,8 +66,8 @@ impl FileTable {
 
     /// How its numbers are written, where not as usual.
     pub(crate) fn numbers(&self) -> Option<NumberFormat> {
-        match &self.shape {
-            Shape::Csv(dialect) => dialect.numbers,
+        match &self.format {
+            ContentFormat::Csv(dialect) => dialect.numbers,
             _ => None,
         }
     }
@@ -90,7 +90,7 @@ impl FileTable {
 
 /// What rows beyond the sample taught about a column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Lesson {
+pub(crate) struct ColumnCorrection {
     /// The type that holds its values.
     pub(crate) wider: Option<DataType>,
     /// Whether a text such as `N/A` stands for null in it.
@@ -98,51 +98,55 @@ pub(crate) struct Lesson {
 }
 
 /// What was learned of each column of one file as it was read last, by the column's name.
-type FileLessons = (Fingerprint, BTreeMap<String, Lesson>);
+type FileCorrections = (Fingerprint, BTreeMap<String, ColumnCorrection>);
 
 /// What rows beyond the sample taught about columns: by a file's location, then by a column's name. It counts for the
 /// file that was read, and for that file with more rows.
 #[derive(Debug, Default)]
-pub(crate) struct Learned {
-    files: Mutex<HashMap<String, FileLessons>>,
-    lessons: std::sync::atomic::AtomicU64,
+pub(crate) struct ColumnCorrections {
+    files: Mutex<HashMap<String, FileCorrections>>,
+    revision: std::sync::atomic::AtomicU64,
 }
 
-impl Learned {
+impl ColumnCorrections {
     /// Remembers that `column` of the file at `location` holds a value that only fits `data_type`.
-    pub(crate) fn learn_type(&self, location: &str, file: Fingerprint, column: &str, data_type: DataType) {
-        self.learn(location, file, column, |lesson| lesson.wider = Some(data_type));
+    pub(crate) fn record_type(&self, location: &str, file: Fingerprint, column: &str, data_type: DataType) {
+        self.record(location, file, column, |lesson| lesson.wider = Some(data_type));
     }
 
     /// Remembers that a text stands for null in `column` of the file at `location`.
-    pub(crate) fn learn_marker(&self, location: &str, file: Fingerprint, column: &str) {
-        self.learn(location, file, column, |lesson| lesson.has_markers = true);
+    pub(crate) fn record_null_marker(&self, location: &str, file: Fingerprint, column: &str) {
+        self.record(location, file, column, |lesson| lesson.has_markers = true);
     }
 
-    fn learn(&self, location: &str, file: Fingerprint, column: &str, add: impl FnOnce(&mut Lesson)) {
+    fn record(&self, location: &str, file: Fingerprint, column: &str, add: impl FnOnce(&mut ColumnCorrection)) {
         let mut files = self.files.lock();
         let (read, columns) = files.entry(location.to_owned()).or_insert_with(|| (file, BTreeMap::new()));
-        if !read.may_have_become(&file) {
+        if !read.may_have_grown_to(&file) {
             columns.clear();
         }
         *read = file;
         add(columns.entry(column.to_owned()).or_default());
-        self.lessons.fetch_add(1, std::sync::atomic::Ordering::Release);
+        self.revision.fetch_add(1, std::sync::atomic::Ordering::Release);
     }
 
     /// What was learned about the file at `location`, which is `file`.
-    pub(crate) fn about(&self, location: &str, file: &Fingerprint) -> Option<BTreeMap<String, Lesson>> {
+    pub(crate) fn corrections_for(
+        &self,
+        location: &str,
+        file: &Fingerprint,
+    ) -> Option<BTreeMap<String, ColumnCorrection>> {
         let files = self.files.lock();
-        files.get(location).filter(|(read, _)| read.may_have_become(file)).map(|(_, columns)| columns.clone())
+        files.get(location).filter(|(read, _)| read.may_have_grown_to(file)).map(|(_, columns)| columns.clone())
     }
 
     /// How much was ever learned; a change means that tables must be made anew.
-    pub(crate) fn lessons(&self) -> u64 {
-        self.lessons.load(std::sync::atomic::Ordering::Acquire)
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision.load(std::sync::atomic::Ordering::Acquire)
     }
 
     /// Forgets files that are gone.
-    pub(crate) fn keep_only(&self, is_there: impl Fn(&str) -> bool) {
+    pub(crate) fn retain(&self, is_there: impl Fn(&str) -> bool) {
         self.files.lock().retain(|location, _| is_there(location));
     }
 }

@@ -4,11 +4,11 @@ use std::fs::{self, DirEntry, Metadata};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use super::file_kind::{FileKind, parse_file_name};
 use super::glob::Glob;
-use super::kind::{FileKind, kind_of};
 use super::limits::FileLimits;
-use super::skipped::Skipped;
-use super::wall::{Refusal, Wall, reason_of};
+use super::path_sandbox::{OpenRefusal, PathSandbox, io_error_reason};
+use super::skipped_files::SkippedFiles;
 
 /// What tells whether a file has changed, had by asking and not by reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,7 +20,7 @@ pub(crate) struct Fingerprint {
 }
 
 impl Fingerprint {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn from_metadata(metadata: &Metadata) -> Self {
         Self {
             bytes: metadata.len(),
             modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
@@ -29,7 +29,7 @@ impl Fingerprint {
     }
 
     /// Whether the same file may look like `later` after rows were added at its end.
-    pub(crate) fn may_have_become(&self, later: &Self) -> bool {
+    pub(crate) fn may_have_grown_to(&self, later: &Self) -> bool {
         self.identity.0 == later.identity.0 && self.bytes <= later.bytes
     }
 }
@@ -72,61 +72,69 @@ pub(crate) struct FoundFolder {
 
 /// Walks within a wall and counts what it sees.
 pub(crate) struct Walker<'a> {
-    wall: &'a Wall,
+    sandbox: &'a PathSandbox,
     limits: FileLimits,
     files_left: usize,
     entries_left: usize,
     /// The real paths of the folders that we are in: a link to one of them is a loop.
-    within: Vec<PathBuf>,
+    open_folders: Vec<PathBuf>,
     /// Which files are meant, and how long the prefix of their locations is; none for all.
     glob: Option<(&'a Glob, usize)>,
-    skipped: Skipped,
+    skipped: SkippedFiles,
 }
 
 impl<'a> Walker<'a> {
-    pub(crate) fn new(wall: &'a Wall, limits: FileLimits) -> Self {
+    pub(crate) fn new(sandbox: &'a PathSandbox, limits: FileLimits) -> Self {
         let (files_left, entries_left) = (limits.files_max, limits.entries_max);
-        Self { wall, limits, files_left, entries_left, within: Vec::new(), glob: None, skipped: Skipped::default() }
+        Self {
+            sandbox,
+            limits,
+            files_left,
+            entries_left,
+            open_folders: Vec::new(),
+            glob: None,
+            skipped: SkippedFiles::default(),
+        }
     }
 
     /// What was met and is no table.
-    pub(crate) fn into_skipped(self) -> Skipped {
+    pub(crate) fn into_skipped(self) -> SkippedFiles {
         self.skipped
     }
 
     /// The folder at the real path `root` with those files alone that `glob` means.
-    pub(crate) fn folder_of(&mut self, glob: &'a Glob, root: &Path, name: &str, prefix: &str) -> FoundFolder {
+    pub(crate) fn walk_glob(&mut self, glob: &'a Glob, root: &Path, name: &str, prefix: &str) -> FoundFolder {
         self.glob = Some((glob, prefix.len()));
-        let folder = self.folder(root, name, prefix);
+        let folder = self.walk_folder(root, name, prefix);
         self.glob = None;
         folder
     }
 
     /// The folder at the real path `root`; locations in it begin with `prefix`.
-    pub(crate) fn folder(&mut self, root: &Path, name: &str, prefix: &str) -> FoundFolder {
+    pub(crate) fn walk_folder(&mut self, root: &Path, name: &str, prefix: &str) -> FoundFolder {
         let mut folder = FoundFolder { name: name.to_owned(), ..FoundFolder::default() };
-        self.within.push(root.to_path_buf());
-        if let Err(problem) = self.fill(&mut folder, root, prefix) {
+        self.open_folders.push(root.to_path_buf());
+        if let Err(problem) = self.read_folder(&mut folder, root, prefix) {
             folder.problem = Some(problem);
         }
-        self.within.pop();
+        self.open_folders.pop();
         folder.files.sort_by(|a, b| a.location.cmp(&b.location));
         folder.folders.sort_by(|a, b| a.name.cmp(&b.name));
         folder
     }
 
     /// The single file at `path`, whatever its name.
-    pub(crate) fn file(&mut self, path: &Path, location: String) -> Option<FoundFile> {
+    pub(crate) fn find_file(&mut self, path: &Path, location: String) -> Option<FoundFile> {
         let file_name = path.file_name()?.to_string_lossy().into_owned();
-        let (stem, kind) = kind_of(&file_name)?;
-        let fingerprint = self.fingerprint(path);
+        let (stem, kind) = parse_file_name(&file_name)?;
+        let fingerprint = self.read_fingerprint(path);
         Some(FoundFile { stem: stem.to_owned(), kind, location, path: path.to_path_buf(), fingerprint })
     }
 
-    fn fill(&mut self, folder: &mut FoundFolder, path: &Path, prefix: &str) -> Result<(), String> {
-        let entries = fs::read_dir(path).map_err(|error| reason_of(&error))?;
+    fn read_folder(&mut self, folder: &mut FoundFolder, path: &Path, prefix: &str) -> Result<(), String> {
+        let entries = fs::read_dir(path).map_err(|error| io_error_reason(&error))?;
         for entry in entries {
-            let entry = entry.map_err(|error| reason_of(&error))?;
+            let entry = entry.map_err(|error| io_error_reason(&error))?;
             let name = entry.file_name().to_string_lossy().into_owned();
             // Hidden by the manners of Unix, or of Hive and Spark, who keep their own books so.
             if name.starts_with('.') {
@@ -136,31 +144,37 @@ impl<'a> Walker<'a> {
                 return Err(format!("more than {} entries; the rest is not looked at", self.limits.entries_max));
             }
             self.entries_left -= 1;
-            self.add(folder, &entry, name, prefix)?;
+            self.add_entry(folder, &entry, name, prefix)?;
         }
         Ok(())
     }
 
-    fn add(&mut self, folder: &mut FoundFolder, entry: &DirEntry, name: String, prefix: &str) -> Result<(), String> {
+    fn add_entry(
+        &mut self,
+        folder: &mut FoundFolder,
+        entry: &DirEntry,
+        name: String,
+        prefix: &str,
+    ) -> Result<(), String> {
         let path = entry.path();
         let location = format!("{prefix}{name}");
-        let file_type = entry.file_type().map_err(|error| reason_of(&error))?;
+        let file_type = entry.file_type().map_err(|error| io_error_reason(&error))?;
         let is_folder = if file_type.is_symlink() { path.is_dir() } else { file_type.is_dir() };
         if is_folder {
             if !name.starts_with('_')
-                && self.is_meant(&location, Glob::may_hold)
-                && let Some(real) = self.enterable(&path)
+                && self.matches_glob(&location, Glob::may_contain_matches)
+                && let Some(real) = self.resolve_enterable(&path)
             {
-                let inner = self.folder(&real, &name, &format!("{location}/"));
+                let inner = self.walk_folder(&real, &name, &format!("{location}/"));
                 folder.folders.push(inner);
             }
             return Ok(());
         }
-        if !self.is_meant(&location, Glob::includes) {
+        if !self.matches_glob(&location, Glob::includes) {
             return Ok(());
         }
-        if kind_of(&name).is_none() {
-            let wall = self.wall;
+        if parse_file_name(&name).is_none() {
+            let wall = self.sandbox;
             self.skipped.add(&location, || wall.open(&path).ok());
             return Ok(());
         }
@@ -168,38 +182,39 @@ impl<'a> Walker<'a> {
             return Err(format!("more than {} data files; the rest is not read", self.limits.files_max));
         }
         self.files_left -= 1;
-        folder.files.extend(self.file(&path, location));
+        folder.files.extend(self.find_file(&path, location));
         Ok(())
     }
 
     /// Whether the glob, if there is one, means what lies at `location`.
-    fn is_meant(&self, location: &str, by: impl Fn(&Glob, &str) -> bool) -> bool {
+    fn matches_glob(&self, location: &str, by: impl Fn(&Glob, &str) -> bool) -> bool {
         self.glob.is_none_or(|(glob, prefix)| by(glob, &location[prefix..]))
     }
 
     /// The real path of a folder that may be entered: within the wall, not too deep, no loop.
-    fn enterable(&self, path: &Path) -> Option<PathBuf> {
+    fn resolve_enterable(&self, path: &Path) -> Option<PathBuf> {
         let real = fs::canonicalize(path).ok()?;
-        let enterable =
-            self.wall.holds(&real) && self.within.len() <= self.limits.depth_max && !self.within.contains(&real);
+        let enterable = self.sandbox.contains(&real)
+            && self.open_folders.len() <= self.limits.depth_max
+            && !self.open_folders.contains(&real);
         if !enterable {
             tracing::debug!(folder = %path.display(), "folder is not entered: a link that leaves, a loop, or too deep");
         }
         enterable.then_some(real)
     }
 
-    fn fingerprint(&self, path: &Path) -> Result<Fingerprint, String> {
-        let look = || -> Result<Fingerprint, Refusal> {
+    fn read_fingerprint(&self, path: &Path) -> Result<Fingerprint, String> {
+        let look = || -> Result<Fingerprint, OpenRefusal> {
             let plain = fs::symlink_metadata(path)?;
             let metadata = if plain.is_symlink() {
-                if !self.wall.holds(&fs::canonicalize(path)?) {
-                    return Err(Refusal::Outside);
+                if !self.sandbox.contains(&fs::canonicalize(path)?) {
+                    return Err(OpenRefusal::Outside);
                 }
                 fs::metadata(path)?
             } else {
                 plain
             };
-            if metadata.is_file() { Ok(Fingerprint::of(&metadata)) } else { Err(Refusal::NotAFile) }
+            if metadata.is_file() { Ok(Fingerprint::from_metadata(&metadata)) } else { Err(OpenRefusal::NotAFile) }
         };
         look().map_err(|refusal| refusal.reason())
     }

@@ -4,68 +4,69 @@ use std::error::Error as StdError;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Column, DataFusionError, SchemaError};
-use tidegate_core::{Error, ErrorKind, nearest};
+use tidegate_core::{Error, ErrorKind, nearest_names};
 
-use super::guard::NO_LONGER_WANTED;
+use super::cancellation::QUERY_CANCELLED;
+use super::repeated_rows::RowsTooWide;
 use super::tables::CATALOG;
-use super::width::TooWide;
 use crate::embedded::memory::SHARED_MEMORY_USED_UP;
 use crate::embedded::scan::ReadFailure;
-use crate::embedded::store::STORE_SAYS;
+use crate::embedded::snapshot_store::STORE_ERROR_PREFIX;
 
 /// Columns that an error shows at most.
 const COLUMNS_SHOWN_MAX: usize = 60;
 
 const DIVISION_BY_ZERO: &str = "division by zero";
-const GUARD_THE_DIVISOR: &str = "Guard the divisor: x / NULLIF(y, 0) gives NULL instead.";
+const NULLIF_HINT: &str = "Guard the divisor: x / NULLIF(y, 0) gives NULL instead.";
 const INVALID_INPUT: &str = "invalid input syntax";
-const TRY_CAST: &str = "TRY_CAST(x AS type) gives NULL where a value does not fit.";
+const TRY_CAST_HINT: &str = "TRY_CAST(x AS type) gives NULL where a value does not fit.";
 /// Where the forms and functions of the SQL are listed.
-const WHICH_SQL: &str = "The SQL is PostgreSQL's; what differs is on the page \"Which SQL is this\" (docs/sql.md).";
+const SQL_REFERENCE_HINT: &str =
+    "The SQL is PostgreSQL's; what differs is on the page \"Which SQL is this\" (docs/sql.md).";
 
 /// How the text begins of a plan that lacks what its steps need.
-const PLAN_OF_STEPS: &str = "Plan: [";
+const SANITY_CHECK_PREFIX: &str = "Plan: [";
 
 /// What a caller of `database` reads of `error`.
-pub(crate) fn error_of(error: &DataFusionError, database: &str) -> Error {
-    if let Some(error) = said_by_ours(error) {
+pub(crate) fn to_core_error(error: &DataFusionError, database: &str) -> Error {
+    if let Some(error) = find_own_error(error) {
         return error;
     }
-    if TooWide::told_by(error).is_some() {
+    if RowsTooWide::find_in(error).is_some() {
         return Error::new(ErrorKind::TooLarge, "a value is too long to be repeated for many rows")
             .with_hint("Join without it, or with a part of it, such as left(x, 1000).");
     }
-    let invalid = |text: &str| Error::new(ErrorKind::InvalidArguments, clean(text, database));
+    let invalid = |text: &str| Error::new(ErrorKind::InvalidArguments, clean_message(text, database));
     match error.find_root() {
-        DataFusionError::SchemaError(error, _) => of_schema(error, database),
-        DataFusionError::Plan(text) if text.starts_with(PLAN_OF_STEPS) => {
+        DataFusionError::SchemaError(error, _) => schema_error(error, database),
+        DataFusionError::Plan(text) if text.starts_with(SANITY_CHECK_PREFIX) => {
             tracing::error!(plan = text, "a plan was refused by DataFusion's last check");
             Error::new(ErrorKind::InvalidArguments, "this combination of clauses cannot be run")
                 .with_hint("Put the innermost part into a query of WITH, or leave out ORDER BY within it.")
         }
-        DataFusionError::Plan(text) | DataFusionError::Configuration(text) => match advice(text) {
+        DataFusionError::Plan(text) | DataFusionError::Configuration(text) => match find_advice(text) {
             Some(advice) => invalid(text).with_hint(advice),
             None => invalid(text),
         },
         DataFusionError::SQL(error, _) => invalid(&error.to_string()),
         DataFusionError::NotImplemented(text) => {
-            invalid(&format!("this is not supported: {text}")).with_hint(WHICH_SQL)
+            invalid(&format!("this is not supported: {text}")).with_hint(SQL_REFERENCE_HINT)
         }
-        DataFusionError::Execution(text) if text.starts_with(NO_LONGER_WANTED) => {
-            Error::new(ErrorKind::Cancelled, NO_LONGER_WANTED)
+        DataFusionError::Execution(text) if text.starts_with(QUERY_CANCELLED) => {
+            Error::new(ErrorKind::Cancelled, QUERY_CANCELLED)
         }
-        DataFusionError::Execution(text) if text == DIVISION_BY_ZERO => invalid(text).with_hint(GUARD_THE_DIVISOR),
-        DataFusionError::Execution(text) if text.starts_with(INVALID_INPUT) => invalid(text).with_hint(TRY_CAST),
+        DataFusionError::Execution(text) if text == DIVISION_BY_ZERO => invalid(text).with_hint(NULLIF_HINT),
+        DataFusionError::Execution(text) if text.starts_with(INVALID_INPUT) => invalid(text).with_hint(TRY_CAST_HINT),
         DataFusionError::Execution(text) => invalid(text),
-        DataFusionError::ResourcesExhausted(text) => too_large(text),
-        DataFusionError::ArrowError(error, _) => of_arrow(error, database),
+        DataFusionError::ResourcesExhausted(text) => too_large_error(text),
+        DataFusionError::ArrowError(error, _) => arrow_error(error, database),
         DataFusionError::ParquetError(error) => {
-            unavailable(&format!("a Parquet file cannot be read: {error}"), database)
+            unavailable_error(&format!("a Parquet file cannot be read: {error}"), database)
         }
-        DataFusionError::ObjectStore(error) => unavailable(&error.to_string(), database),
-        DataFusionError::IoError(error) => unavailable(&crate::embedded::files::reason_of(error), database),
+        DataFusionError::ObjectStore(error) => unavailable_error(&error.to_string(), database),
+        DataFusionError::IoError(error) => unavailable_error(&crate::embedded::files::io_error_reason(error), database),
         DataFusionError::Collection(errors) => match errors.first() {
-            Some(first) => error_of(first, database),
+            Some(first) => to_core_error(first, database),
             None => Error::internal("an empty collection of errors"),
         },
         other => Error::internal(other.to_string()),
@@ -73,7 +74,7 @@ pub(crate) fn error_of(error: &DataFusionError, database: &str) -> Error {
 }
 
 /// What mends an overflow; dates are compared with timestamps in nanoseconds.
-const CAST_WIDER: &str = "Cast to a wider type: x::bigint or x::numeric. A date that is compared with a timestamp lies \
+const CAST_WIDER_HINT: &str = "Cast to a wider type: x::bigint or x::numeric. A date that is compared with a timestamp lies \
                           between 1677 and 2262; compare dates: x::date.";
 
 /// What mends errors whose texts are DataFusion's, by how they begin.
@@ -85,12 +86,12 @@ const ADVICE: &[(&str, &str)] = &[
     ("Correlated scalar subquery", "Put the subquery into SELECT of a query in FROM, and use its column."),
 ];
 
-fn advice(text: &str) -> Option<&'static str> {
+fn find_advice(text: &str) -> Option<&'static str> {
     ADVICE.iter().find(|(start, _)| text.starts_with(start)).map(|(_, advice)| *advice)
 }
 
 /// What our own readers and other databases say, however deep it lies.
-fn said_by_ours(error: &DataFusionError) -> Option<Error> {
+fn find_own_error(error: &DataFusionError) -> Option<Error> {
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(current) = cause {
         if let Some(error) = current.downcast_ref::<Error>() {
@@ -107,23 +108,23 @@ fn said_by_ours(error: &DataFusionError) -> Option<Error> {
     }
     // Parquet's reader keeps only the text of what our store says.
     let text = error.to_string();
-    let (_, reason) = text.split_once(STORE_SAYS)?;
+    let (_, reason) = text.split_once(STORE_ERROR_PREFIX)?;
     Some(Error::new(ErrorKind::Unavailable, reason))
 }
 
-fn of_schema(error: &SchemaError, database: &str) -> Error {
+fn schema_error(error: &SchemaError, database: &str) -> Error {
     match error {
-        SchemaError::FieldNotFound { field, valid_fields } => unknown_column(field, valid_fields),
+        SchemaError::FieldNotFound { field, valid_fields } => unknown_column_error(field, valid_fields),
         SchemaError::AmbiguousReference { field } => Error::new(
             ErrorKind::InvalidArguments,
             format!("the column {:?} is in several tables of the query", field.name()),
         )
         .with_hint("Write the table before it: table.column."),
-        other => Error::new(ErrorKind::InvalidArguments, clean(&other.to_string(), database)),
+        other => Error::new(ErrorKind::InvalidArguments, clean_message(&other.to_string(), database)),
     }
 }
 
-fn unknown_column(field: &Column, valid_fields: &[Column]) -> Error {
+fn unknown_column_error(field: &Column, valid_fields: &[Column]) -> Error {
     let relation_of = |column: &Column| column.relation.as_ref().map(|relation| relation.table().to_owned());
     let wanted_relation = relation_of(field);
     let of_relation: Vec<&Column> = match &wanted_relation {
@@ -139,7 +140,7 @@ fn unknown_column(field: &Column, valid_fields: &[Column]) -> Error {
     // Columns of ours have a mark that no caller can write.
     let names: Vec<&str> =
         of_relation.iter().map(|column| column.name()).filter(|name| !name.contains('\u{1}')).collect();
-    let mut choices = nearest(field.name(), names.iter().copied());
+    let mut choices = nearest_names(field.name(), names.iter().copied());
     for name in names {
         if choices.len() < COLUMNS_SHOWN_MAX && !choices.iter().any(|choice| choice == name) {
             choices.push(name.to_owned());
@@ -150,37 +151,37 @@ fn unknown_column(field: &Column, valid_fields: &[Column]) -> Error {
         .with_choices(choices)
 }
 
-fn of_arrow(error: &ArrowError, database: &str) -> Error {
-    let invalid = |text: &str| Error::new(ErrorKind::InvalidArguments, clean(text, database));
+fn arrow_error(error: &ArrowError, database: &str) -> Error {
+    let invalid = |text: &str| Error::new(ErrorKind::InvalidArguments, clean_message(text, database));
     match error {
-        ArrowError::DivideByZero => invalid(DIVISION_BY_ZERO).with_hint(GUARD_THE_DIVISOR),
-        ArrowError::CastError(text) | ArrowError::ParseError(text) => invalid(text).with_hint(TRY_CAST),
-        ArrowError::ArithmeticOverflow(text) => invalid(text).with_hint(CAST_WIDER),
+        ArrowError::DivideByZero => invalid(DIVISION_BY_ZERO).with_hint(NULLIF_HINT),
+        ArrowError::CastError(text) | ArrowError::ParseError(text) => invalid(text).with_hint(TRY_CAST_HINT),
+        ArrowError::ArithmeticOverflow(text) => invalid(text).with_hint(CAST_WIDER_HINT),
         ArrowError::ComputeError(text)
         | ArrowError::InvalidArgumentError(text)
         | ArrowError::NotYetImplemented(text) => invalid(text),
-        ArrowError::OffsetOverflowError(_) => too_large("a column of one batch holds more than 2 GiB"),
-        ArrowError::MemoryError(text) => too_large(text),
+        ArrowError::OffsetOverflowError(_) => too_large_error("a column of one batch holds more than 2 GiB"),
+        ArrowError::MemoryError(text) => too_large_error(text),
         ArrowError::IoError(text, _)
         | ArrowError::IpcError(text)
         | ArrowError::ParquetError(text)
         | ArrowError::CsvError(text)
-        | ArrowError::JsonError(text) => unavailable(text, database),
+        | ArrowError::JsonError(text) => unavailable_error(text, database),
         other => Error::internal(other.to_string()),
     }
 }
 
-fn unavailable(text: &str, database: &str) -> Error {
+fn unavailable_error(text: &str, database: &str) -> Error {
     if text.contains(SPILL_LIMIT) {
-        return too_large(text);
+        return too_large_error(text);
     }
-    Error::new(ErrorKind::Unavailable, clean(text, database))
+    Error::new(ErrorKind::Unavailable, clean_message(text, database))
 }
 
 /// What stands in the refusal of disk to spill to.
 const SPILL_LIMIT: &str = "max_temp_directory_size";
 
-fn too_large(text: &str) -> Error {
+fn too_large_error(text: &str) -> Error {
     tracing::debug!(reason = text, "a query is too large");
     if text.contains(SHARED_MEMORY_USED_UP) {
         return Error::new(ErrorKind::TooLarge, "the query needs more memory than other queries leave now")
@@ -203,7 +204,7 @@ fn too_large(text: &str) -> Error {
 }
 
 /// Words of DataFusion and Arrow, and what SQL calls them.
-const WORDS: &[(&str, &str)] = &[
+const SQL_TYPE_NAMES: &[(&str, &str)] = &[
     ("Utf8View", "text"),
     ("LargeUtf8", "text"),
     ("Utf8", "text"),
@@ -219,7 +220,7 @@ const WORDS: &[(&str, &str)] = &[
 ];
 
 /// What DataFusion puts before and between what it has to say.
-const NOISE: &[&str] = &[
+const ERROR_PREFIXES: &[&str] = &[
     "Error during planning: ",
     "Execution error: ",
     "Internal error: ",
@@ -229,16 +230,16 @@ const NOISE: &[&str] = &[
 ];
 
 /// `text` without what is only of use to people who work on DataFusion.
-fn clean(text: &str, database: &str) -> String {
+fn clean_message(text: &str, database: &str) -> String {
     let text = text.split("\n\nbacktrace:").next().unwrap_or(text);
     let text = text.split("This issue was likely caused by a bug").next().unwrap_or(text);
     let mut text = text.replace(&format!("{CATALOG}.{database}."), "");
-    for noise in NOISE {
+    for noise in ERROR_PREFIXES {
         text = text.replace(noise, "");
     }
-    let text = said_of_arguments(without_syntax_tree(without_internal_names(&text)));
+    let text = extract_coercion_error(without_syntax_tree(without_internal_names(&text)));
     let text = text.trim_end_matches(['.', '\n', ' ']);
-    with_names_of_sql(&without_signatures(text).unwrap_or_else(|| text.to_owned()))
+    use_sql_type_names(&without_signatures(text).unwrap_or_else(|| text.to_owned()))
 }
 
 /// Cuts off the nearest name where it is that of a function which no statement can write.
@@ -259,7 +260,7 @@ fn without_syntax_tree(text: &str) -> &str {
 
 /// What a function says of its arguments, without `Function 'sum' user-defined coercion failed with:` before it and the
 /// list of signatures behind it.
-fn said_of_arguments(text: &str) -> &str {
+fn extract_coercion_error(text: &str) -> &str {
     match text.split_once("user-defined coercion failed with: ") {
         Some((_, said)) => said.split(". No function matches").next().unwrap_or(said),
         None => text,
@@ -277,13 +278,13 @@ fn without_signatures(text: &str) -> Option<String> {
 }
 
 /// Puts SQL's names in place of Arrow's types, and bare values in place of literals: `Int64(1)`.
-fn with_names_of_sql(text: &str) -> String {
+fn use_sql_type_names(text: &str) -> String {
     let mut named = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
         let word_end = rest.find(|character: char| !character.is_alphanumeric()).unwrap_or(rest.len());
         let (word, after) = rest.split_at(word_end);
-        let name = WORDS.iter().find(|(theirs, _)| *theirs == word);
+        let name = SQL_TYPE_NAMES.iter().find(|(theirs, _)| *theirs == word);
         if let (Some(_), Some((value, behind))) =
             (name, after.strip_prefix('(').and_then(|after| after.split_once(')')))
         {
@@ -306,14 +307,14 @@ mod tests {
     #[test]
     fn internals_are_taken_out_of_texts() {
         let text = "Error during planning: Cannot coerce Utf8View + Int64 of tidegate.sales.t.\n\nbacktrace: 0: x";
-        assert_eq!(clean(text, "sales"), "Cannot coerce text + bigint of t");
-        assert_eq!(clean("Straße ünd Int64", "x"), "Straße ünd bigint");
-        assert_eq!(clean("currently only count(Int64(1)) of Utf8", "x"), "currently only count(1) of text");
+        assert_eq!(clean_message(text, "sales"), "Cannot coerce text + bigint of t");
+        assert_eq!(clean_message("Straße ünd Int64", "x"), "Straße ünd bigint");
+        assert_eq!(clean_message("currently only count(Int64(1)) of Utf8", "x"), "currently only count(1) of text");
         let tree = "not valid Substring { expr: Ident { span: Span(Location(1,15)) } }";
-        assert_eq!(clean(tree, "x"), "not valid");
+        assert_eq!(clean_message(tree, "x"), "not valid");
         let signatures = "Function 'sum' failed to match any signature, errors: Function 'sum' requires Int64, but \
                           received String (DataType: Utf8).,Function 'sum' requires Float64, but received String \
                           (DataType: Utf8).";
-        assert_eq!(clean(signatures, "x"), "Function 'sum' does not take text; it takes bigint, double");
+        assert_eq!(clean_message(signatures, "x"), "Function 'sum' does not take text; it takes bigint, double");
     }
 }

@@ -12,7 +12,7 @@ const EXPLAIN_CHARACTERS_MAX: usize = 20_000;
 
 /// What is asked of other databases, and the logical and the physical plan, indented. Files are named by their place in
 /// the database.
-pub(crate) fn text(logical: &LogicalPlan, physical: &dyn ExecutionPlan, asked: &[String]) -> String {
+pub(crate) fn format_plan(logical: &LogicalPlan, physical: &dyn ExecutionPlan, asked: &[String]) -> String {
     let asked = match asked {
         [] => String::new(),
         asked => format!("Asked of the databases:\n  {}\n\n", asked.join("\n  ")),

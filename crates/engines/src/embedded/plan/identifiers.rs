@@ -13,23 +13,23 @@ use datafusion::sql::sqlparser::ast::{
 
 /// Writes the unquoted names of `statement` as they exist; `columns` are those of its tables.
 pub(crate) fn resolve_case<'a>(statement: &mut Statement, columns: impl Iterator<Item = &'a str>) {
-    let mut known = Known::default();
+    let mut known = KnownNames::default();
     columns.for_each(|column| known.add(column));
     // Collecting never breaks off.
     let _ = Visit::visit(statement, &mut known);
-    let mut respelling = Respelling { exact: known.exact, by_folded: known.by_folded };
+    let mut respelling = CaseCorrector { exact: known.exact, by_folded: known.by_folded };
     let _ = VisitMut::visit(statement, &mut respelling);
 }
 
 /// The names that a statement may use.
 #[derive(Default)]
-struct Known {
+struct KnownNames {
     exact: HashSet<String>,
     /// `None` where several names are equal but for case.
     by_folded: HashMap<String, Option<String>>,
 }
 
-impl Known {
+impl KnownNames {
     fn add(&mut self, name: &str) {
         if !self.exact.insert(name.to_owned()) {
             return;
@@ -46,7 +46,7 @@ impl Known {
     }
 }
 
-impl Visitor for Known {
+impl Visitor for KnownNames {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -88,13 +88,13 @@ impl Visitor for Known {
     }
 }
 
-struct Respelling {
+struct CaseCorrector {
     exact: HashSet<String>,
     by_folded: HashMap<String, Option<String>>,
 }
 
-impl Respelling {
-    fn respell(&self, identifier: &mut Ident) {
+impl CaseCorrector {
+    fn correct_case(&self, identifier: &mut Ident) {
         if identifier.quote_style.is_some() || self.exact.contains(&identifier.value) {
             return;
         }
@@ -104,13 +104,13 @@ impl Respelling {
     }
 }
 
-impl VisitorMut for Respelling {
+impl VisitorMut for CaseCorrector {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
-            Expr::Identifier(identifier) => self.respell(identifier),
-            Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(|part| self.respell(part)),
+            Expr::Identifier(identifier) => self.correct_case(identifier),
+            Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(|part| self.correct_case(part)),
             _ => {}
         }
         ControlFlow::Continue(())
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_exists_in_one_spelling_is_respelled() {
+    fn corrects_case_of_unambiguous_names() {
         assert_eq!(resolved("SELECT TAILNUM FROM f"), "SELECT tailNum FROM f");
         assert_eq!(resolved("SELECT \"TAILNUM\" FROM f"), "SELECT \"TAILNUM\" FROM f");
         assert_eq!(resolved("SELECT DEST FROM f"), "SELECT DEST FROM f");

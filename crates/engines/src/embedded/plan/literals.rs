@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 const REPEATED_BYTES_MAX: usize = 64 << 20;
 
 /// Rows of a batch, `rows_max` at most.
-pub(crate) fn batch_rows(plan: &LogicalPlan, rows_max: usize) -> Result<usize> {
+pub(crate) fn limit_batch_rows(plan: &LogicalPlan, rows_max: usize) -> Result<usize> {
     let mut largest_bytes = 0;
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {

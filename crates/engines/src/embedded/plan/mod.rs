@@ -1,22 +1,22 @@
 //! From a statement to a plan that is ready to run.
 
 mod bytes;
-mod catalogs;
+mod cancellation;
 mod errors;
 mod explain;
 mod functions;
-mod guard;
 mod identifiers;
-mod limits;
+mod large_sorts;
 mod literals;
-mod names;
-mod order;
 mod parameters;
+mod plan_size;
+mod repeated_rows;
+mod row_order;
 mod run;
 mod session;
-mod size;
+mod system_catalogs;
+mod table_count;
 mod tables;
-mod width;
 mod windows;
 
 use std::sync::Arc;
@@ -32,27 +32,27 @@ use datafusion::prelude::SQLOptions;
 use datafusion::sql::parser::Statement as DataFusionStatement;
 use datafusion::sql::sqlparser::ast;
 use tidegate_core::{Error, Job};
-use tidegate_query::{Plan, Rows, Statement};
+use tidegate_query::{Plan, QueryRows, Statement};
 
-use crate::embedded::lanes::Lane;
+use crate::embedded::worker_pools::WorkerPool;
 
-pub(crate) use catalogs::SystemCatalogs;
-pub(crate) use errors::error_of;
-pub(crate) use functions::watched;
-pub(crate) use guard::Wanted;
-pub(crate) use session::Sessions;
-pub(crate) use tables::{CATALOG, Tables};
+pub(crate) use cancellation::QueryCancellation;
+pub(crate) use errors::to_core_error;
+pub(crate) use functions::with_cancellation;
+pub(crate) use session::SessionFactory;
+pub(crate) use system_catalogs::SystemCatalogs;
+pub(crate) use tables::{CATALOG, SnapshotTables};
 
 /// A statement that is planned and checked.
 pub(crate) struct EmbeddedPlan {
-    lane: Lane,
+    pool: WorkerPool,
     database: Arc<str>,
     session: SessionState,
     logical: LogicalPlan,
     physical: Arc<dyn ExecutionPlan>,
-    wanted: Wanted,
+    cancellation: QueryCancellation,
     /// What it was made of, if it can be planned again over other files.
-    origin: Option<Box<Origin>>,
+    source: Option<Box<PlanSource>>,
     schema: SchemaRef,
     estimated_rows: Option<u64>,
     estimated_bytes: Option<u64>,
@@ -61,19 +61,19 @@ pub(crate) struct EmbeddedPlan {
 }
 
 /// What a plan over files was made of.
-struct Origin {
+struct PlanSource {
     statement: Statement,
-    tables: Tables,
-    sessions: Arc<Sessions>,
+    tables: SnapshotTables,
+    sessions: Arc<SessionFactory>,
 }
 
 /// Where the names of a statement are looked up, beside being DataFusion's catalog.
-pub(crate) trait Scope: Send + Sync {
+pub(crate) trait StatementScope: Send + Sync {
     /// The database that is asked.
     fn database(&self) -> &Arc<str>;
 
     /// Whether there is no table for `reference`, which is a bare name.
-    fn lacks(&self, reference: &TableReference) -> bool;
+    fn has_no_table(&self, reference: &TableReference) -> bool;
 
     /// The columns of the table that `reference` means.
     ///
@@ -82,87 +82,91 @@ pub(crate) trait Scope: Send + Sync {
     fn columns(&self, reference: &TableReference) -> Result<SchemaRef, Error>;
 
     /// What `plan` asks other databases, a line each.
-    fn asked(&self, _plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
+    fn member_queries(&self, _plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Plans `statement` on `tables`, as long as it is `wanted`. Runs on a lane.
-pub(crate) async fn plan(
+/// Plans `statement` on `tables`, as long as it is `cancellation`. Runs on a lane.
+pub(crate) async fn plan_statement(
     statement: Statement,
-    tables: Tables,
-    sessions: Arc<Sessions>,
-    lane: Lane,
-    wanted: Wanted,
+    tables: SnapshotTables,
+    sessions: Arc<SessionFactory>,
+    lane: WorkerPool,
+    wanted: QueryCancellation,
 ) -> Result<EmbeddedPlan, Error> {
     let tables = tables.with_catalogs(&statement)?;
-    let session = watched(sessions.session(&tables), &wanted);
-    let logical = optimized(&statement, &session, &tables).await?;
-    let mut plan = ready(logical, session, &tables, lane, wanted).await?;
-    plan.origin = Some(Box::new(Origin { statement, tables, sessions }));
+    let session = with_cancellation(sessions.create_session(&tables), &wanted);
+    let logical = optimize_statement(&statement, &session, &tables).await?;
+    let mut plan = build_plan(logical, session, &tables, lane, wanted).await?;
+    plan.source = Some(Box::new(PlanSource { statement, tables, sessions }));
     Ok(plan)
 }
 
 /// The statement as an optimized plan.
-pub(crate) async fn optimized(
+pub(crate) async fn optimize_statement(
     statement: &Statement,
     session: &SessionState,
-    scope: &dyn Scope,
+    scope: &dyn StatementScope,
 ) -> Result<LogicalPlan, Error> {
-    let logical = logical_plan(statement, session, scope).await?;
-    session.optimize(&logical).map_err(|error| error_of(&error, scope.database()))
+    let logical = create_logical_plan(statement, session, scope).await?;
+    session.optimize(&logical).map_err(|error| to_core_error(&error, scope.database()))
 }
 
-/// The plan of `logical`, which is optimized, ready to run as long as it is `wanted`.
-pub(crate) async fn ready(
+/// The plan of `logical`, which is optimized, ready to run as long as it is `cancellation`.
+pub(crate) async fn build_plan(
     logical: LogicalPlan,
     mut session: SessionState,
-    scope: &dyn Scope,
-    lane: Lane,
-    wanted: Wanted,
+    scope: &dyn StatementScope,
+    lane: WorkerPool,
+    wanted: QueryCancellation,
 ) -> Result<EmbeddedPlan, Error> {
     let database = scope.database().clone();
-    let failed = |error: DataFusionError| error_of(&error, &database);
-    suit(&mut session, &logical).map_err(failed)?;
-    let physical = physical_plan(&session, &logical).await.map_err(failed)?;
-    let explain = explain::text(&logical, physical.as_ref(), &scope.asked(&physical));
+    let failed = |error: DataFusionError| to_core_error(&error, &database);
+    configure_session(&mut session, &logical).map_err(failed)?;
+    let physical = create_physical_plan(&session, &logical).await.map_err(failed)?;
+    let explain = explain::format_plan(&logical, physical.as_ref(), &scope.member_queries(&physical));
     Ok(EmbeddedPlan {
-        schema: tidegate_pgsql::shown_schema(&physical.schema()),
+        schema: tidegate_pgsql::output_schema(&physical.schema()),
         estimated_rows: explain::estimated_rows(physical.as_ref()),
         estimated_bytes: explain::estimated_bytes(&physical),
         is_blocking: physical.pipeline_behavior() == EmissionType::Final,
-        physical: executable(physical, &session, &wanted).map_err(failed)?,
+        physical: prepare_execution(physical, &session, &wanted).map_err(failed)?,
         logical,
         explain,
-        wanted,
-        origin: None,
-        lane,
+        cancellation: wanted,
+        source: None,
+        pool: lane,
         session,
         database,
     })
 }
 
 /// The columns of the answer to `statement`: as planned, but for the way to the rows. Runs on a lane.
-pub(crate) async fn describe(
+pub(crate) async fn describe_statement(
     statement: &Statement,
     session: &SessionState,
-    scope: &dyn Scope,
+    scope: &dyn StatementScope,
 ) -> Result<SchemaRef, Error> {
-    let logical = logical_plan(statement, session, scope).await?;
-    let failed = |error: DataFusionError| error_of(&error, scope.database());
+    let logical = create_logical_plan(statement, session, scope).await?;
+    let failed = |error: DataFusionError| to_core_error(&error, scope.database());
     let analyzer = session.analyzer();
     let logical = analyzer.execute_and_check(logical, session.config_options(), |_, _| {}).map_err(failed)?;
-    Ok(tidegate_pgsql::shown_schema(&Arc::new(logical.schema().as_arrow().clone())))
+    Ok(tidegate_pgsql::output_schema(&Arc::new(logical.schema().as_arrow().clone())))
 }
 
 /// The statement as a plan that is checked and whose parameters are bound, but neither analyzed nor optimized.
-async fn logical_plan(statement: &Statement, session: &SessionState, scope: &dyn Scope) -> Result<LogicalPlan, Error> {
-    let failed = |error: DataFusionError| error_of(&error, scope.database());
-    let ast = named_as_they_are(statement, session, scope)?;
+async fn create_logical_plan(
+    statement: &Statement,
+    session: &SessionState,
+    scope: &dyn StatementScope,
+) -> Result<LogicalPlan, Error> {
+    let failed = |error: DataFusionError| to_core_error(&error, scope.database());
+    let ast = resolve_names(statement, session, scope)?;
     let logical = session.statement_to_plan(ast).await.map_err(failed)?;
     // Before anything goes through all of it.
-    size::check(&logical).map_err(failed)?;
-    let logical = functions::with_bounds(logical, session).map_err(failed)?;
+    plan_size::check_plan_size(&logical).map_err(failed)?;
+    let logical = functions::bound_plan(logical, session).map_err(failed)?;
     // The statement's own policy is the first wall; this is the second.
     SQLOptions::new()
         .with_allow_ddl(false)
@@ -170,20 +174,20 @@ async fn logical_plan(statement: &Statement, session: &SessionState, scope: &dyn
         .with_allow_statements(false)
         .verify_plan(&logical)
         .map_err(failed)?;
-    let values: Vec<ScalarValue> = statement.parameters().iter().map(parameters::value_of).collect();
+    let values: Vec<ScalarValue> = statement.parameters().iter().map(parameters::to_scalar).collect();
     logical.with_param_values(values).map_err(failed)
 }
 
 /// The statement with its names as they exist; refused when it names a table that does not.
-fn named_as_they_are(
+fn resolve_names(
     statement: &Statement,
     session: &SessionState,
-    scope: &dyn Scope,
+    scope: &dyn StatementScope,
 ) -> Result<DataFusionStatement, Error> {
-    let mut ast = parsed(statement)?.clone();
-    names::check(&ast)?;
+    let mut ast = parsed_statement(statement)?.clone();
+    table_count::check_table_count(&ast)?;
     let mut columns = Vec::new();
-    for reference in tables_of(statement, session, |reference| scope.lacks(reference), scope.database())? {
+    for reference in find_tables(statement, session, |reference| scope.has_no_table(reference), scope.database())? {
         let schema = scope.columns(&reference)?;
         columns.push((reference, schema));
     }
@@ -199,23 +203,23 @@ fn named_as_they_are(
         })?;
         Some(schema.fields().iter().map(|field| field.name().clone()).collect())
     };
-    tidegate_pgsql::rewrite(&mut ast, &columns_of).map_err(|error| error_of(&error, scope.database()))?;
+    tidegate_pgsql::rewrite(&mut ast, &columns_of).map_err(|error| to_core_error(&error, scope.database()))?;
     Ok(DataFusionStatement::Statement(Box::new(ast)))
 }
 
 /// The tables that `statement` mentions. Functions in FROM are among DataFusion's references; of those that there is
-/// no table for, which `lacks` says of a bare name, none is among these.
+/// no table for, which `has_no_table` says of a bare name, none is among these.
 ///
 /// # Errors
 /// `Internal` for a statement that was never parsed; names that are too long.
-pub(crate) fn tables_of(
+pub(crate) fn find_tables(
     statement: &Statement,
     session: &SessionState,
     lacks: impl Fn(&TableReference) -> bool,
     database: &str,
 ) -> Result<Vec<TableReference>, Error> {
-    let given = DataFusionStatement::Statement(Box::new(parsed(statement)?.clone()));
-    let references = session.resolve_table_references(&given).map_err(|error| error_of(&error, database))?;
+    let given = DataFusionStatement::Statement(Box::new(parsed_statement(statement)?.clone()));
+    let references = session.resolve_table_references(&given).map_err(|error| to_core_error(&error, database))?;
     let (rows, scalars) = (session.table_functions(), session.scalar_functions());
     let is_known = |name: &str| {
         name == tidegate_pgsql::ROWS_FROM || rows.contains_key(name) || scalars.contains_key(&name.to_lowercase())
@@ -228,18 +232,18 @@ pub(crate) fn tables_of(
     Ok(references.into_iter().filter(|reference| !is_function(reference)).collect())
 }
 
-fn parsed(statement: &Statement) -> Result<&ast::Statement, Error> {
+fn parsed_statement(statement: &Statement) -> Result<&ast::Statement, Error> {
     statement.ast().ok_or_else(|| Error::internal("a statement for the embedded engine was never parsed"))
 }
 
 /// Sets how the plan is split and how long its batches are.
-fn suit(session: &mut SessionState, logical: &LogicalPlan) -> Result<(), DataFusionError> {
+fn configure_session(session: &mut SessionState, logical: &LogicalPlan) -> Result<(), DataFusionError> {
     let mut config = session.config().clone();
-    config = config.with_batch_size(literals::batch_rows(logical, session.config().batch_size())?);
-    if order::is_seen(logical)? || order::is_counted(logical)? {
+    config = config.with_batch_size(literals::limit_batch_rows(logical, session.config().batch_size())?);
+    if row_order::preserves_file_order(logical)? || row_order::numbers_rows(logical)? {
         config = config.with_target_partitions(1);
     }
-    if order::joins_arrays(logical)? {
+    if row_order::joins_arrays(logical)? {
         // What it would find out of the values of one side to leave out rows of the other does not fit arrays.
         config.options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
     }
@@ -248,15 +252,15 @@ fn suit(session: &mut SessionState, logical: &LogicalPlan) -> Result<(), DataFus
 }
 
 /// `physical` as it is run.
-fn executable(
+fn prepare_execution(
     physical: Arc<dyn ExecutionPlan>,
     session: &SessionState,
-    wanted: &Wanted,
+    wanted: &QueryCancellation,
 ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-    guard::guarded(limits::sorted_on_disk(physical)?, wanted, session.config().batch_size())
+    cancellation::add_cancellation(large_sorts::replace_large_top_k(physical)?, wanted, session.config().batch_size())
 }
 
-async fn physical_plan(
+async fn create_physical_plan(
     session: &SessionState,
     optimized: &LogicalPlan,
 ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
@@ -265,13 +269,13 @@ async fn physical_plan(
 
 impl EmbeddedPlan {
     /// Plans the statement again over the files as they are now. Its columns may be others then.
-    async fn plan_again(&mut self) -> Result<(), Error> {
-        let Some(Origin { statement, tables, sessions }) = self.origin.take().map(|origin| *origin) else {
+    async fn replan(&mut self) -> Result<(), Error> {
+        let Some(PlanSource { statement, tables, sessions }) = self.source.take().map(|origin| *origin) else {
             return Err(Error::internal("a plan was to be made again whose statement is not known"));
         };
-        let snapshot = tables.files.looked_at_again().await?;
-        let tables = Tables { snapshot, ..tables };
-        *self = plan(statement, tables, sessions, self.lane.clone(), self.wanted.clone()).await?;
+        let snapshot = tables.files.rescan().await?;
+        let tables = SnapshotTables { snapshot, ..tables };
+        *self = plan_statement(statement, tables, sessions, self.pool.clone(), self.cancellation.clone()).await?;
         Ok(())
     }
 
@@ -279,8 +283,8 @@ impl EmbeddedPlan {
     async fn shorten_batches(&mut self, rows: usize) -> Result<(), DataFusionError> {
         let config = self.session.config().clone().with_batch_size(rows);
         *self.session.config_mut() = config;
-        let physical = physical_plan(&self.session, &self.logical).await?;
-        self.physical = executable(physical, &self.session, &self.wanted)?;
+        let physical = create_physical_plan(&self.session, &self.logical).await?;
+        self.physical = prepare_execution(physical, &self.session, &self.cancellation)?;
         Ok(())
     }
 }
@@ -307,7 +311,7 @@ impl Plan for EmbeddedPlan {
         Ok(self.explain.clone())
     }
 
-    async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<Rows, Error> {
-        Ok(run::start(*self, job).await)
+    async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<QueryRows, Error> {
+        Ok(run::start_query(*self, job).await)
     }
 }

@@ -5,7 +5,7 @@ use tidegate_query::Parameter;
 
 /// The value that is bound in place of a placeholder. DataFusion casts it to the type that its
 /// place wants, as it does with literals.
-pub(crate) fn value_of(parameter: &Parameter) -> ScalarValue {
+pub(crate) fn to_scalar(parameter: &Parameter) -> ScalarValue {
     match parameter {
         Parameter::Null => ScalarValue::Null,
         Parameter::Boolean(value) => ScalarValue::Boolean(Some(*value)),

@@ -15,19 +15,19 @@ use datafusion::prelude::SessionConfig;
 use object_store::ObjectStore;
 use tidegate_core::Principal;
 
-use super::catalogs::SystemCatalogs;
-use super::functions::bounded;
-use super::tables::{CATALOG, Tables};
+use super::functions::bound_functions;
+use super::system_catalogs::SystemCatalogs;
+use super::tables::{CATALOG, SnapshotTables};
 use crate::embedded::engine::{Engine, EngineOptions};
 use crate::embedded::scan::files_url;
-use crate::embedded::store::SharedStore;
+use crate::embedded::snapshot_store::SharedSnapshotStore;
 
 /// Bytes of Parquet footers that a database keeps.
 const FOOTER_CACHE_BYTES: usize = 32 << 20;
 
 /// What the sessions of one database have in common.
 #[derive(Debug)]
-pub(crate) struct Sessions {
+pub(crate) struct SessionFactory {
     engine: Engine,
     base: SessionState,
     /// The functions in their order: of two with one name, which may be an alias, the later counts. A session that is
@@ -40,18 +40,18 @@ pub(crate) struct Sessions {
     environment: RuntimeEnv,
 }
 
-impl Sessions {
+impl SessionFactory {
     pub(crate) fn new(database: &str, engine: &Engine) -> Result<Self> {
         let environment = RuntimeEnvBuilder::new()
             .with_metadata_cache_limit(FOOTER_CACHE_BYTES)
             .with_object_list_cache_limit(0)
             .with_file_statistics_cache_limit(0)
             .build()?;
-        let scalar_functions = bounded(tidegate_pgsql::scalar_functions());
+        let scalar_functions = bound_functions(tidegate_pgsql::scalar_functions());
         let aggregate_functions = tidegate_pgsql::aggregate_functions();
         let window_functions = tidegate_pgsql::window_functions();
         let base = SessionStateBuilder::new()
-            .with_config(config(database, engine.options()))
+            .with_config(session_config(database, engine.options()))
             .with_expr_planners(tidegate_pgsql::expression_planners())
             .with_relation_planners(tidegate_pgsql::relation_planners())
             .with_type_planner(tidegate_pgsql::type_planner())
@@ -72,14 +72,14 @@ impl Sessions {
     }
 
     /// A session for one statement on `tables`, with memory of its own.
-    pub(crate) fn session(&self, tables: &Tables) -> SessionState {
-        let store = Arc::new(SharedStore(tables.snapshot.store().clone()));
-        self.session_of(&tables.viewer.principal, Arc::new(tables.clone()), &tables.catalogs, store)
+    pub(crate) fn create_session(&self, tables: &SnapshotTables) -> SessionState {
+        let store = Arc::new(SharedSnapshotStore(tables.snapshot.store().clone()));
+        self.create_session_for(&tables.principal_policies.principal, Arc::new(tables.clone()), &tables.catalogs, store)
     }
 
     /// A session for one statement of `principal` on the tables of `catalogs`, which read nothing but `store`, with the
     /// functions of `system`.
-    pub(crate) fn session_of(
+    pub(crate) fn create_session_for(
         &self,
         principal: &Principal,
         catalogs: Arc<dyn CatalogProviderList>,
@@ -88,7 +88,7 @@ impl Sessions {
     ) -> SessionState {
         let registry = DefaultObjectStoreRegistry::new();
         let environment = RuntimeEnv {
-            memory_pool: self.engine.query_memory(principal),
+            memory_pool: self.engine.create_query_memory_pool(principal),
             disk_manager: self.engine.disk().clone(),
             cache_manager: self.environment.cache_manager.clone(),
             object_store_registry: Arc::new(registry),
@@ -108,7 +108,7 @@ impl Sessions {
     }
 }
 
-fn config(database: &str, options: &EngineOptions) -> SessionConfig {
+fn session_config(database: &str, options: &EngineOptions) -> SessionConfig {
     let mut config = SessionConfig::new()
         .with_target_partitions(options.threads.max(1))
         .with_batch_size(options.batch_rows.max(1))

@@ -11,13 +11,13 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::common::{Result, TableReference};
 use tidegate_core::Error;
-use tidegate_pgsql::{Objects, Table};
+use tidegate_pgsql::{VisibleObjects, VisibleTable};
 use tidegate_query::{Statement, TableEntry};
 
-use super::{Scope, SystemCatalogs};
-use crate::embedded::barrier::{LimitedTable, Viewer};
-use crate::embedded::files::{FileTable, Files, Snapshot};
+use super::{StatementScope, SystemCatalogs};
+use crate::embedded::files::{FileSnapshots, FileTable, Snapshot};
 use crate::embedded::scan::FileTableProvider;
+use crate::embedded::security_barrier::{PrincipalPolicies, RowPolicyTable};
 
 /// The one catalog that there is.
 pub(crate) const CATALOG: &str = "tidegate";
@@ -26,49 +26,49 @@ const PUBLIC: &str = "public.";
 
 /// The tables of one database at one moment.
 #[derive(Debug, Clone)]
-pub(crate) struct Tables {
+pub(crate) struct SnapshotTables {
     pub(crate) database: Arc<str>,
     pub(crate) snapshot: Arc<Snapshot>,
-    pub(crate) files: Arc<Files>,
-    pub(crate) viewer: Viewer,
-    /// Those that the statement reads ([`Tables::with_catalogs`]).
+    pub(crate) files: Arc<FileSnapshots>,
+    pub(crate) principal_policies: PrincipalPolicies,
+    /// Those that the statement reads ([`SnapshotTables::with_catalogs`]).
     pub(crate) catalogs: SystemCatalogs,
 }
 
-impl Tables {
+impl SnapshotTables {
     /// The same, with the catalogs that `statement` reads, of these tables as the viewer sees them.
     ///
     /// # Errors
     /// `TooLarge` when they would be too large.
     pub(crate) fn with_catalogs(self, statement: &Statement) -> Result<Self, Error> {
-        let catalogs = match SystemCatalogs::needs_of(statement) {
-            Some(needs) => SystemCatalogs::new(&needs, self.objects(), &self.database)?,
+        let catalogs = match SystemCatalogs::find_needs(statement) {
+            Some(needs) => SystemCatalogs::new(&needs, self.visible_objects(), &self.database)?,
             None => SystemCatalogs::default(),
         };
         Ok(Self { catalogs, ..self })
     }
 
     /// The tables and columns that the viewer may see, as it learns of them by the tools.
-    fn objects(&self) -> Objects {
-        let seen = self.viewer.catalog(&self.snapshot);
+    fn visible_objects(&self) -> VisibleObjects {
+        let seen = self.principal_policies.catalog(&self.snapshot);
         let columns = |entry: &TableEntry| {
             let (_, table) = self.snapshot.find(&entry.name)?;
             let table = table.as_ref().ok()?;
-            let view = self.viewer.view(&self.snapshot, table).ok()?;
+            let view = self.principal_policies.view(&self.snapshot, table).ok()?;
             Some(view.map_or_else(|| table.columns().clone(), |view| view.schema))
         };
         let table = |entry: &TableEntry| {
-            let mut table = Table::new(tidegate_pgsql::PUBLIC, &entry.name);
+            let mut table = VisibleTable::new(tidegate_pgsql::PUBLIC_SCHEMA, &entry.name);
             table.rows = entry.rows;
             table.columns = columns(entry).map(|schema| schema.fields().to_vec()).unwrap_or_default();
             table
         };
         let tables = seen.tables.iter().map(table).collect();
-        Objects::new(&*self.database, &self.viewer.principal.subject, tables)
+        VisibleObjects::new(&*self.database, &self.principal_policies.principal.subject, tables)
     }
 
     /// The name of the table that `reference` means, as callers write it.
-    fn name_of(&self, reference: &TableReference) -> String {
+    fn table_name(&self, reference: &TableReference) -> String {
         match reference.schema() {
             Some(schema) if *schema != *self.database => {
                 self.without_public(&format!("{schema}.{}", reference.table()))
@@ -92,9 +92,9 @@ impl Tables {
             && *catalog != *self.database
         {
             let name = format!("{catalog}.{}.{}", reference.schema().unwrap_or_default(), reference.table());
-            return self.viewer.table(&self.snapshot, &name, &self.database);
+            return self.principal_policies.table(&self.snapshot, &name, &self.database);
         }
-        self.viewer.table(&self.snapshot, &self.name_of(reference), &self.database)
+        self.principal_policies.table(&self.snapshot, &self.table_name(reference), &self.database)
     }
 
     /// The one place where a table becomes one that can be read. None where there is none, or where it must not be.
@@ -105,26 +105,31 @@ impl Tables {
             return self.catalogs.relation(schema, name);
         };
         let table = table.as_ref().ok()?.clone();
-        let view = self.viewer.view(&self.snapshot, &table).ok()?;
+        let view = self.principal_policies.view(&self.snapshot, &table).ok()?;
         let whole = Arc::new(FileTableProvider::new(table, self.files.clone()));
         Some(match view {
             None => whole,
-            Some(view) => Arc::new(LimitedTable::new(name.to_owned(), whole, view, self.viewer.policies.key().clone())),
+            Some(view) => Arc::new(RowPolicyTable::new(
+                name.to_owned(),
+                whole,
+                view,
+                self.principal_policies.policies.key().clone(),
+            )),
         })
     }
 }
 
-impl Scope for Tables {
+impl StatementScope for SnapshotTables {
     fn database(&self) -> &Arc<str> {
         &self.database
     }
 
-    fn lacks(&self, reference: &TableReference) -> bool {
+    fn has_no_table(&self, reference: &TableReference) -> bool {
         reference.schema().is_none() && self.snapshot.find(reference.table()).is_none()
     }
 
     fn columns(&self, reference: &TableReference) -> Result<SchemaRef, Error> {
-        let name = self.name_of(reference);
+        let name = self.table_name(reference);
         if self.snapshot.find(&name).is_none() {
             let schema = reference.schema().filter(|schema| **schema != *self.database);
             if let Some(relation) = self.catalogs.relation(schema, reference.table()) {
@@ -132,12 +137,12 @@ impl Scope for Tables {
             }
         }
         let table = self.table(reference)?;
-        let view = self.viewer.view(&self.snapshot, &table)?;
+        let view = self.principal_policies.view(&self.snapshot, &table)?;
         Ok(view.map_or_else(|| table.columns().clone(), |view| view.schema))
     }
 }
 
-impl CatalogProviderList for Tables {
+impl CatalogProviderList for SnapshotTables {
     fn register_catalog(&self, _: String, _: Arc<dyn CatalogProvider>) -> Option<Arc<dyn CatalogProvider>> {
         None
     }
@@ -151,26 +156,26 @@ impl CatalogProviderList for Tables {
     }
 }
 
-impl CatalogProvider for Tables {
+impl CatalogProvider for SnapshotTables {
     fn schema_names(&self) -> Vec<String> {
         vec![self.database.to_string()]
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
         let prefix = if *name == *self.database { String::new() } else { format!("{name}.") };
-        Some(Arc::new(TablesOf { tables: self.clone(), prefix }))
+        Some(Arc::new(PrefixedTables { tables: self.clone(), prefix }))
     }
 }
 
 /// The tables whose names begin with `prefix`.
 #[derive(Debug)]
-struct TablesOf {
-    tables: Tables,
+struct PrefixedTables {
+    tables: SnapshotTables,
     prefix: String,
 }
 
 #[async_trait]
-impl SchemaProvider for TablesOf {
+impl SchemaProvider for PrefixedTables {
     fn table_names(&self) -> Vec<String> {
         let names = self.tables.snapshot.catalog().tables.iter().map(|table| &table.name);
         names.filter_map(|name| name.strip_prefix(&self.prefix)).map(str::to_owned).collect()

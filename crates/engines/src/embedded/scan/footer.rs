@@ -27,12 +27,12 @@ use parquet::file::page_index::column_index::ColumnIndexMetaData;
 
 /// Makes readers whose footers have no bounds of floating-point columns.
 #[derive(Debug)]
-pub(super) struct Footers {
+pub(super) struct ParquetFooterFactory {
     cached: CachedParquetFileReaderFactory,
     cache: Arc<FileMetadataCache>,
 }
 
-impl Footers {
+impl ParquetFooterFactory {
     /// Of the files in the store at `url`; footers are kept where `environment` keeps them.
     pub(super) fn new(environment: &RuntimeEnv, url: ObjectStoreUrl) -> Result<Self> {
         let cache = environment.cache_manager.get_file_metadata_cache();
@@ -40,7 +40,7 @@ impl Footers {
     }
 }
 
-impl ParquetFileReaderFactory for Footers {
+impl ParquetFileReaderFactory for ParquetFooterFactory {
     fn create_reader(
         &self,
         partition_index: usize,
@@ -50,17 +50,17 @@ impl ParquetFileReaderFactory for Footers {
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
         let meta = file.object_meta.clone();
         let inner = self.cached.create_reader(partition_index, file, metadata_size_hint, metrics)?;
-        Ok(Box::new(Reader { inner, meta, cache: self.cache.clone() }))
+        Ok(Box::new(FooterReader { inner, meta, cache: self.cache.clone() }))
     }
 }
 
-struct Reader {
+struct FooterReader {
     inner: Box<dyn AsyncFileReader + Send>,
     meta: ObjectMeta,
     cache: Arc<FileMetadataCache>,
 }
 
-impl AsyncFileReader for Reader {
+impl AsyncFileReader for FooterReader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
         self.inner.get_bytes(range)
     }

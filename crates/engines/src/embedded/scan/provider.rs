@@ -19,10 +19,10 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 
-use super::footer::Footers;
+use super::footer::ParquetFooterFactory;
 use super::text_source::TextSource;
 use super::uuid::UuidsAsText;
-use crate::embedded::files::{FileTable, Files, Shape};
+use crate::embedded::files::{ContentFormat, FileSnapshots, FileTable};
 
 /// What stands before the locations of files. The only store of a query is registered for it:
 /// that of its snapshot, in the place of the local file system.
@@ -34,11 +34,11 @@ pub(crate) fn files_url() -> ObjectStoreUrl {
 #[derive(Debug)]
 pub(crate) struct FileTableProvider {
     table: Arc<FileTable>,
-    files: Arc<Files>,
+    files: Arc<FileSnapshots>,
 }
 
 impl FileTableProvider {
-    pub(crate) fn new(table: Arc<FileTable>, files: Arc<Files>) -> Self {
+    pub(crate) fn new(table: Arc<FileTable>, files: Arc<FileSnapshots>) -> Self {
         Self { table, files }
     }
 
@@ -66,14 +66,14 @@ impl FileTableProvider {
 
     fn source(&self, state: &dyn Session) -> Result<Arc<dyn FileSource>> {
         let schema = self.table.schema.clone();
-        Ok(match &self.table.shape {
-            Shape::Csv(_) | Shape::Json | Shape::Sheet(..) => {
+        Ok(match &self.table.format {
+            ContentFormat::Csv(_) | ContentFormat::Json | ContentFormat::Sheet(..) => {
                 Arc::new(TextSource::new(self.table.clone(), &self.files))
             }
-            Shape::ArrowFile => Arc::new(ArrowSource::new_file_source(schema)),
-            Shape::ArrowStream => Arc::new(ArrowSource::new_stream_file_source(schema)),
-            Shape::Parquet => {
-                let footers = Footers::new(state.runtime_env(), files_url())?;
+            ContentFormat::ArrowFile => Arc::new(ArrowSource::new_file_source(schema)),
+            ContentFormat::ArrowStream => Arc::new(ArrowSource::new_stream_file_source(schema)),
+            ContentFormat::Parquet => {
+                let footers = ParquetFooterFactory::new(state.runtime_env(), files_url())?;
                 let source = ParquetSource::new(schema)
                     .with_table_parquet_options(state.default_table_options().parquet)
                     .with_parquet_file_reader_factory(Arc::new(footers));
@@ -144,7 +144,7 @@ impl TableProvider for FileTableProvider {
         let batch_rows = self.table.batch_rows(columns_read).min(state.config().batch_size());
         // With other filters to pass, nobody knows how many rows must be read.
         let limit = limit.filter(|_| filters.iter().all(|filter| self.is_about_partitions(filter)));
-        let uuids_as_text = matches!(self.table.shape, Shape::Parquet).then(|| Arc::new(UuidsAsText) as _);
+        let uuids_as_text = matches!(self.table.format, ContentFormat::Parquet).then(|| Arc::new(UuidsAsText) as _);
         let config: FileScanConfig = FileScanConfigBuilder::new(files_url(), self.source(state)?)
             .with_expr_adapter(uuids_as_text)
             .with_file_groups(groups)

@@ -26,21 +26,22 @@ use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, apply_expressio
 use futures::StreamExt;
 use object_store::{GetOptions, GetResultPayload, ObjectStore};
 
-use super::convert::Conversion;
-use super::exact::{with_numbers, with_numbers_as_text};
-use super::failure::{ReadContext, ReadFailure, explain};
+use super::json_integers::{parse_numbers, with_numbers_as_text};
+use super::read_failure::{ReadContext, ReadFailure, explain_read_error};
+use super::text_conversion::TextConversion;
 use crate::embedded::files::{
-    Allowance, ArrayElements, CsvDialect, FileTable, Files, Learned, Shape, TextForm, Told, WorkbookFormat,
-    column_names, first_byte, header_of, open_text, read_workbook, rows_of, written_as,
+    ArrayElements, ColumnCorrections, ContentFormat, CsvDialect, FileSnapshots, FileTable, ReadBudget,
+    TableDeclarations, TextDecoding, WorkbookFormat, column_names, configure_reader, open_rows, open_text,
+    peek_first_byte, read_header, read_workbook,
 };
-use crate::embedded::store::CHANGED;
+use crate::embedded::snapshot_store::CHANGED_WHILE_READ;
 
 /// Reads a table of text files.
 #[derive(Clone)]
 pub(crate) struct TextSource {
     table: Arc<FileTable>,
-    learned: Arc<Learned>,
-    told: Told,
+    corrections: Arc<ColumnCorrections>,
+    declarations: TableDeclarations,
     row_bytes_max: usize,
     batch_rows: usize,
     projection: SplitProjection,
@@ -48,12 +49,12 @@ pub(crate) struct TextSource {
 }
 
 impl TextSource {
-    pub(crate) fn new(table: Arc<FileTable>, files: &Files) -> Self {
+    pub(crate) fn new(table: Arc<FileTable>, files: &FileSnapshots) -> Self {
         let projection = SplitProjection::unprojected(&table.schema);
         Self {
             table,
-            learned: files.learned().clone(),
-            told: files.told().clone(),
+            corrections: files.corrections().clone(),
+            declarations: files.declarations().clone(),
             row_bytes_max: files.limits().row_bytes_max,
             batch_rows: 1_024,
             projection,
@@ -72,8 +73,8 @@ impl FileSource for TextSource {
         let opener = TextOpener {
             store,
             table: self.table.clone(),
-            learned: self.learned.clone(),
-            told: self.told.clone(),
+            corrections: self.corrections.clone(),
+            declarations: self.declarations.clone(),
             row_bytes_max: self.row_bytes_max,
             batch_rows: self.batch_rows,
             columns: self.projection.file_indices.clone(),
@@ -104,9 +105,9 @@ impl FileSource for TextSource {
     }
 
     fn file_type(&self) -> &str {
-        match &self.table.shape {
-            Shape::Csv(_) => "csv",
-            Shape::Sheet(..) => "sheet",
+        match &self.table.format {
+            ContentFormat::Csv(_) => "csv",
+            ContentFormat::Sheet(..) => "sheet",
             _ => "json",
         }
     }
@@ -131,8 +132,8 @@ impl FileSource for TextSource {
 struct TextOpener {
     store: Arc<dyn ObjectStore>,
     table: Arc<FileTable>,
-    learned: Arc<Learned>,
-    told: Told,
+    corrections: Arc<ColumnCorrections>,
+    declarations: TableDeclarations,
     row_bytes_max: usize,
     batch_rows: usize,
     /// The columns to read, by their position in the files.
@@ -148,29 +149,29 @@ impl FileOpener for TextOpener {
             let GetResultPayload::File(file, _) = found.payload else {
                 return Err(DataFusionError::Internal("text files are opened as files".to_owned()));
             };
-            let rows = opener.rows(file, location.as_ref())?;
+            let rows = opener.open_rows(file, location.as_ref())?;
             Ok(futures::stream::iter(rows).boxed())
         }))
     }
 }
 
-type Rows = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
+type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
 impl TextOpener {
-    fn rows(&self, file: File, location: &str) -> Result<Rows> {
-        let allowance = Allowance::of(self.row_bytes_max);
-        let batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send> = match &self.table.shape {
-            Shape::Csv(dialect) => {
+    fn open_rows(&self, file: File, location: &str) -> Result<BatchIterator> {
+        let allowance = ReadBudget::new(self.row_bytes_max);
+        let batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send> = match &self.table.format {
+            ContentFormat::Csv(dialect) => {
                 self.check_header(&file, dialect, location)?;
                 Box::new(self.csv_rows(file, dialect, location, &allowance)?)
             }
-            Shape::Sheet(format, sheet) => self.sheet_rows(file, *format, sheet, location)?,
+            ContentFormat::Sheet(format, sheet) => self.sheet_rows(file, *format, sheet, location)?,
             _ => self.json_rows(file, location, &allowance)?,
         };
         let (opener, location) = (self.clone(), location.to_owned());
         Ok(Box::new(batches.map(move |batch| {
-            allowance.renew();
-            batch.map_err(|error| opener.failed(&error, &location))
+            allowance.reset();
+            batch.map_err(|error| opener.explain_error(&error, &location))
         })))
     }
 
@@ -179,24 +180,24 @@ impl TextOpener {
         file: File,
         dialect: &CsvDialect,
         location: &str,
-        allowance: &Allowance,
+        allowance: &ReadBudget,
     ) -> Result<impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + use<>> {
-        let text = open_text(file, self.table.compression, dialect.form, allowance.clone())
-            .map_err(|error| unreadable(location, &error))?;
-        let conversion = Conversion::of(&self.table);
+        let text = open_text(file, self.table.compression, dialect.decoding, allowance.clone())
+            .map_err(|error| unreadable_error(location, &error))?;
+        let conversion = TextConversion::new(&self.table);
         let columns = conversion.read_as.fields().len();
-        let batches = written_as(csv::ReaderBuilder::new(conversion.read_as.clone()), dialect)
+        let batches = configure_reader(csv::ReaderBuilder::new(conversion.read_as.clone()), dialect)
             .with_header(dialect.has_header)
             .with_batch_size(self.batch_rows)
             .with_projection(self.columns.clone())
-            .build_buffered(rows_of(text, columns, dialect))
-            .map_err(|error| self.failed(&error, location))?;
+            .build_buffered(open_rows(text, columns, dialect))
+            .map_err(|error| self.explain_error(&error, location))?;
         let (positions, mut row) = (self.columns.clone(), usize::from(dialect.has_header));
         Ok(batches.map(move |batch| {
             let first_row = row;
             let batch = batch?;
             row += batch.num_rows();
-            conversion.converted(batch, &positions, first_row)
+            conversion.convert(batch, &positions, first_row)
         }))
     }
 
@@ -208,12 +209,12 @@ impl TextOpener {
         sheet: &str,
         location: &str,
     ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>> {
-        let read = read_workbook(file, format, location, &self.told, Some(sheet));
+        let read = read_workbook(file, format, location, &self.declarations, Some(sheet));
         let rows =
             read.and_then(|mut sheets| sheets.pop().map_or(Err("the sheet is gone".to_owned()), |(_, rows)| rows));
-        let rows = rows.map_err(|reason| unreadable(location, &reason))?;
+        let rows = rows.map_err(|reason| unreadable_error(location, &reason))?;
         if rows.schema().fields() != self.table.schema.file_schema().fields() {
-            return Err(unreadable(location, CHANGED));
+            return Err(unreadable_error(location, CHANGED_WHILE_READ));
         }
         let (rows, batch_rows) = (rows.project(&self.columns)?, self.batch_rows.max(1));
         let starts = (0..rows.num_rows()).step_by(batch_rows);
@@ -224,12 +225,12 @@ impl TextOpener {
         &self,
         file: File,
         location: &str,
-        allowance: &Allowance,
+        allowance: &ReadBudget,
     ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>> {
-        let failed = |reason: String| unreadable(location, &reason);
+        let failed = |reason: String| unreadable_error(location, &reason);
         let mut text =
-            open_text(file, self.table.compression, TextForm::default(), allowance.clone()).map_err(failed)?;
-        let first = first_byte(&mut text).map_err(|error| self.failed(&error.into(), location))?;
+            open_text(file, self.table.compression, TextDecoding::default(), allowance.clone()).map_err(failed)?;
+        let first = peek_first_byte(&mut text).map_err(|error| self.explain_error(&error.into(), location))?;
         let schema: SchemaRef = Arc::new(self.table.schema.file_schema().project(&self.columns)?);
         // Where all rows were looked at beforehand, the types are right.
         let is_sure = self.table.rows.is_some();
@@ -239,10 +240,10 @@ impl TextOpener {
             // Columns of mixed scalars are text.
             .with_coerce_primitive(true);
         let batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send> = match first {
-            Some(b'[') => Box::new(reader.build(ArrayElements::of(text))?),
+            Some(b'[') => Box::new(reader.build(ArrayElements::open(text))?),
             _ => Box::new(reader.build(text)?),
         };
-        Ok(Box::new(batches.map(move |batch| with_numbers(&batch?, &schema))))
+        Ok(Box::new(batches.map(move |batch| parse_numbers(&batch?, &schema))))
     }
 
     /// CSV is read by position, so each file of a folder must have the columns of the table.
@@ -250,10 +251,10 @@ impl TextOpener {
         if self.table.files.len() < 2 {
             return Ok(());
         }
-        let unreadable = |reason: &str| unreadable(location, reason);
+        let unreadable = |reason: &str| unreadable_error(location, reason);
         let again = file.try_clone()?;
-        let allowance = Allowance::of(self.row_bytes_max);
-        let header = header_of(again, self.table.compression, dialect, allowance).map_err(|e| unreadable(&e))?;
+        let allowance = ReadBudget::new(self.row_bytes_max);
+        let header = read_header(again, self.table.compression, dialect, allowance).map_err(|e| unreadable(&e))?;
         file.rewind()?;
         let names =
             if dialect.has_header { column_names(&header) } else { column_names(&vec![String::new(); header.len()]) };
@@ -266,23 +267,23 @@ impl TextOpener {
         Err(unreadable(&reason))
     }
 
-    fn failed(&self, error: &ArrowError, location: &str) -> DataFusionError {
+    fn explain_error(&self, error: &ArrowError, location: &str) -> DataFusionError {
         let schema = self.table.schema.file_schema();
-        let told = self.told.about(location);
+        let told = self.declarations.options_for_file(location);
         let context = ReadContext {
             location,
             file: self.table.fingerprint_of(location),
             schema,
             compression: self.table.compression,
             numbers: self.table.numbers(),
-            learned: &self.learned,
-            told: &told,
+            corrections: &self.corrections,
+            options: &told,
         };
-        let failure = explain(error, &context);
+        let failure = explain_read_error(error, &context);
         DataFusionError::External(Box::new(failure))
     }
 }
 
-fn unreadable(location: &str, reason: &str) -> DataFusionError {
+fn unreadable_error(location: &str, reason: &str) -> DataFusionError {
     DataFusionError::External(Box::new(ReadFailure::new(format!("the file {location} cannot be read: {reason}"))))
 }

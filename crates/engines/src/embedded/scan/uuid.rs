@@ -39,19 +39,19 @@ impl PhysicalExprAdapterFactory for UuidsAsText {
         };
         let raw = Arc::new(Schema::new(logical.fields().iter().map(as_bytes).collect::<Vec<_>>()));
         let inner = DefaultPhysicalExprAdapterFactory.create(raw, physical.clone())?;
-        Ok(Arc::new(Adapter { inner, names, physical }))
+        Ok(Arc::new(UuidAdapter { inner, names, physical }))
     }
 }
 
 #[derive(Debug)]
-struct Adapter {
+struct UuidAdapter {
     inner: Arc<dyn PhysicalExprAdapter>,
     /// The columns that are UUIDs.
     names: Vec<String>,
     physical: SchemaRef,
 }
 
-impl PhysicalExprAdapter for Adapter {
+impl PhysicalExprAdapter for UuidAdapter {
     fn rewrite(&self, expr: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
         let expr = self.inner.rewrite(expr)?;
         if self.names.is_empty() {
@@ -101,12 +101,12 @@ impl ScalarUDFImpl for UuidText {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let bytes = arrays.first().and_then(|array| array.as_any().downcast_ref::<FixedSizeBinaryArray>());
         let bytes = bytes.ok_or_else(|| DataFusionError::Internal("uuid_text takes 16 bytes".to_owned()))?;
-        let text: StringViewArray = bytes.iter().map(|value| value.map(text_of)).collect();
+        let text: StringViewArray = bytes.iter().map(|value| value.map(uuid_to_text)).collect();
         Ok(ColumnarValue::Array(Arc::new(text)))
     }
 }
 
-fn text_of(bytes: &[u8]) -> String {
+fn uuid_to_text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(36);
     for (place, byte) in bytes.iter().enumerate() {
         if matches!(place, 4 | 6 | 8 | 10) {
@@ -126,6 +126,6 @@ mod tests {
     #[test]
     fn bytes_become_the_text_that_postgresql_writes() {
         let bytes: Vec<u8> = (0..16).map(|byte| byte * 17).collect();
-        assert_eq!(text_of(&bytes), "00112233-4455-6677-8899-aabbccddeeff");
+        assert_eq!(uuid_to_text(&bytes), "00112233-4455-6677-8899-aabbccddeeff");
     }
 }

@@ -5,35 +5,45 @@ use datafusion::logical_expr::expr::{AggregateFunction, Cast};
 use datafusion::logical_expr::{Aggregate, Expr};
 use tidegate_query::SqlDialect;
 
-use super::expression::Terms;
-use super::likeness::Likeness;
-use super::part::{Part, Term};
+use super::comparison::ComparisonSemantics;
+use super::expression::ColumnLookup;
+use super::query_builder::{MemberQueryBuilder, SqlColumn};
 use super::translator::Translator;
 
 impl Translator {
     /// `aggregate` of the rows of `input`.
-    pub(super) fn aggregate(&mut self, aggregate: &Aggregate, input: Part) -> Option<Part> {
+    pub(super) fn translate_aggregate(
+        &mut self,
+        aggregate: &Aggregate,
+        input: MemberQueryBuilder,
+    ) -> Option<MemberQueryBuilder> {
         let schema = aggregate.input.schema();
         let columns = input.columns.clone();
         let terms = |column: &datafusion::common::Column| columns.get(schema.maybe_index_of_column(column)?).cloned();
         let mut written = Vec::new();
         for group in &aggregate.group_expr {
             let Expr::Column(column) = group else { return None };
-            let term = terms(column).filter(|term| self.likeness(term) >= Likeness::Equal)?;
+            let term = terms(column).filter(|term| self.comparison_semantics(term) >= ComparisonSemantics::Equal)?;
             written.push(term.sql);
         }
         let groups = written.clone();
         for function in &aggregate.aggr_expr {
-            written.push(self.function(function, &terms, aggregate, written.len())?);
+            written.push(self.translate_function(function, &terms, aggregate, written.len())?);
         }
         let fields = aggregate.schema.fields().iter();
-        let columns = written.into_iter().zip(fields).map(|(sql, field)| Term { sql, field: field.clone() });
-        Some(Part { groups: Some(groups), columns: columns.collect(), is_worth_it: true, ..input })
+        let columns = written.into_iter().zip(fields).map(|(sql, field)| SqlColumn { sql, field: field.clone() });
+        Some(MemberQueryBuilder { groups: Some(groups), columns: columns.collect(), is_worth_pushing: true, ..input })
     }
 
-    fn function(&self, expr: &Expr, terms: Terms<'_>, aggregate: &Aggregate, position: usize) -> Option<String> {
+    fn translate_function(
+        &self,
+        expr: &Expr,
+        terms: ColumnLookup<'_>,
+        aggregate: &Aggregate,
+        position: usize,
+    ) -> Option<String> {
         let function = match expr {
-            Expr::Alias(alias) => return self.function(&alias.expr, terms, aggregate, position),
+            Expr::Alias(alias) => return self.translate_function(&alias.expr, terms, aggregate, position),
             Expr::AggregateFunction(function) => function,
             _ => return None,
         };
@@ -44,31 +54,32 @@ impl Translator {
         let [argument] = params.args.as_slice() else { return None };
         let result = aggregate.schema.field(position).data_type();
         if func.name() == "count" {
-            return self.count(argument, params.distinct, terms);
+            return self.translate_count(argument, params.distinct, terms);
         }
-        let (term, is_widened) = argument_of(argument, terms)?;
-        let likeness = self.likeness(&term);
+        let (term, is_widened) = aggregated_column(argument, terms)?;
+        let likeness = self.comparison_semantics(&term);
         let is_whole = matches!(term.field.data_type(), DataType::Int16 | DataType::Int32 | DataType::Int64);
         match func.name() {
-            "min" | "max" if likeness == Likeness::Ordered && !is_widened => {
+            "min" | "max" if likeness == ComparisonSemantics::Ordered && !is_widened => {
                 Some(format!("{}({})", func.name().to_uppercase(), term.sql))
             }
             "sum" if is_whole && !params.distinct && *result == DataType::Int64 => {
-                Some(self.cast(&format!("SUM({})", term.sql), "BIGINT"))
+                Some(self.write_cast(&format!("SUM({})", term.sql), "BIGINT"))
             }
             // Of 64-bit integers. An average is made here, of a sum and a count.
             "sum" if is_whole && !params.distinct && matches!(result, DataType::Decimal128(_, 0)) => {
-                Some(self.cast(&format!("SUM({})", term.sql), "NUMERIC"))
+                Some(self.write_cast(&format!("SUM({})", term.sql), "NUMERIC"))
             }
             _ => None,
         }
     }
 
-    fn count(&self, argument: &Expr, distinct: bool, terms: Terms<'_>) -> Option<String> {
+    fn translate_count(&self, argument: &Expr, distinct: bool, terms: ColumnLookup<'_>) -> Option<String> {
         match argument {
             Expr::Literal(value, _) if !value.is_null() && !distinct => Some("COUNT(*)".to_owned()),
             Expr::Column(column) if distinct => {
-                let term = terms(column).filter(|term| self.likeness(term) >= Likeness::Equal)?;
+                let term =
+                    terms(column).filter(|term| self.comparison_semantics(term) >= ComparisonSemantics::Equal)?;
                 Some(format!("COUNT(DISTINCT {})", term.sql))
             }
             Expr::Column(column) => Some(format!("COUNT({})", terms(column)?.sql)),
@@ -77,7 +88,7 @@ impl Translator {
     }
 
     /// `sql`, of the type that it has here; SQLite's values have theirs already.
-    fn cast(&self, sql: &str, name: &str) -> String {
+    fn write_cast(&self, sql: &str, name: &str) -> String {
         match self.dialect() {
             SqlDialect::Sqlite => sql.to_owned(),
             SqlDialect::DataFusion | SqlDialect::Postgres => format!("CAST({sql} AS {name})"),
@@ -86,7 +97,7 @@ impl Translator {
 }
 
 /// The column that is aggregated, and whether it was made wider, which its own database does by itself.
-fn argument_of(argument: &Expr, terms: Terms<'_>) -> Option<(Term, bool)> {
+fn aggregated_column(argument: &Expr, terms: ColumnLookup<'_>) -> Option<(SqlColumn, bool)> {
     match argument {
         Expr::Column(column) => Some((terms(column)?, false)),
         Expr::Cast(Cast { expr, field }) => match (&**expr, field.data_type()) {

@@ -7,100 +7,113 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
 use tidegate_query::{Parameter, SqlDialect};
 
-use super::likeness::Likeness;
-use super::part::Term;
+use super::comparison::ComparisonSemantics;
+use super::query_builder::SqlColumn;
 use super::translator::Translator;
 
 /// A condition of a member.
-pub(super) struct Condition {
+pub(super) struct MemberCondition {
     pub(super) sql: String,
     /// Whether it holds for exactly the rows that it holds for here; else for those and others.
     pub(super) is_exact: bool,
 }
 
-impl Condition {
+impl MemberCondition {
     fn exact(sql: String) -> Self {
         Self { sql, is_exact: true }
     }
 }
 
 /// Finds the term of a column.
-pub(super) type Terms<'a> = &'a dyn Fn(&Column) -> Option<Term>;
+pub(super) type ColumnLookup<'a> = &'a dyn Fn(&Column) -> Option<SqlColumn>;
 
 impl Translator {
     /// `expr` as a condition; none where it would not mean the same.
-    pub(super) fn condition(&mut self, expr: &Expr, terms: Terms<'_>) -> Option<Condition> {
+    pub(super) fn translate_condition(&mut self, expr: &Expr, terms: ColumnLookup<'_>) -> Option<MemberCondition> {
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
-                let (left, right) = (self.condition(left, terms)?, self.condition(right, terms)?);
+                let (left, right) = (self.translate_condition(left, terms)?, self.translate_condition(right, terms)?);
                 let sql = format!("({} {op} {})", left.sql, right.sql);
-                Some(Condition { sql, is_exact: left.is_exact && right.is_exact })
+                Some(MemberCondition { sql, is_exact: left.is_exact && right.is_exact })
             }
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) => self.comparison(left, *op, right, terms),
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => self.translate_comparison(left, *op, right, terms),
             Expr::Not(inner) => {
-                let inner = self.condition(inner, terms).filter(|inner| inner.is_exact)?;
-                Some(Condition::exact(format!("(NOT {})", inner.sql)))
+                let inner = self.translate_condition(inner, terms).filter(|inner| inner.is_exact)?;
+                Some(MemberCondition::exact(format!("(NOT {})", inner.sql)))
             }
-            Expr::IsNull(inner) => Some(Condition::exact(format!("({} IS NULL)", term(inner, terms)?.sql))),
-            Expr::IsNotNull(inner) => Some(Condition::exact(format!("({} IS NOT NULL)", term(inner, terms)?.sql))),
+            Expr::IsNull(inner) => {
+                Some(MemberCondition::exact(format!("({} IS NULL)", find_column(inner, terms)?.sql)))
+            }
+            Expr::IsNotNull(inner) => {
+                Some(MemberCondition::exact(format!("({} IS NOT NULL)", find_column(inner, terms)?.sql)))
+            }
             Expr::Column(_) => {
-                let term = term(expr, terms)?;
-                let is_same = self.likeness(&term) >= Likeness::Equal && *term.field.data_type() == DataType::Boolean;
-                is_same.then(|| Condition::exact(term.sql))
+                let term = find_column(expr, terms)?;
+                let is_same = self.comparison_semantics(&term) >= ComparisonSemantics::Equal
+                    && *term.field.data_type() == DataType::Boolean;
+                is_same.then(|| MemberCondition::exact(term.sql))
             }
-            Expr::InList(list) => self.in_list(list, terms),
-            Expr::Between(between) => self.between(between, terms),
+            Expr::InList(list) => self.translate_in_list(list, terms),
+            Expr::Between(between) => self.translate_between(between, terms),
             _ => None,
         }
     }
 
-    fn comparison(&mut self, left: &Expr, op: Operator, right: &Expr, terms: Terms<'_>) -> Option<Condition> {
-        if let (Some(left), Some(right)) = (term(left, terms), term(right, terms)) {
+    fn translate_comparison(
+        &mut self,
+        left: &Expr,
+        op: Operator,
+        right: &Expr,
+        terms: ColumnLookup<'_>,
+    ) -> Option<MemberCondition> {
+        if let (Some(left), Some(right)) = (find_column(left, terms), find_column(right, terms)) {
             let is_same_type = left.field.data_type() == right.field.data_type();
-            let likeness = self.likeness(&left).min(self.likeness(&right));
-            let (op, is_exact) = operator(op, likeness)?;
-            return is_same_type.then(|| Condition { sql: format!("({} {op} {})", left.sql, right.sql), is_exact });
+            let likeness = self.comparison_semantics(&left).min(self.comparison_semantics(&right));
+            let (op, is_exact) = comparison_operator(op, likeness)?;
+            return is_same_type
+                .then(|| MemberCondition { sql: format!("({} {op} {})", left.sql, right.sql), is_exact });
         }
         let (column, op, literal) = match (left, right) {
             (Expr::Literal(value, _), column) => (column, op.swap()?, value),
             (column, Expr::Literal(value, _)) => (column, op, value),
             _ => return None,
         };
-        let term = term(column, terms)?;
-        let (op, is_exact) = operator(op, self.likeness(&term))?;
-        let value = self.value(literal, &term)?;
-        Some(Condition { sql: format!("({} {op} {value})", term.sql), is_exact })
+        let term = find_column(column, terms)?;
+        let (op, is_exact) = comparison_operator(op, self.comparison_semantics(&term))?;
+        let value = self.bind_value(literal, &term)?;
+        Some(MemberCondition { sql: format!("({} {op} {value})", term.sql), is_exact })
     }
 
-    fn in_list(&mut self, list: &InList, terms: Terms<'_>) -> Option<Condition> {
-        let term = term(&list.expr, terms)?;
-        let (_, is_exact) = operator(Operator::Eq, self.likeness(&term))?;
+    fn translate_in_list(&mut self, list: &InList, terms: ColumnLookup<'_>) -> Option<MemberCondition> {
+        let term = find_column(&list.expr, terms)?;
+        let (_, is_exact) = comparison_operator(Operator::Eq, self.comparison_semantics(&term))?;
         if list.negated && !is_exact {
             return None;
         }
         let values = list.list.iter().map(|value| match value {
-            Expr::Literal(value, _) => self.value(value, &term),
+            Expr::Literal(value, _) => self.bind_value(value, &term),
             _ => None,
         });
         let values: Vec<String> = values.collect::<Option<_>>()?;
         let word = if list.negated { "NOT IN" } else { "IN" };
-        Some(Condition { sql: format!("({} {word} ({}))", term.sql, values.join(", ")), is_exact })
+        Some(MemberCondition { sql: format!("({} {word} ({}))", term.sql, values.join(", ")), is_exact })
     }
 
-    fn between(&mut self, between: &Between, terms: Terms<'_>) -> Option<Condition> {
-        let term = term(&between.expr, terms).filter(|term| self.likeness(term) == Likeness::Ordered)?;
+    fn translate_between(&mut self, between: &Between, terms: ColumnLookup<'_>) -> Option<MemberCondition> {
+        let term = find_column(&between.expr, terms)
+            .filter(|term| self.comparison_semantics(term) == ComparisonSemantics::Ordered)?;
         let (Expr::Literal(low, _), Expr::Literal(high, _)) = (&*between.low, &*between.high) else { return None };
-        let (low, high) = (self.value(low, &term)?, self.value(high, &term)?);
+        let (low, high) = (self.bind_value(low, &term)?, self.bind_value(high, &term)?);
         let word = if between.negated { "NOT BETWEEN" } else { "BETWEEN" };
-        Some(Condition::exact(format!("({} {word} {low} AND {high})", term.sql)))
+        Some(MemberCondition::exact(format!("({} {word} {low} AND {high})", term.sql)))
     }
 
-    pub(super) fn likeness(&self, term: &Term) -> Likeness {
-        Likeness::of(&term.field, self.dialect())
+    pub(super) fn comparison_semantics(&self, term: &SqlColumn) -> ComparisonSemantics {
+        ComparisonSemantics::for_field(&term.field, self.dialect())
     }
 
-    /// A placeholder for `value`, which is compared with `term`.
-    fn value(&mut self, value: &ScalarValue, term: &Term) -> Option<String> {
+    /// A placeholder for `bind_value`, which is compared with `find_column`.
+    fn bind_value(&mut self, value: &ScalarValue, term: &SqlColumn) -> Option<String> {
         let wanted = term.field.data_type();
         let parameter = match value {
             _ if value.is_null() => return None,
@@ -115,7 +128,7 @@ impl Translator {
             ScalarValue::Int64(Some(value)) => Parameter::Integer(*value),
             ScalarValue::Date32(Some(_))
             | ScalarValue::TimestampMicrosecond(Some(_), _)
-            | ScalarValue::Decimal128(Some(_), ..) => Parameter::Text(text_of(value)?),
+            | ScalarValue::Decimal128(Some(_), ..) => Parameter::Text(scalar_text(value)?),
             _ => return None,
         };
         let placeholder = self.placeholder(parameter);
@@ -127,28 +140,28 @@ impl Translator {
 }
 
 /// `op` as it is written, where values that are alike so far may be compared by it, and whether it is exact.
-fn operator(op: Operator, likeness: Likeness) -> Option<(&'static str, bool)> {
+fn comparison_operator(op: Operator, likeness: ComparisonSemantics) -> Option<(&'static str, bool)> {
     let (written, needed) = match op {
-        Operator::Eq => ("=", Likeness::EqualThere),
-        Operator::NotEq => ("<>", Likeness::Equal),
-        Operator::Lt => ("<", Likeness::Ordered),
-        Operator::LtEq => ("<=", Likeness::Ordered),
-        Operator::Gt => (">", Likeness::Ordered),
-        Operator::GtEq => (">=", Likeness::Ordered),
+        Operator::Eq => ("=", ComparisonSemantics::EqualInMember),
+        Operator::NotEq => ("<>", ComparisonSemantics::Equal),
+        Operator::Lt => ("<", ComparisonSemantics::Ordered),
+        Operator::LtEq => ("<=", ComparisonSemantics::Ordered),
+        Operator::Gt => (">", ComparisonSemantics::Ordered),
+        Operator::GtEq => (">=", ComparisonSemantics::Ordered),
         _ => return None,
     };
-    (likeness >= needed).then_some((written, likeness > Likeness::EqualThere))
+    (likeness >= needed).then_some((written, likeness > ComparisonSemantics::EqualInMember))
 }
 
-fn term(expr: &Expr, terms: Terms<'_>) -> Option<Term> {
+fn find_column(expr: &Expr, terms: ColumnLookup<'_>) -> Option<SqlColumn> {
     match expr {
         Expr::Column(column) => terms(column),
         _ => None,
     }
 }
 
-/// `value` as databases read it.
-fn text_of(value: &ScalarValue) -> Option<String> {
+/// `bind_value` as databases read it.
+fn scalar_text(value: &ScalarValue) -> Option<String> {
     let array = value.to_array().ok()?;
     let formatter = ArrayFormatter::try_new(&array, &FormatOptions::default()).ok()?;
     formatter.value(0).try_to_string().ok()

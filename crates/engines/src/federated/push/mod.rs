@@ -5,25 +5,25 @@
 //! of it was pushed down.
 
 mod aggregate;
+mod comparison;
 mod expression;
-mod likeness;
-mod part;
-mod pushed;
+mod member_query;
+mod query_builder;
 mod translator;
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{FetchType, LogicalPlan, SkipType};
 
-pub(super) use pushed::{Asking, Question};
+pub(super) use member_query::{MemberQuery, MemberQueryContext};
 pub(super) use translator::Translator;
 
 /// `plan` with each part that one member can do replaced by what asks it.
-pub(super) fn push_down(plan: LogicalPlan, asking: &Asking) -> Result<LogicalPlan> {
+pub(super) fn push_down(plan: LogicalPlan, asking: &MemberQueryContext) -> Result<LogicalPlan> {
     let pushed = plan.transform_down(|node| {
-        let replaced = match limited(&node, asking)? {
+        let replaced = match push_limit(&node, asking)? {
             Some(limited) => Some(limited),
-            None => Translator::pushed(&node, asking)?,
+            None => Translator::push_node(&node, asking)?,
         };
         Ok(match replaced {
             // What is below is pushed already.
@@ -36,7 +36,7 @@ pub(super) fn push_down(plan: LogicalPlan, asking: &Asking) -> Result<LogicalPla
 
 /// A limit or a sort with a limit whose input can be pushed down: the member gives no more rows than are wanted, and
 /// the node stays where it is.
-fn limited(node: &LogicalPlan, asking: &Asking) -> Result<Option<LogicalPlan>> {
+fn push_limit(node: &LogicalPlan, asking: &MemberQueryContext) -> Result<Option<LogicalPlan>> {
     let (input, order, rows) = match node {
         LogicalPlan::Limit(limit) => {
             let (SkipType::Literal(skip), FetchType::Literal(Some(fetch))) =
@@ -52,6 +52,6 @@ fn limited(node: &LogicalPlan, asking: &Asking) -> Result<Option<LogicalPlan>> {
         },
         _ => return Ok(None),
     };
-    let Some(input) = Translator::limited(input, order, rows, asking)? else { return Ok(None) };
+    let Some(input) = Translator::push_limited(input, order, rows, asking)? else { return Ok(None) };
     node.with_new_exprs(node.expressions(), vec![input]).map(Some)
 }

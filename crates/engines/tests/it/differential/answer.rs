@@ -6,7 +6,7 @@ use super::number::Decimal;
 
 /// What sort of type it is: types of one class are compared by their values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum TypeClass {
     /// Integers of each width, numerics, floating point.
     Number,
     Text,
@@ -20,14 +20,14 @@ pub(crate) enum Class {
     Bytes,
     /// `json` and `jsonb`; the other side may have text.
     Json,
-    Array(Box<Class>),
+    Array(Box<TypeClass>),
     /// A type without values, of a column that is all NULL.
     Nothing,
     /// Types that only one side has, such as ranges and structs.
     Other(String),
 }
 
-impl fmt::Display for Class {
+impl fmt::Display for TypeClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Array(element) => write!(f, "{element}[]"),
@@ -37,10 +37,10 @@ impl fmt::Display for Class {
     }
 }
 
-impl Class {
+impl TypeClass {
     /// The class of the elements; the class itself where it is no array. PostgreSQL's arrays of several dimensions have
     /// the type of those of one.
-    pub(crate) fn leaf(&self) -> &Class {
+    pub(crate) fn leaf(&self) -> &TypeClass {
         match self {
             Self::Array(element) => element.leaf(),
             class => class,
@@ -48,7 +48,7 @@ impl Class {
     }
 
     /// Whether a column of class `self` of PostgreSQL may have the class `ours`.
-    pub(crate) fn agrees(&self, ours: &Class) -> bool {
+    pub(crate) fn agrees(&self, ours: &TypeClass) -> bool {
         match (self, ours) {
             (Self::Json | Self::Other(_), Self::Text) | (_, Self::Nothing) => true,
             (Self::Array(_), Self::Array(_)) => self.leaf().agrees(ours.leaf()),
@@ -95,7 +95,7 @@ impl fmt::Display for Value {
 #[derive(Debug, Clone)]
 pub(crate) struct Column {
     pub(crate) name: String,
-    pub(crate) class: Class,
+    pub(crate) class: TypeClass,
 }
 
 /// The rows of an answer.

@@ -2,7 +2,7 @@
 
 use tidegate_core::{Error, ErrorKind};
 
-use super::answer::{Answer, Class, Value, line};
+use super::answer::{Answer, TypeClass, Value, line};
 use super::server::ServerError;
 
 /// PostgreSQL's code for a number that is too large for its type.
@@ -17,17 +17,17 @@ const MATCHED_ROWS_MAX: usize = 2_000;
 pub(crate) enum Outcome {
     Equal,
     /// Equal but for the names of the columns.
-    Named,
+    EqualExceptNames,
     /// PostgreSQL fails, and so does the engine.
     BothFail,
     /// Refused with words that say what to write.
     Refused,
     /// Refused without them.
-    Mute,
+    RefusedWithoutHint,
     /// PostgreSQL's type is too small for the number, ours is not.
     Wider,
     /// PostgreSQL fails otherwise, and we answer.
-    Looser,
+    OnlyEngineAnswers,
     /// Fails the test: the reason.
     Different(String),
     /// Fails the test: an internal error or a panic.
@@ -35,14 +35,14 @@ pub(crate) enum Outcome {
 }
 
 /// What the engine answered, or why it did not.
-pub(crate) enum Ours {
+pub(crate) enum EngineAnswer {
     Answer(Answer),
     Error(Error),
     /// It panicked or went on for too long.
     Broken(String),
 }
 
-impl std::fmt::Display for Ours {
+impl std::fmt::Display for EngineAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Answer(answer) => answer.fmt(f),
@@ -60,23 +60,25 @@ fn first_lines(text: &str) -> String {
 }
 
 /// Compares PostgreSQL's answer with ours, in sequence where the statement `is_ordered`.
-pub(crate) fn outcome(theirs: &Result<Answer, ServerError>, ours: &Ours, is_ordered: bool) -> Outcome {
+pub(crate) fn outcome(theirs: &Result<Answer, ServerError>, ours: &EngineAnswer, is_ordered: bool) -> Outcome {
     match (theirs, ours) {
-        (_, Ours::Broken(_)) => Outcome::Internal,
-        (_, Ours::Error(error)) if matches!(error.kind(), ErrorKind::Internal | ErrorKind::TimedOut) => {
+        (_, EngineAnswer::Broken(_)) => Outcome::Internal,
+        (_, EngineAnswer::Error(error)) if matches!(error.kind(), ErrorKind::Internal | ErrorKind::TimedOut) => {
             Outcome::Internal
         }
-        (Err(_), Ours::Error(_)) => Outcome::BothFail,
-        (Ok(_), Ours::Error(error)) => {
+        (Err(_), EngineAnswer::Error(_)) => Outcome::BothFail,
+        (Ok(_), EngineAnswer::Error(error)) => {
             if says_what_to_write(error) {
                 Outcome::Refused
             } else {
-                Outcome::Mute
+                Outcome::RefusedWithoutHint
             }
         }
-        (Err(error), Ours::Answer(answer)) if error.code == OUT_OF_RANGE => beyond(&error.message, answer),
-        (Err(_), Ours::Answer(_)) => Outcome::Looser,
-        (Ok(theirs), Ours::Answer(ours)) => answers(theirs, ours, is_ordered),
+        (Err(error), EngineAnswer::Answer(answer)) if error.code == OUT_OF_RANGE => {
+            classify_overflow(&error.message, answer)
+        }
+        (Err(_), EngineAnswer::Answer(_)) => Outcome::OnlyEngineAnswers,
+        (Ok(theirs), EngineAnswer::Answer(ours)) => compare_answers(theirs, ours, is_ordered),
     }
 }
 
@@ -87,15 +89,15 @@ pub(crate) fn says_what_to_write(error: &Error) -> bool {
 }
 
 /// An answer where PostgreSQL overflows is right only with a number that its type cannot hold.
-fn beyond(message: &str, ours: &Answer) -> Outcome {
+fn classify_overflow(message: &str, ours: &Answer) -> Outcome {
     let bound = match message {
         message if message.starts_with("smallint") => 32_767.0,
         message if message.starts_with("integer") => 2_147_483_647.0,
         message if message.starts_with("bigint") => 9_223_372_036_854_775_807.0,
-        _ => return Outcome::Looser,
+        _ => return Outcome::OnlyEngineAnswers,
     };
-    if ours.columns.iter().all(|column| *column.class.leaf() != Class::Number) {
-        return Outcome::Looser;
+    if ours.columns.iter().all(|column| *column.class.leaf() != TypeClass::Number) {
+        return Outcome::OnlyEngineAnswers;
     }
     let is_beyond = |value: &Value| match value {
         Value::Exact(number) => number.to_f64().abs() > bound,
@@ -113,12 +115,12 @@ fn beyond(message: &str, ours: &Answer) -> Outcome {
     }
 }
 
-fn answers(theirs: &Answer, ours: &Answer, is_ordered: bool) -> Outcome {
+fn compare_answers(theirs: &Answer, ours: &Answer, is_ordered: bool) -> Outcome {
     if let Some(difference) = difference(theirs, ours, is_ordered) {
         return Outcome::Different(difference);
     }
     let names = |answer: &Answer| answer.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>();
-    if names(theirs) == names(ours) { Outcome::Equal } else { Outcome::Named }
+    if names(theirs) == names(ours) { Outcome::Equal } else { Outcome::EqualExceptNames }
 }
 
 fn difference(theirs: &Answer, ours: &Answer, is_ordered: bool) -> Option<String> {
@@ -197,7 +199,7 @@ fn rows_equal(theirs: &[Value], ours: &[Value]) -> bool {
 
 fn equal(theirs: &Value, ours: &Value) -> bool {
     match (theirs, ours) {
-        (Value::Exact(theirs), Value::Exact(ours)) => theirs.is(ours),
+        (Value::Exact(theirs), Value::Exact(ours)) => theirs.equals_postgres(ours),
         (Value::Float(theirs, difference), Value::Float(ours, other)) => close(*theirs, *ours, difference.max(*other)),
         (Value::Exact(theirs), Value::Float(ours, difference)) => close(theirs.to_f64(), *ours, *difference),
         (Value::Float(theirs, difference), Value::Exact(ours)) => close(*theirs, ours.to_f64(), *difference),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use regex::Regex;
 use tidegate_engines::{FederatedDatabase, FileDatabase, FileLimits};
-use tidegate_postgres::connect::{Surroundings, Target};
+use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tidegate_query::Database;
 
@@ -12,7 +12,7 @@ use super::compare::outcome;
 use super::corpus::{self, CorpusStatement, is_ordered};
 use super::report::Report;
 use super::tables::reader_of;
-use super::{Judged, PARALLEL, Sides, Tables, ask_ours, publish, setting};
+use super::{ComparedEngines, JudgedStatement, PARALLEL, Tables, publish, query_engine, setting};
 
 /// The tables that are PostgreSQL's; the others are files.
 const OF_POSTGRES: &[&str] = &["airlines", "customers", "employees", "nums", "orders"];
@@ -30,32 +30,32 @@ fn federated(sql: &str, table: &Regex) -> Option<String> {
     (with_members != sql).then(|| with_members.into_owned())
 }
 
-async fn open(sides: &Sides, tables: &Tables) -> Arc<FederatedDatabase> {
+async fn open(sides: &ComparedEngines, tables: &Tables) -> Arc<FederatedDatabase> {
     let engine = &sides.node.engine;
     let files = FileDatabase::open_with("files", vec![tables.folder.clone()], engine, FileLimits::default()).unwrap();
-    let target = Target::read(&reader_of(&tables.database), &Surroundings::of_process()).unwrap();
+    let target = ConnectTarget::parse(&reader_of(&tables.database), &ConnectEnvironment::from_process()).unwrap();
     let postgres = PostgresDatabase::open("pg", target, PostgresOptions::default()).unwrap();
     let members: [Arc<dyn Database>; 2] = [Arc::new(files), Arc::new(postgres)];
     Arc::new(FederatedDatabase::new("all", members, engine).unwrap())
 }
 
 async fn judge(
-    sides: &Sides,
+    sides: &ComparedEngines,
     database: Arc<dyn Database>,
     index: usize,
     statement: CorpusStatement,
     sql: String,
-) -> Judged {
-    let theirs = sides.server.ask(index, &statement.sql).await;
-    let ours = ask_ours(database, &sql).await;
+) -> JudgedStatement {
+    let theirs = sides.server.query(index, &statement.sql).await;
+    let ours = query_engine(database, &sql).await;
     let outcome = outcome(&theirs, &ours, is_ordered(&statement.sql));
-    Judged { statement: CorpusStatement { sql, refused: None, ..statement }, theirs, ours, outcome }
+    JudgedStatement { statement: CorpusStatement { sql, refused: None, ..statement }, theirs, ours, outcome }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_corpus_is_answered_by_a_federated_database() {
     use futures::{StreamExt, stream};
-    let (sides, tables) = (Sides::open().await, Tables::prepare().await);
+    let (sides, tables) = (ComparedEngines::open().await, Tables::prepare().await);
     let database = open(&sides, &tables).await;
     let names = [OF_POSTGRES, OF_FILES].concat().join("|");
     let table = Regex::new(&format!(r"(?i)\b((?:FROM|JOIN)\s+)({names})\b")).unwrap();
@@ -68,7 +68,7 @@ async fn the_corpus_is_answered_by_a_federated_database() {
     let fitting = fitting.filter_map(|statement| federated(&statement.sql, &table).map(|sql| (statement, sql)));
     let judged = fitting.step_by(STRIDE).enumerate();
     let judged = judged.map(|(index, (statement, sql))| judge(&sides, database.clone(), index, statement, sql));
-    let judged: Vec<Judged> = stream::iter(judged).buffered(PARALLEL).collect().await;
+    let judged: Vec<JudgedStatement> = stream::iter(judged).buffered(PARALLEL).collect().await;
     let report = Report::new(&judged);
     publish("differential-federated", &report.text);
     assert!(judged.len() > 20 || setting("").is_some(), "only {} statements fit", judged.len());

@@ -8,7 +8,7 @@ use arrow::datatypes::{
     SchemaRef, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
 };
 
-use super::answer::{Answer, Class, Column, Value};
+use super::answer::{Answer, Column, TypeClass, Value};
 use super::from_text::{DOUBLE_DIFFERENCE, REAL_DIFFERENCE};
 use super::number::Decimal;
 
@@ -26,25 +26,27 @@ pub(crate) fn answer_of(schema: &SchemaRef, batches: &[RecordBatch]) -> Answer {
     Answer { columns, rows }
 }
 
-fn class_of(data_type: &DataType) -> Class {
+fn class_of(data_type: &DataType) -> TypeClass {
     match data_type {
-        DataType::Null => Class::Nothing,
-        DataType::Boolean => Class::Boolean,
-        data_type if data_type.is_numeric() => Class::Number,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Class::Text,
-        DataType::Date32 | DataType::Date64 => Class::Date,
-        DataType::Time32(_) | DataType::Time64(_) => Class::Time,
-        DataType::Timestamp(_, None) => Class::Timestamp,
-        DataType::Timestamp(_, Some(_)) => Class::Instant,
-        DataType::Interval(_) | DataType::Duration(_) => Class::Interval,
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => Class::Bytes,
+        DataType::Null => TypeClass::Nothing,
+        DataType::Boolean => TypeClass::Boolean,
+        data_type if data_type.is_numeric() => TypeClass::Number,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => TypeClass::Text,
+        DataType::Date32 | DataType::Date64 => TypeClass::Date,
+        DataType::Time32(_) | DataType::Time64(_) => TypeClass::Time,
+        DataType::Timestamp(_, None) => TypeClass::Timestamp,
+        DataType::Timestamp(_, Some(_)) => TypeClass::Instant,
+        DataType::Interval(_) | DataType::Duration(_) => TypeClass::Interval,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            TypeClass::Bytes
+        }
         DataType::List(field)
         | DataType::LargeList(field)
         | DataType::ListView(field)
         | DataType::LargeListView(field)
-        | DataType::FixedSizeList(field, _) => Class::Array(Box::new(class_of(field.data_type()))),
+        | DataType::FixedSizeList(field, _) => TypeClass::Array(Box::new(class_of(field.data_type()))),
         DataType::Dictionary(_, values) => class_of(values),
-        other => Class::Other(other.to_string()),
+        other => TypeClass::Other(other.to_string()),
     }
 }
 

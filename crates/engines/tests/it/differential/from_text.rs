@@ -2,7 +2,7 @@
 
 use tokio_postgres::types::{Kind, Type};
 
-use super::answer::{Class, Value};
+use super::answer::{TypeClass, Value};
 use super::number::Decimal;
 
 /// Relative difference of `double precision`: functions are computed by different libraries.
@@ -11,25 +11,25 @@ pub(crate) const DOUBLE_DIFFERENCE: f64 = 1e-12;
 pub(crate) const REAL_DIFFERENCE: f64 = 1e-6;
 
 /// The class of PostgreSQL's type.
-pub(crate) fn class_of(of: &Type) -> Class {
+pub(crate) fn class_of(of: &Type) -> TypeClass {
     match of.kind() {
-        Kind::Array(element) => return Class::Array(Box::new(class_of(element))),
+        Kind::Array(element) => return TypeClass::Array(Box::new(class_of(element))),
         Kind::Domain(base) => return class_of(base),
-        Kind::Enum(_) => return Class::Text,
+        Kind::Enum(_) => return TypeClass::Text,
         _ => {}
     }
     match of.name() {
-        "int2" | "int4" | "int8" | "numeric" | "float4" | "float8" | "oid" => Class::Number,
-        "text" | "varchar" | "bpchar" | "name" | "char" | "unknown" | "uuid" => Class::Text,
-        "bool" => Class::Boolean,
-        "date" => Class::Date,
-        "time" => Class::Time,
-        "timestamp" => Class::Timestamp,
-        "timestamptz" => Class::Instant,
-        "interval" => Class::Interval,
-        "bytea" => Class::Bytes,
-        "json" | "jsonb" => Class::Json,
-        name => Class::Other(name.to_owned()),
+        "int2" | "int4" | "int8" | "numeric" | "float4" | "float8" | "oid" => TypeClass::Number,
+        "text" | "varchar" | "bpchar" | "name" | "char" | "unknown" | "uuid" => TypeClass::Text,
+        "bool" => TypeClass::Boolean,
+        "date" => TypeClass::Date,
+        "time" => TypeClass::Time,
+        "timestamp" => TypeClass::Timestamp,
+        "timestamptz" => TypeClass::Instant,
+        "interval" => TypeClass::Interval,
+        "bytea" => TypeClass::Bytes,
+        "json" | "jsonb" => TypeClass::Json,
+        name => TypeClass::Other(name.to_owned()),
     }
 }
 
@@ -40,13 +40,13 @@ pub(crate) fn value_of(text: Option<&str>, of: &Type) -> Value {
         return array_of(text, element);
     }
     match (class_of(of), of.name()) {
-        (Class::Number, "float4") => Value::Float(float_of(text), REAL_DIFFERENCE),
-        (Class::Number, "float8") => Value::Float(float_of(text), DOUBLE_DIFFERENCE),
-        (Class::Number, _) => {
+        (TypeClass::Number, "float4") => Value::Float(float_of(text), REAL_DIFFERENCE),
+        (TypeClass::Number, "float8") => Value::Float(float_of(text), DOUBLE_DIFFERENCE),
+        (TypeClass::Number, _) => {
             Decimal::parse(text).map_or_else(|| Value::Float(float_of(text), DOUBLE_DIFFERENCE), Value::Exact)
         }
-        (Class::Json, _) => json_of(text),
-        (Class::Interval, _) => interval_of(text).unwrap_or_else(|| panic!("{text:?} is no interval")),
+        (TypeClass::Json, _) => json_of(text),
+        (TypeClass::Interval, _) => interval_of(text).unwrap_or_else(|| panic!("{text:?} is no interval")),
         _ => Value::Plain(text.to_owned()),
     }
 }

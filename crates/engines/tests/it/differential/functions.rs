@@ -14,9 +14,9 @@ use tidegate_engines::embedded::{EngineFunction, FunctionKind};
 use tidegate_query::{Database, Statement};
 
 use super::columns::array_of;
-use super::compare::Ours;
-use super::{PARALLEL, ask_ours, corpus, publish};
-use crate::support::{Folder, Node, small_options, write_parquet};
+use super::compare::EngineAnswer;
+use super::{PARALLEL, corpus, publish, query_engine};
+use crate::support::{Folder, TestNode, two_thread_options, write_parquet};
 
 /// A column of the table `t`, its type, its rows, and a literal of the type.
 struct Argument {
@@ -144,7 +144,7 @@ impl fmt::Display for Call {
     }
 }
 
-/// A statement that calls `function` with `arguments`.
+/// A statement that calls `translate_function` with `arguments`.
 fn statement(function: &EngineFunction, arguments: &[String]) -> String {
     let call = format!("{}({})", function.name, arguments.join(", "));
     match function.kind {
@@ -186,8 +186,8 @@ fn write_calls(calls: &BTreeMap<String, Vec<Call>>) {
     fs::write(file, lines.join("\n") + "\n").unwrap();
 }
 
-/// Finds, for each number of arguments, some that `function` takes.
-async fn find_calls(node: &Node, function: &EngineFunction) -> Vec<Call> {
+/// Finds, for each number of arguments, some that `translate_function` takes.
+async fn find_calls(node: &TestNode, function: &EngineFunction) -> Vec<Call> {
     let mut found = Vec::new();
     for arity in 0..TRIED.len() {
         // More arguments are needed only where fewer are not taken.
@@ -210,7 +210,7 @@ async fn find_calls(node: &Node, function: &EngineFunction) -> Vec<Call> {
 }
 
 /// Whether a statement is planned; one that breaks the planner is, so that it is listed when it is run.
-async fn is_taken(node: &Node, sql: &str) -> bool {
+async fn is_taken(node: &TestNode, sql: &str) -> bool {
     let Ok(statement) = Statement::parse(sql, node.database.dialect()) else { return false };
     let database = node.database.clone();
     let task = tokio::spawn(async move {
@@ -227,23 +227,23 @@ async fn is_taken(node: &Node, sql: &str) -> bool {
 }
 
 /// The statements of `call` that break, and whether any is answered.
-async fn run(node: &Node, function: &EngineFunction, call: &Call) -> (Vec<String>, bool) {
+async fn run(node: &TestNode, function: &EngineFunction, call: &Call) -> (Vec<String>, bool) {
     let (mut failures, mut is_answered) = (Vec::new(), false);
     for sql in &call.statements(function) {
-        match ask_ours(node.database.clone(), sql).await {
-            Ours::Broken(reason) => failures.push(format!("{sql}: {reason}")),
-            Ours::Error(error) if matches!(error.kind(), ErrorKind::Internal | ErrorKind::TimedOut) => {
+        match query_engine(node.database.clone(), sql).await {
+            EngineAnswer::Broken(reason) => failures.push(format!("{sql}: {reason}")),
+            EngineAnswer::Error(error) if matches!(error.kind(), ErrorKind::Internal | ErrorKind::TimedOut) => {
                 failures.push(format!("{sql}: {error} ({})", error.detail().unwrap_or_default()));
             }
-            Ours::Error(_) => {}
-            Ours::Answer(_) => is_answered = true,
+            EngineAnswer::Error(_) => {}
+            EngineAnswer::Answer(_) => is_answered = true,
         }
     }
     (failures, is_answered)
 }
 
 /// What is wrong with `call`: each statement that breaks, or that all are refused.
-async fn failures_of(node: &Node, function: &EngineFunction, call: &Call) -> Vec<String> {
+async fn failures_of(node: &TestNode, function: &EngineFunction, call: &Call) -> Vec<String> {
     match run(node, function, call).await {
         (failures, false) if failures.is_empty() => {
             vec![format!("{}: none of them is answered", call.statements(function).join("; "))]
@@ -257,7 +257,7 @@ async fn failures_of(node: &Node, function: &EngineFunction, call: &Call) -> Vec
 async fn every_function_runs_with_columns_literals_and_null() {
     let folder = Folder::new();
     table(&folder);
-    let node = Node::open_with(vec![folder.path()], small_options(), FileLimits::default());
+    let node = TestNode::open_with(vec![folder.path()], two_thread_options(), FileLimits::default());
     let functions = node.database.functions();
     let mut written = written_calls();
     if std::env::var_os("TIDEGATE_WRITE_CALLS").is_some() {

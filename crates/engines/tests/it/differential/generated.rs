@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use super::corpus::CorpusStatement;
 use super::generator::Grammar;
 use super::report::Report;
-use super::{Judged, Sides, judge_all, publish, setting};
+use super::{ComparedEngines, JudgedStatement, judge_all, publish, setting};
 
 /// Random statements of a run, unless `TIDEGATE_DIFFERENTIAL_CASES` says otherwise.
 const CASES: usize = 500;
@@ -31,11 +31,11 @@ fn generated(area: &str, number: usize, sql: String) -> CorpusStatement {
 
 /// Makes the statement shorter as long as it fails.
 async fn shrunk(
-    sides: &Sides,
+    sides: &ComparedEngines,
     grammar: &Grammar,
     mut tree: impl ValueTree<Value = Vec<u16>>,
-    failed: Judged,
-) -> Judged {
+    failed: JudgedStatement,
+) -> JudgedStatement {
     let mut last = failed;
     for _ in 0..SHRINKING_STEPS_MAX {
         if !tree.simplify() {
@@ -45,7 +45,7 @@ async fn shrunk(
         if sql == last.statement.sql {
             continue;
         }
-        let judged = sides.judge(0, generated("generated", last.statement.line, sql)).await;
+        let judged = sides.judge_statement(0, generated("generated", last.statement.line, sql)).await;
         if judged.fails() {
             last = judged;
         } else if !tree.complicate() {
@@ -58,7 +58,7 @@ async fn shrunk(
 #[tokio::test(flavor = "multi_thread")]
 async fn generated_statements_are_answered_as_postgresql_answers_them() {
     let grammar = Grammar::read();
-    let sides = Sides::open().await;
+    let sides = ComparedEngines::open().await;
     let cases = setting("_CASES").map_or(CASES, |cases| cases.parse().expect("the number of cases is a number"));
     let mut runner = runner();
     let strategy = vec(u16::ANY, 0..CHOICES_MAX);

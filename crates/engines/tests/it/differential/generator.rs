@@ -30,7 +30,7 @@ impl Grammar {
 
     /// The statement that `choices` make; where they end, the simplest is chosen.
     pub(crate) fn statement(&self, choices: &[u16]) -> String {
-        let mut maker = Maker { grammar: self, choices: choices.iter() };
+        let mut maker = StatementGenerator { grammar: self, choices: choices.iter() };
         maker.statement()
     }
 
@@ -38,7 +38,7 @@ impl Grammar {
     pub(crate) fn each_form(&self) -> Vec<String> {
         let mut types: Vec<&String> = self.forms.keys().collect();
         types.sort();
-        let maker = || Maker { grammar: self, choices: [].iter() };
+        let maker = || StatementGenerator { grammar: self, choices: [].iter() };
         let expressions = types.iter().flat_map(|of| self.forms[*of].iter().map(move |form| (of.as_str(), form)));
         let statement = |(of, form): (&str, &String)| match of {
             "aggregate" => format!("SELECT {} AS x FROM t_types", maker().filled(form, 0)),
@@ -54,12 +54,12 @@ const RESULTS: &[&str] = &[
     "bytes", "small",
 ];
 
-struct Maker<'a> {
+struct StatementGenerator<'a> {
     grammar: &'a Grammar,
     choices: std::slice::Iter<'a, u16>,
 }
 
-impl Maker<'_> {
+impl StatementGenerator<'_> {
     fn choose(&mut self, count: usize) -> usize {
         self.choices.next().map_or(0, |choice| usize::from(*choice) % count)
     }

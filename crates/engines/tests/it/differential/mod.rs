@@ -28,12 +28,12 @@ use tidegate_engines::FileLimits;
 use tidegate_query::{Database, Statement};
 
 use self::answer::Answer;
-use self::compare::{Ours, Outcome, outcome};
+use self::compare::{EngineAnswer, Outcome, outcome};
 use self::corpus::{CorpusStatement, is_ordered};
 use self::report::Report;
 use self::server::{STATEMENT_SECONDS_MAX, Server, ServerError};
 use self::tables::Tables;
-use crate::support::{Node, TestJob, small_options};
+use crate::support::{TestJob, TestNode, two_thread_options};
 
 /// The share of the corpus that must be answered as PostgreSQL answers it; it may only grow.
 const ANSWERED_SHARE_MIN: f64 = 0.98;
@@ -50,40 +50,40 @@ fn setting(name: &str) -> Option<String> {
 }
 
 /// PostgreSQL and the files, with the same tables.
-struct Sides {
+struct ComparedEngines {
     server: Server,
-    node: Node,
+    node: TestNode,
 }
 
-impl Sides {
+impl ComparedEngines {
     async fn open() -> Self {
         let tables = Tables::prepare().await;
         let server = Server::open(&tables.database, PARALLEL).await;
-        Self { server, node: Node::open_with(vec![tables.folder], small_options(), FileLimits::default()) }
+        Self { server, node: TestNode::open_with(vec![tables.folder], two_thread_options(), FileLimits::default()) }
     }
 
-    async fn judge(&self, index: usize, statement: CorpusStatement) -> Judged {
-        let theirs = self.server.ask(index, &statement.sql).await;
-        let ours = ask_ours(self.node.database.clone(), &statement.sql).await;
+    async fn judge_statement(&self, index: usize, statement: CorpusStatement) -> JudgedStatement {
+        let theirs = self.server.query(index, &statement.sql).await;
+        let ours = query_engine(self.node.database.clone(), &statement.sql).await;
         let outcome = outcome(&theirs, &ours, is_ordered(&statement.sql));
-        Judged { statement, theirs, ours, outcome }
+        JudgedStatement { statement, theirs, ours, outcome }
     }
 }
 
 /// What `database` answers to `sql`, whatever happens.
-async fn ask_ours(database: Arc<dyn Database>, sql: &str) -> Ours {
+async fn query_engine(database: Arc<dyn Database>, sql: &str) -> EngineAnswer {
     let sql = sql.to_owned();
-    let answer = tokio::spawn(async move { ask(database.as_ref(), &sql).await });
+    let answer = tokio::spawn(async move { query_database(database.as_ref(), &sql).await });
     match tokio::time::timeout(Duration::from_secs(STATEMENT_SECONDS_MAX), answer).await {
-        Ok(Ok(Ok(answer))) => Ours::Answer(answer),
-        Ok(Ok(Err(error))) => Ours::Error(error),
-        Ok(Err(panic)) => Ours::Broken(panic.to_string()),
-        Err(_) => Ours::Broken(format!("no answer within {STATEMENT_SECONDS_MAX} seconds")),
+        Ok(Ok(Ok(answer))) => EngineAnswer::Answer(answer),
+        Ok(Ok(Err(error))) => EngineAnswer::Error(error),
+        Ok(Err(panic)) => EngineAnswer::Broken(panic.to_string()),
+        Err(_) => EngineAnswer::Broken(format!("no answer within {STATEMENT_SECONDS_MAX} seconds")),
     }
 }
 
 /// The answer of a database to `sql`.
-async fn ask(database: &dyn Database, sql: &str) -> Result<Answer, tidegate_core::Error> {
+async fn query_database(database: &dyn Database, sql: &str) -> Result<Answer, tidegate_core::Error> {
     let statement = Statement::parse(sql, database.dialect())?;
     let plan = database.plan(&statement, &Principal::anonymous()).await?;
     let job = TestJob::start().await;
@@ -97,25 +97,29 @@ async fn ask(database: &dyn Database, sql: &str) -> Result<Answer, tidegate_core
 }
 
 /// A statement with both answers.
-struct Judged {
+struct JudgedStatement {
     statement: CorpusStatement,
     theirs: Result<Answer, ServerError>,
-    ours: Ours,
+    ours: EngineAnswer,
     outcome: Outcome,
 }
 
-impl Judged {
+impl JudgedStatement {
     fn fails(&self) -> bool {
         match &self.outcome {
-            Outcome::Different(_) | Outcome::Internal | Outcome::Named | Outcome::Mute => true,
+            Outcome::Different(_) | Outcome::Internal | Outcome::EqualExceptNames | Outcome::RefusedWithoutHint => true,
             Outcome::Refused => false,
-            Outcome::Equal | Outcome::BothFail | Outcome::Wider | Outcome::Looser => self.statement.refused.is_some(),
+            Outcome::Equal | Outcome::BothFail | Outcome::Wider | Outcome::OnlyEngineAnswers => {
+                self.statement.refused.is_some()
+            }
         }
     }
 
     /// The names of the columns, where they differ though the values are equal.
     fn names(&self) -> Option<String> {
-        let (Outcome::Named, Ok(theirs), Ours::Answer(ours)) = (&self.outcome, &self.theirs, &self.ours) else {
+        let (Outcome::EqualExceptNames, Ok(theirs), EngineAnswer::Answer(ours)) =
+            (&self.outcome, &self.theirs, &self.ours)
+        else {
             return None;
         };
         let pairs = theirs.columns.iter().zip(&ours.columns).filter(|(theirs, ours)| theirs.name != ours.name);
@@ -123,14 +127,14 @@ impl Judged {
         Some(format!("{}:{}  {}", self.statement.area, self.statement.line, pairs.join(", ")))
     }
 
-    fn shown(&self) -> String {
+    fn describe(&self) -> String {
         let CorpusStatement { area, line, sql, refused } = &self.statement;
         let theirs = match &self.theirs {
             Ok(answer) => answer.to_string(),
             Err(error) => format!("{} {}", error.code, error.message),
         };
         let mark = match (refused, &self.outcome) {
-            (Some(reason), outcome) if !matches!(outcome, Outcome::Refused | Outcome::Mute) => {
+            (Some(reason), outcome) if !matches!(outcome, Outcome::Refused | Outcome::RefusedWithoutHint) => {
                 format!(" (it is marked as refused, {reason:?}: take the mark away)")
             }
             _ => String::new(),
@@ -143,8 +147,8 @@ impl Judged {
 }
 
 /// Judges `statements`, several at a time.
-async fn judge_all(sides: &Sides, statements: Vec<CorpusStatement>) -> Vec<Judged> {
-    let judged = statements.into_iter().enumerate().map(|(index, statement)| sides.judge(index, statement));
+async fn judge_all(sides: &ComparedEngines, statements: Vec<CorpusStatement>) -> Vec<JudgedStatement> {
+    let judged = statements.into_iter().enumerate().map(|(index, statement)| sides.judge_statement(index, statement));
     stream::iter(judged).buffered(PARALLEL).collect().await
 }
 
@@ -164,10 +168,10 @@ async fn the_corpus_is_answered_as_postgresql_answers_it() {
         Some(sql) => corpus::parse("typed", &format!("{};", sql.trim().trim_end_matches(';'))),
         None => corpus::statements("corpus", setting("").as_deref()),
     };
-    let sides = Sides::open().await;
+    let sides = ComparedEngines::open().await;
     let judged = judge_all(&sides, statements).await;
     if typed.is_some() {
-        return show(&judged);
+        return print_judged(&judged);
     }
     let report = Report::new(&judged);
     publish("differential", &report.text);
@@ -180,6 +184,6 @@ async fn the_corpus_is_answered_as_postgresql_answers_it() {
 }
 
 #[allow(clippy::print_stderr, reason = "a developer reads it")]
-fn show(judged: &[Judged]) {
-    judged.iter().for_each(|judged| eprintln!("{}", judged.shown()));
+fn print_judged(judged: &[JudgedStatement]) {
+    judged.iter().for_each(|judged| eprintln!("{}", judged.describe()));
 }

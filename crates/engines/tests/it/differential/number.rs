@@ -41,7 +41,7 @@ impl Decimal {
     }
 
     /// Whether PostgreSQL's number is `ours`, which may have more digits behind the point.
-    pub(crate) fn is(&self, ours: &Self) -> bool {
+    pub(crate) fn equals_postgres(&self, ours: &Self) -> bool {
         let scale = self.scale.max(ours.scale);
         if self.with_scale(scale).digits_equal(&ours.with_scale(scale))
             || self.digits_equal(&ours.with_scale(self.scale))
@@ -108,7 +108,7 @@ impl fmt::Display for Decimal {
 
 #[test]
 fn numbers_are_equal_when_rounding_makes_them_so() {
-    let is = |theirs: &str, ours: &str| Decimal::parse(theirs).unwrap().is(&Decimal::parse(ours).unwrap());
+    let is = |theirs: &str, ours: &str| Decimal::parse(theirs).unwrap().equals_postgres(&Decimal::parse(ours).unwrap());
     assert!(
         is("1.50", "1.5") && is("0", "-0.000") && is("0.33", "0.333333") && is("1.00", "0.995") && is("-2", "-1.5")
     );

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::Judged;
+use super::JudgedStatement;
 use super::compare::Outcome;
 
 /// The outcomes in the order of the table's columns.
@@ -13,12 +13,12 @@ const OUTCOMES: [&str; 9] =
 fn place_of(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Equal => 0,
-        Outcome::Named => 1,
+        Outcome::EqualExceptNames => 1,
         Outcome::BothFail => 2,
         Outcome::Wider => 3,
-        Outcome::Looser => 4,
+        Outcome::OnlyEngineAnswers => 4,
         Outcome::Refused => 5,
-        Outcome::Mute => 6,
+        Outcome::RefusedWithoutHint => 6,
         Outcome::Different(_) => 7,
         Outcome::Internal => 8,
     }
@@ -54,7 +54,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(judged: &[Judged]) -> Self {
+    pub(crate) fn new(judged: &[JudgedStatement]) -> Self {
         let mut areas: BTreeMap<&str, Tally> = BTreeMap::new();
         let mut total = Tally::default();
         for statement in judged {
@@ -68,10 +68,13 @@ impl Report {
             tally.counts.iter().chain([&tally.statements()]).for_each(|count| write!(text, "{count:>11}").unwrap());
         }
         writeln!(text, "\n\n{:.1} % answered as PostgreSQL answers", total.share() * 100.0).unwrap();
-        let failures: Vec<String> = judged.iter().filter(|judged| judged.fails()).map(Judged::shown).collect();
-        let others = |outcome: &Outcome| matches!(outcome, Outcome::Mute | Outcome::Looser | Outcome::Refused);
+        let failures: Vec<String> =
+            judged.iter().filter(|judged| judged.fails()).map(JudgedStatement::describe).collect();
+        let others = |outcome: &Outcome| {
+            matches!(outcome, Outcome::RefusedWithoutHint | Outcome::OnlyEngineAnswers | Outcome::Refused)
+        };
         let others = judged.iter().filter(|judged| !judged.fails() && others(&judged.outcome));
-        let others: Vec<String> = others.map(Judged::shown).collect();
+        let others: Vec<String> = others.map(JudgedStatement::describe).collect();
         writeln!(text, "\n==== {} failures ====\n\n{}", failures.len(), failures.join("\n")).unwrap();
         writeln!(
             text,
@@ -80,7 +83,7 @@ impl Report {
             others.join("\n")
         )
         .unwrap();
-        let named: Vec<String> = judged.iter().filter_map(Judged::names).collect();
+        let named: Vec<String> = judged.iter().filter_map(JudgedStatement::names).collect();
         writeln!(text, "\n==== {} with other names of columns ====\n\n{}", named.len(), named.join("\n")).unwrap();
         Self { text, failures, total }
     }

@@ -63,7 +63,7 @@ impl Server {
     }
 
     /// The answer to `sql`, through connection number `index`, counted round.
-    pub(crate) async fn ask(&self, index: usize, sql: &str) -> Result<Answer, ServerError> {
+    pub(crate) async fn query(&self, index: usize, sql: &str) -> Result<Answer, ServerError> {
         let client = self.clients[index % self.clients.len()].lock().await;
         let statement = client.prepare(sql).await?;
         let columns = statement

@@ -4,8 +4,8 @@ use serde_json::json;
 use tidegate_engines::Engine;
 use tidegate_query::Mask;
 
-use super::{Limited, policy, somebody};
-use crate::support::{Folder, small_options};
+use super::{RestrictedDatabase, policy, test_principal};
+use crate::support::{Folder, two_thread_options};
 
 /// What an attacker sees, and what stands beside it: zeros to divide by, texts that are no numbers, large numbers.
 const SEEN: &str = "1,mine,5,012,alpha\n2,mine,7,013,beta\n";
@@ -90,35 +90,35 @@ const STATEMENTS: &[&str] = &[
     "SELECT r.note FROM t, jsonb_to_record(to_jsonb(t)) AS r (note text, amount int) ORDER BY 1",
 ];
 
-fn both(masks: &[(&str, Mask)], threads: usize) -> (Folder, Folder, Limited, Limited) {
+fn both(masks: &[(&str, Mask)], threads: usize) -> (Folder, Folder, RestrictedDatabase, RestrictedDatabase) {
     let whole = Folder::with(&[("t.csv", &format!("{HEAD}{HIDDEN}{SEEN}")), ("s.csv", "x\n1\n")]);
     let copy = Folder::with(&[("t.csv", &format!("{HEAD}{SEEN}")), ("s.csv", "x\n")]);
-    let options = tidegate_engines::EngineOptions { threads, ..small_options() };
+    let options = tidegate_engines::EngineOptions { threads, ..two_thread_options() };
     let engine = Engine::start(options).unwrap();
-    let mine = || somebody(&json!({"tenant": "mine"}));
+    let mine = || test_principal(&json!({"tenant": "mine"}));
     let limited = vec![policy("t", "tenant = :claims.tenant", masks), policy("s", "x > 1", &[])];
     let open = vec![policy("t", "TRUE", masks), policy("s", "TRUE", &[])];
-    let limited = Limited::open(&whole.path(), &engine, limited, mine());
-    let open = Limited::open(&copy.path(), &engine, open, mine());
+    let limited = RestrictedDatabase::open(&whole.path(), &engine, limited, mine());
+    let open = RestrictedDatabase::open(&copy.path(), &engine, open, mine());
     (whole, copy, limited, open)
 }
 
 #[tokio::test]
-async fn nothing_tells_of_rows_that_are_not_seen() {
+async fn hidden_rows_do_not_leak() {
     for threads in [1, 2] {
         let (_whole, _copy, limited, open) = both(&[], threads);
         for statement in STATEMENTS {
-            assert_eq!(limited.ask(statement).await, open.ask(statement).await, "{statement}");
+            assert_eq!(limited.query(statement).await, open.query(statement).await, "{statement}");
         }
     }
 }
 
 #[tokio::test]
-async fn nothing_tells_of_values_that_are_masked() {
+async fn masked_values_do_not_leak() {
     let masks = [("note", Mask::Hash), ("amount", Mask::Null), ("code", Mask::KeepLast(1))];
     let (_whole, _copy, limited, open) = both(&masks, 1);
     for statement in STATEMENTS {
-        assert_eq!(limited.ask(statement).await, open.ask(statement).await, "{statement}");
+        assert_eq!(limited.query(statement).await, open.query(statement).await, "{statement}");
     }
     assert_eq!(limited.rows("SELECT id FROM t WHERE note = 'alpha' OR amount = 5 OR code = '12'").await, "");
 }
@@ -127,7 +127,7 @@ async fn nothing_tells_of_values_that_are_masked() {
 async fn a_plan_shows_one_line_of_a_table() {
     let (_whole, _copy, limited, _open) = both(&[("note", Mask::Deny)], 2);
     let explain =
-        limited.ask("SELECT id, amount FROM t WHERE id > 1 AND 1 / amount > 0 LIMIT 5").await.explain.unwrap();
+        limited.query("SELECT id, amount FROM t WHERE id > 1 AND 1 / amount > 0 LIMIT 5").await.explain.unwrap();
     insta::assert_snapshot!(explain);
     for word in ["mine", ".csv", "DataSource", "rows=", "bytes", "note", "Repartition"] {
         assert!(!explain.contains(word), "{word} in {explain}");

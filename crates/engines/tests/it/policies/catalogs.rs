@@ -6,8 +6,8 @@ use serde_json::json;
 use tidegate_engines::{Engine, FederatedDatabase, FileDatabase};
 use tidegate_query::{Database, Freshness, Mask, RowPolicies, SqlDialect, Statement};
 
-use super::{Limited, key, policy, somebody};
-use crate::support::{Folder, eager_limits, small_options};
+use super::{RestrictedDatabase, key, policy, test_principal};
+use crate::support::{Folder, no_delay_limits, two_thread_options};
 
 const STAFF: &str = "id,name,salary,at\n1,Ann,10.5,2024-01-01\n2,Bob,20.5,2024-01-02\n3,Cid,30.5,2024-01-03\n";
 
@@ -27,9 +27,9 @@ fn policies() -> Vec<tidegate_query::RowPolicy> {
     ]
 }
 
-fn open(folder: &Folder) -> Limited {
-    let engine = Engine::start(small_options()).unwrap();
-    Limited::open(&folder.path(), &engine, policies(), somebody(&json!({})))
+fn open(folder: &Folder) -> RestrictedDatabase {
+    let engine = Engine::start(two_thread_options()).unwrap();
+    RestrictedDatabase::open(&folder.path(), &engine, policies(), test_principal(&json!({})))
 }
 
 fn folder() -> Folder {
@@ -77,7 +77,7 @@ async fn another_caller_sees_what_it_may_see() {
     let limited = open(&folder);
     let mut auditor = limited.principal.clone();
     auditor.roles.insert("auditor".to_owned());
-    let auditing = Limited { database: limited.database, principal: auditor };
+    let auditing = RestrictedDatabase { database: limited.database, principal: auditor };
     for sql in COLUMNS {
         assert!(auditing.rows(sql).await.contains("salary"), "{sql}");
     }
@@ -86,18 +86,18 @@ async fn another_caller_sees_what_it_may_see() {
 }
 
 #[tokio::test]
-async fn a_federated_database_tells_no_more_than_its_members() {
+async fn federated_catalog_shows_only_member_visible_columns() {
     let folder = folder();
-    let engine = Engine::start(small_options()).unwrap();
-    let member = FileDatabase::open_with("files", vec![folder.path()], &engine, eager_limits()).unwrap();
+    let engine = Engine::start(two_thread_options()).unwrap();
+    let member = FileDatabase::open_with("files", vec![folder.path()], &engine, no_delay_limits()).unwrap();
     let member = member.with_row_policies(RowPolicies::new(policies(), key()));
     let all = FederatedDatabase::new("all", [Arc::new(member) as Arc<dyn Database>], &engine).unwrap();
     let sql =
         "SELECT table_schema, table_name, column_name FROM information_schema.columns ORDER BY 1, 2, ordinal_position";
-    let rows = super::ask(&all, sql, &somebody(&json!({}))).await.answer.unwrap();
+    let rows = super::run_statement(&all, sql, &test_principal(&json!({}))).await.answer.unwrap();
     assert_eq!(rows, "files|free|a\nfiles|free|b\nfiles|staff|id\nfiles|staff|name\nfiles|staff|at");
     let sql = "SELECT table_schema, table_name FROM information_schema.tables ORDER BY 1, 2";
-    let rows = super::ask(&all, sql, &somebody(&json!({}))).await.answer.unwrap();
+    let rows = super::run_statement(&all, sql, &test_principal(&json!({}))).await.answer.unwrap();
     assert_eq!(rows, "files|closed\nfiles|free\nfiles|staff");
 }
 
@@ -114,8 +114,8 @@ async fn an_answer_from_the_catalogs_is_never_kept() {
 #[tokio::test]
 async fn a_table_called_like_a_catalog_is_read() {
     let folder = Folder::with(&[("pg_class.csv", "mine\n1\n")]);
-    let engine = Engine::start(small_options()).unwrap();
-    let limited = Limited::open(&folder.path(), &engine, Vec::new(), somebody(&json!({})));
+    let engine = Engine::start(two_thread_options()).unwrap();
+    let limited = RestrictedDatabase::open(&folder.path(), &engine, Vec::new(), test_principal(&json!({})));
     assert_eq!(limited.rows("SELECT mine FROM pg_class").await, "1");
     assert_eq!(limited.rows("SELECT relname FROM pg_catalog.pg_class").await, "pg_class");
 }

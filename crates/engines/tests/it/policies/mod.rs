@@ -2,9 +2,9 @@
 
 mod attacks;
 mod catalogs;
-mod copies;
-mod questions;
-mod shown;
+mod copy_equivalence;
+mod generated_queries;
+mod visibility;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use serde_json::Value;
-use tidegate_core::{Error, Grants, Principal, Proof};
+use tidegate_core::{AuthMethod, Error, Grants, Principal};
 use tidegate_engines::{Engine, FileDatabase};
 use tidegate_query::{Database, HashKey, Mask, RowCondition, RowPolicies, RowPolicy, SqlDialect, Statement};
 
-use crate::support::{TestJob, eager_limits, lines, soon};
+use crate::support::{TestJob, lines, no_delay_limits, with_timeout};
 
 /// What all tests here hash with.
 fn key() -> HashKey {
-    HashKey::of(b"a secret of tests")
+    HashKey::from_secret(b"a secret of tests")
 }
 
 fn policy(table: &str, rows: &str, columns: &[(&str, Mask)]) -> RowPolicy {
@@ -29,14 +29,14 @@ fn policy(table: &str, rows: &str, columns: &[(&str, Mask)]) -> RowPolicy {
     RowPolicy { table: table.to_owned(), rows, columns, except_roles: BTreeSet::from(["auditor".to_owned()]) }
 }
 
-fn somebody(claims: &Value) -> Principal {
-    let mut principal = Principal::new("ann", Proof::Token, Arc::new(Grants::open()));
+fn test_principal(claims: &Value) -> Principal {
+    let mut principal = Principal::new("ann", AuthMethod::Token, Arc::new(Grants::for_anonymous()));
     principal.claims = claims.as_object().cloned().unwrap_or_default();
     principal
 }
 
 /// A database under policies, and who asks it.
-struct Limited {
+struct RestrictedDatabase {
     database: FileDatabase,
     principal: Principal,
 }
@@ -50,22 +50,22 @@ struct Outcome {
     estimates: Option<(Option<u64>, Option<u64>, bool)>,
 }
 
-impl Limited {
+impl RestrictedDatabase {
     fn open(folder: &Path, engine: &Engine, policies: Vec<RowPolicy>, principal: Principal) -> Self {
-        let database = FileDatabase::open_with("db", vec![folder.to_owned()], engine, eager_limits()).unwrap();
+        let database = FileDatabase::open_with("db", vec![folder.to_owned()], engine, no_delay_limits()).unwrap();
         Self { database: database.with_row_policies(RowPolicies::new(policies, key())), principal }
     }
 
-    async fn ask(&self, sql: &str) -> Outcome {
-        ask(&self.database, sql, &self.principal).await
+    async fn query(&self, sql: &str) -> Outcome {
+        run_statement(&self.database, sql, &self.principal).await
     }
 
     async fn rows(&self, sql: &str) -> String {
-        self.ask(sql).await.answer.unwrap_or_else(|error| panic!("{sql}: {error}"))
+        self.query(sql).await.answer.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
     async fn refusal(&self, sql: &str) -> String {
-        match self.ask(sql).await.answer {
+        match self.query(sql).await.answer {
             Ok(rows) => panic!("{sql} answered: {rows}"),
             Err(error) => error,
         }
@@ -78,14 +78,14 @@ impl Limited {
 }
 
 /// What comes of `sql` when `principal` asks `database`.
-async fn ask(database: &dyn Database, sql: &str, principal: &Principal) -> Outcome {
+async fn run_statement(database: &dyn Database, sql: &str, principal: &Principal) -> Outcome {
     let plan = match Statement::parse(sql, SqlDialect::DataFusion) {
         Ok(statement) => database.plan(&statement, principal).await,
         Err(error) => Err(error),
     };
     let plan = match plan {
         Ok(plan) => plan,
-        Err(error) => return Outcome { answer: Err(told(&error)), explain: None, estimates: None },
+        Err(error) => return Outcome { answer: Err(error_text(&error)), explain: None, estimates: None },
     };
     let explain = Some(plan.explain().await.unwrap());
     let estimates = Some((plan.estimated_rows(), plan.estimated_bytes(), plan.is_blocking()));
@@ -93,16 +93,16 @@ async fn ask(database: &dyn Database, sql: &str, principal: &Principal) -> Outco
     let mut stream = plan.run(&job.job).await.unwrap().batches;
     let mut batches = Vec::new();
     let answer = loop {
-        match soon("a batch", stream.next()).await {
+        match with_timeout("a batch", stream.next()).await {
             None => break Ok(lines(&batches)),
             Some(Ok(batch)) => batches.push(batch),
-            Some(Err(error)) => break Err(told(&error)),
+            Some(Err(error)) => break Err(error_text(&error)),
         }
     };
     Outcome { answer, explain, estimates }
 }
 
-fn told(error: &Error) -> String {
+fn error_text(error: &Error) -> String {
     let told = error.to_string();
     // An internal error is found in the log under an id of its own.
     let told = told.split_once(" under id ").map_or(told.as_str(), |(told, _)| told);

@@ -2,8 +2,8 @@
 //!
 //! Their arguments are the value, the fraction or fractions but for `mode`, and whether the order is descending.
 
-mod answer;
-mod values;
+mod evaluation;
+mod group_values;
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::PhysicalExpr;
 
-use self::answer::{Answer, Fractions, Kind};
-use self::values::{GroupValues, OneGroup};
+use self::evaluation::{Fractions, OrderedSetKind, OrderedSetSpec};
+use self::group_values::{GroupValues, OrderedSetAccumulator};
 
 pub(super) fn functions() -> Vec<AggregateUDF> {
     let function = |kind, aliases: &[&str]| {
@@ -27,7 +27,11 @@ pub(super) fn functions() -> Vec<AggregateUDF> {
         let signature = Signature::user_defined(Volatility::Immutable);
         AggregateUDF::new_from_impl(OrderedSet { kind, aliases, signature })
     };
-    vec![function(Kind::Continuous, &["quantile_cont"]), function(Kind::Discrete, &[]), function(Kind::Mode, &[])]
+    vec![
+        function(OrderedSetKind::Continuous, &["quantile_cont"]),
+        function(OrderedSetKind::Discrete, &[]),
+        function(OrderedSetKind::Mode, &[]),
+    ]
 }
 
 /// The call with its order as an argument.
@@ -50,7 +54,7 @@ pub(super) fn interval_length(interval: IntervalMonthDayNano) -> i128 {
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OrderedSet {
-    kind: Kind,
+    kind: OrderedSetKind,
     aliases: Vec<String>,
     signature: Signature,
 }
@@ -62,12 +66,12 @@ impl OrderedSet {
             args.exprs.iter().skip(1).map(|expr| constant(expr, args, self.name())).collect::<Result<_>>()?;
         let is_descending = matches!(constants.last(), Some(ScalarValue::Boolean(Some(true))));
         let fractions = match (self.kind, constants.first()) {
-            (Kind::Mode, _) => Fractions::One(Some(0.0)),
+            (OrderedSetKind::Mode, _) => Fractions::One(Some(0.0)),
             (_, Some(fractions)) if rest.len() > 1 => fractions_of(fractions)?,
             _ => return exec_err!("{} has no fraction", self.name()),
         };
         let result = args.return_field.data_type().clone();
-        let answer = Answer { kind: self.kind, fractions, is_descending, result };
+        let answer = OrderedSetSpec { kind: self.kind, fractions, is_descending, result };
         Ok(GroupValues::new(value.data_type().clone(), answer))
     }
 
@@ -75,16 +79,16 @@ impl OrderedSet {
         Ok(match (self.kind, value) {
             (_, DataType::Interval(_)) => DataType::Interval(IntervalUnit::MonthDayNano),
             (_, DataType::Dictionary(_, value)) => value.as_ref().clone(),
-            (Kind::Continuous, number) if number.is_numeric() || number.is_null() => DataType::Float64,
-            (Kind::Continuous, other) => {
-                let name = super::name_of(other);
+            (OrderedSetKind::Continuous, number) if number.is_numeric() || number.is_null() => DataType::Float64,
+            (OrderedSetKind::Continuous, other) => {
+                let name = super::postgres_type_name(other);
                 return plan_err!(
                     "function percentile_cont(double precision, {name}) does not exist; of values that are no numbers \
                      use percentile_disc"
                 );
             }
             (_, DataType::Struct(_) | DataType::Map(..) | DataType::Union(..)) => {
-                return plan_err!("{} has no order of {}", self.name(), super::name_of(value));
+                return plan_err!("{} has no order of {}", self.name(), super::postgres_type_name(value));
             }
             (_, other) => other.clone(),
         })
@@ -111,7 +115,7 @@ fn fractions_of(value: &ScalarValue) -> Result<Fractions> {
     };
     match value {
         ScalarValue::Float64(fraction) => Ok(Fractions::One(check(*fraction)?)),
-        ScalarValue::List(list) if list.is_null(0) => Ok(Fractions::NoList),
+        ScalarValue::List(list) if list.is_null(0) => Ok(Fractions::NullList),
         ScalarValue::List(list) => {
             let fractions = list.value(0);
             let fractions = fractions.as_primitive::<Float64Type>().iter().map(check);
@@ -130,7 +134,10 @@ fn fraction_type(data_type: &DataType) -> Result<DataType> {
             Ok(DataType::new_list(DataType::Float64, true))
         }
         other => {
-            plan_err!("{} is no fraction: write a number between 0 and 1, or an array of them", super::name_of(other))
+            plan_err!(
+                "{} is no fraction: write a number between 0 and 1, or an array of them",
+                super::postgres_type_name(other)
+            )
         }
     }
 }
@@ -138,9 +145,9 @@ fn fraction_type(data_type: &DataType) -> Result<DataType> {
 impl AggregateUDFImpl for OrderedSet {
     fn name(&self) -> &str {
         match self.kind {
-            Kind::Continuous => "percentile_cont",
-            Kind::Discrete => "percentile_disc",
-            Kind::Mode => "mode",
+            OrderedSetKind::Continuous => "percentile_cont",
+            OrderedSetKind::Discrete => "percentile_disc",
+            OrderedSetKind::Mode => "mode",
         }
     }
 
@@ -155,8 +162,8 @@ impl AggregateUDFImpl for OrderedSet {
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let name = self.name();
         match (self.kind, types) {
-            (Kind::Mode, [value, direction]) => Ok(vec![self.value_type(value)?, direction.clone()]),
-            (Kind::Mode, _) => plan_err!("mode is written mode() WITHIN GROUP (ORDER BY x)"),
+            (OrderedSetKind::Mode, [value, direction]) => Ok(vec![self.value_type(value)?, direction.clone()]),
+            (OrderedSetKind::Mode, _) => plan_err!("mode is written mode() WITHIN GROUP (ORDER BY x)"),
             (_, [value, fraction, direction]) => {
                 Ok(vec![self.value_type(value)?, fraction_type(fraction)?, direction.clone()])
             }
@@ -179,7 +186,7 @@ impl AggregateUDFImpl for OrderedSet {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(OneGroup(self.group_values(&args)?)))
+        Ok(Box::new(OrderedSetAccumulator(self.group_values(&args)?)))
     }
 
     fn groups_accumulator_supported(&self, _: AccumulatorArgs) -> bool {

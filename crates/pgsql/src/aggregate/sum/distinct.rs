@@ -43,11 +43,12 @@ where
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         if self.values.values.is_empty() {
-            return self.total_type.answer::<T>(None);
+            return self.total_type.to_scalar::<T>(None);
         }
         let values = self.values.values.iter().map(|value| value.0.into());
-        let total = values.into_iter().try_fold(T::Native::default(), |total: T::Native, value| total.plus(value));
-        self.total_type.answer::<T>(Some(total.ok_or_else(|| self.total_type.overflow())?))
+        let total =
+            values.into_iter().try_fold(T::Native::default(), |total: T::Native, value| total.checked_plus(value));
+        self.total_type.to_scalar::<T>(Some(total.ok_or_else(|| self.total_type.overflow_error())?))
     }
 
     fn size(&self) -> usize {

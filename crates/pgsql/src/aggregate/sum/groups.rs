@@ -9,7 +9,7 @@ use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::accumulate::NullState;
 
 use super::total::{Primitive, Total, TotalType};
-use crate::aggregate::only_filtered;
+use crate::aggregate::apply_filter;
 
 /// A sum for each group.
 #[derive(Debug)]
@@ -42,11 +42,13 @@ where
         self.totals.resize(count, T::Native::default());
         let totals = &mut self.totals;
         let mut has_overflowed = false;
-        self.nulls.accumulate(groups, values, filter, count, |group, value| match totals[group].plus(value.into()) {
-            Some(total) => totals[group] = total,
-            None => has_overflowed = true,
+        self.nulls.accumulate(groups, values, filter, count, |group, value| {
+            match totals[group].checked_plus(value.into()) {
+                Some(total) => totals[group] = total,
+                None => has_overflowed = true,
+            }
         });
-        if has_overflowed { Err(self.total_type.overflow()) } else { Ok(()) }
+        if has_overflowed { Err(self.total_type.overflow_error()) } else { Ok(()) }
     }
 
     fn emit(&mut self, emit_to: EmitTo) -> PrimitiveArray<T> {
@@ -81,8 +83,8 @@ where
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let totals = self.emit(emit_to);
-        if totals.values().iter().any(|total| !total.is_numeric()) {
-            return Err(self.total_type.overflow());
+        if totals.values().iter().any(|total| !total.fits_numeric()) {
+            return Err(self.total_type.overflow_error());
         }
         if self.total_type.result == self.total_type.data_type {
             return Ok(Arc::new(totals));
@@ -92,7 +94,7 @@ where
             let wide = arrow::compute::cast(&totals, &arrow::datatypes::DataType::Float64)?;
             let mut pairs = narrow.values().iter().zip(wide.as_primitive::<arrow::datatypes::Float64Type>().values());
             if pairs.any(|(narrow, wide)| narrow.is_infinite() && wide.is_finite()) {
-                return Err(self.total_type.overflow());
+                return Err(self.total_type.overflow_error());
             }
         }
         Ok(narrow)
@@ -104,7 +106,7 @@ where
 
     fn convert_to_state(&self, values: &[ArrayRef], opt_filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
         let [values] = values else { return exec_err!("sum has one argument") };
-        let values = only_filtered(values, opt_filter)?;
+        let values = apply_filter(values, opt_filter)?;
         let totals = values.as_primitive::<V>().unary::<_, T>(Into::into);
         Ok(vec![Arc::new(totals.with_data_type(self.total_type.data_type.clone()))])
     }

@@ -29,7 +29,7 @@ use self::sliding::{QueuedTotal, RetractingTotal};
 use self::total::{Primitive, Total, TotalType};
 
 /// Digits that the sum of numerics has more than each of them.
-const MORE_DIGITS: u8 = 10;
+const EXTRA_DIGITS: u8 = 10;
 /// A numeric of so many digits can be added as often as there are rows in a batch.
 const NARROW_PRECISION: u8 = 28;
 
@@ -43,9 +43,9 @@ struct Sum {
 }
 
 /// What is done for one type of values, which are added to one type of totals.
-trait Visit {
-    type Made;
-    fn visit<V, T>(self, total: TotalType) -> Result<Self::Made>
+trait SumTypeVisitor {
+    type Output;
+    fn visit<V, T>(self, total: TotalType) -> Result<Self::Output>
     where
         V: Primitive,
         V::Native: Into<T::Native>,
@@ -53,7 +53,7 @@ trait Visit {
         T::Native: Total;
 }
 
-fn visit<F: Visit>(value: &DataType, result: &DataType, visitor: F) -> Result<F::Made> {
+fn dispatch_sum_types<F: SumTypeVisitor>(value: &DataType, result: &DataType, visitor: F) -> Result<F::Output> {
     let total = |data_type: &DataType, is_narrow: bool| TotalType {
         data_type: data_type.clone(),
         result: result.clone(),
@@ -103,10 +103,10 @@ fn total_type(result: &DataType) -> DataType {
 
 struct MakePlain;
 
-impl Visit for MakePlain {
-    type Made = Box<dyn Accumulator>;
+impl SumTypeVisitor for MakePlain {
+    type Output = Box<dyn Accumulator>;
 
-    fn visit<V, T>(self, total: TotalType) -> Result<Self::Made>
+    fn visit<V, T>(self, total: TotalType) -> Result<Self::Output>
     where
         V: Primitive,
         V::Native: Into<T::Native>,
@@ -119,10 +119,10 @@ impl Visit for MakePlain {
 
 struct MakeDistinct(DataType);
 
-impl Visit for MakeDistinct {
-    type Made = Box<dyn Accumulator>;
+impl SumTypeVisitor for MakeDistinct {
+    type Output = Box<dyn Accumulator>;
 
-    fn visit<V, T>(self, total: TotalType) -> Result<Self::Made>
+    fn visit<V, T>(self, total: TotalType) -> Result<Self::Output>
     where
         V: Primitive,
         V::Native: Into<T::Native>,
@@ -135,10 +135,10 @@ impl Visit for MakeDistinct {
 
 struct MakeSliding;
 
-impl Visit for MakeSliding {
-    type Made = Box<dyn Accumulator>;
+impl SumTypeVisitor for MakeSliding {
+    type Output = Box<dyn Accumulator>;
 
-    fn visit<V, T>(self, total: TotalType) -> Result<Self::Made>
+    fn visit<V, T>(self, total: TotalType) -> Result<Self::Output>
     where
         V: Primitive,
         V::Native: Into<T::Native>,
@@ -155,10 +155,10 @@ impl Visit for MakeSliding {
 
 struct MakeGroups;
 
-impl Visit for MakeGroups {
-    type Made = Box<dyn GroupsAccumulator>;
+impl SumTypeVisitor for MakeGroups {
+    type Output = Box<dyn GroupsAccumulator>;
 
-    fn visit<V, T>(self, total: TotalType) -> Result<Self::Made>
+    fn visit<V, T>(self, total: TotalType) -> Result<Self::Output>
     where
         V: Primitive,
         V::Native: Into<T::Native>,
@@ -192,7 +192,7 @@ impl AggregateUDFImpl for Sum {
             // PostgreSQL cannot choose either; a NULL from the planner, such as of a CASE, has no other type.
             DataType::Null => DataType::Float64,
             other => {
-                let name = super::name_of(other);
+                let name = super::postgres_type_name(other);
                 return plan_err!(
                     "function sum({name}) does not exist; cast the argument to a number, for instance sum(x::numeric)"
                 );
@@ -203,10 +203,10 @@ impl AggregateUDFImpl for Sum {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         let [value] = types else { return plan_err!("sum has one argument: sum(x)") };
         Ok(match value {
-            DataType::Int64 => DataType::Decimal128(19 + MORE_DIGITS, 0),
-            DataType::UInt64 => DataType::Decimal128(20 + MORE_DIGITS, 0),
+            DataType::Int64 => DataType::Decimal128(19 + EXTRA_DIGITS, 0),
+            DataType::UInt64 => DataType::Decimal128(20 + EXTRA_DIGITS, 0),
             whole if whole.is_integer() => DataType::Int64,
-            DataType::Decimal128(precision, scale) => DataType::Decimal128(38.min(precision + MORE_DIGITS), *scale),
+            DataType::Decimal128(precision, scale) => DataType::Decimal128(38.min(precision + EXTRA_DIGITS), *scale),
             other => other.clone(),
         })
     }
@@ -224,14 +224,14 @@ impl AggregateUDFImpl for Sum {
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let value = value_type(&args)?;
         if args.is_distinct {
-            visit(&value, args.return_field.data_type(), MakeDistinct(value.clone()))
+            dispatch_sum_types(&value, args.return_field.data_type(), MakeDistinct(value.clone()))
         } else {
-            visit(&value, args.return_field.data_type(), MakePlain)
+            dispatch_sum_types(&value, args.return_field.data_type(), MakePlain)
         }
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        visit(&value_type(&args)?, args.return_field.data_type(), MakeSliding)
+        dispatch_sum_types(&value_type(&args)?, args.return_field.data_type(), MakeSliding)
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
@@ -239,7 +239,7 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
-        visit(&value_type(&args)?, args.return_field.data_type(), MakeGroups)
+        dispatch_sum_types(&value_type(&args)?, args.return_field.data_type(), MakeGroups)
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {

@@ -26,8 +26,8 @@ where
 
     fn add(&mut self, more: Option<T::Native>) -> Result<()> {
         if let Some(more) = more {
-            let total = self.total.unwrap_or_default().plus(more);
-            self.total = Some(total.ok_or_else(|| self.total_type.overflow())?);
+            let total = self.total.unwrap_or_default().checked_plus(more);
+            self.total = Some(total.ok_or_else(|| self.total_type.overflow_error())?);
         }
         Ok(())
     }
@@ -56,7 +56,7 @@ where
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        self.total_type.answer::<T>(self.total)
+        self.total_type.to_scalar::<T>(self.total)
     }
 
     fn size(&self) -> usize {

@@ -36,7 +36,7 @@ where
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let [values] = values else { return exec_err!("sum has one argument") };
         if let Some(more) = batch_total::<V, T>(values.as_primitive::<V>(), &self.total_type)? {
-            self.total = self.total.plus(more).ok_or_else(|| self.total_type.overflow())?;
+            self.total = self.total.checked_plus(more).ok_or_else(|| self.total_type.overflow_error())?;
             self.count += values.len() - values.null_count();
         }
         Ok(())
@@ -45,7 +45,7 @@ where
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let [values] = values else { return exec_err!("sum has one argument") };
         if let Some(less) = batch_total::<V, T>(values.as_primitive::<V>(), &self.total_type)? {
-            self.total = self.total.minus(less).ok_or_else(|| self.total_type.overflow())?;
+            self.total = self.total.checked_minus(less).ok_or_else(|| self.total_type.overflow_error())?;
             self.count -= values.len() - values.null_count();
         }
         Ok(())
@@ -56,7 +56,7 @@ where
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        self.total_type.answer::<T>((self.count > 0).then_some(self.total))
+        self.total_type.to_scalar::<T>((self.count > 0).then_some(self.total))
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -95,11 +95,11 @@ where
         Self { leaving: Vec::new(), entered: Vec::new(), entered_total, total_type, values: PhantomData }
     }
 
-    fn leave(&mut self) -> Result<()> {
+    fn remove_oldest(&mut self) -> Result<()> {
         if self.leaving.is_empty() {
             let mut total = T::Native::default();
             while let Some(value) = self.entered.pop() {
-                total = total.plus(value).ok_or_else(|| self.total_type.overflow())?;
+                total = total.checked_plus(value).ok_or_else(|| self.total_type.overflow_error())?;
                 self.leaving.push(total);
             }
             self.entered_total = T::Native::default();
@@ -120,7 +120,8 @@ where
         let [values] = values else { return exec_err!("sum has one argument") };
         for value in values.as_primitive::<V>().iter().flatten() {
             let value = value.into();
-            self.entered_total = self.entered_total.plus(value).ok_or_else(|| self.total_type.overflow())?;
+            self.entered_total =
+                self.entered_total.checked_plus(value).ok_or_else(|| self.total_type.overflow_error())?;
             self.entered.push(value);
         }
         Ok(())
@@ -129,7 +130,7 @@ where
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let [values] = values else { return exec_err!("sum has one argument") };
         for _ in 0..values.len() - values.null_count() {
-            self.leave()?;
+            self.remove_oldest()?;
         }
         Ok(())
     }
@@ -143,9 +144,11 @@ where
             (None, true) => None,
             (None, false) => Some(self.entered_total),
             (Some(leaving), true) => Some(*leaving),
-            (Some(leaving), false) => Some(leaving.plus(self.entered_total).ok_or_else(|| self.total_type.overflow())?),
+            (Some(leaving), false) => {
+                Some(leaving.checked_plus(self.entered_total).ok_or_else(|| self.total_type.overflow_error())?)
+            }
         };
-        self.total_type.answer::<T>(total)
+        self.total_type.to_scalar::<T>(total)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {

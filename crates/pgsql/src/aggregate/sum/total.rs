@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 
-use crate::number::out_of_range;
+use crate::number::out_of_range_error;
 
 /// A type of values or of totals.
 pub(super) trait Primitive: ArrowPrimitiveType + Debug + Send + Sync {}
@@ -18,11 +18,11 @@ pub(super) trait Total: Copy + Default + Debug + Send + Sync + 'static {
     /// Whether what was added can be subtracted again, without a rest.
     const IS_EXACT: bool;
     /// None where the sum has no place.
-    fn plus(self, other: Self) -> Option<Self>;
+    fn checked_plus(self, other: Self) -> Option<Self>;
     /// None where the difference has no place.
-    fn minus(self, other: Self) -> Option<Self>;
+    fn checked_minus(self, other: Self) -> Option<Self>;
     /// Whether a numeric of 38 digits holds it, if it is one.
-    fn is_numeric(self) -> bool {
+    fn fits_numeric(self) -> bool {
         true
     }
 }
@@ -31,11 +31,11 @@ impl Total for i64 {
     const IS_EXACT: bool = true;
 
     #[inline]
-    fn plus(self, other: Self) -> Option<Self> {
+    fn checked_plus(self, other: Self) -> Option<Self> {
         self.checked_add(other)
     }
 
-    fn minus(self, other: Self) -> Option<Self> {
+    fn checked_minus(self, other: Self) -> Option<Self> {
         self.checked_sub(other)
     }
 }
@@ -44,15 +44,15 @@ impl Total for i128 {
     const IS_EXACT: bool = true;
 
     #[inline]
-    fn plus(self, other: Self) -> Option<Self> {
+    fn checked_plus(self, other: Self) -> Option<Self> {
         self.checked_add(other)
     }
 
-    fn minus(self, other: Self) -> Option<Self> {
+    fn checked_minus(self, other: Self) -> Option<Self> {
         self.checked_sub(other)
     }
 
-    fn is_numeric(self) -> bool {
+    fn fits_numeric(self) -> bool {
         self.unsigned_abs() < 10_u128.pow(38)
     }
 }
@@ -61,20 +61,20 @@ impl Total for f64 {
     const IS_EXACT: bool = false;
 
     #[inline]
-    fn plus(self, other: Self) -> Option<Self> {
+    fn checked_plus(self, other: Self) -> Option<Self> {
         let sum = self + other;
         (sum.is_finite() || !self.is_finite() || !other.is_finite()).then_some(sum)
     }
 
-    fn minus(self, other: Self) -> Option<Self> {
-        self.plus(-other)
+    fn checked_minus(self, other: Self) -> Option<Self> {
+        self.checked_plus(-other)
     }
 }
 
 impl Total for IntervalMonthDayNano {
     const IS_EXACT: bool = true;
 
-    fn plus(self, other: Self) -> Option<Self> {
+    fn checked_plus(self, other: Self) -> Option<Self> {
         Some(Self {
             months: self.months.checked_add(other.months)?,
             days: self.days.checked_add(other.days)?,
@@ -82,7 +82,7 @@ impl Total for IntervalMonthDayNano {
         })
     }
 
-    fn minus(self, other: Self) -> Option<Self> {
+    fn checked_minus(self, other: Self) -> Option<Self> {
         Some(Self {
             months: self.months.checked_sub(other.months)?,
             days: self.days.checked_sub(other.days)?,
@@ -104,7 +104,7 @@ pub(super) struct TotalType {
 
 impl TotalType {
     /// PostgreSQL's error for a sum that its type cannot hold.
-    pub(super) fn overflow(&self) -> DataFusionError {
+    pub(super) fn overflow_error(&self) -> DataFusionError {
         match &self.result {
             DataType::Interval(_) | DataType::Duration(_) => {
                 DataFusionError::Execution("interval out of range".to_owned())
@@ -117,27 +117,27 @@ impl TotalType {
                  sum(round(x, 4))"
                     .to_owned(),
             ),
-            other => out_of_range(other),
+            other => out_of_range_error(other),
         }
     }
 
     /// `total` as the answer.
-    pub(super) fn answer<T: Primitive>(&self, total: Option<T::Native>) -> Result<ScalarValue>
+    pub(super) fn to_scalar<T: Primitive>(&self, total: Option<T::Native>) -> Result<ScalarValue>
     where
         T::Native: Total,
     {
-        if total.is_some_and(|total| !total.is_numeric()) {
-            return Err(self.overflow());
+        if total.is_some_and(|total| !total.fits_numeric()) {
+            return Err(self.overflow_error());
         }
         let total = ScalarValue::new_primitive::<T>(total, &self.data_type)?;
-        if self.result == self.data_type { Ok(total) } else { self.narrowed(total) }
+        if self.result == self.data_type { Ok(total) } else { self.narrow(total) }
     }
 
-    fn narrowed(&self, total: ScalarValue) -> Result<ScalarValue> {
+    fn narrow(&self, total: ScalarValue) -> Result<ScalarValue> {
         let narrow = total.cast_to(&self.result)?;
         let is_lost = |value: &ScalarValue| matches!(value, ScalarValue::Float32(Some(value)) if value.is_infinite());
         let was_finite = matches!(total, ScalarValue::Float64(Some(value)) if value.is_finite());
-        if was_finite && is_lost(&narrow) { Err(self.overflow()) } else { Ok(narrow) }
+        if was_finite && is_lost(&narrow) { Err(self.overflow_error()) } else { Ok(narrow) }
     }
 }
 
@@ -152,8 +152,8 @@ where
     if values.null_count() == values.len() {
         return Ok(None);
     }
-    let overflow = || total_type.overflow();
-    let add = |total: T::Native, value: V::Native| total.plus(value.into());
+    let overflow = || total_type.overflow_error();
+    let add = |total: T::Native, value: V::Native| total.checked_plus(value.into());
     if values.null_count() > 0 {
         let total = values.iter().flatten().try_fold(T::Native::default(), add);
         return total.map(Some).ok_or_else(overflow);
@@ -170,9 +170,9 @@ where
     }
     for chunk in chunks {
         for (lane, value) in lanes.iter_mut().zip(chunk) {
-            *lane = lane.plus((*value).into()).ok_or_else(overflow)?;
+            *lane = lane.checked_plus((*value).into()).ok_or_else(overflow)?;
         }
     }
-    let total = lanes.into_iter().try_fold(T::Native::default(), T::Native::plus);
+    let total = lanes.into_iter().try_fold(T::Native::default(), T::Native::checked_plus);
     total.map(Some).ok_or_else(overflow)
 }

@@ -2,16 +2,16 @@
 
 use datafusion::common::{Result, exec_datafusion_err, not_impl_err};
 
-use super::lexer::Token;
-use super::parser::Parser;
-use super::syntax::{Method, Step};
+use super::lexer::PathToken;
+use super::parser::PathParser;
+use super::syntax::{Accessor, Method};
 
 /// The method that is refused.
 const DATETIME: &str = "datetime";
 
-impl Parser<'_> {
+impl PathParser<'_> {
     /// The accessor that is next, if one is.
-    pub(super) fn step(&mut self) -> Result<Option<Step>> {
+    pub(super) fn step(&mut self) -> Result<Option<Accessor>> {
         if self.accept("[") {
             return self.subscripts().map(Some);
         }
@@ -21,27 +21,27 @@ impl Parser<'_> {
             let predicate = self.predicate()?;
             self.filters -= 1;
             self.expect(")")?;
-            return Ok(Some(Step::Filter(predicate)));
+            return Ok(Some(Accessor::Filter(predicate)));
         }
         if !self.accept(".") {
             return Ok(None);
         }
         if self.accept("*") {
-            return Ok(Some(Step::AnyKey));
+            return Ok(Some(Accessor::AnyKey));
         }
         if self.accept("**") {
             return self.levels().map(Some);
         }
         let name = match self.take() {
-            Token::Text(key) => return Ok(Some(Step::Key(key))),
-            Token::Name(name) => name,
+            PathToken::Text(key) => return Ok(Some(Accessor::Key(key))),
+            PathToken::Name(name) => name,
             _ => {
                 self.at -= 1;
                 return self.syntax_error();
             }
         };
-        if *self.peek() != Token::Symbol("(") {
-            return Ok(Some(Step::Key(name)));
+        if *self.peek() != PathToken::Symbol("(") {
+            return Ok(Some(Accessor::Key(name)));
         }
         if name.eq_ignore_ascii_case(DATETIME) {
             return not_impl_err!(
@@ -49,16 +49,16 @@ impl Parser<'_> {
                  (value ->> 'key')::timestamptz"
             );
         }
-        let Some(method) = Method::named(&name) else { return self.syntax_error() };
+        let Some(method) = Method::find_method(&name) else { return self.syntax_error() };
         self.expect("(")?;
         self.expect(")")?;
-        Ok(Some(Step::Method(method)))
+        Ok(Some(Accessor::Method(method)))
     }
 
-    fn subscripts(&mut self) -> Result<Step> {
+    fn subscripts(&mut self) -> Result<Accessor> {
         if self.accept("*") {
             self.expect("]")?;
-            return Ok(Step::AnyElement);
+            return Ok(Accessor::AnyElement);
         }
         self.subscripts += 1;
         let mut places = Vec::new();
@@ -73,27 +73,29 @@ impl Parser<'_> {
         }
         self.subscripts -= 1;
         self.expect("]")?;
-        Ok(Step::Subscripts(places))
+        Ok(Accessor::Subscripts(places))
     }
 
     /// The levels of `.**`.
-    fn levels(&mut self) -> Result<Step> {
+    fn levels(&mut self) -> Result<Accessor> {
         if !self.accept("{") {
-            return Ok(Step::AnyLevel { first: 0, last: u32::MAX });
+            return Ok(Accessor::AnyLevel { first: 0, last: u32::MAX });
         }
         let first = self.level()?;
         let last = if self.accept_word("to") { self.level()? } else { first };
         self.expect("}")?;
-        Ok(Step::AnyLevel { first, last })
+        Ok(Accessor::AnyLevel { first, last })
     }
 
     fn level(&mut self) -> Result<u32> {
         match self.take() {
-            Token::Name(name) if name.eq_ignore_ascii_case("last") => Ok(u32::MAX),
-            Token::Integer(digits) => match digits.parse::<i32>().ok().and_then(|level| u32::try_from(level).ok()) {
-                Some(level) => Ok(level),
-                None => Err(exec_datafusion_err!("value \"{digits}\" is out of range for type integer")),
-            },
+            PathToken::Name(name) if name.eq_ignore_ascii_case("last") => Ok(u32::MAX),
+            PathToken::Integer(digits) => {
+                match digits.parse::<i32>().ok().and_then(|level| u32::try_from(level).ok()) {
+                    Some(level) => Ok(level),
+                    None => Err(exec_datafusion_err!("value \"{digits}\" is out of range for type integer")),
+                }
+            }
             _ => {
                 self.at -= 1;
                 self.syntax_error()

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use datafusion::common::DataFusionError;
 
-use super::super::value::Value;
-use super::run::{Failure, Item, Run};
+use super::super::value::JsonValue;
+use super::runner::{Item, PathError, PathResult};
 
 /// Steps that all evaluations of a batch may take, whatever their documents.
 const STEPS_MIN: usize = 5_000_000;
@@ -18,47 +18,47 @@ const BYTES_COPIED: usize = 16;
 
 /// The steps of all evaluations of a batch.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct PathBudget {
     steps: usize,
     steps_max: usize,
 }
 
-impl Budget {
+impl PathBudget {
     /// For documents of so many bytes.
     pub(super) fn new(bytes: usize) -> Self {
         Self { steps: 0, steps_max: STEPS_MIN.saturating_add(bytes.saturating_mul(STEPS_PER_BYTE)) }
     }
 
-    pub(super) fn spend(&mut self, steps: usize) -> Run<()> {
+    pub(super) fn spend(&mut self, steps: usize) -> PathResult<()> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps <= self.steps_max {
             return Ok(());
         }
         let message = format!("jsonpath takes {} steps, more than the {} it may", self.steps, self.steps_max);
-        Err(Failure::Error(DataFusionError::ResourcesExhausted(message)))
+        Err(PathError::Error(DataFusionError::ResourcesExhausted(message)))
     }
 
     /// Spends the steps of a copy of `value`.
-    pub(super) fn charge(&mut self, value: &Value) -> Run<()> {
-        self.spend(weight(value))
+    pub(super) fn charge(&mut self, value: &JsonValue) -> PathResult<()> {
+        self.spend(copy_steps(value))
     }
 
     /// The elements of an array, the values of an object. Those of a value that was computed are copies.
-    pub(super) fn children<'v>(&mut self, item: &Item<'v>) -> Run<Vec<Item<'v>>> {
+    pub(super) fn children<'v>(&mut self, item: &Item<'v>) -> PathResult<Vec<Item<'v>>> {
         if let Cow::Owned(value) = item {
             self.charge(value)?;
         }
         Ok(match item {
-            Cow::Borrowed(Value::Array(items)) => items.iter().map(Cow::Borrowed).collect(),
-            Cow::Borrowed(Value::Object(pairs)) => pairs.iter().map(|(_, value)| Cow::Borrowed(value)).collect(),
-            Cow::Owned(Value::Array(items)) => items.iter().cloned().map(Cow::Owned).collect(),
-            Cow::Owned(Value::Object(pairs)) => pairs.iter().map(|(_, value)| Cow::Owned(value.clone())).collect(),
+            Cow::Borrowed(JsonValue::Array(items)) => items.iter().map(Cow::Borrowed).collect(),
+            Cow::Borrowed(JsonValue::Object(pairs)) => pairs.iter().map(|(_, value)| Cow::Borrowed(value)).collect(),
+            Cow::Owned(JsonValue::Array(items)) => items.iter().cloned().map(Cow::Owned).collect(),
+            Cow::Owned(JsonValue::Object(pairs)) => pairs.iter().map(|(_, value)| Cow::Owned(value.clone())).collect(),
             _ => Vec::new(),
         })
     }
 
     /// The member `key` of an object.
-    pub(super) fn member<'v>(&mut self, item: &Item<'v>, key: &str) -> Run<Option<Item<'v>>> {
+    pub(super) fn member<'v>(&mut self, item: &Item<'v>, key: &str) -> PathResult<Option<Item<'v>>> {
         match item {
             Cow::Borrowed(value) => Ok(value.member(key).map(Cow::Borrowed)),
             Cow::Owned(value) => match value.member(key) {
@@ -71,8 +71,8 @@ impl Budget {
         }
     }
 
-    /// A copy of `item`.
-    pub(super) fn copy<'v>(&mut self, item: &Item<'v>) -> Run<Item<'v>> {
+    /// A copy of `select_item`.
+    pub(super) fn copy<'v>(&mut self, item: &Item<'v>) -> PathResult<Item<'v>> {
         if let Cow::Owned(value) = item {
             self.charge(value)?;
         }
@@ -81,22 +81,22 @@ impl Budget {
 }
 
 /// The steps of copying `value`.
-fn weight(value: &Value) -> usize {
+fn copy_steps(value: &JsonValue) -> usize {
     match value {
-        Value::Null | Value::Bool(_) => 1,
-        Value::Number(text) | Value::Text(text) => 1 + text.len() / BYTES_COPIED,
-        Value::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
-        Value::Object(pairs) => {
-            1 + pairs.iter().map(|(key, value)| key.len() / BYTES_COPIED + weight(value)).sum::<usize>()
+        JsonValue::Null | JsonValue::Bool(_) => 1,
+        JsonValue::Number(text) | JsonValue::Text(text) => 1 + text.len() / BYTES_COPIED,
+        JsonValue::Array(items) => 1 + items.iter().map(copy_steps).sum::<usize>(),
+        JsonValue::Object(pairs) => {
+            1 + pairs.iter().map(|(key, value)| key.len() / BYTES_COPIED + copy_steps(value)).sum::<usize>()
         }
     }
 }
 
 /// What a path leads to; none where only its existence is of interest, so that the first item ends the search.
 #[derive(Debug)]
-pub(super) struct Found<'v>(pub(super) Option<Vec<Item<'v>>>);
+pub(super) struct FoundItems<'v>(pub(super) Option<Vec<Item<'v>>>);
 
-impl<'v> Found<'v> {
+impl<'v> FoundItems<'v> {
     pub(super) fn all() -> Self {
         Self(Some(Vec::new()))
     }
@@ -109,11 +109,11 @@ impl<'v> Found<'v> {
         self.0.unwrap_or_default()
     }
 
-    pub(super) fn push(&mut self, item: Item<'v>) -> Run<()> {
+    pub(super) fn push(&mut self, item: Item<'v>) -> PathResult<()> {
         let Some(items) = &mut self.0 else { return Ok(()) };
         if items.len() == ITEMS_MAX {
             let message = format!("jsonpath would make more than {ITEMS_MAX} values of one document");
-            return Err(Failure::Error(DataFusionError::ResourcesExhausted(message)));
+            return Err(PathError::Error(DataFusionError::ResourcesExhausted(message)));
         }
         items.push(item);
         Ok(())

@@ -6,8 +6,8 @@ use datafusion::arrow::datatypes::i256;
 use datafusion::common::{DataFusionError, exec_datafusion_err};
 
 use super::super::number;
-use super::run::{Failure, Run, suppressible};
-use super::syntax::Operator;
+use super::runner::{PathError, PathResult, suppressible_error};
+use super::syntax::ArithmeticOperator;
 
 /// Digits after the point of a quotient, at least as many in all.
 const QUOTIENT_DIGITS: i64 = 16;
@@ -23,23 +23,23 @@ struct Decimal {
     scale: u32,
 }
 
-fn overflow() -> Failure {
+fn overflow() -> PathError {
     let error: DataFusionError = exec_datafusion_err!("a number of a jsonpath has more digits than can be computed");
-    Failure::Error(error)
+    PathError::Error(error)
 }
 
-fn power_of_ten(exponent: u32) -> Run<i256> {
+fn power_of_ten(exponent: u32) -> PathResult<i256> {
     i256::from_i128(10).checked_pow(exponent).ok_or_else(overflow)
 }
 
 impl Decimal {
-    fn parse(number: &str) -> Run<Self> {
+    fn parse(number: &str) -> PathResult<Self> {
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         let mantissa = i256::from_string(&format!("{whole}{fraction}")).ok_or_else(overflow)?;
         Ok(Self { mantissa, scale: u32::try_from(fraction.len()).map_err(|_| overflow())? })
     }
 
-    fn with_scale(self, scale: u32) -> Run<Self> {
+    fn with_scale(self, scale: u32) -> PathResult<Self> {
         let more = power_of_ten(scale.saturating_sub(self.scale))?;
         Ok(Self { mantissa: self.mantissa.checked_mul(more).ok_or_else(overflow)?, scale })
     }
@@ -57,24 +57,24 @@ impl Decimal {
 }
 
 /// `left operator right`.
-pub(super) fn compute(operator: Operator, left: &str, right: &str) -> Run<String> {
+pub(super) fn compute(operator: ArithmeticOperator, left: &str, right: &str) -> PathResult<String> {
     let (a, b) = (Decimal::parse(left)?, Decimal::parse(right)?);
     let scale = a.scale.max(b.scale);
-    let is_quotient = matches!(operator, Operator::Divide | Operator::Modulo);
+    let is_quotient = matches!(operator, ArithmeticOperator::Divide | ArithmeticOperator::Modulo);
     if is_quotient && b.mantissa == i256::ZERO {
-        return suppressible("division by zero");
+        return suppressible_error("division by zero");
     }
     let result = match operator {
-        Operator::Multiply => {
+        ArithmeticOperator::Multiply => {
             let mantissa = a.mantissa.checked_mul(b.mantissa).ok_or_else(overflow)?;
             Decimal { mantissa, scale: a.scale + b.scale }
         }
-        Operator::Divide => divide(a, b, quotient_scale(left, right).max(scale))?,
+        ArithmeticOperator::Divide => divide(a, b, quotient_scale(left, right).max(scale))?,
         _ => {
             let (a, b) = (a.with_scale(scale)?.mantissa, b.with_scale(scale)?.mantissa);
             let mantissa = match operator {
-                Operator::Add => a.checked_add(b),
-                Operator::Subtract => a.checked_sub(b),
+                ArithmeticOperator::Add => a.checked_add(b),
+                ArithmeticOperator::Subtract => a.checked_sub(b),
                 _ => a.checked_rem(b),
             };
             Decimal { mantissa: mantissa.ok_or_else(overflow)?, scale }
@@ -83,7 +83,7 @@ pub(super) fn compute(operator: Operator, left: &str, right: &str) -> Run<String
     Ok(result.text())
 }
 
-fn divide(a: Decimal, b: Decimal, scale: u32) -> Run<Decimal> {
+fn divide(a: Decimal, b: Decimal, scale: u32) -> PathResult<Decimal> {
     let times = |value: i256, exponent: u32| value.checked_mul(power_of_ten(exponent)?).ok_or_else(overflow);
     let more = i64::from(scale) + i64::from(b.scale) - i64::from(a.scale);
     let exponent = u32::try_from(more.unsigned_abs()).map_err(|_| overflow())?;
@@ -101,13 +101,13 @@ fn divide(a: Decimal, b: Decimal, scale: u32) -> Run<Decimal> {
 
 /// The digits after the point that PostgreSQL gives a quotient.
 fn quotient_scale(left: &str, right: &str) -> u32 {
-    let ((left_weight, left_first), (right_weight, right_first)) = (leading(left), leading(right));
+    let ((left_weight, left_first), (right_weight, right_first)) = (first_digit_group(left), first_digit_group(right));
     let weight = left_weight - right_weight - i64::from(left_first <= right_first);
     u32::try_from((QUOTIENT_DIGITS - weight * GROUP).clamp(0, 1_000)).unwrap_or(0)
 }
 
 /// The place of the first group of digits that is not zero, counted from the point, and its value.
-fn leading(number: &str) -> (i64, u32) {
+fn first_digit_group(number: &str) -> (i64, u32) {
     let digits = number.trim_start_matches('-');
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let padding = whole.len().next_multiple_of(GROUP as usize) - whole.len();
@@ -134,30 +134,30 @@ pub(super) fn negated(number: &str) -> String {
 }
 
 /// The largest integer that is not above `number`.
-pub(super) fn floor(number: &str) -> Run<String> {
+pub(super) fn floor(number: &str) -> PathResult<String> {
     rounded(number, number.starts_with('-'), "-1")
 }
 
 /// The smallest integer that is not below `number`.
-pub(super) fn ceiling(number: &str) -> Run<String> {
+pub(super) fn ceiling(number: &str) -> PathResult<String> {
     rounded(number, !number.starts_with('-'), "1")
 }
 
 /// The whole part of `number`, and one more if `is_away` and there is a fraction.
-fn rounded(number: &str, is_away: bool, one: &str) -> Run<String> {
+fn rounded(number: &str, is_away: bool, one: &str) -> PathResult<String> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let whole = if whole == "-0" { "0" } else { whole };
     let has_fraction = fraction.bytes().any(|digit| digit != b'0');
-    if is_away && has_fraction { compute(Operator::Add, whole, one) } else { Ok(whole.to_owned()) }
+    if is_away && has_fraction { compute(ArithmeticOperator::Add, whole, one) } else { Ok(whole.to_owned()) }
 }
 
 /// Fails unless `number` is within the range of double precision.
-pub(super) fn check_double(number: &str) -> Run<()> {
+pub(super) fn check_double(number: &str) -> PathResult<()> {
     match number.parse::<f64>() {
         Ok(value) if value.is_finite() && !is_underflow(value, number) => Ok(()),
-        _ => {
-            suppressible("numeric argument of jsonpath item method .double() is out of range for type double precision")
-        }
+        _ => suppressible_error(
+            "numeric argument of jsonpath item method .double() is out of range for type double precision",
+        ),
     }
 }
 
@@ -167,7 +167,7 @@ fn is_underflow(value: f64, number: &str) -> bool {
 }
 
 /// The number that `text` is in double precision.
-pub(super) fn double(text: &str) -> Run<String> {
+pub(super) fn double(text: &str) -> PathResult<String> {
     let trimmed = text.trim_matches(|letter: char| letter.is_ascii_whitespace() || letter == '\u{b}');
     let is_number = trimmed.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
     match trimmed.parse::<f64>() {
@@ -175,9 +175,9 @@ pub(super) fn double(text: &str) -> Run<String> {
             let shortest = format!("{value:.*e}", DOUBLE_DIGITS - 1);
             let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
             let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
-            Ok(number::canonical(&format!("{mantissa}e{exponent}"))?)
+            Ok(number::canonicalize(&format!("{mantissa}e{exponent}"))?)
         }
-        _ => suppressible(
+        _ => suppressible_error(
             "string argument of jsonpath item method .double() is not a valid representation of a double precision \
              number",
         ),

@@ -3,7 +3,7 @@
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Token {
+pub(super) enum PathToken {
     /// A name without quotes: a key, a word of the language or a method.
     Name(String),
     /// In double quotes.
@@ -23,12 +23,12 @@ const SYMBOLS: [&str; 30] = [
 ];
 
 /// The tokens of `text`, each with the place where it begins.
-pub(super) fn tokens(text: &str) -> Result<Vec<(Token, usize)>> {
-    let mut lexer = Lexer { text, at: 0 };
+pub(super) fn tokens(text: &str) -> Result<Vec<(PathToken, usize)>> {
+    let mut lexer = PathLexer { text, at: 0 };
     let mut tokens = Vec::new();
     loop {
         let (token, start) = lexer.token()?;
-        let is_end = token == Token::End;
+        let is_end = token == PathToken::End;
         tokens.push((token, start));
         if is_end {
             return Ok(tokens);
@@ -36,7 +36,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, usize)>> {
     }
 }
 
-/// The error of a path that is none, at the place `at`.
+/// The error of a path that is none, at the place `float_at`.
 pub(super) fn invalid(text: &str, at: usize, reason: &str) -> DataFusionError {
     match text.get(at..).filter(|rest| !rest.is_empty()) {
         Some(rest) => {
@@ -48,7 +48,7 @@ pub(super) fn invalid(text: &str, at: usize, reason: &str) -> DataFusionError {
 }
 
 /// Whether `letter` may stand in a name.
-fn is_of_name(letter: char) -> bool {
+fn is_name_character(letter: char) -> bool {
     !matches!(
         letter,
         '?' | '%'
@@ -84,12 +84,12 @@ fn is_of_name(letter: char) -> bool {
     )
 }
 
-struct Lexer<'a> {
+struct PathLexer<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Lexer<'a> {
+impl<'a> PathLexer<'a> {
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
@@ -102,35 +102,35 @@ impl<'a> Lexer<'a> {
         invalid(self.text, self.at, reason)
     }
 
-    fn token(&mut self) -> Result<(Token, usize)> {
+    fn token(&mut self) -> Result<(PathToken, usize)> {
         self.skip_space()?;
         let start = self.at;
         let rest = self.rest();
-        let Some(first) = rest.chars().next() else { return Ok((Token::End, start)) };
+        let Some(first) = rest.chars().next() else { return Ok((PathToken::End, start)) };
         let is_fraction = rest[1.min(rest.len())..].starts_with(|next: char| next.is_ascii_digit()) && first == '.';
         let token = match first {
             '0'..='9' => self.number()?,
             '.' if is_fraction => self.number()?,
             '"' => {
                 self.at += 1;
-                Token::Text(self.quoted()?)
+                PathToken::Text(self.quoted()?)
             }
             '$' if rest.starts_with("$\"") => {
                 self.at += 2;
-                Token::Variable(self.quoted()?)
+                PathToken::Variable(self.quoted()?)
             }
-            '$' if rest[1..].starts_with(is_of_name) => {
+            '$' if rest[1..].starts_with(is_name_character) => {
                 self.at += 1;
-                Token::Variable(self.take_while(is_of_name).to_owned())
+                PathToken::Variable(self.take_while(is_name_character).to_owned())
             }
-            '\\' => Token::Name(self.name()?),
-            letter if is_of_name(letter) => Token::Name(self.name()?),
+            '\\' => PathToken::Name(self.name()?),
+            letter if is_name_character(letter) => PathToken::Name(self.name()?),
             _ => {
                 let more = ["+", "/"];
                 let symbol = SYMBOLS.iter().chain(&more).find(|symbol| rest.starts_with(**symbol));
                 let symbol = symbol.ok_or_else(|| self.error("syntax error"))?;
                 self.at += symbol.len();
-                Token::Symbol(symbol)
+                PathToken::Symbol(symbol)
             }
         };
         Ok((token, start))
@@ -156,7 +156,7 @@ impl<'a> Lexer<'a> {
         &rest[..end]
     }
 
-    fn number(&mut self) -> Result<Token> {
+    fn number(&mut self) -> Result<PathToken> {
         let start = self.at;
         let is_digit = |letter: char| letter.is_ascii_digit();
         let mut is_integer = true;
@@ -180,17 +180,17 @@ impl<'a> Lexer<'a> {
             }
             is_integer = false;
         }
-        if self.peek().is_some_and(is_of_name) {
+        if self.peek().is_some_and(is_name_character) {
             return Err(invalid(self.text, start, "trailing junk after numeric literal"));
         }
         let number = self.text[start..self.at].to_owned();
-        Ok(if is_integer { Token::Integer(number) } else { Token::Decimal(number) })
+        Ok(if is_integer { PathToken::Integer(number) } else { PathToken::Decimal(number) })
     }
 
     fn name(&mut self) -> Result<String> {
         let mut name = String::new();
         loop {
-            name.push_str(self.take_while(is_of_name));
+            name.push_str(self.take_while(is_name_character));
             if self.peek() != Some('\\') {
                 return Ok(name);
             }

@@ -2,66 +2,69 @@
 
 use std::borrow::Cow;
 
-use super::super::value::Value;
-use super::budget::Found;
-use super::run::{Item, Run, Runner, suppressible};
-use super::syntax::{Method, Step};
-use super::{decimal, layout};
+use super::super::value::JsonValue;
+use super::budget::FoundItems;
+use super::runner::{Item, PathResult, PathRunner, suppressible_error};
+use super::syntax::{Accessor, Method};
+use super::{decimal, object_id};
 
-impl<'v> Runner<'v, '_> {
-    /// Goes on from what `method` makes of `item`.
+impl<'v> PathRunner<'v, '_> {
+    /// Goes on from what `method` makes of `select_item`.
     pub(super) fn method(
         &mut self,
         method: Method,
-        steps: &'v [Step],
+        steps: &'v [Accessor],
         item: Item<'v>,
-        found: &mut Found<'v>,
-    ) -> Run<bool> {
+        found: &mut FoundItems<'v>,
+    ) -> PathResult<bool> {
         let name = method.name();
-        let number = |value: String| -> Item<'v> { Cow::Owned(Value::Number(value)) };
+        let number = |value: String| -> Item<'v> { Cow::Owned(JsonValue::Number(value)) };
         let result = match (method, item.as_ref()) {
-            (Method::Type, value) => Cow::Owned(Value::Text(type_name(value).to_owned())),
-            (Method::Size, Value::Array(items)) => number(items.len().to_string()),
+            (Method::Type, value) => Cow::Owned(JsonValue::Text(type_name(value).to_owned())),
+            (Method::Size, JsonValue::Array(items)) => number(items.len().to_string()),
             (Method::Size, _) if self.is_lax => number("1".to_owned()),
             (Method::Size, _) => {
-                return self.missing(|| format!("jsonpath item method .{name}() can only be applied to an array"));
+                return self
+                    .missing_error(|| format!("jsonpath item method .{name}() can only be applied to an array"));
             }
-            (Method::Abs, Value::Number(value)) => number(value.trim_start_matches('-').to_owned()),
-            (Method::Floor, Value::Number(value)) => number(decimal::floor(value)?),
-            (Method::Ceiling, Value::Number(value)) => number(decimal::ceiling(value)?),
+            (Method::Abs, JsonValue::Number(value)) => number(value.trim_start_matches('-').to_owned()),
+            (Method::Floor, JsonValue::Number(value)) => number(decimal::floor(value)?),
+            (Method::Ceiling, JsonValue::Number(value)) => number(decimal::ceiling(value)?),
             (Method::Abs | Method::Floor | Method::Ceiling, _) => {
-                return suppressible(format!("jsonpath item method .{name}() can only be applied to a numeric value"));
+                return suppressible_error(format!(
+                    "jsonpath item method .{name}() can only be applied to a numeric value"
+                ));
             }
-            (Method::Double, Value::Number(value)) => {
+            (Method::Double, JsonValue::Number(value)) => {
                 decimal::check_double(value)?;
                 item
             }
-            (Method::Double, Value::Text(text)) => number(decimal::double(text)?),
+            (Method::Double, JsonValue::Text(text)) => number(decimal::double(text)?),
             (Method::Double, _) => {
-                return suppressible(format!(
+                return suppressible_error(format!(
                     "jsonpath item method .{name}() can only be applied to a string or numeric value"
                 ));
             }
-            (Method::KeyValue, Value::Object(_)) => return self.key_values(steps, &item, found),
+            (Method::KeyValue, JsonValue::Object(_)) => return self.key_values(steps, &item, found),
             (Method::KeyValue, _) => {
-                return suppressible(format!("jsonpath item method .{name}() can only be applied to an object"));
+                return suppressible_error(format!("jsonpath item method .{name}() can only be applied to an object"));
             }
         };
-        self.next(steps, result, found)
+        self.continue_from(steps, result, found)
     }
 
-    fn key_values(&mut self, steps: &'v [Step], item: &Item<'v>, found: &mut Found<'v>) -> Run<bool> {
-        let Value::Object(pairs) = item.as_ref() else { return Ok(false) };
-        let id = layout::object_id(item, self.root, self.variables, self.budget)?;
+    fn key_values(&mut self, steps: &'v [Accessor], item: &Item<'v>, found: &mut FoundItems<'v>) -> PathResult<bool> {
+        let JsonValue::Object(pairs) = item.as_ref() else { return Ok(false) };
+        let id = object_id::object_id(item, self.root, self.variables, self.budget)?;
         let mut is_found = false;
         for (key, value) in pairs {
             self.budget.charge(value)?;
             let members = vec![
-                ("id".to_owned(), Value::Number(id.to_string())),
-                ("key".to_owned(), Value::Text(key.clone())),
+                ("id".to_owned(), JsonValue::Number(id.to_string())),
+                ("key".to_owned(), JsonValue::Text(key.clone())),
                 ("value".to_owned(), value.clone()),
             ];
-            is_found = self.next(steps, Cow::Owned(Value::object(members)), found)?;
+            is_found = self.continue_from(steps, Cow::Owned(JsonValue::object(members)), found)?;
             if found.is_satisfied(is_found) {
                 return Ok(true);
             }
@@ -70,13 +73,13 @@ impl<'v> Runner<'v, '_> {
     }
 }
 
-fn type_name(value: &Value) -> &'static str {
+fn type_name(value: &JsonValue) -> &'static str {
     match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::Text(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+        JsonValue::Null => "null",
+        JsonValue::Bool(_) => "boolean",
+        JsonValue::Number(_) => "number",
+        JsonValue::Text(_) => "string",
+        JsonValue::Array(_) => "array",
+        JsonValue::Object(_) => "object",
     }
 }

@@ -3,10 +3,10 @@
 use datafusion::common::{DataFusionError, Result, exec_err};
 
 use super::super::number;
-use super::super::value::Value;
-use super::lexer::{Token, invalid, tokens};
-use super::syntax::{Arithmetic, Comparison, JsonPath, Operator, Path, Predicate, Start};
-use crate::text::{Regex, RegexOptions};
+use super::super::value::JsonValue;
+use super::lexer::{PathToken, invalid, tokens};
+use super::syntax::{Arithmetic, ArithmeticOperator, Comparison, JsonPath, Path, PathStart, Predicate};
+use crate::text::{PgRegex, RegexOptions};
 
 /// Bytes of a path.
 const BYTES_MAX: usize = 16 << 10;
@@ -26,36 +26,36 @@ pub(super) fn parse(text: &str) -> Result<JsonPath> {
     if text.len() > BYTES_MAX {
         return exec_err!("a jsonpath may have at most {BYTES_MAX} bytes");
     }
-    let mut parser = Parser { text, tokens: tokens(text)?, at: 0, parts: 0, depth: 0, filters: 0, subscripts: 0 };
+    let mut parser = PathParser { text, tokens: tokens(text)?, at: 0, parts: 0, depth: 0, filters: 0, subscripts: 0 };
     let is_strict = parser.accept_word("strict");
     if !is_strict {
         parser.accept_word("lax");
     }
     let path = parser.part()?.into_path();
-    if *parser.peek() != Token::End {
+    if *parser.peek() != PathToken::End {
         return Err(parser.error("syntax error"));
     }
     Ok(JsonPath { is_lax: !is_strict, path })
 }
 
 /// What stands between parentheses, or is an operand: either may become the other only by an accessor.
-enum Part {
+enum PathPart {
     Path(Path),
     Predicate(Predicate),
 }
 
-impl Part {
+impl PathPart {
     fn into_path(self) -> Path {
         match self {
             Self::Path(path) => path,
-            Self::Predicate(predicate) => Path { start: Start::Predicate(Box::new(predicate)), steps: Vec::new() },
+            Self::Predicate(predicate) => Path { start: PathStart::Predicate(Box::new(predicate)), steps: Vec::new() },
         }
     }
 }
 
-pub(super) struct Parser<'a> {
+pub(super) struct PathParser<'a> {
     text: &'a str,
-    tokens: Vec<(Token, usize)>,
+    tokens: Vec<(PathToken, usize)>,
     pub(super) at: usize,
     parts: usize,
     depth: usize,
@@ -65,12 +65,12 @@ pub(super) struct Parser<'a> {
     pub(super) subscripts: usize,
 }
 
-impl Parser<'_> {
-    pub(super) fn peek(&self) -> &Token {
+impl PathParser<'_> {
+    pub(super) fn peek(&self) -> &PathToken {
         &self.tokens[self.at.min(self.tokens.len() - 1)].0
     }
 
-    pub(super) fn take(&mut self) -> Token {
+    pub(super) fn take(&mut self) -> PathToken {
         let token = self.peek().clone();
         self.at += 1;
         token
@@ -85,7 +85,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn accept(&mut self, symbol: &str) -> bool {
-        let is_next = matches!(self.peek(), Token::Symbol(next) if *next == symbol);
+        let is_next = matches!(self.peek(), PathToken::Symbol(next) if *next == symbol);
         self.at += usize::from(is_next);
         is_next
     }
@@ -95,7 +95,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn accept_word(&mut self, word: &str) -> bool {
-        let is_next = matches!(self.peek(), Token::Name(name) if name.eq_ignore_ascii_case(word));
+        let is_next = matches!(self.peek(), PathToken::Name(name) if name.eq_ignore_ascii_case(word));
         self.at += usize::from(is_next);
         is_next
     }
@@ -117,41 +117,41 @@ impl Parser<'_> {
     }
 
     /// An expression or a predicate.
-    fn part(&mut self) -> Result<Part> {
+    fn part(&mut self) -> Result<PathPart> {
         self.enter()?;
         let mut left = self.conjunction()?;
         while self.accept("||") {
             self.count()?;
             let (first, second) = (self.predicate_of(left)?, self.conjunction()?);
             let second = self.predicate_of(second)?;
-            left = Part::Predicate(Predicate::Or(Box::new(first), Box::new(second)));
+            left = PathPart::Predicate(Predicate::Or(Box::new(first), Box::new(second)));
         }
         self.depth -= 1;
         Ok(left)
     }
 
-    fn conjunction(&mut self) -> Result<Part> {
+    fn conjunction(&mut self) -> Result<PathPart> {
         let mut left = self.comparison()?;
         while self.accept("&&") {
             self.count()?;
             let (first, second) = (self.predicate_of(left)?, self.comparison()?);
             let second = self.predicate_of(second)?;
-            left = Part::Predicate(Predicate::And(Box::new(first), Box::new(second)));
+            left = PathPart::Predicate(Predicate::And(Box::new(first), Box::new(second)));
         }
         Ok(left)
     }
 
-    fn predicate_of(&self, part: Part) -> Result<Predicate> {
+    fn predicate_of(&self, part: PathPart) -> Result<Predicate> {
         match part {
-            Part::Predicate(predicate) => Ok(predicate),
-            Part::Path(_) => self.syntax_error(),
+            PathPart::Predicate(predicate) => Ok(predicate),
+            PathPart::Path(_) => self.syntax_error(),
         }
     }
 
-    fn path_of(&self, part: Part) -> Result<Path> {
+    fn path_of(&self, part: PathPart) -> Result<Path> {
         match part {
-            Part::Path(path) => Ok(path),
-            Part::Predicate(_) => self.syntax_error(),
+            PathPart::Path(path) => Ok(path),
+            PathPart::Predicate(_) => self.syntax_error(),
         }
     }
 
@@ -167,42 +167,42 @@ impl Parser<'_> {
         self.path_of(part)
     }
 
-    fn comparison(&mut self) -> Result<Part> {
+    fn comparison(&mut self) -> Result<PathPart> {
         self.count()?;
         if self.accept("!") {
             let operand = self.negated()?;
-            return Ok(Part::Predicate(Predicate::Not(Box::new(operand))));
+            return Ok(PathPart::Predicate(Predicate::Not(Box::new(operand))));
         }
         let left = self.sum()?;
         let left = match left {
-            Part::Predicate(predicate) => return Ok(Part::Predicate(predicate)),
-            Part::Path(path) => path,
+            PathPart::Predicate(predicate) => return Ok(PathPart::Predicate(predicate)),
+            PathPart::Path(path) => path,
         };
         if let Some(comparison) = self.comparison_operator() {
             let right = self.sum()?;
             let right = self.path_of(right)?;
-            return Ok(Part::Predicate(Predicate::Compare { comparison, left, right }));
+            return Ok(PathPart::Predicate(Predicate::Compare { comparison, left, right }));
         }
         if self.accept_word("starts") {
             if !self.accept_word("with") {
                 return self.syntax_error();
             }
             let start = match self.take() {
-                Token::Text(text) => Start::Literal(Value::Text(text)),
-                Token::Variable(name) => Start::Variable(name),
+                PathToken::Text(text) => PathStart::Literal(JsonValue::Text(text)),
+                PathToken::Variable(name) => PathStart::Variable(name),
                 _ => return self.syntax_error(),
             };
             let initial = Path { start, steps: Vec::new() };
-            return Ok(Part::Predicate(Predicate::StartsWith { whole: left, initial }));
+            return Ok(PathPart::Predicate(Predicate::StartsWith { whole: left, initial }));
         }
         if self.accept_word("like_regex") {
             return self.like_regex(left);
         }
-        Ok(Part::Path(left))
+        Ok(PathPart::Path(left))
     }
 
     fn comparison_operator(&mut self) -> Option<Comparison> {
-        let Token::Symbol(symbol) = self.peek() else { return None };
+        let PathToken::Symbol(symbol) = self.peek() else { return None };
         let comparison = match *symbol {
             "==" => Comparison::Equal,
             "!=" | "<>" => Comparison::NotEqual,
@@ -233,11 +233,11 @@ impl Parser<'_> {
         Ok(Predicate::Exists(path))
     }
 
-    fn like_regex(&mut self, text: Path) -> Result<Part> {
-        let Token::Text(pattern) = self.take() else { return self.syntax_error() };
+    fn like_regex(&mut self, text: Path) -> Result<PathPart> {
+        let PathToken::Text(pattern) = self.take() else { return self.syntax_error() };
         let mut flags = String::new();
         if self.accept_word("flag") {
-            let Token::Text(given) = self.take() else { return self.syntax_error() };
+            let PathToken::Text(given) = self.take() else { return self.syntax_error() };
             flags = given;
         }
         if let Some(letter) = flags.chars().find(|letter| !matches!(letter, 'i' | 's' | 'm' | 'x' | 'q')) {
@@ -257,16 +257,16 @@ impl Parser<'_> {
         if has('i') {
             letters.push('i');
         }
-        let regex = Box::new(Regex::new(&pattern, RegexOptions::parse(&letters)?)?);
-        Ok(Part::Predicate(Predicate::LikeRegex { text, regex }))
+        let regex = Box::new(PgRegex::new(&pattern, RegexOptions::parse(&letters)?)?);
+        Ok(PathPart::Predicate(Predicate::LikeRegex { text, regex }))
     }
 
-    fn sum(&mut self) -> Result<Part> {
+    fn sum(&mut self) -> Result<PathPart> {
         let mut left = self.product()?;
         loop {
             let operator = match self.peek() {
-                Token::Symbol("+") => Operator::Add,
-                Token::Symbol("-") => Operator::Subtract,
+                PathToken::Symbol("+") => ArithmeticOperator::Add,
+                PathToken::Symbol("-") => ArithmeticOperator::Subtract,
                 _ => return Ok(left),
             };
             self.at += 1;
@@ -275,13 +275,13 @@ impl Parser<'_> {
         }
     }
 
-    fn product(&mut self) -> Result<Part> {
+    fn product(&mut self) -> Result<PathPart> {
         let mut left = self.signed()?;
         loop {
             let operator = match self.peek() {
-                Token::Symbol("*") => Operator::Multiply,
-                Token::Symbol("/") => Operator::Divide,
-                Token::Symbol("%") => Operator::Modulo,
+                PathToken::Symbol("*") => ArithmeticOperator::Multiply,
+                PathToken::Symbol("/") => ArithmeticOperator::Divide,
+                PathToken::Symbol("%") => ArithmeticOperator::Modulo,
                 _ => return Ok(left),
             };
             self.at += 1;
@@ -290,14 +290,14 @@ impl Parser<'_> {
         }
     }
 
-    fn arithmetic(&mut self, operator: Operator, left: Part, right: Part) -> Result<Part> {
+    fn arithmetic(&mut self, operator: ArithmeticOperator, left: PathPart, right: PathPart) -> Result<PathPart> {
         self.count()?;
         let (left, right) = (self.path_of(left)?, self.path_of(right)?);
-        let start = Start::Arithmetic(Box::new(Arithmetic { operator, left, right }));
-        Ok(Part::Path(Path { start, steps: Vec::new() }))
+        let start = PathStart::Arithmetic(Box::new(Arithmetic { operator, left, right }));
+        Ok(PathPart::Path(Path { start, steps: Vec::new() }))
     }
 
-    fn signed(&mut self) -> Result<Part> {
+    fn signed(&mut self) -> Result<PathPart> {
         let is_minus = self.accept("-");
         if !is_minus && !self.accept("+") {
             return self.accessors();
@@ -307,61 +307,63 @@ impl Parser<'_> {
         let operand = self.signed()?;
         let operand = Box::new(self.path_of(operand)?);
         self.depth -= 1;
-        Ok(Part::Path(Path { start: Start::Sign { is_minus, operand }, steps: Vec::new() }))
+        Ok(PathPart::Path(Path { start: PathStart::Sign { is_minus, operand }, steps: Vec::new() }))
     }
 
     /// What a path starts with, and its accessors.
-    fn accessors(&mut self) -> Result<Part> {
+    fn accessors(&mut self) -> Result<PathPart> {
         let mut part = self.primary()?;
         while let Some(step) = self.step()? {
             self.count()?;
             let mut path = part.into_path();
             path.steps.push(step);
-            part = Part::Path(path);
+            part = PathPart::Path(path);
         }
         Ok(part)
     }
 
-    fn primary(&mut self) -> Result<Part> {
+    fn primary(&mut self) -> Result<PathPart> {
         if self.accept("(") {
             let inner = self.part()?;
             self.expect(")")?;
             return match inner {
-                Part::Predicate(predicate) if self.accept_word("is") => {
+                PathPart::Predicate(predicate) if self.accept_word("is") => {
                     if !self.accept_word("unknown") {
                         return self.syntax_error();
                     }
-                    Ok(Part::Predicate(Predicate::IsUnknown(Box::new(predicate))))
+                    Ok(PathPart::Predicate(Predicate::IsUnknown(Box::new(predicate))))
                 }
                 inner => Ok(inner),
             };
         }
         if self.accept_word("exists") {
-            return self.exists().map(Part::Predicate);
+            return self.exists().map(PathPart::Predicate);
         }
         let start = match self.peek() {
-            Token::Text(text) => Start::Literal(Value::Text(text.clone())),
-            Token::Integer(number) | Token::Decimal(number) => Start::Literal(Value::Number(numeric(number)?)),
-            Token::Variable(name) => Start::Variable(name.clone()),
-            Token::Symbol("$") => Start::Root,
-            Token::Symbol("@") if self.filters == 0 => {
+            PathToken::Text(text) => PathStart::Literal(JsonValue::Text(text.clone())),
+            PathToken::Integer(number) | PathToken::Decimal(number) => {
+                PathStart::Literal(JsonValue::Number(numeric(number)?))
+            }
+            PathToken::Variable(name) => PathStart::Variable(name.clone()),
+            PathToken::Symbol("$") => PathStart::Root,
+            PathToken::Symbol("@") if self.filters == 0 => {
                 return exec_err!("@ is not allowed in root expressions");
             }
-            Token::Symbol("@") => Start::Current,
-            Token::Name(name) => match name.as_str() {
-                "null" => Start::Literal(Value::Null),
-                "true" => Start::Literal(Value::Bool(true)),
-                "false" => Start::Literal(Value::Bool(false)),
+            PathToken::Symbol("@") => PathStart::Current,
+            PathToken::Name(name) => match name.as_str() {
+                "null" => PathStart::Literal(JsonValue::Null),
+                "true" => PathStart::Literal(JsonValue::Bool(true)),
+                "false" => PathStart::Literal(JsonValue::Bool(false)),
                 last if last.eq_ignore_ascii_case("last") && self.subscripts == 0 => {
                     return exec_err!("LAST is allowed only in array subscripts");
                 }
-                last if last.eq_ignore_ascii_case("last") => Start::Last,
+                last if last.eq_ignore_ascii_case("last") => PathStart::Last,
                 _ => return self.syntax_error(),
             },
             _ => return self.syntax_error(),
         };
         self.at += 1;
-        Ok(Part::Path(Path { start, steps: Vec::new() }))
+        Ok(PathPart::Path(Path { start, steps: Vec::new() }))
     }
 }
 
@@ -373,5 +375,5 @@ fn numeric(number: &str) -> Result<String> {
         Some(place) => number.split_at(place),
         None => (number.as_str(), ""),
     };
-    number::canonical(&format!("{}{exponent}", mantissa.strip_suffix('.').unwrap_or(mantissa)))
+    number::canonicalize(&format!("{}{exponent}", mantissa.strip_suffix('.').unwrap_or(mantissa)))
 }

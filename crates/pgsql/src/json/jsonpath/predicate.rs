@@ -3,51 +3,61 @@
 use std::cmp::Ordering;
 
 use super::super::number;
-use super::super::value::Value;
-use super::budget::Found;
-use super::run::{Failure, Item, Run, Runner};
+use super::super::value::JsonValue;
+use super::budget::FoundItems;
+use super::runner::{Item, PathError, PathResult, PathRunner};
 use super::syntax::{Comparison, Path, Predicate};
 
-impl<'v> Runner<'v, '_> {
-    /// Whether `predicate` is true of `item`.
-    pub(super) fn truth(&mut self, predicate: &'v Predicate, item: &Item<'v>) -> Run<Option<bool>> {
+impl<'v> PathRunner<'v, '_> {
+    /// Whether `predicate` is true of `select_item`.
+    pub(super) fn evaluate_predicate(&mut self, predicate: &'v Predicate, item: &Item<'v>) -> PathResult<Option<bool>> {
         self.count()?;
         match predicate {
-            Predicate::And(left, right) => match self.truth(left, item)? {
+            Predicate::And(left, right) => match self.evaluate_predicate(left, item)? {
                 Some(false) => Ok(Some(false)),
-                left => Ok(match self.truth(right, item)? {
+                left => Ok(match self.evaluate_predicate(right, item)? {
                     Some(true) => left,
                     right => right,
                 }),
             },
-            Predicate::Or(left, right) => match self.truth(left, item)? {
+            Predicate::Or(left, right) => match self.evaluate_predicate(left, item)? {
                 Some(true) => Ok(Some(true)),
-                left => Ok(match self.truth(right, item)? {
+                left => Ok(match self.evaluate_predicate(right, item)? {
                     Some(false) => left,
                     right => right,
                 }),
             },
-            Predicate::Not(inner) => Ok(self.truth(inner, item)?.map(|truth| !truth)),
-            Predicate::IsUnknown(inner) => Ok(Some(self.truth(inner, item)?.is_none())),
+            Predicate::Not(inner) => Ok(self.evaluate_predicate(inner, item)?.map(|truth| !truth)),
+            Predicate::IsUnknown(inner) => Ok(Some(self.evaluate_predicate(inner, item)?.is_none())),
             Predicate::Exists(path) => self.exists(path, item),
             Predicate::Compare { comparison, left, right } => {
-                let Some(left) = self.suppressed(|runner| runner.unwrapped(left, item))? else { return Ok(None) };
-                let Some(right) = self.suppressed(|runner| runner.unwrapped(right, item))? else { return Ok(None) };
+                let Some(left) = self.suppress_errors(|runner| runner.unwrapped_items(left, item))? else {
+                    return Ok(None);
+                };
+                let Some(right) = self.suppress_errors(|runner| runner.unwrapped_items(right, item))? else {
+                    return Ok(None);
+                };
                 self.any_pair(&left, &right, |left, right| Ok(compare(*comparison, left, right)))
             }
             Predicate::StartsWith { whole, initial } => {
-                let Some(whole) = self.suppressed(|runner| runner.unwrapped(whole, item))? else { return Ok(None) };
-                let Some(initial) = self.suppressed(|runner| runner.items(initial, item))? else { return Ok(None) };
+                let Some(whole) = self.suppress_errors(|runner| runner.unwrapped_items(whole, item))? else {
+                    return Ok(None);
+                };
+                let Some(initial) = self.suppress_errors(|runner| runner.items(initial, item))? else {
+                    return Ok(None);
+                };
                 self.any_pair(&whole, &initial, |whole, initial| match (whole, initial) {
-                    (Value::Text(whole), Value::Text(initial)) => Ok(Some(whole.starts_with(initial.as_str()))),
+                    (JsonValue::Text(whole), JsonValue::Text(initial)) => Ok(Some(whole.starts_with(initial.as_str()))),
                     _ => Ok(None),
                 })
             }
             Predicate::LikeRegex { text, regex } => {
-                let Some(texts) = self.suppressed(|runner| runner.unwrapped(text, item))? else { return Ok(None) };
-                let none = [Item::Owned(Value::Null)];
+                let Some(texts) = self.suppress_errors(|runner| runner.unwrapped_items(text, item))? else {
+                    return Ok(None);
+                };
+                let none = [Item::Owned(JsonValue::Null)];
                 self.any_pair(&texts, &none, |text, _| match text {
-                    Value::Text(text) => Ok(Some(regex.is_match(text)?)),
+                    JsonValue::Text(text) => Ok(Some(regex.is_match(text)?)),
                     _ => Ok(None),
                 })
             }
@@ -55,21 +65,21 @@ impl<'v> Runner<'v, '_> {
     }
 
     /// What `run` gives; none where it fails with what predicates suppress.
-    fn suppressed<T>(&mut self, run: impl FnOnce(&mut Self) -> Run<T>) -> Run<Option<T>> {
-        let outer = std::mem::replace(&mut self.raises, false);
+    fn suppress_errors<T>(&mut self, run: impl FnOnce(&mut Self) -> PathResult<T>) -> PathResult<Option<T>> {
+        let outer = std::mem::replace(&mut self.raises_errors, false);
         let result = run(self);
-        self.raises = outer;
+        self.raises_errors = outer;
         match result {
             Ok(value) => Ok(Some(value)),
-            Err(Failure::Suppressible(_)) => Ok(None),
+            Err(PathError::Suppressible(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn exists(&mut self, path: &'v Path, item: &Item<'v>) -> Run<Option<bool>> {
+    fn exists(&mut self, path: &'v Path, item: &Item<'v>) -> PathResult<Option<bool>> {
         // In strict mode all is evaluated, since there may be an error.
-        let mut found = if self.is_lax { Found::first() } else { Found::all() };
-        let is_found = self.suppressed(|runner| runner.follow(path, item, &mut found))?;
+        let mut found = if self.is_lax { FoundItems::first() } else { FoundItems::all() };
+        let is_found = self.suppress_errors(|runner| runner.follow(path, item, &mut found))?;
         Ok(is_found.map(|is_found| match &found.0 {
             Some(items) => !items.is_empty(),
             None => is_found,
@@ -81,8 +91,8 @@ impl<'v> Runner<'v, '_> {
         &mut self,
         left: &[Item<'v>],
         right: &[Item<'v>],
-        is_true: impl Fn(&Value, &Value) -> Run<Option<bool>>,
-    ) -> Run<Option<bool>> {
+        is_true: impl Fn(&JsonValue, &JsonValue) -> PathResult<Option<bool>>,
+    ) -> PathResult<Option<bool>> {
         let (mut is_unknown, mut is_found) = (false, false);
         for left in left {
             for right in right {
@@ -106,14 +116,14 @@ impl<'v> Runner<'v, '_> {
     }
 }
 
-fn compare(comparison: Comparison, left: &Value, right: &Value) -> Option<bool> {
+fn compare(comparison: Comparison, left: &JsonValue, right: &JsonValue) -> Option<bool> {
     let ordering = match (left, right) {
-        (Value::Null, Value::Null) => Ordering::Equal,
+        (JsonValue::Null, JsonValue::Null) => Ordering::Equal,
         // Null is not equal to anything else.
-        (Value::Null, _) | (_, Value::Null) => return Some(comparison == Comparison::NotEqual),
-        (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
-        (Value::Number(left), Value::Number(right)) => number::compare(left, right),
-        (Value::Text(left), Value::Text(right)) => left.as_bytes().cmp(right.as_bytes()),
+        (JsonValue::Null, _) | (_, JsonValue::Null) => return Some(comparison == Comparison::NotEqual),
+        (JsonValue::Bool(left), JsonValue::Bool(right)) => left.cmp(right),
+        (JsonValue::Number(left), JsonValue::Number(right)) => number::compare(left, right),
+        (JsonValue::Text(left), JsonValue::Text(right)) => left.as_bytes().cmp(right.as_bytes()),
         _ => return None,
     };
     Some(match comparison {

@@ -1,7 +1,7 @@
 //! What a SQL/JSON path is made of.
 
-use super::super::value::Value;
-use crate::text::Regex;
+use super::super::value::JsonValue;
+use crate::text::PgRegex;
 
 /// A parsed path.
 #[derive(Debug)]
@@ -14,21 +14,21 @@ pub(super) struct JsonPath {
 /// An expression: where it starts, and the accessors behind it.
 #[derive(Debug)]
 pub(super) struct Path {
-    pub(super) start: Start,
-    pub(super) steps: Vec<Step>,
+    pub(super) start: PathStart,
+    pub(super) steps: Vec<Accessor>,
 }
 
 /// What a path starts with.
 #[derive(Debug)]
-pub(super) enum Start {
-    Literal(Value),
+pub(super) enum PathStart {
+    Literal(JsonValue),
     /// `$name`.
     Variable(String),
     /// `$`.
     Root,
     /// `@`.
     Current,
-    /// `last`, the last place of the array that is subscripted.
+    /// `last_identifier`, the last place of the array that is subscripted.
     Last,
     Arithmetic(Box<Arithmetic>),
     Sign {
@@ -41,13 +41,13 @@ pub(super) enum Start {
 /// `left + right` and its siblings.
 #[derive(Debug)]
 pub(super) struct Arithmetic {
-    pub(super) operator: Operator,
+    pub(super) operator: ArithmeticOperator,
     pub(super) left: Path,
     pub(super) right: Path,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operator {
+pub(super) enum ArithmeticOperator {
     Add,
     Subtract,
     Multiply,
@@ -55,7 +55,7 @@ pub(super) enum Operator {
     Modulo,
 }
 
-impl Operator {
+impl ArithmeticOperator {
     pub(super) fn symbol(self) -> char {
         match self {
             Self::Add => '+',
@@ -69,14 +69,14 @@ impl Operator {
 
 /// An accessor.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum Accessor {
     /// `.key`
     Key(String),
     /// `.*`
     AnyKey,
     /// `[*]`
     AnyElement,
-    /// `[0, 2 to last]`
+    /// `[0, 2 to last_identifier]`
     Subscripts(Vec<(Path, Option<Path>)>),
     /// `.**{first to last}`; `u32::MAX` is the last level.
     AnyLevel { first: u32, last: u32 },
@@ -114,7 +114,7 @@ impl Method {
     }
 
     /// The method of that name, in any case.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn find_method(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| name.eq_ignore_ascii_case(method.name()))
     }
 }
@@ -129,7 +129,7 @@ pub(super) enum Predicate {
     Compare { comparison: Comparison, left: Path, right: Path },
     Exists(Path),
     StartsWith { whole: Path, initial: Path },
-    LikeRegex { text: Path, regex: Box<Regex> },
+    LikeRegex { text: Path, regex: Box<PgRegex> },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,23 +1,23 @@
 use datafusion::common::DataFusionError;
 
-use super::super::document::printed;
+use super::super::document::format_jsonb;
 use super::super::reader::parse as parse_document;
-use super::budget::{Budget, Found};
+use super::budget::{FoundItems, PathBudget};
 use super::parser::parse;
-use super::run::{Failure, Item, Runner};
+use super::runner::{Item, PathError, PathRunner};
 
 /// What `path` leads to in `document`; an error's text in its place.
 fn follow(path: &str, document: &str) -> Result<String, String> {
     let path = parse(path).map_err(|error| error.to_string())?;
     let document = parse_document(document).unwrap();
-    let mut budget = Budget::new(0);
-    let mut runner = Runner::new(&path, &document, None, true, &mut budget).unwrap();
-    let mut found = Found::all();
+    let mut budget = PathBudget::new(0);
+    let mut runner = PathRunner::new(&path, &document, None, true, &mut budget).unwrap();
+    let mut found = FoundItems::all();
     match runner.follow(&path.path, &Item::Borrowed(&document), &mut found) {
-        Ok(_) => Ok(found.into_items().iter().map(|item| printed(item)).collect::<Vec<_>>().join(" ")),
-        Err(Failure::Suppressible(message)) => Err(message),
-        Err(Failure::Error(DataFusionError::ResourcesExhausted(message))) => Err(message),
-        Err(Failure::Error(error)) => Err(error.to_string()),
+        Ok(_) => Ok(found.into_items().iter().map(|item| format_jsonb(item)).collect::<Vec<_>>().join(" ")),
+        Err(PathError::Suppressible(message)) => Err(message),
+        Err(PathError::Error(DataFusionError::ResourcesExhausted(message))) => Err(message),
+        Err(PathError::Error(error)) => Err(error.to_string()),
     }
 }
 
@@ -66,7 +66,7 @@ fn arithmetic_is_that_of_numeric() {
 }
 
 #[test]
-fn the_place_of_an_object_is_its_id() {
+fn object_position_is_its_id() {
     check("$.c.d.keyvalue().id", r#"{"a": 12345, "bb": "x", "c": {"d": {"e": null}}}"#, "60");
 }
 
@@ -79,7 +79,7 @@ fn texts_that_are_no_paths_are_refused() {
 }
 
 #[test]
-fn paths_and_their_work_have_bounds() {
+fn paths_and_evaluation_are_bounded() {
     check_error(&format!("${}", ".a".repeat(300)), "1", "at most 200 parts");
     check_error(&format!("{}1{}", "(".repeat(100), ")".repeat(100)), "1", "levels");
     check_error(&format!("{}1", "-".repeat(100)), "1", "levels");

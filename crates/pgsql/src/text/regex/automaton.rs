@@ -6,8 +6,8 @@ use std::sync::Arc;
 use datafusion::common::{DataFusionError, Result};
 
 use super::charset::{CharSet, is_word};
-use super::language::{Language, Place};
-use super::lexer::invalid;
+use super::language::{Language, TextPosition};
+use super::lexer::invalid_regex_error;
 
 /// States of all automata of a pattern.
 const STATES_MAX: usize = 30_000;
@@ -15,19 +15,19 @@ const STATES_MAX: usize = 30_000;
 const STEPS_MAX: u64 = 300_000_000;
 
 #[derive(Debug)]
-enum State {
+enum AutomatonState {
     Match,
     Set(Arc<CharSet>),
     Split(usize, usize),
     Jump(usize),
-    Place(Place),
+    Place(TextPosition),
     Look { is_behind: bool, is_negated: bool, inside: Box<Automaton> },
 }
 
 /// An automaton; a state that consumes a character or checks a condition is followed by the next one.
 #[derive(Debug)]
 pub(super) struct Automaton {
-    states: Vec<State>,
+    states: Vec<AutomatonState>,
     scratch: RefCell<Scratch>,
 }
 
@@ -42,9 +42,9 @@ struct Scratch {
 
 /// What searches have left of their steps.
 #[derive(Debug)]
-pub(super) struct Steps(Cell<u64>);
+pub(super) struct StepBudget(Cell<u64>);
 
-impl Steps {
+impl StepBudget {
     pub(super) fn new() -> Self {
         Self(Cell::new(STEPS_MAX))
     }
@@ -66,15 +66,15 @@ impl Steps {
 }
 
 /// The states that a pattern may still have.
-pub(super) struct Room(usize);
+pub(super) struct StateBudget(usize);
 
-impl Room {
+impl StateBudget {
     pub(super) fn new() -> Self {
         Self(STATES_MAX)
     }
 
     fn take(&mut self) -> Result<()> {
-        self.0 = self.0.checked_sub(1).ok_or_else(|| invalid("regular expression is too complex"))?;
+        self.0 = self.0.checked_sub(1).ok_or_else(|| invalid_regex_error("regular expression is too complex"))?;
         Ok(())
     }
 }
@@ -82,15 +82,15 @@ impl Room {
 impl Automaton {
     /// # Errors
     /// For a pattern that is too large.
-    pub(super) fn new(language: &Language, room: &mut Room) -> Result<Self> {
+    pub(super) fn new(language: &Language, room: &mut StateBudget) -> Result<Self> {
         let mut states = Vec::new();
         add(&mut states, language, room)?;
-        push(&mut states, State::Match, room)?;
+        push(&mut states, AutomatonState::Match, room)?;
         Ok(Self { states, scratch: RefCell::default() })
     }
 
     /// The furthest place up to `limit` where a match from `start` can end.
-    pub(super) fn longest(&self, text: &str, start: usize, limit: usize, steps: &Steps) -> Result<Option<usize>> {
+    pub(super) fn longest(&self, text: &str, start: usize, limit: usize, steps: &StepBudget) -> Result<Option<usize>> {
         let mut found = None;
         self.run(text, start, limit, steps, |end| {
             found = Some(end);
@@ -106,7 +106,7 @@ impl Automaton {
         start: usize,
         least: usize,
         limit: usize,
-        steps: &Steps,
+        steps: &StepBudget,
     ) -> Result<Option<usize>> {
         let mut found = None;
         self.run(text, start, limit, steps, |end| {
@@ -118,8 +118,8 @@ impl Automaton {
         Ok(found)
     }
 
-    /// Whether a match from `start` can end at `end`.
-    pub(super) fn spans(&self, text: &str, start: usize, end: usize, steps: &Steps) -> Result<bool> {
+    /// Whether a match from `start` can end at `expect_end`.
+    pub(super) fn spans(&self, text: &str, start: usize, end: usize, steps: &StepBudget) -> Result<bool> {
         Ok(self.longest(text, start, end, steps)? == Some(end))
     }
 
@@ -129,7 +129,7 @@ impl Automaton {
         text: &str,
         start: usize,
         limit: usize,
-        steps: &Steps,
+        steps: &StepBudget,
         mut on_match: impl FnMut(usize) -> bool,
     ) -> Result<()> {
         // A lookaround never runs the automaton that contains it, so the buffer is not borrowed twice.
@@ -151,7 +151,7 @@ impl Automaton {
             let current = std::mem::take(&mut scratch.current);
             steps.take(current.len())?;
             for state in &current {
-                if let State::Set(set) = &self.states[*state]
+                if let AutomatonState::Set(set) = &self.states[*state]
                     && set.contains(character)
                 {
                     is_match |= self.follow_on(state + 1, text, at, &mut scratch, steps)?;
@@ -164,14 +164,21 @@ impl Automaton {
         Ok(())
     }
 
-    fn follow(&self, state: usize, text: &str, at: usize, scratch: &mut Scratch, steps: &Steps) -> Result<bool> {
+    fn follow(&self, state: usize, text: &str, at: usize, scratch: &mut Scratch, steps: &StepBudget) -> Result<bool> {
         scratch.next.clear();
         scratch.generation = scratch.generation.wrapping_add(1);
         self.follow_on(state, text, at, scratch, steps)
     }
 
     /// Adds the states that are reached from `state` without a character; whether the match is among them.
-    fn follow_on(&self, state: usize, text: &str, at: usize, scratch: &mut Scratch, steps: &Steps) -> Result<bool> {
+    fn follow_on(
+        &self,
+        state: usize,
+        text: &str,
+        at: usize,
+        scratch: &mut Scratch,
+        steps: &StepBudget,
+    ) -> Result<bool> {
         let mut is_match = false;
         scratch.pending.push(state);
         while let Some(state) = scratch.pending.pop() {
@@ -181,13 +188,13 @@ impl Automaton {
             scratch.seen[state] = scratch.generation;
             steps.take(1)?;
             match &self.states[state] {
-                State::Match => is_match = true,
-                State::Set(_) => scratch.next.push(state),
-                State::Split(left, right) => scratch.pending.extend([*left, *right]),
-                State::Jump(target) => scratch.pending.push(*target),
-                State::Place(place) if place.is_at(text, at) => scratch.pending.push(state + 1),
-                State::Place(_) => {}
-                State::Look { is_behind, is_negated, inside } => {
+                AutomatonState::Match => is_match = true,
+                AutomatonState::Set(_) => scratch.next.push(state),
+                AutomatonState::Split(left, right) => scratch.pending.extend([*left, *right]),
+                AutomatonState::Jump(target) => scratch.pending.push(*target),
+                AutomatonState::Place(place) if place.is_at(text, at) => scratch.pending.push(state + 1),
+                AutomatonState::Place(_) => {}
+                AutomatonState::Look { is_behind, is_negated, inside } => {
                     let is_found = if *is_behind {
                         inside.ends_at(text, at, steps)?
                     } else {
@@ -202,8 +209,8 @@ impl Automaton {
         Ok(is_match)
     }
 
-    /// Whether a match from any place ends at `end`.
-    fn ends_at(&self, text: &str, end: usize, steps: &Steps) -> Result<bool> {
+    /// Whether a match from any place ends at `expect_end`.
+    fn ends_at(&self, text: &str, end: usize, steps: &StepBudget) -> Result<bool> {
         for start in (0..=end).rev().filter(|start| text.is_char_boundary(*start)) {
             if self.spans(text, start, end, steps)? {
                 return Ok(true);
@@ -213,7 +220,7 @@ impl Automaton {
     }
 }
 
-impl Place {
+impl TextPosition {
     fn is_at(self, text: &str, at: usize) -> bool {
         let before = || text[..at].chars().next_back();
         let after = || text[at..].chars().next();
@@ -231,24 +238,24 @@ impl Place {
     }
 }
 
-fn push(states: &mut Vec<State>, state: State, room: &mut Room) -> Result<usize> {
+fn push(states: &mut Vec<AutomatonState>, state: AutomatonState, room: &mut StateBudget) -> Result<usize> {
     room.take()?;
     states.push(state);
     Ok(states.len() - 1)
 }
 
-fn add(states: &mut Vec<State>, language: &Language, room: &mut Room) -> Result<()> {
+fn add(states: &mut Vec<AutomatonState>, language: &Language, room: &mut StateBudget) -> Result<()> {
     match language {
         Language::Empty => {}
         Language::Set(set) => {
-            push(states, State::Set(set.clone()), room)?;
+            push(states, AutomatonState::Set(set.clone()), room)?;
         }
         Language::Constraint(place) => {
-            push(states, State::Place(*place), room)?;
+            push(states, AutomatonState::Place(*place), room)?;
         }
         Language::Look { is_behind, is_negated, inside } => {
             let inside = Box::new(Automaton::new(inside, room)?);
-            push(states, State::Look { is_behind: *is_behind, is_negated: *is_negated, inside }, room)?;
+            push(states, AutomatonState::Look { is_behind: *is_behind, is_negated: *is_negated, inside }, room)?;
         }
         Language::Concat(parts) => parts.iter().try_for_each(|part| add(states, part, room))?,
         Language::Either(parts) => {
@@ -258,37 +265,43 @@ fn add(states: &mut Vec<State>, language: &Language, room: &mut Room) -> Result<
                     add(states, part, room)?;
                     continue;
                 }
-                let split = push(states, State::Split(0, 0), room)?;
+                let split = push(states, AutomatonState::Split(0, 0), room)?;
                 add(states, part, room)?;
-                ends.push(push(states, State::Jump(0), room)?);
-                states[split] = State::Split(split + 1, states.len());
+                ends.push(push(states, AutomatonState::Jump(0), room)?);
+                states[split] = AutomatonState::Split(split + 1, states.len());
             }
             let target = states.len();
-            ends.into_iter().for_each(|end| states[end] = State::Jump(target));
+            ends.into_iter().for_each(|end| states[end] = AutomatonState::Jump(target));
         }
         Language::Repeat { inside, min, max } => add_repeated(states, inside, *min, *max, room)?,
     }
     Ok(())
 }
 
-fn add_repeated(states: &mut Vec<State>, inside: &Language, min: u32, max: Option<u32>, room: &mut Room) -> Result<()> {
+fn add_repeated(
+    states: &mut Vec<AutomatonState>,
+    inside: &Language,
+    min: u32,
+    max: Option<u32>,
+    room: &mut StateBudget,
+) -> Result<()> {
     for _ in 0..min {
         room.take()?;
         add(states, inside, room)?;
     }
     let Some(max) = max else {
-        let split = push(states, State::Split(0, 0), room)?;
+        let split = push(states, AutomatonState::Split(0, 0), room)?;
         add(states, inside, room)?;
-        push(states, State::Jump(split), room)?;
-        states[split] = State::Split(split + 1, states.len());
+        push(states, AutomatonState::Jump(split), room)?;
+        states[split] = AutomatonState::Split(split + 1, states.len());
         return Ok(());
     };
     let mut splits = Vec::new();
     for _ in min..max {
-        splits.push(push(states, State::Split(0, 0), room)?);
+        splits.push(push(states, AutomatonState::Split(0, 0), room)?);
         add(states, inside, room)?;
     }
     let target = states.len();
-    splits.into_iter().for_each(|split| states[split] = State::Split(split + 1, target));
+    splits.into_iter().for_each(|split| states[split] = AutomatonState::Split(split + 1, target));
     Ok(())
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 
-use super::charset::{CharSet, class};
-use super::lexer::{Escape, Lexer, invalid};
+use super::charset::{CharSet, find_class};
+use super::lexer::{Escape, RegexLexer, invalid_regex_error};
 
 /// What may stand in brackets.
-enum Item {
+enum BracketItem {
     Character(char),
     Class(Arc<CharSet>),
     Range,
@@ -16,32 +16,32 @@ enum Item {
 }
 
 /// Reads what follows `[`.
-pub(super) fn read(lexer: &mut Lexer) -> Result<Arc<CharSet>> {
+pub(super) fn parse_brackets(lexer: &mut RegexLexer) -> Result<Arc<CharSet>> {
     let is_negated = lexer.eat("^");
     let mut ranges = Vec::new();
     let mut is_first = true;
-    let mut item = next(lexer, &mut is_first)?;
+    let mut item = next_item(lexer, &mut is_first)?;
     loop {
         match item {
-            Item::End => break,
-            Item::Range => return Err(invalid("invalid character range")),
-            Item::Class(set) => {
+            BracketItem::End => break,
+            BracketItem::Range => return Err(invalid_regex_error("invalid character range")),
+            BracketItem::Class(set) => {
                 ranges.extend_from_slice(set.ranges());
-                item = next(lexer, &mut is_first)?;
+                item = next_item(lexer, &mut is_first)?;
             }
-            Item::Character(start) => {
-                item = next(lexer, &mut is_first)?;
+            BracketItem::Character(start) => {
+                item = next_item(lexer, &mut is_first)?;
                 let mut end = start;
-                if matches!(item, Item::Range) {
-                    end = match next(lexer, &mut is_first)? {
-                        Item::Character(end) => end,
-                        Item::Range => '-',
-                        _ => return Err(invalid("invalid character range")),
+                if matches!(item, BracketItem::Range) {
+                    end = match next_item(lexer, &mut is_first)? {
+                        BracketItem::Character(end) => end,
+                        BracketItem::Range => '-',
+                        _ => return Err(invalid_regex_error("invalid character range")),
                     };
-                    item = next(lexer, &mut is_first)?;
+                    item = next_item(lexer, &mut is_first)?;
                 }
                 if start > end {
-                    return Err(invalid("invalid character range"));
+                    return Err(invalid_regex_error("invalid character range"));
                 }
                 ranges.push((start, end));
             }
@@ -58,48 +58,50 @@ pub(super) fn read(lexer: &mut Lexer) -> Result<Arc<CharSet>> {
     Ok(Arc::new(set.negated()))
 }
 
-fn next(lexer: &mut Lexer, is_first: &mut bool) -> Result<Item> {
+fn next_item(lexer: &mut RegexLexer, is_first: &mut bool) -> Result<BracketItem> {
     let is_first = std::mem::take(is_first);
-    let unbalanced = || invalid("brackets [] not balanced");
+    let unbalanced = || invalid_regex_error("brackets [] not balanced");
     let character = lexer.take().ok_or_else(unbalanced)?;
     match character {
-        ']' if !is_first => Ok(Item::End),
-        '-' if is_first || lexer.peek() == Some(']') => Ok(Item::Character('-')),
-        '-' => Ok(Item::Range),
+        ']' if !is_first => Ok(BracketItem::End),
+        '-' if is_first || lexer.peek() == Some(']') => Ok(BracketItem::Character('-')),
+        '-' => Ok(BracketItem::Range),
         '\\' => match lexer.escape(0)? {
-            Escape::Character(character) => Ok(Item::Character(character)),
-            Escape::Class(set) => Ok(Item::Class(set)),
-            _ => Err(invalid("invalid escape \\ sequence")),
+            Escape::Character(character) => Ok(BracketItem::Character(character)),
+            Escape::Class(set) => Ok(BracketItem::Class(set)),
+            _ => Err(invalid_regex_error("invalid escape \\ sequence")),
         },
         '[' => match lexer.peek() {
             Some(kind @ ('.' | '=' | ':')) => {
                 lexer.at += 1;
-                named(lexer, kind)
+                parse_named_class(lexer, kind)
             }
-            Some(_) => Ok(Item::Character('[')),
+            Some(_) => Ok(BracketItem::Character('[')),
             None => Err(unbalanced()),
         },
-        other => Ok(Item::Character(other)),
+        other => Ok(BracketItem::Character(other)),
     }
 }
 
 /// `[:class:]`, `[.x.]` or `[=x=]`, after the first two characters.
-fn named(lexer: &mut Lexer, kind: char) -> Result<Item> {
+fn parse_named_class(lexer: &mut RegexLexer, kind: char) -> Result<BracketItem> {
     let start = lexer.at;
     while !lexer.looking_at(&format!("{kind}]")) {
-        lexer.take().ok_or_else(|| invalid("brackets [] not balanced"))?;
+        lexer.take().ok_or_else(|| invalid_regex_error("brackets [] not balanced"))?;
     }
     let name: String = lexer.pattern[start..lexer.at].iter().collect();
     lexer.at += 2;
     if kind == ':' {
         let folded =
             if lexer.flags.is_caseless && matches!(name.as_str(), "upper" | "lower") { "alpha" } else { &name };
-        return class(folded).map(Item::Class).ok_or_else(|| invalid("invalid character class"));
+        return find_class(folded)
+            .map(BracketItem::Class)
+            .ok_or_else(|| invalid_regex_error("invalid character class"));
     }
     let mut characters = name.chars();
     match (characters.next(), characters.next()) {
-        (Some(character), None) if kind == '.' => Ok(Item::Character(character)),
-        (Some(character), None) => Ok(Item::Class(lexer.set_of(character))),
-        _ => Err(invalid("invalid collating element")),
+        (Some(character), None) if kind == '.' => Ok(BracketItem::Character(character)),
+        (Some(character), None) => Ok(BracketItem::Class(lexer.set_of(character))),
+        _ => Err(invalid_regex_error("invalid collating element")),
     }
 }

@@ -33,7 +33,7 @@ impl CharSet {
         Self { ranges: merged, ascii }
     }
 
-    pub(super) fn of_char(character: char) -> Self {
+    pub(super) fn from_char(character: char) -> Self {
         Self::new(vec![(character, character)])
     }
 
@@ -81,7 +81,7 @@ impl CharSet {
     /// The set with the simple lower and upper case of each of its characters.
     pub(super) fn with_cases(&self) -> Self {
         let mut ranges = self.ranges.clone();
-        for (character, lower, upper) in CASED.iter().filter(|(character, ..)| self.contains(*character)) {
+        for (character, lower, upper) in CASED_CHARACTERS.iter().filter(|(character, ..)| self.contains(*character)) {
             ranges.extend([lower, upper].into_iter().filter(|case| *case != character).map(|case| (*case, *case)));
         }
         Self::new(ranges)
@@ -89,7 +89,7 @@ impl CharSet {
 }
 
 /// The characters that have another case, with their lower and their upper one.
-static CASED: LazyLock<Vec<(char, char, char)>> = LazyLock::new(|| {
+static CASED_CHARACTERS: LazyLock<Vec<(char, char, char)>> = LazyLock::new(|| {
     let cases = |character| (character, simple_lower(character), simple_upper(character));
     ('\0'..=char::MAX).map(cases).filter(|(character, lower, upper)| lower != character || upper != character).collect()
 });
@@ -142,7 +142,7 @@ const CLASSES: [(&str, &str); 12] = [
     ("print", r"[\p{age=14.0}&&[^\p{Cc}\p{Cn}\x{2028}\x{2029}]]"),
 ];
 
-static SETS: LazyLock<Vec<(&'static str, Arc<CharSet>)>> = LazyLock::new(|| {
+static CLASS_SETS: LazyLock<Vec<(&'static str, Arc<CharSet>)>> = LazyLock::new(|| {
     let mut sets: Vec<(&'static str, Arc<CharSet>)> =
         CLASSES.iter().map(|(name, class)| (*name, Arc::new(parsed(class)))).collect();
     let find = |name: &str| sets.iter().find(|(known, _)| *known == name).map(|(_, set)| set.clone());
@@ -161,8 +161,8 @@ fn parsed(class: &str) -> CharSet {
 }
 
 /// The class `name` of `[[:name:]]`; `word` is the one of `\w`.
-pub(super) fn class(name: &str) -> Option<Arc<CharSet>> {
-    SETS.iter().find(|(known, _)| *known == name).map(|(_, set)| set.clone())
+pub(super) fn find_class(name: &str) -> Option<Arc<CharSet>> {
+    CLASS_SETS.iter().find(|(known, _)| *known == name).map(|(_, set)| set.clone())
 }
 
 /// How the set is written for the other engine when it is one of a class's name or its complement.
@@ -171,7 +171,7 @@ pub(super) fn short_name(set: &CharSet) -> Option<String> {
         return None;
     }
     for (name, class) in CLASSES {
-        let known = self::class(name)?;
+        let known = self::find_class(name)?;
         if *known == *set {
             return Some(class.to_owned());
         }
@@ -187,6 +187,6 @@ pub(super) fn is_word(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_alphanumeric() || character == '_';
     }
-    static WORD: LazyLock<Option<Arc<CharSet>>> = LazyLock::new(|| class("word"));
+    static WORD: LazyLock<Option<Arc<CharSet>>> = LazyLock::new(|| find_class("word"));
     WORD.as_ref().is_some_and(|word| word.contains(character))
 }

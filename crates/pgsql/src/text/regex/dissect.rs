@@ -2,14 +2,14 @@
 
 use datafusion::common::Result;
 
-use super::automaton::Steps;
-use super::tree::{Kind, Part};
+use super::automaton::StepBudget;
+use super::tree::{PartKind, RegexPart};
 
 /// A text that is taken apart.
 pub(super) struct Dissection<'a> {
     pub(super) text: &'a str,
     pub(super) is_caseless: bool,
-    pub(super) steps: &'a Steps,
+    pub(super) steps: &'a StepBudget,
     /// Where each group has matched.
     pub(super) groups: Vec<Option<(usize, usize)>>,
 }
@@ -23,31 +23,31 @@ impl Dissection<'_> {
         self.text[at..].chars().next().map_or(at, |character| at + character.len_utf8())
     }
 
-    fn forget(&mut self, part: &Part) {
+    fn clear_groups(&mut self, part: &RegexPart) {
         if part.group > 0 {
             self.groups[part.group] = None;
         }
         match &part.kind {
-            Kind::Whole | Kind::Backreference { .. } => {}
-            Kind::Concat(left, right) => {
-                self.forget(left);
-                self.forget(right);
+            PartKind::Whole | PartKind::Backreference { .. } => {}
+            PartKind::Concat(left, right) => {
+                self.clear_groups(left);
+                self.clear_groups(right);
             }
-            Kind::Either(parts) => parts.iter().for_each(|part| self.forget(part)),
-            Kind::Iterate { part, .. } | Kind::Group(part) => self.forget(part),
+            PartKind::Either(parts) => parts.iter().for_each(|part| self.clear_groups(part)),
+            PartKind::Iterate { part, .. } | PartKind::Group(part) => self.clear_groups(part),
         }
     }
 
-    /// Whether `part`, which can match all from `start` to `end` without its references, does so with them.
-    pub(super) fn dissect(&mut self, part: &Part, start: usize, end: usize) -> Result<bool> {
+    /// Whether `part`, which can match all from `start` to `expect_end` without its references, does so with them.
+    pub(super) fn dissect(&mut self, part: &RegexPart, start: usize, end: usize) -> Result<bool> {
         self.steps.take(1)?;
         let is_match = match &part.kind {
-            Kind::Whole => true,
-            Kind::Backreference { group, min, max } => self.repeats(*group, *min, *max, start, end),
-            Kind::Concat(left, right) => self.concat(left, right, start, end)?,
-            Kind::Either(parts) => self.either(parts, start, end)?,
-            Kind::Iterate { part, min, max } => self.iterate(part, *min, *max, start, end)?,
-            Kind::Group(inside) => self.dissect(inside, start, end)?,
+            PartKind::Whole => true,
+            PartKind::Backreference { group, min, max } => self.matches_repeated_group(*group, *min, *max, start, end),
+            PartKind::Concat(left, right) => self.concat(left, right, start, end)?,
+            PartKind::Either(parts) => self.either(parts, start, end)?,
+            PartKind::Iterate { part, min, max } => self.iterate(part, *min, *max, start, end)?,
+            PartKind::Group(inside) => self.dissect(inside, start, end)?,
         };
         if is_match && part.group > 0 {
             self.groups[part.group] = Some((start, end));
@@ -55,7 +55,7 @@ impl Dissection<'_> {
         Ok(is_match)
     }
 
-    fn repeats(&self, group: usize, min: u32, max: Option<u32>, start: usize, end: usize) -> bool {
+    fn matches_repeated_group(&self, group: usize, min: u32, max: Option<u32>, start: usize, end: usize) -> bool {
         let Some((from, to)) = self.groups[group] else { return false };
         let once = &self.text[from..to];
         if once.is_empty() {
@@ -73,7 +73,7 @@ impl Dissection<'_> {
             && all == once.repeat(times)
     }
 
-    fn either(&mut self, parts: &[Part], start: usize, end: usize) -> Result<bool> {
+    fn either(&mut self, parts: &[RegexPart], start: usize, end: usize) -> Result<bool> {
         for part in parts {
             if part.automaton.spans(self.text, start, end, self.steps)? && self.dissect(part, start, end)? {
                 return Ok(true);
@@ -82,7 +82,7 @@ impl Dissection<'_> {
         Ok(false)
     }
 
-    fn concat(&mut self, left: &Part, right: &Part, start: usize, end: usize) -> Result<bool> {
+    fn concat(&mut self, left: &RegexPart, right: &RegexPart, start: usize, end: usize) -> Result<bool> {
         let is_short = left.prefers_shorter();
         let mut middle = if is_short {
             left.automaton.shortest(self.text, start, start, end, self.steps)?
@@ -96,8 +96,8 @@ impl Dissection<'_> {
             {
                 return Ok(true);
             }
-            self.forget(left);
-            self.forget(right);
+            self.clear_groups(left);
+            self.clear_groups(right);
             middle = match is_short {
                 true if border >= end => None,
                 true => left.automaton.shortest(self.text, start, self.after(border), end, self.steps)?,
@@ -108,25 +108,25 @@ impl Dissection<'_> {
         Ok(false)
     }
 
-    fn iterate(&mut self, part: &Part, min: u32, max: Option<u32>, start: usize, end: usize) -> Result<bool> {
+    fn iterate(&mut self, part: &RegexPart, min: u32, max: Option<u32>, start: usize, end: usize) -> Result<bool> {
         if min == 0 && start == end {
             return Ok(true);
         }
         let min = min.max(1) as usize;
         let max = max.map_or(end - start, |max| (end - start).min(max as usize)).max(min);
         if part.prefers_shorter() {
-            self.iterate_shortly(part, min, max, start, end)
+            self.iterate_shortest_first(part, min, max, start, end)
         } else {
-            self.iterate_longly(part, min, max, start, end)
+            self.iterate_longest_first(part, min, max, start, end)
         }
     }
 
     /// Whether each of the iterations behind `verified` is one; else which is none.
-    fn verify(&mut self, part: &Part, borders: &[usize], verified: &mut usize) -> Result<Option<usize>> {
+    fn verify(&mut self, part: &RegexPart, borders: &[usize], verified: &mut usize) -> Result<Option<usize>> {
         while *verified + 1 < borders.len() {
             let iteration = *verified + 1;
             // What an earlier iteration has captured does not count.
-            self.forget(part);
+            self.clear_groups(part);
             if !self.dissect(part, borders[iteration - 1], borders[iteration])? {
                 return Ok(Some(iteration));
             }
@@ -135,7 +135,14 @@ impl Dissection<'_> {
         Ok(None)
     }
 
-    fn iterate_longly(&mut self, part: &Part, min: usize, max: usize, start: usize, end: usize) -> Result<bool> {
+    fn iterate_longest_first(
+        &mut self,
+        part: &RegexPart,
+        min: usize,
+        max: usize,
+        start: usize,
+        end: usize,
+    ) -> Result<bool> {
         let mut borders = vec![start];
         let (mut verified, mut limit) = (0, end);
         loop {
@@ -176,7 +183,14 @@ impl Dissection<'_> {
         }
     }
 
-    fn iterate_shortly(&mut self, part: &Part, min: usize, max: usize, start: usize, end: usize) -> Result<bool> {
+    fn iterate_shortest_first(
+        &mut self,
+        part: &RegexPart,
+        min: usize,
+        max: usize,
+        start: usize,
+        end: usize,
+    ) -> Result<bool> {
         let mut borders = vec![start];
         let mut verified = 0;
         // The next border must be this far at least.

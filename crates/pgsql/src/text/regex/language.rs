@@ -11,7 +11,7 @@ use super::syntax::{Alternation, Atom, Branch, Constraint, Piece};
 pub(super) enum Language {
     Empty,
     Set(Arc<CharSet>),
-    Constraint(Place),
+    Constraint(TextPosition),
     Look { is_behind: bool, is_negated: bool, inside: Arc<Language> },
     Concat(Vec<Arc<Language>>),
     Either(Vec<Arc<Language>>),
@@ -20,7 +20,7 @@ pub(super) enum Language {
 
 /// A place of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TextPosition {
     TextStart,
     TextEnd,
     LineStart,
@@ -32,17 +32,17 @@ pub(super) enum Place {
 }
 
 /// Reads the languages of parts; `groups` are those of the groups that were complete before, by their number.
-pub(super) struct Languages {
+pub(super) struct LanguageBuilder {
     pub(super) groups: Vec<Arc<Language>>,
 }
 
-impl Languages {
+impl LanguageBuilder {
     pub(super) fn new(groups: usize) -> Self {
         Self { groups: (0..=groups).map(|_| Arc::new(Language::Empty)).collect() }
     }
 
-    pub(super) fn of_alternation(&mut self, alternation: &Alternation) -> Arc<Language> {
-        let mut branches: Vec<_> = alternation.iter().map(|branch| self.of_branch(branch)).collect();
+    pub(super) fn build_alternation(&mut self, alternation: &Alternation) -> Arc<Language> {
+        let mut branches: Vec<_> = alternation.iter().map(|branch| self.build_branch(branch)).collect();
         match branches.pop() {
             Some(only) if branches.is_empty() => only,
             last => {
@@ -52,21 +52,21 @@ impl Languages {
         }
     }
 
-    fn of_branch(&mut self, branch: &Branch) -> Arc<Language> {
-        let parts = branch.iter().map(|piece| self.of_piece(piece)).collect();
+    fn build_branch(&mut self, branch: &Branch) -> Arc<Language> {
+        let parts = branch.iter().map(|piece| self.build_piece(piece)).collect();
         concat(parts)
     }
 
-    pub(super) fn of_piece(&mut self, piece: &Piece) -> Arc<Language> {
-        let inside = self.of_atom(&piece.atom);
+    pub(super) fn build_piece(&mut self, piece: &Piece) -> Arc<Language> {
+        let inside = self.build_atom(&piece.atom);
         repeat(inside, piece.min, piece.max)
     }
 
-    pub(super) fn of_atom(&mut self, atom: &Atom) -> Arc<Language> {
+    pub(super) fn build_atom(&mut self, atom: &Atom) -> Arc<Language> {
         match atom {
             Atom::Set(set) => Arc::new(Language::Set(set.clone())),
             Atom::Group(number, alternation) => {
-                let inside = self.of_alternation(alternation);
+                let inside = self.build_alternation(alternation);
                 if let Some(number) = number {
                     self.groups[*number] = inside.clone();
                 }
@@ -74,22 +74,22 @@ impl Languages {
             }
             // What was matched once need not stand at a place of the same kind again.
             Atom::Backreference(number) => without_constraints(&self.groups[*number]),
-            Atom::Constraint(constraint) => self.of_constraint(constraint),
+            Atom::Constraint(constraint) => self.build_constraint(constraint),
         }
     }
 
-    fn of_constraint(&mut self, constraint: &Constraint) -> Arc<Language> {
+    fn build_constraint(&mut self, constraint: &Constraint) -> Arc<Language> {
         Arc::new(Language::Constraint(match constraint {
-            Constraint::TextStart => Place::TextStart,
-            Constraint::TextEnd => Place::TextEnd,
-            Constraint::LineStart => Place::LineStart,
-            Constraint::LineEnd => Place::LineEnd,
-            Constraint::WordStart => Place::WordStart,
-            Constraint::WordEnd => Place::WordEnd,
-            Constraint::WordBoundary => Place::WordBoundary,
-            Constraint::NotWordBoundary => Place::NotWordBoundary,
+            Constraint::TextStart => TextPosition::TextStart,
+            Constraint::TextEnd => TextPosition::TextEnd,
+            Constraint::LineStart => TextPosition::LineStart,
+            Constraint::LineEnd => TextPosition::LineEnd,
+            Constraint::WordStart => TextPosition::WordStart,
+            Constraint::WordEnd => TextPosition::WordEnd,
+            Constraint::WordBoundary => TextPosition::WordBoundary,
+            Constraint::NotWordBoundary => TextPosition::NotWordBoundary,
             Constraint::Look { is_behind, is_negated, inside } => {
-                let inside = self.of_alternation(inside);
+                let inside = self.build_alternation(inside);
                 return Arc::new(Language::Look { is_behind: *is_behind, is_negated: *is_negated, inside });
             }
         }))
@@ -144,10 +144,10 @@ impl Translation {
         match language {
             Language::Empty => self.pattern.push_str("(?:)"),
             Language::Set(set) => self.write_set(set),
-            Language::Constraint(Place::TextStart) => self.pattern.push_str(r"\A"),
-            Language::Constraint(Place::TextEnd) => self.pattern.push_str(r"\z"),
-            Language::Constraint(Place::LineStart) => self.pattern.push_str("(?m:^)"),
-            Language::Constraint(Place::LineEnd) => self.pattern.push_str("(?m:$)"),
+            Language::Constraint(TextPosition::TextStart) => self.pattern.push_str(r"\A"),
+            Language::Constraint(TextPosition::TextEnd) => self.pattern.push_str(r"\z"),
+            Language::Constraint(TextPosition::LineStart) => self.pattern.push_str("(?m:^)"),
+            Language::Constraint(TextPosition::LineEnd) => self.pattern.push_str("(?m:$)"),
             Language::Constraint(_) | Language::Look { .. } => {
                 self.is_exact = false;
                 self.pattern.push_str("(?:)");

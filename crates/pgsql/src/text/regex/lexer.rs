@@ -5,12 +5,12 @@ use std::sync::Arc;
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err};
 
 use super::brackets;
-use super::charset::{CharSet, class};
+use super::charset::{CharSet, find_class};
 use super::syntax::Constraint;
 
 /// How a pattern is read, as its flags and its own options say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Flags {
+pub(super) struct RegexFlags {
     pub(super) is_caseless: bool,
     /// White space and comments are not part of the pattern.
     pub(super) is_expanded: bool,
@@ -22,7 +22,7 @@ pub(super) struct Flags {
     pub(super) anchors_at_newline: bool,
 }
 
-impl Flags {
+impl RegexFlags {
     /// Takes one letter of flags; false for one that there is not.
     pub(super) fn set(&mut self, letter: char) -> Result<bool> {
         match letter {
@@ -48,12 +48,12 @@ impl Flags {
 }
 
 /// The error of a pattern that is none.
-pub(super) fn invalid(reason: &str) -> DataFusionError {
+pub(super) fn invalid_regex_error(reason: &str) -> DataFusionError {
     exec_datafusion_err!("invalid regular expression: {reason}")
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Token {
+pub(super) enum RegexToken {
     End,
     Bar,
     Close,
@@ -66,24 +66,24 @@ pub(super) enum Token {
     OpenBound,
 }
 
-impl PartialEq for Token {
+impl PartialEq for RegexToken {
     fn eq(&self, other: &Self) -> bool {
         matches!((self, other), (Self::End, Self::End) | (Self::Bar, Self::Bar) | (Self::Close, Self::Close))
     }
 }
 
 /// `{m}`, `{m,}` or `{m,n}`.
-pub(super) struct Bound {
+pub(super) struct RepeatBound {
     pub(super) min: u32,
     pub(super) max: Option<u32>,
     pub(super) is_range: bool,
     pub(super) is_greedy: bool,
 }
 
-pub(super) struct Lexer {
+pub(super) struct RegexLexer {
     pub(super) pattern: Vec<char>,
     pub(super) at: usize,
-    pub(super) flags: Flags,
+    pub(super) flags: RegexFlags,
 }
 
 /// What an escape means.
@@ -94,9 +94,9 @@ pub(super) enum Escape {
     Backreference(usize),
 }
 
-impl Lexer {
+impl RegexLexer {
     /// Reads the options that stand at the beginning.
-    pub(super) fn new(pattern: &str, flags: Flags) -> Result<(Self, Flags)> {
+    pub(super) fn new(pattern: &str, flags: RegexFlags) -> Result<(Self, RegexFlags)> {
         let mut lexer = Self { pattern: pattern.chars().collect(), at: 0, flags };
         if flags.is_literal {
             lexer.set_literal();
@@ -110,7 +110,7 @@ impl Lexer {
                     return Ok((lexer, flags));
                 }
                 Some(':') => {}
-                _ => return Err(invalid("quantifier operand invalid")),
+                _ => return Err(invalid_regex_error("quantifier operand invalid")),
             }
         }
         if lexer.looking_at("(?") && lexer.pattern.get(lexer.at + 2).is_some_and(char::is_ascii_alphabetic) {
@@ -119,7 +119,7 @@ impl Lexer {
                 match lexer.take() {
                     Some(')') => break,
                     Some(letter) if letter.is_ascii_alphabetic() && lexer.flags.set(letter)? => {}
-                    _ => return Err(invalid("invalid embedded option")),
+                    _ => return Err(invalid_regex_error("invalid embedded option")),
                 }
             }
             if lexer.flags.is_literal {
@@ -131,7 +131,7 @@ impl Lexer {
     }
 
     fn set_literal(&mut self) {
-        self.flags = Flags { is_literal: true, is_caseless: self.flags.is_caseless, ..Flags::default() };
+        self.flags = RegexFlags { is_literal: true, is_caseless: self.flags.is_caseless, ..RegexFlags::default() };
     }
 
     pub(super) fn looking_at(&self, text: &str) -> bool {
@@ -159,7 +159,7 @@ impl Lexer {
 
     /// The set of one character, in both cases if case does not matter.
     pub(super) fn set_of(&self, character: char) -> Arc<CharSet> {
-        self.cased(CharSet::of_char(character))
+        self.cased(CharSet::from_char(character))
     }
 
     pub(super) fn cased(&self, set: CharSet) -> Arc<CharSet> {
@@ -192,16 +192,16 @@ impl Lexer {
     }
 
     /// The next token, after `groups` parentheses that capture.
-    pub(super) fn next(&mut self, groups: usize) -> Result<Token> {
+    pub(super) fn next(&mut self, groups: usize) -> Result<RegexToken> {
         if self.flags.is_literal {
-            return Ok(self.take().map_or(Token::End, |character| Token::Set(self.set_of(character))));
+            return Ok(self.take().map_or(RegexToken::End, |character| RegexToken::Set(self.set_of(character))));
         }
         self.skip()?;
-        let Some(character) = self.take() else { return Ok(Token::End) };
-        let constraint = |constraint| Ok(Token::Constraint(constraint));
+        let Some(character) = self.take() else { return Ok(RegexToken::End) };
+        let constraint = |constraint| Ok(RegexToken::Constraint(constraint));
         let in_lines = self.flags.anchors_at_newline;
         match character {
-            '|' => Ok(Token::Bar),
+            '|' => Ok(RegexToken::Bar),
             '*' => Ok(self.repeat(0, None)),
             '+' => Ok(self.repeat(1, None)),
             '?' => Ok(self.repeat(0, Some(1))),
@@ -210,39 +210,39 @@ impl Lexer {
                     self.skip()?;
                 }
                 let is_bound = self.peek().is_some_and(|next| next.is_ascii_digit());
-                Ok(if is_bound { Token::OpenBound } else { Token::Set(self.set_of('{')) })
+                Ok(if is_bound { RegexToken::OpenBound } else { RegexToken::Set(self.set_of('{')) })
             }
             '(' => self.open(),
-            ')' => Ok(Token::Close),
+            ')' => Ok(RegexToken::Close),
             '[' if self.eat("[:<:]]") => constraint(Constraint::WordStart),
             '[' if self.eat("[:>:]]") => constraint(Constraint::WordEnd),
-            '[' => brackets::read(self).map(Token::Set),
-            '.' if self.flags.stops_at_newline => Ok(Token::Set(Arc::new(CharSet::of_char('\n').negated()))),
-            '.' => Ok(Token::Set(Arc::new(CharSet::all()))),
+            '[' => brackets::parse_brackets(self).map(RegexToken::Set),
+            '.' if self.flags.stops_at_newline => Ok(RegexToken::Set(Arc::new(CharSet::from_char('\n').negated()))),
+            '.' => Ok(RegexToken::Set(Arc::new(CharSet::all()))),
             '^' => constraint(if in_lines { Constraint::LineStart } else { Constraint::TextStart }),
             '$' => constraint(if in_lines { Constraint::LineEnd } else { Constraint::TextEnd }),
             '\\' => Ok(match self.escape(groups)? {
-                Escape::Character(character) => Token::Set(self.set_of(character)),
-                Escape::Class(set) => Token::Set(set),
-                Escape::Constraint(constraint) => Token::Constraint(constraint),
-                Escape::Backreference(number) => Token::Backreference(number),
+                Escape::Character(character) => RegexToken::Set(self.set_of(character)),
+                Escape::Class(set) => RegexToken::Set(set),
+                Escape::Constraint(constraint) => RegexToken::Constraint(constraint),
+                Escape::Backreference(number) => RegexToken::Backreference(number),
             }),
-            other => Ok(Token::Set(self.set_of(other))),
+            other => Ok(RegexToken::Set(self.set_of(other))),
         }
     }
 
-    fn repeat(&mut self, min: u32, max: Option<u32>) -> Token {
+    fn repeat(&mut self, min: u32, max: Option<u32>) -> RegexToken {
         let is_greedy = !self.eat("?");
-        Token::Repeat { min, max, is_greedy }
+        RegexToken::Repeat { min, max, is_greedy }
     }
 
-    fn open(&mut self) -> Result<Token> {
+    fn open(&mut self) -> Result<RegexToken> {
         if !self.eat("?") {
-            return Ok(Token::Open { captures: true });
+            return Ok(RegexToken::Open { captures: true });
         }
-        let look = |is_behind, is_negated| Ok(Token::OpenLook { is_behind, is_negated });
+        let look = |is_behind, is_negated| Ok(RegexToken::OpenLook { is_behind, is_negated });
         match (self.take(), self.peek()) {
-            (Some(':'), _) => Ok(Token::Open { captures: false }),
+            (Some(':'), _) => Ok(RegexToken::Open { captures: false }),
             (Some('='), _) => look(false, false),
             (Some('!'), _) => look(false, true),
             (Some('<'), Some('=')) => {
@@ -253,12 +253,12 @@ impl Lexer {
                 self.at += 1;
                 look(true, true)
             }
-            _ => Err(invalid("quantifier operand invalid")),
+            _ => Err(invalid_regex_error("quantifier operand invalid")),
         }
     }
 
     /// What stands between `{` and `}`.
-    pub(super) fn bound(&mut self) -> Result<Bound> {
+    pub(super) fn bound(&mut self) -> Result<RepeatBound> {
         let min = self.number()?;
         let is_range = self.eat(",");
         let max = match (is_range, self.peek()) {
@@ -267,13 +267,13 @@ impl Lexer {
             (true, _) => None,
         };
         if self.peek().is_none() {
-            return Err(invalid("braces {} not balanced"));
+            return Err(invalid_regex_error("braces {} not balanced"));
         }
         if !self.eat("}") {
-            return Err(invalid("invalid repetition count(s)"));
+            return Err(invalid_regex_error("invalid repetition count(s)"));
         }
         let is_greedy = !self.eat("?");
-        Ok(Bound { min, max, is_range, is_greedy })
+        Ok(RepeatBound { min, max, is_range, is_greedy })
     }
 
     fn number(&mut self) -> Result<u32> {
@@ -287,7 +287,7 @@ impl Lexer {
 
     /// What follows a backslash.
     pub(super) fn escape(&mut self, groups: usize) -> Result<Escape> {
-        let Some(letter) = self.take() else { return Err(invalid("invalid escape \\ sequence")) };
+        let Some(letter) = self.take() else { return Err(invalid_regex_error("invalid escape \\ sequence")) };
         let character = |character| Ok(Escape::Character(character));
         let constraint = |constraint| Ok(Escape::Constraint(constraint));
         match letter {
@@ -296,7 +296,7 @@ impl Lexer {
             'B' => character('\\'),
             'c' => match self.take() {
                 Some(control) => character(char::from((control as u32 & 0x1f) as u8)),
-                None => Err(invalid("invalid escape \\ sequence")),
+                None => Err(invalid_regex_error("invalid escape \\ sequence")),
             },
             'e' => character('\u{1b}'),
             'f' => character('\u{c}'),
@@ -317,13 +317,13 @@ impl Lexer {
             'U' => self.code(16, 8, 8).and_then(character),
             'x' => self.code(16, 1, 255).and_then(character),
             '0'..='9' => self.digits(letter, groups),
-            other if other.is_ascii_alphanumeric() => Err(invalid("invalid escape \\ sequence")),
+            other if other.is_ascii_alphanumeric() => Err(invalid_regex_error("invalid escape \\ sequence")),
             other => character(other),
         }
     }
 
     fn named_class(&self, name: &str, is_negated: bool) -> Result<Escape> {
-        let set = class(name).ok_or_else(|| invalid("invalid character class"))?;
+        let set = find_class(name).ok_or_else(|| invalid_regex_error("invalid character class"))?;
         Ok(Escape::Class(if is_negated { Arc::new(set.negated()) } else { set }))
     }
 
@@ -349,9 +349,9 @@ impl Lexer {
             self.at += 1;
         }
         if taken == 0 {
-            return Err(invalid("invalid escape \\ sequence"));
+            return Err(invalid_regex_error("invalid escape \\ sequence"));
         }
-        char::from_u32(code).map(Escape::Character).ok_or_else(|| invalid("invalid escape \\ sequence"))
+        char::from_u32(code).map(Escape::Character).ok_or_else(|| invalid_regex_error("invalid escape \\ sequence"))
     }
 
     fn code(&mut self, radix: u32, least: usize, most: usize) -> Result<char> {
@@ -364,10 +364,10 @@ impl Lexer {
             self.at += 1;
         }
         let character = char::from_u32(code).filter(|_| taken >= least);
-        character.ok_or_else(|| invalid("invalid escape \\ sequence"))
+        character.ok_or_else(|| invalid_regex_error("invalid escape \\ sequence"))
     }
 }
 
 fn is_space(character: char) -> bool {
-    class("space").is_some_and(|space| space.contains(character))
+    find_class("space").is_some_and(|space| space.contains(character))
 }

@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err};
 
-use automaton::Steps;
+use automaton::StepBudget;
 use dissect::Dissection;
 use language::Translation;
-use lexer::{Flags, invalid};
-use tree::{Builder, Part};
+use lexer::{RegexFlags, invalid_regex_error};
+use tree::{PartBuilder, RegexPart};
 
 pub(super) use similar::similar_pattern;
 
@@ -41,15 +41,15 @@ pub(super) fn is_alphanumeric(character: char) -> bool {
 
 /// A compiled pattern.
 #[derive(Debug)]
-pub(crate) struct Regex {
-    root: Part,
+pub(crate) struct PgRegex {
+    root: RegexPart,
     /// Finds where a match may begin.
     candidates: regex::Regex,
     translation: Translation,
     groups: usize,
     is_caseless: bool,
-    refers: bool,
-    steps: Steps,
+    has_backreferences: bool,
+    steps: StepBudget,
 }
 
 /// Where a match is, and where its groups are; the first is the match itself.
@@ -57,12 +57,12 @@ pub(super) type Captures = Vec<Option<(usize, usize)>>;
 
 /// The letters of flags: those that a pattern is read with, and whether `g` is among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Options {
-    flags: Flags,
+pub(crate) struct RegexOptions {
+    flags: RegexFlags,
     pub(super) is_global: bool,
 }
 
-impl Options {
+impl RegexOptions {
     /// # Errors
     /// For a letter that is no flag.
     pub(crate) fn parse(letters: &str) -> Result<Self> {
@@ -78,30 +78,38 @@ impl Options {
     }
 
     pub(super) fn caseless() -> Self {
-        Self { flags: Flags { is_caseless: true, ..Flags::default() }, is_global: false }
+        Self { flags: RegexFlags { is_caseless: true, ..RegexFlags::default() }, is_global: false }
     }
 }
 
-impl Regex {
+impl PgRegex {
     /// # Errors
     /// For a pattern that is none, or too large.
-    pub(crate) fn new(pattern: &str, options: Options) -> Result<Self> {
+    pub(crate) fn new(pattern: &str, options: RegexOptions) -> Result<Self> {
         if pattern.len() > PATTERN_BYTES_MAX {
-            return Err(invalid("regular expression is too complex"));
+            return Err(invalid_regex_error("regular expression is too complex"));
         }
         let parsed = syntax::parse(pattern, options.flags)?;
-        let mut builder = Builder::new(parsed.groups);
+        let mut builder = PartBuilder::new(parsed.groups);
         let root = builder.alternation(&parsed.alternation)?;
-        let language = language::Languages::new(parsed.groups).of_alternation(&parsed.alternation);
+        let language = language::LanguageBuilder::new(parsed.groups).build_alternation(&parsed.alternation);
         let mut translation = Translation::new(&language);
-        let refers = refers(&root);
+        let refers = has_backreferences(&root);
         translation.is_exact &= !refers;
         let candidates = regex::RegexBuilder::new(&translation.pattern)
             .size_limit(COMPILED_BYTES_MAX)
             .build()
-            .map_err(|_| invalid("regular expression is too complex"))?;
+            .map_err(|_| invalid_regex_error("regular expression is too complex"))?;
         let (groups, is_caseless) = (parsed.groups, parsed.is_caseless);
-        Ok(Self { root, candidates, translation, groups, is_caseless, refers, steps: Steps::new() })
+        Ok(Self {
+            root,
+            candidates,
+            translation,
+            groups,
+            is_caseless,
+            has_backreferences: refers,
+            steps: StepBudget::new(),
+        })
     }
 
     /// The pattern for the crate `regex`, if it finds a match in the same texts.
@@ -129,7 +137,7 @@ impl Regex {
     /// When it takes too long.
     pub(super) fn find_from(&self, text: &str, start: usize, with_groups: bool) -> Result<Option<Captures>> {
         self.steps.reset();
-        let needs_groups = self.refers || (with_groups && self.root.captures());
+        let needs_groups = self.has_backreferences || (with_groups && self.root.captures());
         let mut from = start;
         while let Some(candidate) = self.candidates.find_at(text, from) {
             let begin = candidate.start();
@@ -211,13 +219,13 @@ impl Regex {
     }
 }
 
-fn refers(part: &Part) -> bool {
-    use tree::Kind;
+fn has_backreferences(part: &RegexPart) -> bool {
+    use tree::PartKind;
     match &part.kind {
-        Kind::Whole => false,
-        Kind::Backreference { .. } => true,
-        Kind::Concat(left, right) => refers(left) || refers(right),
-        Kind::Either(parts) => parts.iter().any(refers),
-        Kind::Iterate { part, .. } | Kind::Group(part) => refers(part),
+        PartKind::Whole => false,
+        PartKind::Backreference { .. } => true,
+        PartKind::Concat(left, right) => has_backreferences(left) || has_backreferences(right),
+        PartKind::Either(parts) => parts.iter().any(has_backreferences),
+        PartKind::Iterate { part, .. } | PartKind::Group(part) => has_backreferences(part),
     }
 }

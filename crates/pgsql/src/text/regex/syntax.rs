@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::charset::CharSet;
-use super::lexer::{Flags, Lexer, Token, invalid};
+use super::lexer::{RegexFlags, RegexLexer, RegexToken, invalid_regex_error};
 use datafusion::common::Result;
 
 /// Prefers the longer match.
@@ -53,7 +53,7 @@ pub(super) enum Constraint {
 
 /// A regular expression that was read.
 #[derive(Debug)]
-pub(super) struct Parsed {
+pub(super) struct ParsedRegex {
     pub(super) alternation: Alternation,
     /// Number of capturing groups.
     pub(super) groups: usize,
@@ -69,20 +69,21 @@ const REPETITIONS_MAX: u32 = 255;
 ///
 /// # Errors
 /// Those of PostgreSQL, for what is no regular expression.
-pub(super) fn parse(pattern: &str, flags: Flags) -> Result<Parsed> {
-    let (lexer, flags) = Lexer::new(pattern, flags)?;
-    let mut parser = Parser { lexer, token: Token::End, groups: 0, closed: Vec::new(), depth: 0, look_depth: 0 };
+pub(super) fn parse(pattern: &str, flags: RegexFlags) -> Result<ParsedRegex> {
+    let (lexer, flags) = RegexLexer::new(pattern, flags)?;
+    let mut parser =
+        RegexParser { lexer, token: RegexToken::End, groups: 0, closed: Vec::new(), depth: 0, look_depth: 0 };
     parser.advance()?;
     let alternation = parser.alternation()?;
-    if parser.token != Token::End {
-        return Err(invalid("parentheses () not balanced"));
+    if parser.token != RegexToken::End {
+        return Err(invalid_regex_error("parentheses () not balanced"));
     }
-    Ok(Parsed { alternation, groups: parser.groups, is_caseless: flags.is_caseless })
+    Ok(ParsedRegex { alternation, groups: parser.groups, is_caseless: flags.is_caseless })
 }
 
-struct Parser {
-    lexer: Lexer,
-    token: Token,
+struct RegexParser {
+    lexer: RegexLexer,
+    token: RegexToken,
     groups: usize,
     /// Numbers of the groups that are complete, to which one may refer.
     closed: Vec<usize>,
@@ -90,7 +91,7 @@ struct Parser {
     look_depth: usize,
 }
 
-impl Parser {
+impl RegexParser {
     fn advance(&mut self) -> Result<()> {
         self.token = self.lexer.next(self.groups)?;
         Ok(())
@@ -99,10 +100,10 @@ impl Parser {
     fn alternation(&mut self) -> Result<Alternation> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(invalid("regular expression is too complex"));
+            return Err(invalid_regex_error("regular expression is too complex"));
         }
         let mut branches = vec![self.branch()?];
-        while self.token == Token::Bar {
+        while self.token == RegexToken::Bar {
             self.advance()?;
             branches.push(self.branch()?);
         }
@@ -112,7 +113,7 @@ impl Parser {
 
     fn branch(&mut self) -> Result<Branch> {
         let mut pieces = Vec::new();
-        while !matches!(self.token, Token::Bar | Token::Close | Token::End) {
+        while !matches!(self.token, RegexToken::Bar | RegexToken::Close | RegexToken::End) {
             let atom = self.atom()?;
             let piece = match atom {
                 Atom::Constraint(_) => Piece { atom, min: 1, max: Some(1), preference: 0 },
@@ -125,27 +126,29 @@ impl Parser {
 
     fn atom(&mut self) -> Result<Atom> {
         let atom = match &self.token {
-            Token::Set(set) => Atom::Set(set.clone()),
-            Token::Constraint(constraint) => Atom::Constraint(constraint.clone()),
-            Token::Backreference(number) => {
+            RegexToken::Set(set) => Atom::Set(set.clone()),
+            RegexToken::Constraint(constraint) => Atom::Constraint(constraint.clone()),
+            RegexToken::Backreference(number) => {
                 if self.look_depth > 0 || !self.closed.contains(number) {
-                    return Err(invalid("invalid backreference number"));
+                    return Err(invalid_regex_error("invalid backreference number"));
                 }
                 Atom::Backreference(*number)
             }
-            Token::Open { captures } => {
+            RegexToken::Open { captures } => {
                 let captures = *captures && self.look_depth == 0;
                 return self.group(captures);
             }
-            Token::OpenLook { is_behind, is_negated } => {
+            RegexToken::OpenLook { is_behind, is_negated } => {
                 let (is_behind, is_negated) = (*is_behind, *is_negated);
                 self.look_depth += 1;
                 let inside = self.enclosed()?;
                 self.look_depth -= 1;
                 return Ok(Atom::Constraint(Constraint::Look { is_behind, is_negated, inside }));
             }
-            Token::Repeat { .. } | Token::OpenBound => return Err(invalid("quantifier operand invalid")),
-            _ => return Err(invalid("parentheses () not balanced")),
+            RegexToken::Repeat { .. } | RegexToken::OpenBound => {
+                return Err(invalid_regex_error("quantifier operand invalid"));
+            }
+            _ => return Err(invalid_regex_error("parentheses () not balanced")),
         };
         self.advance()?;
         Ok(atom)
@@ -165,8 +168,8 @@ impl Parser {
     fn enclosed(&mut self) -> Result<Alternation> {
         self.advance()?;
         let inside = self.alternation()?;
-        if self.token != Token::Close {
-            return Err(invalid("parentheses () not balanced"));
+        if self.token != RegexToken::Close {
+            return Err(invalid_regex_error("parentheses () not balanced"));
         }
         self.advance()?;
         Ok(inside)
@@ -175,16 +178,16 @@ impl Parser {
     fn quantified(&mut self, atom: Atom) -> Result<Piece> {
         let preference = |is_greedy: bool| if is_greedy { LONGER } else { SHORTER };
         match self.token {
-            Token::Repeat { min, max, is_greedy } => {
+            RegexToken::Repeat { min, max, is_greedy } => {
                 self.advance()?;
                 Ok(Piece { atom, min, max, preference: preference(is_greedy) })
             }
-            Token::OpenBound => {
+            RegexToken::OpenBound => {
                 let bound = self.lexer.bound()?;
                 self.advance()?;
                 if bound.min > REPETITIONS_MAX || bound.max.is_some_and(|max| max > REPETITIONS_MAX || max < bound.min)
                 {
-                    return Err(invalid("invalid repetition count(s)"));
+                    return Err(invalid_regex_error("invalid repetition count(s)"));
                 }
                 let preference = if bound.is_range { preference(bound.is_greedy) } else { 0 };
                 Ok(Piece { atom, min: bound.min, max: bound.max, preference })

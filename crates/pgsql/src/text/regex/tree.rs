@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 
-use super::automaton::{Automaton, Room};
-use super::language::{Language, Languages, concat, repeat};
+use super::automaton::{Automaton, StateBudget};
+use super::language::{Language, LanguageBuilder, concat, repeat};
 use super::syntax::{Alternation, Atom, LONGER, Piece, SHORTER};
 
 const MIXED: u8 = 4;
@@ -15,8 +15,8 @@ const REFERS: u8 = 16;
 
 /// A part that is found as a whole, or is made of others.
 #[derive(Debug)]
-pub(super) struct Part {
-    pub(super) kind: Kind,
+pub(super) struct RegexPart {
+    pub(super) kind: PartKind,
     flags: u8,
     /// The number of the group that it is; 0 for none.
     pub(super) group: usize,
@@ -25,16 +25,16 @@ pub(super) struct Part {
 }
 
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum PartKind {
     Whole,
     Backreference { group: usize, min: u32, max: Option<u32> },
-    Concat(Box<Part>, Box<Part>),
-    Either(Vec<Part>),
-    Iterate { part: Box<Part>, min: u32, max: Option<u32> },
-    Group(Box<Part>),
+    Concat(Box<RegexPart>, Box<RegexPart>),
+    Either(Vec<RegexPart>),
+    Iterate { part: Box<RegexPart>, min: u32, max: Option<u32> },
+    Group(Box<RegexPart>),
 }
 
-impl Part {
+impl RegexPart {
     pub(super) fn prefers_shorter(&self) -> bool {
         self.flags & SHORTER != 0
     }
@@ -66,22 +66,22 @@ fn combined(first: u8, second: u8) -> u8 {
 }
 
 /// Makes the parts of a pattern.
-pub(super) struct Builder {
-    pub(super) languages: Languages,
-    room: Room,
+pub(super) struct PartBuilder {
+    pub(super) languages: LanguageBuilder,
+    room: StateBudget,
 }
 
-impl Builder {
+impl PartBuilder {
     pub(super) fn new(groups: usize) -> Self {
-        Self { languages: Languages::new(groups), room: Room::new() }
+        Self { languages: LanguageBuilder::new(groups), room: StateBudget::new() }
     }
 
-    fn part(&mut self, kind: Kind, flags: u8, language: Arc<Language>) -> Result<Part> {
+    fn part(&mut self, kind: PartKind, flags: u8, language: Arc<Language>) -> Result<RegexPart> {
         let automaton = Automaton::new(&language, &mut self.room)?;
-        Ok(Part { kind, flags, group: 0, language, automaton })
+        Ok(RegexPart { kind, flags, group: 0, language, automaton })
     }
 
-    pub(super) fn alternation(&mut self, alternation: &Alternation) -> Result<Part> {
+    pub(super) fn alternation(&mut self, alternation: &Alternation) -> Result<RegexPart> {
         let mut branches = Vec::new();
         for branch in alternation {
             branches.push(self.branch(branch)?);
@@ -93,21 +93,21 @@ impl Builder {
         }
         let flags = branches.iter().fold(LONGER, |flags, branch| flags | inherited(flags | branch.flags));
         let language = Arc::new(Language::Either(branches.iter().map(|branch| branch.language.clone()).collect()));
-        let kind = if is_messy(flags) { Kind::Either(branches) } else { Kind::Whole };
+        let kind = if is_messy(flags) { PartKind::Either(branches) } else { PartKind::Whole };
         self.part(kind, flags, language)
     }
 
-    fn branch(&mut self, pieces: &[Piece]) -> Result<Part> {
+    fn branch(&mut self, pieces: &[Piece]) -> Result<RegexPart> {
         let mut prefix = Vec::new();
         let mut flags = 0;
         for (position, piece) in pieces.iter().enumerate() {
             let atom = match &piece.atom {
                 Atom::Constraint(_) => {
-                    prefix.push(self.languages.of_atom(&piece.atom));
+                    prefix.push(self.languages.build_atom(&piece.atom));
                     continue;
                 }
                 Atom::Set(_) if !is_messy(inherited(flags | piece.preference)) => {
-                    prefix.push(self.languages.of_piece(piece));
+                    prefix.push(self.languages.build_piece(piece));
                     flags |= piece.preference;
                     continue;
                 }
@@ -118,17 +118,17 @@ impl Builder {
                 continue;
             }
             let all = flags | piece.preference | atom.flags;
-            if !matches!(atom.kind, Kind::Backreference { .. }) && atom.group == 0 && !is_messy(inherited(all)) {
+            if !matches!(atom.kind, PartKind::Backreference { .. }) && atom.group == 0 && !is_messy(inherited(all)) {
                 prefix.push(repeat(atom.language, piece.min, piece.max));
                 flags = all;
                 continue;
             }
             return self.joined(prefix, flags, piece, atom, &pieces[position + 1..]);
         }
-        self.part(Kind::Whole, flags, concat(prefix))
+        self.part(PartKind::Whole, flags, concat(prefix))
     }
 
-    fn atom(&mut self, atom: &Atom) -> Result<Part> {
+    fn atom(&mut self, atom: &Atom) -> Result<RegexPart> {
         match atom {
             Atom::Group(None, alternation) => self.alternation(alternation),
             Atom::Group(Some(number), alternation) => {
@@ -136,19 +136,19 @@ impl Builder {
                 self.languages.groups[*number] = inside.language.clone();
                 if inside.group != 0 {
                     let (flags, language) = (inside.flags, inside.language.clone());
-                    inside = self.part(Kind::Group(Box::new(inside)), flags, language)?;
+                    inside = self.part(PartKind::Group(Box::new(inside)), flags, language)?;
                 }
                 inside.flags |= CAPTURES;
                 inside.group = *number;
                 Ok(inside)
             }
             Atom::Backreference(group) => {
-                let language = self.languages.of_atom(atom);
-                self.part(Kind::Backreference { group: *group, min: 1, max: Some(1) }, REFERS, language)
+                let language = self.languages.build_atom(atom);
+                self.part(PartKind::Backreference { group: *group, min: 1, max: Some(1) }, REFERS, language)
             }
             Atom::Set(_) | Atom::Constraint(_) => {
-                let language = self.languages.of_atom(atom);
-                self.part(Kind::Whole, 0, language)
+                let language = self.languages.build_atom(atom);
+                self.part(PartKind::Whole, 0, language)
             }
         }
     }
@@ -159,9 +159,9 @@ impl Builder {
         prefix: Vec<Arc<Language>>,
         mut flags: u8,
         piece: &Piece,
-        atom: Part,
+        atom: RegexPart,
         rest: &[Piece],
-    ) -> Result<Part> {
+    ) -> Result<RegexPart> {
         let prefix_flags = preference(flags);
         let mut tail_flags = combined(piece.preference, atom.flags);
         let atom = self.quantified(piece, atom)?;
@@ -174,27 +174,27 @@ impl Builder {
             flags |= combined(flags, tail_flags);
             let language = Arc::new(Language::Concat(vec![atom.language.clone(), rest.language.clone()]));
             let both = atom.flags | rest.flags;
-            let are_whole = matches!((&atom.kind, &rest.kind), (Kind::Whole, Kind::Whole));
+            let are_whole = matches!((&atom.kind, &rest.kind), (PartKind::Whole, PartKind::Whole));
             if !prefix.is_empty() && are_whole && !is_messy(inherited(both)) {
-                self.part(Kind::Whole, combined(atom.flags, rest.flags), language)?
+                self.part(PartKind::Whole, combined(atom.flags, rest.flags), language)?
             } else {
-                self.part(Kind::Concat(Box::new(atom), Box::new(rest)), tail_flags, language)?
+                self.part(PartKind::Concat(Box::new(atom), Box::new(rest)), tail_flags, language)?
             }
         };
         if prefix.is_empty() {
             return Ok(tail);
         }
-        let prefix = self.part(Kind::Whole, prefix_flags, concat(prefix))?;
+        let prefix = self.part(PartKind::Whole, prefix_flags, concat(prefix))?;
         let language = Arc::new(Language::Concat(vec![prefix.language.clone(), tail.language.clone()]));
-        self.part(Kind::Concat(Box::new(prefix), Box::new(tail)), flags, language)
+        self.part(PartKind::Concat(Box::new(prefix), Box::new(tail)), flags, language)
     }
 
-    fn quantified(&mut self, piece: &Piece, mut atom: Part) -> Result<Part> {
+    fn quantified(&mut self, piece: &Piece, mut atom: RegexPart) -> Result<RegexPart> {
         let (min, max) = (piece.min, piece.max);
         let flags = combined(piece.preference, atom.flags);
         let language = repeat(atom.language.clone(), min, max);
-        if let Kind::Backreference { group, .. } = atom.kind {
-            atom.kind = Kind::Backreference { group, min, max };
+        if let PartKind::Backreference { group, .. } = atom.kind {
+            atom.kind = PartKind::Backreference { group, min, max };
             atom.flags |= flags;
             atom.automaton = Automaton::new(&language, &mut self.room)?;
             atom.language = language;
@@ -205,14 +205,14 @@ impl Builder {
             return Ok(atom);
         }
         if atom.flags & (CAPTURES | REFERS) == 0 {
-            return self.part(Kind::Whole, flags, language);
+            return self.part(PartKind::Whole, flags, language);
         }
         if min > 0 && atom.flags & REFERS == 0 {
             // Only the last one decides what is captured.
             let before = repeat(atom.language.clone(), min - 1, max.map(|max| max - 1));
-            let before = self.part(Kind::Whole, preference(flags), before)?;
-            return self.part(Kind::Concat(Box::new(before), Box::new(atom)), flags, language);
+            let before = self.part(PartKind::Whole, preference(flags), before)?;
+            return self.part(PartKind::Concat(Box::new(before), Box::new(atom)), flags, language);
         }
-        self.part(Kind::Iterate { part: Box::new(atom), min, max }, flags, language)
+        self.part(PartKind::Iterate { part: Box::new(atom), min, max }, flags, language)
     }
 }

@@ -17,51 +17,51 @@ use arrow::datatypes::{DataType, Date32Type, Decimal128Type};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
+use super::arguments::{TextValues, TimeArguments};
 use super::calendar::{self, DAY};
-use super::column::{Arguments, Texts};
-use super::function::{function, function_of_values, no_function};
+use super::function::{function, function_with_constant_args, undefined_function_error};
 use super::interval;
-use super::kind::{DATE, Kind, timestamptz};
-use number_pattern::Pattern;
-use number_text::Numbers;
+use super::kind::{DATE, TimeKind, timestamptz};
+use number_pattern::NumberPattern;
+use number_text::NumberValues;
 
 /// Characters of a pattern.
 const PATTERN_LENGTH_MAX: usize = 1_000;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        function("to_char", writable, to_char),
+        function("to_char", to_char_type, to_char),
         function(
             "to_date",
-            |types| readable("to_date", types, DATE),
+            |types| from_pattern_type("to_date", types, DATE),
             |args| {
-                let (texts, patterns) = (args.texts(0)?, Compiled::new(args.texts(1)?));
+                let (texts, patterns) = (args.texts(0)?, CompiledPatterns::new(args.texts(1)?));
                 args.collect::<Date32Type>(&DATE, |row| {
-                    let (Some(text), Some(nodes)) = (texts.get(row), patterns.get(row, times)?) else {
+                    let (Some(text), Some(nodes)) = (texts.get(row), patterns.get(row, compile_time_pattern)?) else {
                         return Ok(None);
                     };
-                    let instant = read_time::read(text, &nodes)?;
-                    calendar::date(instant.div_euclid(DAY)).map(Some)
+                    let instant = read_time::read_time(text, &nodes)?;
+                    calendar::checked_date(instant.div_euclid(DAY)).map(Some)
                 })
             },
         ),
-        function("to_timestamp", of_epoch_or_text, to_timestamp),
-        function_of_values("to_number", number_type, to_number),
+        function("to_timestamp", to_timestamp_type, to_timestamp),
+        function_with_constant_args("to_number", number_type, to_number),
     ]
 }
 
-fn times(pattern: &str) -> Result<Vec<pattern::Node<pattern::TimeField>>> {
-    Ok(pattern::of_times(pattern))
+fn compile_time_pattern(pattern: &str) -> Result<Vec<pattern::PatternNode<pattern::TimeField>>> {
+    Ok(pattern::parse_time_pattern(pattern))
 }
 
 /// The patterns of an argument, each compiled once where it stays the same.
-struct Compiled<T> {
-    texts: Texts,
+struct CompiledPatterns<T> {
+    texts: TextValues,
     last: RefCell<Option<(String, Rc<T>)>>,
 }
 
-impl<T> Compiled<T> {
-    fn new(texts: Texts) -> Self {
+impl<T> CompiledPatterns<T> {
+    fn new(texts: TextValues) -> Self {
         Self { texts, last: RefCell::new(None) }
     }
 
@@ -81,58 +81,65 @@ impl<T> Compiled<T> {
     }
 }
 
-fn writable(types: &[DataType]) -> Result<DataType> {
+fn to_char_type(types: &[DataType]) -> Result<DataType> {
     match types {
-        [value, pattern] if Kind::of(pattern).is_open() => match Kind::of(value) {
-            Kind::Text | Kind::Other => Err(no_function("to_char", types)),
-            _ => Ok(DataType::Utf8),
-        },
-        _ => Err(no_function("to_char", types)),
+        [value, pattern] if TimeKind::from_data_type(pattern).accepts_untyped_literal() => {
+            match TimeKind::from_data_type(value) {
+                TimeKind::Text | TimeKind::Other => Err(undefined_function_error("to_char", types)),
+                _ => Ok(DataType::Utf8),
+            }
+        }
+        _ => Err(undefined_function_error("to_char", types)),
     }
 }
 
-fn readable(name: &str, types: &[DataType], result: DataType) -> Result<DataType> {
+fn from_pattern_type(name: &str, types: &[DataType], result: DataType) -> Result<DataType> {
     match types {
-        [text, pattern] if Kind::of(text).is_open() && Kind::of(pattern).is_open() => Ok(result),
-        _ => Err(no_function(name, types)),
+        [text, pattern]
+            if TimeKind::from_data_type(text).accepts_untyped_literal()
+                && TimeKind::from_data_type(pattern).accepts_untyped_literal() =>
+        {
+            Ok(result)
+        }
+        _ => Err(undefined_function_error(name, types)),
     }
 }
 
-fn to_char(args: &Arguments) -> Result<ArrayRef> {
+fn to_char(args: &TimeArguments) -> Result<ArrayRef> {
     let texts = args.texts(1)?;
     match args.kind(0) {
-        Kind::Integer | Kind::Number => {
-            let (numbers, patterns) = (Numbers::new(args, 0)?, Compiled::new(texts));
+        TimeKind::Integer | TimeKind::Number => {
+            let (numbers, patterns) = (NumberValues::new(args, 0)?, CompiledPatterns::new(texts));
             args.collect_texts(|row, out| {
-                let Some(pattern) = patterns.get(row, Pattern::parse)? else { return Ok(false) };
+                let Some(pattern) = patterns.get(row, NumberPattern::parse)? else { return Ok(false) };
                 numbers.write(row, &pattern, out)
             })
         }
-        Kind::Interval => {
-            let (values, patterns) = (args.intervals(0)?, Compiled::new(texts));
-            args.collect_texts(|row, out| match (values.get(row), patterns.get(row, times)?) {
+        TimeKind::Interval => {
+            let (values, patterns) = (args.intervals(0)?, CompiledPatterns::new(texts));
+            args.collect_texts(|row, out| match (values.get(row), patterns.get(row, compile_time_pattern)?) {
                 (Some(value), Some(nodes)) if !nodes.is_empty() => {
-                    write_time::interval(value, &nodes, out).map(|()| true)
+                    write_time::write_interval(value, &nodes, out).map(|()| true)
                 }
                 _ => Ok(false),
             })
         }
-        Kind::Time => {
-            let (values, patterns) = (args.times(0)?, Compiled::new(texts));
-            args.collect_texts(|row, out| match (values.get(row), patterns.get(row, times)?) {
+        TimeKind::Time => {
+            let (values, patterns) = (args.times(0)?, CompiledPatterns::new(texts));
+            args.collect_texts(|row, out| match (values.get(row), patterns.get(row, compile_time_pattern)?) {
                 (Some(value), Some(nodes)) if !nodes.is_empty() => {
-                    write_time::interval(interval::of_micros(value)?, &nodes, out).map(|()| true)
+                    write_time::write_interval(interval::from_micros(value)?, &nodes, out).map(|()| true)
                 }
                 _ => Ok(false),
             })
         }
         kind => {
-            let (values, patterns) = (args.moments(0)?, Compiled::new(texts));
+            let (values, patterns) = (args.moments(0)?, CompiledPatterns::new(texts));
             // A date is one at midnight UTC.
-            let is_zoned = kind != Kind::Timestamp;
-            args.collect_texts(|row, out| match (values.get(row), patterns.get(row, times)?) {
+            let is_zoned = kind != TimeKind::Timestamp;
+            args.collect_texts(|row, out| match (values.get(row), patterns.get(row, compile_time_pattern)?) {
                 (Some(value), Some(nodes)) if !nodes.is_empty() => {
-                    write_time::moment(value, is_zoned, &nodes, out).map(|()| true)
+                    write_time::write_timestamp(value, is_zoned, &nodes, out).map(|()| true)
                 }
                 _ => Ok(false),
             })
@@ -140,23 +147,30 @@ fn to_char(args: &Arguments) -> Result<ArrayRef> {
     }
 }
 
-fn of_epoch_or_text(types: &[DataType]) -> Result<DataType> {
+fn to_timestamp_type(types: &[DataType]) -> Result<DataType> {
     match types {
-        [seconds] if matches!(Kind::of(seconds), Kind::Integer | Kind::Number | Kind::Null | Kind::Text) => {
+        [seconds]
+            if matches!(
+                TimeKind::from_data_type(seconds),
+                TimeKind::Integer | TimeKind::Number | TimeKind::Null | TimeKind::Text
+            ) =>
+        {
             Ok(timestamptz())
         }
-        _ => readable("to_timestamp", types, timestamptz()),
+        _ => from_pattern_type("to_timestamp", types, timestamptz()),
     }
 }
 
-fn to_timestamp(args: &Arguments) -> Result<ArrayRef> {
+fn to_timestamp(args: &TimeArguments) -> Result<ArrayRef> {
     /// Seconds from 1970 to 2000, from which PostgreSQL counts.
     const SECONDS_TO_2000: f64 = 946_684_800.0;
     if args.len() > 1 {
-        let (texts, patterns) = (args.texts(0)?, Compiled::new(args.texts(1)?));
+        let (texts, patterns) = (args.texts(0)?, CompiledPatterns::new(args.texts(1)?));
         return args.collect_micros(args.return_type(), |row| {
-            let (Some(text), Some(nodes)) = (texts.get(row), patterns.get(row, times)?) else { return Ok(None) };
-            read_time::read(text, &nodes).map(Some)
+            let (Some(text), Some(nodes)) = (texts.get(row), patterns.get(row, compile_time_pattern)?) else {
+                return Ok(None);
+            };
+            read_time::read_time(text, &nodes).map(Some)
         });
     }
     let seconds = args.floats(0)?;
@@ -176,29 +190,29 @@ fn number_type(types: &[DataType], values: &[Option<&ScalarValue>]) -> Result<Da
         // Without values only the types are checked.
         None => 0,
         Some(Some(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)))) => {
-            let pattern = Pattern::parse(text)?;
+            let pattern = NumberPattern::parse(text)?;
             pattern.after + pattern.shift
         }
         Some(Some(value)) if value.is_null() => 0,
         Some(_) => return plan_err!("the pattern of to_number() must be a constant"),
     };
     match i8::try_from(digits) {
-        Ok(scale) if scale <= 30 => readable("to_number", types, DataType::Decimal128(38, scale)),
+        Ok(scale) if scale <= 30 => from_pattern_type("to_number", types, DataType::Decimal128(38, scale)),
         _ => plan_err!("to_number() reads up to 30 digits behind the point"),
     }
 }
 
-fn to_number(args: &Arguments) -> Result<ArrayRef> {
-    let (texts, patterns) = (args.texts(0)?, Compiled::new(args.texts(1)?));
+fn to_number(args: &TimeArguments) -> Result<ArrayRef> {
+    let (texts, patterns) = (args.texts(0)?, CompiledPatterns::new(args.texts(1)?));
     let scale = if let DataType::Decimal128(_, scale) = args.return_type() { *scale } else { 0 };
     args.collect::<Decimal128Type>(args.return_type(), |row| {
-        let (Some(text), Some(pattern)) = (texts.get(row), patterns.get(row, Pattern::parse)?) else {
+        let (Some(text), Some(pattern)) = (texts.get(row), patterns.get(row, NumberPattern::parse)?) else {
             return Ok(None);
         };
         if pattern.roman.is_some() || pattern.has_exponent {
             return exec_err!("\"RN\" and \"EEEE\" are not supported for input");
         }
-        number_text::decimal(&read_number::read(text, &pattern), &pattern, scale).map(Some)
+        number_text::parse_decimal(&read_number::read_number(text, &pattern), &pattern, scale).map(Some)
     })
 }
 

@@ -2,7 +2,7 @@
 
 use datafusion::common::{Result, plan_datafusion_err};
 
-use super::pattern::{Node, literal};
+use super::pattern::{PatternNode, take_literal};
 
 /// What a pattern of numbers consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +58,8 @@ pub(super) enum SignPlace {
 
 /// A pattern, and the properties of the whole.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Pattern {
-    pub(super) nodes: Vec<Node<NumberField>>,
+pub(super) struct NumberPattern {
+    pub(super) nodes: Vec<PatternNode<NumberField>>,
     /// Digits before the point, behind it, and behind `V`.
     pub(super) before: usize,
     pub(super) after: usize,
@@ -92,7 +92,7 @@ fn field(text: &str) -> Option<(NumberField, usize)> {
     found.map(|(name, field)| (*field, name.len()))
 }
 
-impl Pattern {
+impl NumberPattern {
     /// Reads a pattern.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let mut pattern = Self::default();
@@ -107,12 +107,12 @@ impl Pattern {
                     field,
                     is_filled: false,
                     is_translated: false,
-                    ordinal: super::pattern::Ordinal::None,
+                    ordinal: super::pattern::OrdinalSuffix::None,
                 };
-                pattern.nodes.push(Node::Field(node));
+                pattern.nodes.push(PatternNode::Field(node));
                 continue;
             }
-            rest = literal(rest, &mut pattern.nodes, false);
+            rest = take_literal(rest, &mut pattern.nodes, false);
         }
         if pattern.sign_place == SignPlace::Before && pattern.before == pattern.digits_before_sign {
             pattern.sign_place = SignPlace::After;

@@ -5,10 +5,10 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Float64Type};
 use datafusion::common::{Result, exec_err, plan_err};
 
-use super::number_pattern::{NumberField, Pattern};
-use super::pattern::Node;
+use super::number_pattern::{NumberField, NumberPattern};
+use super::pattern::PatternNode;
 use super::write_number;
-use crate::time::column::Arguments;
+use crate::time::arguments::TimeArguments;
 
 /// Digits that a double has for certain.
 const DOUBLE_DIGITS: usize = 15;
@@ -16,13 +16,13 @@ const DOUBLE_DIGITS: usize = 15;
 const REAL_DIGITS: usize = 6;
 
 /// The numbers of an argument.
-pub(super) enum Numbers {
+pub(super) enum NumberValues {
     Decimals { values: ArrayRef, scale: usize },
     Floats { values: ArrayRef, digits: usize },
 }
 
-impl Numbers {
-    pub(super) fn new(args: &Arguments, position: usize) -> Result<Self> {
+impl NumberValues {
+    pub(super) fn new(args: &TimeArguments, position: usize) -> Result<Self> {
         let values = args.array(position)?;
         match values.data_type() {
             DataType::Decimal128(_, scale) if *scale >= 0 => {
@@ -41,21 +41,21 @@ impl Numbers {
     }
 
     /// Writes the number of a row; false where it is null.
-    pub(super) fn write(&self, row: usize, pattern: &Pattern, out: &mut String) -> Result<bool> {
+    pub(super) fn write(&self, row: usize, pattern: &NumberPattern, out: &mut String) -> Result<bool> {
         let (digits, is_negative) = match self {
             Self::Decimals { values, scale } => {
                 let values = values.as_primitive::<Decimal128Type>();
                 if values.is_null(row) {
                     return Ok(false);
                 }
-                of_decimal(values.value(row), *scale, pattern)?
+                decimal_digits(values.value(row), *scale, pattern)?
             }
             Self::Floats { values, digits } => {
                 let values = values.as_primitive::<Float64Type>();
                 if values.is_null(row) {
                     return Ok(false);
                 }
-                of_float(values.value(row), *digits, pattern)?
+                float_digits(values.value(row), *digits, pattern)?
             }
         };
         if pattern.has_exponent {
@@ -64,37 +64,39 @@ impl Numbers {
         } else if let Some(is_upper) = pattern.roman {
             write_roman(&digits, is_negative, is_upper, pattern, out);
         } else if pattern.has_shift {
-            let shifted = Pattern { before: pattern.before + pattern.shift, ..pattern.clone() };
-            write_number::write(&digits, is_negative, &shifted, out);
+            let shifted = NumberPattern { before: pattern.before + pattern.shift, ..pattern.clone() };
+            write_number::write_number(&digits, is_negative, &shifted, out);
         } else {
-            write_number::write(&digits, is_negative, pattern, out);
+            write_number::write_number(&digits, is_negative, pattern, out);
         }
         Ok(true)
     }
 }
 
-fn write_roman(digits: &str, is_negative: bool, is_upper: bool, pattern: &Pattern, out: &mut String) {
+fn write_roman(digits: &str, is_negative: bool, is_upper: bool, pattern: &NumberPattern, out: &mut String) {
     let number = if is_negative { None } else { digits.parse().ok() };
     let roman = write_number::roman(number);
     let roman = if is_upper { roman } else { roman.to_ascii_lowercase() };
     for node in &pattern.nodes {
         match node {
-            Node::Text(character) | Node::Separator(character) | Node::Space(character) => out.push(*character),
-            Node::Field(node) if matches!(node.field, NumberField::Roman { .. }) => {
+            PatternNode::Text(character) | PatternNode::Separator(character) | PatternNode::Space(character) => {
+                out.push(*character)
+            }
+            PatternNode::Field(node) if matches!(node.field, NumberField::Roman { .. }) => {
                 let width = if pattern.is_filled { 0 } else { 15 };
                 out.push_str(&format!("{roman:>width$}"));
             }
-            Node::Field(_) => {}
+            PatternNode::Field(_) => {}
         }
     }
 }
 
 /// How many digits a pattern has behind the point.
-fn digits_after_point(pattern: &Pattern) -> usize {
+fn digits_after_point(pattern: &NumberPattern) -> usize {
     if pattern.roman.is_some() { 0 } else { pattern.after }
 }
 
-fn of_decimal(value: i128, scale: usize, pattern: &Pattern) -> Result<(String, bool)> {
+fn decimal_digits(value: i128, scale: usize, pattern: &NumberPattern) -> Result<(String, bool)> {
     let is_negative = value < 0;
     let mut digits = value.unsigned_abs().to_string();
     if pattern.has_exponent {
@@ -153,7 +155,7 @@ fn scientific(digits: &str, scale: usize, after: usize) -> String {
     format!("{}e{sign}{:02}", with_point(&mantissa, after), exponent.abs())
 }
 
-fn of_float(value: f64, precision: usize, pattern: &Pattern) -> Result<(String, bool)> {
+fn float_digits(value: f64, precision: usize, pattern: &NumberPattern) -> Result<(String, bool)> {
     if !value.is_finite() {
         return exec_err!("to_char() does not write {value}; select it without a pattern");
     }
@@ -172,7 +174,7 @@ fn of_float(value: f64, precision: usize, pattern: &Pattern) -> Result<(String, 
 }
 
 /// The number that was read, as one of so many digits behind the point.
-pub(super) fn decimal(text: &str, pattern: &Pattern, scale: i8) -> Result<i128> {
+pub(super) fn parse_decimal(text: &str, pattern: &NumberPattern, scale: i8) -> Result<i128> {
     let unsigned = text.trim_start_matches(['-', '+']);
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
     if whole.is_empty() && fraction.is_empty() {

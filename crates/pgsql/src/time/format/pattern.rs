@@ -2,7 +2,7 @@
 
 /// A part of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Node<F> {
+pub(super) enum PatternNode<F> {
     Field(FieldNode<F>),
     /// Text to be written; a character each.
     Text(char),
@@ -17,12 +17,12 @@ pub(super) struct FieldNode<F> {
     /// `FM`: neither zeros nor spaces fill it up. `TM` does the same to names.
     pub(super) is_filled: bool,
     pub(super) is_translated: bool,
-    pub(super) ordinal: Ordinal,
+    pub(super) ordinal: OrdinalSuffix,
 }
 
 /// The ending of a number: `th`, `TH`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ordinal {
+pub(super) enum OrdinalSuffix {
     None,
     Lower,
     Upper,
@@ -30,13 +30,13 @@ pub(super) enum Ordinal {
 
 /// How a name is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Case {
+pub(super) enum LetterCase {
     Upper,
     Title,
     Lower,
 }
 
-impl Case {
+impl LetterCase {
     /// `title` in this case.
     pub(super) fn apply(self, title: &str) -> String {
         match self {
@@ -52,17 +52,17 @@ impl Case {
 pub(super) enum TimeField {
     /// `AM`, `PM` with points perhaps.
     Meridiem {
-        case: Case,
+        case: LetterCase,
         is_dotted: bool,
     },
     /// `BC`, `AD` with points perhaps.
     Era {
-        case: Case,
+        case: LetterCase,
         is_dotted: bool,
     },
     Century,
-    DayName(Case),
-    ShortDayName(Case),
+    DayName(LetterCase),
+    ShortDayName(LetterCase),
     DayOfYear,
     IsoDayOfYear,
     Day,
@@ -79,18 +79,18 @@ pub(super) enum TimeField {
     Julian,
     Minute,
     Month,
-    MonthName(Case),
-    ShortMonthName(Case),
+    MonthName(LetterCase),
+    ShortMonthName(LetterCase),
     Milliseconds,
     Offset,
     Quarter,
-    RomanMonth(Case),
+    RomanMonth(LetterCase),
     /// Seconds of the day, by four or five letters.
     SecondsOfDay(u32),
     Second,
     ZoneHours,
     ZoneMinutes,
-    Zone(Case),
+    Zone(LetterCase),
     Microseconds,
     WeekOfYear,
     WeekOfMonth,
@@ -144,9 +144,9 @@ const NUMBERS: &[(&str, TimeField)] = &[
 ];
 
 /// A field whose letters say how it is written.
-type Named = fn(Case) -> TimeField;
+type CasedField = fn(LetterCase) -> TimeField;
 
-const NAMES: &[(&str, Named)] = &[
+const NAMES: &[(&str, CasedField)] = &[
     ("Day", TimeField::DayName),
     ("Dy", TimeField::ShortDayName),
     ("Month", TimeField::MonthName),
@@ -154,7 +154,7 @@ const NAMES: &[(&str, Named)] = &[
 ];
 
 /// Names of two cases.
-const PAIRS: &[(&str, Named)] = &[
+const PAIRS: &[(&str, CasedField)] = &[
     ("A.D.", |case| TimeField::Era { case, is_dotted: true }),
     ("B.C.", |case| TimeField::Era { case, is_dotted: true }),
     ("AD", |case| TimeField::Era { case, is_dotted: false }),
@@ -180,19 +180,19 @@ fn time_field(text: &str) -> Option<(TimeField, usize)> {
         offer(*field, &name.to_ascii_lowercase());
     }
     for (name, field) in NAMES {
-        offer(field(Case::Title), name);
-        offer(field(Case::Upper), &name.to_ascii_uppercase());
-        offer(field(Case::Lower), &name.to_ascii_lowercase());
+        offer(field(LetterCase::Title), name);
+        offer(field(LetterCase::Upper), &name.to_ascii_uppercase());
+        offer(field(LetterCase::Lower), &name.to_ascii_lowercase());
     }
     for (name, field) in PAIRS {
-        offer(field(Case::Upper), name);
-        offer(field(Case::Lower), &name.to_ascii_lowercase());
+        offer(field(LetterCase::Upper), name);
+        offer(field(LetterCase::Lower), &name.to_ascii_lowercase());
     }
     longest
 }
 
 /// The parts of a pattern of dates and times.
-pub(super) fn of_times(pattern: &str) -> Vec<Node<TimeField>> {
+pub(super) fn parse_time_pattern(pattern: &str) -> Vec<PatternNode<TimeField>> {
     let mut nodes = Vec::new();
     let mut rest = pattern;
     while !rest.is_empty() {
@@ -207,43 +207,43 @@ pub(super) fn of_times(pattern: &str) -> Vec<Node<TimeField>> {
         }
         if let Some((field, length)) = time_field(after) {
             rest = &after[length..];
-            let mut ordinal = Ordinal::None;
+            let mut ordinal = OrdinalSuffix::None;
             match rest.get(..2) {
-                Some("TH") => ordinal = Ordinal::Upper,
-                Some("th") => ordinal = Ordinal::Lower,
+                Some("TH") => ordinal = OrdinalSuffix::Upper,
+                Some("th") => ordinal = OrdinalSuffix::Lower,
                 _ => {}
             }
-            if ordinal != Ordinal::None || matches!(rest.get(..2), Some("SP" | "sp")) {
+            if ordinal != OrdinalSuffix::None || matches!(rest.get(..2), Some("SP" | "sp")) {
                 rest = &rest[2..];
             }
-            nodes.push(Node::Field(FieldNode { field, is_filled, is_translated, ordinal }));
+            nodes.push(PatternNode::Field(FieldNode { field, is_filled, is_translated, ordinal }));
             continue;
         }
-        rest = literal(after, &mut nodes, true);
+        rest = take_literal(after, &mut nodes, true);
     }
     nodes
 }
 
 /// Takes the text that a pattern begins with, which is no field.
-pub(super) fn literal<'a, F>(text: &'a str, nodes: &mut Vec<Node<F>>, has_separators: bool) -> &'a str {
+pub(super) fn take_literal<'a, F>(text: &'a str, nodes: &mut Vec<PatternNode<F>>, has_separators: bool) -> &'a str {
     let mut characters = text.chars();
     match characters.next() {
         Some('"') => {
             while let Some(character) = characters.next() {
                 match character {
                     '"' => break,
-                    '\\' => nodes.push(Node::Text(characters.next().unwrap_or('\\'))),
-                    other => nodes.push(Node::Text(other)),
+                    '\\' => nodes.push(PatternNode::Text(characters.next().unwrap_or('\\'))),
+                    other => nodes.push(PatternNode::Text(other)),
                 }
             }
         }
         Some('\\') if characters.as_str().starts_with('"') => {
             characters.next();
-            nodes.push(Node::Text('"'));
+            nodes.push(PatternNode::Text('"'));
         }
-        Some(character) if has_separators && is_separator(character) => nodes.push(Node::Separator(character)),
-        Some(character) if character.is_ascii_whitespace() => nodes.push(Node::Space(character)),
-        Some(character) => nodes.push(Node::Text(character)),
+        Some(character) if has_separators && is_separator(character) => nodes.push(PatternNode::Separator(character)),
+        Some(character) if character.is_ascii_whitespace() => nodes.push(PatternNode::Space(character)),
+        Some(character) => nodes.push(PatternNode::Text(character)),
         None => {}
     }
     characters.as_str()
@@ -255,7 +255,7 @@ pub(super) fn is_separator(character: char) -> bool {
 }
 
 /// The ending of a number that is written as `digits`.
-pub(super) fn ordinal_of(digits: &str, ordinal: Ordinal) -> &'static str {
+pub(super) fn ordinal_suffix(digits: &str, ordinal: OrdinalSuffix) -> &'static str {
     let bytes = digits.as_bytes();
     let before = bytes.len().checked_sub(2).and_then(|position| bytes.get(position));
     let (lower, upper) = match (before, bytes.last()) {
@@ -266,8 +266,8 @@ pub(super) fn ordinal_of(digits: &str, ordinal: Ordinal) -> &'static str {
         _ => ("th", "TH"),
     };
     match ordinal {
-        Ordinal::None => "",
-        Ordinal::Lower => lower,
-        Ordinal::Upper => upper,
+        OrdinalSuffix::None => "",
+        OrdinalSuffix::Lower => lower,
+        OrdinalSuffix::Upper => upper,
     }
 }

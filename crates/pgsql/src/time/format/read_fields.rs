@@ -2,11 +2,13 @@
 
 use datafusion::common::{Result, exec_err};
 
-use crate::time::calendar::{self, JULIAN_EPOCH, Parts, SECOND, civil, days, field_out_of_range, iso_year_start};
+use crate::time::calendar::{
+    self, DateTimeParts, JULIAN_EPOCH, SECOND, date_from_days, days, field_out_of_range, iso_year_start,
+};
 
 /// What was read; a part that is missing is the first.
 #[derive(Default)]
-pub(super) struct Read {
+pub(super) struct ParsedFields {
     year: Option<i64>,
     year_digits: u32,
     /// Whether years and weeks are those of ISO.
@@ -32,25 +34,25 @@ pub(super) struct Read {
     pub(super) zone: Option<(bool, i64, i64)>,
 }
 
-fn set(field: &mut Option<i64>, value: i64, name: &str) -> Result<()> {
+fn set_once(field: &mut Option<i64>, value: i64, name: &str) -> Result<()> {
     match field.replace(value) {
         Some(before) if before != value => exec_err!("conflicting values for the {name}: {before} and {value}"),
         _ => Ok(()),
     }
 }
 
-impl Read {
+impl ParsedFields {
     pub(super) fn set_hour(&mut self, hour: i64) -> Result<()> {
-        set(&mut self.hour, hour, "hour")
+        set_once(&mut self.hour, hour, "hour")
     }
 
     pub(super) fn set_month(&mut self, month: i64) -> Result<()> {
-        set(&mut self.month, month, "month")
+        set_once(&mut self.month, month, "month")
     }
 
     pub(super) fn set_year(&mut self, year: i64, digits: u32) -> Result<()> {
         self.year_digits = digits;
-        set(&mut self.year, year, "year")
+        set_once(&mut self.year, year, "year")
     }
 
     /// That a year, a week or a day is one of ISO, or of the calendar.
@@ -90,7 +92,7 @@ impl Read {
         if !(0..SECOND).contains(&self.micros) {
             return Err(field_out_of_range(text));
         }
-        Ok(Parts { hour, minute, second, micros: self.micros, ..Parts::default() }.time())
+        Ok(DateTimeParts { hour, minute, second, micros: self.micros, ..DateTimeParts::default() }.time())
     }
 
     /// The year of the calendar; 0 where none was read.
@@ -122,7 +124,7 @@ impl Read {
         let mut year = self.calendar_year();
         let (mut month, mut day) = (1, 1);
         if let Some(julian) = self.julian.filter(|julian| *julian != 0) {
-            (year, month, day) = civil(julian - JULIAN_EPOCH);
+            (year, month, day) = date_from_days(julian - JULIAN_EPOCH);
         }
         let is_iso = self.is_iso == Some(true);
         let mut day_of_year = self.day_of_year.filter(|day| *day != 0);
@@ -130,7 +132,7 @@ impl Read {
             if is_iso {
                 let monday = iso_year_start(year) + (week - 1) * 7;
                 let weekday = if self.weekday == 0 { 0 } else { (self.weekday + 5) % 7 };
-                (year, month, day) = civil(monday + weekday);
+                (year, month, day) = date_from_days(monday + weekday);
             } else {
                 day_of_year = Some((week - 1) * 7 + 1);
             }
@@ -151,13 +153,13 @@ impl Read {
                 return exec_err!("cannot calculate day of year without year information");
             }
             if is_iso {
-                (year, month, day) = civil(iso_year_start(year) + day_of_year - 1);
+                (year, month, day) = date_from_days(iso_year_start(year) + day_of_year - 1);
             } else {
                 let length = if calendar::is_date(year, 2, 29) { 366 } else { 365 };
                 if !(1..=length).contains(&day_of_year) {
                     return Err(field_out_of_range(text));
                 }
-                let (_, of_month, of_day) = civil(days(year, 1, 1) + day_of_year - 1);
+                let (_, of_month, of_day) = date_from_days(days(year, 1, 1) + day_of_year - 1);
                 month = if month <= 1 { of_month } else { month };
                 day = if day <= 1 { of_day } else { day };
             }

@@ -1,12 +1,12 @@
 //! `to_number`: text read by a pattern of numbers.
 
-use super::number_pattern::{NumberField, Pattern, SignPlace};
-use super::pattern::Node;
+use super::number_pattern::{NumberField, NumberPattern, SignPlace};
+use super::pattern::PatternNode;
 
 /// The digits that `text` has where the pattern has them, with their sign and point.
-pub(super) fn read(text: &str, pattern: &Pattern) -> String {
+pub(super) fn read_number(text: &str, pattern: &NumberPattern) -> String {
     let characters: Vec<char> = text.chars().collect();
-    let mut reader = Reader {
+    let mut reader = NumberReader {
         pattern,
         text: &characters,
         at: 0,
@@ -27,8 +27,8 @@ pub(super) fn read(text: &str, pattern: &Pattern) -> String {
     format!("{}{digits}", reader.sign.map_or(String::new(), String::from))
 }
 
-struct Reader<'a> {
-    pattern: &'a Pattern,
+struct NumberReader<'a> {
+    pattern: &'a NumberPattern,
     text: &'a [char],
     at: usize,
     sign: Option<char>,
@@ -39,7 +39,7 @@ struct Reader<'a> {
     was_read: bool,
 }
 
-impl Reader<'_> {
+impl NumberReader<'_> {
     fn current(&self) -> Option<char> {
         self.text.get(self.at).copied()
     }
@@ -58,8 +58,8 @@ impl Reader<'_> {
         }
     }
 
-    fn node(&mut self, node: &Node<NumberField>) {
-        let Node::Field(node) = node else {
+    fn node(&mut self, node: &PatternNode<NumberField>) {
+        let PatternNode::Field(node) = node else {
             self.at += 1;
             return;
         };

@@ -2,8 +2,8 @@
 
 use datafusion::common::{DataFusionError, Result, exec_err};
 
-use super::pattern::{FieldNode, Node, Ordinal, TimeField, is_separator};
-use super::read_fields::Read;
+use super::pattern::{FieldNode, OrdinalSuffix, PatternNode, TimeField, is_separator};
+use super::read_fields::ParsedFields;
 
 const MONTHS: [&str; 12] = [
     "january",
@@ -22,8 +22,9 @@ const MONTHS: [&str; 12] = [
 const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
 
 /// Reads `text` by a pattern, as an instant in UTC.
-pub(super) fn read(text: &str, nodes: &[Node<TimeField>]) -> Result<i64> {
-    let mut reader = Reader { nodes, rest: text, before: None, skipped: 0, is_exact: false, read: Read::default() };
+pub(super) fn read_time(text: &str, nodes: &[PatternNode<TimeField>]) -> Result<i64> {
+    let mut reader =
+        TimeReader { nodes, rest: text, before: None, skipped: 0, is_exact: false, read: ParsedFields::default() };
     for position in 0..nodes.len() {
         if reader.rest.is_empty() {
             break;
@@ -33,8 +34,8 @@ pub(super) fn read(text: &str, nodes: &[Node<TimeField>]) -> Result<i64> {
     reader.read.instant(text)
 }
 
-struct Reader<'a> {
-    nodes: &'a [Node<TimeField>],
+struct TimeReader<'a> {
+    nodes: &'a [PatternNode<TimeField>],
     rest: &'a str,
     /// The character before the rest.
     before: Option<char>,
@@ -42,10 +43,10 @@ struct Reader<'a> {
     skipped: i64,
     /// `FX` was met: spaces count.
     is_exact: bool,
-    read: Read,
+    read: ParsedFields,
 }
 
-impl Reader<'_> {
+impl TimeReader<'_> {
     fn skip(&mut self) {
         let mut characters = self.rest.chars();
         self.before = characters.next();
@@ -61,22 +62,22 @@ impl Reader<'_> {
 
     fn node(&mut self, position: usize) -> Result<()> {
         let node = &self.nodes[position];
-        let is_field = matches!(node, Node::Field(_));
+        let is_field = matches!(node, PatternNode::Field(_));
         if !self.is_exact && (is_field || position == 0) {
             self.skip_spaces();
         }
         match node {
-            Node::Space(_) | Node::Separator(_) if self.is_exact => self.skip(),
-            Node::Space(_) | Node::Separator(_) => {
+            PatternNode::Space(_) | PatternNode::Separator(_) if self.is_exact => self.skip(),
+            PatternNode::Space(_) | PatternNode::Separator(_) => {
                 self.skipped -= 1;
                 if self.rest.starts_with(|character: char| character.is_ascii_whitespace() || is_separator(character)) {
                     self.skip();
                     self.skipped += 1;
                 }
             }
-            Node::Text(_) if !self.is_exact && self.skipped > 0 => self.skipped -= 1,
-            Node::Text(_) => self.skip(),
-            Node::Field(field) => {
+            PatternNode::Text(_) if !self.is_exact && self.skipped > 0 => self.skipped -= 1,
+            PatternNode::Text(_) => self.skip(),
+            PatternNode::Field(field) => {
                 self.field(field, position)?;
                 if !self.is_exact {
                     self.skipped = 0;
@@ -89,13 +90,13 @@ impl Reader<'_> {
 
     /// Whether what follows the field at `position` cannot be a digit.
     fn is_next_separator(&self, node: &FieldNode<TimeField>, position: usize) -> bool {
-        if node.ordinal != Ordinal::None {
+        if node.ordinal != OrdinalSuffix::None {
             return true;
         }
         match self.nodes.get(position + 1) {
             None => true,
-            Some(Node::Field(next)) => !is_digit(next.field),
-            Some(Node::Text(character)) => !character.is_ascii_digit(),
+            Some(PatternNode::Field(next)) => !is_digit(next.field),
+            Some(PatternNode::Text(character)) => !character.is_ascii_digit(),
             Some(_) => true,
         }
     }
@@ -128,7 +129,7 @@ impl Reader<'_> {
         }
         self.before = available[..used].chars().last();
         self.rest = &text[used..];
-        if node.ordinal != Ordinal::None {
+        if node.ordinal != OrdinalSuffix::None {
             self.skip();
             self.skip();
         }
@@ -268,7 +269,7 @@ impl Reader<'_> {
             TimeField::Year(digits) | TimeField::IsoYear(digits) => {
                 self.read.set_iso(matches!(node.field, TimeField::IsoYear(_)))?;
                 let (value, length) = of(digits as usize, self)?;
-                let year = if digits < 4 && length < 4 { near_2020(value) } else { value };
+                let year = if digits < 4 && length < 4 { complete_year(value) } else { value };
                 self.read.set_year(year, digits)?;
             }
             _ => {}
@@ -296,7 +297,7 @@ fn scaled(value: i64, length: usize, digits: usize) -> i64 {
 }
 
 /// The year next to 2020 that ends with these digits.
-fn near_2020(year: i64) -> i64 {
+fn complete_year(year: i64) -> i64 {
     match year {
         0..70 => year + 2_000,
         70..100 => year + 1_900,

@@ -5,7 +5,7 @@ use crate::time::input;
 
 fn number(value: i128, scale: i8, pattern: &str) -> String {
     let array = ScalarValue::Decimal128(Some(value), 38, scale);
-    let args = Arguments::new("to_char", vec![array.into(), ScalarValue::from(pattern).into()], 1, DataType::Utf8);
+    let args = TimeArguments::new("to_char", vec![array.into(), ScalarValue::from(pattern).into()], 1, DataType::Utf8);
     let written = to_char(&args).unwrap();
     arrow::array::AsArray::as_string::<i32>(&written).value(0).to_owned()
 }
@@ -68,10 +68,10 @@ fn times_are_read() {
         ("2013/01/05", "YYYY-MM-DD", "2013-01-05"),
         ("20130105T0708", "YYYYMMDD\"T\"HH24MI", "2013-01-05 07:08"),
     ] {
-        let read = read_time::read(text, &pattern::of_times(pattern)).unwrap();
-        assert_eq!(read, input::timestamp(expected).unwrap(), "{text} {pattern}");
+        let read = read_time::read_time(text, &pattern::parse_time_pattern(pattern)).unwrap();
+        assert_eq!(read, input::parse_timestamp(expected).unwrap(), "{text} {pattern}");
     }
     for (text, pattern) in [("2013-13-01", "YYYY-MM-DD"), ("x", "YYYY"), ("13 PM", "HH PM"), ("UTC", "TZ")] {
-        assert!(read_time::read(text, &pattern::of_times(pattern)).is_err(), "{text} {pattern}");
+        assert!(read_time::read_time(text, &pattern::parse_time_pattern(pattern)).is_err(), "{text} {pattern}");
     }
 }

@@ -1,11 +1,11 @@
 //! `to_char` of numbers.
 
-use super::number_pattern::{NumberField, Pattern, SignPlace};
-use super::pattern::{Node, Ordinal, ordinal_of};
+use super::number_pattern::{NumberField, NumberPattern, SignPlace};
+use super::pattern::{OrdinalSuffix, PatternNode, ordinal_suffix};
 
 /// Writes a number by a pattern. `digits` is its absolute value, rounded to as many digits behind the point as the
 /// pattern has.
-pub(super) fn write(digits: &str, is_negative: bool, pattern: &Pattern, out: &mut String) {
+pub(super) fn write_number(digits: &str, is_negative: bool, pattern: &NumberPattern, out: &mut String) {
     let whole = digits.find('.').unwrap_or(digits.len());
     let (digits, spaces) = if whole > pattern.before {
         // It does not fit.
@@ -15,14 +15,14 @@ pub(super) fn write(digits: &str, is_negative: bool, pattern: &Pattern, out: &mu
     } else {
         (digits.to_owned(), pattern.before - whole)
     };
-    let mut writer = Writer::new(digits.into_bytes(), is_negative, spaces, pattern);
+    let mut writer = NumberWriter::new(digits.into_bytes(), is_negative, spaces, pattern);
     for node in &pattern.nodes {
         writer.node(node, out);
     }
 }
 
-struct Writer<'a> {
-    pattern: &'a Pattern,
+struct NumberWriter<'a> {
+    pattern: &'a NumberPattern,
     number: Vec<u8>,
     /// The next digit.
     next: usize,
@@ -42,8 +42,8 @@ struct Writer<'a> {
     is_within: bool,
 }
 
-impl<'a> Writer<'a> {
-    fn new(number: Vec<u8>, is_negative: bool, spaces: usize, pattern: &'a Pattern) -> Self {
+impl<'a> NumberWriter<'a> {
+    fn new(number: Vec<u8>, is_negative: bool, spaces: usize, pattern: &'a NumberPattern) -> Self {
         let mut has_brackets = pattern.has_brackets;
         let is_sign_written = if pattern.has_plus || pattern.has_minus {
             !pattern.has_plus || pattern.has_minus
@@ -74,10 +74,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn node(&mut self, node: &Node<NumberField>, out: &mut String) {
+    fn node(&mut self, node: &PatternNode<NumberField>, out: &mut String) {
         let field = match node {
-            Node::Text(character) | Node::Separator(character) | Node::Space(character) => return out.push(*character),
-            Node::Field(node) => node.field,
+            PatternNode::Text(character) | PatternNode::Separator(character) | PatternNode::Space(character) => {
+                return out.push(*character);
+            }
+            PatternNode::Field(node) => node.field,
         };
         let is_filled = self.pattern.is_filled;
         match field {
@@ -92,7 +94,10 @@ impl<'a> Writer<'a> {
                 let is_none = self.pattern.roman.is_some() || self.number.first() == Some(&b'#');
                 if !is_none && !self.is_negative && !self.pattern.has_point {
                     let digits: String = self.number.iter().map(|digit| char::from(*digit)).collect();
-                    out.push_str(ordinal_of(&digits, if is_upper { Ordinal::Upper } else { Ordinal::Lower }));
+                    out.push_str(ordinal_suffix(
+                        &digits,
+                        if is_upper { OrdinalSuffix::Upper } else { OrdinalSuffix::Lower },
+                    ));
                 }
             }
             NumberField::Minus if self.is_negative => out.push('-'),
@@ -182,7 +187,7 @@ impl<'a> Writer<'a> {
 }
 
 /// The last digit behind the point that is not 0, or the point; further on where the pattern has a `0`.
-fn last_kept(number: &[u8], pattern: &Pattern, spaces: usize) -> Option<usize> {
+fn last_kept(number: &[u8], pattern: &NumberPattern, spaces: usize) -> Option<usize> {
     let point = number.iter().position(|byte| *byte == b'.')?;
     let last = number.iter().rposition(|byte| *byte != b'0').map_or(point, |last| last.max(point));
     if pattern.zero_end > spaces {

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use arrow::datatypes::IntervalMonthDayNano;
 use datafusion::common::{Result, exec_err};
 
-use super::pattern::{Case, FieldNode, Node, Ordinal, TimeField, ordinal_of};
-use crate::time::calendar::{self, DAY, HOUR, JULIAN_EPOCH, MINUTE, Parts, SECOND};
+use super::pattern::{FieldNode, LetterCase, OrdinalSuffix, PatternNode, TimeField, ordinal_suffix};
+use crate::time::calendar::{self, DAY, DateTimeParts, HOUR, JULIAN_EPOCH, MINUTE, SECOND};
 use crate::time::interval::micros;
 
 const MONTHS: [&str; 12] = [
@@ -27,8 +27,8 @@ const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday",
 pub(super) const ROMAN_MONTHS: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
 
 /// What is written.
-struct Value {
-    parts: Parts,
+struct TimeFields {
+    parts: DateTimeParts,
     /// Days since 1970, of a moment.
     day_number: Option<i64>,
     /// What the zone is called.
@@ -36,30 +36,41 @@ struct Value {
 }
 
 /// Writes a timestamp by a pattern; the zone of one with a zone is UTC.
-pub(super) fn moment(value: i64, is_zoned: bool, nodes: &[Node<TimeField>], out: &mut String) -> Result<()> {
+pub(super) fn write_timestamp(
+    value: i64,
+    is_zoned: bool,
+    nodes: &[PatternNode<TimeField>],
+    out: &mut String,
+) -> Result<()> {
     let zone = if is_zoned { "UTC" } else { "" };
     let day_number = Some(value.div_euclid(DAY));
-    write(&Value { parts: Parts::of_timestamp(value), day_number, zone }, nodes, out)
+    write(&TimeFields { parts: DateTimeParts::from_timestamp(value), day_number, zone }, nodes, out)
 }
 
 /// Writes an interval by a pattern, whose hours may be more than 24.
-pub(super) fn interval(value: IntervalMonthDayNano, nodes: &[Node<TimeField>], out: &mut String) -> Result<()> {
+pub(super) fn write_interval(
+    value: IntervalMonthDayNano,
+    nodes: &[PatternNode<TimeField>],
+    out: &mut String,
+) -> Result<()> {
     let (year, month) = (i64::from(value.months / 12), i64::from(value.months % 12));
-    let parts = Parts { year, month, day: i64::from(value.days), ..Parts::of_time(micros(value)) };
-    write(&Value { parts, day_number: None, zone: "" }, nodes, out)
+    let parts = DateTimeParts { year, month, day: i64::from(value.days), ..DateTimeParts::from_time(micros(value)) };
+    write(&TimeFields { parts, day_number: None, zone: "" }, nodes, out)
 }
 
-fn write(value: &Value, nodes: &[Node<TimeField>], out: &mut String) -> Result<()> {
+fn write(value: &TimeFields, nodes: &[PatternNode<TimeField>], out: &mut String) -> Result<()> {
     for node in nodes {
         match node {
-            Node::Text(character) | Node::Separator(character) | Node::Space(character) => out.push(*character),
-            Node::Field(node) => value.field(node, out)?,
+            PatternNode::Text(character) | PatternNode::Separator(character) | PatternNode::Space(character) => {
+                out.push(*character)
+            }
+            PatternNode::Field(node) => value.field(node, out)?,
         }
     }
     Ok(())
 }
 
-impl Value {
+impl TimeFields {
     /// The day of a moment; an interval has none.
     fn day(&self) -> Result<i64> {
         let Some(day) = self.day_number else {
@@ -113,7 +124,7 @@ impl Value {
             TimeField::GroupedYear => {
                 let year = written_year(parts.year);
                 let _ = write!(out, "{},{:03}", year / 1_000, year % 1_000);
-                out.push_str(ordinal_of(&year.to_string(), node.ordinal));
+                out.push_str(ordinal_suffix(&year.to_string(), node.ordinal));
                 return Ok(());
             }
             _ => return self.name(node, out),
@@ -121,8 +132,8 @@ impl Value {
         let width = if node.is_filled { 0 } else { width };
         let start = out.len();
         let _ = write!(out, "{number:0width$}");
-        if node.ordinal != Ordinal::None {
-            let ending = ordinal_of(&out[start..], node.ordinal);
+        if node.ordinal != OrdinalSuffix::None {
+            let ending = ordinal_suffix(&out[start..], node.ordinal);
             out.push_str(ending);
         }
         Ok(())
@@ -184,7 +195,7 @@ impl Value {
         Ok(DAYS.get(weekday).copied().unwrap_or_default())
     }
 
-    fn roman_month(&self, case: Case, is_short: bool, out: &mut String) {
+    fn roman_month(&self, case: LetterCase, is_short: bool, out: &mut String) {
         let parts = &self.parts;
         if parts.month == 0 && parts.year == 0 {
             return;

@@ -3,14 +3,14 @@
 use arrow::datatypes::IntervalMonthDayNano;
 use datafusion::common::{DataFusionError, Result};
 
-use super::interval_of;
-use super::moment::{Fault, span_of_clock};
-use super::tokens::{Token, tokens};
-use crate::time::calendar::{DAY, HOUR, MINUTE, SECOND, field_out_of_range, invalid};
+use super::build_interval;
+use super::moment::{ParseFault, parse_clock};
+use super::tokens::{TimeToken, tokenize};
+use crate::time::calendar::{DAY, HOUR, MINUTE, SECOND, field_out_of_range, invalid_input_error};
 
 /// The fields that an interval may have, as in `INTERVAL '1-2' YEAR TO MONTH`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Unit {
+pub(crate) enum RestrictionUnit {
     Year,
     Month,
     Day,
@@ -21,103 +21,103 @@ pub(crate) enum Unit {
 
 /// What an interval is restricted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Fields {
-    pub(crate) first: Option<Unit>,
-    pub(crate) last: Option<Unit>,
+pub(crate) struct IntervalRestriction {
+    pub(crate) first: Option<RestrictionUnit>,
+    pub(crate) last: Option<RestrictionUnit>,
     /// Digits of the seconds.
     pub(crate) digits: Option<u32>,
 }
 
 /// The interval that `text` means.
-pub(crate) fn interval(text: &str) -> Result<IntervalMonthDayNano> {
-    restricted_interval(text, Fields::default())
+pub(crate) fn parse_interval(text: &str) -> Result<IntervalMonthDayNano> {
+    parse_restricted_interval(text, IntervalRestriction::default())
 }
 
 /// The interval that `text` means, where a number without a unit counts the least of `fields`, and what is less is cut
 /// off.
-pub(crate) fn restricted_interval(text: &str, fields: Fields) -> Result<IntervalMonthDayNano> {
+pub(crate) fn parse_restricted_interval(text: &str, fields: IntervalRestriction) -> Result<IntervalMonthDayNano> {
     let trimmed = text.trim();
     let sum = match trimmed.strip_prefix('P') {
-        Some(rest) => iso(rest),
-        None => verbose(trimmed, fields),
+        Some(rest) => parse_iso(rest),
+        None => parse_verbose(trimmed, fields),
     };
-    let sum = sum.map_err(|fault| fault_of(&fault, text))?;
+    let sum = sum.map_err(|fault| fault_to_error(&fault, text))?;
     let mut micros = sum.micros;
     let (mut months, mut days) = (sum.months, sum.days);
     match fields.last.or(fields.first) {
-        Some(Unit::Year) => (months, days, micros) = (months / 12 * 12, 0, 0),
-        Some(Unit::Month) => (days, micros) = (0, 0),
-        Some(Unit::Day) => micros = 0,
-        Some(Unit::Hour) => micros = micros / HOUR * HOUR,
-        Some(Unit::Minute) => micros = micros / MINUTE * MINUTE,
-        Some(Unit::Second) | None => {}
+        Some(RestrictionUnit::Year) => (months, days, micros) = (months / 12 * 12, 0, 0),
+        Some(RestrictionUnit::Month) => (days, micros) = (0, 0),
+        Some(RestrictionUnit::Day) => micros = 0,
+        Some(RestrictionUnit::Hour) => micros = micros / HOUR * HOUR,
+        Some(RestrictionUnit::Minute) => micros = micros / MINUTE * MINUTE,
+        Some(RestrictionUnit::Second) | None => {}
     }
     if let Some(digits) = fields.digits {
-        micros = super::rounded(micros, digits)?;
+        micros = super::round_to_digits(micros, digits)?;
     }
-    interval_of(months, days, micros).map_err(|_| field_out_of_range(text))
+    build_interval(months, days, micros).map_err(|_| field_out_of_range(text))
 }
 
-fn fault_of(fault: &Fault, text: &str) -> DataFusionError {
+fn fault_to_error(fault: &ParseFault, text: &str) -> DataFusionError {
     match fault {
-        Fault::Syntax => invalid("interval", text),
-        Fault::Range => DataFusionError::Execution(format!("interval field value out of range: \"{text}\"")),
+        ParseFault::Syntax => invalid_input_error("interval", text),
+        ParseFault::Range => DataFusionError::Execution(format!("interval field value out of range: \"{text}\"")),
     }
 }
 
 /// The unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Measure {
+enum UnitLength {
     Months(i64),
     Days(i64),
     Micros(i64),
 }
 
-const YEAR: Measure = Measure::Months(12);
+const YEAR: UnitLength = UnitLength::Months(12);
 
-fn measure(word: &str) -> Option<Measure> {
+fn measure(word: &str) -> Option<UnitLength> {
     Some(match word {
-        "millennium" | "millennia" | "mil" | "mils" => Measure::Months(12_000),
-        "century" | "centuries" | "cent" | "c" => Measure::Months(1_200),
-        "decade" | "decades" | "dec" | "decs" => Measure::Months(120),
+        "millennium" | "millennia" | "mil" | "mils" => UnitLength::Months(12_000),
+        "century" | "centuries" | "cent" | "c" => UnitLength::Months(1_200),
+        "decade" | "decades" | "dec" | "decs" => UnitLength::Months(120),
         "year" | "years" | "y" | "yr" | "yrs" => YEAR,
-        "month" | "months" | "mon" | "mons" => Measure::Months(1),
-        "week" | "weeks" | "w" => Measure::Days(7),
-        "day" | "days" | "d" => Measure::Days(1),
-        "hour" | "hours" | "h" | "hr" | "hrs" => Measure::Micros(HOUR),
-        "minute" | "minutes" | "min" | "mins" | "m" => Measure::Micros(MINUTE),
-        "second" | "seconds" | "sec" | "secs" | "s" => Measure::Micros(SECOND),
-        "millisecond" | "milliseconds" | "msec" | "msecs" | "ms" | "msecond" | "mseconds" => Measure::Micros(1_000),
-        "microsecond" | "microseconds" | "us" | "usec" | "usecs" | "usecond" | "useconds" => Measure::Micros(1),
+        "month" | "months" | "mon" | "mons" => UnitLength::Months(1),
+        "week" | "weeks" | "w" => UnitLength::Days(7),
+        "day" | "days" | "d" => UnitLength::Days(1),
+        "hour" | "hours" | "h" | "hr" | "hrs" => UnitLength::Micros(HOUR),
+        "minute" | "minutes" | "min" | "mins" | "m" => UnitLength::Micros(MINUTE),
+        "second" | "seconds" | "sec" | "secs" | "s" => UnitLength::Micros(SECOND),
+        "millisecond" | "milliseconds" | "msec" | "msecs" | "ms" | "msecond" | "mseconds" => UnitLength::Micros(1_000),
+        "microsecond" | "microseconds" | "us" | "usec" | "usecs" | "usecond" | "useconds" => UnitLength::Micros(1),
         _ => return None,
     })
 }
 
-fn default_measure(fields: Fields) -> Measure {
+fn default_measure(fields: IntervalRestriction) -> UnitLength {
     match fields.last.or(fields.first) {
-        Some(Unit::Year) => YEAR,
-        Some(Unit::Month) => Measure::Months(1),
-        Some(Unit::Day) => Measure::Days(1),
-        Some(Unit::Hour) => Measure::Micros(HOUR),
-        Some(Unit::Minute) => Measure::Micros(MINUTE),
-        Some(Unit::Second) | None => Measure::Micros(SECOND),
+        Some(RestrictionUnit::Year) => YEAR,
+        Some(RestrictionUnit::Month) => UnitLength::Months(1),
+        Some(RestrictionUnit::Day) => UnitLength::Days(1),
+        Some(RestrictionUnit::Hour) => UnitLength::Micros(HOUR),
+        Some(RestrictionUnit::Minute) => UnitLength::Micros(MINUTE),
+        Some(RestrictionUnit::Second) | None => UnitLength::Micros(SECOND),
     }
 }
 
 /// Months, days and microseconds so far.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sum {
+struct IntervalSum {
     months: i64,
     days: i64,
     micros: i64,
 }
 
-impl Sum {
+impl IntervalSum {
     /// Adds a number, whose fraction counts in smaller units.
-    fn add(&mut self, whole: i64, fraction: f64, measure: Measure) -> Result<(), Fault> {
-        let times = |unit: i64| whole.checked_mul(unit).ok_or(Fault::Range);
+    fn add(&mut self, whole: i64, fraction: f64, measure: UnitLength) -> Result<(), ParseFault> {
+        let times = |unit: i64| whole.checked_mul(unit).ok_or(ParseFault::Range);
         match measure {
-            Measure::Months(unit) => {
+            UnitLength::Months(unit) => {
                 add(&mut self.months, times(unit)?)?;
                 if unit >= 12 {
                     add(&mut self.months, (fraction * unit as f64).round_ties_even() as i64)?;
@@ -125,11 +125,11 @@ impl Sum {
                     self.add_days(fraction * 30.0)?;
                 }
             }
-            Measure::Days(unit) => {
+            UnitLength::Days(unit) => {
                 add(&mut self.days, times(unit)?)?;
                 self.add_days(fraction * unit as f64)?;
             }
-            Measure::Micros(unit) => {
+            UnitLength::Micros(unit) => {
                 add(&mut self.micros, times(unit)?)?;
                 add(&mut self.micros, (fraction * unit as f64).round_ties_even() as i64)?;
             }
@@ -137,127 +137,128 @@ impl Sum {
         Ok(())
     }
 
-    fn add_days(&mut self, days: f64) -> Result<(), Fault> {
+    fn add_days(&mut self, days: f64) -> Result<(), ParseFault> {
         let whole = days.trunc();
         add(&mut self.days, whole as i64)?;
         add(&mut self.micros, ((days - whole) * DAY as f64).round_ties_even() as i64)
     }
 
-    fn add_clock(&mut self, text: &str, is_negative: bool, fields: Fields) -> Result<(), Fault> {
-        let is_minutes = (fields.first, fields.last) == (Some(Unit::Minute), Some(Unit::Second));
-        let clock = span_of_clock(text, is_minutes)?;
+    fn add_clock(&mut self, text: &str, is_negative: bool, fields: IntervalRestriction) -> Result<(), ParseFault> {
+        let is_minutes = (fields.first, fields.last) == (Some(RestrictionUnit::Minute), Some(RestrictionUnit::Second));
+        let clock = parse_clock(text, is_minutes)?;
         if clock.minutes > 59 || clock.seconds > 60 || clock.hours > i64::from(i32::MAX) {
-            return Err(Fault::Range);
+            return Err(ParseFault::Range);
         }
         add(&mut self.micros, if is_negative { -clock.total() } else { clock.total() })
     }
 
-    fn negated(self) -> Result<Self, Fault> {
-        let negated = |value: i64| value.checked_neg().ok_or(Fault::Range);
+    fn negated(self) -> Result<Self, ParseFault> {
+        let negated = |value: i64| value.checked_neg().ok_or(ParseFault::Range);
         Ok(Self { months: negated(self.months)?, days: negated(self.days)?, micros: negated(self.micros)? })
     }
 }
 
-fn add(sum: &mut i64, value: i64) -> Result<(), Fault> {
-    *sum = sum.checked_add(value).ok_or(Fault::Range)?;
+fn add(sum: &mut i64, value: i64) -> Result<(), ParseFault> {
+    *sum = sum.checked_add(value).ok_or(ParseFault::Range)?;
     Ok(())
 }
 
 /// A number with its sign, its whole part and its fraction, which has the sign too.
-fn number(text: &str) -> Result<(i64, f64), Fault> {
+fn parse_number(text: &str) -> Result<(i64, f64), ParseFault> {
     let is_negative = text.starts_with('-');
     let digits = text.trim_start_matches(['+', '-']);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     if !is_digits(whole) || !is_digits(fraction) || (whole.is_empty() && fraction.is_empty()) {
-        return Err(Fault::Syntax);
+        return Err(ParseFault::Syntax);
     }
-    let value: i64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| Fault::Range)? };
+    let value: i64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| ParseFault::Range)? };
     let part: f64 =
-        if fraction.is_empty() { 0.0 } else { format!("0.{fraction}").parse().map_err(|_| Fault::Syntax)? };
+        if fraction.is_empty() { 0.0 } else { format!("0.{fraction}").parse().map_err(|_| ParseFault::Syntax)? };
     Ok(if is_negative { (-value, -part) } else { (value, part) })
 }
 
 /// The forms of words and clocks, read from the end: a unit stands behind its number.
-fn verbose(text: &str, fields: Fields) -> Result<Sum, Fault> {
-    let tokens = tokens(text).filter(|tokens| !tokens.is_empty()).ok_or(Fault::Syntax)?;
-    let mut sum = Sum::default();
+fn parse_verbose(text: &str, fields: IntervalRestriction) -> Result<IntervalSum, ParseFault> {
+    let tokens = tokenize(text).filter(|tokens| !tokens.is_empty()).ok_or(ParseFault::Syntax)?;
+    let mut sum = IntervalSum::default();
     let (mut unit, mut is_ago, mut awaits_number) = (None, false, false);
     let mut seen = Vec::new();
     for (position, token) in tokens.iter().enumerate().rev() {
         match token {
-            Token::Word(word) if word == "ago" && position + 1 == tokens.len() => is_ago = true,
-            Token::Word(_) if awaits_number => return Err(Fault::Syntax),
-            Token::Word(word) => {
-                unit = Some(measure(word).ok_or(Fault::Syntax)?);
+            TimeToken::Word(word) if word == "ago" && position + 1 == tokens.len() => is_ago = true,
+            TimeToken::Word(_) if awaits_number => return Err(ParseFault::Syntax),
+            TimeToken::Word(word) => {
+                unit = Some(measure(word).ok_or(ParseFault::Syntax)?);
                 awaits_number = true;
             }
-            Token::Time(text) if !awaits_number => {
+            TimeToken::Time(text) if !awaits_number => {
                 sum.add_clock(text, false, fields)?;
-                unit = Some(Measure::Days(1));
+                unit = Some(UnitLength::Days(1));
             }
-            Token::Signed(text) if text.contains(':') && !awaits_number => {
+            TimeToken::Signed(text) if text.contains(':') && !awaits_number => {
                 sum.add_clock(&text[1..], text.starts_with('-'), fields)?;
-                unit = Some(Measure::Days(1));
+                unit = Some(UnitLength::Days(1));
             }
-            Token::Number(text) | Token::Signed(text) | Token::Date(text) => {
+            TimeToken::Number(text) | TimeToken::Signed(text) | TimeToken::Date(text) => {
                 let measure = unit.unwrap_or_else(|| default_measure(fields));
                 let digits = text.trim_start_matches(['+', '-']);
                 if let Some((years, months)) = digits.split_once('-') {
                     add_years_and_months(&mut sum, text.starts_with('-'), years, months)?;
-                    unit = Some(Measure::Months(1));
-                    seen.push(Measure::Months(1));
+                    unit = Some(UnitLength::Months(1));
+                    seen.push(UnitLength::Months(1));
                 } else {
                     if seen.contains(&measure) {
-                        return Err(Fault::Syntax);
+                        return Err(ParseFault::Syntax);
                     }
                     seen.push(measure);
-                    let (whole, fraction) = number(text)?;
+                    let (whole, fraction) = parse_number(text)?;
                     sum.add(whole, fraction, measure)?;
-                    unit = Some(if matches!(measure, Measure::Micros(HOUR)) { Measure::Days(1) } else { measure });
+                    unit =
+                        Some(if matches!(measure, UnitLength::Micros(HOUR)) { UnitLength::Days(1) } else { measure });
                 }
                 awaits_number = false;
             }
-            Token::Time(_) => return Err(Fault::Syntax),
+            TimeToken::Time(_) => return Err(ParseFault::Syntax),
         }
     }
     if awaits_number || (is_ago && tokens.len() == 1) {
-        return Err(Fault::Syntax);
+        return Err(ParseFault::Syntax);
     }
     if is_ago { sum.negated() } else { Ok(sum) }
 }
 
-fn add_years_and_months(sum: &mut Sum, is_negative: bool, years: &str, months: &str) -> Result<(), Fault> {
-    let ((years, _), (months, _)) = (number(years)?, number(months)?);
+fn add_years_and_months(sum: &mut IntervalSum, is_negative: bool, years: &str, months: &str) -> Result<(), ParseFault> {
+    let ((years, _), (months, _)) = (parse_number(years)?, parse_number(months)?);
     if months >= 12 {
-        return Err(Fault::Range);
+        return Err(ParseFault::Range);
     }
-    let total = years.checked_mul(12).and_then(|years| years.checked_add(months)).ok_or(Fault::Range)?;
+    let total = years.checked_mul(12).and_then(|years| years.checked_add(months)).ok_or(ParseFault::Range)?;
     add(&mut sum.months, if is_negative { -total } else { total })
 }
 
 /// What follows the `P`: designators, or `Y-M-DTh:m:s`.
-fn iso(text: &str) -> Result<Sum, Fault> {
+fn parse_iso(text: &str) -> Result<IntervalSum, ParseFault> {
     let (date, time) = match text.split_once('T') {
         Some((date, time)) => (date, Some(time)),
         None => (text, None),
     };
-    let mut sum = Sum::default();
+    let mut sum = IntervalSum::default();
     if date.is_empty() && time.is_none_or(str::is_empty) {
-        return Err(Fault::Syntax);
+        return Err(ParseFault::Syntax);
     }
     if !date.is_empty() {
         if date.ends_with(|letter: char| letter.is_ascii_digit()) {
-            for (number_text, unit) in date.splitn(3, '-').zip([YEAR, Measure::Months(1), Measure::Days(1)]) {
-                let (whole, fraction) = number(number_text)?;
+            for (number_text, unit) in date.splitn(3, '-').zip([YEAR, UnitLength::Months(1), UnitLength::Days(1)]) {
+                let (whole, fraction) = parse_number(number_text)?;
                 sum.add(whole, fraction, unit)?;
             }
         } else {
             let unit = |letter: char| match letter {
                 'Y' => Some(YEAR),
-                'M' => Some(Measure::Months(1)),
-                'W' => Some(Measure::Days(7)),
-                'D' => Some(Measure::Days(1)),
+                'M' => Some(UnitLength::Months(1)),
+                'W' => Some(UnitLength::Days(7)),
+                'D' => Some(UnitLength::Days(1)),
                 _ => None,
             };
             designated(&mut sum, date, unit)?;
@@ -266,12 +267,12 @@ fn iso(text: &str) -> Result<Sum, Fault> {
     if let Some(time) = time {
         if time.contains(':') {
             let is_negative = time.starts_with('-');
-            sum.add_clock(time.trim_start_matches(['+', '-']), is_negative, Fields::default())?;
+            sum.add_clock(time.trim_start_matches(['+', '-']), is_negative, IntervalRestriction::default())?;
         } else {
             let unit = |letter: char| match letter {
-                'H' => Some(Measure::Micros(HOUR)),
-                'M' => Some(Measure::Micros(MINUTE)),
-                'S' => Some(Measure::Micros(SECOND)),
+                'H' => Some(UnitLength::Micros(HOUR)),
+                'M' => Some(UnitLength::Micros(MINUTE)),
+                'S' => Some(UnitLength::Micros(SECOND)),
                 _ => None,
             };
             designated(&mut sum, time, unit)?;
@@ -280,15 +281,19 @@ fn iso(text: &str) -> Result<Sum, Fault> {
     Ok(sum)
 }
 
-fn designated(sum: &mut Sum, mut text: &str, unit: impl Fn(char) -> Option<Measure>) -> Result<(), Fault> {
+fn designated(
+    sum: &mut IntervalSum,
+    mut text: &str,
+    unit: impl Fn(char) -> Option<UnitLength>,
+) -> Result<(), ParseFault> {
     if text.is_empty() {
-        return Err(Fault::Syntax);
+        return Err(ParseFault::Syntax);
     }
     while !text.is_empty() {
-        let end = text.find(|letter: char| letter.is_ascii_alphabetic()).ok_or(Fault::Syntax)?;
-        let (whole, fraction) = number(&text[..end])?;
-        let letter = text[end..].chars().next().ok_or(Fault::Syntax)?;
-        sum.add(whole, fraction, unit(letter).ok_or(Fault::Syntax)?)?;
+        let end = text.find(|letter: char| letter.is_ascii_alphabetic()).ok_or(ParseFault::Syntax)?;
+        let (whole, fraction) = parse_number(&text[..end])?;
+        let letter = text[end..].chars().next().ok_or(ParseFault::Syntax)?;
+        sum.add(whole, fraction, unit(letter).ok_or(ParseFault::Syntax)?)?;
         text = &text[end + 1..];
     }
     Ok(())

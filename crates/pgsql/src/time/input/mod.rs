@@ -7,34 +7,34 @@ mod tokens;
 use arrow::datatypes::IntervalMonthDayNano;
 use datafusion::common::{DataFusionError, Result};
 
-use super::calendar::{self, DAY, Parts, invalid, out_of_range};
-use super::zone::Zone;
-use moment::{Input, Moment};
+use super::calendar::{self, DAY, DateTimeParts, invalid_input_error, out_of_range_error};
+use super::zone::TimeZoneSpec;
+use moment::{ParsedInput, ParsedMoment};
 
-pub(crate) use interval::{Fields, Unit, interval, restricted_interval};
+pub(crate) use interval::{IntervalRestriction, RestrictionUnit, parse_interval, parse_restricted_interval};
 
 /// Words that mean another time each time; they are rewritten where they are constants.
 pub(crate) const RELATIVE_WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
 
 /// Days since 1970-01-01.
-pub(crate) fn date(text: &str) -> Result<i32> {
+pub(crate) fn parse_date(text: &str) -> Result<i32> {
     match read("date", text)? {
-        Input::Epoch => Ok(0),
-        Input::Moment(moment) => {
-            let day = moment.day.ok_or_else(|| invalid("date", text))?;
-            calendar::date(day).map_err(|_| date_out_of_range(text))
+        ParsedInput::Epoch => Ok(0),
+        ParsedInput::Moment(moment) => {
+            let day = moment.day.ok_or_else(|| invalid_input_error("date", text))?;
+            calendar::checked_date(day).map_err(|_| date_out_of_range(text))
         }
     }
 }
 
 /// Microseconds of the day.
-pub(crate) fn time(text: &str) -> Result<i64> {
-    if let Some(time) = moment::compact_time(text.trim()) {
+pub(crate) fn parse_time(text: &str) -> Result<i64> {
+    if let Some(time) = moment::parse_compact_time(text.trim()) {
         return Ok(time);
     }
     match read("time", text)? {
-        Input::Moment(Moment { time: Some(time), zone, day })
-            if day.is_some() || !matches!(zone, Some(Zone::Named(_))) =>
+        ParsedInput::Moment(ParsedMoment { time: Some(time), zone, day })
+            if day.is_some() || !matches!(zone, Some(TimeZoneSpec::Named(_))) =>
         {
             if time < DAY {
                 return Ok(time);
@@ -43,33 +43,33 @@ pub(crate) fn time(text: &str) -> Result<i64> {
                 "time out of range: \"{text}\"; the last time of a day is 23:59:59.999999, write that instead"
             )))
         }
-        _ => Err(invalid("time", text)),
+        _ => Err(invalid_input_error("time", text)),
     }
 }
 
 /// Microseconds since 1970-01-01, of a time without a zone; a zone in the text is not considered.
-pub(crate) fn timestamp(text: &str) -> Result<i64> {
+pub(crate) fn parse_timestamp(text: &str) -> Result<i64> {
     match read("timestamp", text)? {
-        Input::Epoch => Ok(0),
-        Input::Moment(moment) => local("timestamp", text, &moment),
+        ParsedInput::Epoch => Ok(0),
+        ParsedInput::Moment(moment) => local_timestamp("timestamp", text, &moment),
     }
 }
 
 /// Microseconds since 1970-01-01 00:00 UTC; a text without a zone is in UTC.
-pub(crate) fn timestamptz(text: &str) -> Result<i64> {
+pub(crate) fn parse_timestamptz(text: &str) -> Result<i64> {
     let kind = "timestamp with time zone";
     match read(kind, text)? {
-        Input::Epoch => Ok(0),
-        Input::Moment(moment) => {
-            let local = local(kind, text, &moment)?;
+        ParsedInput::Epoch => Ok(0),
+        ParsedInput::Moment(moment) => {
+            let local = local_timestamp(kind, text, &moment)?;
             let instant = moment.zone.map_or(local, |zone| zone.instant(local));
             calendar::checked_timestamp(instant).map_err(|_| timestamp_out_of_range(text))
         }
     }
 }
 
-fn local(kind: &str, text: &str, moment: &Moment) -> Result<i64> {
-    let day = moment.day.ok_or_else(|| invalid(kind, text))?;
+fn local_timestamp(kind: &str, text: &str, moment: &ParsedMoment) -> Result<i64> {
+    let day = moment.day.ok_or_else(|| invalid_input_error(kind, text))?;
     calendar::timestamp(day, moment.time.unwrap_or(0)).map_err(|_| timestamp_out_of_range(text))
 }
 
@@ -83,8 +83,8 @@ fn timestamp_out_of_range(text: &str) -> DataFusionError {
     ))
 }
 
-fn read(kind: &str, text: &str) -> Result<Input> {
-    if let Some(input) = plain(text) {
+fn read(kind: &str, text: &str) -> Result<ParsedInput> {
+    if let Some(input) = parse_common_form(text) {
         return Ok(input);
     }
     let lower = text.trim().to_ascii_lowercase();
@@ -102,7 +102,7 @@ fn read(kind: &str, text: &str) -> Result<Input> {
 }
 
 /// The most frequent forms, `2013-01-05` and `2013-01-05 07:08:09`, without a look at all others.
-fn plain(text: &str) -> Option<Input> {
+fn parse_common_form(text: &str) -> Option<ParsedInput> {
     let bytes = text.as_bytes();
     let number = |from: usize, to: usize| {
         bytes
@@ -118,7 +118,7 @@ fn plain(text: &str) -> Option<Input> {
     if year == 0 || !calendar::is_date(year, month, day) {
         return None;
     }
-    let mut moment = Moment { day: Some(calendar::days(year, month, day)), ..Moment::default() };
+    let mut moment = ParsedMoment { day: Some(calendar::days(year, month, day)), ..ParsedMoment::default() };
     if bytes.len() == 19 {
         if !((is(10, b' ') || is(10, b'T')) && is(13, b':') && is(16, b':')) {
             return None;
@@ -127,23 +127,23 @@ fn plain(text: &str) -> Option<Input> {
         if hour > 23 || minute > 59 || second > 59 {
             return None;
         }
-        moment.time = Some(Parts { hour, minute, second, ..Parts::default() }.time());
+        moment.time = Some(DateTimeParts { hour, minute, second, ..DateTimeParts::default() }.time());
     }
-    Some(Input::Moment(moment))
+    Some(ParsedInput::Moment(moment))
 }
 
 /// Microseconds rounded to `digits` of a second, half away from zero.
-pub(crate) fn rounded(micros: i64, digits: u32) -> Result<i64> {
+pub(crate) fn round_to_digits(micros: i64, digits: u32) -> Result<i64> {
     let unit = 10_i64.pow(6 - digits.min(6));
     let half = if micros < 0 { -(unit / 2) } else { unit / 2 };
-    let shifted = micros.checked_add(half).ok_or_else(|| out_of_range("timestamp"))?;
+    let shifted = micros.checked_add(half).ok_or_else(|| out_of_range_error("timestamp"))?;
     Ok(shifted / unit * unit)
 }
 
 /// An interval of whole units; PostgreSQL's microseconds become nanoseconds.
-pub(crate) fn interval_of(months: i64, days: i64, micros: i64) -> Result<IntervalMonthDayNano> {
+pub(crate) fn build_interval(months: i64, days: i64, micros: i64) -> Result<IntervalMonthDayNano> {
     let parts = (i32::try_from(months), i32::try_from(days), micros.checked_mul(1_000));
-    let (Ok(months), Ok(days), Some(nanoseconds)) = parts else { return Err(out_of_range("interval")) };
+    let (Ok(months), Ok(days), Some(nanoseconds)) = parts else { return Err(out_of_range_error("interval")) };
     Ok(IntervalMonthDayNano { months, days, nanoseconds })
 }
 

@@ -2,24 +2,24 @@
 
 use datafusion::common::{DataFusionError, Result};
 
-use super::tokens::{Token, tokens};
-use crate::time::calendar::{self, HOUR, JULIAN_EPOCH, MINUTE, SECOND, field_out_of_range, invalid};
-use crate::time::zone::Zone;
+use super::tokens::{TimeToken, tokenize};
+use crate::time::calendar::{self, HOUR, JULIAN_EPOCH, MINUTE, SECOND, field_out_of_range, invalid_input_error};
+use crate::time::zone::TimeZoneSpec;
 
 /// What a text means.
-pub(super) enum Input {
+pub(super) enum ParsedInput {
     /// 1970-01-01 00:00 UTC.
     Epoch,
-    Moment(Moment),
+    Moment(ParsedMoment),
 }
 
 /// What a text has of a moment.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Moment {
+pub(super) struct ParsedMoment {
     pub(super) day: Option<i64>,
     /// Up to 24:00:00, and the leap second.
     pub(super) time: Option<i64>,
-    pub(super) zone: Option<Zone>,
+    pub(super) zone: Option<TimeZoneSpec>,
 }
 
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
@@ -61,40 +61,40 @@ const WEEKDAYS: [&str; 20] = [
 ];
 
 /// The month that a lower-case name or its abbreviation means.
-pub(super) fn month(word: &str) -> Option<i64> {
+pub(super) fn find_month(word: &str) -> Option<i64> {
     let position = |names: &[&str]| names.iter().position(|name| *name == word);
     let position = position(&MONTHS).or_else(|| position(&LONG_MONTHS)).or((word == "sept").then_some(8))?;
     Some(position as i64 + 1)
 }
 
 /// Why a text cannot be read.
-pub(super) enum Fault {
+pub(super) enum ParseFault {
     Syntax,
     Range,
 }
 
 /// Reads `text` as a value of the type `kind`.
-pub(super) fn decode(kind: &str, text: &str) -> Result<Input> {
+pub(super) fn decode(kind: &str, text: &str) -> Result<ParsedInput> {
     if text.trim().eq_ignore_ascii_case("epoch") {
-        return Ok(Input::Epoch);
+        return Ok(ParsedInput::Epoch);
     }
-    let decoded = match tokens(text) {
+    let decoded = match tokenize(text) {
         Some(tokens) => decode_tokens(&tokens),
-        None => Err(Fault::Syntax),
+        None => Err(ParseFault::Syntax),
     };
-    decoded.map(Input::Moment).map_err(|fault| fault_of(&fault, kind, text))
+    decoded.map(ParsedInput::Moment).map_err(|fault| fault_to_error(&fault, kind, text))
 }
 
-fn fault_of(fault: &Fault, kind: &str, text: &str) -> DataFusionError {
+fn fault_to_error(fault: &ParseFault, kind: &str, text: &str) -> DataFusionError {
     match fault {
-        Fault::Syntax => invalid(kind, text),
-        Fault::Range => field_out_of_range(text),
+        ParseFault::Syntax => invalid_input_error(kind, text),
+        ParseFault::Range => field_out_of_range(text),
     }
 }
 
 /// What was read so far.
 #[derive(Default)]
-struct Fields {
+struct MomentFields {
     year: Option<i64>,
     /// Whether the year has two digits, so that the century is to be guessed.
     is_short_year: bool,
@@ -104,7 +104,7 @@ struct Fields {
     day_of_year: Option<i64>,
     julian: Option<i64>,
     time: Option<i64>,
-    zone: Option<Zone>,
+    zone: Option<TimeZoneSpec>,
     is_afternoon: Option<bool>,
     is_before_christ: bool,
     /// `T` was read: a number that follows is a time.
@@ -112,37 +112,38 @@ struct Fields {
     expects_julian: bool,
 }
 
-fn decode_tokens(tokens: &[Token]) -> Result<Moment, Fault> {
-    let mut fields = Fields::default();
+fn decode_tokens(tokens: &[TimeToken]) -> Result<ParsedMoment, ParseFault> {
+    let mut fields = MomentFields::default();
     if tokens.is_empty() {
-        return Err(Fault::Syntax);
+        return Err(ParseFault::Syntax);
     }
-    fields.has_named_month = tokens.iter().any(|token| matches!(token, Token::Word(word) if month(word).is_some()));
+    fields.has_named_month =
+        tokens.iter().any(|token| matches!(token, TimeToken::Word(word) if find_month(word).is_some()));
     for token in tokens {
         match token {
-            Token::Time(text) => fields.set_time(clock(text)?)?,
-            Token::Date(text) => fields.date(text)?,
-            Token::Number(text) => fields.number(text)?,
-            Token::Signed(text) => fields.set_zone(Zone::Fixed(offset(text)?))?,
-            Token::Word(word) => fields.word(word)?,
+            TimeToken::Time(text) => fields.set_time(parse_day_time(text)?)?,
+            TimeToken::Date(text) => fields.date(text)?,
+            TimeToken::Number(text) => fields.number(text)?,
+            TimeToken::Signed(text) => fields.set_zone(TimeZoneSpec::Fixed(parse_offset(text)?))?,
+            TimeToken::Word(word) => fields.word(word)?,
         }
     }
     fields.finish()
 }
 
-impl Fields {
-    fn set_time(&mut self, time: i64) -> Result<(), Fault> {
+impl MomentFields {
+    fn set_time(&mut self, time: i64) -> Result<(), ParseFault> {
         self.expects_time = false;
-        if self.time.replace(time).is_some() { Err(Fault::Syntax) } else { Ok(()) }
+        if self.time.replace(time).is_some() { Err(ParseFault::Syntax) } else { Ok(()) }
     }
 
-    fn set_zone(&mut self, zone: Zone) -> Result<(), Fault> {
-        if self.zone.replace(zone).is_some() { Err(Fault::Syntax) } else { Ok(()) }
+    fn set_zone(&mut self, zone: TimeZoneSpec) -> Result<(), ParseFault> {
+        if self.zone.replace(zone).is_some() { Err(ParseFault::Syntax) } else { Ok(()) }
     }
 
-    fn word(&mut self, word: &str) -> Result<(), Fault> {
-        if let Some(month) = month(word) {
-            return if self.month.replace(month).is_some() { Err(Fault::Syntax) } else { Ok(()) };
+    fn word(&mut self, word: &str) -> Result<(), ParseFault> {
+        if let Some(month) = find_month(word) {
+            return if self.month.replace(month).is_some() { Err(ParseFault::Syntax) } else { Ok(()) };
         }
         match word {
             "am" | "pm" if self.is_afternoon.is_none() => self.is_afternoon = Some(word == "pm"),
@@ -152,11 +153,12 @@ impl Fields {
             "j" | "jd" | "julian" if !self.has_day() => self.expects_julian = true,
             "allballs" => {
                 self.set_time(0)?;
-                self.set_zone(Zone::Fixed(0))?;
+                self.set_zone(TimeZoneSpec::Fixed(0))?;
             }
             _ if WEEKDAYS.contains(&word) => {}
             _ => {
-                let zone = Zone::abbreviation(word).or_else(|| Zone::named(word)).ok_or(Fault::Syntax)?;
+                let zone =
+                    TimeZoneSpec::abbreviation(word).or_else(|| TimeZoneSpec::named(word)).ok_or(ParseFault::Syntax)?;
                 self.set_zone(zone)?;
             }
         }
@@ -169,9 +171,9 @@ impl Fields {
     }
 
     /// Parts with delimiters between them.
-    fn date(&mut self, text: &str) -> Result<(), Fault> {
+    fn date(&mut self, text: &str) -> Result<(), ParseFault> {
         if self.has_day() {
-            return Err(Fault::Syntax);
+            return Err(ParseFault::Syntax);
         }
         let parts: Vec<&str> = text.split(['-', '/', '.']).collect();
         for part in parts.iter().filter(|part| part.starts_with(|letter: char| letter.is_ascii_alphabetic())) {
@@ -181,10 +183,10 @@ impl Fields {
         for part in parts.iter().filter(|part| !part.starts_with(|letter: char| letter.is_ascii_alphabetic())) {
             self.part_of_date(part)?;
         }
-        if parts.len() > 3 { Err(Fault::Syntax) } else { Ok(()) }
+        if parts.len() > 3 { Err(ParseFault::Syntax) } else { Ok(()) }
     }
 
-    fn number(&mut self, text: &str) -> Result<(), Fault> {
+    fn number(&mut self, text: &str) -> Result<(), ParseFault> {
         if self.expects_julian {
             self.expects_julian = false;
             self.julian = Some(integer(text)? - JULIAN_EPOCH);
@@ -199,12 +201,12 @@ impl Fields {
             return Ok(());
         }
         if self.has_day() {
-            return self.set_time(compact_clock(text)?);
+            return self.set_time(parse_compact_clock(text)?);
         }
         if text.len() == 8 || (text.len() == 6 && self.year.is_none() && self.month.is_none()) || text.len() > 8 {
             let (year, rest) = text.split_at(text.len() - 4);
             if text.contains('.') || self.year.is_some() || self.month.is_some() || self.day.is_some() {
-                return Err(Fault::Syntax);
+                return Err(ParseFault::Syntax);
             }
             self.is_short_year = year.len() == 2;
             self.year = Some(integer(year)?);
@@ -216,7 +218,7 @@ impl Fields {
     }
 
     /// Which part of a date a number is, by what is known already.
-    fn part_of_date(&mut self, text: &str) -> Result<(), Fault> {
+    fn part_of_date(&mut self, text: &str) -> Result<(), ParseFault> {
         let (value, is_long) = (integer(text)?, text.len() >= 3);
         match (self.year, self.month, self.day) {
             (Some(_), _, None) if text.len() == 3 && self.month.is_none() => self.day_of_year = Some(value),
@@ -232,7 +234,7 @@ impl Fields {
             (Some(_), Some(_), None) => self.day = Some(value),
             (None, None, Some(_)) => self.month = Some(value),
             (None, Some(_), Some(_)) => self.set_year(text)?,
-            _ => return Err(Fault::Syntax),
+            _ => return Err(ParseFault::Syntax),
         }
         Ok(())
     }
@@ -242,64 +244,64 @@ impl Fields {
         if self.has_named_month { self.day = Some(value) } else { self.month = Some(value) }
     }
 
-    fn set_year(&mut self, text: &str) -> Result<(), Fault> {
+    fn set_year(&mut self, text: &str) -> Result<(), ParseFault> {
         self.is_short_year = text.len() <= 2;
         self.year = Some(integer(text)?);
         Ok(())
     }
 
-    fn finish(self) -> Result<Moment, Fault> {
+    fn finish(self) -> Result<ParsedMoment, ParseFault> {
         if self.expects_time || self.expects_julian {
-            return Err(Fault::Syntax);
+            return Err(ParseFault::Syntax);
         }
         let day = self.day_since_1970()?;
         let mut time = self.time;
         if let Some(is_afternoon) = self.is_afternoon {
-            let given = time.ok_or(Fault::Syntax)?;
+            let given = time.ok_or(ParseFault::Syntax)?;
             let hour = given / HOUR;
             if hour > 12 {
-                return Err(Fault::Range);
+                return Err(ParseFault::Range);
             }
             time = Some(given % HOUR + (hour % 12 + if is_afternoon { 12 } else { 0 }) * HOUR);
         }
         if day.is_none() && (time.is_none() || self.is_before_christ) {
-            return Err(Fault::Syntax);
+            return Err(ParseFault::Syntax);
         }
-        Ok(Moment { day, time, zone: self.zone })
+        Ok(ParsedMoment { day, time, zone: self.zone })
     }
 
-    fn day_since_1970(&self) -> Result<Option<i64>, Fault> {
+    fn day_since_1970(&self) -> Result<Option<i64>, ParseFault> {
         if self.julian.is_some() {
             return Ok(self.julian);
         }
         let Some(year) = self.year else {
-            return if self.month.is_none() && self.day.is_none() { Ok(None) } else { Err(Fault::Syntax) };
+            return if self.month.is_none() && self.day.is_none() { Ok(None) } else { Err(ParseFault::Syntax) };
         };
         let year = match year {
-            0 if !self.is_short_year => return Err(Fault::Range),
+            0 if !self.is_short_year => return Err(ParseFault::Range),
             year if self.is_before_christ && year > 0 => 1 - year,
-            _ if self.is_before_christ => return Err(Fault::Range),
+            _ if self.is_before_christ => return Err(ParseFault::Range),
             year if self.is_short_year && year < 70 => year + 2_000,
             year if self.is_short_year => year + 1_900,
             year => year,
         };
         if let Some(day) = self.day_of_year {
             let is_in_year = day >= 1 && day <= if calendar::is_date(year, 2, 29) { 366 } else { 365 };
-            return if is_in_year { Ok(Some(calendar::days(year, 1, 1) + day - 1)) } else { Err(Fault::Range) };
+            return if is_in_year { Ok(Some(calendar::days(year, 1, 1) + day - 1)) } else { Err(ParseFault::Range) };
         }
-        let (Some(month), Some(day)) = (self.month, self.day) else { return Err(Fault::Syntax) };
+        let (Some(month), Some(day)) = (self.month, self.day) else { return Err(ParseFault::Syntax) };
         if year.abs() > 6_000_000 || !calendar::is_date(year, month, day) {
-            return Err(Fault::Range);
+            return Err(ParseFault::Range);
         }
         Ok(Some(calendar::days(year, month, day)))
     }
 }
 
-fn integer(text: &str) -> Result<i64, Fault> {
+fn integer(text: &str) -> Result<i64, ParseFault> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(Fault::Syntax);
+        return Err(ParseFault::Syntax);
     }
-    text.parse().map_err(|_| Fault::Range)
+    text.parse().map_err(|_| ParseFault::Range)
 }
 
 /// The microseconds of the digits behind a point.
@@ -315,13 +317,13 @@ fn fraction_micros(digits: &str) -> Option<i64> {
 }
 
 /// `h:m`, `h:m:s` with a fraction, or `m:s.f`, of a day.
-fn clock(text: &str) -> Result<i64, Fault> {
-    let time = span_of_clock(text, false)?;
+fn parse_day_time(text: &str) -> Result<i64, ParseFault> {
+    let time = parse_clock(text, false)?;
     if time.hours > 24 || time.minutes > 59 || time.seconds > 60 || (time.seconds == 60 && time.micros > 0) {
-        return Err(Fault::Range);
+        return Err(ParseFault::Range);
     }
     let time = time.total();
-    if time > 24 * HOUR { Err(Fault::Range) } else { Ok(time) }
+    if time > 24 * HOUR { Err(ParseFault::Range) } else { Ok(time) }
 }
 
 /// The parts of a text with colons.
@@ -339,38 +341,38 @@ impl Clock {
 }
 
 /// The parts of `h:m`, `h:m:s` with a fraction, or `m:s.f`; with `is_minutes` of `m:s` too.
-pub(super) fn span_of_clock(text: &str, is_minutes: bool) -> Result<Clock, Fault> {
+pub(super) fn parse_clock(text: &str, is_minutes: bool) -> Result<Clock, ParseFault> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let micros = fraction_micros(fraction).ok_or(Fault::Syntax)?;
+    let micros = fraction_micros(fraction).ok_or(ParseFault::Syntax)?;
     let parts: Vec<i64> = whole.split(':').map(integer).collect::<Result<_, _>>()?;
     let has_fraction = text.contains('.');
     let (hours, minutes, seconds) = match parts.as_slice() {
         [minutes, seconds] if has_fraction || is_minutes => (0, *minutes, *seconds),
         [hours, minutes] => (*hours, *minutes, 0),
         [hours, minutes, seconds] => (*hours, *minutes, *seconds),
-        _ => return Err(Fault::Syntax),
+        _ => return Err(ParseFault::Syntax),
     };
     Ok(Clock { hours, minutes, seconds, micros })
 }
 
 /// `hhmmss` or `hhmm`, with a fraction perhaps.
-fn compact_clock(text: &str) -> Result<i64, Fault> {
+fn parse_compact_clock(text: &str) -> Result<i64, ParseFault> {
     let digits = text.find('.').unwrap_or(text.len());
     match digits {
-        6 => clock(&format!("{}:{}:{}", &text[..2], &text[2..4], &text[4..])),
-        4 if digits == text.len() => clock(&format!("{}:{}", &text[..2], &text[2..])),
-        _ => Err(Fault::Syntax),
+        6 => parse_day_time(&format!("{}:{}:{}", &text[..2], &text[2..4], &text[4..])),
+        4 if digits == text.len() => parse_day_time(&format!("{}:{}", &text[..2], &text[2..])),
+        _ => Err(ParseFault::Syntax),
     }
 }
 
 /// A text that is nothing but `hhmmss` or `hhmm`.
-pub(super) fn compact_time(text: &str) -> Option<i64> {
+pub(super) fn parse_compact_time(text: &str) -> Option<i64> {
     let is_compact = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    if is_compact { compact_clock(text).ok().filter(|time| *time < 24 * HOUR) } else { None }
+    if is_compact { parse_compact_clock(text).ok().filter(|time| *time < 24 * HOUR) } else { None }
 }
 
 /// Seconds east of UTC: `+02`, `+0230`, `+02:30`, `-02:30:15`.
-fn offset(text: &str) -> Result<i32, Fault> {
+fn parse_offset(text: &str) -> Result<i32, ParseFault> {
     let (sign, digits) = text.split_at(1);
     let parts: Vec<i64> = digits.split(':').map(integer).collect::<Result<_, _>>()?;
     let (hours, minutes, seconds) = match parts.as_slice() {
@@ -378,10 +380,10 @@ fn offset(text: &str) -> Result<i32, Fault> {
         [number] if digits.len() <= 4 => (number / 100, number % 100, 0),
         [hours, minutes] => (*hours, *minutes, 0),
         [hours, minutes, seconds] => (*hours, *minutes, *seconds),
-        _ => return Err(Fault::Syntax),
+        _ => return Err(ParseFault::Syntax),
     };
     if hours > 15 || minutes > 59 || seconds > 59 {
-        return Err(Fault::Range);
+        return Err(ParseFault::Range);
     }
     let seconds = (hours * 3_600 + minutes * 60 + seconds) as i32;
     Ok(if sign == "-" { -seconds } else { seconds })

@@ -2,7 +2,7 @@
 
 /// A part of a text, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Token {
+pub(super) enum TimeToken {
     /// Digits, with a fraction perhaps.
     Number(String),
     /// Digits with colons, and a fraction perhaps.
@@ -16,7 +16,7 @@ pub(super) enum Token {
 }
 
 /// The tokens of `text`; none where it has a character that no time has.
-pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
+pub(super) fn tokenize(text: &str) -> Option<Vec<TimeToken>> {
     let lower = text.to_ascii_lowercase();
     let mut rest = lower.as_str();
     let mut tokens = Vec::new();
@@ -24,13 +24,13 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
         rest = rest.trim_start_matches(|letter: char| letter.is_ascii_whitespace() || letter == ',');
         let Some(first) = rest.chars().next() else { return Some(tokens) };
         let (token, length) = match first {
-            '0'..='9' | '.' => of_digits(rest),
-            '+' | '-' => of_sign(rest)?,
+            '0'..='9' | '.' => scan_digits(rest),
+            '+' | '-' => scan_sign(rest)?,
             '@' | '(' | ')' | ';' | '&' => {
                 rest = &rest[1..];
                 continue;
             }
-            letter if letter.is_ascii_alphabetic() => of_letters(rest),
+            letter if letter.is_ascii_alphabetic() => scan_letters(rest),
             _ => return None,
         };
         tokens.push(token);
@@ -47,42 +47,42 @@ fn is_digit(letter: char) -> bool {
     letter.is_ascii_digit()
 }
 
-fn of_digits(text: &str) -> (Token, usize) {
+fn scan_digits(text: &str) -> (TimeToken, usize) {
     let digits = span(text, is_digit);
     let rest = &text[digits..];
     let next = rest[1.min(rest.len())..].chars().next();
     match rest.chars().next() {
         Some(':') => {
             let length = span(text, |letter| is_digit(letter) || letter == ':' || letter == '.');
-            (Token::Time(text[..length].to_owned()), length)
+            (TimeToken::Time(text[..length].to_owned()), length)
         }
         Some(delimiter @ ('-' | '/' | '.')) if next.is_some_and(is_digit) => {
             let second = digits + 1 + span(&rest[1..], is_digit);
             if text[second..].starts_with(delimiter) {
                 let length = span(text, |letter| is_digit(letter) || letter == delimiter);
-                return (Token::Date(text[..length].to_owned()), length);
+                return (TimeToken::Date(text[..length].to_owned()), length);
             }
-            let token = if delimiter == '.' { Token::Number } else { Token::Date };
+            let token = if delimiter == '.' { TimeToken::Number } else { TimeToken::Date };
             (token(text[..second].to_owned()), second)
         }
         Some(delimiter @ ('-' | '/' | '.')) if next.is_some_and(|letter| letter.is_ascii_alphabetic()) => {
             let length = span(text, |letter| letter.is_ascii_alphanumeric() || letter == delimiter);
-            (Token::Date(text[..length].to_owned()), length)
+            (TimeToken::Date(text[..length].to_owned()), length)
         }
-        Some('.') => (Token::Number(text[..=digits].to_owned()), digits + 1),
-        _ => (Token::Number(text[..digits].to_owned()), digits),
+        Some('.') => (TimeToken::Number(text[..=digits].to_owned()), digits + 1),
+        _ => (TimeToken::Number(text[..digits].to_owned()), digits),
     }
 }
 
-fn of_sign(text: &str) -> Option<(Token, usize)> {
+fn scan_sign(text: &str) -> Option<(TimeToken, usize)> {
     let spaces = span(&text[1..], |letter| letter.is_ascii_whitespace());
     let rest = &text[1 + spaces..];
     let length = span(rest, |letter| is_digit(letter) || matches!(letter, ':' | '.' | '-'));
     let is_number = rest.starts_with(is_digit) || (rest.starts_with('.') && length > 1);
-    is_number.then(|| (Token::Signed(format!("{}{}", &text[..1], &rest[..length])), 1 + spaces + length))
+    is_number.then(|| (TimeToken::Signed(format!("{}{}", &text[..1], &rest[..length])), 1 + spaces + length))
 }
 
-fn of_letters(text: &str) -> (Token, usize) {
+fn scan_letters(text: &str) -> (TimeToken, usize) {
     let letters = span(text, |letter| letter.is_ascii_alphabetic());
     let mut rest = text[letters..].chars();
     let (delimiter, next) = (rest.next(), rest.next());
@@ -90,26 +90,28 @@ fn of_letters(text: &str) -> (Token, usize) {
     match delimiter {
         // `jan-05-2013`, but neither `utc-05` nor `etc/gmt-5`.
         Some(delimiter @ ('-' | '/' | '.'))
-            if is_followed_by_digit && super::moment::month(&text[..letters]).is_some() =>
+            if is_followed_by_digit && super::moment::find_month(&text[..letters]).is_some() =>
         {
             let length = span(text, |letter| letter.is_ascii_alphanumeric() || letter == delimiter);
-            (Token::Date(text[..length].to_owned()), length)
+            (TimeToken::Date(text[..length].to_owned()), length)
         }
         Some('/' | '_') => {
             let length = span(text, |letter| letter.is_ascii_alphanumeric() || matches!(letter, '/' | '_' | '-' | '+'));
-            (Token::Word(text[..length].to_owned()), length)
+            (TimeToken::Word(text[..length].to_owned()), length)
         }
         // `pst8pdt` is a name, `t070809` is not.
         Some('0'..='9') => {
             let length = span(text, |letter| letter.is_ascii_alphanumeric());
-            let length = if crate::time::zone::Zone::named(&text[..length]).is_some() { length } else { letters };
-            (Token::Word(text[..length].to_owned()), length)
+            let length =
+                if crate::time::zone::TimeZoneSpec::named(&text[..length]).is_some() { length } else { letters };
+            (TimeToken::Word(text[..length].to_owned()), length)
         }
         Some('-' | '+') => {
             let length = span(text, |letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '+'));
-            let length = if crate::time::zone::Zone::named(&text[..length]).is_some() { length } else { letters };
-            (Token::Word(text[..length].to_owned()), length)
+            let length =
+                if crate::time::zone::TimeZoneSpec::named(&text[..length]).is_some() { length } else { letters };
+            (TimeToken::Word(text[..length].to_owned()), length)
         }
-        _ => (Token::Word(text[..letters].to_owned()), letters),
+        _ => (TimeToken::Word(text[..letters].to_owned()), letters),
     }
 }

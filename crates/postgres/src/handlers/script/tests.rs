@@ -11,7 +11,7 @@ fn split(text: &str) -> Vec<String> {
 }
 
 /// That `text` is one statement.
-fn check_whole(text: &str) {
+fn assert_one_statement(text: &str) {
     let script = Script::split(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     let sql: Vec<&str> = script.statements.iter().map(ScriptStatement::sql).collect();
     assert_eq!(sql, [text]);
@@ -38,7 +38,7 @@ fn the_last_statement_needs_no_semicolon() {
 }
 
 #[test]
-fn what_is_quoted_is_not_split() {
+fn quoted_semicolons_do_not_split() {
     for text in [
         "SELECT ';';",
         "SELECT 'it''s; so';",
@@ -55,12 +55,12 @@ fn what_is_quoted_is_not_split() {
         "SELECT 1 -- ;\r, 2;",
         "CREATE RULE r AS ON INSERT TO t DO ALSO (INSERT INTO u VALUES (1); INSERT INTO u VALUES (2));",
     ] {
-        check_whole(text.trim_end());
+        assert_one_statement(text.trim_end());
     }
 }
 
 #[test]
-fn what_only_looks_quoted_is_split() {
+fn unquoted_lookalikes_split() {
     assert_eq!(split(r"SELECT 'a\'; SELECT 'b';"), [r"1: SELECT 'a\';", "1: SELECT 'b';"]);
     assert_eq!(
         split("SELECT a$b$; SELECT $1; SELECT $b$;$b$;"),
@@ -72,14 +72,14 @@ fn what_only_looks_quoted_is_split() {
 }
 
 #[test]
-fn a_body_of_sql_is_one_with_its_function() {
+fn begin_atomic_body_stays_with_its_function() {
     for text in [
         "CREATE FUNCTION f() RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT 1; SELECT 2; END;",
         "CREATE OR REPLACE PROCEDURE f() begin atomic SELECT CASE WHEN true THEN CASE 1 WHEN 1 THEN 2 END END; SELECT (2); END;",
         "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1 AS end; SELECT t.case FROM t; SELECT 2; END;",
         "CREATE FUNCTION f() RETURNS int BEGIN /* ; */ ATOMIC SELECT 1; END;",
     ] {
-        check_whole(text);
+        assert_one_statement(text);
     }
     // Nothing of it in what is no function.
     assert_eq!(split("BEGIN; SELECT begin, atomic; COMMIT;").len(), 3);
@@ -87,7 +87,7 @@ fn a_body_of_sql_is_one_with_its_function() {
 }
 
 #[test]
-fn what_does_not_end_is_named_with_its_line() {
+fn unterminated_token_reports_its_line() {
     let problems: Vec<String> =
         ["'", "E'\\'", "\"", "$x$ $y$", "/* /* */", "(;", "CREATE FUNCTION f() BEGIN ATOMIC SELECT 1;"]
             .into_iter()
@@ -105,7 +105,7 @@ fn what_does_not_end_is_named_with_its_line() {
 }
 
 #[test]
-fn the_words_of_psql_are_named() {
+fn psql_commands_are_rejected() {
     assert_eq!(
         split("SELECT 1;\n\\ir other.sql\n"),
         [r"error in line 2: \ir is a command to psql; a script must do without psql's own words"]
@@ -126,7 +126,7 @@ fn words_are_those_outside_of_quotes_and_parentheses() {
 }
 
 /// Something that a semicolon in it does not end.
-fn closed() -> impl Strategy<Value = String> {
+fn terminated_fragment() -> impl Strategy<Value = String> {
     let inside = "[a-z;$'\" \n/*-]{0,12}";
     prop_oneof![
         inside.prop_map(|text| format!("'{}'", text.replace('\'', "''"))),
@@ -143,7 +143,7 @@ fn closed() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn the_pieces_make_up_the_text(text in prop_oneof![
+    fn pieces_concatenate_to_the_text(text in prop_oneof![
         "[a-zE'\"$;()\n/* -]{0,60}",
         "(BEGIN|ATOMIC|CREATE|END|CASE|\\$a\\$|[ ;'.()]|--|\n|/\\*|\\*/|ä){0,30}",
         any::<String>(),
@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn quoting_is_never_split(statements in proptest::collection::vec(proptest::collection::vec(closed(), 1..6), 1..6)) {
+    fn quoting_is_never_split(statements in proptest::collection::vec(proptest::collection::vec(terminated_fragment(), 1..6), 1..6)) {
         let statements: Vec<String> = statements.iter().map(|parts| format!("SELECT {};", parts.join(" "))).collect();
         let text = statements.join("\n");
         let script = Script::split(&text).map_err(|error| TestCaseError::fail(error.to_string()))?;

@@ -17,14 +17,14 @@ pub(super) struct TestFile<'a> {
 impl<'a> TestFile<'a> {
     /// Reads `text`, or says everything that is wrong with it.
     pub(super) fn read(text: &'a str) -> Result<Self, Vec<TestResult>> {
-        let failure = |line, problem: String| TestResult::failure(Some(line), problem);
+        let failure = |line, problem: String| TestResult::failed_result(Some(line), problem);
         if let Some((before, _)) = text.split_once('\0') {
             return Err(vec![failure(before.matches('\n').count() + 1, "a zero byte, which no SQL holds".to_owned())]);
         }
         let script = Script::split(text).map_err(|error| vec![failure(error.line, error.problem.to_string())])?;
-        let refused = |statement: &ScriptStatement<'_>| Some(failure(statement.line, refusal(statement)?));
+        let refused = |statement: &ScriptStatement<'_>| Some(failure(statement.line, forbidden_reason(statement)?));
         let mut wrong: Vec<TestResult> = script.statements.iter().filter_map(refused).collect();
-        let isolation = isolation(text).unwrap_or_else(|failed| {
+        let isolation = parse_isolation(text).unwrap_or_else(|failed| {
             wrong.insert(0, failed);
             ISOLATIONS[0]
         });
@@ -33,7 +33,7 @@ impl<'a> TestFile<'a> {
 }
 
 /// The isolation that the comments at the top of `text` ask for.
-fn isolation(text: &str) -> Result<&'static str, TestResult> {
+fn parse_isolation(text: &str) -> Result<&'static str, TestResult> {
     for (index, line) in text.lines().map(str::trim).enumerate() {
         let Some(comment) = line.strip_prefix("--") else {
             if line.is_empty() {
@@ -45,7 +45,7 @@ fn isolation(text: &str) -> Result<&'static str, TestResult> {
             let asked = asked.trim().to_ascii_lowercase();
             return ISOLATIONS.into_iter().find(|known| *known == asked).ok_or_else(|| {
                 let message = format!("there is no isolation {asked:?}; there are {}", ISOLATIONS.join(", "));
-                TestResult::failure(Some(index + 1), message)
+                TestResult::failed_result(Some(index + 1), message)
             });
         }
     }
@@ -53,7 +53,7 @@ fn isolation(text: &str) -> Result<&'static str, TestResult> {
 }
 
 /// Why a statement has no place in a test file.
-fn refusal(statement: &ScriptStatement<'_>) -> Option<String> {
+fn forbidden_reason(statement: &ScriptStatement<'_>) -> Option<String> {
     let first = |words: &[&str]| words.iter().enumerate().all(|(place, word)| statement.has_word_at(place, word));
     let ends = ["COMMIT", "END", "ABORT", "BEGIN"].into_iter().find(|word| first(&[word]));
     let ends = ends.or_else(|| first(&["START", "TRANSACTION"]).then_some("START TRANSACTION"));

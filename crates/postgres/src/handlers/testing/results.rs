@@ -9,28 +9,28 @@ const NOTES_MAX: usize = 100;
 
 /// A line that is a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Numbered {
+pub(super) struct NumberedResult {
     pub(super) number: u64,
     pub(super) result: TestResult,
 }
 
 /// The results in a value of the statement in `line`; lines after one that begin with `#` are its notes.
-pub(super) fn of_value(value: &str, line: usize) -> Vec<Numbered> {
-    let mut found: Vec<Numbered> = Vec::new();
+pub(super) fn parse_value(value: &str, line: usize) -> Vec<NumberedResult> {
+    let mut found: Vec<NumberedResult> = Vec::new();
     for text in value.lines() {
-        if let Some(numbered) = of_line(text, line) {
+        if let Some(numbered) = parse_line(text, line) {
             found.push(numbered);
         } else if let (Some(note), Some(last)) = (text.strip_prefix('#'), found.last_mut())
             && last.result.notes.len() < NOTES_MAX
         {
-            last.result.notes.push(shortened(note.trim()));
+            last.result.notes.push(truncate_text(note.trim()));
         }
     }
     found
 }
 
 /// `ok 1 - name` or `not ok 1 - name`. Text without a number may be anybody's.
-fn of_line(text: &str, line: usize) -> Option<Numbered> {
+fn parse_line(text: &str, line: usize) -> Option<NumberedResult> {
     let (is_ok, rest) = match text.strip_prefix("not ok ") {
         Some(rest) => (false, rest),
         None => (true, text.strip_prefix("ok ")?),
@@ -38,10 +38,13 @@ fn of_line(text: &str, line: usize) -> Option<Numbered> {
     let (number, name) = rest.split_once(' ').unwrap_or((rest, ""));
     let number = number.parse().ok()?;
     let name = name.strip_prefix("- ").unwrap_or(name);
-    Some(Numbered { number, result: TestResult { line: Some(line), name: shortened(name), is_ok, notes: Vec::new() } })
+    Some(NumberedResult {
+        number,
+        result: TestResult { line: Some(line), name: truncate_text(name), is_ok, notes: Vec::new() },
+    })
 }
 
-fn shortened(text: &str) -> String {
+fn truncate_text(text: &str) -> String {
     text.chars().take(CHARACTERS_MAX).collect()
 }
 
@@ -51,7 +54,7 @@ mod tests {
 
     #[test]
     fn results_have_their_notes() {
-        let said = of_value("ok 1 - first\nnot ok 2 - second\n#   got    1\n#   wanted 2\nok 3", 7);
+        let said = parse_value("ok 1 - first\nnot ok 2 - second\n#   got    1\n#   wanted 2\nok 3", 7);
         let read: Vec<(u64, bool, &str, String)> = said
             .iter()
             .map(|one| (one.number, one.result.is_ok, one.result.name.as_str(), one.result.notes.join("|")))
@@ -70,7 +73,7 @@ mod tests {
     #[test]
     fn other_text_is_no_result() {
         for text in ["", "ok", "okay 1 - x", "ok - x", "not ok", "1..3", "# 1 of 3 failed", "{\"ok 1\": 1}"] {
-            assert_eq!(of_value(text, 1), [], "{text}");
+            assert_eq!(parse_value(text, 1), [], "{text}");
         }
     }
 }

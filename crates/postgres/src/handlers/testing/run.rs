@@ -12,13 +12,13 @@ use tokio_postgres::error::{DbError, ErrorPosition, Severity, SqlState};
 
 use super::file::{TestFile, is_about_savepoints};
 use super::{FUNCTIONS, TestError, TestOptions, TestResult, results};
-use crate::connect::{Connected, Startup, Target};
+use crate::connect::{ConnectTarget, OpenConnection, StartupParameters};
 use crate::handlers::ScriptStatement;
 
 /// How much longer than a statement may take it is waited for: a file may switch the server's own limit off.
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE_PERIOD: Duration = Duration::from_secs(5);
 /// How long the end of the transaction may take.
-const END_WITHIN: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// Results of one file that are kept.
 const RESULTS_MAX: usize = 100_000;
 /// The savepoint that a statement runs in.
@@ -27,23 +27,27 @@ const SAVEPOINT: &str = "tidegate_test_statement";
 const NOT_RUN: &str = "what follows in the file was not run";
 
 /// A run of one file.
-pub(super) struct Run {
-    connected: Connected,
+pub(super) struct TestRun {
+    connected: OpenConnection,
     /// What the server has remarked since it was last looked at.
-    remarks: mpsc::Receiver<DbError>,
+    notices: mpsc::Receiver<DbError>,
     statement_timeout: Duration,
     results: Vec<TestResult>,
     /// Numbers of results that were in rows.
-    seen: HashSet<u64>,
+    seen_numbers: HashSet<u64>,
 }
 
 /// The rest of the file cannot be run.
-struct Ended;
+struct RunAborted;
 
-impl Run {
+impl TestRun {
     /// Connects, begins the transaction and makes the functions that tests call.
-    pub(super) async fn begin(target: &Target, isolation: &str, options: &TestOptions) -> Result<Self, TestError> {
-        let startup = Startup { application_name: "tidegate pg test", settings: &[] };
+    pub(super) async fn begin(
+        target: &ConnectTarget,
+        isolation: &str,
+        options: &TestOptions,
+    ) -> Result<Self, TestError> {
+        let startup = StartupParameters { application_name: "tidegate pg test", settings: &[] };
         let connected = target.connect(&startup).await?;
         let TestOptions { schema, statement_timeout } = options;
         let begun = async {
@@ -66,19 +70,19 @@ impl Run {
         match begun.await {
             Ok(true) => {}
             Ok(false) => return Err(TestError::NotInstalled(schema.clone())),
-            Err(error) => return Err(TestError::NotBegun(said(&error))),
+            Err(error) => return Err(TestError::CannotBegin(error_line(&error))),
         }
-        let remarks = connected.remarks();
+        let remarks = connected.subscribe_notices();
         let statement_timeout = *statement_timeout;
-        Ok(Self { connected, remarks, statement_timeout, results: Vec::new(), seen: HashSet::new() })
+        Ok(Self { connected, notices: remarks, statement_timeout, results: Vec::new(), seen_numbers: HashSet::new() })
     }
 
     /// Runs the statements of `file`, one after another.
-    pub(super) async fn statements(&mut self, file: &TestFile<'_>) {
+    pub(super) async fn run_statements(&mut self, file: &TestFile<'_>) {
         for statement in &file.statements {
             let found_before = self.results.len();
-            let ended = self.statement(statement).await;
-            self.add_remarks(found_before);
+            let ended = self.run_statement(statement).await;
+            self.add_notices(found_before);
             if ended.is_err() {
                 return;
             }
@@ -90,117 +94,126 @@ impl Run {
     pub(super) async fn end(mut self, is_whole: bool) -> Vec<TestResult> {
         if is_whole {
             // Without an answer there is nothing to add; the failure that led to it is a result already.
-            let _ = timeout(END_WITHIN, self.unseen()).await;
+            let _ = timeout(END_TIMEOUT, self.add_unseen_results()).await;
             if self.results.is_empty() {
                 let message = "there is no result; SELECT pg_temp.ok(condition, 'name') is one";
-                self.results.push(TestResult::failure(None, message));
+                self.results.push(TestResult::failed_result(None, message));
             }
         } else if let Err(error) = self.connected.canceller().cancel().await {
             tracing::debug!(%error, "the statement of a test was not cancelled");
         }
         // A server that does not answer rolls back when the connection ends.
-        let _ = timeout(END_WITHIN, self.connected.client().batch_execute("ROLLBACK")).await;
+        let _ = timeout(END_TIMEOUT, self.connected.client().batch_execute("ROLLBACK")).await;
         self.connected.close().await;
         self.results
     }
 
-    async fn statement(&mut self, statement: &ScriptStatement<'_>) -> Result<(), Ended> {
-        self.savepoint(&format!("SAVEPOINT {SAVEPOINT}"), statement).await?;
+    async fn run_statement(&mut self, statement: &ScriptStatement<'_>) -> Result<(), RunAborted> {
+        self.run_savepoint(&format!("SAVEPOINT {SAVEPOINT}"), statement).await?;
         let began = Instant::now();
-        let limit = self.statement_timeout + GRACE;
-        match timeout(limit, self.rows(statement)).await {
+        let limit = self.statement_timeout + GRACE_PERIOD;
+        match timeout(limit, self.run_query(statement)).await {
             // Which savepoints there are now is the file's affair; ours may be gone with them, and hurts nobody if not.
             Ok(Ok(())) if is_about_savepoints(statement) => Ok(()),
-            Ok(Ok(())) => self.savepoint(&format!("RELEASE SAVEPOINT {SAVEPOINT}"), statement).await,
+            Ok(Ok(())) => self.run_savepoint(&format!("RELEASE SAVEPOINT {SAVEPOINT}"), statement).await,
             Ok(Err(error)) => {
                 let is_over = self.connected.is_closed() || error.as_db_error().is_some_and(is_final);
                 let late = began.elapsed() >= self.statement_timeout;
-                self.failed(statement, &error, late, is_over);
+                self.record_failure(statement, &error, late, is_over);
                 if is_over {
-                    return Err(Ended);
+                    return Err(RunAborted);
                 }
                 let back = format!("ROLLBACK TO SAVEPOINT {SAVEPOINT}; RELEASE SAVEPOINT {SAVEPOINT}");
-                self.savepoint(&back, statement).await
+                self.run_savepoint(&back, statement).await
             }
             Err(_) => {
                 // A cancelled connection must not be used again: the next statement could be what is cancelled.
-                let failure = TestResult::failure(Some(statement.line), self.too_late());
-                self.keep(failure.with_notes(vec![NOT_RUN.to_owned()]));
+                let failure = TestResult::failed_result(Some(statement.line), self.timeout_message());
+                self.push_result(failure.with_notes(vec![NOT_RUN.to_owned()]));
                 if let Err(error) = self.connected.canceller().cancel().await {
                     tracing::debug!(%error, "the statement of a test was not cancelled");
                 }
-                Err(Ended)
+                Err(RunAborted)
             }
         }
     }
 
     /// Runs a statement of ours about the savepoint. That it fails says that the transaction is not the one that it
     /// was.
-    async fn savepoint(&mut self, sql: &str, statement: &ScriptStatement<'_>) -> Result<(), Ended> {
+    async fn run_savepoint(&mut self, sql: &str, statement: &ScriptStatement<'_>) -> Result<(), RunAborted> {
         let Err(error) = self.connected.client().batch_execute(sql).await else { return Ok(()) };
         let failure = match error.as_db_error() {
             Some(_) => {
                 let message = "the transaction of the test has ended before its time, so what was done may stay";
-                TestResult::failure(Some(statement.line), message).with_notes(vec![said(&error), NOT_RUN.to_owned()])
+                TestResult::failed_result(Some(statement.line), message)
+                    .with_notes(vec![error_line(&error), NOT_RUN.to_owned()])
             }
-            None => TestResult::failure(Some(statement.line), said(&error)).with_notes(vec![NOT_RUN.to_owned()]),
+            None => {
+                TestResult::failed_result(Some(statement.line), error_line(&error)).with_notes(vec![NOT_RUN.to_owned()])
+            }
         };
-        self.keep(failure);
-        Err(Ended)
+        self.push_result(failure);
+        Err(RunAborted)
     }
 
     /// Runs a statement and takes the results out of its rows, which are not gathered.
-    async fn rows(&mut self, statement: &ScriptStatement<'_>) -> Result<(), tokio_postgres::Error> {
+    async fn run_query(&mut self, statement: &ScriptStatement<'_>) -> Result<(), tokio_postgres::Error> {
         let mut messages = pin!(self.connected.client().simple_query_raw(statement.sql()).await?);
         let mut found = Vec::new();
         while let Some(message) = messages.try_next().await? {
             let SimpleQueryMessage::Row(row) = message else { continue };
             for value in (0..row.len()).filter_map(|column| row.get(column)) {
-                found.extend(results::of_value(value, statement.line));
+                found.extend(results::parse_value(value, statement.line));
                 found.truncate(RESULTS_MAX);
             }
         }
         for numbered in found {
-            self.seen.insert(numbered.number);
-            self.keep(numbered.result);
+            self.seen_numbers.insert(numbered.number);
+            self.push_result(numbered.result);
         }
         Ok(())
     }
 
     /// Adds results that were in no row: those of a `DO` block, say.
-    async fn unseen(&mut self) -> Result<(), tokio_postgres::Error> {
+    async fn add_unseen_results(&mut self) -> Result<(), tokio_postgres::Error> {
         let sql =
             "RESET SESSION AUTHORIZATION; RESET ROLE; SELECT number, is_so, name FROM pg_temp.tap ORDER BY number";
         let messages = self.connected.client().simple_query(sql).await?;
         for message in &messages {
             let SimpleQueryMessage::Row(row) = message else { continue };
             let number = row.get(0).and_then(|number| number.parse().ok()).unwrap_or_default();
-            if !self.seen.contains(&number) {
+            if !self.seen_numbers.contains(&number) {
                 let name = row.get(2).unwrap_or_default().to_owned();
-                self.keep(TestResult { line: None, name, is_ok: row.get(1) == Some("t"), notes: Vec::new() });
+                self.push_result(TestResult { line: None, name, is_ok: row.get(1) == Some("t"), notes: Vec::new() });
             }
         }
         Ok(())
     }
 
-    fn failed(&mut self, statement: &ScriptStatement<'_>, error: &tokio_postgres::Error, late: bool, is_over: bool) {
+    fn record_failure(
+        &mut self,
+        statement: &ScriptStatement<'_>,
+        error: &tokio_postgres::Error,
+        late: bool,
+        is_over: bool,
+    ) {
         let mut failure = match error.as_db_error() {
             Some(error) if late && *error.code() == SqlState::QUERY_CANCELED => {
-                TestResult::failure(Some(statement.line), self.too_late())
+                TestResult::failed_result(Some(statement.line), self.timeout_message())
             }
-            Some(error) => of_server(error, statement),
-            None => TestResult::failure(Some(statement.line), said(error)),
+            Some(error) => failure_from_db_error(error, statement),
+            None => TestResult::failed_result(Some(statement.line), error_line(error)),
         };
         if is_over {
             failure.notes.push(NOT_RUN.to_owned());
         }
-        self.keep(failure);
+        self.push_result(failure);
     }
 
     /// Adds what the server remarked to the first failure after the first `found_before` results.
-    fn add_remarks(&mut self, found_before: usize) {
+    fn add_notices(&mut self, found_before: usize) {
         let mut notes = Vec::new();
-        while let Ok(remark) = self.remarks.try_recv() {
+        while let Ok(remark) = self.notices.try_recv() {
             notes.push(format!("{}: {}", remark.severity().to_lowercase(), remark.message()));
         }
         let mut new = self.results.iter_mut().skip(found_before);
@@ -209,11 +222,11 @@ impl Run {
         }
     }
 
-    fn too_late(&self) -> String {
+    fn timeout_message(&self) -> String {
         format!("the statement took longer than {:?} and was ended", self.statement_timeout)
     }
 
-    fn keep(&mut self, result: TestResult) {
+    fn push_result(&mut self, result: TestResult) {
         if self.results.len() < RESULTS_MAX {
             self.results.push(result);
         }
@@ -221,7 +234,7 @@ impl Run {
 }
 
 /// An error of the server's, in the line that it names.
-fn of_server(error: &DbError, statement: &ScriptStatement<'_>) -> TestResult {
+fn failure_from_db_error(error: &DbError, statement: &ScriptStatement<'_>) -> TestResult {
     let name = format!("{} {}: {}", error.severity(), error.code().code(), error.message());
     let parts = [("detail", error.detail()), ("hint", error.hint()), ("context", error.where_())];
     let notes = parts
@@ -232,7 +245,7 @@ fn of_server(error: &DbError, statement: &ScriptStatement<'_>) -> TestResult {
         _ => 0,
     };
     let breaks = statement.sql().chars().take(before).filter(|character| *character == '\n').count();
-    TestResult::failure(Some(statement.line + breaks), name).with_notes(notes.collect())
+    TestResult::failed_result(Some(statement.line + breaks), name).with_notes(notes.collect())
 }
 
 /// Whether the server ends the connection with this error.
@@ -241,7 +254,7 @@ fn is_final(error: &DbError) -> bool {
 }
 
 /// The error in one line.
-fn said(error: &tokio_postgres::Error) -> String {
+fn error_line(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(error) => format!("{} {}: {}", error.severity(), error.code().code(), error.message()),
         None => format!("the connection was lost: {error}"),

@@ -3,18 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_postgres::connect::{Connected, Startup};
+use tidegate_postgres::connect::{OpenConnection, StartupParameters};
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tokio::net::TcpListener;
 
 use crate::cluster::Cluster;
-use crate::scene::Node;
+use crate::test_database::OpenedDatabase;
 
-use super::scene::{Scene, ask, authority, connect, make_role, network, network_port, refusal, superuser};
+use super::environment_fixture::{
+    EnvironmentFixture, authority_file, connect, connect_error_text, make_role, network_port, network_string,
+    query_value, superuser_string,
+};
 
 /// The folder and the port of the superuser's socket.
-fn socket() -> (String, String) {
-    let text = superuser("");
+fn socket_connection() -> (String, String) {
+    let text = superuser_string("");
     let value = |name: &str| {
         let pair = text.split_whitespace().find_map(|pair| pair.strip_prefix(name));
         pair.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
@@ -23,14 +26,14 @@ fn socket() -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_socket_leads_to_the_server() {
-    let connected = connect(&superuser("")).await;
-    let number: u32 = ask(&connected, "SHOW server_version_num").await.parse().unwrap();
+async fn connects_over_a_socket() {
+    let connected = connect(&superuser_string("")).await;
+    let number: u32 = query_value(&connected, "SHOW server_version_num").await.parse().unwrap();
     assert_eq!(connected.server_version().number(), number);
     assert!(!connected.is_encrypted());
     assert!(!connected.is_closed());
 
-    let (folder, port) = socket();
+    let (folder, port) = socket_connection();
     let encoded = folder.replace('/', "%2F");
     for uri in [
         format!("postgres://postgres@{encoded}:{port}/postgres"),
@@ -38,31 +41,32 @@ async fn a_socket_leads_to_the_server() {
         // No TLS is spoken over a socket, whatever is demanded.
         format!("postgres://postgres@{encoded}:{port}/postgres?sslmode=verify-full"),
     ] {
-        assert_eq!(ask(&connect(&uri).await, "SELECT current_user").await, "postgres");
+        assert_eq!(query_value(&connect(&uri).await, "SELECT current_user").await, "postgres");
     }
 }
 
 #[tokio::test]
-async fn a_session_begins_with_its_name_and_settings() {
-    let startup = Startup {
+async fn startup_sets_application_name_and_settings() {
+    let startup = StartupParameters {
         application_name: "tidegate shop",
         settings: &[("statement_timeout", "4321"), ("search_path", r#""a b", "c\d""#)],
     };
-    let target = Scene::new().target(&superuser("options='-c statement_timeout=1 -c geqo=off'"));
+    let target =
+        EnvironmentFixture::new().parse_target(&superuser_string("options='-c statement_timeout=1 -c geqo=off'"));
     let connected = target.connect(&startup).await.unwrap();
-    assert_eq!(ask(&connected, "SHOW application_name").await, "tidegate shop");
-    assert_eq!(ask(&connected, "SHOW statement_timeout").await, "4321ms");
-    assert_eq!(ask(&connected, "SHOW search_path").await, r#""a b", "c\d""#);
-    assert_eq!(ask(&connected, "SHOW geqo").await, "off");
+    assert_eq!(query_value(&connected, "SHOW application_name").await, "tidegate shop");
+    assert_eq!(query_value(&connected, "SHOW statement_timeout").await, "4321ms");
+    assert_eq!(query_value(&connected, "SHOW search_path").await, r#""a b", "c\d""#);
+    assert_eq!(query_value(&connected, "SHOW geqo").await, "off");
 
-    let named = Scene::new().target(&superuser("application_name=night"));
+    let named = EnvironmentFixture::new().parse_target(&superuser_string("application_name=night"));
     let connected = named.connect(&startup).await.unwrap();
-    assert_eq!(ask(&connected, "SHOW application_name").await, "night");
+    assert_eq!(query_value(&connected, "SHOW application_name").await, "night");
 }
 
 #[tokio::test]
-async fn of_several_hosts_the_first_that_answers_is_taken() {
-    let (folder, port) = socket();
+async fn first_reachable_host_is_used() {
+    let (folder, port) = socket_connection();
     let dead = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let dead_port = dead.local_addr().unwrap().port();
     drop(dead);
@@ -71,41 +75,42 @@ async fn of_several_hosts_the_first_that_answers_is_taken() {
             "host=127.0.0.1,/nowhere,{folder} port={dead_port},1,{port} user=postgres dbname=postgres \
              load_balance_hosts={order}"
         );
-        assert_eq!(ask(&connect(&text).await, "SELECT current_user").await, "postgres");
+        assert_eq!(query_value(&connect(&text).await, "SELECT current_user").await, "postgres");
     }
 }
 
 #[tokio::test]
-async fn a_host_that_refuses_the_database_is_the_last_one_to_be_asked() {
-    let (folder, port) = socket();
+async fn database_rejection_stops_trying_hosts() {
+    let (folder, port) = socket_connection();
     let text = format!("host={folder},/nowhere port={port} user=postgres dbname=nowhere");
-    let told = refusal(&text).await;
+    let told = connect_error_text(&text).await;
     assert!(told.contains("caller: the database shop cannot be reached: the server has no such database"), "{told}");
     assert!(!told.contains("socket is not there"), "{told}");
 }
 
 #[tokio::test]
-async fn the_kind_of_session_is_checked() {
+async fn target_session_attrs_is_checked() {
     for wanted in ["any", "read-write", "primary", "prefer-standby"] {
-        connect(&superuser(&format!("target_session_attrs={wanted}"))).await;
+        connect(&superuser_string(&format!("target_session_attrs={wanted}"))).await;
     }
-    let (folder, port) = socket();
+    let (folder, port) = socket_connection();
     for wanted in ["read-only", "standby"] {
         let text = format!("host={folder} port={port} user=postgres dbname=postgres target_session_attrs={wanted}");
-        let told = refusal(&text).await;
+        let told = connect_error_text(&text).await;
         assert!(told.contains(&format!("no session of the kind {wanted} is to be had")), "{told}");
     }
     let reading = "options='-c default_transaction_read_only=on'";
-    connect(&superuser(&format!("{reading} target_session_attrs=read-only"))).await;
-    connect(&superuser(&format!("{reading} target_session_attrs=primary"))).await;
+    connect(&superuser_string(&format!("{reading} target_session_attrs=read-only"))).await;
+    connect(&superuser_string(&format!("{reading} target_session_attrs=primary"))).await;
 }
 
 /// A server and its standby, named in either order: each kind of session is found where it is to be had.
 #[tokio::test]
-async fn a_standby_is_told_from_its_primary() {
+async fn standby_and_primary_are_distinguished() {
     let cluster = Cluster::start();
-    let script = cluster.standby();
-    let (primary, standby) = (cluster.superuser_of("postgres"), script.variable("TIDEGATE_TEST_STANDBY").to_owned());
+    let script = cluster.start_standby();
+    let (primary, standby) =
+        (cluster.superuser_connection_string("postgres"), script.variable("TIDEGATE_TEST_STANDBY").to_owned());
     let value = |text: &str, name: &str| {
         text.split_whitespace().find_map(|pair| pair.strip_prefix(name)).expect("it is named").to_owned()
     };
@@ -122,61 +127,62 @@ async fn a_standby_is_told_from_its_primary() {
             ("any", if hosts[0] == &standby { "t" } else { "f" }),
         ] {
             let connected = connect(&format!("{both} target_session_attrs={wanted}")).await;
-            assert_eq!(ask(&connected, "SELECT pg_is_in_recovery()").await, is_standby, "{wanted}");
+            assert_eq!(query_value(&connected, "SELECT pg_is_in_recovery()").await, is_standby, "{wanted}");
         }
     }
-    let told = refusal(&format!("{standby} target_session_attrs=primary")).await;
+    let told = connect_error_text(&format!("{standby} target_session_attrs=primary")).await;
     assert!(told.contains("no session of the kind primary is to be had"), "{told}");
     let alone = format!("{primary} target_session_attrs=prefer-standby");
-    assert_eq!(ask(&connect(&alone).await, "SELECT pg_is_in_recovery()").await, "f");
+    assert_eq!(query_value(&connect(&alone).await, "SELECT pg_is_in_recovery()").await, "f");
     // The engine is content with a standby.
-    let target = Scene::new().target(&standby);
+    let target = EnvironmentFixture::new().parse_target(&standby);
     let database = PostgresDatabase::open("shop", target, PostgresOptions::default()).unwrap();
-    let node = Node { database: Arc::new(database) };
-    assert_eq!(node.told("SELECT sum(i) FROM generate_series(1, 10) i").await, "55");
+    let node = OpenedDatabase { database: Arc::new(database) };
+    assert_eq!(node.run_to_text("SELECT sum(i) FROM generate_series(1, 10) i").await, "55");
 }
 
 /// Runs a statement that would take an hour, cancels it, and sees that the server stopped it.
-async fn cancel_stops(connected: Connected) {
-    let admin = connect(&superuser("")).await;
-    let pid = ask(&connected, "SELECT pg_backend_pid()").await;
+async fn assert_cancel_stops_statement(connected: OpenConnection) {
+    let admin = connect(&superuser_string("")).await;
+    let pid = query_value(&connected, "SELECT pg_backend_pid()").await;
     let running = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND state = 'active'");
     let canceller = connected.canceller();
     let sleeping = tokio::spawn(async move { connected.client().batch_execute("SELECT pg_sleep(3600)").await });
-    while ask(&admin, &running).await != "1" {
+    while query_value(&admin, &running).await != "1" {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     canceller.cancel().await.unwrap();
     let error = sleeping.await.unwrap().unwrap_err();
     assert_eq!(error.code().map(|code| code.code()), Some("57014"), "{error}");
-    while ask(&admin, &running).await != "0" {
+    while query_value(&admin, &running).await != "0" {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 #[tokio::test]
 async fn cancelling_stops_the_statement_over_a_socket() {
-    cancel_stops(connect(&superuser("")).await).await;
+    assert_cancel_stops_statement(connect(&superuser_string("")).await).await;
 }
 
 #[tokio::test]
 async fn cancelling_stops_the_statement_over_tls_and_without() {
     let role = make_role("cancel").await;
-    let authority = authority().await;
+    let authority = authority_file().await;
     let mut modes = vec![("sslmode=disable".to_owned(), false), ("sslmode=prefer".to_owned(), authority.is_some())];
     if let Some(authority) = authority {
         modes.push(("sslmode=require".to_owned(), true));
         modes.push((format!("sslmode=verify-full sslrootcert={authority}"), true));
     }
     for (mode, encrypted) in modes {
-        let connected = connect(&network(&format!("user={role} password=right-password dbname=postgres {mode}"))).await;
+        let connected =
+            connect(&network_string(&format!("user={role} password=right-password dbname=postgres {mode}"))).await;
         assert_eq!(connected.is_encrypted(), encrypted, "{mode}");
-        cancel_stops(connected).await;
+        assert_cancel_stops_statement(connected).await;
     }
 }
 
 #[tokio::test]
-async fn cancelling_ends_within_its_bound() {
+async fn cancel_times_out() {
     // The server that was connected to is replaced by one that never answers.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -190,7 +196,7 @@ async fn cancelling_ends_within_its_bound() {
     };
     let cancel = async {
         let connected = connect(&text).await;
-        let canceller = connected.canceller().within(Duration::from_millis(50));
+        let canceller = connected.canceller().with_timeout(Duration::from_millis(50));
         let error = canceller.cancel().await.unwrap_err();
         assert_eq!(error.to_string(), "the request to cancel was not delivered within 0.05 s");
         connected.close().await;
@@ -199,18 +205,18 @@ async fn cancelling_ends_within_its_bound() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_dropped_or_closed_leaves_the_server() {
-    let admin = connect(&superuser("")).await;
+async fn dropped_or_closed_connection_terminates() {
+    let admin = connect(&superuser_string("")).await;
     for closes in [true, false] {
-        let connected = connect(&superuser("")).await;
-        let pid = ask(&connected, "SELECT pg_backend_pid()").await;
+        let connected = connect(&superuser_string("")).await;
+        let pid = query_value(&connected, "SELECT pg_backend_pid()").await;
         if closes {
             connected.close().await;
         } else {
             drop(connected);
         }
         let there = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
-        while ask(&admin, &there).await != "0" {
+        while query_value(&admin, &there).await != "0" {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -218,16 +224,16 @@ async fn a_connection_that_is_dropped_or_closed_leaves_the_server() {
 
 /// The driver would read on to the last row, and a server that computes does not notice that nobody listens.
 #[tokio::test]
-async fn what_a_dropped_connection_was_busy_with_is_stopped() {
-    let admin = connect(&superuser("")).await;
+async fn dropped_connection_cancels_its_statement() {
+    let admin = connect(&superuser_string("")).await;
     for query in ["SELECT pg_sleep(3600)", "SELECT generate_series(1, 1000000000)"] {
-        let connected = connect(&superuser("")).await;
-        let pid = ask(&connected, "SELECT pg_backend_pid()").await;
+        let connected = connect(&superuser_string("")).await;
+        let pid = query_value(&connected, "SELECT pg_backend_pid()").await;
         let active = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND state = 'active'");
         {
             let mut asked = Box::pin(connected.client().query_raw(query, Vec::<i32>::new()));
             let mut rows = None;
-            while ask(&admin, &active).await != "1" {
+            while query_value(&admin, &active).await != "1" {
                 let pause = tokio::time::sleep(Duration::from_millis(5));
                 tokio::select! {
                     answer = &mut asked, if rows.is_none() => rows = Some(answer.unwrap()),
@@ -237,18 +243,18 @@ async fn what_a_dropped_connection_was_busy_with_is_stopped() {
         }
         drop(connected);
         let there = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
-        while ask(&admin, &there).await != "0" {
+        while query_value(&admin, &there).await != "0" {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 }
 
 #[tokio::test]
-async fn a_killed_backend_closes_the_connection() {
-    let admin = connect(&superuser("")).await;
-    let connected = connect(&superuser("")).await;
-    let pid = ask(&connected, "SELECT pg_backend_pid()").await;
-    ask(&admin, &format!("SELECT pg_terminate_backend({pid})")).await;
+async fn terminated_backend_closes_the_connection() {
+    let admin = connect(&superuser_string("")).await;
+    let connected = connect(&superuser_string("")).await;
+    let pid = query_value(&connected, "SELECT pg_backend_pid()").await;
+    query_value(&admin, &format!("SELECT pg_terminate_backend({pid})")).await;
     while !connected.is_closed() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -11,22 +11,23 @@ use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::errors::ParquetError;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
-use crate::format::Meaning;
+use crate::format::ExtensionType;
 
 /// The columns of a file with rows of `schema`.
-pub(super) fn columns(schema: &Schema) -> Result<SchemaDescriptor, ParquetError> {
+pub(super) fn parquet_columns(schema: &Schema) -> Result<SchemaDescriptor, ParquetError> {
     let converted = ArrowSchemaConverter::new().convert(schema)?;
     let root = converted.root_schema();
-    let columns = root.get_fields().iter().zip(schema.fields()).map(|(column, field)| match Meaning::of(field) {
-        Some(Meaning::Uuid) => uuid(field),
-        Some(Meaning::Json | Meaning::Number) | None => Ok(column.clone()),
-    });
+    let columns =
+        root.get_fields().iter().zip(schema.fields()).map(|(column, field)| match ExtensionType::from_field(field) {
+            Some(ExtensionType::Uuid) => uuid_column(field),
+            Some(ExtensionType::Json | ExtensionType::Number) | None => Ok(column.clone()),
+        });
     let columns = columns.collect::<Result<Vec<TypePtr>, _>>()?;
     let root = Type::group_type_builder(root.name()).with_fields(columns).build()?;
     Ok(SchemaDescriptor::new(Arc::new(root)))
 }
 
-fn uuid(field: &Field) -> Result<TypePtr, ParquetError> {
+fn uuid_column(field: &Field) -> Result<TypePtr, ParquetError> {
     let repetition = if field.is_nullable() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     let column = Type::primitive_type_builder(field.name(), PhysicalType::FIXED_LEN_BYTE_ARRAY)
         .with_length(16)

@@ -8,37 +8,39 @@ use arrow::datatypes::{
     IntervalDayTimeType, IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, TimeUnit,
 };
 
-use super::temporal::{INFINITY, NEGATIVE_INFINITY, plain};
-use super::{BoxedCell, Displayed};
+use super::temporal::{INFINITY, NEGATIVE_INFINITY, value_cells};
+use super::{BoxedCells, DisplayCells};
 
-pub(super) fn cell(array: &dyn Array) -> BoxedCell<'_> {
+pub(super) fn interval_cells(array: &dyn Array) -> BoxedCells<'_> {
     match array.data_type() {
         DataType::Interval(IntervalUnit::YearMonth) => {
-            plain::<IntervalYearMonthType>(array, |months, out| write_interval(months.into(), 0, 0, out))
+            value_cells::<IntervalYearMonthType>(array, |months, out| write_interval(months.into(), 0, 0, out))
         }
-        DataType::Interval(IntervalUnit::DayTime) => plain::<IntervalDayTimeType>(array, |value, out| {
+        DataType::Interval(IntervalUnit::DayTime) => value_cells::<IntervalDayTimeType>(array, |value, out| {
             write_interval(0, value.days.into(), i128::from(value.milliseconds) * 1_000_000, out);
         }),
         DataType::Interval(IntervalUnit::MonthDayNano) => {
-            plain::<IntervalMonthDayNanoType>(array, |value, out| match (value.months, value.days, value.nanoseconds) {
-                (i32::MAX, i32::MAX, i64::MAX) => out.push_str(INFINITY),
-                (i32::MIN, i32::MIN, i64::MIN) => out.push_str(NEGATIVE_INFINITY),
-                (months, days, nanos) => write_interval(months.into(), days.into(), nanos.into(), out),
+            value_cells::<IntervalMonthDayNanoType>(array, |value, out| {
+                match (value.months, value.days, value.nanoseconds) {
+                    (i32::MAX, i32::MAX, i64::MAX) => out.push_str(INFINITY),
+                    (i32::MIN, i32::MIN, i64::MIN) => out.push_str(NEGATIVE_INFINITY),
+                    (months, days, nanos) => write_interval(months.into(), days.into(), nanos.into(), out),
+                }
             })
         }
         DataType::Duration(TimeUnit::Second) => {
-            plain::<DurationSecondType>(array, |value, out| write_duration(value, 1_000_000_000, out))
+            value_cells::<DurationSecondType>(array, |value, out| write_duration(value, 1_000_000_000, out))
         }
         DataType::Duration(TimeUnit::Millisecond) => {
-            plain::<DurationMillisecondType>(array, |value, out| write_duration(value, 1_000_000, out))
+            value_cells::<DurationMillisecondType>(array, |value, out| write_duration(value, 1_000_000, out))
         }
         DataType::Duration(TimeUnit::Microsecond) => {
-            plain::<DurationMicrosecondType>(array, |value, out| write_duration(value, 1_000, out))
+            value_cells::<DurationMicrosecondType>(array, |value, out| write_duration(value, 1_000, out))
         }
         DataType::Duration(TimeUnit::Nanosecond) => {
-            plain::<DurationNanosecondType>(array, |value, out| write_duration(value, 1, out))
+            value_cells::<DurationNanosecondType>(array, |value, out| write_duration(value, 1, out))
         }
-        _ => Box::new(Displayed(array)),
+        _ => Box::new(DisplayCells(array)),
     }
 }
 

@@ -5,50 +5,54 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, MapArray, StructArray};
 use arrow::datatypes::{DataType, Field};
 
-use super::{BoxedCell, Cell, Displayed, field_cell, union, write_escaped, write_json, write_json_string};
+use super::{
+    BoxedCells, ColumnCells, DisplayCells, field_cells, union_cells, write_escaped, write_json, write_json_string,
+};
 
-pub(super) fn cell(array: &dyn Array) -> BoxedCell<'_> {
+pub(super) fn nested_cells(array: &dyn Array) -> BoxedCells<'_> {
     match array.data_type() {
         DataType::List(item) => {
             let list = array.as_list::<i32>();
-            lists(array, field_cell(item, list.values()), |row| {
+            list_cells(array, field_cells(item, list.values()), |row| {
                 (index(list.value_offsets()[row]), index(list.value_offsets()[row + 1]))
             })
         }
         DataType::LargeList(item) => {
             let list = array.as_list::<i64>();
-            lists(array, field_cell(item, list.values()), |row| {
+            list_cells(array, field_cells(item, list.values()), |row| {
                 (index(list.value_offsets()[row]), index(list.value_offsets()[row + 1]))
             })
         }
         DataType::ListView(item) => {
             let list = array.as_list_view::<i32>();
-            lists(array, field_cell(item, list.values()), |row| {
+            list_cells(array, field_cells(item, list.values()), |row| {
                 let start = index(list.value_offset(row));
                 (start, start + index(list.value_size(row)))
             })
         }
         DataType::LargeListView(item) => {
             let list = array.as_list_view::<i64>();
-            lists(array, field_cell(item, list.values()), |row| {
+            list_cells(array, field_cells(item, list.values()), |row| {
                 let start = index(list.value_offset(row));
                 (start, start + index(list.value_size(row)))
             })
         }
         DataType::FixedSizeList(item, _) => {
             let list = array.as_fixed_size_list();
-            lists(array, field_cell(item, list.values()), |row| {
+            list_cells(array, field_cells(item, list.values()), |row| {
                 let start = index(list.value_offset(row));
                 (start, start + index(list.value_length()))
             })
         }
-        DataType::Struct(_) => Box::new(Structs::new(array.as_struct())),
-        DataType::Map(..) => Box::new(Maps::new(array.as_map())),
-        DataType::Union(..) => array.as_any().downcast_ref().map_or_else(|| Box::new(Displayed(array)) as _, union),
+        DataType::Struct(_) => Box::new(StructCells::new(array.as_struct())),
+        DataType::Map(..) => Box::new(MapCells::new(array.as_map())),
+        DataType::Union(..) => {
+            array.as_any().downcast_ref().map_or_else(|| Box::new(DisplayCells(array)) as _, union_cells)
+        }
         // Nested in Arrow's eyes when their values are.
-        DataType::Dictionary(key, _) => super::dictionary(array, key),
-        DataType::RunEndEncoded(ends, _) => super::runs(array, ends.data_type()),
-        _ => Box::new(Displayed(array)),
+        DataType::Dictionary(key, _) => super::dictionary_cells(array, key),
+        DataType::RunEndEncoded(ends, _) => super::run_end_cells(array, ends.data_type()),
+        _ => Box::new(DisplayCells(array)),
     }
 }
 
@@ -57,25 +61,25 @@ fn index(offset: impl TryInto<usize>) -> usize {
     offset.try_into().unwrap_or_default()
 }
 
-fn lists<'a, F>(array: &'a dyn Array, values: BoxedCell<'a>, range: F) -> BoxedCell<'a>
+fn list_cells<'a, F>(array: &'a dyn Array, values: BoxedCells<'a>, range: F) -> BoxedCells<'a>
 where
     F: Fn(usize) -> (usize, usize) + Send + Sync + 'a,
 {
-    Box::new(Lists { array, values, range })
+    Box::new(ListCells { array, values, range })
 }
 
-struct Lists<'a, F> {
+struct ListCells<'a, F> {
     array: &'a dyn Array,
-    values: BoxedCell<'a>,
+    values: BoxedCells<'a>,
     range: F,
 }
 
-impl<F: Fn(usize) -> (usize, usize) + Send + Sync> Cell for Lists<'_, F> {
+impl<F: Fn(usize) -> (usize, usize) + Send + Sync> ColumnCells for ListCells<'_, F> {
     fn is_null(&self, row: usize) -> bool {
         self.array.is_null(row)
     }
 
-    fn json(&self, row: usize, out: &mut String) {
+    fn append_json(&self, row: usize, out: &mut String) {
         let (start, end) = (self.range)(row);
         out.push('[');
         for item in start..end {
@@ -87,35 +91,35 @@ impl<F: Fn(usize) -> (usize, usize) + Send + Sync> Cell for Lists<'_, F> {
         out.push(']');
     }
 
-    fn text(&self, row: usize, out: &mut String) {
-        self.json(row, out);
+    fn append_text(&self, row: usize, out: &mut String) {
+        self.append_json(row, out);
     }
 }
 
-struct Structs<'a> {
+struct StructCells<'a> {
     array: &'a StructArray,
     /// `"name":` and the values.
-    fields: Vec<(String, BoxedCell<'a>)>,
+    fields: Vec<(String, BoxedCells<'a>)>,
 }
 
-impl<'a> Structs<'a> {
+impl<'a> StructCells<'a> {
     fn new(array: &'a StructArray) -> Self {
         let cell = |(field, column): (&Arc<Field>, &'a ArrayRef)| {
             let mut key = String::new();
             write_json_string(field.name(), &mut key);
             key.push(':');
-            (key, field_cell(field, column.as_ref()))
+            (key, field_cells(field, column.as_ref()))
         };
         Self { array, fields: array.fields().iter().zip(array.columns()).map(cell).collect() }
     }
 }
 
-impl Cell for Structs<'_> {
+impl ColumnCells for StructCells<'_> {
     fn is_null(&self, row: usize) -> bool {
         self.array.is_null(row)
     }
 
-    fn json(&self, row: usize, out: &mut String) {
+    fn append_json(&self, row: usize, out: &mut String) {
         out.push('{');
         for (position, (key, cell)) in self.fields.iter().enumerate() {
             if position > 0 {
@@ -127,30 +131,34 @@ impl Cell for Structs<'_> {
         out.push('}');
     }
 
-    fn text(&self, row: usize, out: &mut String) {
-        self.json(row, out);
+    fn append_text(&self, row: usize, out: &mut String) {
+        self.append_json(row, out);
     }
 }
 
-struct Maps<'a> {
+struct MapCells<'a> {
     array: &'a MapArray,
-    keys: BoxedCell<'a>,
-    values: BoxedCell<'a>,
+    keys: BoxedCells<'a>,
+    values: BoxedCells<'a>,
 }
 
-impl<'a> Maps<'a> {
+impl<'a> MapCells<'a> {
     fn new(array: &'a MapArray) -> Self {
         let (key, value) = array.entries_fields();
-        Self { array, keys: field_cell(key, array.keys().as_ref()), values: field_cell(value, array.values().as_ref()) }
+        Self {
+            array,
+            keys: field_cells(key, array.keys().as_ref()),
+            values: field_cells(value, array.values().as_ref()),
+        }
     }
 }
 
-impl Cell for Maps<'_> {
+impl ColumnCells for MapCells<'_> {
     fn is_null(&self, row: usize) -> bool {
         self.array.is_null(row)
     }
 
-    fn json(&self, row: usize, out: &mut String) {
+    fn append_json(&self, row: usize, out: &mut String) {
         let offsets = self.array.value_offsets();
         let (start, end) = (index(offsets[row]), index(offsets[row + 1]));
         let mut key = String::new();
@@ -158,7 +166,7 @@ impl Cell for Maps<'_> {
         for entry in start..end {
             out.push_str(if entry > start { ",\"" } else { "\"" });
             key.clear();
-            self.keys.text(entry, &mut key);
+            self.keys.append_text(entry, &mut key);
             write_escaped(&key, out);
             out.push_str("\":");
             write_json(self.values.as_ref(), entry, out);
@@ -166,7 +174,7 @@ impl Cell for Maps<'_> {
         out.push('}');
     }
 
-    fn text(&self, row: usize, out: &mut String) {
-        self.json(row, out);
+    fn append_text(&self, row: usize, out: &mut String) {
+        self.append_json(row, out);
     }
 }

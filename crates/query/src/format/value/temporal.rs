@@ -12,7 +12,7 @@ use arrow::datatypes::{
 };
 use arrow::temporal_conversions::as_datetime_with_timezone;
 
-use super::{BoxedCell, Displayed, Plain, Quotes, interval};
+use super::{BoxedCells, DisplayCells, FnCells, Quotes, interval};
 
 const SECONDS_PER_DAY: i64 = 86_400;
 const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -22,14 +22,14 @@ const NANOS_PER_SECOND: i64 = 1_000_000_000;
 pub(super) const INFINITY: &str = "infinity";
 pub(super) const NEGATIVE_INFINITY: &str = "-infinity";
 
-pub(super) fn cell(array: &dyn Array) -> BoxedCell<'_> {
+pub(super) fn temporal_cells(array: &dyn Array) -> BoxedCells<'_> {
     match array.data_type() {
-        DataType::Date32 => plain::<Date32Type>(array, |days, out| match days {
+        DataType::Date32 => value_cells::<Date32Type>(array, |days, out| match days {
             i32::MAX => out.push_str(INFINITY),
             i32::MIN => out.push_str(NEGATIVE_INFINITY),
             days => write_date(i64::from(days), out),
         }),
-        DataType::Date64 => plain::<Date64Type>(array, |value, out| {
+        DataType::Date64 => value_cells::<Date64Type>(array, |value, out| {
             let days = value.div_euclid(SECONDS_PER_DAY * 1_000);
             write_date(days, out);
             if value.rem_euclid(SECONDS_PER_DAY * 1_000) != 0 {
@@ -38,43 +38,49 @@ pub(super) fn cell(array: &dyn Array) -> BoxedCell<'_> {
             }
         }),
         DataType::Time32(TimeUnit::Second) => {
-            plain::<Time32SecondType>(array, |value, out| write_time(i64::from(value) * NANOS_PER_SECOND, out))
+            value_cells::<Time32SecondType>(array, |value, out| write_time(i64::from(value) * NANOS_PER_SECOND, out))
         }
         DataType::Time32(_) => {
-            plain::<Time32MillisecondType>(array, |value, out| write_time(i64::from(value) * 1_000_000, out))
+            value_cells::<Time32MillisecondType>(array, |value, out| write_time(i64::from(value) * 1_000_000, out))
         }
         DataType::Time64(TimeUnit::Microsecond) => {
-            plain::<Time64MicrosecondType>(array, |value, out| write_time(value.saturating_mul(1_000), out))
+            value_cells::<Time64MicrosecondType>(array, |value, out| write_time(value.saturating_mul(1_000), out))
         }
-        DataType::Time64(_) => plain::<Time64NanosecondType>(array, write_time),
-        DataType::Timestamp(TimeUnit::Second, zone) => timestamp::<TimestampSecondType>(array, zone.as_deref(), 1),
+        DataType::Time64(_) => value_cells::<Time64NanosecondType>(array, write_time),
+        DataType::Timestamp(TimeUnit::Second, zone) => {
+            timestamp_cells::<TimestampSecondType>(array, zone.as_deref(), 1)
+        }
         DataType::Timestamp(TimeUnit::Millisecond, zone) => {
-            timestamp::<TimestampMillisecondType>(array, zone.as_deref(), 1_000)
+            timestamp_cells::<TimestampMillisecondType>(array, zone.as_deref(), 1_000)
         }
         DataType::Timestamp(TimeUnit::Microsecond, zone) => {
-            timestamp::<TimestampMicrosecondType>(array, zone.as_deref(), MICROS_PER_SECOND)
+            timestamp_cells::<TimestampMicrosecondType>(array, zone.as_deref(), MICROS_PER_SECOND)
         }
         DataType::Timestamp(TimeUnit::Nanosecond, zone) => {
-            timestamp::<TimestampNanosecondType>(array, zone.as_deref(), NANOS_PER_SECOND)
+            timestamp_cells::<TimestampNanosecondType>(array, zone.as_deref(), NANOS_PER_SECOND)
         }
-        DataType::Duration(_) | DataType::Interval(_) => interval::cell(array),
-        _ => Box::new(Displayed(array)),
+        DataType::Duration(_) | DataType::Interval(_) => interval::interval_cells(array),
+        _ => Box::new(DisplayCells(array)),
     }
 }
 
 /// Cells whose text `write` makes of the value alone.
-pub(super) fn plain<'a, T: ArrowPrimitiveType>(
+pub(super) fn value_cells<'a, T: ArrowPrimitiveType>(
     array: &'a dyn Array,
     write: impl Fn(T::Native, &mut String) + Send + Sync + 'a,
-) -> BoxedCell<'a> {
+) -> BoxedCells<'a> {
     let write = move |array: &PrimitiveArray<T>, row, out: &mut String| write(array.value(row), out);
-    Box::new(Plain { array: array.as_primitive::<T>(), quotes: Quotes::Around, write })
+    Box::new(FnCells { array: array.as_primitive::<T>(), quotes: Quotes::Around, write })
 }
 
-fn timestamp<'a, T: ArrowTimestampType>(array: &'a dyn Array, zone: Option<&str>, per_second: i64) -> BoxedCell<'a> {
+fn timestamp_cells<'a, T: ArrowTimestampType>(
+    array: &'a dyn Array,
+    zone: Option<&str>,
+    per_second: i64,
+) -> BoxedCells<'a> {
     let has_zone = zone.is_some();
     let zone: Option<Tz> = zone.filter(|zone| !is_utc(zone)).and_then(|zone| zone.parse().ok());
-    plain::<T>(array, move |value, out| {
+    value_cells::<T>(array, move |value, out| {
         if per_second == MICROS_PER_SECOND && matches!(value, i64::MIN | i64::MAX) {
             return out.push_str(if value > 0 { INFINITY } else { NEGATIVE_INFINITY });
         }

@@ -7,38 +7,38 @@ use arrow::datatypes::DataType;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{BoxedCell, Cell, Displayed, Plain, Quotes};
+use super::{BoxedCells, ColumnCells, DisplayCells, FnCells, Quotes};
 
-pub(super) fn cell(array: &dyn Array) -> BoxedCell<'_> {
+pub(super) fn text_cells(array: &dyn Array) -> BoxedCells<'_> {
     match array.data_type() {
-        DataType::Utf8 => Box::new(Texts(array.as_string::<i32>())),
-        DataType::LargeUtf8 => Box::new(Texts(array.as_string::<i64>())),
-        DataType::Utf8View => Box::new(Texts(array.as_string_view())),
-        DataType::Binary => bytes(array.as_binary::<i32>(), BinaryArray::value),
-        DataType::LargeBinary => bytes(array.as_binary::<i64>(), LargeBinaryArray::value),
-        DataType::BinaryView => bytes(array.as_binary_view(), BinaryViewArray::value),
-        DataType::FixedSizeBinary(_) => bytes(array.as_fixed_size_binary(), FixedSizeBinaryArray::value),
-        _ => Box::new(Displayed(array)),
+        DataType::Utf8 => Box::new(StringCells(array.as_string::<i32>())),
+        DataType::LargeUtf8 => Box::new(StringCells(array.as_string::<i64>())),
+        DataType::Utf8View => Box::new(StringCells(array.as_string_view())),
+        DataType::Binary => base64_cells(array.as_binary::<i32>(), BinaryArray::value),
+        DataType::LargeBinary => base64_cells(array.as_binary::<i64>(), LargeBinaryArray::value),
+        DataType::BinaryView => base64_cells(array.as_binary_view(), BinaryViewArray::value),
+        DataType::FixedSizeBinary(_) => base64_cells(array.as_fixed_size_binary(), FixedSizeBinaryArray::value),
+        _ => Box::new(DisplayCells(array)),
     }
 }
 
-fn bytes<'a, A: Array>(array: &'a A, value: impl Fn(&A, usize) -> &[u8] + Send + Sync + 'a) -> BoxedCell<'a> {
+fn base64_cells<'a, A: Array>(array: &'a A, value: impl Fn(&A, usize) -> &[u8] + Send + Sync + 'a) -> BoxedCells<'a> {
     let write = move |array: &A, row, out: &mut String| STANDARD.encode_string(value(array, row), out);
-    Box::new(Plain { array, quotes: Quotes::Around, write })
+    Box::new(FnCells { array, quotes: Quotes::Around, write })
 }
 
-struct Texts<A>(A);
+struct StringCells<A>(A);
 
-impl<'a, A: ArrayAccessor<Item = &'a str>> Cell for Texts<A> {
+impl<'a, A: ArrayAccessor<Item = &'a str>> ColumnCells for StringCells<A> {
     fn is_null(&self, row: usize) -> bool {
         self.0.is_null(row)
     }
 
-    fn json(&self, row: usize, out: &mut String) {
+    fn append_json(&self, row: usize, out: &mut String) {
         write_json_string(self.0.value(row), out);
     }
 
-    fn text(&self, row: usize, out: &mut String) {
+    fn append_text(&self, row: usize, out: &mut String) {
         out.push_str(self.0.value(row));
     }
 }

@@ -3,20 +3,23 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate::core::{Abilities, Content, Error, ErrorKind, Job, Metadata, ReplySender, SchemaError, Tool, handler_fn};
+use tidegate::core::{
+    ClientCapabilities, Content, Error, ErrorKind, Job, JsonSchemaError, Metadata, ReplySender, Tool, handler_fn,
+};
 use tokio::time::sleep;
 
-use super::asking::{field, form};
+use super::elicitation::{field, form};
 
 /// Every tool of this kind, and one that never takes long.
-pub(crate) fn all() -> Result<Vec<Tool>, SchemaError> {
+pub(crate) fn all() -> Result<Vec<Tool>, JsonSchemaError> {
     Ok(vec![greet()?, computing()?, failing(), breaking(), confirming()?, asking_twice(), asking_first()])
 }
 
-const TASKS: Abilities = Abilities { forms: false, urls: false, sampling: false, roots: false, tasks: true };
+const TASKS: ClientCapabilities =
+    ClientCapabilities { forms: false, urls: false, sampling: false, roots: false, tasks: true };
 
-async fn say(reply: &ReplySender, text: String) -> Result<Metadata, Error> {
-    reply.block(Content::text(text)).await?;
+async fn send_text(reply: &ReplySender, text: String) -> Result<Metadata, Error> {
+    reply.send_block(Content::text(text)).await?;
     Ok(Metadata::new())
 }
 
@@ -25,9 +28,9 @@ fn argument<'a>(job: &'a Job, name: &str) -> &'a str {
     job.arguments().get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn greet() -> Result<Tool, SchemaError> {
+fn greet() -> Result<Tool, JsonSchemaError> {
     let handler =
-        handler_fn(|job, reply| async move { say(&reply, format!("Hello, {}!", argument(&job, "name"))).await });
+        handler_fn(|job, reply| async move { send_text(&reply, format!("Hello, {}!", argument(&job, "name"))).await });
     Tool::new("greet", "Greets at once.", handler).with_input_schema(json!({
         "type": "object",
         "properties": {"name": {"type": "string"}},
@@ -36,17 +39,17 @@ fn greet() -> Result<Tool, SchemaError> {
 }
 
 /// It becomes a task when there is something to wait for; without that ability its caller waits.
-fn computing() -> Result<Tool, SchemaError> {
+fn computing() -> Result<Tool, JsonSchemaError> {
     let handler = handler_fn(|job, reply| async move {
         let seconds = job.arguments().get("seconds").and_then(Value::as_f64).unwrap_or_default();
         if seconds > 0.0 {
-            reply.become_task();
+            reply.request_task();
         }
         tokio::select! {
             () = sleep(Duration::from_secs_f64(seconds)) => {}
             () = job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
         }
-        say(&reply, format!("{} took {seconds} s.", argument(&job, "label"))).await
+        send_text(&reply, format!("{} took {seconds} s.", argument(&job, "label"))).await
     });
     Tool::new("slow_compute", "Takes as long as it is told to.", handler).with_input_schema(json!({
         "type": "object",
@@ -57,7 +60,7 @@ fn computing() -> Result<Tool, SchemaError> {
 
 /// A call that is of no use without a task refuses clients that cannot come back for one.
 fn must_be_task(reply: &ReplySender) -> Result<(), Error> {
-    if reply.become_task() { Ok(()) } else { Err(Error::incapable(TASKS)) }
+    if reply.request_task() { Ok(()) } else { Err(Error::missing_client_capability(TASKS)) }
 }
 
 /// A task whose tool fails is completed all the same: the failure is its result.
@@ -80,13 +83,13 @@ fn breaking() -> Tool {
 }
 
 /// What a task asks is part of its status, and it goes on when the answer has come.
-fn confirming() -> Result<Tool, SchemaError> {
+fn confirming() -> Result<Tool, JsonSchemaError> {
     let handler = handler_fn(|job, reply| async move {
-        reply.become_task();
+        reply.request_task();
         let file = argument(&job, "filename");
-        let answer = reply.ask_for("confirm", form(&format!("Delete {file}?"), "confirm", "boolean")).await?;
+        let answer = reply.request_input("confirm", form(&format!("Delete {file}?"), "confirm", "boolean")).await?;
         let told = if field(&answer, "confirm") == "true" { "deleted" } else { "kept" };
-        say(&reply, format!("{file} was {told}.")).await
+        send_text(&reply, format!("{file} was {told}.")).await
     });
     Tool::new("confirm_delete", "Deletes nothing, after a confirmation.", handler).with_input_schema(json!({
         "type": "object",
@@ -98,15 +101,15 @@ fn confirming() -> Result<Tool, SchemaError> {
 /// Two questions that may be answered one by one.
 fn asking_twice() -> Tool {
     let handler = handler_fn(|_job, reply| async move {
-        reply.become_task();
+        reply.request_task();
         let answers = reply
-            .ask([
+            .request_inputs([
                 ("first", form("The first name?", "name", "string")),
                 ("second", form("The second name?", "name", "string")),
             ])
             .await?;
         let names: Vec<String> = answers.values().map(|answer| field(answer, "name")).collect();
-        say(&reply, names.join(" and ")).await
+        send_text(&reply, names.join(" and ")).await
     });
     Tool::new("multi_input", "Asks two things at once, as a task.", handler)
 }
@@ -114,12 +117,12 @@ fn asking_twice() -> Tool {
 /// It asks in rounds, while its client still waits, and becomes a task when it knows enough.
 fn asking_first() -> Tool {
     let handler = handler_fn(|job, reply| async move {
-        if !job.abilities().tasks {
-            return Err(Error::incapable(TASKS));
+        if !job.client_capabilities().tasks {
+            return Err(Error::missing_client_capability(TASKS));
         }
-        let name = reply.ask_for("user_name", form("What is your name?", "name", "string")).await?;
+        let name = reply.request_input("user_name", form("What is your name?", "name", "string")).await?;
         must_be_task(&reply)?;
-        say(&reply, format!("Hello, {}!", field(&name, "name"))).await
+        send_text(&reply, format!("Hello, {}!", field(&name, "name"))).await
     });
     Tool::new("test_tool_with_task", "Asks for a name and greets as a task.", handler)
 }

@@ -6,11 +6,11 @@
 use serde_json::{Value, json};
 
 use super::{http, key, stdio, stdio_with_env, variable};
-use crate::client::catalog::Format;
-use crate::client::error::Error;
-use crate::client::{Client, install};
+use crate::client::catalog::ClientFileFormat;
+use crate::client::error::ClientConfigError;
+use crate::client::{McpClient, install};
 
-fn closed(properties: &Value, required: &[&str]) -> Value {
+fn closed_object(properties: &Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
@@ -39,60 +39,62 @@ fn headers(reference: &str) -> Value {
 }
 
 /// The common form: `command`, `args` and `env`.
-fn started() -> Value {
-    closed(&json!({ "command": text(), "args": texts(), "env": strings() }), &["command"])
+fn stdio_schema() -> Value {
+    closed_object(&json!({ "command": text(), "args": texts(), "env": strings() }), &["command"])
 }
 
 /// The kinds of entry that the client documents.
-fn entries(client: Client) -> Vec<Value> {
+fn entries(client: McpClient) -> Vec<Value> {
     match client {
         // https://code.claude.com/docs/en/mcp: `type` is optional for stdio; `${VAR}` in headers.
-        Client::ClaudeCode => {
+        McpClient::ClaudeCode => {
             let remote =
                 json!({ "type": { "const": "http" }, "url": url(), "headers": headers(r"\$\{TIDEGATE_KEY\}") });
-            vec![started(), closed(&remote, &["type", "url"])]
+            vec![stdio_schema(), closed_object(&remote, &["type", "url"])]
         }
         // https://modelcontextprotocol.io/docs/develop/connect-local-servers: command, args, env alone.
-        Client::ClaudeDesktop => vec![started()],
+        McpClient::ClaudeDesktop => vec![stdio_schema()],
         // https://cursor.com/docs/mcp: `${env:NAME}` in command, args, env, url and headers.
-        Client::Cursor => {
+        McpClient::Cursor => {
             let remote = json!({ "url": url(), "headers": headers(r"\$\{env:TIDEGATE_KEY\}") });
-            vec![started(), closed(&remote, &["url"])]
+            vec![stdio_schema(), closed_object(&remote, &["url"])]
         }
         // https://code.visualstudio.com/docs/agents/reference/mcp-configuration: `type` is required;
         // https://code.visualstudio.com/docs/reference/variables-reference: `${env:Name}`.
-        Client::VsCode => {
+        McpClient::VsCode => {
             let local = json!({ "type": { "const": "stdio" }, "command": text(), "args": texts(), "env": strings() });
             let authorization = headers(r"\$\{env:TIDEGATE_KEY\}");
             let remote = json!({ "type": { "const": "http" }, "url": url(), "headers": authorization });
-            vec![closed(&local, &["type", "command"]), closed(&remote, &["type", "url"])]
+            vec![closed_object(&local, &["type", "command"]), closed_object(&remote, &["type", "url"])]
         }
         // https://developers.openai.com/codex/mcp: url, bearer_token_env_var, http_headers.
-        Client::Codex => {
+        McpClient::Codex => {
             let variable = json!({ "const": "TIDEGATE_KEY" });
             let remote = json!({ "url": url(), "bearer_token_env_var": variable, "http_headers": headers("never") });
-            vec![started(), closed(&remote, &["url"])]
+            vec![stdio_schema(), closed_object(&remote, &["url"])]
         }
         // https://geminicli.com/docs/tools/mcp-server/: `httpUrl` and `headers`;
         // https://geminicli.com/docs/reference/configuration/: `$VAR` and `${VAR}` in strings.
-        Client::GeminiCli => {
+        McpClient::GeminiCli => {
             let remote = json!({ "httpUrl": url(), "headers": headers(r"\$\{TIDEGATE_KEY\}") });
-            vec![started(), closed(&remote, &["httpUrl"])]
+            vec![stdio_schema(), closed_object(&remote, &["httpUrl"])]
         }
         // https://docs.windsurf.com/windsurf/cascade/mcp: `serverUrl`; `${env:VAR}` in headers.
-        Client::Windsurf => {
+        McpClient::Windsurf => {
             let remote = json!({ "serverUrl": url(), "headers": headers(r"\$\{env:TIDEGATE_KEY\}") });
-            vec![started(), closed(&remote, &["serverUrl"])]
+            vec![stdio_schema(), closed_object(&remote, &["serverUrl"])]
         }
         // https://zed.dev/docs/ai/mcp: command, args, env or url, headers.
-        Client::Zed => vec![started(), closed(&json!({ "url": url(), "headers": headers("never") }), &["url"])],
+        McpClient::Zed => {
+            vec![stdio_schema(), closed_object(&json!({ "url": url(), "headers": headers("never") }), &["url"])]
+        }
         // https://kiro.dev/docs/mcp/configuration/: url and headers, `${VAR}` in both.
-        Client::Kiro => {
+        McpClient::Kiro => {
             let remote = json!({ "url": url(), "headers": headers(r"\$\{TIDEGATE_KEY\}") });
-            vec![started(), closed(&remote, &["url"])]
+            vec![stdio_schema(), closed_object(&remote, &["url"])]
         }
         // https://opencode.ai/docs/mcp-servers/: `{env:VAR}`; `oauth: false` for servers with keys.
-        Client::Opencode => {
+        McpClient::Opencode => {
             let enabled = json!({ "type": "boolean" });
             let command = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
             let kind = json!({ "const": "local" });
@@ -101,28 +103,28 @@ fn entries(client: Client) -> Vec<Value> {
             let never = json!({ "const": false });
             let remote =
                 json!({ "type": kind, "url": url(), "headers": authorization, "enabled": enabled, "oauth": never });
-            vec![closed(&local, &["type", "command"]), closed(&remote, &["type", "url"])]
+            vec![closed_object(&local, &["type", "command"]), closed_object(&remote, &["type", "url"])]
         }
         // https://lmstudio.ai/docs/app/mcp: the notation of Cursor's mcp.json.
-        Client::LmStudio => {
-            vec![started(), closed(&json!({ "url": url(), "headers": headers("never") }), &["url"])]
+        McpClient::LmStudio => {
+            vec![stdio_schema(), closed_object(&json!({ "url": url(), "headers": headers("never") }), &["url"])]
         }
     }
 }
 
 /// The key that holds the servers, from the same pages.
-fn section(client: Client) -> &'static str {
+fn section(client: McpClient) -> &'static str {
     match client {
-        Client::VsCode => "servers",
-        Client::Codex => "mcp_servers",
-        Client::Zed => "context_servers",
-        Client::Opencode => "mcp",
+        McpClient::VsCode => "servers",
+        McpClient::Codex => "mcp_servers",
+        McpClient::Zed => "context_servers",
+        McpClient::Opencode => "mcp",
         _ => "mcpServers",
     }
 }
 
-fn parse(client: Client, text: &str) -> Value {
-    if client.format() != Format::Toml {
+fn parse(client: McpClient, text: &str) -> Value {
+    if client.format() != ClientFileFormat::Toml {
         return serde_json::from_str(text).unwrap();
     }
     // Line by line, as simple as what is written: independent of the parser that wrote it.
@@ -138,10 +140,10 @@ fn parse(client: Client, text: &str) -> Value {
 }
 
 #[test]
-fn what_is_written_is_what_the_client_documents() {
-    for client in Client::ALL {
+fn written_entries_match_client_documentation() {
+    for client in McpClient::ALL {
         let servers = json!({ "type": "object", "additionalProperties": { "oneOf": entries(client) } });
-        let schema = closed(&json!({ section(client): servers }), &[section(client)]);
+        let schema = closed_object(&json!({ section(client): servers }), &[section(client)]);
         let validator = jsonschema::validator_for(&schema).unwrap();
         let mut written = 0;
         for connection in [stdio(), stdio_with_env(), http(None), http(variable()), http(key())] {
@@ -149,7 +151,7 @@ fn what_is_written_is_what_the_client_documents() {
             let path = folder.path().join("config");
             match install(&path, client, "tidegate", &connection) {
                 Ok(_) => written += 1,
-                Err(Error::NoHttp { .. } | Error::NoVariables { .. }) => continue,
+                Err(ClientConfigError::NoHttp { .. } | ClientConfigError::NoVariables { .. }) => continue,
                 Err(other) => panic!("{other}"),
             }
             let value = parse(client, &std::fs::read_to_string(&path).unwrap());
@@ -157,8 +159,8 @@ fn what_is_written_is_what_the_client_documents() {
             assert!(errors.is_empty(), "{}: {value}: {errors:?}", client.name());
         }
         let expected = match client {
-            Client::ClaudeDesktop => 2,
-            Client::Zed | Client::LmStudio => 4,
+            McpClient::ClaudeDesktop => 2,
+            McpClient::Zed | McpClient::LmStudio => 4,
             _ => 5,
         };
         assert_eq!(written, expected, "{}", client.name());

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::{http, key, stdio, variable};
-use crate::client::edit::Refusal;
-use crate::client::error::Error;
-use crate::client::{Client, Connection, Installed, Outcome, install, snippet};
+use crate::client::edit::EditError;
+use crate::client::error::ClientConfigError;
+use crate::client::{InstallOutcome, Installation, McpClient, McpServerConnection, install, snippet};
 
 struct Folder(TempDir);
 
@@ -38,24 +38,24 @@ impl Folder {
     }
 }
 
-fn cursor(path: &Path, connection: &Connection) -> Result<Installed, Error> {
-    install(path, Client::Cursor, "tidegate", connection)
+fn cursor(path: &Path, connection: &McpServerConnection) -> Result<Installation, ClientConfigError> {
+    install(path, McpClient::Cursor, "tidegate", connection)
 }
 
 #[track_caller]
-fn check(path: &Path, connection: &Connection, outcome: Outcome, backup: Option<&str>) {
+fn check(path: &Path, connection: &McpServerConnection, outcome: InstallOutcome, backup: Option<&str>) {
     let installed = cursor(path, connection).unwrap();
     let backup = backup.map(|name| path.with_file_name(name));
-    assert_eq!(installed, Installed { outcome, path: path.to_owned(), backup });
+    assert_eq!(installed, Installation { outcome, path: path.to_owned(), backup });
 }
 
 #[test]
 fn a_missing_file_is_created_with_its_folders() {
-    for client in Client::ALL {
+    for client in McpClient::ALL {
         let folder = Folder::new();
         let path = folder.path("a/b/config");
         let installed = install(&path, client, "tidegate", &stdio()).unwrap();
-        assert_eq!(installed, Installed { outcome: Outcome::Created, path: path.clone(), backup: None });
+        assert_eq!(installed, Installation { outcome: InstallOutcome::Created, path: path.clone(), backup: None });
         assert_eq!(fs::read_to_string(&path).unwrap(), snippet(client, "tidegate", &stdio()).unwrap());
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }
@@ -65,20 +65,20 @@ fn a_missing_file_is_created_with_its_folders() {
 fn an_empty_file_is_filled() {
     for content in ["", " \n"] {
         let (_folder, path) = Folder::with("mcp.json", content);
-        check(&path, &stdio(), Outcome::Added, Some("mcp.json.bak"));
-        assert_eq!(fs::read_to_string(&path).unwrap(), snippet(Client::Cursor, "tidegate", &stdio()).unwrap());
+        check(&path, &stdio(), InstallOutcome::Added, Some("mcp.json.bak"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), snippet(McpClient::Cursor, "tidegate", &stdio()).unwrap());
     }
 }
 
 #[test]
 fn a_second_run_changes_nothing() {
-    for client in Client::ALL {
+    for client in McpClient::ALL {
         let (folder, path) = Folder::with("config", "");
         install(&path, client, "other", &stdio()).unwrap();
         install(&path, client, "tidegate", &stdio()).unwrap();
         let (before, names) = (fs::read(&path).unwrap(), folder.names());
         let again = install(&path, client, "tidegate", &stdio()).unwrap();
-        assert_eq!(again, Installed { outcome: Outcome::Unchanged, path: path.clone(), backup: None });
+        assert_eq!(again, Installation { outcome: InstallOutcome::Unchanged, path: path.clone(), backup: None });
         assert_eq!(fs::read(&path).unwrap(), before);
         assert_eq!(folder.names(), names);
     }
@@ -88,9 +88,9 @@ fn a_second_run_changes_nothing() {
 fn backups_are_numbered_and_never_overwritten() {
     let (folder, path) = Folder::with("mcp.json", "{}");
     fs::write(folder.path("mcp.json.bak"), "kept").unwrap();
-    check(&path, &stdio(), Outcome::Added, Some("mcp.json.bak.1"));
+    check(&path, &stdio(), InstallOutcome::Added, Some("mcp.json.bak.1"));
     let first = fs::read_to_string(&path).unwrap();
-    check(&path, &http(None), Outcome::Replaced, Some("mcp.json.bak.2"));
+    check(&path, &http(None), InstallOutcome::Replaced, Some("mcp.json.bak.2"));
     assert_eq!(folder.names(), ["mcp.json", "mcp.json.bak", "mcp.json.bak.1", "mcp.json.bak.2"]);
     assert_eq!(fs::read_to_string(folder.path("mcp.json.bak")).unwrap(), "kept");
     assert_eq!(fs::read_to_string(folder.path("mcp.json.bak.1")).unwrap(), "{}");
@@ -102,7 +102,7 @@ fn other_servers_and_settings_stay() {
     let before =
         "{\n    \"z\": 1.0,\n    \"mcpServers\": {\n        \"b\": {\"url\": \"u\"}\n    },\n    \"a\": null\n}\n";
     let (_folder, path) = Folder::with("mcp.json", before);
-    check(&path, &http(None), Outcome::Added, Some("mcp.json.bak"));
+    check(&path, &http(None), InstallOutcome::Added, Some("mcp.json.bak"));
     insta::assert_snapshot!(fs::read_to_string(&path).unwrap(), @r#"
     {
         "z": 1.0,
@@ -121,7 +121,7 @@ fn other_servers_and_settings_stay() {
 fn comments_stay() {
     let before = "{\n  // Servers of this folder.\n  \"servers\": {}, // none\n  \"inputs\": [],\n}\n";
     let (_folder, path) = Folder::with("mcp.json", before);
-    install(&path, Client::VsCode, "tidegate", &http(variable())).unwrap();
+    install(&path, McpClient::VsCode, "tidegate", &http(variable())).unwrap();
     insta::assert_snapshot!(fs::read_to_string(&path).unwrap(), @r#"
     {
       // Servers of this folder.
@@ -142,12 +142,12 @@ fn comments_stay() {
 #[test]
 fn a_byte_order_mark_stays() {
     let (_folder, path) = Folder::with("mcp.json", "\u{feff}{}\n");
-    check(&path, &stdio(), Outcome::Added, Some("mcp.json.bak"));
+    check(&path, &stdio(), InstallOutcome::Added, Some("mcp.json.bak"));
     let after = fs::read_to_string(&path).unwrap();
     assert!(after.starts_with("\u{feff}{\n  \"mcpServers\""), "{after}");
-    check(&path, &stdio(), Outcome::Unchanged, None);
+    check(&path, &stdio(), InstallOutcome::Unchanged, None);
     let (_folder, path) = Folder::with("config.toml", "\u{feff}a = 1\n");
-    install(&path, Client::Codex, "tidegate", &stdio()).unwrap();
+    install(&path, McpClient::Codex, "tidegate", &stdio()).unwrap();
     assert!(fs::read_to_string(&path).unwrap().starts_with("\u{feff}a = 1\n\n[mcp_servers.tidegate]\n"));
 }
 
@@ -155,15 +155,16 @@ fn a_byte_order_mark_stays() {
 fn line_ends_stay() {
     let before = "{\r\n  \"mcpServers\": {\r\n    \"b\": {}\r\n  }\r\n}\r\n";
     let (_folder, path) = Folder::with("mcp.json", before);
-    check(&path, &stdio(), Outcome::Added, Some("mcp.json.bak"));
+    check(&path, &stdio(), InstallOutcome::Added, Some("mcp.json.bak"));
     let after = fs::read_to_string(&path).unwrap();
     assert_eq!(after.matches("\r\n").count(), after.matches('\n').count(), "{after:?}");
 }
 
 #[track_caller]
-fn check_left(name: &str, content: &[u8], client: Client) -> Refusal {
+fn check_unchanged(name: &str, content: &[u8], client: McpClient) -> EditError {
     let (folder, path) = Folder::with(name, content);
-    let Err(Error::Refused { path: refused, refusal, snippet: shown }) = install(&path, client, "tidegate", &stdio())
+    let Err(ClientConfigError::Refused { path: refused, refusal, snippet: shown }) =
+        install(&path, client, "tidegate", &stdio())
     else {
         panic!("not refused")
     };
@@ -174,20 +175,20 @@ fn check_left(name: &str, content: &[u8], client: Client) -> Refusal {
 }
 
 #[test]
-fn a_file_that_does_not_parse_is_left() {
-    let broken = check_left("mcp.json", b"{\n  \"mcpServers\": {\n", Client::Cursor);
+fn unparsable_file_is_not_changed() {
+    let broken = check_unchanged("mcp.json", b"{\n  \"mcpServers\": {\n", McpClient::Cursor);
     assert_eq!(broken.to_string(), "it does not parse at line 3, column 1: EOF while parsing an object");
-    let commented = check_left("mcp.json", b"{\n  // mine\n}", Client::Kiro);
+    let commented = check_unchanged("mcp.json", b"{\n  // mine\n}", McpClient::Kiro);
     let expected = "it does not parse at line 2, column 3: a comment, which this file's format does not have";
     assert_eq!(commented.to_string(), expected);
-    assert!(check_left("config.toml", b"[a\n", Client::Codex).to_string().contains("line 1"));
-    assert_eq!(check_left("mcp.json", b"{\"a\": \"\xff\"}", Client::Cursor), Refusal::NotText);
+    assert!(check_unchanged("config.toml", b"[a\n", McpClient::Codex).to_string().contains("line 1"));
+    assert_eq!(check_unchanged("mcp.json", b"{\"a\": \"\xff\"}", McpClient::Cursor), EditError::NotText);
 }
 
 #[test]
-fn a_refusal_says_what_to_do() {
+fn edit_error_includes_snippet() {
     let (_folder, path) = Folder::with("mcp.json", "[]");
-    let error = install(&path, Client::Cursor, "tidegate", &http(None)).unwrap_err().to_string();
+    let error = install(&path, McpClient::Cursor, "tidegate", &http(None)).unwrap_err().to_string();
     insta::assert_snapshot!(error.replace(&path.display().to_string(), "FILE"), @r#"
     FILE stays as it is: what stands in it is not a table of settings
 
@@ -204,10 +205,10 @@ fn a_refusal_says_what_to_do() {
 }
 
 #[test]
-fn a_folder_in_the_place_of_the_file_is_left() {
+fn folder_at_the_config_path_is_not_changed() {
     let folder = Folder::new();
     fs::create_dir(folder.path("mcp.json")).unwrap();
-    assert!(matches!(cursor(&folder.path("mcp.json"), &stdio()), Err(Error::Read { .. })));
+    assert!(matches!(cursor(&folder.path("mcp.json"), &stdio()), Err(ClientConfigError::Read { .. })));
     fs::write(folder.path("file"), "").unwrap();
     assert!(cursor(&folder.path("file/mcp.json"), &stdio()).is_err());
     assert_eq!(folder.names(), ["file", "mcp.json"]);
@@ -245,7 +246,7 @@ mod on_unix {
     fn a_link_to_nothing_gets_its_file() {
         let folder = Folder::new();
         symlink("real/mcp.json", folder.path("mcp.json")).unwrap();
-        assert_eq!(cursor(&folder.path("mcp.json"), &stdio()).unwrap().outcome, Outcome::Created);
+        assert_eq!(cursor(&folder.path("mcp.json"), &stdio()).unwrap().outcome, InstallOutcome::Created);
         assert!(folder.path("real/mcp.json").is_file());
         assert!(fs::read_link(folder.path("mcp.json")).is_ok());
     }
@@ -255,7 +256,7 @@ mod on_unix {
         let folder = Folder::new();
         symlink("b", folder.path("a")).unwrap();
         symlink("a", folder.path("b")).unwrap();
-        assert!(matches!(cursor(&folder.path("a"), &stdio()), Err(Error::Read { .. })));
+        assert!(matches!(cursor(&folder.path("a"), &stdio()), Err(ClientConfigError::Read { .. })));
     }
 
     #[test]
@@ -284,7 +285,7 @@ mod on_unix {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_written_is_left() {
+    fn unwritable_folder_is_not_changed() {
         let (folder, path) = Folder::with("mcp.json", "{}");
         set_mode(folder.0.path(), 0o555);
         // An administrator may write everywhere, so that there is nothing to see.
@@ -292,7 +293,7 @@ mod on_unix {
         let result = cursor(&path, &stdio());
         set_mode(folder.0.path(), 0o755);
         if !may_write {
-            assert!(matches!(result, Err(Error::Write { .. })));
+            assert!(matches!(result, Err(ClientConfigError::Write { .. })));
             assert_eq!(folder.names(), ["mcp.json"]);
             assert_eq!(fs::read_to_string(&path).unwrap(), "{}");
         }

@@ -2,36 +2,36 @@
 //!
 //! - `snippets`: each client with each kind of connection;
 //! - `formats`: what is written, against a schema of what the client documents;
-//! - `editing`: what becomes of the text around an entry;
+//! - `config_editing`: what becomes of the text around an entry;
 //! - `installing`: what becomes of the file and of what is beside it;
 //! - `places`: where the files are.
 
-mod editing;
+mod config_editing;
+mod config_locations;
 mod formats;
 mod installing;
-mod places;
 mod snippets;
 
-use super::{Bearer, Connection};
+use super::{BearerSource, McpServerConnection};
 
-fn stdio() -> Connection {
+fn stdio() -> McpServerConnection {
     let args = vec!["stdio".to_owned(), "shop=/data/shop".to_owned()];
-    Connection::Stdio { command: "/usr/local/bin/tidegate".into(), args, env: Vec::new() }
+    McpServerConnection::Stdio { command: "/usr/local/bin/tidegate".into(), args, env: Vec::new() }
 }
 
-fn stdio_with_env() -> Connection {
+fn stdio_with_env() -> McpServerConnection {
     let env = vec![("RUST_LOG".to_owned(), "info".to_owned())];
-    Connection::Stdio { command: "/usr/local/bin/tidegate".into(), args: vec!["stdio".to_owned()], env }
+    McpServerConnection::Stdio { command: "/usr/local/bin/tidegate".into(), args: vec!["stdio".to_owned()], env }
 }
 
-fn http(bearer: Option<Bearer>) -> Connection {
-    Connection::Http { url: "https://node.example/mcp".to_owned(), bearer }
+fn http(bearer: Option<BearerSource>) -> McpServerConnection {
+    McpServerConnection::Http { url: "https://node.example/mcp".to_owned(), bearer }
 }
 
-fn key() -> Option<Bearer> {
-    Some(Bearer::Key("tg_secret".to_owned()))
+fn key() -> Option<BearerSource> {
+    Some(BearerSource::Key("tg_secret".to_owned()))
 }
 
-fn variable() -> Option<Bearer> {
-    Some(Bearer::Variable("TIDEGATE_KEY".to_owned()))
+fn variable() -> Option<BearerSource> {
+    Some(BearerSource::Variable("TIDEGATE_KEY".to_owned()))
 }

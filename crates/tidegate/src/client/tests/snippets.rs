@@ -3,25 +3,25 @@
 use serde_json::Value;
 
 use super::{http, key, stdio, stdio_with_env, variable};
-use crate::client::catalog::Format;
-use crate::client::error::Error;
-use crate::client::{Bearer, Client, Connection, snippet};
+use crate::client::catalog::ClientFileFormat;
+use crate::client::error::ClientConfigError;
+use crate::client::{BearerSource, McpClient, McpServerConnection, snippet};
 
 /// The snippet as it is for TOML, and on one line for JSON; or why there is none.
-fn shown(client: Client, connection: &Connection) -> String {
+fn display_snippet(client: McpClient, connection: &McpServerConnection) -> String {
     match snippet(client, "tidegate", connection) {
-        Ok(text) if client.format() == Format::Toml => text,
+        Ok(text) if client.format() == ClientFileFormat::Toml => text,
         Ok(text) => serde_json::from_str::<Value>(&text).unwrap().to_string(),
-        Err(Error::NoHttp { .. }) => "no http".to_owned(),
-        Err(Error::NoVariables { .. }) => "no variables".to_owned(),
+        Err(ClientConfigError::NoHttp { .. }) => "no http".to_owned(),
+        Err(ClientConfigError::NoVariables { .. }) => "no variables".to_owned(),
         Err(other) => panic!("{other}"),
     }
 }
 
-fn check(client: Client, expected: [&str; 4]) {
+fn check(client: McpClient, expected: [&str; 4]) {
     let connections = [stdio(), http(None), http(variable()), http(key())];
     for (connection, expected) in connections.iter().zip(expected) {
-        assert_eq!(shown(client, connection), expected, "{}", client.name());
+        assert_eq!(display_snippet(client, connection), expected, "{}", client.name());
     }
 }
 
@@ -31,7 +31,7 @@ fn in_section(section: &str, entry: &str) -> String {
     format!(r#"{{"{section}":{{"tidegate":{entry}}}}}"#)
 }
 
-fn check_json(client: Client, section: &str, expected: [&str; 4]) {
+fn check_json(client: McpClient, section: &str, expected: [&str; 4]) {
     let expected =
         expected.map(|entry| if entry.starts_with('{') { in_section(section, entry) } else { entry.to_owned() });
     check(client, expected.each_ref().map(String::as_str));
@@ -40,7 +40,7 @@ fn check_json(client: Client, section: &str, expected: [&str; 4]) {
 #[test]
 fn claude_code() {
     check_json(
-        Client::ClaudeCode,
+        McpClient::ClaudeCode,
         "mcpServers",
         [
             STDIO,
@@ -53,13 +53,13 @@ fn claude_code() {
 
 #[test]
 fn claude_desktop() {
-    check_json(Client::ClaudeDesktop, "mcpServers", [STDIO, "no http", "no http", "no http"]);
+    check_json(McpClient::ClaudeDesktop, "mcpServers", [STDIO, "no http", "no http", "no http"]);
 }
 
 #[test]
 fn cursor() {
     check_json(
-        Client::Cursor,
+        McpClient::Cursor,
         "mcpServers",
         [
             STDIO,
@@ -73,7 +73,7 @@ fn cursor() {
 #[test]
 fn vscode() {
     check_json(
-        Client::VsCode,
+        McpClient::VsCode,
         "servers",
         [
             r#"{"type":"stdio","command":"/usr/local/bin/tidegate","args":["stdio","shop=/data/shop"]}"#,
@@ -87,7 +87,7 @@ fn vscode() {
 #[test]
 fn codex() {
     check(
-        Client::Codex,
+        McpClient::Codex,
         [
             "[mcp_servers.tidegate]\ncommand = \"/usr/local/bin/tidegate\"\nargs = [\"stdio\", \"shop=/data/shop\"]\n",
             "[mcp_servers.tidegate]\nurl = \"https://node.example/mcp\"\n",
@@ -101,7 +101,7 @@ fn codex() {
 #[test]
 fn gemini_cli() {
     check_json(
-        Client::GeminiCli,
+        McpClient::GeminiCli,
         "mcpServers",
         [
             STDIO,
@@ -115,7 +115,7 @@ fn gemini_cli() {
 #[test]
 fn windsurf() {
     check_json(
-        Client::Windsurf,
+        McpClient::Windsurf,
         "mcpServers",
         [
             STDIO,
@@ -129,7 +129,7 @@ fn windsurf() {
 #[test]
 fn zed() {
     check_json(
-        Client::Zed,
+        McpClient::Zed,
         "context_servers",
         [
             STDIO,
@@ -143,7 +143,7 @@ fn zed() {
 #[test]
 fn kiro() {
     check_json(
-        Client::Kiro,
+        McpClient::Kiro,
         "mcpServers",
         [
             STDIO,
@@ -157,7 +157,7 @@ fn kiro() {
 #[test]
 fn opencode() {
     check_json(
-        Client::Opencode,
+        McpClient::Opencode,
         "mcp",
         [
             r#"{"type":"local","command":["/usr/local/bin/tidegate","stdio","shop=/data/shop"],"enabled":true}"#,
@@ -177,7 +177,7 @@ fn opencode() {
 #[test]
 fn lm_studio() {
     check_json(
-        Client::LmStudio,
+        McpClient::LmStudio,
         "mcpServers",
         [
             STDIO,
@@ -190,7 +190,7 @@ fn lm_studio() {
 
 #[test]
 fn a_snippet_is_laid_out_to_be_read() {
-    let text = snippet(Client::ClaudeCode, "tidegate", &http(variable())).unwrap();
+    let text = snippet(McpClient::ClaudeCode, "tidegate", &http(variable())).unwrap();
     insta::assert_snapshot!(text, @r#"
     {
       "mcpServers": {
@@ -208,63 +208,64 @@ fn a_snippet_is_laid_out_to_be_read() {
 
 #[test]
 fn variables_of_the_environment_go_along() {
-    let entry = |client| shown(client, &stdio_with_env());
-    assert!(entry(Client::Cursor).contains(r#""env":{"RUST_LOG":"info"}"#));
-    assert!(entry(Client::Opencode).contains(r#""environment":{"RUST_LOG":"info"}"#));
-    assert!(entry(Client::Codex).contains(r#"env = { RUST_LOG = "info" }"#));
+    let entry = |client| display_snippet(client, &stdio_with_env());
+    assert!(entry(McpClient::Cursor).contains(r#""env":{"RUST_LOG":"info"}"#));
+    assert!(entry(McpClient::Opencode).contains(r#""environment":{"RUST_LOG":"info"}"#));
+    assert!(entry(McpClient::Codex).contains(r#"env = { RUST_LOG = "info" }"#));
 }
 
 #[test]
 fn text_that_the_client_would_replace_is_refused() {
-    let with_argument = |argument: &str| Connection::Stdio {
+    let with_argument = |argument: &str| McpServerConnection::Stdio {
         command: "tidegate".into(),
         args: vec![argument.to_owned()],
         env: Vec::new(),
     };
     let refused = |client, argument| {
-        matches!(snippet(client, "tidegate", &with_argument(argument)), Err(Error::WouldReplace { .. }))
+        matches!(snippet(client, "tidegate", &with_argument(argument)), Err(ClientConfigError::WouldReplace { .. }))
     };
-    assert!(refused(Client::ClaudeCode, "/data/${x}"));
-    assert!(refused(Client::Cursor, "${env:X}"));
-    assert!(refused(Client::GeminiCli, "/data/$x"));
-    assert!(refused(Client::Opencode, "{env:X}"));
-    assert!(!refused(Client::GeminiCli, "/data/5$"));
-    assert!(!refused(Client::ClaudeCode, "/data/$x"));
-    assert!(!refused(Client::Zed, "${x}"));
-    let message = snippet(Client::GeminiCli, "tidegate", &http(Some(Bearer::Key("a$bcd".to_owned())))).unwrap_err();
+    assert!(refused(McpClient::ClaudeCode, "/data/${x}"));
+    assert!(refused(McpClient::Cursor, "${env:X}"));
+    assert!(refused(McpClient::GeminiCli, "/data/$x"));
+    assert!(refused(McpClient::Opencode, "{env:X}"));
+    assert!(!refused(McpClient::GeminiCli, "/data/5$"));
+    assert!(!refused(McpClient::ClaudeCode, "/data/$x"));
+    assert!(!refused(McpClient::Zed, "${x}"));
+    let message =
+        snippet(McpClient::GeminiCli, "tidegate", &http(Some(BearerSource::Key("a$bcd".to_owned())))).unwrap_err();
     assert!(!message.to_string().contains("a$bcd"), "{message}");
 }
 
 #[test]
 fn names_and_keys_are_checked() {
     for name in ["", "a b", "a.b", "a\"b", &"a".repeat(65)] {
-        assert!(matches!(snippet(Client::Codex, name, &stdio()), Err(Error::Name { .. })), "{name}");
+        assert!(matches!(snippet(McpClient::Codex, name, &stdio()), Err(ClientConfigError::Name { .. })), "{name}");
     }
-    let with = |bearer| snippet(Client::Codex, "tidegate", &http(Some(bearer)));
-    assert!(matches!(with(Bearer::Variable("A-B".to_owned())), Err(Error::Variable { .. })));
-    assert!(matches!(with(Bearer::Key("a\nb".to_owned())), Err(Error::Key)));
-    assert!(matches!(with(Bearer::Key(String::new())), Err(Error::Key)));
+    let with = |bearer| snippet(McpClient::Codex, "tidegate", &http(Some(bearer)));
+    assert!(matches!(with(BearerSource::Variable("A-B".to_owned())), Err(ClientConfigError::Variable { .. })));
+    assert!(matches!(with(BearerSource::Key("a\nb".to_owned())), Err(ClientConfigError::Key)));
+    assert!(matches!(with(BearerSource::Key(String::new())), Err(ClientConfigError::Key)));
 }
 
 #[test]
 fn a_client_without_http_says_what_to_do() {
-    let error = snippet(Client::ClaudeDesktop, "tidegate", &http(None)).unwrap_err();
+    let error = snippet(McpClient::ClaudeDesktop, "tidegate", &http(None)).unwrap_err();
     insta::assert_snapshot!(error, @"Claude Desktop does not read remote servers from its file; add https://node.example/mcp under Settings > Connectors, which needs an address that the internet can reach, or let it start the server (stdio)");
-    let error = snippet(Client::Zed, "tidegate", &http(variable())).unwrap_err();
+    let error = snippet(McpClient::Zed, "tidegate", &http(variable())).unwrap_err();
     insta::assert_snapshot!(error, @"Zed documents no way to take a key from the environment (https://zed.dev/docs/ai/mcp); give the key itself, which then stands in the file");
 }
 
 #[test]
-fn a_key_does_not_print_itself() {
+fn debug_output_hides_the_key() {
     assert_eq!(format!("{:?}", key()), "Some(Key(hidden))");
 }
 
 #[test]
 fn names_are_unique_and_parse() {
-    for client in Client::ALL {
-        assert_eq!(Client::parse(client.name()), Ok(client));
+    for client in McpClient::ALL {
+        assert_eq!(McpClient::parse(client.name()), Ok(client));
         assert!(client.documentation().starts_with("https://"));
     }
-    let error = Client::parse("emacs").unwrap_err();
+    let error = McpClient::parse("emacs").unwrap_err();
     assert!(error.starts_with("known clients are claude-code, claude-desktop, "), "{error}");
 }

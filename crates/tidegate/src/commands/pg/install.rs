@@ -4,27 +4,27 @@ use std::io::Write as _;
 
 use clap::Args;
 
-use super::change;
-use super::place::{Manner, Place};
-use crate::failure::Failure;
+use super::change_report;
+use super::schema_arguments::{ExecutionFlags, HandlerSchemaArguments};
+use crate::command_error::CommandError;
 
 /// Make the schema in which tools, resources and prompts are written in SQL, or bring it to this version
 #[derive(Debug, Args)]
-pub(crate) struct Install {
+pub(crate) struct PgInstallCommand {
     #[command(flatten)]
-    place: Place,
+    schema_arguments: HandlerSchemaArguments,
     #[command(flatten)]
-    manner: Manner,
+    execution: ExecutionFlags,
 }
 
-impl Install {
-    pub(super) async fn run(self) -> Result<(), Failure> {
-        let Self { place, manner } = self;
+impl PgInstallCommand {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        let Self { schema_arguments: place, execution: manner } = self;
         if manner.print {
             return Ok(write!(std::io::stdout(), "{}", place.schema.install_script())?);
         }
         let ending = manner.ending();
         let change = place.installer()?.install(ending).await?;
-        Ok(write!(std::io::stdout(), "{}", change::told(&change, ending))?)
+        Ok(write!(std::io::stdout(), "{}", change_report::render_change(&change, ending))?)
     }
 }

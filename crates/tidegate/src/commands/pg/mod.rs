@@ -1,11 +1,11 @@
 //! `tidegate pg`: what a PostgreSQL server needs to be asked through Tidegate, and the handlers that live in one.
 
-mod change;
+mod change_report;
 mod install;
 mod new;
-mod place;
 mod print;
 mod role;
+mod schema_arguments;
 mod status;
 mod test;
 mod uninstall;
@@ -13,25 +13,25 @@ mod upgrade;
 
 use clap::Subcommand;
 
-use crate::failure::Failure;
-use crate::options::Options;
+use crate::command_error::CommandError;
+use crate::options::GlobalOptions;
 
 /// Prepare a PostgreSQL server, and keep handlers of MCP in it
 #[derive(Debug, Subcommand)]
-pub(crate) enum Pg {
+pub(crate) enum PgCommand {
     /// Print the SQL of a role that can read and nothing else
-    Role(role::Role),
-    Install(install::Install),
-    Status(status::Status),
-    Upgrade(upgrade::Upgrade),
-    Uninstall(uninstall::Uninstall),
-    Print(print::Print),
-    New(new::New),
-    Test(test::Test),
+    Role(role::PgRoleCommand),
+    Install(install::PgInstallCommand),
+    Status(status::PgStatusCommand),
+    Upgrade(upgrade::PgUpgradeCommand),
+    Uninstall(uninstall::PgUninstallCommand),
+    Print(print::PgPrintCommand),
+    New(new::PgNewCommand),
+    Test(test::PgTestCommand),
 }
 
-impl Pg {
-    pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
+impl PgCommand {
+    pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         match self {
             Self::Role(role) => role.run(),
             Self::Install(install) => install.run().await,

@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
-use super::place::SchemaFlag;
-use crate::failure::Failure;
+use super::schema_arguments::SchemaFlag;
+use crate::command_error::CommandError;
 
 /// Characters of a name at most, as in the metadata of handlers.
 const NAME_CHARACTERS_MAX: usize = 128;
 
 /// Write the SQL of a new handler, and a test of it
 #[derive(Debug, Args)]
-pub(crate) struct New {
+pub(crate) struct PgNewCommand {
     /// What it is to be
-    kind: Kind,
+    kind: NewHandlerKind,
     /// Its name: letters, digits, _, - and .
     #[arg(id = "handler_name", value_name = "NAME", value_parser = handler_name)]
     name: String,
@@ -33,7 +33,7 @@ pub(crate) struct New {
 
 /// The types of handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum NewHandlerKind {
     /// What a model calls
     Tool,
     /// What a client reads
@@ -43,29 +43,29 @@ enum Kind {
 }
 
 /// The SQL of a handler and of its test, with places to fill.
-struct Texts {
+struct HandlerTemplates {
     handler: &'static str,
     test: &'static str,
 }
 
-impl New {
-    pub(super) fn run(self) -> Result<(), Failure> {
-        if self.function.is_some() && self.kind != Kind::Tool {
-            return Err(Failure::Usage(
+impl PgNewCommand {
+    pub(super) fn run(self) -> Result<(), CommandError> {
+        if self.function.is_some() && self.kind != NewHandlerKind::Tool {
+            return Err(CommandError::Usage(
                 "only tools can be made of functions: tidegate pg new tool NAME --function …".into(),
             ));
         }
-        let texts = self.kind.texts(self.function.is_some());
+        let texts = self.kind.templates(self.function.is_some());
         let file = format!("{}.sql", self.name);
         let (handler, test) = (self.folder.join(&file), self.folder.join("tests").join(&file));
         for path in [&handler, &test] {
             if path.exists() {
                 let message = format!("{} is there already; it is not overwritten", path.display());
-                return Err(Failure::Usage(message));
+                return Err(CommandError::Usage(message));
             }
         }
-        self.write(&handler, &self.filled(texts.handler, &handler, &test))?;
-        self.write(&test, &self.filled(texts.test, &handler, &test))?;
+        self.write(&handler, &self.fill_template(texts.handler, &handler, &test))?;
+        self.write(&test, &self.fill_template(texts.test, &handler, &test))?;
         let (handler, test) = (handler.display(), test.display());
         let schema = match self.schema.name().as_str() {
             "api" => String::new(),
@@ -80,7 +80,7 @@ impl New {
         Ok(std::io::stdout().write_all(text.as_bytes())?)
     }
 
-    fn filled(&self, text: &str, handler: &Path, test: &Path) -> String {
+    fn fill_template(&self, text: &str, handler: &Path, test: &Path) -> String {
         let function = self.function.as_deref().unwrap_or_default();
         // A name alone is found by the type of names, one with its arguments by that of signatures.
         let cast = if function.contains('(') { "regprocedure" } else { "regproc::regprocedure" };
@@ -91,7 +91,7 @@ impl New {
             .replace("@function@", &format!("'{}'::{cast}", function.replace('\'', "''")))
     }
 
-    fn write(&self, path: &Path, text: &str) -> Result<(), Failure> {
+    fn write(&self, path: &Path, text: &str) -> Result<(), CommandError> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         }
@@ -101,18 +101,22 @@ impl New {
     }
 }
 
-impl Kind {
-    fn texts(self, is_function: bool) -> Texts {
+impl NewHandlerKind {
+    fn templates(self, is_function: bool) -> HandlerTemplates {
         match self {
-            Self::Tool if is_function => {
-                Texts { handler: include_str!("new/function.sql"), test: include_str!("new/function_test.sql") }
+            Self::Tool if is_function => HandlerTemplates {
+                handler: include_str!("new/function.sql"),
+                test: include_str!("new/function_test.sql"),
+            },
+            Self::Tool => {
+                HandlerTemplates { handler: include_str!("new/tool.sql"), test: include_str!("new/tool_test.sql") }
             }
-            Self::Tool => Texts { handler: include_str!("new/tool.sql"), test: include_str!("new/tool_test.sql") },
-            Self::Resource => {
-                Texts { handler: include_str!("new/resource.sql"), test: include_str!("new/resource_test.sql") }
-            }
+            Self::Resource => HandlerTemplates {
+                handler: include_str!("new/resource.sql"),
+                test: include_str!("new/resource_test.sql"),
+            },
             Self::Prompt => {
-                Texts { handler: include_str!("new/prompt.sql"), test: include_str!("new/prompt_test.sql") }
+                HandlerTemplates { handler: include_str!("new/prompt.sql"), test: include_str!("new/prompt_test.sql") }
             }
         }
     }
@@ -154,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_handlers_and_files() {
+    fn validates_handler_names() {
         for name in ["orders_of", "a", "_x", "2024.orders-of", &"x".repeat(128)] {
             assert_eq!(handler_name(name).as_deref(), Ok(name));
         }
@@ -164,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_named_with_their_schema() {
+    fn validates_function_names() {
         for name in
             ["shop.refund", "shop.refund()", "shop.refund(integer, text[])", "s.f(double precision)", "s.f(shop.mood)"]
         {

@@ -4,12 +4,12 @@ use std::io::Write as _;
 
 use clap::Args;
 
-use super::place::SchemaFlag;
-use crate::failure::Failure;
+use super::schema_arguments::SchemaFlag;
+use crate::command_error::CommandError;
 
 /// Print the SQL that makes the schema of handlers, for psql
 #[derive(Debug, Args)]
-pub(crate) struct Print {
+pub(crate) struct PgPrintCommand {
     #[command(flatten)]
     schema: SchemaFlag,
     /// Print the SQL that takes it away
@@ -17,8 +17,8 @@ pub(crate) struct Print {
     uninstall: bool,
 }
 
-impl Print {
-    pub(super) fn run(self) -> Result<(), Failure> {
+impl PgPrintCommand {
+    pub(super) fn run(self) -> Result<(), CommandError> {
         let script = if self.uninstall { self.schema.uninstall_script() } else { self.schema.install_script() };
         Ok(write!(std::io::stdout(), "{script}")?)
     }

@@ -6,11 +6,11 @@ use clap::Args;
 use tidegate_postgres::RoleRequest;
 use tidegate_postgres::handlers::SchemaName;
 
-use crate::failure::Failure;
+use crate::command_error::CommandError;
 
 /// What the role is for.
 #[derive(Debug, Args)]
-pub(crate) struct Role {
+pub(crate) struct PgRoleCommand {
     /// The role that Tidegate logs in as
     #[arg(default_value = "tidegate_reader")]
     login: String,
@@ -25,8 +25,8 @@ pub(crate) struct Role {
     handlers: Option<SchemaName>,
 }
 
-impl Role {
-    pub(super) fn run(self) -> Result<(), Failure> {
+impl PgRoleCommand {
+    pub(super) fn run(self) -> Result<(), CommandError> {
         let Self { login, schema, run_as, handlers } = self;
         let request = RoleRequest { login, schemas: schema, run_as, handlers };
         Ok(write!(std::io::stdout(), "{}", request.sql())?)

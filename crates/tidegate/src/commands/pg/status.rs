@@ -3,31 +3,33 @@
 use std::io::Write as _;
 
 use clap::Args;
-use tidegate_postgres::handlers::{ExchangeLog, InstalledVersion, Layer, Lines, Status as Installed};
+use tidegate_postgres::handlers::{
+    ExchangeLogStatus, InstallStatus as Installed, InstalledVersion, LineCount, SqlLayer,
+};
 
-use super::place::Place;
-use crate::failure::Failure;
+use super::schema_arguments::HandlerSchemaArguments;
+use crate::command_error::CommandError;
 
 /// Say what is installed, whose it is and who may call it
 #[derive(Debug, Args)]
-pub(crate) struct Status {
+pub(crate) struct PgStatusCommand {
     #[command(flatten)]
-    place: Place,
+    schema_arguments: HandlerSchemaArguments,
 }
 
-impl Status {
-    pub(super) async fn run(self) -> Result<(), Failure> {
-        let installed = self.place.installer()?.status().await?;
-        Ok(write!(std::io::stdout(), "{}", table(&installed))?)
+impl PgStatusCommand {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        let installed = self.schema_arguments.installer()?.status().await?;
+        Ok(write!(std::io::stdout(), "{}", render_status(&installed))?)
     }
 }
 
-fn table(installed: &Installed) -> String {
-    let Installed { database, schema, owner, dispatching, .. } = installed;
+fn render_status(installed: &Installed) -> String {
+    let Installed { database, schema, owner, dispatch_roles: dispatching, .. } = installed;
     let handlers = match &installed.handlers {
-        None => UNREAD.to_owned(),
-        Some(_) if installed.is_of_owner => handlers(installed),
-        Some(_) => format!("{}; what this role may call", handlers(installed)),
+        None => NOT_READABLE.to_owned(),
+        Some(_) if installed.has_owner_rights => render_handler_counts(installed),
+        Some(_) => format!("{}; what this role may call", render_handler_counts(installed)),
     };
     let dispatching = match dispatching.as_slice() {
         [] => format!("nobody but {owner}; SELECT {schema}.grant_mcp_access('ROLE') lets a role in"),
@@ -40,53 +42,53 @@ fn table(installed: &Installed) -> String {
          handlers      {handlers}\n\
          exchange log  {}\n\
          may call      {dispatching}\n",
-        version(installed.version),
-        exchange(installed.exchange),
+        render_version(installed.version),
+        render_exchange_log(installed.exchange),
     )
 }
 
-const UNREAD: &str = "this role may not read that";
+const NOT_READABLE: &str = "this role may not read that";
 
-fn version(installed: InstalledVersion) -> String {
-    let ours = Layer::VERSION;
+fn render_version(installed: InstalledVersion) -> String {
+    let ours = SqlLayer::VERSION;
     match installed {
-        InstalledVersion::Hidden => format!("{UNREAD}; this program brings {ours}"),
-        InstalledVersion::Uncounted => format!("before {ours}, which this program brings: tidegate pg upgrade"),
-        InstalledVersion::Counted(version) if version == ours => format!("{version}, as this program brings it"),
-        InstalledVersion::Counted(version) if version < ours => {
+        InstalledVersion::Hidden => format!("{NOT_READABLE}; this program brings {ours}"),
+        InstalledVersion::Unversioned => format!("before {ours}, which this program brings: tidegate pg upgrade"),
+        InstalledVersion::Version(version) if version == ours => format!("{version}, as this program brings it"),
+        InstalledVersion::Version(version) if version < ours => {
             format!("{version}; this program brings {ours}: tidegate pg upgrade")
         }
-        InstalledVersion::Counted(version) => format!("{version}, which is newer than this program's, {ours}"),
+        InstalledVersion::Version(version) => format!("{version}, which is newer than this program's, {ours}"),
     }
 }
 
 /// How many handlers there are: `3: 2 tools, 1 prompt`.
-pub(super) fn handlers(installed: &Installed) -> String {
+pub(super) fn render_handler_counts(installed: &Installed) -> String {
     let counts = installed.handlers.iter().flatten();
-    let of_types: Vec<String> = counts.clone().map(|(of_type, count)| counted(*count, of_type)).collect();
+    let of_types: Vec<String> = counts.clone().map(|(of_type, count)| pluralize(*count, of_type)).collect();
     match counts.map(|(_, count)| count).sum::<u64>() {
         0 => "none".to_owned(),
         count => format!("{count}: {}", of_types.join(", ")),
     }
 }
 
-fn exchange(log: Option<ExchangeLog>) -> String {
-    let Some(ExchangeLog { is_on, lines }) = log else { return UNREAD.to_owned() };
+fn render_exchange_log(log: Option<ExchangeLogStatus>) -> String {
+    let Some(ExchangeLogStatus { is_on, lines }) = log else { return NOT_READABLE.to_owned() };
     let is_on = if is_on { "on" } else { "off" };
     match lines {
-        Some(lines) => format!("{is_on}, {}", self::lines(lines)),
+        Some(lines) => format!("{is_on}, {}", self::render_line_count(lines)),
         None => is_on.to_owned(),
     }
 }
 
 /// How long the exchange log is.
-pub(super) fn lines(lines: Lines) -> String {
+pub(super) fn render_line_count(lines: LineCount) -> String {
     match lines {
-        Lines::Counted(count) => counted(count, "line"),
-        Lines::MoreThan(count) => format!("more than {}", counted(count, "line")),
+        LineCount::Exactly(count) => pluralize(count, "line"),
+        LineCount::MoreThan(count) => format!("more than {}", pluralize(count, "line")),
     }
 }
 
-fn counted(count: u64, what: &str) -> String {
+fn pluralize(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

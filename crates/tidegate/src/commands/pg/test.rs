@@ -1,8 +1,8 @@
 //! `tidegate pg test`: SQL test files of handlers, and what became of them.
 
+mod console_report;
 mod files;
 mod junit;
-mod shown;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use anyhow::Context as _;
 use clap::Args;
 use tidegate_postgres::handlers::{TestOptions, TestReport, run_test_file};
 
-use super::place::{self, SchemaFlag};
-use crate::failure::Failure;
-use crate::options::Options;
+use super::schema_arguments::{self, SchemaFlag};
+use crate::command_error::CommandError;
+use crate::options::GlobalOptions;
 use crate::shutdown::Shutdown;
 
 /// How long a statement may take unless --timeout says otherwise.
@@ -21,7 +21,7 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Run SQL test files, each in a transaction that is rolled back
 #[derive(Debug, Args)]
-pub(crate) struct Test {
+pub(crate) struct PgTestCommand {
     /// Connection string, as psql takes it
     dsn: String,
     /// A test file, or a folder whose *.sql files are tests
@@ -35,15 +35,15 @@ pub(crate) struct Test {
 }
 
 /// A test file that was run.
-struct Tested {
+struct TestFileRun {
     name: String,
     report: TestReport,
     took: Duration,
 }
 
-impl Test {
-    pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
-        let target = place::target(&self.dsn)?;
+impl PgTestCommand {
+    pub(super) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
+        let target = schema_arguments::parse_target(&self.dsn)?;
         let files = files::read(&self.files)?;
         let statement_timeout = options.timeout().unwrap_or(STATEMENT_TIMEOUT);
         let options = TestOptions { schema: self.schema.name().clone(), statement_timeout };
@@ -52,20 +52,23 @@ impl Test {
         for file in files {
             let began = Instant::now();
             let run = run_test_file(&target, &file.text, &options, &shutdown.graceful);
-            let report = shutdown.guard(run).await?.map_err(|error| Failure::Other(anyhow::Error::from(error)))?;
-            let file = Tested { name: file.name, report, took: began.elapsed() };
-            shown::file(&file)?;
+            let report = shutdown
+                .run_until_forced(run)
+                .await?
+                .map_err(|error| CommandError::Other(anyhow::Error::from(error)))?;
+            let file = TestFileRun { name: file.name, report, took: began.elapsed() };
+            console_report::print_file(&file)?;
             tested.push(file);
         }
         if let Some(path) = &self.junit {
-            let written = std::fs::write(path, junit::document(&tested));
+            let written = std::fs::write(path, junit::render_junit(&tested));
             written.with_context(|| format!("cannot write {}", path.display()))?;
         }
-        shown::summary(&tested)?;
+        console_report::print_summary(&tested)?;
         match tested.iter().map(|file| file.report.failed()).sum::<usize>() {
             0 => Ok(()),
-            1 => Err(Failure::Other(anyhow::anyhow!("1 test failed"))),
-            count => Err(Failure::Other(anyhow::anyhow!("{count} tests failed"))),
+            1 => Err(CommandError::Other(anyhow::anyhow!("1 test failed"))),
+            count => Err(CommandError::Other(anyhow::anyhow!("{count} tests failed"))),
         }
     }
 }

@@ -4,28 +4,28 @@ use std::io::Write as _;
 
 use clap::Args;
 
-use super::change;
-use super::place::{Manner, Place};
-use crate::failure::Failure;
+use super::change_report;
+use super::schema_arguments::{ExecutionFlags, HandlerSchemaArguments};
+use crate::command_error::CommandError;
 
 /// Bring a schema of handlers that is there to this version
 #[derive(Debug, Args)]
-pub(crate) struct Upgrade {
+pub(crate) struct PgUpgradeCommand {
     #[command(flatten)]
-    place: Place,
+    schema_arguments: HandlerSchemaArguments,
     #[command(flatten)]
-    manner: Manner,
+    execution: ExecutionFlags,
 }
 
-impl Upgrade {
-    pub(super) async fn run(self) -> Result<(), Failure> {
-        let Self { place, manner } = self;
+impl PgUpgradeCommand {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        let Self { schema_arguments: place, execution: manner } = self;
         if manner.print {
             // What makes the schema finds out itself what is there.
             return Ok(write!(std::io::stdout(), "{}", place.schema.install_script())?);
         }
         let ending = manner.ending();
         let change = place.installer()?.upgrade(ending).await?;
-        Ok(write!(std::io::stdout(), "{}", change::told(&change, ending))?)
+        Ok(write!(std::io::stdout(), "{}", change_report::render_change(&change, ending))?)
     }
 }

@@ -97,13 +97,13 @@ pub(crate) enum HandlersEntry {
     /// Those of this schema, which only read.
     Schema(String),
     /// Those of a schema, and what they may.
-    Said(SaidHandlers),
+    Options(HandlerSchemaEntry),
 }
 
 /// The handlers of a schema, and what they may.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SaidHandlers {
+pub(crate) struct HandlerSchemaEntry {
     /// The schema that holds them.
     pub(crate) schema: String,
     /// Lets them write. Otherwise each runs in a transaction that only reads, whatever it says of itself.

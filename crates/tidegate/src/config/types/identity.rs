@@ -11,7 +11,7 @@ use super::{AllowanceEntry, Config};
 use crate::config::quantities::{Leeway, OneOrMany, SecretText};
 
 /// What is said where nothing is.
-static NOTHING: AuthEntry = AuthEntry {
+static NO_AUTH: AuthEntry = AuthEntry {
     keys: None,
     tokens: None,
     oauth: None,
@@ -24,13 +24,13 @@ static NOTHING: AuthEntry = AuthEntry {
 impl Config {
     /// How callers prove who they are; nothing is said if nothing stands there.
     pub(crate) fn auth(&self) -> &AuthEntry {
-        self.auth.as_ref().unwrap_or(&NOTHING)
+        self.auth.as_ref().unwrap_or(&NO_AUTH)
     }
 }
 
 /// An `auth:` with nothing behind it stands there all the same: whoever takes the lines below it away for a moment
 /// must not open the node.
-pub(super) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AuthEntry>, D::Error> {
+pub(super) fn deserialize_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AuthEntry>, D::Error> {
     Option::deserialize(deserializer).map(|entry| Some(entry.unwrap_or_default()))
 }
 

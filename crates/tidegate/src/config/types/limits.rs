@@ -132,7 +132,7 @@ pub(crate) struct ToolLimitsEntry {
 
 impl LimitsEntry {
     /// What all callers together may have.
-    pub(crate) fn of_all(&self) -> AllowanceEntry {
+    pub(crate) fn shared_allowance(&self) -> AllowanceEntry {
         AllowanceEntry {
             requests_per_second: self.requests_per_second,
             burst: self.burst,
@@ -147,7 +147,7 @@ impl LimitsEntry {
 
 impl ToolLimitsEntry {
     /// The bounds of each of its calls.
-    pub(crate) fn of_call(&self) -> CallLimitsEntry {
+    pub(crate) fn per_call_limits(&self) -> CallLimitsEntry {
         CallLimitsEntry {
             timeout: self.timeout,
             total_timeout: self.total_timeout,
@@ -159,7 +159,7 @@ impl ToolLimitsEntry {
     }
 
     /// What all callers together may have of it.
-    pub(crate) fn of_all(&self) -> AllowanceEntry {
+    pub(crate) fn shared_allowance(&self) -> AllowanceEntry {
         AllowanceEntry {
             requests_per_second: self.requests_per_second,
             burst: self.burst,

@@ -4,8 +4,8 @@
 mod databases;
 mod identity;
 mod limits;
-mod offers;
 mod policies;
+mod resources_and_prompts;
 mod results;
 mod safeguards;
 mod tls;
@@ -19,12 +19,12 @@ use serde_json::{Map, Value};
 use super::quantities::{SecretText, Size, Time};
 
 pub(crate) use databases::{
-    DatabaseEntry, HandlersEntry, OneOrManyTexts, RaggedEntry, RoleChoice, SaidHandlers, TableEntry, TenancyEntry,
+    DatabaseEntry, HandlerSchemaEntry, HandlersEntry, OneOrManyTexts, RaggedEntry, RoleChoice, TableEntry, TenancyEntry,
 };
 pub(crate) use identity::{AuthEntry, CertificateEntry, ProxyEntry, RoleEntry, TokensEntry};
 pub(crate) use limits::{AllowanceEntry, CallLimitsEntry, LimitsEntry, ToolLimitsEntry};
-pub(crate) use offers::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
 pub(crate) use policies::{MaskEntry, NamedMask, PolicyEntry};
+pub(crate) use resources_and_prompts::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
 pub(crate) use results::ResultsEntry;
 pub(crate) use safeguards::{AuditEntry, SecretAction, SecretRuleEntry, SecretsEntry, WhenFullEntry};
 pub(crate) use tls::{ClientCertificatesEntry, TlsEntry, TlsVersionEntry};
@@ -54,7 +54,7 @@ pub(crate) struct Config {
     /// What callers may reach, by role.
     pub(crate) roles: Vec<RoleEntry>,
     /// How callers prove who they are. As soon as this stands here, be it empty, nobody reaches anything without a role.
-    #[serde(deserialize_with = "identity::present")]
+    #[serde(deserialize_with = "identity::deserialize_present")]
     pub(crate) auth: Option<AuthEntry>,
     /// The bounds of all calls, and of what callers may have.
     pub(crate) limits: LimitsEntry,
@@ -89,13 +89,13 @@ pub(crate) struct ServerEntry {
     /// What a model is told at the start; the built-in playbook unless said.
     pub(crate) instructions: Option<String>,
     /// Doors that are open; all of them unless said.
-    pub(crate) doors: DoorsEntry,
+    pub(crate) transports: TransportsEntry,
 }
 
 /// Doors that can be switched off.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct DoorsEntry {
+pub(crate) struct TransportsEntry {
     /// MCP over Streamable HTTP at /mcp.
     pub(crate) mcp: bool,
     /// MCP over HTTP+SSE of 2024-11-05 at /mcp/sse.
@@ -108,7 +108,7 @@ pub(crate) struct DoorsEntry {
     pub(crate) metrics: bool,
 }
 
-impl Default for DoorsEntry {
+impl Default for TransportsEntry {
     fn default() -> Self {
         Self { mcp: true, sse: true, ws: true, rest: true, metrics: true }
     }

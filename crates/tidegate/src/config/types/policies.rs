@@ -29,9 +29,9 @@ pub(crate) enum MaskEntry {
     /// As one of these.
     Named(NamedMask),
     /// In part.
-    Kept(KeptMask),
+    Partial(PartialMask),
     /// As null, which YAML reads as nothing.
-    Nothing,
+    NullLiteral,
 }
 
 /// Masks that want no number.
@@ -47,7 +47,7 @@ pub(crate) enum NamedMask {
 /// Characters that are kept: one of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct KeptMask {
+pub(crate) struct PartialMask {
     /// So many of the first characters; the others become stars.
     pub(crate) keep_first: Option<u32>,
     /// So many of the last characters.

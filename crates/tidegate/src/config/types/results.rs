@@ -24,7 +24,7 @@ pub(crate) struct ResultsEntry {
     /// Size of all results; 10GiB unless said.
     pub(crate) total: Option<Size>,
     /// Size of the results of one principal; 2GiB unless said.
-    pub(crate) of_one: Option<Size>,
+    pub(crate) per_principal: Option<Size>,
     /// What stays free of the disk; 1GiB unless said.
     pub(crate) keep_free: Option<Size>,
     /// How long a query may run on in the background; 10m unless said.
@@ -40,7 +40,7 @@ impl Default for ResultsEntry {
             block_bytes: None,
             time_to_live: None,
             total: None,
-            of_one: None,
+            per_principal: None,
             keep_free: None,
             timeout: None,
         }

@@ -60,13 +60,13 @@ pub(crate) enum SecretRuleEntry {
     /// The built-in one of that name.
     BuiltIn(String),
     /// One of your own.
-    Own(OwnRule),
+    Custom(CustomRule),
 }
 
 /// A rule of your own.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct OwnRule {
+pub(crate) struct CustomRule {
     /// Stands in the answer in the secret's place: [secret: NAME].
     pub(crate) name: String,
     /// A regular expression of what a secret looks like.

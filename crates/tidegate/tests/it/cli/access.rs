@@ -1,6 +1,6 @@
 //! `tidegate access explain`: the authorization of a whole configuration, role by role, as a table to review.
 
-use super::Configured;
+use super::ConfiguredFolder;
 
 const CONFIGURATION: &str = r"
 databases: [{name: shop, files: shop}, {name: other, files: shop}]
@@ -18,8 +18,8 @@ auth: {keys: keys.json}
 ";
 
 #[test]
-fn the_matrix_is_what_was_reviewed() {
-    let configured = Configured::new(CONFIGURATION);
+fn access_explain_snapshot() {
+    let configured = ConfiguredFolder::new(CONFIGURATION);
     let mut matrix = String::new();
     for role in ["nothing", "clerk", "chief", "nothing,clerk", "admin", "local"] {
         for via in ["http", "stdio"] {
@@ -46,8 +46,8 @@ fn the_matrix_is_what_was_reviewed() {
 }
 
 #[test]
-fn a_refusal_says_what_stands_in_the_way() {
-    let configured = Configured::new(CONFIGURATION);
+fn access_explain_gives_the_reason() {
+    let configured = ConfiguredFolder::new(CONFIGURATION);
     let explain = |arguments: &[&str]| {
         let ran = configured.run(&[&["access", "explain"], arguments].concat());
         format!("{}{}", ran.stdout, ran.stderr)

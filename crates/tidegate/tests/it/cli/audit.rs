@@ -8,9 +8,9 @@ use rmcp::model::CallToolRequestParams;
 use rmcp::transport::StreamableHttpClientTransport;
 use serde_json::{Value, json};
 
-use super::foreign::serve;
+use super::rmcp_client::serve;
 use super::server::Server;
-use super::{Configured, tidegate};
+use super::{ConfiguredFolder, tidegate};
 
 const CONFIGURATION: &str = "
 databases: [{name: shop, files: shop}]
@@ -22,8 +22,8 @@ fence: true
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_node_answers_is_written_down_screened_and_fenced() {
-    let configured = Configured::new(CONFIGURATION);
+async fn audits_redacts_and_fences_answers() {
+    let configured = ConfiguredFolder::new(CONFIGURATION);
     let folder = configured.folder().to_owned();
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--log", "error"];
     let server = Server::start(tidegate().current_dir(&folder).args(arguments));
@@ -37,7 +37,7 @@ async fn what_a_node_answers_is_written_down_screened_and_fenced() {
     assert!(!structured.contains("EMP-"), "{structured}");
     client.cancel().await.unwrap();
     server.signal("TERM");
-    assert_eq!(server.ended().0.code(), Some(0));
+    assert_eq!(server.wait_for_exit().0.code(), Some(0));
 
     let ran = configured.run(&["audit", "verify"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -74,8 +74,8 @@ secrets: {rules: [{name: badge, pattern: 'EMP-[0-9]{6}'}], action: refuse}
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_of_arguments_are_written_down_but_no_secrets_and_an_answer_with_one_is_refused() {
-    let configured = Configured::new(WITH_VALUES);
+async fn audits_argument_values_without_secrets() {
+    let configured = ConfiguredFolder::new(WITH_VALUES);
     let server = serve(&configured);
     let call = async |tool: &str, arguments: Value| {
         let url = server.url.replace("/mcp", &format!("/rest/tools/{tool}/call"));
@@ -87,7 +87,7 @@ async fn values_of_arguments_are_written_down_but_no_secrets_and_an_answer_with_
     let (status, refused) = call("badge", json!({})).await;
     assert!(status != 200 && !refused.contains("EMP-"), "{status} {refused}");
     server.signal("TERM");
-    assert_eq!(server.ended().0.code(), Some(0));
+    assert_eq!(server.wait_for_exit().0.code(), Some(0));
     assert_eq!(configured.run(&["audit", "verify"]).code, Some(0));
     let log = fs::read_to_string(configured.folder().join("audit.jsonl")).unwrap();
     assert!(!["4711", "hunter2", "EMP-"].iter().any(|hidden| log.contains(hidden)), "{log}");
@@ -100,8 +100,8 @@ async fn values_of_arguments_are_written_down_but_no_secrets_and_an_answer_with_
 }
 
 #[test]
-fn a_node_that_is_to_be_audited_does_not_run_without() {
-    let configured = Configured::new("audit: {file: nowhere/audit.jsonl}\n");
+fn node_fails_without_its_audit_log() {
+    let configured = ConfiguredFolder::new("audit: {file: nowhere/audit.jsonl}\n");
     let ran = configured.run(&["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("audit.file: the audit log ") && ran.stderr.contains("cannot be used"), "{ran:?}");
@@ -114,10 +114,10 @@ fn a_node_that_is_to_be_audited_does_not_run_without() {
 }
 
 #[test]
-fn who_only_looks_leaves_no_log_behind_nor_does_a_node_that_is_refused_its_address() {
+fn checks_and_refused_nodes_create_no_audit_log() {
     let public =
         "databases: [{name: shop, files: shop}]\nserver: {listen: '0.0.0.0:0'}\naudit: {file: log/audit.jsonl}\n";
-    let configured = Configured::new(public);
+    let configured = ConfiguredFolder::new(public);
     let folder = configured.folder().join("log");
     fs::create_dir(&folder).unwrap();
     let served = configured.run(&["serve"]);
@@ -138,10 +138,10 @@ fn who_only_looks_leaves_no_log_behind_nor_does_a_node_that_is_refused_its_addre
 }
 
 #[test]
-fn what_is_wrong_with_safeguards_is_told_with_its_place() {
+fn reports_safeguard_problems_with_position() {
     let configured =
-        Configured::new("audit: {file: a, key: short}\nsecrets: {rules: [jwt, jot, {name: a b, pattern: x}]}\n");
-    let complaint = configured.complaint(&["config", "check"]);
+        ConfiguredFolder::new("audit: {file: a, key: short}\nsecrets: {rules: [jwt, jot, {name: a b, pattern: x}]}\n");
+    let complaint = configured.usage_error(&["config", "check"]);
     assert!(complaint.contains("a key has 16 characters at least"), "{complaint}");
     assert!(
         complaint.contains("there is no built-in rule \"jot\"; there are aws_access_key, private_key"),

@@ -14,20 +14,20 @@ fn any_tool_can_be_called() {
 }
 
 #[test]
-fn values_are_json_where_they_parse_as_it() {
+fn parses_json_argument_values() {
     let folder = Shop::new();
     let arguments = ["call", "query", "table=orders", r#"select=["id"]"#, "limit=1", "extract=id"];
     assert_eq!(run_in(&folder.path(), &arguments).stdout, "[1]\n");
 }
 
 #[test]
-fn text_stays_text_where_the_tool_wants_text() {
+fn keeps_text_for_string_parameters() {
     let folder = Shop::new();
     assert_eq!(run_in(&folder.path(), &["call", "query", "table=2024", "format=csv"]).lines(), ["name", "Ann"]);
 }
 
 #[test]
-fn wrong_arguments_end_with_1_and_are_all_told() {
+fn reports_all_invalid_arguments_with_exit_code_1() {
     let ran = run_in(&Shop::new().path(), &["call", "sql", "max_rows=many", "colour=red"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     insta::assert_snapshot!(ran.stderr, @r#"
@@ -39,7 +39,7 @@ fn wrong_arguments_end_with_1_and_are_all_told() {
 }
 
 #[test]
-fn an_unknown_tool_names_the_nearest() {
+fn unknown_tool_suggests_the_nearest() {
     let ran = run_in(&Shop::new().path(), &["call", "list_table"]);
     assert_eq!(ran.code, Some(1));
     insta::assert_snapshot!(ran.stderr, @r#"

@@ -3,7 +3,7 @@
 use super::{Shop, run_in, tidegate};
 
 #[test]
-fn a_snippet_connects_to_what_would_be_served() {
+fn snippet_matches_the_served_sources() {
     let shop = Shop::new();
     let ran = run_in(shop.0.path(), &["client", "claude-code", "shop", "--name", "orders"]);
     let program = std::fs::canonicalize(env!("CARGO_BIN_EXE_tidegate")).unwrap();
@@ -39,7 +39,7 @@ fn a_snippet_connects_to_what_would_be_served() {
 }
 
 #[test]
-fn a_written_file_keeps_what_was_there() {
+fn written_config_keeps_existing_settings() {
     let shop = Shop::new();
     let file = shop.0.path().join(".cursor/mcp.json");
     std::fs::create_dir(shop.0.path().join(".cursor")).unwrap();
@@ -47,7 +47,7 @@ fn a_written_file_keeps_what_was_there() {
     let write = || {
         let mut command = tidegate();
         let arguments = ["client", "cursor", "shop", "--project", "--write"];
-        super::Ran::from(
+        super::CommandOutput::from(
             command.current_dir(shop.0.path()).env("HOME", shop.0.path()).args(arguments).output().unwrap(),
         )
     };

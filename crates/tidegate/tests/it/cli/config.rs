@@ -1,30 +1,30 @@
 //! `tidegate config`: what is wrong with a configuration, as a person reads it.
 
-mod broken;
+mod invalid;
 mod policies;
 
 use serde_json::Value;
 
-use super::{Configured, run, tidegate};
+use super::{ConfiguredFolder, run, tidegate};
 
 const SHOP: &str = "databases: [{name: shop, files: shop}]\n";
 
 /// What `config check` says of the shop with `more`.
 fn check(more: &str) -> String {
-    Configured::new(&format!("{SHOP}{more}")).complaint(&["config", "check"])
+    ConfiguredFolder::new(&format!("{SHOP}{more}")).usage_error(&["config", "check"])
 }
 
 #[test]
-fn a_sound_configuration_is_said_to_be_one() {
-    let configured = Configured::new(SHOP);
+fn valid_configuration_passes() {
+    let configured = ConfiguredFolder::new(SHOP);
     let ran = configured.run(&["config", "check"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "tidegate.yaml: 1 databases and 0 tools, nothing wrong\n"));
-    let ran = Configured::new("").run(&["config", "check"]);
+    let ran = ConfiguredFolder::new("").run(&["config", "check"]);
     assert_eq!(ran.code, Some(0), "an empty file says nothing: {ran:?}");
 }
 
 #[test]
-fn files_of_tls_are_looked_at_before_a_node_starts() {
+fn tls_files_are_checked() {
     let said = check("server:\n  tls: {certificate: cert.pem, key: key.pem, client_crl: gone.pem}\n");
     assert!(said.contains("server.tls.client_crl: says nothing without client_ca"), "{said}");
     assert!(said.contains("server.tls: ") && said.contains("cert.pem cannot be read"), "{said}");
@@ -34,7 +34,7 @@ fn files_of_tls_are_looked_at_before_a_node_starts() {
 }
 
 #[test]
-fn the_shape_is_complained_of_all_at_once() {
+fn reports_all_schema_errors() {
     insta::assert_snapshot!(check("serve: {}\nlimits: {timeout: 60, inline_rows: lots}\ntools: {}\ntoolsets: {a: b}\nroles: [{toolset: [a]}]\n"), @r"
     error: the configuration cannot be used
     tidegate.yaml:2:1: serve: unknown key; did you mean server?
@@ -54,7 +54,7 @@ fn the_shape_is_complained_of_all_at_once() {
 }
 
 #[test]
-fn what_is_no_yaml_is_said_with_its_place() {
+fn reports_yaml_errors_with_position() {
     insta::assert_snapshot!(check("tools: [\n"), @r"
     error: the configuration cannot be used
     tidegate.yaml:3:1: is no YAML: while parsing a node, did not find expected node content
@@ -74,7 +74,7 @@ fn what_is_no_yaml_is_said_with_its_place() {
 }
 
 #[test]
-fn names_that_point_nowhere_are_found() {
+fn reports_unknown_references() {
     insta::assert_snapshot!(check("roles: [{name: clerk, toolsets: [suport]}, {name: clerk}]\ntoolsets: {support: ['*'], discover: [], sse: []}\nauth: {anonymous: [clark], local: [nobody]}\n"), @r#"
     error: the configuration cannot be used
     tidegate.yaml:2:34: roles[0].toolsets[0]: there is no toolset "suport"; known are sse, support, discover, and "*" for everything
@@ -84,7 +84,7 @@ fn names_that_point_nowhere_are_found() {
     tidegate.yaml:4:20: auth.anonymous[0]: there is no role "clark"; known are clerk
     tidegate.yaml:4:36: auth.local[0]: there is no role "nobody"; known are clerk
     "#);
-    insta::assert_snapshot!(Configured::new("databases: [{name: a, files: nowhere}, {name: b, files: shop}, {name: b, files: shop}]\n").complaint(&["config", "check"]), @r"
+    insta::assert_snapshot!(ConfiguredFolder::new("databases: [{name: a, files: nowhere}, {name: b, files: shop}, {name: b, files: shop}]\n").usage_error(&["config", "check"]), @r"
     error: the configuration cannot be used
     tidegate.yaml:1:23: databases[0].files: nowhere: no such file or folder
     tidegate.yaml:1:65: databases[2].name: b is the name of another
@@ -92,7 +92,7 @@ fn names_that_point_nowhere_are_found() {
 }
 
 #[test]
-fn bounds_that_make_no_sense_are_found() {
+fn reports_invalid_limits() {
     insta::assert_snapshot!(check("limits: {requests_per_second: 0, burst: 5, tenant: {burst: 2}, principal: {running_calls: 0}}\nroles: [{name: clerk, limits: {requests_per_second: 5, burst: 0}}]\n"), @r"
     error: the configuration cannot be used
     tidegate.yaml:2:10: limits.requests_per_second: must be above 0; 0.5 is one in two seconds
@@ -100,7 +100,7 @@ fn bounds_that_make_no_sense_are_found() {
     tidegate.yaml:2:76: limits.principal.running_calls: must be at least 1, or no call ever runs
     tidegate.yaml:3:56: roles[0].limits.burst: must be at least 1, or every request is refused
     ");
-    insta::assert_snapshot!(Configured::new("databases: [{name: a, files: shop, tenants: []}, {name: b, files: shop, tenants: [n]}, {name: c, files: shop, tenants: [s]}, {name: d, federated: [b, c]}]\n").complaint(&["config", "check"]), @r"
+    insta::assert_snapshot!(ConfiguredFolder::new("databases: [{name: a, files: shop, tenants: []}, {name: b, files: shop, tenants: [n]}, {name: c, files: shop, tenants: [s]}, {name: d, federated: [b, c]}]\n").usage_error(&["config", "check"]), @r"
     error: the configuration cannot be used
     tidegate.yaml:1:36: databases[0].tenants: names nobody; leave it out for everybody, or name the tenants that the database is for
     tidegate.yaml:1:136: databases[3].federated: joins databases that no tenant may ask all of
@@ -174,13 +174,13 @@ fn resources_prompts_and_requests_are_checked_too() {
 }
 
 #[test]
-fn what_variables_hold_is_told_to_nobody() {
+fn variable_values_are_redacted_in_errors() {
     let configured =
-        Configured::new(&format!("{SHOP}limits: {{timeout: '${{HELD}}'}}\nroles: [{{name: ['${{HELD}}']}}]\n"));
+        ConfiguredFolder::new(&format!("{SHOP}limits: {{timeout: '${{HELD}}'}}\nroles: [{{name: ['${{HELD}}']}}]\n"));
     let said = |name: &str| {
         let mut command = super::tidegate();
         let output = command.current_dir(configured.folder()).env(name, "hunter2").args(["config", "check"]).output();
-        let ran: super::Ran = output.unwrap().into();
+        let ran: super::CommandOutput = output.unwrap().into();
         assert_eq!(ran.code, Some(2));
         assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
         ran.stderr.replace(&format!("{}/", configured.folder().canonicalize().unwrap().display()), "")
@@ -209,7 +209,7 @@ fn what_variables_hold_is_told_to_nobody() {
 }
 
 #[test]
-fn the_schema_is_one_and_says_what_keys_are_for() {
+fn json_schema_is_valid_and_described() {
     let schema: Value = serde_json::from_str(&run(&["config", "schema"]).stdout).unwrap();
     jsonschema::meta::validate(&schema).unwrap();
     let described = |object: &Value| {
@@ -229,7 +229,7 @@ fn the_schema_is_one_and_says_what_keys_are_for() {
 }
 
 #[test]
-fn what_stands_twice_is_told() {
+fn reports_duplicates() {
     insta::assert_snapshot!(check("\
 built_in: [sql]
 tools:
@@ -258,12 +258,12 @@ http: {allow_hosts: [api.example.com]}
 }
 
 #[test]
-fn what_variables_hold_is_told_in_no_complaint() {
-    let configured = Configured::new(&format!(
+fn variable_values_are_redacted_in_every_report() {
+    let configured = ConfiguredFolder::new(&format!(
         "{SHOP}tools:\n  - {{name: one, description: O, sql: 'SELECT 1 FROM ${{HELD}}'}}\n  \
          - {{name: two, description: T, http: {{url: 'https://${{HELD}}/x'}}}}\n"
     ));
-    let ran: super::Ran = tidegate()
+    let ran: super::CommandOutput = tidegate()
         .current_dir(configured.folder())
         .env("HELD", "hunter2")
         .args(["config", "check"])

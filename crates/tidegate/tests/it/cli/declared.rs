@@ -4,7 +4,7 @@ use rmcp::model::ReadResourceRequestParams;
 use rmcp::transport::StreamableHttpClientTransport;
 
 use super::server::Server;
-use super::{Configured, tidegate};
+use super::{ConfiguredFolder, tidegate};
 
 const CONFIGURATION: &str = r"
 databases: [{name: shop, files: shop}]
@@ -25,8 +25,8 @@ resources:
 ";
 
 #[test]
-fn a_declared_tool_binds_what_it_is_given() {
-    let configured = Configured::new(CONFIGURATION);
+fn declared_tool_binds_arguments() {
+    let configured = ConfiguredFolder::new(CONFIGURATION);
     let ask = |arguments: &[&str]| {
         let ran = configured.run(&[&["call", "orders_of"], arguments].concat());
         format!("{}{}", ran.stdout, ran.stderr)
@@ -47,8 +47,8 @@ fn a_declared_tool_binds_what_it_is_given() {
 }
 
 #[test]
-fn a_tool_that_asks_does_nothing_where_nobody_can_be_asked() {
-    let configured = Configured::new(
+fn eliciting_tool_fails_without_a_terminal() {
+    let configured = ConfiguredFolder::new(
         "databases: [{name: shop, files: shop}]\ntools:\n  - {name: orders_of, description: O, sql: 'SELECT id FROM orders \
          WHERE customer = :customer', input: {customer: {type: string, ask: 'Whose orders?'}}, confirm: 'Orders of \
          {{customer}}?'}\n",
@@ -69,9 +69,9 @@ fn a_tool_that_asks_does_nothing_where_nobody_can_be_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_variables_of_a_resource_have_types_and_constraints() {
+async fn resource_variables_are_validated() {
     use rmcp::ServiceExt as _;
-    let configured = Configured::new(
+    let configured = ConfiguredFolder::new(
         "databases: [{name: shop, files: shop}]\nresources:\n  - {uri: 'shop://orders/{ids}', name: orders, format: csv, \
          sql: 'SELECT id FROM orders WHERE id IN (:ids) ORDER BY id', input: {ids: {type: list, items: integer}}}\n",
     );
@@ -93,8 +93,8 @@ async fn the_variables_of_a_resource_have_types_and_constraints() {
 }
 
 #[test]
-fn what_is_built_in_can_be_chosen() {
-    let configured = Configured::new(CONFIGURATION);
+fn built_in_entries_are_selectable() {
+    let configured = ConfiguredFolder::new(CONFIGURATION);
     insta::assert_snapshot!(configured.run(&["tools"]).stdout, @r"
     list_tables(database?, pattern?, format?, extract?)
         Tables of one database or of all, with row counts where known. Use before get_schema to find a table's exact name.

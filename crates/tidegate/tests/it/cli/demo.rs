@@ -11,7 +11,7 @@ use super::server::Server;
 use super::tidegate;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_serves_flights_says_how_to_connect_and_cleans_up() {
+async fn demo_serves_prints_help_and_cleans_up() {
     let temporary = tempfile::tempdir().unwrap();
     let server = Server::start(
         tidegate().args(["demo", "--listen", "127.0.0.1:0", "--log", "warn"]).env("TMPDIR", temporary.path()),
@@ -30,7 +30,7 @@ async fn it_serves_flights_says_how_to_connect_and_cleans_up() {
     assert!(folders().iter().any(|folder| folder.join("flights.parquet").exists()));
     let url = server.url.clone();
     server.signal("TERM");
-    let (status, said) = server.ended();
+    let (status, said) = server.wait_for_exit();
     assert_eq!(status.code(), Some(0));
     assert!(said.contains("\"mcpServers\"") && said.contains(&url), "{said}");
     assert_eq!(folders(), Vec::<PathBuf>::new());

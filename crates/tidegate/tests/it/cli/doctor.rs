@@ -1,10 +1,10 @@
 //! `tidegate doctor`: what works, and what to mend.
 
-use super::Configured;
+use super::ConfiguredFolder;
 
 #[test]
-fn a_sound_set_up_is_well() {
-    let configured = Configured::new("server: {listen: '127.0.0.1:0'}\ndatabases: [{name: shop, files: shop}]\n");
+fn valid_setup_passes() {
+    let configured = ConfiguredFolder::new("server: {listen: '127.0.0.1:0'}\ndatabases: [{name: shop, files: shop}]\n");
     let ran = configured.run(&["doctor"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let folder = configured.folder().canonicalize().unwrap();
@@ -18,8 +18,8 @@ fn a_sound_set_up_is_well() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_mends_it() {
-    let configured = Configured::new(
+fn problems_come_with_fixes() {
+    let configured = ConfiguredFolder::new(
         "server: {listen: '127.0.0.1:0'}\ndatabases: [{name: shop, files: shop}]\nroles: [{name: a}]\nauth: {keys: keys.json, local: [a]}\n",
     );
     std::fs::write(configured.folder().join("shop/broken.parquet"), "no parquet").unwrap();
@@ -37,8 +37,8 @@ fn what_is_wrong_is_said_with_what_mends_it() {
 }
 
 /// A folder with a certificate of these years, its key, and a configuration with `more`.
-fn served_over_tls(from: i32, until: i32, more: &str) -> Configured {
-    let configured = Configured::new(&format!(
+fn tls_configuration(from: i32, until: i32, more: &str) -> ConfiguredFolder {
+    let configured = ConfiguredFolder::new(&format!(
         "server: {{listen: '127.0.0.1:0', tls: {{certificate: cert.pem, key: key.pem}}}}\ndatabases: [{{name: shop, files: shop}}]\n{more}"
     ));
     let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -51,7 +51,7 @@ fn served_over_tls(from: i32, until: i32, more: &str) -> Configured {
 }
 
 /// The lines of `tidegate doctor` that speak of `what`.
-fn lines_of(configured: &Configured, what: &str, code: i32) -> String {
+fn report_lines(configured: &ConfiguredFolder, what: &str, code: i32) -> String {
     let ran = configured.run(&["doctor"]);
     assert_eq!(ran.code, Some(code), "{ran:?}");
     let folder = configured.folder().canonicalize().unwrap();
@@ -60,16 +60,16 @@ fn lines_of(configured: &Configured, what: &str, code: i32) -> String {
 }
 
 #[test]
-fn certificates_that_are_not_good_now_are_told() {
-    let good = lines_of(&served_over_tls(2020, 4000, ""), "certificate ", 0);
+fn reports_invalid_certificates() {
+    let good = report_lines(&tls_configuration(2020, 4000, ""), "certificate ", 0);
     insta::assert_snapshot!(good, @"ok     certificate FOLDER/cert.pem is good until 4000-01-01T00:00:00Z");
-    let over = lines_of(&served_over_tls(2020, 2021, ""), "certificate ", 1);
+    let over = report_lines(&tls_configuration(2020, 2021, ""), "certificate ", 1);
     insta::assert_snapshot!(over, @"WRONG  certificate FOLDER/cert.pem is good no longer, since 2021-01-01T00:00:00Z: clients refuse it");
-    let early = lines_of(&served_over_tls(3000, 4000, ""), "certificate ", 1);
+    let early = report_lines(&tls_configuration(3000, 4000, ""), "certificate ", 1);
     insta::assert_snapshot!(early, @"WRONG  certificate FOLDER/cert.pem is not good before 3000-01-01T00:00:00Z: clients refuse it, or a clock is wrong");
-    let configured = served_over_tls(2020, 4000, "");
+    let configured = tls_configuration(2020, 4000, "");
     std::fs::write(configured.folder().join("key.pem"), rcgen::KeyPair::generate().unwrap().serialize_pem()).unwrap();
-    let said = configured.complaint(&["doctor"]);
+    let said = configured.usage_error(&["doctor"]);
     assert!(said.contains("cert.pem is not the certificate of the key"), "{said}");
 }
 
@@ -90,13 +90,13 @@ fn issuer(body: &'static str) -> String {
 }
 
 #[test]
-fn an_issuer_that_does_not_answer_as_it_should_is_told() {
+fn reports_misbehaving_issuer() {
     let told = |how: &str, code: i32| {
         let tokens = format!("{{issuer: 'https://login.example', audience: a, algorithms: [EdDSA, RS256], {how}}}");
-        let configured = Configured::new(&format!(
+        let configured = ConfiguredFolder::new(&format!(
             "server: {{listen: '127.0.0.1:0'}}\ndatabases: [{{name: shop, files: shop}}]\nroles: [{{name: a, toolsets: ['*'], databases: ['*']}}]\nauth: {{local: [a], tokens: {tokens}}}\n"
         ));
-        lines_of(&configured, "login.example", code)
+        report_lines(&configured, "login.example", code)
     };
     let key = r#"{"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
     insta::assert_snapshot!(told(&format!("jwks_url: '{}'", issuer(key)), 0), @r"

@@ -1,11 +1,11 @@
 //! `tidegate export` of data here, and what `tidegate fetch` and it refuse before anything is asked.
 
-use super::{Ran, Shop, run, run_in, tidegate};
+use super::{CommandOutput, Shop, run, run_in, tidegate};
 
 const SQL: &str = "SELECT id, amount FROM orders ORDER BY id";
 
 #[test]
-fn rows_become_a_file_in_the_format_of_its_name() {
+fn format_follows_the_file_extension() {
     let shop = Shop::new();
     let export = |file: &str, more: &[&str]| {
         let ran = run_in(&shop.path(), &[&["export", SQL, "orders.csv", "-o", file], more].concat());
@@ -24,7 +24,7 @@ fn rows_become_a_file_in_the_format_of_its_name() {
 }
 
 #[test]
-fn all_rows_are_written_whatever_the_budget_of_answers() {
+fn export_ignores_the_inline_budget() {
     let shop = Shop::new();
     let sql = "SELECT a.id FROM orders a CROSS JOIN generate_series(1, 200000)";
     let ran = run_in(&shop.path(), &["export", sql, "orders.csv", "-o", "out.csv", "--quiet"]);
@@ -33,7 +33,7 @@ fn all_rows_are_written_whatever_the_budget_of_answers() {
 }
 
 #[test]
-fn a_question_that_fails_leaves_no_file() {
+fn failed_query_leaves_no_file() {
     let shop = Shop::new();
     let before = std::fs::read_dir(shop.path()).unwrap().count();
     for sql in ["SELECT * FROM oders", "SELECT CAST(customer AS int) FROM orders"] {
@@ -44,7 +44,7 @@ fn a_question_that_fails_leaves_no_file() {
 }
 
 #[test]
-fn what_cannot_be_written_or_asked_is_a_usage_error() {
+fn invalid_destination_is_a_usage_error() {
     let shop = Shop::new();
     let refused = |arguments: &[&str]| {
         let ran = run_in(&shop.path(), arguments);
@@ -72,12 +72,12 @@ fn what_cannot_be_written_or_asked_is_a_usage_error() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told() {
+fn reports_unreachable_server() {
     let shop = Shop::new();
     let url = "http://127.0.0.1:1/results/2f1c1f0e-9d1b-4c55-8a33-0d6a3a1f7c11";
     let mut command = tidegate();
     command.current_dir(shop.path()).env("TIDEGATE_BEARER", "secret").args(["fetch", url, "-o", "out.csv"]);
-    let ran = Ran::from(command.output().unwrap());
+    let ran = CommandOutput::from(command.output().unwrap());
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     assert!(ran.stderr.contains(&format!("error: {url} could not be reached: ")), "{}", ran.stderr);
     assert!(!ran.stderr.contains("secret"));

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use super::postgres::{psql, server};
-use super::{Configured, Ran};
+use super::{CommandOutput, ConfiguredFolder};
 
 /// A database of PostgreSQL with one table of many types, and a role that may read some of it.
 fn stock(name: &str) -> (String, String) {
@@ -28,8 +28,8 @@ fn stock(name: &str) -> (String, String) {
     (format!("{} dbname={name}", server()), format!("{name}_reader"))
 }
 
-fn configured(target: &str, further: &str) -> Configured {
-    Configured::new(&format!(
+fn configured(target: &str, further: &str) -> ConfiguredFolder {
+    ConfiguredFolder::new(&format!(
         "databases:
   - {{name: all, federated: [sales, shop]}}
   - {{name: sales, files: shop}}
@@ -38,8 +38,8 @@ fn configured(target: &str, further: &str) -> Configured {
     ))
 }
 
-fn sql(configured: &Configured, database: &str, sql: &str) -> String {
-    let ran: Ran =
+fn sql(configured: &ConfiguredFolder, database: &str, sql: &str) -> String {
+    let ran: CommandOutput =
         configured.run(&["call", "sql", &format!("database={database}"), &format!("sql={sql}"), "format=csv"]);
     let stderr: Vec<&str> = ran.stderr.lines().filter(|line| !line.contains("WARN")).collect();
     format!("{}{}", ran.stdout, stderr.join("\n"))
@@ -73,7 +73,7 @@ fn postgres_and_files_are_joined() {
 
 /// Every question has the same answer when PostgreSQL is asked by itself and when it is asked through all.
 #[test]
-fn what_is_pushed_down_answers_the_same() {
+fn push_down_does_not_change_answers() {
     let configured = configured(&stock("same").0, "");
     let mut differing = Vec::new();
     for condition in [
@@ -136,7 +136,7 @@ fn what_is_pushed_down_answers_the_same() {
 }
 
 #[test]
-fn the_walls_of_a_member_stand() {
+fn member_restrictions_apply_in_federated_queries() {
     let (target, reader) = stock("walls");
     let limited = configured(&target, &format!(", role: {reader}"));
     assert_snapshot!(sql(&limited, "all", "SELECT * FROM shop.stock WHERE id = 3"), @r"
@@ -159,8 +159,8 @@ fn the_walls_of_a_member_stand() {
 }
 
 #[test]
-fn what_is_wrong_with_an_entry_is_said() {
-    let wrong = Configured::new(
+fn reports_invalid_federated_entries() {
+    let wrong = ConfiguredFolder::new(
         "databases:
   - {name: sales, files: shop}
   - {name: a, federated: [sale, b]}
@@ -168,7 +168,7 @@ fn what_is_wrong_with_an_entry_is_said() {
   - {name: c, federated: [sales], strict: true, connections: 3}
 ",
     );
-    assert_snapshot!(wrong.complaint(&["config", "check"]), @r"
+    assert_snapshot!(wrong.usage_error(&["config", "check"]), @r"
     error: the configuration cannot be used
     tidegate.yaml:3:27: databases[1].federated[0]: sale is no database of files, postgres or sqlite; sales is
     tidegate.yaml:3:33: databases[1].federated[1]: b is no database of files, postgres or sqlite

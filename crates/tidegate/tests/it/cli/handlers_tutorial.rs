@@ -49,14 +49,14 @@ fn blocks(page: &str) -> Vec<Block> {
 }
 
 /// A shell that remembers what was said to it, in a folder of its own.
-struct Reader {
+struct TutorialShell {
     folder: TempDir,
     shell: Child,
-    typed: Option<ChildStdin>,
-    said: BufReader<std::process::ChildStdout>,
+    input: Option<ChildStdin>,
+    output: BufReader<std::process::ChildStdout>,
 }
 
-impl Reader {
+impl TutorialShell {
     fn new() -> Self {
         psql("postgres", &format!("DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)"));
         psql("postgres", &format!("DROP ROLE IF EXISTS {ROLE}"));
@@ -81,10 +81,10 @@ impl Reader {
             .env("DSN", format!("{} dbname={DATABASE}", server()))
             .env("SHOP_DSN", format!("{network} dbname={DATABASE} user={ROLE} password=tutorial"));
         let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (mut typed, said) = (shell.stdin.take().unwrap(), BufReader::new(shell.stdout.take().unwrap()));
+        let (mut typed, output) = (shell.stdin.take().unwrap(), BufReader::new(shell.stdout.take().unwrap()));
         // What runs in the background ends with the shell.
         typed.write_all(b"set -e\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n").unwrap();
-        Self { folder, shell, typed: Some(typed), said }
+        Self { folder, shell, input: Some(typed), output }
     }
 
     /// Runs a block, and gives what it printed: what went well on standard output, what failed on both.
@@ -95,9 +95,9 @@ impl Reader {
             true => "if (. ./.block) >.output 2>&1; then false; fi\necho done\n",
             false => ". ./.block >.output 2>.errors\necho done\n",
         };
-        self.typed.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
+        self.input.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
         let mut answer = String::new();
-        self.said.read_line(&mut answer).unwrap();
+        self.output.read_line(&mut answer).unwrap();
         let printed = fs::read_to_string(output).unwrap();
         let errors = fs::read_to_string(self.folder.path().join(".errors")).unwrap_or_default();
         let ended = if fails { "did not fail" } else { "failed" };
@@ -132,16 +132,16 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for TutorialShell {
     fn drop(&mut self) {
         // The end of what is typed ends the shell, and that what it started.
-        drop(self.typed.take());
+        drop(self.input.take());
         let _ = self.shell.wait();
     }
 }
 
 /// Without what differs from run to run: times, references, and blanks at the ends of lines.
-fn settled(text: &str) -> String {
+fn without_varying_text(text: &str) -> String {
     let line = |line: &str| {
         let mut words: Vec<String> = line.trim_end().split(' ').map(str::to_owned).collect();
         for place in 0..words.len() {
@@ -167,12 +167,12 @@ fn page() -> String {
 fn every_step_of_the_tutorial_works() {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let blocks = blocks(&page().replace(ADDRESS, &address));
-    let mut reader = Reader::new();
+    let mut reader = TutorialShell::new();
     let mut printed: Option<String> = None;
     for block in &blocks {
         match (block.kind.as_str(), printed.take()) {
             ("text", Some(printed)) => {
-                let (shown, printed) = (settled(&block.text), settled(&printed));
+                let (shown, printed) = (without_varying_text(&block.text), without_varying_text(&printed));
                 assert_eq!(shown, printed, "line {}: the page shows\n{shown}\nand there is\n{printed}", block.line);
             }
             ("text", None) => panic!("line {}: nothing was printed before it", block.line),
@@ -189,7 +189,7 @@ fn blocks_are_found_with_their_lines() {
 }
 
 #[test]
-fn what_differs_from_run_to_run_is_left_out() {
+fn varying_text_is_removed() {
     let text = "ok  12 ms  \nunder 01234567-89ab-cdef-0123-456789abcdef.\"\n12 m\n";
-    assert_eq!(settled(text), "ok  N ms\nunder REFERENCE.\"\n12 m");
+    assert_eq!(without_varying_text(text), "ok  N ms\nunder REFERENCE.\"\n12 m");
 }

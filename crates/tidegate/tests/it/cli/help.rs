@@ -1,6 +1,6 @@
 //! What `--help` says.
 
-use super::{Ran, Shop, run, tidegate};
+use super::{CommandOutput, Shop, run, tidegate};
 
 fn check(verb: Option<&str>) {
     let arguments: Vec<&str> = verb.into_iter().chain(["--help"]).collect();
@@ -10,7 +10,7 @@ fn check(verb: Option<&str>) {
 }
 
 #[test]
-fn every_verb_explains_itself() {
+fn help_snapshots() {
     for verb in [
         None,
         Some("demo"),
@@ -35,13 +35,13 @@ fn every_verb_explains_itself() {
 }
 
 #[test]
-fn the_version_is_the_packages() {
+fn version_is_the_package_version() {
     let ran = run(&["--version"]);
     assert_eq!(ran.stdout, format!("tidegate {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
-fn what_cannot_be_understood_is_a_usage_error() {
+fn invalid_arguments_are_usage_errors() {
     for arguments in
         [&["launch"][..], &["--timeout", "60", "tools"], &["query"], &["call"], &["call", "sql", "no-equals-sign"]]
     {
@@ -57,18 +57,19 @@ fn what_cannot_be_understood_is_a_usage_error() {
 }
 
 #[test]
-fn options_come_from_the_environment_too_and_flags_win() {
+fn flags_override_environment() {
     let shop = Shop::new();
     let rows = |arguments: &[&str]| {
         let mut command = tidegate();
         command.env("TIDEGATE_INLINE_ROWS", "1").args(arguments);
-        let ran = Ran::from(command.args(["query", "SELECT id FROM orders"]).arg(shop.path()).output().unwrap());
+        let ran =
+            CommandOutput::from(command.args(["query", "SELECT id FROM orders"]).arg(shop.path()).output().unwrap());
         ran.stdout.lines().count() - 1
     };
     assert_eq!(rows(&[]), 1);
     assert_eq!(rows(&["--inline-rows", "2"]), 2);
     for (name, value) in [("TIDEGATE_MEMORY", "much"), ("TIDEGATE_LOG", "tidegate=loud")] {
-        let ran = Ran::from(tidegate().env(name, value).arg("tools").output().unwrap());
+        let ran = CommandOutput::from(tidegate().env(name, value).arg("tools").output().unwrap());
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{name}");
     }
 }

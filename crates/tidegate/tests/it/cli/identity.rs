@@ -3,9 +3,9 @@
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::results::ENDLESS;
+use super::results::ENDLESS_QUERY;
 use super::server::Server;
-use super::{Configured, tidegate};
+use super::{ConfiguredFolder, tidegate};
 
 const CONFIGURATION: &str = r"
 databases: [{name: shop, files: shop}, {name: other, files: shop}]
@@ -20,15 +20,15 @@ auth: {keys: keys.json}
 
 struct Node {
     server: Server,
-    configured: Configured,
+    configured: ConfiguredFolder,
 }
 
 impl Node {
     fn start() -> Self {
-        Self::over(Configured::new(CONFIGURATION))
+        Self::with_folder(ConfiguredFolder::new(CONFIGURATION))
     }
 
-    fn over(configured: Configured) -> Self {
+    fn with_folder(configured: ConfiguredFolder) -> Self {
         let server = Server::start(tidegate().current_dir(configured.folder()).args([
             "serve",
             "--listen",
@@ -40,9 +40,9 @@ impl Node {
     }
 
     /// Waits until the node lets nobody in who shows `key`.
-    async fn refuses(&self, key: Option<&str>) {
+    async fn wait_until_refused(&self, key: Option<&str>) {
         let began = std::time::Instant::now();
-        while self.ask("", key, "tools/list", json!({})).await.0 != StatusCode::UNAUTHORIZED {
+        while self.request("", key, "tools/list", json!({})).await.0 != StatusCode::UNAUTHORIZED {
             assert!(began.elapsed() < std::time::Duration::from_secs(60), "it is still let in");
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
@@ -53,13 +53,13 @@ impl Node {
         let ran = self.configured.run(&["key", "add", name, "--role", role]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let key = ran.stdout.trim().to_owned();
-        while self.ask("", Some(&key), "tools/list", json!({})).await.0 != StatusCode::OK {
+        while self.request("", Some(&key), "tools/list", json!({})).await.0 != StatusCode::OK {
             tokio::task::yield_now().await;
         }
         key
     }
 
-    async fn ask(&self, door: &str, key: Option<&str>, method: &str, mut params: Value) -> (StatusCode, Value) {
+    async fn request(&self, door: &str, key: Option<&str>, method: &str, mut params: Value) -> (StatusCode, Value) {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -88,35 +88,37 @@ impl Node {
 
     /// An answer without an end, which has begun.
     async fn endless(&self, key: &str) -> Response {
-        let question = json!({"database": "shop", "sql": ENDLESS, "max_rows": 1_000_000_000_000_u64});
+        let question = json!({"database": "shop", "sql": ENDLESS_QUERY, "max_rows": 1_000_000_000_000_u64});
         let request = Client::new().post(self.server.url.replace("/mcp", "/rest/sql")).bearer_auth(key);
-        begun(request.header("accept", "application/x-ndjson").json(&question)).await
+        send_until_first_chunk(request.header("accept", "application/x-ndjson").json(&question)).await
     }
 
     /// The same as a stored result that is still written, by its link alone.
     async fn endless_by_link(&self, key: &str) -> Response {
-        let question = json!({"database": "shop", "sql": ENDLESS, "delivery": "blocks"});
+        let question = json!({"database": "shop", "sql": ENDLESS_QUERY, "delivery": "blocks"});
         let request = Client::new().post(self.server.url.replace("/mcp", "/rest/sql")).bearer_auth(key);
         let answer: Value = request.json(&question).send().await.unwrap().json().await.unwrap();
         let link = answer["structured"]["links"]["data"].as_str().unwrap();
-        begun(Client::new().get(self.server.url.replace("/mcp", &format!("{link}&format=ndjson")))).await
+        send_until_first_chunk(Client::new().get(self.server.url.replace("/mcp", &format!("{link}&format=ndjson"))))
+            .await
     }
 
     async fn tools(&self, door: &str, key: &str) -> Vec<String> {
-        let (_, answer) = self.ask(door, Some(key), "tools/list", json!({})).await;
+        let (_, answer) = self.request(door, Some(key), "tools/list", json!({})).await;
         let tools = answer["result"]["tools"].as_array().unwrap().iter();
         tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
     async fn call(&self, key: &str, tool: &str, arguments: Value) -> String {
-        let (_, answer) = self.ask("", Some(key), "tools/call", json!({"name": tool, "arguments": arguments})).await;
+        let (_, answer) =
+            self.request("", Some(key), "tools/call", json!({"name": tool, "arguments": arguments})).await;
         let text = answer["result"]["content"][0]["text"].as_str().or(answer["error"]["message"].as_str());
         text.unwrap().to_owned()
     }
 }
 
 /// An answer, when its first bytes are there.
-async fn begun(request: RequestBuilder) -> Response {
+async fn send_until_first_chunk(request: RequestBuilder) -> Response {
     let mut response = request.send().await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);
     assert!(response.chunk().await.unwrap().is_some());
@@ -124,12 +126,12 @@ async fn begun(request: RequestBuilder) -> Response {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_proves_nobody_learns_nothing() {
+async fn unauthenticated_requests_reveal_nothing() {
     let node = Node::start();
     let key = node.key("ann", "clerk").await;
     let refused = |key: Option<String>| {
         let node = &node;
-        async move { node.ask("", key.as_deref(), "tools/list", json!({})).await }
+        async move { node.request("", key.as_deref(), "tools/list", json!({})).await }
     };
     let (status, missing) = refused(None).await;
     assert_eq!(status, StatusCode::UNAUTHORIZED);
@@ -153,7 +155,7 @@ async fn who_proves_nobody_learns_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_reach_what_their_roles_say() {
+async fn keys_grant_their_roles() {
     let node = Node::start();
     let (clerk, analyst) = (node.key("ann", "clerk").await, node.key("bob", "analyst").await);
     assert_eq!(node.tools("", &clerk).await, ["orders_all"]);
@@ -173,25 +175,25 @@ async fn keys_reach_what_their_roles_say() {
     assert_eq!(other.replace("other", "absen"), absent, "hidden or absent, the answer is the same");
     let databases = node.call(&analyst, "list_databases", json!({"extract": "name"})).await;
     assert_eq!(databases, r#"["shop"]"#);
-    let of_hidden = node.ask("/discover", Some(&clerk), "tools/list", json!({})).await;
-    let of_absent = node.ask("/discovex", Some(&clerk), "tools/list", json!({})).await;
+    let of_hidden = node.request("/discover", Some(&clerk), "tools/list", json!({})).await;
+    let of_absent = node.request("/discovex", Some(&clerk), "tools/list", json!({})).await;
     assert_eq!((of_hidden.0, of_absent.0), (StatusCode::NOT_FOUND, StatusCode::NOT_FOUND));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revoked_key_ends_at_once() {
+async fn revoked_key_is_rejected_immediately() {
     let node = Node::start();
     let key = node.key("ann", "clerk").await;
     let ran = node.configured.run(&["key", "revoke", "ann"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    node.refuses(Some(&key)).await;
+    node.wait_until_refused(Some(&key)).await;
     assert!(node.configured.run(&["key", "list"]).stdout.contains("revoked"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revoked_key_ends_what_was_begun_with_it_and_nobody_elses() {
+async fn revoking_a_key_terminates_only_its_responses() {
     let further = "limits: {timeout: 1h}\nresults: {folder: spool, keep_free: 0B}\n";
-    let node = Node::over(Configured::new(&format!("{CONFIGURATION}{further}")));
+    let node = Node::with_folder(ConfiguredFolder::new(&format!("{CONFIGURATION}{further}")));
     let (ann, bob) = (node.key("ann", "analyst").await, node.key("bob", "analyst").await);
     let mut hers = node.endless(&ann).await;
     let with_his_key = [node.endless(&bob).await, node.endless_by_link(&bob).await];
@@ -213,12 +215,12 @@ async fn a_revoked_key_ends_what_was_begun_with_it_and_nobody_elses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_discover_toolset_finds_and_calls_what_the_caller_may_call() {
+async fn discover_toolset_respects_grants() {
     let node = Node::start();
     let analyst = node.key("bob", "analyst").await;
     let ask = async |name: &str, arguments: Value| {
         let params = json!({"name": name, "arguments": arguments});
-        node.ask("/discover", Some(&analyst), "tools/call", params).await.1["result"]["content"][0]["text"].clone()
+        node.request("/discover", Some(&analyst), "tools/call", params).await.1["result"]["content"][0]["text"].clone()
     };
     let found: Value =
         serde_json::from_str(ask("find_tool", json!({"words": "orders"})).await.as_str().unwrap()).unwrap();
@@ -230,8 +232,8 @@ async fn the_discover_toolset_finds_and_calls_what_the_caller_may_call() {
 }
 
 #[test]
-fn a_server_that_asks_may_listen_beyond_this_machine() {
-    let configured = Configured::new(CONFIGURATION);
+fn authenticated_server_may_listen_on_all_interfaces() {
+    let configured = ConfiguredFolder::new(CONFIGURATION);
     let server = Server::start(tidegate().current_dir(configured.folder()).args([
         "serve",
         "--listen",
@@ -240,29 +242,29 @@ fn a_server_that_asks_may_listen_beyond_this_machine() {
         "warn",
     ]));
     server.signal("TERM");
-    assert_eq!(server.ended().0.code(), Some(0));
+    assert_eq!(server.wait_for_exit().0.code(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revoked_key_ends_whatever_else_is_wrong() {
+async fn revocation_works_with_invalid_configuration() {
     let node = Node::start();
     let (ann, bob) = (node.key("ann", "clerk").await, node.key("bob", "clerk").await);
     for broken in ["tools: [", &CONFIGURATION.replace("files: shop", "files: nowhere")] {
         node.configured.write(broken);
-        let (status, _) = node.ask("", Some(&bob), "tools/list", json!({})).await;
+        let (status, _) = node.request("", Some(&bob), "tools/list", json!({})).await;
         assert_eq!(status, StatusCode::OK, "what was entered last holds");
         let key = if broken == "tools: [" { ("ann", &ann) } else { ("bob", &bob) };
         let ran = node.configured.run(&["key", "revoke", key.0, "--file", "keys.json"]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
-        node.refuses(Some(key.1)).await;
+        node.wait_until_refused(Some(key.1)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revoked_key_ends_its_links_while_the_configuration_is_broken() {
+async fn revocation_invalidates_links_with_invalid_configuration() {
     let further = "limits: {timeout: 1h}\nresults: {folder: spool, keep_free: 0B}\n";
     let whole = format!("{CONFIGURATION}{further}");
-    let node = Node::over(Configured::new(&whole));
+    let node = Node::with_folder(ConfiguredFolder::new(&whole));
     // Written first, so that between the link and the end of its key nothing is read again.
     node.configured.write(&whole.replace("files: shop", "files: nowhere"));
     let bob = node.key("bob", "analyst").await;
@@ -270,7 +272,7 @@ async fn a_revoked_key_ends_its_links_while_the_configuration_is_broken() {
     let link = streaming.url().clone();
     let ran = node.configured.run(&["key", "revoke", "bob", "--file", "keys.json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    node.refuses(Some(&bob)).await;
+    node.wait_until_refused(Some(&bob)).await;
     assert_eq!(reqwest::get(link).await.unwrap().status(), StatusCode::UNAUTHORIZED);
     let heard_out = async {
         while let Ok(piece) = streaming.chunk().await {
@@ -281,47 +283,47 @@ async fn a_revoked_key_ends_its_links_while_the_configuration_is_broken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_keys_cannot_be_read_none_of_them_lets_anybody_in() {
+async fn unreadable_key_file_rejects_all_keys() {
     let node = Node::start();
     let key = node.key("ann", "clerk").await;
     let file = node.configured.folder().join("keys.json");
     let keys = std::fs::read(&file).unwrap();
     std::fs::write(&file, "{").unwrap();
-    node.refuses(Some(&key)).await;
+    node.wait_until_refused(Some(&key)).await;
     std::fs::write(&file, keys).unwrap();
-    while node.ask("", Some(&key), "tools/list", json!({})).await.0 != StatusCode::OK {
+    while node.request("", Some(&key), "tools/list", json!({})).await.0 != StatusCode::OK {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
 }
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_behind_a_link_are_followed() {
+async fn symlinked_key_file_is_watched() {
     let elsewhere = tempfile::tempdir().unwrap();
-    let configured = Configured::new(CONFIGURATION);
+    let configured = ConfiguredFolder::new(CONFIGURATION);
     std::os::unix::fs::symlink(elsewhere.path().join("held.json"), configured.folder().join("keys.json")).unwrap();
     std::fs::write(elsewhere.path().join("held.json"), r#"{"version": 1, "keys": []}"#).unwrap();
-    let node = Node::over(configured);
+    let node = Node::with_folder(configured);
     let key = node.key("ann", "clerk").await;
     let ran = node.configured.run(&["key", "revoke", "ann"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    node.refuses(Some(&key)).await;
+    node.wait_until_refused(Some(&key)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn auth_that_names_nobody_lets_nobody_in() {
+async fn empty_auth_rejects_everyone() {
     let role = "databases: [{name: shop, files: shop}]\nroles: [{name: all, toolsets: ['*']}]\n";
     for auth in ["auth: {local: [all]}", "auth: {anonymous: []}", "auth: {keys: }", "auth:", "auth: {}"] {
-        let node = Node::over(Configured::new(&format!("{role}{auth}\n")));
-        let (status, _) = node.ask("", None, "tools/list", json!({})).await;
+        let node = Node::with_folder(ConfiguredFolder::new(&format!("{role}{auth}\n")));
+        let (status, _) = node.request("", None, "tools/list", json!({})).await;
         assert_eq!(status, StatusCode::UNAUTHORIZED, "{auth}");
     }
-    let node = Node::over(Configured::new(role));
-    assert_eq!(node.ask("", None, "tools/list", json!({})).await.0, StatusCode::OK, "nothing is said of auth");
+    let node = Node::with_folder(ConfiguredFolder::new(role));
+    assert_eq!(node.request("", None, "tools/list", json!({})).await.0, StatusCode::OK, "nothing is said of auth");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_asks_is_not_opened_by_a_reload() {
+async fn reload_cannot_remove_authentication() {
     let node = Node::start();
     let key = node.key("ann", "clerk").await;
     let open = CONFIGURATION.replace("auth: {keys: keys.json}", "").replace("description: O", "description: P");
@@ -329,9 +331,9 @@ async fn a_node_that_asks_is_not_opened_by_a_reload() {
     // The change after it is entered, so that this one was looked at and refused.
     let mut entered = false;
     while !entered {
-        assert_eq!(node.ask("", None, "tools/list", json!({})).await.0, StatusCode::UNAUTHORIZED);
+        assert_eq!(node.request("", None, "tools/list", json!({})).await.0, StatusCode::UNAUTHORIZED);
         node.configured.write(&CONFIGURATION.replace("description: O", "description: Q"));
-        let (_, answer) = node.ask("", Some(&key), "tools/list", json!({})).await;
+        let (_, answer) = node.request("", Some(&key), "tools/list", json!({})).await;
         let description = answer["result"]["tools"][0]["description"].as_str().unwrap().to_owned();
         assert_ne!(description, "P");
         entered = description == "Q";

@@ -5,7 +5,7 @@ use std::process::Command;
 use insta::assert_snapshot;
 
 use super::postgres::{psql, server};
-use super::{Ran, run, tidegate};
+use super::{CommandOutput, run, tidegate};
 
 /// An empty database of its own, asked as the superuser.
 struct Shop {
@@ -30,10 +30,10 @@ impl Shop {
     /// What a verb says about this database, and its exit code where it fails.
     fn pg(&self, verb: &str, flags: &[&str]) -> String {
         let ran = run(&[&["pg", verb, &self.target()], flags].concat());
-        self.said(&ran)
+        self.stdout_of(&ran)
     }
 
-    fn said(&self, ran: &Ran) -> String {
+    fn stdout_of(&self, ran: &CommandOutput) -> String {
         let failed = ran.code.filter(|code| *code != 0).map(|code| format!("exit code {code}\n")).unwrap_or_default();
         format!("{}{}{failed}", ran.stdout, ran.stderr).replace(&self.name, "shop")
     }
@@ -45,13 +45,13 @@ fn without_counts(said: &str) -> String {
     said.lines().filter(counts).collect::<Vec<_>>().join("\n")
 }
 
-const GREET: &str = r#"
+const GREET_HANDLER: &str = r#"
     SELECT api.create_or_replace_mcp_handler('{"type": "tool", "name": "greet"}', 'BEGIN RETURN NULL; END');
     SELECT api.create_or_replace_mcp_handler('{"type": "tool", "name": "leave"}', 'BEGIN RETURN NULL; END');
     SELECT api.create_or_replace_mcp_handler('{"type": "prompt", "name": "hello"}', 'BEGIN RETURN NULL; END')"#;
 
 #[test]
-fn handlers_are_installed_shown_and_uninstalled() {
+fn installs_shows_and_uninstalls_handlers() {
     let shop = Shop::new("installed");
     assert_snapshot!(without_counts(&shop.pg("install", &[])), @r"
     handlers are installed in the schema api of the database shop, version 3
@@ -68,7 +68,10 @@ fn handlers_are_installed_shown_and_uninstalled() {
     may call      nobody but postgres; SELECT api.grant_mcp_access('ROLE') lets a role in
     ");
 
-    shop.psql(&format!("{GREET}; CREATE ROLE {0}_caller; SELECT api.grant_mcp_access('{0}_caller')", shop.name));
+    shop.psql(&format!(
+        "{GREET_HANDLER}; CREATE ROLE {0}_caller; SELECT api.grant_mcp_access('{0}_caller')",
+        shop.name
+    ));
     shop.psql("SELECT api.set_mcp_exchange_log(true)");
     assert_snapshot!(shop.pg("status", &[]), @r"
     database      shop
@@ -101,7 +104,7 @@ fn handlers_are_installed_shown_and_uninstalled() {
 }
 
 #[test]
-fn a_dry_run_says_what_would_be_done_and_does_not_do_it() {
+fn dry_run_changes_nothing() {
     let shop = Shop::new("dry");
     assert_snapshot!(without_counts(&shop.pg("install", &["--dry-run"])), @r"
     handlers would be installed in the schema api of the database shop, version 3
@@ -138,7 +141,7 @@ fn an_older_schema_is_upgraded() {
 }
 
 #[test]
-fn what_keeps_handlers_from_going_is_said_before_anybody_is_asked() {
+fn uninstall_reports_dependent_objects_first() {
     let shop = Shop::new("needed");
     shop.pg("install", &[]);
     shop.psql("CREATE VIEW greeting AS SELECT api.mcp_text('hello')");
@@ -150,7 +153,7 @@ fn what_keeps_handlers_from_going_is_said_before_anybody_is_asked() {
 }
 
 #[test]
-fn what_is_asked_wrongly() {
+fn reports_connection_and_usage_errors() {
     let said = |arguments: &[&str]| {
         let ran = run(&[&["pg"], arguments].concat());
         assert_eq!(ran.stdout, "");
@@ -179,7 +182,7 @@ fn what_is_asked_wrongly() {
 }
 
 #[test]
-fn the_variables_of_psql_say_where_if_nothing_else_does() {
+fn pg_variables_are_used_without_a_dsn() {
     let shop = Shop::new("variables");
     let with_variables = |verb: &str| {
         let mut command = tidegate();
@@ -188,14 +191,14 @@ fn the_variables_of_psql_say_where_if_nothing_else_does() {
             let name = if name == "dbname" { "DATABASE".to_owned() } else { name.to_uppercase() };
             command.env(format!("PG{name}"), value);
         }
-        shop.said(&Ran::from(command.args(["pg", verb, "--schema", "tools"]).output().unwrap()))
+        shop.stdout_of(&CommandOutput::from(command.args(["pg", verb, "--schema", "tools"]).output().unwrap()))
     };
     assert!(with_variables("install").starts_with("handlers are installed in the schema tools of the database shop"));
     assert!(with_variables("status").starts_with("database      shop\nschema        tools, owned by postgres\n"));
 }
 
 #[test]
-fn printed_scripts_are_run_by_psql() {
+fn printed_scripts_run_in_psql() {
     let shop = Shop::new("printed");
     let folder = tempfile::tempdir().unwrap();
     let programs = std::env::var("TIDEGATE_TEST_POSTGRES_BIN").unwrap();
@@ -207,8 +210,8 @@ fn printed_scripts_are_run_by_psql() {
         let mut command = Command::new(format!("{programs}/psql"));
         command.args(["--no-psqlrc", "-q", "-v", "ON_ERROR_STOP=1", "-f"]).arg(&file).arg(shop.target());
         assert_eq!(
-            Ran::from(command.output().unwrap()),
-            Ran { code: Some(0), stdout: String::new(), stderr: String::new() }
+            CommandOutput::from(command.output().unwrap()),
+            CommandOutput { code: Some(0), stdout: String::new(), stderr: String::new() }
         );
         printed.stdout
     };
@@ -221,7 +224,7 @@ fn printed_scripts_are_run_by_psql() {
 }
 
 #[test]
-fn the_role_that_calls_handlers() {
+fn role_script_grants_handlers() {
     let with = run(&["pg", "role", "--handlers", "api"]).stdout;
     let without = run(&["pg", "role"]).stdout;
     let added: Vec<&str> = with.lines().filter(|line| !without.lines().any(|other| other == *line)).collect();

@@ -5,7 +5,7 @@ use std::process::Command;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use super::Configured;
+use super::ConfiguredFolder;
 
 /// Connection string of the superuser of the tests' server.
 pub(super) fn server() -> String {
@@ -36,8 +36,8 @@ fn shop(name: &str) -> String {
     format!("{} dbname={name}", server())
 }
 
-fn configured(target: &str) -> Configured {
-    Configured::new(&format!(
+fn configured(target: &str) -> ConfiguredFolder {
+    ConfiguredFolder::new(&format!(
         "databases:
   - {{name: shop, postgres: '{target}'}}
 tools:
@@ -55,7 +55,7 @@ tools:
 }
 
 #[test]
-fn declared_tools_ask_and_write() {
+fn declared_tools_read_and_write_postgres() {
     let configured = configured(&shop("declared"));
     let call = |arguments: &[&str]| {
         let ran = configured.run(&[&["call"], arguments].concat());
@@ -92,7 +92,7 @@ fn declared_tools_ask_and_write() {
 }
 
 #[test]
-fn a_tool_that_writes_says_so_and_others_say_that_they_read() {
+fn tool_annotations_reflect_writes() {
     let configured = configured(&shop("annotated"));
     let ran = configured.run(&["tools", "--json"]);
     let tools: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -105,7 +105,7 @@ fn a_tool_that_writes_says_so_and_others_say_that_they_read() {
 }
 
 #[test]
-fn a_server_that_is_away_is_a_warning() {
+fn unreachable_server_is_a_warning() {
     let configured = configured("host=127.0.0.1 port=1 user=nobody dbname=shop sslmode=disable");
     let ran = configured.run(&["config", "check"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -116,8 +116,8 @@ fn a_server_that_is_away_is_a_warning() {
 }
 
 #[test]
-fn what_is_wrong_with_an_entry_is_said() {
-    let wrong = Configured::new(
+fn reports_invalid_postgres_entries() {
+    let wrong = ConfiguredFolder::new(
         "databases:
   - {name: a, postgres: 'postgres://db/x?sslmod=require'}
   - {name: b, files: ., strict: true}
@@ -127,7 +127,7 @@ fn what_is_wrong_with_an_entry_is_said() {
   - {name: f, postgres: host=db, role: {by_role: {boss: reader}}}
 ",
     );
-    assert_snapshot!(wrong.complaint(&["config", "check"]), @r#"
+    assert_snapshot!(wrong.usage_error(&["config", "check"]), @r#"
     error: the configuration cannot be used
     tidegate.yaml:2:15: databases[0].postgres: the connection string has an unknown keyword "sslmod"; the nearest known is sslmode
     tidegate.yaml:3:25: databases[1].strict: is for PostgreSQL, and this database is not

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use reqwest::Client;
 use serde_json::{Value, json};
 
-use super::Configured;
-use super::foreign::serve;
+use super::ConfiguredFolder;
+use super::rmcp_client::serve;
 use super::server::Server;
 
 const CONFIGURATION: &str = "
@@ -25,20 +25,20 @@ audit: {file: audit.jsonl}
 ";
 /// Where the proxy is, and where anybody is: both are addresses of this machine.
 const PROXY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
-const ANYWHERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
+const OTHER_ADDRESS: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 const ANN: (&str, &str) = ("x-forwarded-user", "ann");
-const OF_NORTH: (&str, &str) = ("x-forwarded-tenant", "north");
+const TENANT_NORTH: (&str, &str) = ("x-forwarded-tenant", "north");
 const READER: (&str, &str) = ("x-forwarded-groups", "reader");
 
 /// Whoever asks from one address.
-struct Place<'a> {
+struct ProxiedClient<'a> {
     client: Client,
     server: &'a Server,
 }
 
-impl<'a> Place<'a> {
-    fn at(address: Ipv4Addr, server: &'a Server) -> Self {
+impl<'a> ProxiedClient<'a> {
+    fn from_address(address: Ipv4Addr, server: &'a Server) -> Self {
         Self { client: Client::builder().local_address(IpAddr::V4(address)).build().unwrap(), server }
     }
 
@@ -57,43 +57,44 @@ impl<'a> Place<'a> {
     }
 }
 
-fn is(tools: &str) -> Result<String, u16> {
+fn tools_are(tools: &str) -> Result<String, u16> {
     Ok(tools.to_owned())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proxy_is_believed_at_its_own_address_and_nobody_is_anywhere_else() {
-    let configured = Configured::new(CONFIGURATION);
+async fn proxy_headers_are_trusted_only_from_the_proxy() {
+    let configured = ConfiguredFolder::new(CONFIGURATION);
     let ran = configured.run(&["key", "add", "bob", "--role", "loader"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let key = Some(ran.stdout.trim());
     let server = serve(&configured);
-    let (proxy, anywhere) = (Place::at(PROXY, &server), Place::at(ANYWHERE, &server));
+    let (proxy, anywhere) =
+        (ProxiedClient::from_address(PROXY, &server), ProxiedClient::from_address(OTHER_ADDRESS, &server));
 
-    assert_eq!(proxy.tools(None, &[ANN, READER]).await, is("read_all"));
-    assert_eq!(proxy.tools(None, &[ANN, READER, OF_NORTH]).await, is("read_all read_north"));
+    assert_eq!(proxy.tools(None, &[ANN, READER]).await, tools_are("read_all"));
+    assert_eq!(proxy.tools(None, &[ANN, READER, TENANT_NORTH]).await, tools_are("read_all read_north"));
     let both = ("x-forwarded-groups", "loader , reader,unheard-of");
-    assert_eq!(proxy.tools(None, &[ANN, both]).await, is("load_all read_all"));
-    assert_eq!(proxy.tools(None, &[ANN]).await, is(""), "known, and without a role");
+    assert_eq!(proxy.tools(None, &[ANN, both]).await, tools_are("load_all read_all"));
+    assert_eq!(proxy.tools(None, &[ANN]).await, tools_are(""), "known, and without a role");
     assert_eq!(proxy.tools(None, &[]).await, Err(401), "whom it does not name is nobody");
     // What can be understood in two ways is understood in none.
-    for twice in [ANN, READER, OF_NORTH] {
-        assert_eq!(proxy.tools(None, &[ANN, READER, OF_NORTH, twice]).await, Err(401), "{twice:?}");
+    for twice in [ANN, READER, TENANT_NORTH] {
+        assert_eq!(proxy.tools(None, &[ANN, READER, TENANT_NORTH, twice]).await, Err(401), "{twice:?}");
     }
     assert_eq!(proxy.tools(None, &[("x-forwarded-user", ""), READER]).await, Err(401));
     assert_eq!(proxy.tools(None, &[READER]).await, Err(401), "roles of nobody");
     // A bearer comes first, and where it is wrong no proxy saves it.
-    assert_eq!(proxy.tools(key, &[ANN, READER]).await, is("load_all"));
+    assert_eq!(proxy.tools(key, &[ANN, READER]).await, tools_are("load_all"));
     assert_eq!(proxy.tools(Some("tg_0123456789"), &[ANN, READER]).await, Err(401));
 
-    assert_eq!(anywhere.tools(None, &[ANN, READER, OF_NORTH]).await, Err(401));
-    assert_eq!(anywhere.tools(key, &[ANN, ANN, READER]).await, is("load_all"), "there they are not even wrong");
+    assert_eq!(anywhere.tools(None, &[ANN, READER, TENANT_NORTH]).await, Err(401));
+    assert_eq!(anywhere.tools(key, &[ANN, ANN, READER]).await, tools_are("load_all"), "there they are not even wrong");
 
     let call = proxy.client.post(server.url.replace("/mcp", "/rest/tools/read_north/call")).json(&json!({}));
-    let call = [ANN, READER, OF_NORTH].into_iter().fold(call, |call, (name, value)| call.header(name, value));
+    let call = [ANN, READER, TENANT_NORTH].into_iter().fold(call, |call, (name, value)| call.header(name, value));
     assert_eq!(call.send().await.unwrap().status(), 200);
     server.signal("TERM");
-    assert_eq!(server.ended().0.code(), Some(0));
+    assert_eq!(server.wait_for_exit().0.code(), Some(0));
     let log = fs::read_to_string(configured.folder().join("audit.jsonl")).unwrap();
     let call = log.lines().find(|line| line.contains(r#""kind":"call""#)).unwrap();
     let call: Value = serde_json::from_str(call).unwrap();

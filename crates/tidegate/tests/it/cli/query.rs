@@ -6,7 +6,7 @@ use std::process::Stdio;
 use super::{Shop, run, run_in, tidegate};
 
 #[test]
-fn rows_go_to_standard_output_as_csv_unless_told_otherwise() {
+fn prints_csv_by_default() {
     let shop = Shop::new();
     let ran = run(&["query", "SELECT id, amount FROM orders ORDER BY id", &shop.argument()]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
@@ -25,13 +25,13 @@ fn rows_go_to_standard_output_as_csv_unless_told_otherwise() {
 }
 
 #[test]
-fn without_a_path_the_current_folder_is_asked() {
+fn queries_current_folder_by_default() {
     let ran = run_in(&Shop::new().path(), &["query", "SELECT count(*) AS orders FROM orders"]);
     assert_eq!(ran.lines(), ["orders", "3"]);
 }
 
 #[test]
-fn a_glob_is_understood_where_the_shell_leaves_it() {
+fn expands_globs() {
     let shop = Shop::new();
     let ask = |sql: &str| run_in(shop.0.path(), &["query", sql, "shop/ord*.csv"]);
     assert_eq!(ask("SELECT count(*) AS orders FROM shop.orders").lines(), ["orders", "3"]);
@@ -45,7 +45,7 @@ fn a_glob_is_understood_where_the_shell_leaves_it() {
 }
 
 #[test]
-fn a_question_that_fails_ends_with_1_and_prints_nothing_to_standard_output() {
+fn failed_query_exits_with_1_without_stdout() {
     let shop = Shop::new();
     let ran = run(&["query", "SELECT * FROM oders", &shop.argument()]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
@@ -55,7 +55,7 @@ fn a_question_that_fails_ends_with_1_and_prints_nothing_to_standard_output() {
 }
 
 #[test]
-fn what_is_not_shown_is_told_on_standard_error() {
+fn truncation_is_reported_on_stderr() {
     let shop = Shop::new();
     let ran = run(&["query", "SELECT id FROM orders ORDER BY id", &shop.argument(), "--max-rows", "2"]);
     assert_eq!((ran.code, ran.lines()), (Some(0), vec!["id", "1", "2"]));
@@ -63,7 +63,7 @@ fn what_is_not_shown_is_told_on_standard_error() {
 }
 
 #[test]
-fn paths_that_cannot_be_are_usage_errors() {
+fn invalid_paths_are_usage_errors() {
     let shop = Shop::new();
     let ran = run(&["query", "SELECT 1", "/nowhere/at/all"]);
     assert_eq!(ran.code, Some(2));
@@ -74,7 +74,7 @@ fn paths_that_cannot_be_are_usage_errors() {
 }
 
 #[test]
-fn several_databases_are_told_apart_by_name() {
+fn databases_are_selected_by_name() {
     let shop = Shop::new();
     let other = format!("other={}", shop.argument());
     let arguments = ["query", "SELECT count(*) AS n FROM orders", &shop.argument(), &other];
@@ -86,7 +86,7 @@ fn several_databases_are_told_apart_by_name() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     let shop = Shop::new();
     let sql = "SELECT a.id FROM orders a CROSS JOIN generate_series(1, 1000000)";
     let mut child = tidegate()

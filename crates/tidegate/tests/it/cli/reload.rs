@@ -9,15 +9,15 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
 use tokio::sync::Notify;
 
-use super::server::{Server, within_reason};
-use super::{Configured, tidegate};
+use super::server::{Server, wait_until};
+use super::{ConfiguredFolder, tidegate};
 
-const BEFORE: &str = "databases: [{name: shop, files: shop}]\nbuilt_in: []\n";
+const INITIAL_CONFIGURATION: &str = "databases: [{name: shop, files: shop}]\nbuilt_in: []\n";
 const COUNT: &str = "{name: count, description: C, sql: SELECT count(*) AS n FROM orders}";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_valid_one_is_entered_and_an_invalid_one_changes_nothing() {
-    let configured = Configured::new(BEFORE);
+async fn applies_valid_and_keeps_on_invalid_configuration() {
+    let configured = ConfiguredFolder::new(INITIAL_CONFIGURATION);
     let server = Server::start(tidegate().current_dir(configured.folder()).args([
         "serve",
         "--listen",
@@ -31,7 +31,7 @@ async fn a_valid_one_is_entered_and_an_invalid_one_changes_nothing() {
         tools.into_iter().map(|tool| tool.name.into_owned()).collect::<Vec<_>>()
     };
     assert!(names().await.is_empty());
-    let after = format!("{BEFORE}tools: [{COUNT}]\n");
+    let after = format!("{INITIAL_CONFIGURATION}tools: [{COUNT}]\n");
     configured.write(&after);
     while names().await != ["count"] {
         tokio::task::yield_now().await;
@@ -40,30 +40,32 @@ async fn a_valid_one_is_entered_and_an_invalid_one_changes_nothing() {
     configured.write(&after.replace("count(*)", "nothing(*)"));
     server.signal("HUP");
     assert_eq!(names().await, ["count"]);
-    configured.write(BEFORE);
+    configured.write(INITIAL_CONFIGURATION);
     while !names().await.is_empty() {
         tokio::task::yield_now().await;
     }
     client.cancel().await.unwrap();
     server.signal("TERM");
-    assert_eq!(server.ended().0.code(), Some(0));
+    assert_eq!(server.wait_for_exit().0.code(), Some(0));
 }
 
 /// Hears that the list of tools changed.
-struct Watching(Arc<Notify>);
+struct ToolListListener(Arc<Notify>);
 
-impl ClientHandler for Watching {
+impl ClientHandler for ToolListListener {
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.0.notify_one();
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn under_load_no_call_is_dropped_and_each_change_is_announced() {
+async fn reload_under_load_drops_no_call() {
     let configuration = |name: &str| {
-        format!("{BEFORE}tools:\n  - {COUNT}\n  - {{name: {name}, description: D, sql: SELECT 1 AS one}}\n")
+        format!(
+            "{INITIAL_CONFIGURATION}tools:\n  - {COUNT}\n  - {{name: {name}, description: D, sql: SELECT 1 AS one}}\n"
+        )
     };
-    let configured = Configured::new(&configuration("first"));
+    let configured = ConfiguredFolder::new(&configuration("first"));
     let server = Server::start(tidegate().current_dir(configured.folder()).args([
         "serve",
         "--listen",
@@ -73,7 +75,7 @@ async fn under_load_no_call_is_dropped_and_each_change_is_announced() {
     ]));
     let changed = Arc::new(Notify::new());
     let transport = StreamableHttpClientTransport::from_uri(server.url.as_str());
-    let client = Watching(changed.clone()).serve(transport).await.unwrap();
+    let client = ToolListListener(changed.clone()).serve(transport).await.unwrap();
     let is_over = Arc::new(AtomicBool::new(false));
     let callers = (0..4).map(|_| {
         let (peer, is_over) = (client.peer().clone(), is_over.clone());
@@ -106,9 +108,9 @@ async fn under_load_no_call_is_dropped_and_each_change_is_announced() {
 }
 
 /// Writes into the configuration's folder without a pause until it is dropped, as a log would.
-struct Noise(Arc<AtomicBool>);
+struct BackgroundWriter(Arc<AtomicBool>);
 
-impl Noise {
+impl BackgroundWriter {
     fn in_folder(folder: &std::path::Path) -> Self {
         let (is_over, file) = (Arc::new(AtomicBool::new(false)), folder.join("log"));
         let over = is_over.clone();
@@ -121,37 +123,37 @@ impl Noise {
     }
 }
 
-impl Drop for Noise {
+impl Drop for BackgroundWriter {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_in_which_something_always_happens_hides_no_change_and_no_signal() {
-    let configured = Configured::new(&format!("{BEFORE}tools: [{COUNT}]\n"));
-    let _noise = Noise::in_folder(configured.folder());
+async fn reload_works_in_a_busy_folder() {
+    let configured = ConfiguredFolder::new(&format!("{INITIAL_CONFIGURATION}tools: [{COUNT}]\n"));
+    let _noise = BackgroundWriter::in_folder(configured.folder());
     let server = serve(&configured);
     let client = ().serve(StreamableHttpClientTransport::from_uri(server.url.as_str())).await.unwrap();
-    configured.write(BEFORE);
-    within_reason(async || client.list_all_tools().await.unwrap().is_empty()).await;
+    configured.write(INITIAL_CONFIGURATION);
+    wait_until(async || client.list_all_tools().await.unwrap().is_empty()).await;
     let version = || async {
         let metrics = reqwest::get(server.url.replace("/mcp", "/metrics")).await.unwrap().text().await.unwrap();
         metrics.lines().find(|line| line.starts_with("tidegate_registry_version")).unwrap().to_owned()
     };
     let before = version().await;
     server.signal("HUP");
-    within_reason(async || version().await != before).await;
+    wait_until(async || version().await != before).await;
     client.cancel().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_variables_name_are_followed_wherever_they_are() {
+async fn files_of_variables_are_watched() {
     let elsewhere = tempfile::tempdir().unwrap();
     let words = elsewhere.path().join("words");
     std::fs::write(&words, "before").unwrap();
     let tool = format!("{{name: one, description: '${{file:{}}}', sql: SELECT 1 AS one}}", words.display());
-    let configured = Configured::new(&format!("{BEFORE}tools: [{tool}]\n"));
+    let configured = ConfiguredFolder::new(&format!("{INITIAL_CONFIGURATION}tools: [{tool}]\n"));
     let server = serve(&configured);
     let client = ().serve(StreamableHttpClientTransport::from_uri(server.url.as_str())).await.unwrap();
     let says = async |words: &str| {
@@ -160,11 +162,11 @@ async fn files_that_variables_name_are_followed_wherever_they_are() {
     };
     assert!(says("before").await);
     std::fs::write(&words, "after").unwrap();
-    within_reason(async || says("after").await).await;
+    wait_until(async || says("after").await).await;
     client.cancel().await.unwrap();
 }
 
-fn serve(configured: &Configured) -> Server {
+fn serve(configured: &ConfiguredFolder) -> Server {
     Server::start(tidegate().current_dir(configured.folder()).args([
         "serve",
         "--listen",

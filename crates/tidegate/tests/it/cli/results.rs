@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::postgres::{psql, server as postgres};
 use super::server::Server;
-use super::{Configured, Ran, tidegate};
+use super::{CommandOutput, ConfiguredFolder, tidegate};
 
 const CONFIGURATION: &str = "
 databases: [{name: shop, files: shop}]
@@ -17,26 +17,26 @@ auth: {keys: keys.json}
 results: {folder: spool, keep_free: 0B}
 ";
 /// 300,000 rows of one column.
-pub(super) const MANY: &str =
+pub(super) const LARGE_QUERY: &str =
     "SELECT a.id * 1000000 + g.value AS n FROM orders a CROSS JOIN generate_series(1, 100000) AS g(value)";
 /// More rows than anybody waits for.
-pub(super) const ENDLESS: &str =
+pub(super) const ENDLESS_QUERY: &str =
     "SELECT a.id + g.value AS n FROM orders a CROSS JOIN generate_series(1, 100000000000) AS g(value)";
 
 pub(super) struct Node {
     server: Server,
-    configured: Configured,
+    configured: ConfiguredFolder,
     ann: String,
     bob: String,
 }
 
 impl Node {
     pub(super) fn start() -> Self {
-        Self::of(CONFIGURATION)
+        Self::with_configuration(CONFIGURATION)
     }
 
-    fn of(configuration: &str) -> Self {
-        let configured = Configured::new(configuration);
+    fn with_configuration(configuration: &str) -> Self {
+        let configured = ConfiguredFolder::new(configuration);
         let key = |name: &str| {
             let ran = configured.run(&["key", "add", name, "--role", "analyst"]);
             assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -58,7 +58,7 @@ impl Node {
     }
 
     /// Asks as Ann.
-    async fn ask(&self, arguments: &Value, accept: &str) -> Response {
+    async fn run_sql(&self, arguments: &Value, accept: &str) -> Response {
         let request = Client::new().post(format!("{}/rest/sql", self.origin())).bearer_auth(&self.ann).json(arguments);
         let response = request.header("accept", accept).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
@@ -67,12 +67,12 @@ impl Node {
 
     /// Begins an export of `sql` as Ann and gives its manifest.
     async fn export(&self, sql: &str) -> Value {
-        let response = self.ask(&json!({"sql": sql, "delivery": "blocks"}), "application/json").await;
+        let response = self.run_sql(&json!({"sql": sql, "delivery": "blocks"}), "application/json").await;
         response.json::<Value>().await.unwrap()["structured"].clone()
     }
 
     /// The manifest when nothing is written any more.
-    async fn ended(&self, id: &str) -> Value {
+    async fn wait_until_ended(&self, id: &str) -> Value {
         loop {
             let manifest: Value = self.get(&format!("/results/{id}"), Some(&self.ann)).await.json().await.unwrap();
             if manifest["status"] != "running" {
@@ -114,10 +114,10 @@ impl Node {
     }
 
     /// Kills the server and starts it again where it was.
-    pub(super) fn killed_and_restarted(self) -> Self {
+    pub(super) fn kill_and_restart(self) -> Self {
         let Self { server, configured, ann, bob } = self;
         server.signal("KILL");
-        server.ended();
+        server.wait_for_exit();
         let server = serve(configured.folder());
         Self { server, configured, ann, bob }
     }
@@ -135,7 +135,7 @@ impl Node {
         }
     }
 
-    fn fetch(&self, id: &str, file: &str, more: &[&str]) -> Ran {
+    fn fetch(&self, id: &str, file: &str, more: &[&str]) -> CommandOutput {
         let url = format!("{}/results/{id}", self.origin());
         self.configured.run(&[&["fetch", &url, "-o", file, "--bearer", &self.ann, "--quiet"], more].concat())
     }
@@ -151,9 +151,9 @@ fn serve(folder: &Path) -> Server {
 }
 
 #[tokio::test]
-async fn an_export_is_fetched_in_parts_as_it_is_downloaded_as_a_whole() {
+async fn fetched_blocks_equal_the_download() {
     let node = Node::start();
-    let id = node.export(MANY).await["id"].as_str().unwrap().to_owned();
+    let id = node.export(LARGE_QUERY).await["id"].as_str().unwrap().to_owned();
     let ran = node.fetch(&id, "fetched.csv", &[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let whole = node.get(&format!("/results/{id}/data?format=csv"), Some(&node.ann)).await.text().await.unwrap();
@@ -162,9 +162,9 @@ async fn an_export_is_fetched_in_parts_as_it_is_downloaded_as_a_whole() {
 }
 
 #[tokio::test]
-async fn to_everybody_else_a_result_does_not_exist() {
+async fn results_are_private() {
     let node = Node::start();
-    let manifest = node.export(MANY).await;
+    let manifest = node.export(LARGE_QUERY).await;
     let id = manifest["id"].as_str().unwrap();
     let absent = "00000000-0000-4000-8000-000000000000";
     for path in ["", "/blocks/0", "/data", "/data?format=parquet", "/blocks/0?format=csv"] {
@@ -185,10 +185,10 @@ async fn to_everybody_else_a_result_does_not_exist() {
 }
 
 #[tokio::test]
-async fn whoever_loses_the_right_to_ask_loses_what_was_stored() {
+async fn revoked_access_hides_stored_results() {
     let node = Node::start();
-    let id = node.export(MANY).await["id"].as_str().unwrap().to_owned();
-    node.ended(&id).await;
+    let id = node.export(LARGE_QUERY).await["id"].as_str().unwrap().to_owned();
+    node.wait_until_ended(&id).await;
     let other = CONFIGURATION
         .replace(
             "databases: [{name: shop, files: shop}]",
@@ -200,27 +200,27 @@ async fn whoever_loses_the_right_to_ask_loses_what_was_stored() {
 }
 
 #[tokio::test]
-async fn whoever_sees_other_rows_now_loses_what_was_stored() {
+async fn changed_row_policy_hides_stored_results() {
     let of = |condition: &str| {
         let policies = format!("[{{table: orders, rows: '{condition}'}}]");
         let databases = format!("databases: [{{name: shop, files: shop, policies: {policies}}}]");
         CONFIGURATION.replace("databases: [{name: shop, files: shop}]", &databases)
     };
-    let node = Node::of(&of("id < 3"));
-    let id = node.export(MANY).await["id"].as_str().unwrap().to_owned();
-    assert_eq!(node.ended(&id).await["rows"], 200_000);
+    let node = Node::with_configuration(&of("id < 3"));
+    let id = node.export(LARGE_QUERY).await["id"].as_str().unwrap().to_owned();
+    assert_eq!(node.wait_until_ended(&id).await["rows"], 200_000);
     node.configured.write(&of("id < 2"));
     node.is_gone(&id).await;
-    let again = node.export(MANY).await["id"].as_str().unwrap().to_owned();
+    let again = node.export(LARGE_QUERY).await["id"].as_str().unwrap().to_owned();
     assert_ne!(again, id, "an earlier answer is not given again");
-    assert_eq!(node.ended(&again).await["rows"], 100_000);
+    assert_eq!(node.wait_until_ended(&again).await["rows"], 100_000);
 }
 
 #[tokio::test]
-async fn what_a_killed_server_leaves_is_a_part_that_says_so() {
+async fn killed_server_leaves_incomplete_result() {
     let node = Node::start();
-    let id = node.export(ENDLESS).await["id"].as_str().unwrap().to_owned();
-    let node = node.killed_and_restarted();
+    let id = node.export(ENDLESS_QUERY).await["id"].as_str().unwrap().to_owned();
+    let node = node.kill_and_restart();
     let manifest: Value = node.get(&format!("/results/{id}"), Some(&node.ann)).await.json().await.unwrap();
     assert_eq!(manifest["status"], "incomplete");
     let rows = usize::try_from(manifest["rows"].as_u64().unwrap()).unwrap();
@@ -235,23 +235,23 @@ async fn what_a_killed_server_leaves_is_a_part_that_says_so() {
 }
 
 #[tokio::test]
-async fn pages_of_postgresql_are_of_one_snapshot_and_its_answers_are_given_again_where_the_owner_says_so() {
+async fn postgres_pages_share_a_snapshot_and_cache_is_opt_in() {
     let name = format!("stored_{}", std::process::id());
     psql("postgres", &format!("CREATE DATABASE {name}"));
     psql(&name, "CREATE TABLE numbers AS SELECT n, repeat('x', 20) AS filler FROM generate_series(1, 20000) n");
     let target = format!("{} dbname={name}", postgres());
     let databases = format!("databases: [{{name: shop, postgres: '{target}', cache: 1h}}]");
-    let node = Node::of(&CONFIGURATION.replace("databases: [{name: shop, files: shop}]", &databases));
+    let node = Node::with_configuration(&CONFIGURATION.replace("databases: [{name: shop, files: shop}]", &databases));
     let sql = "SELECT n, filler FROM numbers ORDER BY n";
     let id = node.export(sql).await["id"].as_str().unwrap().to_owned();
-    assert_eq!(node.ended(&id).await["rows"], 20_000);
+    assert_eq!(node.wait_until_ended(&id).await["rows"], 20_000);
     psql(&name, "DELETE FROM numbers WHERE n % 2 = 0");
 
     let again = node.export(sql).await;
     assert_eq!(again["id"], id.as_str(), "no query was run");
     let anew = json!({"sql": sql, "delivery": "blocks", "no_cache": true});
-    let anew: Value = node.ask(&anew, "application/json").await.json().await.unwrap();
-    assert_eq!(node.ended(anew["structured"]["id"].as_str().unwrap()).await["rows"], 10_000);
+    let anew: Value = node.run_sql(&anew, "application/json").await.json().await.unwrap();
+    assert_eq!(node.wait_until_ended(anew["structured"]["id"].as_str().unwrap()).await["rows"], 10_000);
 
     // What is paged through is what there was at the first page.
     let (mut seen, mut cursor) = node.page(sql, None).await;

@@ -7,14 +7,14 @@ use rmcp::transport::StreamableHttpClientTransport;
 use serde_json::json;
 
 use super::server::Server;
-use super::{Configured, Shop, foreign, run, tidegate};
+use super::{ConfiguredFolder, Shop, rmcp_client, run, tidegate};
 
 fn serve(shop: &Shop) -> Server {
     Server::start(tidegate().args(["serve", "--listen", "127.0.0.1:0", "--log", "warn"]).arg(shop.path()))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_connects_and_asks() {
+async fn rmcp_client_connects_and_calls() {
     let shop = Shop::new();
     let server = serve(&shop);
     let client = ().serve(StreamableHttpClientTransport::from_uri(server.url.as_str())).await.unwrap();
@@ -43,10 +43,10 @@ fn listening_beyond_this_machine_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_names_of_this_machine_and_those_that_are_listed_lead_to_it() {
+async fn rejects_unknown_host_names() {
     let lists = "server: {allow_hosts: [data.example.com], allow_origins: ['https://app.example.com']}\n";
-    let configured = Configured::new(&format!("databases: [{{name: shop, files: shop}}]\n{lists}"));
-    let server = foreign::serve(&configured);
+    let configured = ConfiguredFolder::new(&format!("databases: [{{name: shop, files: shop}}]\n{lists}"));
+    let server = rmcp_client::serve(&configured);
     for (host, origin, is_let_in) in [
         ("localhost", None, true),
         ("data.example.com:7070", Some("https://app.example.com"), true),
@@ -75,12 +75,12 @@ fn an_address_in_use_is_a_failure() {
 }
 
 #[test]
-fn a_signal_ends_it_well() {
+fn sigterm_exits_cleanly() {
     let shop = Shop::new();
     for signal in ["TERM", "INT"] {
         let server = serve(&shop);
         server.signal(signal);
-        let (status, said) = server.ended();
+        let (status, said) = server.wait_for_exit();
         assert_eq!((status.code(), said.as_str()), (Some(0), ""), "{signal}");
     }
 }

@@ -6,9 +6,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longer than a server may take to end, on a busy machine too.
-const END_WITHIN: Duration = Duration::from_secs(30);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longer than a change may take to be seen, on a busy machine too.
-pub(super) const CHANGE_WITHIN: Duration = Duration::from_secs(60);
+pub(super) const CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server that listens; it is killed when the test is over.
 pub(super) struct Server {
@@ -43,7 +43,7 @@ impl Server {
     }
 
     /// Reads what it says on standard error up to a line with `words`, and gives that line.
-    pub(super) fn says(&mut self, words: &str) -> String {
+    pub(super) fn wait_for_log(&mut self, words: &str) -> String {
         let mut said = String::new();
         loop {
             let mut line = String::new();
@@ -61,13 +61,13 @@ impl Server {
     }
 
     /// How it ended, and what it said on standard error after its address.
-    pub(super) fn ended(mut self) -> (ExitStatus, String) {
+    pub(super) fn wait_for_exit(mut self) -> (ExitStatus, String) {
         let began = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            assert!(began.elapsed() < END_WITHIN, "it does not end");
+            assert!(began.elapsed() < EXIT_TIMEOUT, "it does not end");
             std::thread::sleep(Duration::from_millis(10));
         };
         let mut said = String::new();
@@ -77,10 +77,10 @@ impl Server {
 }
 
 /// Waits until `holds`, and fails when that takes far longer than it should on a busy machine.
-pub(super) async fn within_reason(holds: impl AsyncFn() -> bool) {
+pub(super) async fn wait_until(holds: impl AsyncFn() -> bool) {
     let began = Instant::now();
     while !holds().await {
-        assert!(began.elapsed() < CHANGE_WITHIN, "nothing changes");
+        assert!(began.elapsed() < CHANGE_TIMEOUT, "nothing changes");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -6,16 +6,16 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use super::server::Server;
-use super::{Configured, Ran, Shop, tidegate};
+use super::{CommandOutput, ConfiguredFolder, Shop, tidegate};
 
 /// What one call of `list_tables` over a connection of its own came to.
-fn call(shop: &Shop, log: &[&str], trace: bool) -> Ran {
+fn call(shop: &Shop, log: &[&str], trace: bool) -> CommandOutput {
     let mut command = tidegate();
     command.args(["stdio", &shop.argument()]).args(log);
-    call_of(&mut command, trace)
+    run_call(&mut command, trace)
 }
 
-fn call_of(command: &mut std::process::Command, trace: bool) -> Ran {
+fn run_call(command: &mut std::process::Command, trace: bool) -> CommandOutput {
     let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = streams.spawn().unwrap();
     let meta = json!({
@@ -31,7 +31,7 @@ fn call_of(command: &mut std::process::Command, trace: bool) -> Ran {
 }
 
 #[test]
-fn it_speaks_mcp_and_ends_with_its_input() {
+fn serves_mcp_until_end_of_input() {
     let ran = call(&Shop::new(), &[], false);
     assert_eq!(ran.code, Some(0));
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -41,7 +41,7 @@ fn it_speaks_mcp_and_ends_with_its_input() {
 }
 
 #[test]
-fn a_call_with_its_trace_switch_is_logged_whole_whatever_the_level() {
+fn traced_call_is_logged_at_any_level() {
     let shop = Shop::new();
     assert_eq!(call(&shop, &["--log", "error"], false).stderr, "");
     let traced = call(&shop, &["--log", "error"], true).stderr;
@@ -49,7 +49,7 @@ fn a_call_with_its_trace_switch_is_logged_whole_whatever_the_level() {
 }
 
 #[test]
-fn only_who_operates_the_node_has_calls_traced() {
+fn tracing_needs_operator_access() {
     let configuration = |access: &str| {
         format!(
             "databases: [{{name: shop, files: shop}}]\n\
@@ -57,33 +57,33 @@ fn only_who_operates_the_node_has_calls_traced() {
         )
     };
     for (access, is_traced) in [("", false), ("operator", true)] {
-        let configured = Configured::new(&configuration(access));
-        let ran = call_of(tidegate().current_dir(configured.folder()).args(["stdio", "--log", "error"]), true);
+        let configured = ConfiguredFolder::new(&configuration(access));
+        let ran = run_call(tidegate().current_dir(configured.folder()).args(["stdio", "--log", "error"]), true);
         assert!(ran.stdout.contains("orders"), "{ran:?}");
         assert_eq!(ran.stderr.contains("call started"), is_traced, "{ran:?}");
     }
 }
 
 #[test]
-fn it_bridges_to_a_running_server() {
+fn bridges_to_running_server() {
     let shop = Shop::new();
     let server = Server::start(tidegate().args(["serve", &shop.argument(), "--listen", "127.0.0.1:0"]));
     let http = format!("{}/mcp", server.url.trim_end_matches("/mcp"));
     let web_socket = format!("{}/ws", http.replacen("http", "ws", 1));
     for url in [http, web_socket] {
-        let ran = call_of(tidegate().args(["stdio", "--connect", &url]), false);
+        let ran = run_call(tidegate().args(["stdio", "--connect", &url]), false);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(answer["result"]["content"][0]["text"], r#"["2024","orders"]"#, "{answer}");
     }
     let wrong = tidegate().args(["stdio", "--connect", "http://ann:secret@127.0.0.1/mcp"]).output().unwrap();
-    let wrong = Ran::from(wrong);
+    let wrong = CommandOutput::from(wrong);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     assert!(!wrong.stderr.contains("secret"), "{wrong:?}");
 }
 
 #[test]
-fn the_log_may_be_json() {
+fn writes_json_log() {
     let ran = call(&Shop::new(), &["--log-format", "json"], false);
     let lines: Vec<Value> = ran.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().any(|line| line["message"] == "call ended" && line["name"] == "list_tables"), "{lines:?}");

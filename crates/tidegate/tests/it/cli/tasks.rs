@@ -2,28 +2,28 @@
 
 use serde_json::{Value, json};
 
-use super::results::{ENDLESS, MANY, Node};
+use super::results::{ENDLESS_QUERY, LARGE_QUERY, Node};
 
 /// An answer that is stored, as a task.
 async fn export(node: &Node, sql: &str) -> Value {
     let arguments = json!({"sql": sql, "delivery": "blocks"});
-    let task = node.mcp("tools/call", "sql", json!({"name": "sql", "arguments": arguments}), able()).await;
+    let task = node.mcp("tools/call", "sql", json!({"name": "sql", "arguments": arguments}), task_capabilities()).await;
     assert_eq!(task["result"]["resultType"], "task", "{task}");
     task["result"]["taskId"].clone()
 }
 
-fn able() -> Value {
+fn task_capabilities() -> Value {
     json!({"extensions": {"io.modelcontextprotocol/tasks": {}}})
 }
 
-async fn about(node: &Node, method: &str, id: &Value) -> Value {
-    node.mcp(method, id.as_str().unwrap(), json!({"taskId": id}), able()).await["result"].clone()
+async fn call_task_method(node: &Node, method: &str, id: &Value) -> Value {
+    node.mcp(method, id.as_str().unwrap(), json!({"taskId": id}), task_capabilities()).await["result"].clone()
 }
 
 /// The task when it has ended.
-async fn ended(node: &Node, id: &Value) -> Value {
+async fn wait_until_ended(node: &Node, id: &Value) -> Value {
     loop {
-        let task = about(node, "tasks/get", id).await;
+        let task = call_task_method(node, "tasks/get", id).await;
         if task["status"] != "working" {
             return task;
         }
@@ -34,8 +34,8 @@ async fn ended(node: &Node, id: &Value) -> Value {
 #[tokio::test]
 async fn an_export_is_a_task_that_ends_with_the_link_to_all_rows() {
     let node = Node::start();
-    let id = export(&node, MANY).await;
-    let done = ended(&node, &id).await;
+    let id = export(&node, LARGE_QUERY).await;
+    let done = wait_until_ended(&node, &id).await;
     assert_eq!(done["status"], "completed", "{done}");
     let content = done["result"]["content"].as_array().unwrap();
     let link = content.iter().find(|block| block["type"] == "resource_link").unwrap()["uri"].as_str().unwrap();
@@ -49,19 +49,19 @@ async fn an_export_is_a_task_that_ends_with_the_link_to_all_rows() {
 #[tokio::test]
 async fn a_cancelled_export_ends() {
     let node = Node::start();
-    let id = export(&node, ENDLESS).await;
-    about(&node, "tasks/cancel", &id).await;
-    assert_eq!(ended(&node, &id).await["status"], "cancelled");
+    let id = export(&node, ENDLESS_QUERY).await;
+    call_task_method(&node, "tasks/cancel", &id).await;
+    assert_eq!(wait_until_ended(&node, &id).await["status"], "cancelled");
 }
 
 #[tokio::test]
-async fn a_killed_server_keeps_tasks_that_ended_and_fails_those_that_went_on() {
+async fn restart_keeps_ended_tasks_and_fails_running_ones() {
     let node = Node::start();
-    let first = export(&node, MANY).await;
-    let told = ended(&node, &first).await;
-    let second = export(&node, ENDLESS).await;
-    let node = node.killed_and_restarted();
-    assert_eq!(about(&node, "tasks/get", &first).await, told);
-    let failed = about(&node, "tasks/get", &second).await;
+    let first = export(&node, LARGE_QUERY).await;
+    let told = wait_until_ended(&node, &first).await;
+    let second = export(&node, ENDLESS_QUERY).await;
+    let node = node.kill_and_restart();
+    assert_eq!(call_task_method(&node, "tasks/get", &first).await, told);
+    let failed = call_task_method(&node, "tasks/get", &second).await;
     assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!(-32_603)), "{failed}");
 }

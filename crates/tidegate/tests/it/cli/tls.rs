@@ -2,7 +2,7 @@
 //! of both when their files change.
 
 mod authority;
-mod hello;
+mod client_hello;
 
 use std::fs;
 
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::server::{Server, within_reason};
-use super::{Configured, tidegate};
+use super::server::{Server, wait_until};
+use super::{ConfiguredFolder, tidegate};
 use authority::{Authority, Identity};
-use hello::{PROTOCOL_VERSION, Told, V1_1, V1_2, told};
+use client_hello::{PROTOCOL_VERSION, TlsReply, V1_1, V1_2, send_client_hello};
 
 /// What stands behind it belongs to `server.tls`.
 const CONFIGURATION: &str = "
@@ -37,19 +37,19 @@ server: {tls: {certificate: tls/cert.pem, key: tls/key.pem";
 /// A node that speaks TLS.
 struct Node {
     server: Server,
-    configured: Configured,
+    configured: ConfiguredFolder,
     /// Of a reader of no tenant.
     key: String,
 }
 
 impl Node {
-    /// A node with the certificate of `server`, and with `further` in `server.tls`, which names `files`.
+    /// A node with the certificate of `server`, and with `command_line_databases` in `server.tls`, which names `files`.
     fn start(server: &Identity, further: &str, files: &[(&str, &str)]) -> Self {
-        Self::logging("error", server, further, files)
+        Self::start_with_log_level("error", server, further, files)
     }
 
-    fn logging(level: &str, server: &Identity, further: &str, files: &[(&str, &str)]) -> Self {
-        let configured = Configured::new(&format!("{CONFIGURATION}{further}}}}}\n"));
+    fn start_with_log_level(level: &str, server: &Identity, further: &str, files: &[(&str, &str)]) -> Self {
+        let configured = ConfiguredFolder::new(&format!("{CONFIGURATION}{further}}}}}\n"));
         fs::create_dir(configured.folder().join("tls")).unwrap();
         let own = [("cert.pem", server.certificate.as_str()), ("key.pem", server.key.as_str())];
         for (name, text) in own.iter().chain(files) {
@@ -69,7 +69,7 @@ impl Node {
     }
 
     /// Whether `client` is heard at all. A server of 1.3 says that it is not only when the client reads.
-    async fn hears(&self, client: &Client) -> bool {
+    async fn wait_for_log(&self, client: &Client) -> bool {
         let health = self.server.url.replace("/mcp", "/health");
         match client.get(health).send().await {
             Ok(answer) => {
@@ -82,7 +82,13 @@ impl Node {
     }
 
     /// Status and answer of a request.
-    async fn ask(&self, client: &Client, key: Option<&str>, method: &str, mut params: Value) -> (StatusCode, Value) {
+    async fn request(
+        &self,
+        client: &Client,
+        key: Option<&str>,
+        method: &str,
+        mut params: Value,
+    ) -> (StatusCode, Value) {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -101,7 +107,7 @@ impl Node {
 
     /// The tools of whoever shows that; the status of the refusal where it is let in as nobody.
     async fn tools(&self, client: &Client, key: Option<&str>) -> Result<Vec<String>, u16> {
-        let (status, answer) = self.ask(client, key, "tools/list", json!({})).await;
+        let (status, answer) = self.request(client, key, "tools/list", json!({})).await;
         if status != StatusCode::OK {
             return Err(status.as_u16());
         }
@@ -111,7 +117,7 @@ impl Node {
 }
 
 /// Writes a file as somebody does who renews a certificate: there is the old one, and then the new one.
-fn put(configured: &Configured, name: &str, text: &str) {
+fn put(configured: &ConfiguredFolder, name: &str, text: &str) {
     let file = configured.folder().join("tls").join(name);
     let unfinished = file.with_extension("unfinished");
     fs::write(&unfinished, text).unwrap();
@@ -119,30 +125,33 @@ fn put(configured: &Configured, name: &str, text: &str) {
 }
 
 /// A client that trusts the servers of `authority` alone.
-fn trusting(authority: &Authority) -> ClientBuilder {
+fn client_trusting(authority: &Authority) -> ClientBuilder {
     let root = Certificate::from_pem(authority.pem.as_bytes()).unwrap();
     Client::builder().no_proxy().tls_certs_only([root])
 }
 
 /// The same, which shows a certificate.
-fn showing(authority: &Authority, shown: &Identity) -> Client {
+fn client_with_certificate(authority: &Authority, shown: &Identity) -> Client {
     let identity = format!("{}{}", shown.certificate, shown.key);
-    trusting(authority).identity(reqwest::Identity::from_pem(identity.as_bytes()).unwrap()).build().unwrap()
+    client_trusting(authority).identity(reqwest::Identity::from_pem(identity.as_bytes()).unwrap()).build().unwrap()
 }
 
-fn named(names: &[&str]) -> Result<Vec<String>, u16> {
+fn expected_tools(names: &[&str]) -> Result<Vec<String>, u16> {
     Ok(names.iter().map(|name| (*name).to_owned()).collect())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_with_a_certificate_speaks_tls_and_nothing_else() {
+async fn tls_node_rejects_plain_http() {
     let roots = Authority::new("roots");
-    let mut node = Node::logging("info", &roots.server(), "", &[]);
-    let client = trusting(&roots).build().unwrap();
-    assert!(node.hears(&client).await);
+    let mut node = Node::start_with_log_level("info", &roots.server(), "", &[]);
+    let client = client_trusting(&roots).build().unwrap();
+    assert!(node.wait_for_log(&client).await);
     assert_eq!(node.tools(&client, None).await, Err(401));
-    assert_eq!(node.tools(&client, Some(&node.key)).await, named(&["read_all"]));
-    assert!(!node.hears(&trusting(&Authority::new("roots")).build().unwrap()).await, "who trusts others is not fooled");
+    assert_eq!(node.tools(&client, Some(&node.key)).await, expected_tools(&["read_all"]));
+    assert!(
+        !node.wait_for_log(&client_trusting(&Authority::new("roots")).build().unwrap()).await,
+        "who trusts others is not fooled"
+    );
 
     let mut plain = TcpStream::connect(node.server.address()).await.unwrap();
     let request = format!("GET /health HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n", node.key);
@@ -151,48 +160,56 @@ async fn a_node_with_a_certificate_speaks_tls_and_nothing_else() {
     // However the connection ends, this is all that came.
     let _ = plain.read_to_end(&mut answer).await;
     assert!(matches!(answer[..], [21, _, _, 0, 2, 2, _]), "an alert, and nothing of HTTP: {answer:?}");
-    let said = node.server.says("no TLS handshake: what came is not TLS, but perhaps plain HTTP");
+    let said = node.server.wait_for_log("no TLS handshake: what came is not TLS, but perhaps plain HTTP");
     assert!(said.contains("peer=127.0.0.1") && !said.contains(&node.key), "{said}");
-    assert!(node.hears(&client).await);
+    assert!(node.wait_for_log(&client).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tls_is_spoken_from_its_version_1_2_on_or_from_where_the_owner_says() {
+async fn minimum_tls_version_applies() {
     let roots = Authority::new("roots");
-    let speaking = |version| trusting(&roots).tls_version_min(version).tls_version_max(version).build().unwrap();
+    let speaking = |version| client_trusting(&roots).tls_version_min(version).tls_version_max(version).build().unwrap();
     let node = Node::start(&roots.server(), "", &[]);
-    assert_eq!(told(node.server.address(), V1_1).await, PROTOCOL_VERSION);
-    assert_eq!(told(node.server.address(), V1_2).await, Told::Hello);
-    assert!(node.hears(&speaking(Version::TLS_1_2)).await && node.hears(&speaking(Version::TLS_1_3)).await);
+    assert_eq!(send_client_hello(node.server.address(), V1_1).await, PROTOCOL_VERSION);
+    assert_eq!(send_client_hello(node.server.address(), V1_2).await, TlsReply::Hello);
+    assert!(
+        node.wait_for_log(&speaking(Version::TLS_1_2)).await && node.wait_for_log(&speaking(Version::TLS_1_3)).await
+    );
 
     let strict = Node::start(&roots.server(), ", min_version: '1.3'", &[]);
-    assert_eq!(told(strict.server.address(), V1_1).await, PROTOCOL_VERSION);
-    assert_eq!(told(strict.server.address(), V1_2).await, PROTOCOL_VERSION);
-    assert!(!strict.hears(&speaking(Version::TLS_1_2)).await && strict.hears(&speaking(Version::TLS_1_3)).await);
+    assert_eq!(send_client_hello(strict.server.address(), V1_1).await, PROTOCOL_VERSION);
+    assert_eq!(send_client_hello(strict.server.address(), V1_2).await, PROTOCOL_VERSION);
+    assert!(
+        !strict.wait_for_log(&speaking(Version::TLS_1_2)).await
+            && strict.wait_for_log(&speaking(Version::TLS_1_3)).await
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_renewed_certificate_counts_for_new_connections_while_open_ones_go_on() {
+async fn renewed_certificate_applies_to_new_connections() {
     let (before, after) = (Authority::new("before"), Authority::new("after"));
     let node = Node::start(&before.server(), "", &[]);
-    let open = trusting(&before).pool_max_idle_per_host(1).build().unwrap();
-    assert!(node.hears(&open).await);
+    let open = client_trusting(&before).pool_max_idle_per_host(1).build().unwrap();
+    assert!(node.wait_for_log(&open).await);
     let next = after.server();
     node.put("cert.pem", &next.certificate);
     node.put("key.pem", &next.key);
-    within_reason(async || {
+    wait_until(async || {
         // Nobody who is connected notices. This keeps the connection from being taken for idle, too.
-        assert!(node.hears(&open).await);
-        node.hears(&trusting(&after).build().unwrap()).await
+        assert!(node.wait_for_log(&open).await);
+        node.wait_for_log(&client_trusting(&after).build().unwrap()).await
     })
     .await;
-    assert!(!node.hears(&trusting(&before).build().unwrap()).await, "the old certificate is shown to nobody new");
+    assert!(
+        !node.wait_for_log(&client_trusting(&before).build().unwrap()).await,
+        "the old certificate is shown to nobody new"
+    );
     // So this one goes over the connection from before.
-    assert!(node.hears(&open).await);
+    assert!(node.wait_for_log(&open).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_certificate_that_cannot_be_used_leaves_the_old_one_and_the_log_says_so() {
+async fn invalid_certificate_keeps_the_old_one() {
     let (roots, after) = (Authority::new("roots"), Authority::new("after"));
     let mut node = Node::start(&roots.server(), "", &[]);
     let next = after.server();
@@ -208,38 +225,41 @@ async fn a_new_certificate_that_cannot_be_used_leaves_the_old_one_and_the_log_sa
         // What changed is seen, and asked for as well, so that it may be said twice.
         let mut said = String::new();
         while !said.contains(complaint) {
-            said = node.server.says("the certificates stay as they were");
+            said = node.server.wait_for_log("the certificates stay as they were");
             assert!(!said.contains("hunter2"), "{said}");
         }
-        assert!(node.hears(&trusting(&roots).build().unwrap()).await, "{complaint}");
+        assert!(node.wait_for_log(&client_trusting(&roots).build().unwrap()).await, "{complaint}");
     }
     node.put("key.pem", &next.key);
     node.server.signal("HUP");
-    within_reason(async || node.hears(&trusting(&after).build().unwrap()).await).await;
+    wait_until(async || node.wait_for_log(&client_trusting(&after).build().unwrap()).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_of_a_client_says_who_calls() {
+async fn client_certificate_identifies_the_caller() {
     let (roots, clients, others) = (Authority::new("roots"), Authority::new("clients"), Authority::new("clients"));
     let node = Node::start(&roots.server(), ", client_ca: tls/clients.pem", &[("clients.pem", clients.pem.as_str())]);
-    let none = trusting(&roots).build().unwrap();
+    let none = client_trusting(&roots).build().unwrap();
     let [etl, robot, unnamed] = [("etl", 1), ("robot", 2), ("stranger", 3)]
-        .map(|(name, serial)| showing(&roots, &clients.client(name, serial)));
+        .map(|(name, serial)| client_with_certificate(&roots, &clients.client(name, serial)));
     assert_eq!(node.tools(&none, None).await, Err(401));
-    assert_eq!(node.tools(&none, Some(&node.key)).await, named(&["read_all"]), "who has none may show a key");
-    assert_eq!(node.tools(&etl, None).await, named(&["load_all"]), "by its subject");
-    assert_eq!(node.tools(&robot, None).await, named(&["read_all", "read_north"]), "by its other name");
+    assert_eq!(node.tools(&none, Some(&node.key)).await, expected_tools(&["read_all"]), "who has none may show a key");
+    assert_eq!(node.tools(&etl, None).await, expected_tools(&["load_all"]), "by its subject");
+    assert_eq!(node.tools(&robot, None).await, expected_tools(&["read_all", "read_north"]), "by its other name");
     assert_eq!(node.tools(&unnamed, None).await, Err(401), "a certificate that nothing names is nobody's");
-    assert_eq!(node.tools(&etl, Some(&node.key)).await, named(&["read_all"]), "a bearer comes first");
+    assert_eq!(node.tools(&etl, Some(&node.key)).await, expected_tools(&["read_all"]), "a bearer comes first");
     assert_eq!(node.tools(&etl, Some("tg_0123456789")).await, Err(401), "and is refused where it is wrong");
-    assert!(!node.hears(&showing(&roots, &others.client("etl", 1))).await, "of another authority, whatever its name");
+    assert!(
+        !node.wait_for_log(&client_with_certificate(&roots, &others.client("etl", 1))).await,
+        "of another authority, whatever its name"
+    );
 
     for (client, tool) in [(&etl, "load_all"), (&robot, "read_north")] {
-        let (_, answer) = node.ask(client, None, "tools/call", json!({"name": tool, "arguments": {}})).await;
+        let (_, answer) = node.request(client, None, "tools/call", json!({"name": tool, "arguments": {}})).await;
         assert_eq!(answer["result"]["content"][0]["text"], r#"[{"one":1}]"#, "{answer}");
     }
     node.server.signal("TERM");
-    assert_eq!(node.server.ended().0.code(), Some(0));
+    assert_eq!(node.server.wait_for_exit().0.code(), Some(0));
     let log = fs::read_to_string(node.configured.folder().join("audit.jsonl")).unwrap();
     let calls = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let calls = calls.filter(|line| line["kind"] == "call");
@@ -248,36 +268,40 @@ async fn a_certificate_of_a_client_says_who_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_certificates_are_required_nobody_else_is_heard() {
+async fn required_client_certificate_rejects_others() {
     let (roots, clients) = (Authority::new("roots"), Authority::new("clients"));
     let required = ", client_ca: tls/clients.pem, client_certificates: required";
     let node = Node::start(&roots.server(), required, &[("clients.pem", clients.pem.as_str())]);
-    assert!(!node.hears(&trusting(&roots).build().unwrap()).await);
-    let etl = showing(&roots, &clients.client("etl", 1));
-    assert_eq!(node.tools(&etl, None).await, named(&["load_all"]));
+    assert!(!node.wait_for_log(&client_trusting(&roots).build().unwrap()).await);
+    let etl = client_with_certificate(&roots, &clients.client("etl", 1));
+    assert_eq!(node.tools(&etl, None).await, expected_tools(&["load_all"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revoked_certificate_is_refused_also_on_the_connection_that_it_opened() {
+async fn revoked_certificate_is_rejected_on_open_connections() {
     let (roots, clients) = (Authority::new("roots"), Authority::new("clients"));
     let further = ", client_ca: tls/clients.pem, client_crl: tls/revoked.pem";
     let nothing = clients.revoked(&[]);
     let files = [("clients.pem", clients.pem.as_str()), ("revoked.pem", nothing.as_str())];
     let mut node = Node::start(&roots.server(), further, &files);
     let identity = clients.client("etl", 1);
-    let (etl, robot) = (showing(&roots, &identity), showing(&roots, &clients.client("robot", 2)));
-    assert_eq!(node.tools(&etl, None).await, named(&["load_all"]));
+    let (etl, robot) =
+        (client_with_certificate(&roots, &identity), client_with_certificate(&roots, &clients.client("robot", 2)));
+    assert_eq!(node.tools(&etl, None).await, expected_tools(&["load_all"]));
     node.put("revoked.pem", &clients.revoked(&[1]));
     // A new connection would not come about, so that whoever is answered is on the one from before.
-    within_reason(async || node.tools(&etl, None).await == Err(401)).await;
+    wait_until(async || node.tools(&etl, None).await == Err(401)).await;
     assert_eq!(node.tools(&etl, Some(&node.key)).await, Err(401), "whatever else it shows");
-    assert!(!node.hears(&showing(&roots, &identity)).await);
-    assert_eq!(node.tools(&robot, None).await, named(&["read_all", "read_north"]));
+    assert!(!node.wait_for_log(&client_with_certificate(&roots, &identity)).await);
+    assert_eq!(node.tools(&robot, None).await, expected_tools(&["read_all", "read_north"]));
 
     node.put("revoked.pem", "no list");
-    node.server.says("the certificates stay as they were");
-    assert!(!node.hears(&showing(&roots, &identity)).await, "a list that cannot be read takes nothing back");
+    node.server.wait_for_log("the certificates stay as they were");
+    assert!(
+        !node.wait_for_log(&client_with_certificate(&roots, &identity)).await,
+        "a list that cannot be read takes nothing back"
+    );
     node.put("revoked.pem", &clients.revoked(&[2]));
-    within_reason(async || node.tools(&robot, None).await == Err(401)).await;
-    assert_eq!(node.tools(&showing(&roots, &identity), None).await, named(&["load_all"]));
+    wait_until(async || node.tools(&robot, None).await == Err(401)).await;
+    assert_eq!(node.tools(&client_with_certificate(&roots, &identity), None).await, expected_tools(&["load_all"]));
 }

@@ -10,7 +10,7 @@ use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 
 use super::server::Server;
-use super::{Configured, tidegate};
+use super::{ConfiguredFolder, tidegate};
 use signer::{Signer, message, signed_with_secret};
 
 const CONFIGURATION: &str = r"
@@ -34,20 +34,20 @@ auth:
 struct Node {
     server: Server,
     /// The folder that it serves, for as long as it does.
-    _configured: Configured,
+    _configured: ConfiguredFolder,
     issuer: Signer,
 }
 
 impl Node {
     /// `keys` is the line that says what signatures are checked with.
     fn start(keys: &str) -> Self {
-        Self::of(CONFIGURATION, keys)
+        Self::with_signer(CONFIGURATION, keys)
     }
 
     /// A node of `configuration`, which ends in `auth.tokens`.
-    fn of(configuration: &str, keys: &str) -> Self {
+    fn with_signer(configuration: &str, keys: &str) -> Self {
         let issuer = Signer::new();
-        let configured = Configured::new(&format!("{configuration}    {keys}\n"));
+        let configured = ConfiguredFolder::new(&format!("{configuration}    {keys}\n"));
         std::fs::write(configured.folder().join("keys.jwks"), issuer.jwks()).unwrap();
         std::fs::write(configured.folder().join("key.pem"), issuer.pem()).unwrap();
         let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "debug"];
@@ -56,7 +56,7 @@ impl Node {
     }
 
     /// Status, challenge and answer.
-    async fn ask(&self, token: &str, method: &str, mut params: Value) -> (StatusCode, Option<String>, Value) {
+    async fn request(&self, token: &str, method: &str, mut params: Value) -> (StatusCode, Option<String>, Value) {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -76,14 +76,14 @@ impl Node {
     }
 
     async fn tools(&self, token: &str) -> Vec<String> {
-        let (status, _, answer) = self.ask(token, "tools/list", json!({})).await;
+        let (status, _, answer) = self.request(token, "tools/list", json!({})).await;
         assert_eq!(status, StatusCode::OK, "{answer}");
         let tools = answer["result"]["tools"].as_array().unwrap().iter();
         tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 }
 
-/// The claims of a good token, but for `changes`; null takes a claim away.
+/// The claims of a good token, but for `handler_watchers`; null takes a claim away.
 fn claims(changes: Value) -> Value {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let mut claims = json!({"iss": "https://login.example.com", "aud": "tidegate", "sub": "ada", "exp": now + 3_600});
@@ -93,7 +93,7 @@ fn claims(changes: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_good_token_reaches_what_its_claims_give() {
+async fn valid_token_grants_its_claims() {
     for keys in ["jwks: keys.jwks", "public_key: key.pem"] {
         let node = Node::start(keys);
         let tools = async |changes: Value| node.tools(&node.issuer.token(&claims(changes))).await;
@@ -107,10 +107,10 @@ async fn a_good_token_reaches_what_its_claims_give() {
         let analyst = node.issuer.token(&claims(json!({"groups": "analysts"})));
         assert!(node.tools(&analyst).await.contains(&"sql".to_owned()));
         let clerk = node.issuer.token(&claims(json!({"groups": "clerks"})));
-        let (_, _, answer) = node.ask(&clerk, "tools/call", json!({"name": "orders_all", "arguments": {}})).await;
+        let (_, _, answer) = node.request(&clerk, "tools/call", json!({"name": "orders_all", "arguments": {}})).await;
         assert_eq!(answer["result"]["content"][0]["text"], r#"[{"id":1},{"id":2},{"id":3}]"#);
         for hidden in ["orders_secret", "sql", "nothing"] {
-            let (_, _, answer) = node.ask(&clerk, "tools/call", json!({"name": hidden, "arguments": {}})).await;
+            let (_, _, answer) = node.request(&clerk, "tools/call", json!({"name": hidden, "arguments": {}})).await;
             let said = answer["error"]["message"].as_str().unwrap().lines().next();
             assert_eq!(said, Some(format!("there is no tool {hidden:?}").as_str()), "{answer}");
         }
@@ -118,7 +118,7 @@ async fn a_good_token_reaches_what_its_claims_give() {
 }
 
 /// Everything that can be wrong with a token.
-fn bad_tokens(node: &Node) -> Vec<(&'static str, String)> {
+fn invalid_tokens(node: &Node) -> Vec<(&'static str, String)> {
     let clerk = claims(json!({"groups": "clerks"}));
     let good = node.issuer.token(&clerk);
     let issued = |changes: Value| node.issuer.token(&claims(changes));
@@ -150,19 +150,19 @@ fn bad_tokens(node: &Node) -> Vec<(&'static str, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bad_token_learns_nothing() {
+async fn invalid_token_reveals_nothing() {
     for keys in ["jwks: keys.jwks", "public_key: key.pem"] {
         let node = Node::start(keys);
-        let tokens = bad_tokens(&node);
+        let tokens = invalid_tokens(&node);
         for (what, token) in &tokens {
-            let (status, challenge, answer) = node.ask(token, "tools/list", json!({})).await;
+            let (status, challenge, answer) = node.request(token, "tools/list", json!({})).await;
             assert_eq!(status, StatusCode::UNAUTHORIZED, "{what}: {answer}");
             assert_eq!(challenge.as_deref(), Some(r#"Bearer realm="tidegate", error="invalid_token""#), "{what}");
             let error = json!({"code": -32600, "message": "the key or token is not valid"});
             assert_eq!(answer, json!({"jsonrpc": "2.0", "id": null, "error": error}), "{what}");
         }
         node.server.signal("TERM");
-        let (status, log) = node.server.ended();
+        let (status, log) = node.server.wait_for_exit();
         assert_eq!(status.code(), Some(0));
         // Not even the log keeps what was shown.
         for (what, token) in tokens.iter().filter(|(_, token)| token.len() > 10) {
@@ -173,9 +173,9 @@ async fn a_bad_token_learns_nothing() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_for_development_says_so_loudly() {
+fn development_tokens_print_a_warning() {
     use std::os::unix::fs::PermissionsExt as _;
-    let configured = Configured::new("");
+    let configured = ConfiguredFolder::new("");
     let ran = configured.run(&["token", "key"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(
@@ -195,11 +195,11 @@ fn what_is_for_development_says_so_loudly() {
 }
 
 #[test]
-fn the_scope_of_refresh_tokens_is_no_right_of_a_node() {
+fn offline_access_scope_is_warned_about() {
     let kept = "  - {name: orders_kept, description: O, sql: SELECT 1 AS one, scopes: [offline_access]}\n";
     let configuration = CONFIGURATION.replace("toolsets: {", &format!("{kept}toolsets: {{"));
     let oauth = "  oauth: {resource: https://data.example.com, scopes: [orders, offline_access]}\n";
-    let configured = Configured::new(&format!("{configuration}    jwks: keys.jwks\n{oauth}"));
+    let configured = ConfiguredFolder::new(&format!("{configuration}    jwks: keys.jwks\n{oauth}"));
     std::fs::write(configured.folder().join("keys.jwks"), Signer::new().jwks()).unwrap();
     let checked = configured.run(&["config", "check"]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
@@ -209,27 +209,27 @@ fn the_scope_of_refresh_tokens_is_no_right_of_a_node() {
 }
 
 #[test]
-fn a_set_of_keys_that_is_none_is_told_without_what_it_holds() {
-    let configured = Configured::new(&format!("{CONFIGURATION}    jwks: keys.jwks\n"));
+fn invalid_jwks_error_hides_its_content() {
+    let configured = ConfiguredFolder::new(&format!("{CONFIGURATION}    jwks: keys.jwks\n"));
     std::fs::write(configured.folder().join("keys.jwks"), "hunter2").unwrap();
-    let said = configured.complaint(&["config", "check"]);
+    let said = configured.usage_error(&["config", "check"]);
     assert!(said.contains("auth") && !said.contains("hunter2"), "{said}");
     std::fs::remove_file(configured.folder().join("keys.jwks")).unwrap();
-    insta::assert_snapshot!(configured.complaint(&["config", "check"]), @r"
+    insta::assert_snapshot!(configured.usage_error(&["config", "check"]), @r"
     error: the configuration cannot be used
     tidegate.yaml:16:5: auth.tokens.jwks: keys.jwks cannot be read: No such file or directory (os error 2)
     ");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_leeway_a_token_ends_at_its_second() {
+async fn leeway_extends_token_expiry() {
     let ended = |node: &Node| {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
         node.issuer.token(&claims(json!({"exp": now - 1})))
     };
     for (leeway, status) in [("0s", StatusCode::UNAUTHORIZED), ("60s", StatusCode::OK)] {
-        let node = Node::of(&format!("{CONFIGURATION}    leeway: {leeway}\n"), "jwks: keys.jwks");
-        let (answered, _, answer) = node.ask(&ended(&node), "tools/list", json!({})).await;
+        let node = Node::with_signer(&format!("{CONFIGURATION}    leeway: {leeway}\n"), "jwks: keys.jwks");
+        let (answered, _, answer) = node.request(&ended(&node), "tools/list", json!({})).await;
         assert_eq!(answered, status, "{leeway}: {answer}");
     }
 }

@@ -7,11 +7,11 @@ use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, He
 use reqwest::{Client, Method, Request, Response, StatusCode, Url, redirect, retry};
 use tidegate_core::{Error, ErrorKind};
 
-use super::address::{host_of, is_same_origin};
-use super::host::AllowedHosts;
-use super::refusal::{REFUSAL_BYTES_MAX, unreachable};
+use super::allowed_hosts::AllowedHosts;
+use super::api_error::{ERROR_BODY_BYTES_MAX, transport_error};
 use super::request::HttpRequest;
-use super::resolver::{GuardedNames, Names, SystemNames};
+use super::resolver::{AllowListResolver, DnsResolver, SystemResolver};
+use super::url_template::{host_and_port, is_same_origin};
 
 /// Redirects that one request follows.
 const REDIRECTS_MAX: usize = 5;
@@ -30,7 +30,7 @@ pub struct HttpClient {
 }
 
 /// What an API answered.
-pub(super) struct Fetched {
+pub(super) struct HttpResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
@@ -46,14 +46,18 @@ impl HttpClient {
     /// # Errors
     /// `Unavailable` when TLS cannot be set up, as on a machine without any root certificates.
     pub fn new(allowed: Arc<AllowedHosts>, version: &str) -> Result<Self, Error> {
-        Self::with_names(allowed, version, Arc::new(SystemNames))
+        Self::with_resolver(allowed, version, Arc::new(SystemResolver))
     }
 
     /// The same with `names` in place of the system's resolver.
     ///
     /// # Errors
     /// As [`HttpClient::new`].
-    pub fn with_names(allowed: Arc<AllowedHosts>, version: &str, names: Arc<dyn Names>) -> Result<Self, Error> {
+    pub fn with_resolver(
+        allowed: Arc<AllowedHosts>,
+        version: &str,
+        names: Arc<dyn DnsResolver>,
+    ) -> Result<Self, Error> {
         let client = Client::builder()
             .user_agent(format!("tidegate/{version}"))
             // A proxy from the environment would see what goes to the listed hosts, and look their names up unguarded.
@@ -65,7 +69,7 @@ impl HttpClient {
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
             .pool_idle_timeout(IDLE_TIMEOUT)
-            .dns_resolver(GuardedNames { names, allowed: allowed.clone() })
+            .dns_resolver(AllowListResolver { resolver: names, allowed: allowed.clone() })
             .build()
             .map_err(|error| {
                 Error::new(ErrorKind::Unavailable, "http tools need TLS, and it cannot be set up on this machine")
@@ -81,37 +85,37 @@ impl HttpClient {
     }
 
     /// Sends `request` and reads the answer, of its body at most `bytes_max` bytes; less when the API refuses.
-    pub(super) async fn fetch(&self, request: HttpRequest, bytes_max: usize) -> Result<Fetched, Error> {
+    pub(super) async fn fetch(&self, request: HttpRequest, bytes_max: usize) -> Result<HttpResponse, Error> {
         let (response, url) = self.send(request).await?;
-        let host = host_of(&url);
+        let host = host_and_port(&url);
         check_encoding(response.headers(), &host)?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let bytes_max = if status.is_success() { bytes_max } else { bytes_max.min(REFUSAL_BYTES_MAX) };
-        let (body, is_cut) = read(response, bytes_max).await.map_err(|error| unreachable(&url, error))?;
-        Ok(Fetched { status, headers, body, is_cut, host })
+        let bytes_max = if status.is_success() { bytes_max } else { bytes_max.min(ERROR_BODY_BYTES_MAX) };
+        let (body, is_cut) = read_body(response, bytes_max).await.map_err(|error| transport_error(&url, error))?;
+        Ok(HttpResponse { status, headers, body, is_cut, host })
     }
 
     async fn send(&self, mut request: HttpRequest) -> Result<(Response, Url), Error> {
         for _ in 0..=REDIRECTS_MAX {
             if !self.allowed.permits(&request.url) {
                 // Only a template that was read with another list gets here.
-                return Err(foreign(&request.url, "the tool calls"));
+                return Err(host_not_allowed_error(&request.url, "the tool calls"));
             }
-            let response = self.client.execute(request.to_wire()).await;
-            let response = response.map_err(|error| unreachable(&request.url, error))?;
-            let Some(target) = target_of(&response, &request.url)? else { return Ok((response, request.url)) };
+            let response = self.client.execute(request.to_reqwest()).await;
+            let response = response.map_err(|error| transport_error(&request.url, error))?;
+            let Some(target) = redirect_target(&response, &request.url)? else { return Ok((response, request.url)) };
             if !self.allowed.permits(&target) {
-                return Err(foreign(&target, &format!("{} redirects to", host_of(&request.url))));
+                return Err(host_not_allowed_error(&target, &format!("{} redirects to", host_and_port(&request.url))));
             }
-            request = request.redirected(response.status(), target)?;
+            request = request.follow_redirect(response.status(), target)?;
         }
-        let host = host_of(&request.url);
+        let host = host_and_port(&request.url);
         Err(Error::new(ErrorKind::Unavailable, format!("{host} redirects more than {REDIRECTS_MAX} times")))
     }
 }
 
 impl HttpRequest {
-    fn to_wire(&self) -> Request {
+    fn to_reqwest(&self) -> Request {
         let mut wire = Request::new(self.method.clone(), self.url.clone());
         *wire.headers_mut() = self.headers.clone();
         *wire.body_mut() = self.body.clone().map(Into::into);
@@ -120,9 +124,9 @@ impl HttpRequest {
 
     /// The request that follows a redirect to `target`. What the configuration put into headers and body is meant for
     /// one origin: another one gets neither.
-    fn redirected(mut self, status: StatusCode, target: Url) -> Result<Self, Error> {
+    fn follow_redirect(mut self, status: StatusCode, target: Url) -> Result<Self, Error> {
         let wrong = |message: String| Err(Error::new(ErrorKind::Unavailable, message));
-        let (from, to) = (host_of(&self.url), host_of(&target));
+        let (from, to) = (host_and_port(&self.url), host_and_port(&target));
         if self.url.scheme() == "https" && target.scheme() != "https" {
             return wrong(format!("{from} redirects to {to} without encryption, which is not followed"));
         }
@@ -151,17 +155,17 @@ impl HttpRequest {
 }
 
 /// Where `response` redirects to, if it does.
-fn target_of(response: &Response, url: &Url) -> Result<Option<Url>, Error> {
+fn redirect_target(response: &Response, url: &Url) -> Result<Option<Url>, Error> {
     let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(location) = response.headers().get(LOCATION).filter(|_| is_redirect) else { return Ok(None) };
     let target = location.to_str().ok().and_then(|location| url.join(location).ok());
     let target = target.filter(|target| target.username().is_empty() && target.password().is_none());
-    let host = host_of(url);
+    let host = host_and_port(url);
     target.map(Some).ok_or_else(|| Error::new(ErrorKind::Unavailable, format!("{host} redirects to no valid address")))
 }
 
-fn foreign(url: &Url, who: &str) -> Error {
-    let host = host_of(url);
+fn host_not_allowed_error(url: &Url, who: &str) -> Error {
+    let host = host_and_port(url);
     Error::new(ErrorKind::Unavailable, format!("{who} {host}, which is not among the hosts that http tools may reach"))
         .with_hint("Who runs the server can add it to http.allow_hosts.")
 }
@@ -178,7 +182,7 @@ fn check_encoding(headers: &HeaderMap, host: &str) -> Result<(), Error> {
 }
 
 /// The body up to `bytes_max` bytes, and whether it went on.
-async fn read(mut response: Response, bytes_max: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
+async fn read_body(mut response: Response, bytes_max: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
     let announced = response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let announced: usize = announced.unwrap_or(0);
     if announced > bytes_max && response.status().is_success() {
@@ -206,11 +210,11 @@ mod tests {
         let headers = headers.map(|(name, value)| (name, HeaderValue::from_static(value))).into_iter().collect();
         let request = HttpRequest { method, url: Url::parse(from).unwrap(), headers, body: Some(Vec::new()) };
         let status = StatusCode::from_u16(status).unwrap();
-        request.redirected(status, Url::parse(to).unwrap()).map_err(|error| error.to_string())
+        request.follow_redirect(status, Url::parse(to).unwrap()).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn encryption_is_never_given_up() {
+    fn redirect_never_drops_tls() {
         let told = redirected(Method::GET, 302, "https://a.example/", "http://a.example/").unwrap_err();
         assert_eq!(told, "a.example redirects to a.example without encryption, which is not followed");
         // The other way round it is another origin.
@@ -219,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_change_as_in_browsers() {
+    fn redirect_methods_follow_browsers() {
         let method = |method, status| {
             redirected(method, status, "https://a.example/", "https://a.example:443/b").unwrap().method
         };

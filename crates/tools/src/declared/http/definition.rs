@@ -58,20 +58,20 @@ pub struct HttpProblem {
     /// (`http.allow_hosts[2]`).
     pub field: String,
     /// What is wrong.
-    pub wrong: String,
+    pub message: String,
     /// What would be right.
-    pub right: String,
+    pub hint: String,
 }
 
 impl HttpProblem {
     pub(super) fn new(field: impl Into<String>, wrong: impl Into<String>, right: impl Into<String>) -> Self {
-        Self { field: field.into(), wrong: wrong.into(), right: right.into() }
+        Self { field: field.into(), message: wrong.into(), hint: right.into() }
     }
 }
 
 impl fmt::Display for HttpProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}; {}", self.field, self.wrong, self.right)
+        write!(f, "{}: {}; {}", self.field, self.message, self.hint)
     }
 }
 

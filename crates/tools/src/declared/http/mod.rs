@@ -3,26 +3,26 @@
 //! Where a request may go is decided three times, because each time something else could have changed it: the fixed
 //! host at load, every target of a redirect, and the addresses behind a name when it is connected to.
 
-mod address;
-mod answer;
-mod body;
+mod address_class;
+mod allowed_hosts;
+mod api_error;
+mod api_result;
+mod body_template;
+mod call_arguments;
 mod client;
 mod definition;
-mod given;
-mod host;
-mod network;
-mod refusal;
+mod json_rows;
 mod request;
 mod resolver;
-mod rows;
 mod secrets;
 mod template;
 mod tool;
+mod url_template;
 
+pub use allowed_hosts::AllowedHosts;
 pub use client::HttpClient;
 pub use definition::{HttpArgument, HttpDefinition, HttpProblem};
-pub use host::AllowedHosts;
 pub use request::{HttpRequestTemplate, RESERVED_ARGUMENTS};
-pub use resolver::Names;
+pub use resolver::DnsResolver;
 pub use template::escape_braces;
-pub use tool::HttpTool;
+pub use tool::HttpToolHandler;

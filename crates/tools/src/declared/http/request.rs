@@ -9,13 +9,13 @@ use reqwest::{Method, Url};
 use serde_json::{Map, Value};
 use tidegate_core::{Error, ToolAnnotations, Violation};
 
-use super::address::{AddressTemplate, host_of};
-use super::body::{BodyTemplate, parse_text};
+use super::allowed_hosts::AllowedHosts;
+use super::body_template::{BodyTemplate, parse_template};
+use super::call_arguments::CallArguments;
 use super::definition::{HttpArgument, HttpDefinition, HttpProblem};
-use super::given::Given;
-use super::host::AllowedHosts;
 use super::secrets::Secrets;
 use super::template::Template;
+use super::url_template::{UrlTemplate, host_and_port};
 
 /// Arguments that every http tool has already: how a table is to be shown.
 pub const RESERVED_ARGUMENTS: [&str; 2] = ["format", "extract"];
@@ -28,7 +28,7 @@ const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 const HEADER_BYTES_MAX: usize = 8_192;
 
 /// Headers that belong to the connection, or would undo a bound of ours.
-const HEADERS_OF_OURS: [&str; 11] = [
+const RESERVED_HEADERS: [&str; 11] = [
     "host",
     "content-length",
     "transfer-encoding",
@@ -50,7 +50,7 @@ const CONTENT_TYPE_DEFAULT: &str = "application/json";
 #[derive(Clone)]
 pub struct HttpRequestTemplate {
     method: Method,
-    address: AddressTemplate,
+    address: UrlTemplate,
     headers: Vec<(HeaderName, Template)>,
     body: Option<BodyTemplate>,
     defaults: BTreeMap<String, Value>,
@@ -81,14 +81,14 @@ impl HttpRequestTemplate {
     ) -> Result<Self, Vec<HttpProblem>> {
         let mut problems = Vec::new();
         let method = parse_method(&definition.method, &mut problems);
-        let address = AddressTemplate::parse(&definition.url, &definition.query, hosts, &mut problems);
+        let address = UrlTemplate::parse(&definition.url, &definition.query, hosts, &mut problems);
         let headers = parse_headers(&definition.headers, &mut problems);
         let body = definition.body.as_ref().map(|body| BodyTemplate::parse("body", body, &mut problems));
         if body.is_some() && method == Some(Method::GET) {
             problems.push(HttpProblem::new("body", "a GET request has none", "use query, or method: POST"));
         }
         check_bounds(definition, &mut problems);
-        let mut uses = Uses { arguments, problems: &mut problems, used: Vec::new() };
+        let mut uses = ArgumentUses { arguments, problems: &mut problems, used: Vec::new() };
         uses.check(address.as_ref(), &headers, body.as_ref().and_then(Option::as_ref));
         let (Some(method), Some(address), true) = (method, address, problems.is_empty()) else { return Err(problems) };
         let defaults = arguments.iter().filter_map(|argument| Some((argument.name.clone(), argument.default.clone()?)));
@@ -119,7 +119,7 @@ impl HttpRequestTemplate {
 
     /// The host that the request goes to, with its port when that is not the scheme's.
     pub fn host(&self) -> String {
-        host_of(self.address.origin())
+        host_and_port(self.address.origin())
     }
 
     /// What must not stand in a text that a caller reads.
@@ -129,10 +129,10 @@ impl HttpRequestTemplate {
 
     /// The request for a call with `arguments`.
     pub(super) fn render(&self, arguments: &Map<String, Value>) -> Result<HttpRequest, Error> {
-        let given = Given { arguments, defaults: &self.defaults };
+        let given = CallArguments { arguments, defaults: &self.defaults };
         let mut violations = Vec::new();
         let url = self.address.render(given, &mut violations);
-        let mut headers = self.rendered_headers(given, &mut violations);
+        let mut headers = self.render_headers(given, &mut violations);
         let body = self.body.as_ref().and_then(|body| body.render(given, &mut violations));
         let (Some(url), true) = (url, violations.is_empty()) else {
             return Err(Error::invalid_arguments("the arguments do not fit the request:", violations));
@@ -145,7 +145,7 @@ impl HttpRequestTemplate {
         Ok(HttpRequest { method: self.method.clone(), url, headers, body })
     }
 
-    fn rendered_headers(&self, given: Given<'_>, violations: &mut Vec<Violation>) -> HeaderMap {
+    fn render_headers(&self, given: CallArguments<'_>, violations: &mut Vec<Violation>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, template) in &self.headers {
             let value = match template.render(|argument| header_text(argument, given)) {
@@ -182,12 +182,12 @@ impl fmt::Debug for HttpRequestTemplate {
 impl fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("HttpRequest");
-        shown.field("method", &self.method).field("host", &host_of(&self.url)).finish_non_exhaustive()
+        shown.field("method", &self.method).field("host", &host_and_port(&self.url)).finish_non_exhaustive()
     }
 }
 
 /// The value of an argument that stands in a header. Line breaks would begin a header of the caller's own.
-fn header_text(argument: &str, given: Given<'_>) -> Result<Option<String>, Violation> {
+fn header_text(argument: &str, given: CallArguments<'_>) -> Result<Option<String>, Violation> {
     let text = given.text(argument)?;
     match &text {
         Some(text) if !text.chars().all(|character| character == ' ' || character.is_ascii_graphic()) => {
@@ -217,7 +217,7 @@ fn parse_headers(headers: &[(String, String)], problems: &mut Vec<HttpProblem>) 
     let mut parsed: Vec<(HeaderName, Template)> = Vec::new();
     for (text, value) in headers {
         let field = format!("headers.{text}");
-        let template = parse_text(&field, value, problems);
+        let template = parse_template(&field, value, problems);
         let Ok(name) = HeaderName::from_bytes(text.as_bytes()) else {
             problems.push(HttpProblem::new(
                 field,
@@ -226,7 +226,7 @@ fn parse_headers(headers: &[(String, String)], problems: &mut Vec<HttpProblem>) 
             ));
             continue;
         };
-        if HEADERS_OF_OURS.contains(&name.as_str()) {
+        if RESERVED_HEADERS.contains(&name.as_str()) {
             problems.push(HttpProblem::new(field, "is set by the connection itself", "leave it out"));
             continue;
         }
@@ -265,28 +265,28 @@ fn check_bounds(definition: &HttpDefinition, problems: &mut Vec<HttpProblem>) {
 }
 
 /// Which declared arguments are used, and whether they may be where they are.
-struct Uses<'a> {
+struct ArgumentUses<'a> {
     arguments: &'a [HttpArgument],
     problems: &'a mut Vec<HttpProblem>,
     used: Vec<String>,
 }
 
-impl Uses<'_> {
+impl ArgumentUses<'_> {
     fn check(
         &mut self,
-        address: Option<&AddressTemplate>,
+        address: Option<&UrlTemplate>,
         headers: &[(HeaderName, Template)],
         body: Option<&BodyTemplate>,
     ) {
         if let Some(address) = address {
-            address.path_arguments().for_each(|name| self.meet_in_path(name));
-            address.query_arguments().for_each(|name| self.meet("query", name));
+            address.path_arguments().for_each(|name| self.record_path_use(name));
+            address.query_arguments().for_each(|name| self.record_use("query", name));
         }
         for (header, template) in headers {
-            template.arguments().for_each(|name| self.meet(&format!("headers.{header}"), name));
+            template.arguments().for_each(|name| self.record_use(&format!("headers.{header}"), name));
         }
         if let Some(body) = body {
-            body.each_argument(&mut |name: &str| self.meet("body", name));
+            body.for_each_argument(&mut |name: &str| self.record_use("body", name));
         }
         for argument in self.arguments {
             let field = format!("input.{}", argument.name);
@@ -301,7 +301,7 @@ impl Uses<'_> {
         }
     }
 
-    fn meet(&mut self, field: &str, name: &str) {
+    fn record_use(&mut self, field: &str, name: &str) {
         if !self.arguments.iter().any(|argument| argument.name == name) {
             // The name stays unsaid where it may be part of a secret with a brace in it.
             let wrong = match field.starts_with("headers.") {
@@ -313,8 +313,8 @@ impl Uses<'_> {
         self.used.push(name.to_owned());
     }
 
-    fn meet_in_path(&mut self, name: &str) {
-        self.meet("url", name);
+    fn record_path_use(&mut self, name: &str) {
+        self.record_use("url", name);
         let declared = self.arguments.iter().find(|argument| argument.name == name);
         if declared.is_some_and(|argument| !argument.is_required && argument.default.is_none()) {
             let wrong = format!("{{{name}}} stands in the path but need not be given");

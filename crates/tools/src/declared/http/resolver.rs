@@ -11,56 +11,56 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::host::AllowedHosts;
+use super::allowed_hosts::AllowedHosts;
 
 /// Who knows the addresses of names. Tests stand in for the system.
 #[async_trait]
-pub trait Names: Send + Sync + 'static {
+pub trait DnsResolver: Send + Sync + 'static {
     /// The addresses of `name`.
     ///
     /// # Errors
     /// When the name is not known or nobody can be asked.
-    async fn addresses(&self, name: &str) -> io::Result<Vec<IpAddr>>;
+    async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
 /// The system's resolver.
-pub(super) struct SystemNames;
+pub(super) struct SystemResolver;
 
 #[async_trait]
-impl Names for SystemNames {
-    async fn addresses(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+impl DnsResolver for SystemResolver {
+    async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         Ok(tokio::net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect())
     }
 }
 
 /// No address behind a name may be connected to. The text is for the log.
 #[derive(Debug)]
-pub(super) struct RefusedAddresses {
+pub(super) struct DisallowedAddresses {
     name: String,
     addresses: Vec<IpAddr>,
 }
 
-impl fmt::Display for RefusedAddresses {
+impl fmt::Display for DisallowedAddresses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, addresses } = self;
         write!(f, "{name} stands for {addresses:?}, which http tools may not reach (list the network in allow_hosts)")
     }
 }
 
-impl std::error::Error for RefusedAddresses {}
+impl std::error::Error for DisallowedAddresses {}
 
 /// Lets through the addresses that the list permits.
-pub(super) struct GuardedNames {
-    pub(super) names: Arc<dyn Names>,
+pub(super) struct AllowListResolver {
+    pub(super) resolver: Arc<dyn DnsResolver>,
     pub(super) allowed: Arc<AllowedHosts>,
 }
 
-impl Resolve for GuardedNames {
+impl Resolve for AllowListResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (names, allowed) = (self.names.clone(), self.allowed.clone());
+        let (names, allowed) = (self.resolver.clone(), self.allowed.clone());
         Box::pin(async move {
             let name = name.as_str().to_ascii_lowercase();
-            let addresses = names.addresses(&name).await?;
+            let addresses = names.lookup(&name).await?;
             if addresses.is_empty() {
                 return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no addresses").into());
             }
@@ -71,7 +71,7 @@ impl Resolve for GuardedNames {
                 .map(|address| SocketAddr::new(*address, 0))
                 .collect();
             if permitted.is_empty() {
-                return Err(RefusedAddresses { name, addresses }.into());
+                return Err(DisallowedAddresses { name, addresses }.into());
             }
             Ok(Box::new(permitted.into_iter()) as Addrs)
         })

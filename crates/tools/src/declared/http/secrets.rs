@@ -8,15 +8,15 @@ use reqwest::Url;
 use reqwest::header::HeaderName;
 use serde_json::Value;
 
-use super::address::VALUE;
 use super::template::Template;
+use super::url_template::VALUE_ENCODE_SET;
 
 /// Shorter words are no secrets, but would be found everywhere.
 const SECRET_BYTES_MIN: usize = 6;
 /// Headers whose values are no secrets.
 const PLAIN_HEADERS: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
 /// Parts of the names of headers whose values prove something.
-const PROVING: [&str; 5] = ["auth", "cookie", "key", "secret", "token"];
+const CREDENTIAL_HEADER_PARTS: [&str; 5] = ["auth", "cookie", "key", "secret", "token"];
 /// What stands in place of a secret.
 const MASK: &str = "***";
 
@@ -43,35 +43,35 @@ impl Secrets {
         };
         let values = values.iter().filter(|value| !origin.as_str().contains(value.as_str()));
         let values: Vec<String> = values.cloned().collect();
-        let proving = words(&|name| PROVING.iter().any(|part| name.contains(part)));
+        let proving = words(&|name| CREDENTIAL_HEADER_PARTS.iter().any(|part| name.contains(part)));
         let all = words(&|name| !PLAIN_HEADERS.contains(&name));
         Self {
-            in_errors: forms([all.as_slice(), &values].concat()),
-            in_answers: forms([proving.as_slice(), &values].concat()),
+            in_errors: encoded_forms([all.as_slice(), &values].concat()),
+            in_answers: encoded_forms([proving.as_slice(), &values].concat()),
         }
     }
 
     /// The text of an error without secrets.
-    pub(super) fn out_of_error(&self, text: &str) -> String {
-        masked(text, &self.in_errors).into_owned()
+    pub(super) fn redact_error(&self, text: &str) -> String {
+        mask_secrets(text, &self.in_errors).into_owned()
     }
 
     /// The text of an answer without secrets.
-    pub(super) fn out_of_answer(&self, text: String) -> String {
-        match masked(&text, &self.in_answers) {
+    pub(super) fn redact_text(&self, text: String) -> String {
+        match mask_secrets(&text, &self.in_answers) {
             Cow::Owned(masked) => masked,
             Cow::Borrowed(_) => text,
         }
     }
 
     /// A JSON answer without secrets, names of members included.
-    pub(super) fn out_of_value(&self, value: &mut Value) {
+    pub(super) fn redact_json(&self, value: &mut Value) {
         if self.in_answers.is_empty() {
             return;
         }
         match value {
             Value::String(text) => {
-                if let Cow::Owned(masked) = masked(text, &self.in_answers) {
+                if let Cow::Owned(masked) = mask_secrets(text, &self.in_answers) {
                     *text = masked;
                 }
             }
@@ -80,12 +80,12 @@ impl Secrets {
                     *value = Value::from(MASK);
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.out_of_value(item)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_json(item)),
             Value::Object(members) => {
-                members.values_mut().for_each(|member| self.out_of_value(member));
-                if members.keys().any(|name| matches!(masked(name, &self.in_answers), Cow::Owned(_))) {
+                members.values_mut().for_each(|member| self.redact_json(member));
+                if members.keys().any(|name| matches!(mask_secrets(name, &self.in_answers), Cow::Owned(_))) {
                     let named = std::mem::take(members).into_iter();
-                    *members = named.map(|(name, member)| (self.out_of_answer(name), member)).collect();
+                    *members = named.map(|(name, member)| (self.redact_text(name), member)).collect();
                 }
             }
             Value::Null | Value::Bool(_) => {}
@@ -93,20 +93,20 @@ impl Secrets {
     }
 }
 
-fn masked<'a>(text: &'a str, secrets: &[String]) -> Cow<'a, str> {
+fn mask_secrets<'a>(text: &'a str, secrets: &[String]) -> Cow<'a, str> {
     secrets.iter().fold(Cow::Borrowed(text), |text, secret| {
         if text.contains(secret.as_str()) { Cow::Owned(text.replace(secret.as_str(), MASK)) } else { text }
     })
 }
 
 /// Each secret as it is, as addresses write it, and as JSON does; without what is too short, the longest first.
-fn forms(secrets: Vec<String>) -> Vec<String> {
+fn encoded_forms(secrets: Vec<String>) -> Vec<String> {
     let mut forms: Vec<String> = Vec::new();
     for secret in secrets {
         if secret.len() < SECRET_BYTES_MIN || secret.eq_ignore_ascii_case("bearer") {
             continue;
         }
-        let encoded = utf8_percent_encode(&secret, VALUE).to_string();
+        let encoded = utf8_percent_encode(&secret, VALUE_ENCODE_SET).to_string();
         let all_encoded = utf8_percent_encode(&secret, NON_ALPHANUMERIC).to_string();
         let of_form = encoded.replace("%20", "+");
         let json = Value::from(secret.as_str()).to_string();
@@ -144,13 +144,13 @@ mod tests {
 
     fn secrets() -> Secrets {
         let headers = [("x-api-key", "k3y-of-mine"), ("x-client", "tidegate")];
-        let headers = headers.map(|(name, text)| (HeaderName::from_static(name), Template::fixed(text)));
+        let headers = headers.map(|(name, text)| (HeaderName::from_static(name), Template::literal(text)));
         let values = ["p/w\u{fc} \"x\"", "123456", "short", "api.example.com"].map(str::to_owned);
         Secrets::new(&headers, &values, &Url::parse("https://api.example.com/").unwrap())
     }
 
     #[test]
-    fn every_form_is_taken_out() {
+    fn redacts_every_encoding() {
         for sent in [
             "p/w\u{fc} \"x\"",
             "p%2Fw%C3%BC%20%22x%22",
@@ -158,17 +158,17 @@ mod tests {
             "p%2Fw%C3%BC+%22x%22",
             "p/w\u{fc} \\\"x\\\"",
         ] {
-            assert_eq!(secrets().out_of_answer(format!("a {sent} b")), "a *** b", "{sent}");
+            assert_eq!(secrets().redact_text(format!("a {sent} b")), "a *** b", "{sent}");
         }
         let kept = "short tidegate api.example.com";
-        assert_eq!(secrets().out_of_answer(kept.to_owned()), kept);
-        assert_eq!(secrets().out_of_error("tidegate k3y-of-mine"), "*** ***");
+        assert_eq!(secrets().redact_text(kept.to_owned()), kept);
+        assert_eq!(secrets().redact_error("tidegate k3y-of-mine"), "*** ***");
     }
 
     #[test]
-    fn json_stays_json() {
+    fn redacted_json_stays_valid() {
         let mut value = json!({"k3y-of-mine": [123456, 1234567, "is k3y-of-mine"], "n": null});
-        secrets().out_of_value(&mut value);
+        secrets().redact_json(&mut value);
         assert_eq!(value, json!({"***": ["***", 1234567, "is ***"], "n": null}));
     }
 }

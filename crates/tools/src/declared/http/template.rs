@@ -17,46 +17,46 @@ pub fn escape_braces(text: &str) -> String {
 /// A text with arguments in it.
 #[derive(Clone, Default)]
 pub(super) struct Template {
-    pieces: Vec<Piece>,
+    pieces: Vec<BracePart>,
 }
 
 #[derive(Clone)]
-enum Piece {
+enum BracePart {
     Text(String),
     Argument(String),
 }
 
 /// Why a text is no template, and at which character, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TemplateFault {
-    sort: FaultSort,
+pub(super) struct TemplateError {
+    kind: TemplateErrorKind,
     at: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FaultSort {
+enum TemplateErrorKind {
     Unclosed,
     Unopened,
-    Nameless,
+    InvalidName,
 }
 
-impl fmt::Display for TemplateFault {
+impl fmt::Display for TemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.sort {
-            FaultSort::Unclosed => "the brace is not closed",
-            FaultSort::Unopened => "the brace closes nothing",
-            FaultSort::Nameless => "the braces hold no name",
+        let what = match self.kind {
+            TemplateErrorKind::Unclosed => "the brace is not closed",
+            TemplateErrorKind::Unopened => "the brace closes nothing",
+            TemplateErrorKind::InvalidName => "the braces hold no name",
         };
         write!(f, "{what} (character {})", self.at)
     }
 }
 
-/// What would be right instead of any [`TemplateFault`].
-pub(super) const TEMPLATE_RIGHT: &str = "write {name} for an argument, {{ and }} for braces";
+/// What would be right instead of any [`TemplateError`].
+pub(super) const TEMPLATE_HINT: &str = "write {name} for an argument, {{ and }} for braces";
 
 impl Template {
     /// Reads `text`.
-    pub(super) fn parse(text: &str) -> Result<Self, TemplateFault> {
+    pub(super) fn parse(text: &str) -> Result<Self, TemplateError> {
         let characters: Vec<char> = text.chars().collect();
         let (mut pieces, mut literal, mut at) = (Vec::new(), String::new(), 0);
         while let Some(&character) = characters.get(at) {
@@ -69,12 +69,12 @@ impl Template {
                 '{' => {
                     let Range { start, end } = name_range(&characters, at)?;
                     if !literal.is_empty() {
-                        pieces.push(Piece::Text(std::mem::take(&mut literal)));
+                        pieces.push(BracePart::Text(std::mem::take(&mut literal)));
                     }
-                    pieces.push(Piece::Argument(characters[start..end].iter().collect()));
+                    pieces.push(BracePart::Argument(characters[start..end].iter().collect()));
                     at = end + 1;
                 }
-                '}' => return Err(TemplateFault { sort: FaultSort::Unopened, at: at + 1 }),
+                '}' => return Err(TemplateError { kind: TemplateErrorKind::Unopened, at: at + 1 }),
                 _ => {
                     literal.push(character);
                     at += 1;
@@ -82,36 +82,36 @@ impl Template {
             }
         }
         if !literal.is_empty() {
-            pieces.push(Piece::Text(literal));
+            pieces.push(BracePart::Text(literal));
         }
         Ok(Self { pieces })
     }
 
     /// A template without arguments.
-    pub(super) fn fixed(text: impl Into<String>) -> Self {
-        Self { pieces: vec![Piece::Text(text.into())] }
+    pub(super) fn literal(text: impl Into<String>) -> Self {
+        Self { pieces: vec![BracePart::Text(text.into())] }
     }
 
     /// The names of its arguments, in order.
     pub(super) fn arguments(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Argument(name) => Some(name.as_str()),
-            Piece::Text(_) => None,
+            BracePart::Argument(name) => Some(name.as_str()),
+            BracePart::Text(_) => None,
         })
     }
 
     /// Its fixed texts, in order.
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Text(text) => Some(text.as_str()),
-            Piece::Argument(_) => None,
+            BracePart::Text(text) => Some(text.as_str()),
+            BracePart::Argument(_) => None,
         })
     }
 
     /// The argument, when the template is nothing but one.
     pub(super) fn only_argument(&self) -> Option<&str> {
         match self.pieces.as_slice() {
-            [Piece::Argument(name)] => Some(name),
+            [BracePart::Argument(name)] => Some(name),
             _ => None,
         }
     }
@@ -124,8 +124,8 @@ impl Template {
     /// The same with each fixed text changed.
     pub(super) fn map_texts(self, change: impl Fn(&str) -> String) -> Self {
         let pieces = self.pieces.into_iter().map(|piece| match piece {
-            Piece::Text(text) => Piece::Text(change(&text)),
-            argument @ Piece::Argument(_) => argument,
+            BracePart::Text(text) => BracePart::Text(change(&text)),
+            argument @ BracePart::Argument(_) => argument,
         });
         Self { pieces: pieces.collect() }
     }
@@ -138,8 +138,8 @@ impl Template {
         let mut text = String::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Text(fixed) => text.push_str(fixed),
-                Piece::Argument(name) => match value(name)? {
+                BracePart::Text(fixed) => text.push_str(fixed),
+                BracePart::Argument(name) => match value(name)? {
                     Some(value) => text.push_str(&value),
                     None => return Ok(None),
                 },
@@ -158,14 +158,14 @@ impl fmt::Debug for Template {
 }
 
 /// Where the name of the argument stands whose brace opens at `opening`.
-fn name_range(characters: &[char], opening: usize) -> Result<Range<usize>, TemplateFault> {
-    let fault = |sort| TemplateFault { sort, at: opening + 1 };
+fn name_range(characters: &[char], opening: usize) -> Result<Range<usize>, TemplateError> {
+    let fault = |sort| TemplateError { kind: sort, at: opening + 1 };
     let start = opening + 1;
     let length = characters[start..].iter().position(|character| *character == '}');
-    let name = start..start + length.ok_or(fault(FaultSort::Unclosed))?;
+    let name = start..start + length.ok_or(fault(TemplateErrorKind::Unclosed))?;
     let is_name = |character: &char| character.is_alphanumeric() || matches!(character, '_' | '-' | '.');
     if name.is_empty() || name.len() > NAME_CHARACTERS_MAX || !characters[name.clone()].iter().all(is_name) {
-        return Err(fault(FaultSort::Nameless));
+        return Err(fault(TemplateErrorKind::InvalidName));
     }
     Ok(name)
 }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn names_become_values_and_double_braces_braces() {
+    fn renders_arguments_and_escaped_braces() {
         assert_eq!(rendered("a {b} c").as_deref(), Some("a <b> c"));
         assert_eq!(rendered("{{{b}}} {{}}").as_deref(), Some("{<b>} {}"));
         assert_eq!(rendered("").as_deref(), Some(""));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_tell_where_and_not_what() {
+    fn errors_name_the_position_only() {
         let fault = |text| Template::parse(text).unwrap_err().to_string();
         assert_eq!(fault("ab{c"), "the brace is not closed (character 3)");
         assert_eq!(fault("ab}"), "the brace closes nothing (character 3)");
@@ -209,7 +209,7 @@ mod tests {
         }
 
         #[test]
-        fn escaped_text_stands_for_itself(text in ".*") {
+        fn escaped_braces_round_trip(text in ".*") {
             prop_assert_eq!(Template::parse(&escape_braces(&text)).unwrap().fixed_text(), Some(text));
         }
     }

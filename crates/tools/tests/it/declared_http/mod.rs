@@ -1,14 +1,14 @@
 //! Declared tools of kind `http` against a real server on this machine.
 //!
-//! - `server`: that server.
+//! - `test_server`: that server.
 //! - `answers`: tables, JSON, text, and their bounds.
-//! - `refusals`: what is told when the API refuses, fails or cannot be reached.
-//! - `reach`: where requests go, and where they do not.
+//! - `api_errors`: what is told when the API refuses, fails or cannot be reached.
+//! - `redirects_and_hosts`: where requests go, and where they do not.
 
 mod answers;
-mod reach;
-mod refusals;
-pub(crate) mod server;
+mod api_errors;
+mod redirects_and_hosts;
+pub(crate) mod test_server;
 
 use std::io;
 use std::net::IpAddr;
@@ -16,26 +16,26 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tidegate_core::event::Events;
+use tidegate_core::event::EventDispatcher;
 use tidegate_core::{CallLimits, Registry, SnapshotBuilder, Tool};
 use tidegate_query::Executor;
 use tidegate_tools::declared::{
-    AllowedHosts, HttpArgument, HttpClient, HttpDefinition, HttpRequestTemplate, HttpTool, Names,
+    AllowedHosts, DnsResolver, HttpArgument, HttpClient, HttpDefinition, HttpRequestTemplate, HttpToolHandler,
 };
 
 /// What must never be seen by anybody but the API.
 const SECRET: &str = "s3cr3t-token";
 
 /// A registry with one http tool, `api`.
-struct Api {
+struct ApiFixture {
     hosts: Vec<String>,
     definition: HttpDefinition,
     arguments: Vec<HttpArgument>,
     limits: CallLimits,
-    names: FakeNames,
+    names: FakeResolver,
 }
 
-impl Api {
+impl ApiFixture {
     /// The tool GETs `url` of `hosts` with secret headers.
     fn get<const N: usize>(url: String, hosts: [String; N]) -> Self {
         let headers = [("Authorization", format!("Bearer {SECRET}")), ("X-Api-Key", SECRET.to_owned())];
@@ -45,12 +45,12 @@ impl Api {
             definition: HttpDefinition { url, headers, ..HttpDefinition::default() },
             arguments: Vec::new(),
             limits: CallLimits::default(),
-            names: FakeNames(Vec::new()),
+            names: FakeResolver(Vec::new()),
         }
     }
 
-    /// The tool GETs `/` of `server`.
-    fn of(server: &server::Server) -> Self {
+    /// The tool GETs `/` of `test_server`.
+    fn for_server(server: &test_server::TestServer) -> Self {
         Self::get(server.url("/"), [server.host()])
     }
 
@@ -61,7 +61,7 @@ impl Api {
     }
 
     /// The same with one more argument, which must be given.
-    fn taking(mut self, name: &str) -> Self {
+    fn with_argument(mut self, name: &str) -> Self {
         self.arguments.push(HttpArgument { name: name.to_owned(), is_required: true, default: None });
         self
     }
@@ -69,17 +69,17 @@ impl Api {
     fn registry(self) -> Arc<Registry> {
         let allowed = Arc::new(AllowedHosts::parse(&self.hosts).unwrap());
         let template = HttpRequestTemplate::parse(&self.definition, &self.arguments, &allowed).unwrap();
-        let client = HttpClient::with_names(allowed, "1.2.3", Arc::new(self.names)).unwrap();
-        let tool = HttpTool::new(template, client, Executor::new(Events::default()));
+        let client = HttpClient::with_resolver(allowed, "1.2.3", Arc::new(self.names)).unwrap();
+        let tool = HttpToolHandler::new(template, client, Executor::new(EventDispatcher::default()));
         assert!(!format!("{tool:?}").contains(SECRET));
         let tool = Tool::new("api", "An API", Arc::new(tool)).with_limits(self.limits);
         let tool = tool.with_input_schema(json!({"type": "object"})).unwrap();
-        Registry::new(SnapshotBuilder::new().tool(tool).build(), Events::default())
+        Registry::new(SnapshotBuilder::new().tool(tool).build(), EventDispatcher::default())
     }
 
     /// What a caller with these arguments reads.
-    async fn ask(self, arguments: Value) -> String {
-        let answer = crate::fake::ask(&self.registry(), "api", arguments).await;
+    async fn call(self, arguments: Value) -> String {
+        let answer = crate::fake::call_tool(&self.registry(), "api", arguments).await;
         assert!(!answer.contains(SECRET), "{answer}");
         answer
     }
@@ -87,17 +87,17 @@ impl Api {
 
 /// Names and what they stand for. Unlisted ones nobody knows.
 #[derive(Clone)]
-struct FakeNames(Vec<(&'static str, Vec<IpAddr>)>);
+struct FakeResolver(Vec<(&'static str, Vec<IpAddr>)>);
 
-impl FakeNames {
+impl FakeResolver {
     fn one(name: &'static str, address: &str) -> Self {
         Self(vec![(name, vec![address.parse().unwrap()])])
     }
 }
 
 #[async_trait]
-impl Names for FakeNames {
-    async fn addresses(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+impl DnsResolver for FakeResolver {
+    async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         let found = self.0.iter().find(|(known, _)| *known == name);
         found.map(|(_, addresses)| addresses.clone()).ok_or_else(|| io::Error::other("no such name"))
     }

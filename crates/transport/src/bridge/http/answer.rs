@@ -8,15 +8,15 @@ use reqwest::{Response, StatusCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::event::{Events, Item};
-use super::reason;
+use super::event_parser::{EventParser, EventPart};
+use super::root_cause;
 use crate::bridge::BridgeOptions;
-use crate::bridge::arriving::{Arrived, Arriving, Broken};
-use crate::bridge::failure::{Failure, Words};
+use crate::bridge::error::{BridgeError, ServerMessage};
+use crate::bridge::incoming::{PartialMessage, ReceiveError, ReceivedMessage};
 use crate::bridge::output::Output;
-use crate::bridge::request::Call;
-use crate::bridge::scanner::Shape;
-use crate::outbox::Outgoing;
+use crate::bridge::request::ClientCall;
+use crate::bridge::scanner::MessageShape;
+use crate::outbox::OutgoingMessage;
 use crate::spool::SpoolError;
 
 /// Bytes of a refusal that are read, and for how long.
@@ -24,25 +24,25 @@ const REFUSAL_BYTES_MAX: usize = 16 * 1024;
 const REFUSAL_WITHIN: Duration = Duration::from_secs(5);
 
 /// What is needed to read an answer.
-pub(super) struct Receiver<'a> {
+pub(super) struct AnswerReceiver<'a> {
     pub(super) options: &'a BridgeOptions,
     pub(super) output: &'a Output,
 }
 
 #[derive(Deserialize)]
-struct Refusal<'a> {
+struct ErrorResponse<'a> {
     #[serde(borrow)]
     error: &'a RawValue,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct ErrorMessage {
     message: String,
 }
 
-impl Receiver<'_> {
+impl AnswerReceiver<'_> {
     /// The answer to `call`. What the server says before it goes to the client at once.
-    pub(super) async fn receive(&self, response: Response, call: &Call) -> Result<Arrived, Failure> {
+    pub(super) async fn receive(&self, response: Response, call: &ClientCall) -> Result<ReceivedMessage, BridgeError> {
         let status = response.status();
         let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -52,48 +52,51 @@ impl Receiver<'_> {
             "application/json" if is_for_the_caller => self.receive_json(response, call).await,
             _ if status.is_success() => {
                 let what = format!("to a request it gave {status} and {media_type:?}, not JSON and no events");
-                Err(Failure::Garbage { what })
+                Err(BridgeError::InvalidAnswer { what })
             }
-            _ => Err(self.refusal(response).await),
+            _ => Err(self.read_refusal(response).await),
         }
     }
 
-    async fn receive_json(&self, response: Response, call: &Call) -> Result<Arrived, Failure> {
+    async fn receive_json(&self, response: Response, call: &ClientCall) -> Result<ReceivedMessage, BridgeError> {
         let status = response.status();
-        match self.read_json(response).await.and_then(|arrived| judge(arrived, call)) {
+        match self.read_json(response).await.and_then(|arrived| validate_answer(arrived, call)) {
             // What is no answer says no more than its status does.
-            Err(Failure::Garbage { .. }) if !status.is_success() => Err(self.failure_of(status, Words::default())),
+            Err(BridgeError::InvalidAnswer { .. }) if !status.is_success() => {
+                Err(self.error_for_status(status, ServerMessage::default()))
+            }
             judged => judged,
         }
     }
 
-    async fn read_json(&self, mut response: Response) -> Result<Arrived, Failure> {
-        let mut arriving = Arriving::new(self.options.answer_bytes_max);
-        while let Some(piece) = response.chunk().await.map_err(|error| lost(&error))? {
-            arriving.push(piece).await.map_err(|error| self.broken(error))?;
+    async fn read_json(&self, mut response: Response) -> Result<ReceivedMessage, BridgeError> {
+        let mut arriving = PartialMessage::new(self.options.answer_bytes_max);
+        while let Some(piece) = response.chunk().await.map_err(|error| connection_lost(&error))? {
+            arriving.push(piece).await.map_err(|error| self.receive_failed(error))?;
         }
-        arriving.finish().map_err(|error| self.broken(error.into()))
+        arriving.finish().map_err(|error| self.receive_failed(error.into()))
     }
 
-    async fn receive_events(&self, mut response: Response, call: &Call) -> Result<Arrived, Failure> {
-        let mut events = Events::new();
-        let mut arriving = Arriving::new(self.options.answer_bytes_max);
+    async fn receive_events(&self, mut response: Response, call: &ClientCall) -> Result<ReceivedMessage, BridgeError> {
+        let mut events = EventParser::new();
+        let mut arriving = PartialMessage::new(self.options.answer_bytes_max);
         let mut open = call.ids.clone();
-        while let Some(piece) = response.chunk().await.map_err(|error| lost(&error))? {
+        while let Some(piece) = response.chunk().await.map_err(|error| connection_lost(&error))? {
             events.feed(piece);
             while let Some(item) = events.next() {
                 match item {
-                    Item::Data(data) if arriving.is_empty() && data.trim_ascii().is_empty() => {}
-                    Item::Data(data) => arriving.push(data).await.map_err(|error| self.broken(error))?,
-                    Item::End if arriving.is_empty() => {}
-                    Item::End => {
-                        let whole = std::mem::replace(&mut arriving, Arriving::new(self.options.answer_bytes_max));
-                        let arrived = whole.finish().map_err(|error| self.broken(error.into()))?;
+                    EventPart::Data(data) if arriving.is_empty() && data.trim_ascii().is_empty() => {}
+                    EventPart::Data(data) => arriving.push(data).await.map_err(|error| self.receive_failed(error))?,
+                    EventPart::End if arriving.is_empty() => {}
+                    EventPart::End => {
+                        let whole =
+                            std::mem::replace(&mut arriving, PartialMessage::new(self.options.answer_bytes_max));
+                        let arrived = whole.finish().map_err(|error| self.receive_failed(error.into()))?;
                         if !arrived.shape.is_batch && arrived.shape.has_method {
                             self.output.send(arrived.line).await;
                             continue;
                         }
-                        let arrived = judge(arrived, call)?;
+                        let arrived = validate_answer(arrived, call)?;
                         let answered = arrived.shape.id.as_deref().and_then(|id| call.position_of(id));
                         open.retain(|id| answered.is_none_or(|position| *id != call.ids[position]));
                         if open.is_empty() || arrived.shape.is_batch || answered.is_none() {
@@ -104,11 +107,11 @@ impl Receiver<'_> {
                 }
             }
         }
-        Err(Failure::Garbage { what: "its stream of events ended without an answer".to_owned() })
+        Err(BridgeError::InvalidAnswer { what: "its stream of events ended without an answer".to_owned() })
     }
 
     /// Why a response is no answer, in the server's own words where it has some.
-    async fn refusal(&self, mut response: Response) -> Failure {
+    async fn read_refusal(&self, mut response: Response) -> BridgeError {
         let status = response.status();
         let mut body = Vec::new();
         let reading = async {
@@ -122,78 +125,82 @@ impl Receiver<'_> {
         };
         // Half a refusal says enough.
         let _ = tokio::time::timeout(REFUSAL_WITHIN, reading).await;
-        let said = serde_json::from_slice::<Refusal<'_>>(&body)
+        let said = serde_json::from_slice::<ErrorResponse<'_>>(&body)
             .ok()
-            .and_then(|refusal| serde_json::from_str::<Message>(refusal.error.get()).ok())
+            .and_then(|refusal| serde_json::from_str::<ErrorMessage>(refusal.error.get()).ok())
             .map(|error| error.message);
-        self.failure_of(status, said.map_or_else(Words::default, |said| self.words(&said)))
+        self.error_for_status(status, said.map_or_else(ServerMessage::default, |said| self.server_message(&said)))
     }
 
-    fn words(&self, said: &str) -> Words {
-        Words::new(said, self.options.bearer.as_ref())
+    fn server_message(&self, said: &str) -> ServerMessage {
+        ServerMessage::new(said, self.options.bearer.as_ref())
     }
 
-    fn failure_of(&self, status: StatusCode, words: Words) -> Failure {
+    fn error_for_status(&self, status: StatusCode, words: ServerMessage) -> BridgeError {
         let code = status.as_u16();
         match code {
-            401 if self.options.bearer.is_some() => Failure::WrongToken { words },
-            401 => Failure::NoToken { words },
-            403 => Failure::Forbidden { words },
-            404 | 405 => Failure::NoEndpoint { status: code, usual_path: self.options.address.usual_path(), words },
-            300..=399 => Failure::Redirects { status: code },
-            500.. => Failure::Failed { status: code, words },
-            _ => Failure::Refused { status: code, words },
+            401 if self.options.bearer.is_some() => BridgeError::WrongToken { words },
+            401 => BridgeError::NoToken { words },
+            403 => BridgeError::Forbidden { words },
+            404 | 405 => {
+                BridgeError::NoEndpoint { status: code, usual_path: self.options.address.default_path(), words }
+            }
+            300..=399 => BridgeError::Redirects { status: code },
+            500.. => BridgeError::Failed { status: code, words },
+            _ => BridgeError::Refused { status: code, words },
         }
     }
 
-    fn broken(&self, broken: Broken) -> Failure {
+    fn receive_failed(&self, broken: ReceiveError) -> BridgeError {
         match broken {
-            Broken::Malformed(malformed) => Failure::Garbage { what: malformed.to_string() },
-            Broken::Spool(SpoolError::TooLarge(bytes)) => {
-                Failure::TooLarge { what: format!("the answer is larger than {bytes} bytes, the bound of the bridge") }
-            }
-            Broken::Spool(SpoolError::Io(error)) => {
+            ReceiveError::Malformed(malformed) => BridgeError::InvalidAnswer { what: malformed.to_string() },
+            ReceiveError::Spool(SpoolError::TooLarge(bytes)) => BridgeError::TooLarge {
+                what: format!("the answer is larger than {bytes} bytes, the bound of the bridge"),
+            },
+            ReceiveError::Spool(SpoolError::Io(error)) => {
                 // A disk that is full is the operator's affair, and the answer does not arrive for it.
-                Failure::TooLarge { what: format!("the bridge cannot keep the answer: {error}") }
+                BridgeError::TooLarge { what: format!("the bridge cannot keep the answer: {error}") }
             }
         }
     }
 }
 
-fn lost(error: &reqwest::Error) -> Failure {
-    Failure::Lost { reason: reason(error) }
+fn connection_lost(error: &reqwest::Error) -> BridgeError {
+    BridgeError::ConnectionLost { reason: root_cause(error) }
 }
 
 /// Lets a message pass that answers `call`. A refusal without an id means this call, the only one of its POST.
-fn judge(arrived: Arrived, call: &Call) -> Result<Arrived, Failure> {
+fn validate_answer(arrived: ReceivedMessage, call: &ClientCall) -> Result<ReceivedMessage, BridgeError> {
     let shape = &arrived.shape;
     if shape.is_batch {
-        return if call.is_batch { Ok(arrived) } else { Err(garbage("it is a batch, to a single request")) };
+        return if call.is_batch { Ok(arrived) } else { Err(invalid_answer("it is a batch, to a single request")) };
     }
     if !shape.is_answer() {
-        return Err(garbage("it is no answer of JSON-RPC"));
+        return Err(invalid_answer("it is no answer of JSON-RPC"));
     }
     match &shape.id {
         Some(id) if call.position_of(id).is_some() => Ok(arrived),
         Some(id) => {
             let asked: Vec<&str> = call.ids.iter().map(tidegate_mcp::RequestId::as_json).collect();
-            Err(garbage(&format!(
+            Err(invalid_answer(&format!(
                 "it has the id {}, and the request {}",
-                Words::new(id, None).text(),
+                ServerMessage::new(id, None).text(),
                 asked.join(", ")
             )))
         }
         None if shape.has_error && call.is_batch => Ok(arrived),
         None => {
-            let refusal = arrived.bytes().and_then(|bytes| serde_json::from_slice::<Refusal<'_>>(bytes).ok());
-            let (Some(refusal), Some(id)) = (refusal, call.ids.first()) else { return Err(garbage("it has no id")) };
+            let refusal = arrived.bytes().and_then(|bytes| serde_json::from_slice::<ErrorResponse<'_>>(bytes).ok());
+            let (Some(refusal), Some(id)) = (refusal, call.ids.first()) else {
+                return Err(invalid_answer("it has no id"));
+            };
             let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{}}}", id.as_json(), refusal.error.get());
-            let shape = Shape { id: Some(id.as_json().to_owned()), ..arrived.shape.clone() };
-            Ok(Arrived { shape, line: Outgoing::Whole(Bytes::from(line)) })
+            let shape = MessageShape { id: Some(id.as_json().to_owned()), ..arrived.shape.clone() };
+            Ok(ReceivedMessage { shape, line: OutgoingMessage::Whole(Bytes::from(line)) })
         }
     }
 }
 
-fn garbage(what: &str) -> Failure {
-    Failure::Garbage { what: what.to_owned() }
+fn invalid_answer(what: &str) -> BridgeError {
+    BridgeError::InvalidAnswer { what: what.to_owned() }
 }

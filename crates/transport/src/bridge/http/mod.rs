@@ -6,12 +6,12 @@
 //! [MCP 2026-07-28, Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)
 
 mod answer;
-mod event;
-mod head;
+mod event_parser;
+mod headers;
 mod listen;
-mod parameter;
-mod reach;
+mod reachability;
 mod session;
+mod tool_headers;
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -20,23 +20,23 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Client, Response, StatusCode, redirect, retry};
-use tidegate_mcp::{Incoming, decode};
+use tidegate_mcp::{IncomingMessage, decode};
 use tokio::time::Instant;
 
-use self::answer::Receiver;
-use self::head::SESSION_ID;
-use self::parameter::{Found, Marks};
-use self::reach::Reach;
-use self::session::{Agreed, Session, Standing};
+use self::answer::AnswerReceiver;
+use self::headers::SESSION_ID;
+use self::reachability::Reachability;
+use self::session::{HandshakeState, NegotiatedSession, UpstreamSession};
+use self::tool_headers::{ToolHeaders, ToolLookup};
 use super::BridgeOptions;
-use super::arriving::Arrived;
 use super::calls::OpenCall;
-use super::failure::Failure;
-use super::handshake::{Handshake, Terms};
-use super::notice::Notice;
+use super::error::BridgeError;
+use super::handshake::{Handshake, NegotiatedProtocol};
+use super::incoming::ReceivedMessage;
+use super::notice::BridgeNotice;
 use super::output::Output;
-use super::request::{Call, Modern};
-use crate::outbox::Outgoing;
+use super::request::{ClientCall, ModernMetadata};
+use crate::outbox::OutgoingMessage;
 
 /// Idle connections are given up before a server does it: a call that meets one which was just closed may have run,
 /// for all that is known, and fails.
@@ -55,9 +55,9 @@ pub(super) struct HttpLink {
     client: Client,
     options: Arc<BridgeOptions>,
     output: Output,
-    reach: Reach,
-    session: Session,
-    marks: Marks,
+    reachability: Reachability,
+    session: UpstreamSession,
+    tool_headers: ToolHeaders,
 }
 
 impl HttpLink {
@@ -79,11 +79,18 @@ impl HttpLink {
             .pool_idle_timeout(IDLE_WITHIN)
             .build()
             .map_err(std::io::Error::other)?;
-        Ok(Self { client, options, output, reach: Reach::default(), session: Session::new(), marks: Marks::default() })
+        Ok(Self {
+            client,
+            options,
+            output,
+            reachability: Reachability::default(),
+            session: UpstreamSession::new(),
+            tool_headers: ToolHeaders::default(),
+        })
     }
 
     /// Sends `call` once, and gives its answer to the client.
-    pub(super) async fn call(&self, call: &Call) -> Result<(), Failure> {
+    pub(super) async fn call(&self, call: &ClientCall) -> Result<(), BridgeError> {
         let deadline = self.deadline();
         let answer = match &call.modern {
             Some(modern) => self.call_modern(call, modern, deadline).await?,
@@ -97,53 +104,61 @@ impl HttpLink {
     }
 
     /// Sends a modern call, and again with the headers that its tool wants if the server refused it for lack of them.
-    async fn call_modern(&self, call: &Call, modern: &Modern, deadline: Instant) -> Result<Arrived, Failure> {
-        let mut headers = head::modern(self.options.bearer.as_ref(), modern);
-        self.marks.add(&mut headers, modern, &call.line);
+    async fn call_modern(
+        &self,
+        call: &ClientCall,
+        modern: &ModernMetadata,
+        deadline: Instant,
+    ) -> Result<ReceivedMessage, BridgeError> {
+        let mut headers = headers::modern_headers(self.options.bearer.as_ref(), modern);
+        self.tool_headers.add_to(&mut headers, modern, &call.line);
         let response = self.post(&call.line, headers.clone(), deadline, &call.open).await?;
         let is_refused = response.status() == StatusCode::BAD_REQUEST;
         let answer = self.receiver().receive(response, call).await?;
-        let is_mismatch = is_refused && answer.bytes().is_some_and(|bytes| parameter::is_mismatch(bytes));
-        if !is_mismatch || !self.look_up(call, modern, deadline).await {
+        let is_mismatch = is_refused && answer.bytes().is_some_and(|bytes| tool_headers::is_mismatch(bytes));
+        if !is_mismatch || !self.look_up_tool(call, modern, deadline).await {
             return Ok(answer);
         }
-        self.marks.add(&mut headers, modern, &call.line);
+        self.tool_headers.add_to(&mut headers, modern, &call.line);
         let response = self.post(&call.line, headers, deadline, &call.open).await?;
         self.receiver().receive(response, call).await
     }
 
     /// Asks the server how the tool of `call` wants to be called; false when it says nothing of it.
-    async fn look_up(&self, call: &Call, modern: &Modern, deadline: Instant) -> bool {
+    async fn look_up_tool(&self, call: &ClientCall, modern: &ModernMetadata, deadline: Instant) -> bool {
         let Some(tool) = modern.name.as_deref().filter(|_| modern.method == "tools/call") else { return false };
         let mut cursor = None;
         for _ in 0..PAGES_MAX {
-            let Some(line) = parameter::list_of_tools(&call.line, cursor.as_deref()).map(Bytes::from) else { break };
-            let Ok(Incoming::Request(request)) = decode(&line) else { break };
-            let asking = Call::of_request(line, &request);
+            let Some(line) = tool_headers::tools_list_request(&call.line, cursor.as_deref()).map(Bytes::from) else {
+                break;
+            };
+            let Ok(IncomingMessage::Request(request)) = decode(&line) else { break };
+            let asking = ClientCall::from_request(line, &request);
             let Some(modern) = &asking.modern else { break };
-            let headers = head::modern(self.options.bearer.as_ref(), modern);
+            let headers = headers::modern_headers(self.options.bearer.as_ref(), modern);
             let Ok(response) = self.post(&asking.line, headers, deadline, &asking.open).await else { break };
             let Ok(page) = self.receiver().receive(response, &asking).await else { break };
-            match page.bytes().map(|bytes| parameter::find(bytes, tool)) {
-                Some(Found::Marks(marks)) => return self.marks.keep(tool, marks),
-                Some(Found::Next(next)) => cursor = Some(next),
-                Some(Found::Nothing) | None => break,
+            match page.bytes().map(|bytes| tool_headers::find_tool(bytes, tool)) {
+                Some(ToolLookup::Headers(marks)) => return self.tool_headers.store(tool, marks),
+                Some(ToolLookup::NextPage(next)) => cursor = Some(next),
+                Some(ToolLookup::NotFound) | None => break,
             }
         }
         false
     }
 
     /// Sends the client's handshake, and keeps what it settles.
-    pub(super) async fn shake_hands(&self, call: &Call) -> Result<(), Failure> {
-        let before = self.session.agreed().ok().flatten();
-        self.session.set(Standing::None);
-        let (answer, session) = self.open(call, self.deadline()).await?;
+    pub(super) async fn initialize(&self, call: &ClientCall) -> Result<(), BridgeError> {
+        let before = self.session.negotiated().ok().flatten();
+        self.session.set_state(HandshakeState::None);
+        let (answer, session) = self.send_initialize(call, self.deadline()).await?;
         // An answer that settles nothing is a refusal, which is for the client to read.
-        if let Some(terms) = answer.bytes().and_then(|bytes| Terms::read(bytes).ok())
+        if let Some(terms) = answer.bytes().and_then(|bytes| NegotiatedProtocol::parse(bytes).ok())
             && let [id] = call.ids.as_slice()
         {
-            let handshake = Handshake { initialize: call.line.clone(), id: id.clone(), initialized: None, terms };
-            self.session.agree(handshake, session);
+            let handshake =
+                Handshake { initialize: call.line.clone(), id: id.clone(), initialized: None, negotiated: terms };
+            self.session.set_negotiated(handshake, session);
         }
         self.output.send(answer.line).await;
         if let Some(before) = before {
@@ -155,18 +170,20 @@ impl HttpLink {
     /// Passes on the notification that ends the client's handshake.
     pub(super) async fn initialized(&self, line: Bytes) {
         self.notify(&line, None).await;
-        if let Ok(Some(agreed)) = self.session.agreed() {
+        if let Ok(Some(agreed)) = self.session.negotiated() {
             let handshake = Handshake { initialized: Some(line), ..agreed.handshake.clone() };
-            self.session.agree(handshake, agreed.session.clone());
+            self.session.set_negotiated(handshake, agreed.session.clone());
         }
     }
 
     /// Passes on what wants no answer.
-    pub(super) async fn notify(&self, line: &Bytes, modern: Option<&Modern>) {
+    pub(super) async fn notify(&self, line: &Bytes, modern: Option<&ModernMetadata>) {
         let deadline = self.deadline();
         let open = OpenCall::default();
         let sent = match modern {
-            Some(modern) => self.post(line, head::modern(self.options.bearer.as_ref(), modern), deadline, &open).await,
+            Some(modern) => {
+                self.post(line, headers::modern_headers(self.options.bearer.as_ref(), modern), deadline, &open).await
+            }
             None => self.post_legacy(line, deadline, &open).await,
         };
         let told = match sent {
@@ -174,21 +191,21 @@ impl HttpLink {
             Ok(response) => format!("a notification was refused ({})", response.status()),
             Err(failure) => format!("a notification did not arrive: {failure}"),
         };
-        self.options.tell(&Notice::Ignored(told));
+        self.options.notify(&BridgeNotice::Ignored(told));
     }
 
     /// Ends the session, if there is one.
     pub(super) async fn end(&self) {
-        if let Ok(Some(agreed)) = self.session.agreed() {
+        if let Ok(Some(agreed)) = self.session.negotiated() {
             self.end_session(&agreed).await;
         }
     }
 
-    async fn end_session(&self, agreed: &Agreed) {
+    async fn end_session(&self, agreed: &NegotiatedSession) {
         if agreed.session.is_none() {
             return;
         }
-        let headers = head::listening(self.options.bearer.as_ref(), agreed);
+        let headers = headers::listen_headers(self.options.bearer.as_ref(), agreed);
         let ending = self.client.delete(self.options.address.url().clone()).headers(headers).send();
         // A server that is gone has no session left.
         let _ = tokio::time::timeout(END_WITHIN, ending).await;
@@ -198,69 +215,78 @@ impl HttpLink {
         Instant::now() + self.options.wait_within
     }
 
-    fn receiver(&self) -> Receiver<'_> {
-        Receiver { options: &self.options, output: &self.output }
+    fn receiver(&self) -> AnswerReceiver<'_> {
+        AnswerReceiver { options: &self.options, output: &self.output }
     }
 
     /// A POST of the legacy session. One to a session that is gone did not run: it is sent again in a new one.
-    async fn post_legacy(&self, line: &Bytes, deadline: Instant, open: &OpenCall) -> Result<Response, Failure> {
+    async fn post_legacy(&self, line: &Bytes, deadline: Instant, open: &OpenCall) -> Result<Response, BridgeError> {
         let bearer = self.options.bearer.as_ref();
-        let Some(agreed) = self.session.agreed()? else {
-            return self.post(line, head::plain(bearer), deadline, open).await;
+        let Some(agreed) = self.session.negotiated()? else {
+            return self.post(line, headers::base_headers(bearer), deadline, open).await;
         };
-        let response = self.post(line, head::legacy(bearer, &agreed), deadline, open).await?;
+        let response = self.post(line, headers::legacy_headers(bearer, &agreed), deadline, open).await?;
         if response.status() != StatusCode::NOT_FOUND || agreed.session.is_none() {
             return Ok(response);
         }
         drop(response);
-        open.set_under_way(false);
-        let agreed = self.renew(&agreed, deadline).await?;
-        self.post(line, head::legacy(bearer, &agreed), deadline, open).await
+        open.set_may_have_been_sent(false);
+        let agreed = self.renew_session(&agreed, deadline).await?;
+        self.post(line, headers::legacy_headers(bearer, &agreed), deadline, open).await
     }
 
     /// Makes the handshake again that was made with a session which is gone, and gives what holds now.
-    async fn renew(&self, gone: &Agreed, deadline: Instant) -> Result<Arc<Agreed>, Failure> {
-        let _renewing = self.session.renewing.lock().await;
-        let refused = |reason: &str| Failure::NoHandshake { reason: reason.to_owned() };
-        match self.session.agreed()? {
+    async fn renew_session(
+        &self,
+        gone: &NegotiatedSession,
+        deadline: Instant,
+    ) -> Result<Arc<NegotiatedSession>, BridgeError> {
+        let _renewing = self.session.renewal_lock.lock().await;
+        let refused = |reason: &str| BridgeError::HandshakeRefused { reason: reason.to_owned() };
+        match self.session.negotiated()? {
             Some(agreed) if agreed.session == gone.session => {}
             Some(agreed) => return Ok(agreed),
             None => return Err(refused("the client is making another one")),
         }
-        let Handshake { initialize, id, initialized, terms: before } = gone.handshake.clone();
+        let Handshake { initialize, id, initialized, negotiated: before } = gone.handshake.clone();
         let (line, ids) = (initialize.clone(), vec![id.clone()]);
-        let call = Call { line, ids, is_batch: false, modern: None, open: Arc::default() };
-        let opening = tokio::time::timeout(self.options.handshake_within, self.open(&call, deadline));
+        let call = ClientCall { line, ids, is_batch: false, modern: None, open: Arc::default() };
+        let opening = tokio::time::timeout(self.options.handshake_within, self.send_initialize(&call, deadline));
         let (answer, session) = opening.await.map_err(|_| refused("it does not answer"))??;
         let bytes = answer.bytes().ok_or_else(|| refused("its answer is too long"))?;
-        let terms = Terms::read(bytes).map_err(|words| refused(words.text()))?;
-        let gone_on = terms.go_on_from(&before);
-        let handshake = Handshake { initialize, id, initialized: initialized.clone(), terms };
-        let opened = Agreed { handshake, session };
+        let terms = NegotiatedProtocol::parse(bytes).map_err(|words| refused(words.text()))?;
+        let gone_on = terms.check_compatible(&before);
+        let handshake = Handshake { initialize, id, initialized: initialized.clone(), negotiated: terms };
+        let opened = NegotiatedSession { handshake, session };
         if let Err(failure) = gone_on {
-            self.session.set(Standing::Broken(failure.clone()));
+            self.session.set_state(HandshakeState::Broken(failure.clone()));
             self.end_session(&opened).await;
             return Err(failure);
         }
         if let Some(line) = initialized {
-            let headers = head::legacy(self.options.bearer.as_ref(), &opened);
+            let headers = headers::legacy_headers(self.options.bearer.as_ref(), &opened);
             self.post(&line, headers, deadline, &call.open).await?;
-            self.tell_of_lists(&opened).await;
+            self.notify_lists_changed(&opened).await;
         }
-        self.options.tell(&Notice::Renewed);
+        self.options.notify(&BridgeNotice::HandshakeRenewed);
         // Last, since who listens to the old session goes over to the new one now.
-        Ok(self.session.agree(opened.handshake, opened.session))
+        Ok(self.session.set_negotiated(opened.handshake, opened.session))
     }
 
     /// What a client did not hear while nobody listened: its lists may have changed.
-    async fn tell_of_lists(&self, agreed: &Agreed) {
-        for notification in agreed.handshake.terms.list_changes() {
-            self.output.send(Outgoing::Whole(notification)).await;
+    async fn notify_lists_changed(&self, agreed: &NegotiatedSession) {
+        for notification in agreed.handshake.negotiated.list_changed_notifications() {
+            self.output.send(OutgoingMessage::Whole(notification)).await;
         }
     }
 
-    async fn open(&self, call: &Call, deadline: Instant) -> Result<(Arrived, Option<HeaderValue>), Failure> {
-        let response = self.post(&call.line, head::plain(self.options.bearer.as_ref()), deadline, &call.open).await?;
+    async fn send_initialize(
+        &self,
+        call: &ClientCall,
+        deadline: Instant,
+    ) -> Result<(ReceivedMessage, Option<HeaderValue>), BridgeError> {
+        let response =
+            self.post(&call.line, headers::base_headers(self.options.bearer.as_ref()), deadline, &call.open).await?;
         let session = response.headers().get(SESSION_ID).cloned();
         Ok((self.receiver().receive(response, call).await?, session))
     }
@@ -272,31 +298,31 @@ impl HttpLink {
         headers: HeaderMap,
         deadline: Instant,
         open: &OpenCall,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, BridgeError> {
         loop {
-            open.set_under_way(true);
-            let epoch = self.reach.epoch();
+            open.set_may_have_been_sent(true);
+            let epoch = self.reachability.epoch();
             let url = self.options.address.url().clone();
             let error = match self.client.post(url).headers(headers.clone()).body(body.clone()).send().await {
                 Ok(response) => {
-                    self.reach.found(&self.options);
+                    self.reachability.mark_reachable(&self.options);
                     return Ok(response);
                 }
                 Err(error) if error.is_connect() => error,
-                Err(error) => return Err(Failure::Lost { reason: reason(&error) }),
+                Err(error) => return Err(BridgeError::ConnectionLost { reason: root_cause(&error) }),
             };
-            open.set_under_way(false);
-            let reason = reason(&error);
-            let waiting = self.reach.until_back(epoch, &reason, &self.options);
+            open.set_may_have_been_sent(false);
+            let reason = root_cause(&error);
+            let waiting = self.reachability.wait_until_reachable(epoch, &reason, &self.options);
             if tokio::time::timeout_at(deadline, waiting).await.is_err() {
-                return Err(Failure::Unreachable { waited: self.options.wait_within, reason });
+                return Err(BridgeError::Unreachable { waited: self.options.wait_within, reason });
             }
         }
     }
 }
 
 /// The innermost cause, which says most, without the URL.
-fn reason(error: &reqwest::Error) -> String {
+fn root_cause(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     while let Some(inner) = cause.and_then(std::error::Error::source) {
         cause = Some(inner);

@@ -12,21 +12,21 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::bridge::failure::Failure;
-use crate::bridge::request::{Call, is_same_id};
+use crate::bridge::error::BridgeError;
+use crate::bridge::request::{ClientCall, is_same_id};
 
-pub(super) type Stream = WebSocketStream<MaybeTlsStream<TcpStream>>;
+pub(super) type SocketStream = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// A connection that stands, or stood.
-pub(super) struct Connection {
-    sink: tokio::sync::Mutex<SplitSink<Stream, Message>>,
-    waiting: Mutex<HashMap<String, Waiter>>,
+pub(super) struct SocketConnection {
+    sink: tokio::sync::Mutex<SplitSink<SocketStream, Message>>,
+    waiting: Mutex<HashMap<String, PendingAnswer>>,
     pub(super) lost: CancellationToken,
     reason: Mutex<String>,
 }
 
 /// Who waits for one answer.
-struct Waiter {
+struct PendingAnswer {
     answer: oneshot::Sender<Bytes>,
     is_of_batch: bool,
 }
@@ -35,14 +35,14 @@ struct Waiter {
 pub(super) struct NotSent;
 
 /// Waits for the answers to one call; forgets them when it is dropped.
-pub(super) struct Waiting<'a> {
-    connection: &'a Connection,
+pub(super) struct AnswerWaiter<'a> {
+    connection: &'a SocketConnection,
     ids: Vec<String>,
     answers: Vec<oneshot::Receiver<Bytes>>,
 }
 
-impl Connection {
-    pub(super) fn new(sink: SplitSink<Stream, Message>) -> Self {
+impl SocketConnection {
+    pub(super) fn new(sink: SplitSink<SocketStream, Message>) -> Self {
         Self {
             sink: tokio::sync::Mutex::new(sink),
             waiting: Mutex::default(),
@@ -55,7 +55,7 @@ impl Connection {
     ///
     /// # Errors
     /// The inner one when nobody knows what of it was sent.
-    pub(super) async fn send(&self, line: &Bytes) -> Result<Result<(), Failure>, NotSent> {
+    pub(super) async fn send(&self, line: &Bytes) -> Result<Result<(), BridgeError>, NotSent> {
         let mut sink = tokio::select! {
             biased;
             () = self.lost.cancelled() => return Err(NotSent),
@@ -65,10 +65,10 @@ impl Connection {
         let Ok(text) = Utf8Bytes::try_from(line.clone()) else { return Err(NotSent) };
         let sent = tokio::select! {
             biased;
-            () = self.lost.cancelled() => return Ok(Err(self.loss())),
+            () = self.lost.cancelled() => return Ok(Err(self.lost_error())),
             sent = sink.send(Message::Text(text)) => sent,
         };
-        Ok(sent.map_err(|error| Failure::Lost { reason: error.to_string() }))
+        Ok(sent.map_err(|error| BridgeError::ConnectionLost { reason: error.to_string() }))
     }
 
     /// Asks for a sign of life, unless something is being sent, which is one.
@@ -85,21 +85,21 @@ impl Connection {
     }
 
     /// Waits for the answers to `call` from now on.
-    pub(super) fn wait_for(&self, call: &Call) -> Waiting<'_> {
+    pub(super) fn wait_for(&self, call: &ClientCall) -> AnswerWaiter<'_> {
         let ids: Vec<String> = call.ids.iter().map(|id| id.as_json().to_owned()).collect();
         let mut waiting = self.waiting.lock();
         let mut answers = Vec::new();
         for id in &ids {
             let (answer, receiver) = oneshot::channel();
-            waiting.insert(id.clone(), Waiter { answer, is_of_batch: call.is_batch });
+            waiting.insert(id.clone(), PendingAnswer { answer, is_of_batch: call.is_batch });
             answers.push(receiver);
         }
         drop(waiting);
-        Waiting { connection: self, ids, answers }
+        AnswerWaiter { connection: self, ids, answers }
     }
 
     /// Who waits for the answer of that id; none if nobody does.
-    pub(super) fn waiting_for(&self, id: &str) -> Option<oneshot::Sender<Bytes>> {
+    pub(super) fn take_waiter(&self, id: &str) -> Option<oneshot::Sender<Bytes>> {
         let mut waiting = self.waiting.lock();
         let waiter = waiting.remove(id).or_else(|| {
             let asked = waiting.keys().find(|asked| is_same_id(asked, id)).cloned()?;
@@ -109,39 +109,39 @@ impl Connection {
     }
 
     /// Who waits for answers of batches: one that is refused as a whole is refused without an id.
-    pub(super) fn waiting_for_batches(&self) -> Vec<oneshot::Sender<Bytes>> {
+    pub(super) fn take_batch_waiters(&self) -> Vec<oneshot::Sender<Bytes>> {
         let mut waiting = self.waiting.lock();
         waiting.extract_if(|_, waiter| waiter.is_of_batch).map(|(_, waiter)| waiter.answer).collect()
     }
 
     /// Fails all who wait.
-    pub(super) fn lose(&self, reason: String) {
+    pub(super) fn mark_lost(&self, reason: String) {
         *self.reason.lock() = reason;
         self.lost.cancel();
     }
 
-    fn loss(&self) -> Failure {
-        Failure::Lost { reason: self.reason.lock().clone() }
+    fn lost_error(&self) -> BridgeError {
+        BridgeError::ConnectionLost { reason: self.reason.lock().clone() }
     }
 }
 
-impl Waiting<'_> {
+impl AnswerWaiter<'_> {
     /// The answer; of a batch one of them, when all have come.
     ///
     /// # Errors
     /// When the connection is lost before.
-    pub(super) async fn answered(mut self) -> Result<Bytes, Failure> {
+    pub(super) async fn wait(mut self) -> Result<Bytes, BridgeError> {
         let answers = futures::future::try_join_all(std::mem::take(&mut self.answers));
         tokio::select! {
             biased;
             // Nobody drops a sender without having been dropped or lost itself.
             Ok(mut answers) = answers => Ok(answers.pop().unwrap_or_default()),
-            () = self.connection.lost.cancelled() => Err(self.connection.loss()),
+            () = self.connection.lost.cancelled() => Err(self.connection.lost_error()),
         }
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for AnswerWaiter<'_> {
     fn drop(&mut self) {
         let mut waiting = self.connection.waiting.lock();
         for id in &self.ids {

@@ -10,51 +10,51 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::SocketLink;
-use super::connection::{Connection, Stream};
-use crate::bridge::failure::{Failure, Words};
-use crate::bridge::handshake::{Handshake, Terms};
-use crate::bridge::notice::Notice;
+use super::connection::{SocketConnection, SocketStream};
+use crate::bridge::error::{BridgeError, ServerMessage};
+use crate::bridge::handshake::{Handshake, NegotiatedProtocol};
+use crate::bridge::notice::BridgeNotice;
 use crate::bridge::request::is_same_id;
-use crate::bridge::scanner::Scanner;
-use crate::outbox::Outgoing;
+use crate::bridge::scanner::MessageScanner;
+use crate::outbox::OutgoingMessage;
 
 /// The subprotocol under which MCP goes over WebSocket.
 const MCP: HeaderValue = HeaderValue::from_static("mcp");
 
 /// Why no connection stands.
-pub(super) enum NotConnected {
+pub(super) enum DialError {
     /// Another attempt may help.
-    Away(String),
+    Unreachable(String),
     /// Only somebody else can.
-    Refused(Failure),
+    Refused(BridgeError),
 }
 
 impl SocketLink {
     /// A connection on which the client can go on as on the one before.
-    pub(super) async fn dial(&self) -> Result<(Connection, SplitStream<Stream>), NotConnected> {
+    pub(super) async fn dial(&self) -> Result<(SocketConnection, SplitStream<SocketStream>), DialError> {
         let config = WebSocketConfig::default()
             .max_message_size(Some(self.options.socket_message_bytes_max))
             .max_frame_size(Some(self.options.socket_message_bytes_max));
         let connecting = connect_async_with_config(self.request()?, Some(config), true);
         let connected = match tokio::time::timeout(self.options.wait_within, connecting).await {
             Ok(connected) => connected,
-            Err(_) => return Err(NotConnected::Away("it does not answer".to_owned())),
+            Err(_) => return Err(DialError::Unreachable("it does not answer".to_owned())),
         };
-        let (stream, _) = connected.map_err(|error| self.not_connected(error))?;
+        let (stream, _) = connected.map_err(|error| self.to_dial_error(error))?;
         let (sink, mut stream) = stream.split();
-        let connection = Connection::new(sink);
+        let connection = SocketConnection::new(sink);
         let handshake = self.handshake.lock().clone();
         if let Some(handshake) = handshake {
-            let shaking = self.shake_again(&connection, &mut stream, &handshake);
-            let late = || NotConnected::Away("it does not answer the client's handshake".to_owned());
+            let shaking = self.repeat_handshake(&connection, &mut stream, &handshake);
+            let late = || DialError::Unreachable("it does not answer the client's handshake".to_owned());
             tokio::time::timeout(self.options.handshake_within, shaking).await.map_err(|_| late())??;
         }
         Ok((connection, stream))
     }
 
-    fn request(&self) -> Result<Request, NotConnected> {
+    fn request(&self) -> Result<Request, DialError> {
         let url = self.options.address.url().as_str();
-        let mut request = url.into_client_request().map_err(|error| NotConnected::Away(error.to_string()))?;
+        let mut request = url.into_client_request().map_err(|error| DialError::Unreachable(error.to_string()))?;
         request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, MCP);
         if let Some(bearer) = &self.options.bearer {
             request.headers_mut().insert(AUTHORIZATION, bearer.header().clone());
@@ -62,58 +62,58 @@ impl SocketLink {
         Ok(request)
     }
 
-    fn not_connected(&self, error: tungstenite::Error) -> NotConnected {
-        let tungstenite::Error::Http(response) = error else { return NotConnected::Away(error.to_string()) };
-        let words = self.words(&response);
-        NotConnected::Refused(match response.status().as_u16() {
-            401 if self.options.bearer.is_some() => Failure::WrongToken { words },
-            401 => Failure::NoToken { words },
-            403 => Failure::Forbidden { words },
-            status @ 300..=399 => Failure::Redirects { status },
-            status @ (408 | 429 | 500..) => return NotConnected::Away(format!("it answers {status}{words}")),
-            status => Failure::NoEndpoint { status, usual_path: self.options.address.usual_path(), words },
+    fn to_dial_error(&self, error: tungstenite::Error) -> DialError {
+        let tungstenite::Error::Http(response) = error else { return DialError::Unreachable(error.to_string()) };
+        let words = self.server_message(&response);
+        DialError::Refused(match response.status().as_u16() {
+            401 if self.options.bearer.is_some() => BridgeError::WrongToken { words },
+            401 => BridgeError::NoToken { words },
+            403 => BridgeError::Forbidden { words },
+            status @ 300..=399 => BridgeError::Redirects { status },
+            status @ (408 | 429 | 500..) => return DialError::Unreachable(format!("it answers {status}{words}")),
+            status => BridgeError::NoEndpoint { status, usual_path: self.options.address.default_path(), words },
         })
     }
 
-    fn words(&self, response: &tungstenite::http::Response<Option<Vec<u8>>>) -> Words {
+    fn server_message(&self, response: &tungstenite::http::Response<Option<Vec<u8>>>) -> ServerMessage {
         let body: Option<serde_json::Value> =
             response.body().as_deref().and_then(|body| serde_json::from_slice(body).ok());
         let said = body.as_ref().and_then(|body| body["error"]["message"].as_str()).unwrap_or_default();
-        Words::new(said, self.options.bearer.as_ref())
+        ServerMessage::new(said, self.options.bearer.as_ref())
     }
 
     /// Makes the client's handshake again. Its answer is not for the client, which has had one.
-    async fn shake_again(
+    async fn repeat_handshake(
         &self,
-        connection: &Connection,
-        stream: &mut SplitStream<Stream>,
+        connection: &SocketConnection,
+        stream: &mut SplitStream<SocketStream>,
         handshake: &Handshake,
-    ) -> Result<(), NotConnected> {
-        let lost = || NotConnected::Away("the connection broke during the client's handshake".to_owned());
+    ) -> Result<(), DialError> {
+        let lost = || DialError::Unreachable("the connection broke during the client's handshake".to_owned());
         let sent = connection.send(&handshake.initialize).await;
         sent.map_err(|_| lost())?.map_err(|_| lost())?;
         let terms = loop {
             let message = stream.next().await.and_then(Result::ok).ok_or_else(lost)?;
             let Message::Text(text) = message else { continue };
-            let mut scanner = Scanner::new();
+            let mut scanner = MessageScanner::new();
             let shape = scanner.push(text.as_bytes()).and_then(|()| scanner.finish()).map_err(|_| lost())?;
             if shape.has_method {
-                self.output.send(Outgoing::Whole(text.into())).await;
+                self.output.send(OutgoingMessage::Whole(text.into())).await;
             } else if shape.id.is_some_and(|id| is_same_id(handshake.id.as_json(), &id)) {
-                break Terms::read(text.as_bytes()).map_err(|words| {
-                    NotConnected::Refused(Failure::NoHandshake { reason: words.text().to_owned() })
+                break NegotiatedProtocol::parse(text.as_bytes()).map_err(|words| {
+                    DialError::Refused(BridgeError::HandshakeRefused { reason: words.text().to_owned() })
                 })?;
             }
         };
-        terms.go_on_from(&handshake.terms).map_err(NotConnected::Refused)?;
+        terms.check_compatible(&handshake.negotiated).map_err(DialError::Refused)?;
         if let Some(initialized) = &handshake.initialized {
             let sent = connection.send(initialized).await;
             sent.map_err(|_| lost())?.map_err(|_| lost())?;
-            for notification in terms.list_changes() {
-                self.output.send(Outgoing::Whole(notification)).await;
+            for notification in terms.list_changed_notifications() {
+                self.output.send(OutgoingMessage::Whole(notification)).await;
             }
         }
-        self.options.tell(&Notice::Renewed);
+        self.options.notify(&BridgeNotice::HandshakeRenewed);
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 mod connection;
 mod dial;
-mod hear;
+mod receive;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use self::connection::Connection;
-use self::dial::NotConnected;
+use self::connection::SocketConnection;
+use self::dial::DialError;
 use super::BridgeOptions;
-use super::backoff::{Backoff, LONGEST};
-use super::failure::Failure;
-use super::handshake::{Handshake, Terms};
-use super::notice::Notice;
+use super::backoff::{Backoff, DELAY_MAX};
+use super::error::BridgeError;
+use super::handshake::{Handshake, NegotiatedProtocol};
+use super::notice::BridgeNotice;
 use super::output::Output;
-use super::request::Call;
+use super::request::ClientCall;
 
 /// How long taking leave may take.
 const CLOSE_WITHIN: Duration = Duration::from_secs(1);
@@ -29,35 +29,36 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct SocketLink {
     options: Arc<BridgeOptions>,
     output: Output,
-    standing: watch::Sender<Standing>,
+    connection_state: watch::Sender<ConnectionState>,
     /// What the client's handshake settled, to be made again on each new connection.
     handshake: Mutex<Option<Handshake>>,
     /// A call wants another attempt at a server that refused.
-    wanted: Notify,
+    reconnect_requested: Notify,
 }
 
 /// Whether a connection stands.
 #[derive(Clone)]
-enum Standing {
-    Away {
+enum ConnectionState {
+    Disconnected {
         reason: String,
     },
-    Connected(Arc<Connection>),
+    Connected(Arc<SocketConnection>),
     /// At that attempt.
     Refused {
-        failure: Failure,
+        failure: BridgeError,
         attempt: u64,
     },
 }
 
 impl SocketLink {
     pub(super) fn new(options: Arc<BridgeOptions>, output: Output) -> Self {
-        let standing = watch::Sender::new(Standing::Away { reason: "it does not answer".to_owned() });
-        Self { options, output, standing, handshake: Mutex::default(), wanted: Notify::new() }
+        let connection_state =
+            watch::Sender::new(ConnectionState::Disconnected { reason: "it does not answer".to_owned() });
+        Self { options, output, connection_state, handshake: Mutex::default(), reconnect_requested: Notify::new() }
     }
 
     /// Keeps a connection up until it is dropped.
-    pub(super) async fn stand(&self) {
+    pub(super) async fn keep_connected(&self) {
         let mut backoff = Backoff::default();
         let mut is_lost = false;
         for attempt in 1.. {
@@ -65,30 +66,30 @@ impl SocketLink {
                 Ok((connection, stream)) => {
                     let since = Instant::now();
                     if std::mem::take(&mut is_lost) {
-                        self.options.tell(&Notice::Back);
+                        self.options.notify(&BridgeNotice::Reconnected);
                     }
                     let connection = Arc::new(connection);
-                    self.standing.send_replace(Standing::Connected(connection.clone()));
-                    let reason = self.hear(&connection, stream).await;
-                    self.standing.send_replace(Standing::Away { reason: reason.clone() });
-                    connection.lose(reason.clone());
+                    self.connection_state.send_replace(ConnectionState::Connected(connection.clone()));
+                    let reason = self.receive_until_lost(&connection, stream).await;
+                    self.connection_state.send_replace(ConnectionState::Disconnected { reason: reason.clone() });
+                    connection.mark_lost(reason.clone());
                     is_lost = true;
-                    self.options.tell(&Notice::Lost(reason));
+                    self.options.notify(&BridgeNotice::Disconnected(reason));
                     // A server that hangs up at once is not asked more and more often.
-                    if since.elapsed() > LONGEST {
+                    if since.elapsed() > DELAY_MAX {
                         backoff.reset();
                     }
                 }
-                Err(NotConnected::Away(reason)) => {
+                Err(DialError::Unreachable(reason)) => {
                     if !std::mem::replace(&mut is_lost, true) {
-                        self.options.tell(&Notice::Lost(reason.clone()));
+                        self.options.notify(&BridgeNotice::Disconnected(reason.clone()));
                     }
-                    self.standing.send_replace(Standing::Away { reason });
+                    self.connection_state.send_replace(ConnectionState::Disconnected { reason });
                 }
-                Err(NotConnected::Refused(failure)) => {
-                    self.options.tell(&Notice::Refused(failure.to_string()));
-                    self.standing.send_replace(Standing::Refused { failure, attempt });
-                    self.wanted.notified().await;
+                Err(DialError::Refused(failure)) => {
+                    self.options.notify(&BridgeNotice::Refused(failure.to_string()));
+                    self.connection_state.send_replace(ConnectionState::Refused { failure, attempt });
+                    self.reconnect_requested.notified().await;
                 }
             }
             tokio::time::sleep(backoff.next_delay()).await;
@@ -96,16 +97,17 @@ impl SocketLink {
     }
 
     /// Sends `call` once, and gives its answer to the client.
-    pub(super) async fn call(&self, call: &Call) -> Result<(), Failure> {
+    pub(super) async fn call(&self, call: &ClientCall) -> Result<(), BridgeError> {
         self.exchange(call).await.map(|_| ())
     }
 
     /// Sends the client's handshake, and keeps what it settles.
-    pub(super) async fn shake_hands(&self, call: &Call) -> Result<(), Failure> {
+    pub(super) async fn initialize(&self, call: &ClientCall) -> Result<(), BridgeError> {
         *self.handshake.lock() = None;
         let answer = self.exchange(call).await?;
-        if let (Ok(terms), [id]) = (Terms::read(&answer), call.ids.as_slice()) {
-            let handshake = Handshake { initialize: call.line.clone(), id: id.clone(), initialized: None, terms };
+        if let (Ok(terms), [id]) = (NegotiatedProtocol::parse(&answer), call.ids.as_slice()) {
+            let handshake =
+                Handshake { initialize: call.line.clone(), id: id.clone(), initialized: None, negotiated: terms };
             *self.handshake.lock() = Some(handshake);
         }
         Ok(())
@@ -132,12 +134,12 @@ impl SocketLink {
                 Err(failure) => break failure,
             }
         };
-        self.options.tell(&Notice::Ignored(format!("a notification did not arrive: {failure}")));
+        self.options.notify(&BridgeNotice::Ignored(format!("a notification did not arrive: {failure}")));
     }
 
     /// Takes leave of the server.
     pub(super) async fn end(&self) {
-        let Standing::Connected(connection) = self.standing.borrow().clone() else { return };
+        let ConnectionState::Connected(connection) = self.connection_state.borrow().clone() else { return };
         let _ = tokio::time::timeout(CLOSE_WITHIN, connection.close()).await;
     }
 
@@ -146,46 +148,48 @@ impl SocketLink {
     }
 
     /// Sends `call` once and waits for its answer, which the client hears as it comes.
-    async fn exchange(&self, call: &Call) -> Result<Bytes, Failure> {
+    async fn exchange(&self, call: &ClientCall) -> Result<Bytes, BridgeError> {
         let deadline = self.deadline();
         loop {
             let connection = self.connection(deadline).await?;
             let waiting = connection.wait_for(call);
-            call.open.set_under_way(true);
+            call.open.set_may_have_been_sent(true);
             match connection.send(&call.line).await {
-                Ok(Ok(())) => return waiting.answered().await,
+                Ok(Ok(())) => return waiting.wait().await,
                 Ok(Err(failure)) => return Err(failure),
                 // Nothing of it was sent: the next connection may have it.
-                Err(_) => call.open.set_under_way(false),
+                Err(_) => call.open.set_may_have_been_sent(false),
             }
         }
     }
 
     /// A connection that stands, as soon as one does.
-    async fn connection(&self, deadline: Instant) -> Result<Arc<Connection>, Failure> {
-        let mut standing = self.standing.subscribe();
+    async fn connection(&self, deadline: Instant) -> Result<Arc<SocketConnection>, BridgeError> {
+        let mut standing = self.connection_state.subscribe();
         let mut refused_before = None;
         loop {
             match standing.borrow_and_update().clone() {
-                Standing::Connected(connection) if !connection.lost.is_cancelled() => return Ok(connection),
-                Standing::Refused { failure, attempt } => {
+                ConnectionState::Connected(connection) if !connection.lost.is_cancelled() => return Ok(connection),
+                ConnectionState::Refused { failure, attempt } => {
                     // What was refused before this call may be let in now; it is tried once more.
                     if *refused_before.get_or_insert(attempt) != attempt {
                         return Err(failure);
                     }
-                    self.wanted.notify_one();
+                    self.reconnect_requested.notify_one();
                 }
-                Standing::Connected(_) | Standing::Away { .. } => {
+                ConnectionState::Connected(_) | ConnectionState::Disconnected { .. } => {
                     refused_before.get_or_insert(0);
                 }
             }
             if tokio::time::timeout_at(deadline, standing.changed()).await.is_err() {
                 return Err(match standing.borrow().clone() {
-                    Standing::Refused { failure, .. } => failure,
-                    Standing::Away { reason } => Failure::Unreachable { waited: self.options.wait_within, reason },
-                    Standing::Connected(_) => {
+                    ConnectionState::Refused { failure, .. } => failure,
+                    ConnectionState::Disconnected { reason } => {
+                        BridgeError::Unreachable { waited: self.options.wait_within, reason }
+                    }
+                    ConnectionState::Connected(_) => {
                         let reason = "the connection was lost again".to_owned();
-                        Failure::Unreachable { waited: self.options.wait_within, reason }
+                        BridgeError::Unreachable { waited: self.options.wait_within, reason }
                     }
                 });
             }

@@ -4,8 +4,8 @@
 //! [MCP 2024-11-05, HTTP with SSE](https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse)
 
 mod post;
+mod sessions;
 mod stream;
-mod streams;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,32 +16,32 @@ use axum::response::Response;
 use tidegate_core::Caller;
 
 use self::stream::EventStream;
-use super::Door;
-use super::get::must_accept_events;
-use super::identify::{Known, Shown};
+use super::HttpState;
+use super::get::require_event_stream;
+use super::identify::{HttpCallerResolver, RequestCredentials};
 use super::response::{event_stream, too_many_sessions};
 
 pub(super) use post::post;
-pub(super) use streams::Streams;
+pub(super) use sessions::SseSessions;
 
 /// GET: an event stream, whose first event names the address for messages. The session lives as long as the stream.
 pub(super) async fn open(
-    State(door): State<Arc<Door>>,
+    State(door): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
-    Extension(shown): Extension<Shown>,
+    Extension(shown): Extension<RequestCredentials>,
     original: OriginalUri,
     request: Request,
 ) -> Response {
-    if let Err(refusal) = must_accept_events(request.headers()) {
+    if let Err(refusal) = require_event_stream(request.headers()) {
         return *refusal;
     }
-    let place = match door.place(&caller) {
+    let place = match door.acquire_session_permit(&caller) {
         Ok(place) => place,
         Err(level) => return too_many_sessions(None, level),
     };
     // Where a host has mounted the door.
     let mount = original.path().strip_suffix(request.uri().path()).unwrap_or_default();
-    let known = Known { door, shown, owner: caller.principal };
+    let known = HttpCallerResolver { http_state: door, credentials: shown, owner: caller.principal };
     let stream = EventStream::open(known, mount, place);
     event_stream(Body::from_stream(futures::stream::unfold(stream, |mut stream| async move {
         let bytes = stream.next().await?;

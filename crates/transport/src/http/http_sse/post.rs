@@ -6,24 +6,24 @@ use axum::extract::{Extension, Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use tidegate_core::Caller;
-use tidegate_mcp::{Incoming, RpcError};
+use tidegate_mcp::{IncomingMessage, RpcError};
 
-use crate::batch::Identity;
-use crate::http::identify::{Known, Shown};
+use crate::batch::CallerResolver;
+use crate::http::identify::{HttpCallerResolver, RequestCredentials};
 use crate::http::post::{TRACE, read_message};
 use crate::http::response::{accepted, refusal};
-use crate::http::{Door, body};
+use crate::http::{HttpState, body};
 
 /// Hears a message for the session of that name: 202, whatever the answer will be.
 pub(in crate::http) async fn post(
-    State(door): State<Arc<Door>>,
+    State(door): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
-    Extension(mut shown): Extension<Shown>,
+    Extension(mut shown): Extension<RequestCredentials>,
     Path(id): Path<String>,
     request: Request,
 ) -> Response {
     let Some(session) = door.streams.get(&id, &caller.principal) else {
-        door.tell_of_refusal(shown.origin, NO_SUCH_SESSION);
+        door.report_rejection(shown.origin, NO_SUCH_SESSION);
         body::discard(request.into_body(), door.options.read_within).await;
         return no_such_session();
     };
@@ -32,10 +32,11 @@ pub(in crate::http) async fn post(
     // The body may have taken its time; what its sender may do is settled now.
     let origin = shown.origin;
     shown.toolset = session.toolset.clone();
-    let known = Arc::new(Known { door: door.clone(), shown, owner: session.owner.clone() });
-    let caller = match known.caller().await {
+    let known =
+        Arc::new(HttpCallerResolver { http_state: door.clone(), credentials: shown, owner: session.owner.clone() });
+    let caller = match known.resolve_caller().await {
         Ok(caller) => caller,
-        Err(refused) => return refused.response(&door, origin),
+        Err(refused) => return refused.to_response(&door, origin),
     };
     let mut incoming = match read {
         Ok(Ok(incoming)) => incoming,
@@ -44,19 +45,19 @@ pub(in crate::http) async fn post(
                 // Who waits for an answer of that id waits for it on the stream.
                 session.conversation.refuse(Some(id), &rejection.error).await;
             } else {
-                door.tell_of_refusal(origin, &rejection.error.message);
+                door.report_rejection(origin, &rejection.error.message);
             }
             return refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error);
         }
         Err(refusal) => return *refusal,
     };
     session.touch();
-    if let Incoming::Request(request) = &mut incoming {
+    if let IncomingMessage::Request(request) = &mut incoming {
         request.meta.trace |= parts.headers.get(TRACE).is_some_and(|value| value == "1");
     }
-    let identity: Arc<dyn Identity> = known;
-    session.conversation.hear(incoming, caller, &identity).await;
-    if session.conversation.is_unheard() { no_such_session() } else { accepted() }
+    let identity: Arc<dyn CallerResolver> = known;
+    session.conversation.receive(incoming, caller, &identity).await;
+    if session.conversation.is_output_closed() { no_such_session() } else { accepted() }
 }
 
 const NO_SUCH_SESSION: &str = "the session does not exist or has ended; begin again with GET /mcp/sse";

@@ -10,69 +10,81 @@ use tidegate_core::TransportKind;
 use tidegate_core::event::Event;
 use tokio::time::{Instant, sleep_until};
 
-use super::streams::StreamSession;
+use super::sessions::SseSession;
 use crate::conversation::Conversation;
-use crate::http::CONVERSATION;
-use crate::http::identify::Known;
-use crate::http::places::Place;
+use crate::http::CONVERSATION_LIMITS;
+use crate::http::identify::HttpCallerResolver;
+use crate::http::session_permits::SessionPermit;
 use crate::http::sse;
-use crate::outbox::{Outbox, Outgoing};
-use crate::standing::{ASK_EVERY, Changes};
+use crate::outbox::{Outbox, OutgoingMessage};
+use crate::revalidation::{REVALIDATE_EVERY, RevalidationTriggers};
 
 const TRANSPORT: TransportKind = TransportKind::Sse;
 
 /// The event stream of a session.
 pub(super) struct EventStream {
-    known: Known,
+    resolver: HttpCallerResolver,
     id: String,
-    session: Arc<StreamSession>,
+    session: Arc<SseSession>,
     outbox: Outbox,
-    changes: Changes,
+    changes: RevalidationTriggers,
     /// What is said before anything else.
-    waiting: Option<Bytes>,
+    endpoint_event: Option<Bytes>,
     /// The message whose event has begun and has not ended.
-    open: Option<Outgoing>,
+    open_message: Option<OutgoingMessage>,
     events: u64,
     is_draining: bool,
     /// When it is asked again who listens; also while there is much to say.
-    ask_at: Instant,
-    _place: Place,
+    revalidate_at: Instant,
+    _permit: SessionPermit,
 }
 
 impl EventStream {
     /// A stream and its session, to which messages are posted below `mount`.
-    pub(super) fn open(known: Known, mount: &str, place: Place) -> Self {
-        let service = known.door.service.clone();
-        let changes = Changes::of(&known, service.registry());
-        service.registry().events().tell(Event::ConnectionOpened { transport: TRANSPORT });
-        let (conversation, outbox) = Conversation::open(service, known.shown.origin, CONVERSATION);
-        let session = StreamSession::new(conversation, known.owner.clone(), known.shown.toolset.clone());
-        let id = known.door.streams.insert(session.clone());
+    pub(super) fn open(resolver: HttpCallerResolver, mount: &str, place: SessionPermit) -> Self {
+        let service = resolver.http_state.service.clone();
+        let changes = RevalidationTriggers::subscribe(&resolver, service.registry());
+        service.registry().events().emit(Event::ConnectionOpened { transport: TRANSPORT });
+        let (conversation, outbox) = Conversation::open(service, resolver.credentials.origin, CONVERSATION_LIMITS);
+        let session = SseSession::new(conversation, resolver.owner.clone(), resolver.credentials.toolset.clone());
+        let id = resolver.http_state.streams.insert(session.clone());
         let endpoint = format!("event: endpoint\ndata: {mount}/mcp/messages/{id}\n\n");
-        let waiting = Some(endpoint.into());
-        let (open, events, is_draining) = (None, 0, false);
-        let ask_at = Instant::now() + sse::KEEP_ALIVE_EVERY;
-        Self { known, id, session, outbox, changes, waiting, open, events, is_draining, ask_at, _place: place }
+        let endpoint_event = Some(endpoint.into());
+        let (open_message, events, is_draining) = (None, 0, false);
+        let revalidate_at = Instant::now() + sse::KEEP_ALIVE_EVERY;
+        Self {
+            resolver,
+            id,
+            session,
+            outbox,
+            changes,
+            endpoint_event,
+            open_message,
+            events,
+            is_draining,
+            revalidate_at,
+            _permit: place,
+        }
     }
 
     /// The next bytes; `None` when the session has ended.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
-        if let Some(bytes) = self.waiting.take() {
+        if let Some(bytes) = self.endpoint_event.take() {
             return Some(bytes);
         }
         // Also while a long message leaves.
-        if self.open.is_some() && self.ask_at <= Instant::now() && !self.is_let_in().await {
+        if self.open_message.is_some() && self.revalidate_at <= Instant::now() && !self.revalidate().await {
             return None;
         }
-        if let Some(message) = &mut self.open {
+        if let Some(message) = &mut self.open_message {
             // What a slow client reads is a use of its session.
             self.session.touch();
             // A disk that fails ends the stream, since the event cannot be whole.
             return match message.next().await.ok()? {
                 Some(piece) => Some(piece),
                 None => {
-                    self.open = None;
-                    Some(sse::END)
+                    self.open_message = None;
+                    Some(sse::EVENT_END)
                 }
             };
         }
@@ -81,32 +93,32 @@ impl EventStream {
 
     async fn next_event(&mut self) -> Option<Bytes> {
         let quiet_until = Instant::now() + sse::KEEP_ALIVE_EVERY;
-        let idle_max = self.known.door.options.session_idle_max;
+        let idle_max = self.resolver.http_state.options.session_idle_max;
         loop {
             let idle_at = self.session.last_used() + idle_max;
             tokio::select! {
                 biased;
-                () = sleep_until(self.ask_at) => {
-                    if !self.is_let_in().await {
+                () = sleep_until(self.revalidate_at) => {
+                    if !self.revalidate().await {
                         return None;
                     }
                 }
                 message = self.outbox.next() => {
                     return match message? {
-                        Outgoing::Whole(message) => Some(self.event(&message)),
-                        spooled @ Outgoing::Spooled(_) => {
-                            self.open = Some(spooled);
-                            self.ask_at = self.ask_at.min(Instant::now() + ASK_EVERY);
-                            Some(self.opening(0).freeze())
+                        OutgoingMessage::Whole(message) => Some(self.encode_event(&message)),
+                        spooled @ OutgoingMessage::Spooled(_) => {
+                            self.open_message = Some(spooled);
+                            self.revalidate_at = self.revalidate_at.min(Instant::now() + REVALIDATE_EVERY);
+                            Some(self.begin_event(0).freeze())
                         }
                     };
                 }
-                () = self.known.door.draining.cancelled(), if !self.is_draining => {
+                () = self.resolver.http_state.draining.cancelled(), if !self.is_draining => {
                     self.is_draining = true;
                     self.session.conversation.finish();
                 }
-                () = self.changes.next() => {
-                    if !self.is_let_in().await {
+                () = self.changes.triggered() => {
+                    if !self.revalidate().await {
                         return None;
                     }
                 }
@@ -121,34 +133,34 @@ impl EventStream {
         }
     }
 
-    async fn is_let_in(&mut self) -> bool {
-        let every = if self.open.is_some() { ASK_EVERY } else { sse::KEEP_ALIVE_EVERY };
-        self.ask_at = Instant::now() + every;
-        self.known.is_let_in().await
+    async fn revalidate(&mut self) -> bool {
+        let every = if self.open_message.is_some() { REVALIDATE_EVERY } else { sse::KEEP_ALIVE_EVERY };
+        self.revalidate_at = Instant::now() + every;
+        self.resolver.is_admitted().await
     }
 
     /// A whole event.
-    fn event(&mut self, message: &[u8]) -> Bytes {
-        let mut bytes = self.opening(message.len() + sse::END.len());
+    fn encode_event(&mut self, message: &[u8]) -> Bytes {
+        let mut bytes = self.begin_event(message.len() + sse::EVENT_END.len());
         bytes.put_slice(message);
-        bytes.put_slice(&sse::END);
+        bytes.put_slice(&sse::EVENT_END);
         bytes.freeze()
     }
 
     /// The head of an event that carries a message, with room for as many bytes more.
-    fn opening(&mut self, more_bytes: usize) -> BytesMut {
+    fn begin_event(&mut self, more_bytes: usize) -> BytesMut {
         self.events += 1;
         let mut bytes = BytesMut::with_capacity(64 + more_bytes);
         bytes.put_slice(format!("event: message\nid: {}\n", self.events).as_bytes());
-        bytes.put_slice(sse::DATA);
+        bytes.put_slice(sse::DATA_PREFIX);
         bytes
     }
 }
 
 impl Drop for EventStream {
     fn drop(&mut self) {
-        self.known.door.streams.remove(&self.id);
+        self.resolver.http_state.streams.remove(&self.id);
         self.session.conversation.abandon();
-        self.known.door.service.registry().events().tell(Event::ConnectionClosed { transport: TRANSPORT });
+        self.resolver.http_state.service.registry().events().emit(Event::ConnectionClosed { transport: TRANSPORT });
     }
 }

@@ -5,7 +5,7 @@
 use axum::http::{HeaderMap, header};
 use tidegate_core::AnswerFormat;
 
-use super::problem::{Problem, Sort};
+use super::problem::{ProblemDetails, ProblemType};
 
 /// Names beside its own under which a format is asked for.
 const ALIASES: [(&str, AnswerFormat); 3] = [
@@ -24,53 +24,57 @@ pub(in super::super) struct Accept {
 }
 
 /// One media range, its quality in thousandths.
-struct Range {
+struct MediaRange {
     kind: String,
     subtype: String,
     quality: u16,
 }
 
 impl Accept {
-    /// What the headers say of the formats that are `offered`, unless `format` names the one. What is offered first is
+    /// What the headers say of the formats that are `offered_formats`, unless `format` names the one. What is offered first is
     /// preferred where the client has no preference.
-    pub(super) fn read(headers: &HeaderMap, format: Option<&str>, offered: &[AnswerFormat]) -> Result<Self, Problem> {
+    pub(super) fn read(
+        headers: &HeaderMap,
+        format: Option<&str>,
+        offered: &[AnswerFormat],
+    ) -> Result<Self, ProblemDetails> {
         if let Some(name) = format {
             let format = AnswerFormat::parse(name).filter(|format| offered.contains(format)).ok_or_else(|| {
                 let names: Vec<&str> = offered.iter().map(|format| format.name()).collect();
                 let detail = format!("there is no format {name:?}; there are {}", names.join(", "));
-                Problem::new(Sort::BadRequest, detail).with_choices(names)
+                ProblemDetails::new(ProblemType::BadRequest, detail).with_choices(names)
             })?;
             return Ok(Self { formats: vec![format], files: Vec::new() });
         }
         let said: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
         let said = if said.is_empty() { "*/*".to_owned() } else { said.join(",") };
-        let accept = Self::of(&said, offered);
-        if accept.formats.is_empty() && accept.files.is_empty() { Err(nothing_of(offered)) } else { Ok(accept) }
+        let accept = Self::parse_header(&said, offered);
+        if accept.formats.is_empty() && accept.files.is_empty() { Err(not_acceptable(offered)) } else { Ok(accept) }
     }
 
-    /// The one of the formats that are `offered` that a client likes best, where there is nothing but these.
+    /// The one of the formats that are `offered_formats` that a client likes best, where there is nothing but these.
     pub(in super::super) fn best_of(
         headers: &HeaderMap,
         format: Option<&str>,
         offered: &[AnswerFormat],
-    ) -> Result<AnswerFormat, Problem> {
+    ) -> Result<AnswerFormat, ProblemDetails> {
         let accept = Self::read(headers, format, offered)?;
-        accept.formats.first().copied().ok_or_else(|| nothing_of(offered))
+        accept.formats.first().copied().ok_or_else(|| not_acceptable(offered))
     }
 
-    fn of(said: &str, offered: &[AnswerFormat]) -> Self {
-        let ranges: Vec<Range> = said.split(',').filter_map(Range::parse).collect();
+    fn parse_header(said: &str, offered: &[AnswerFormat]) -> Self {
+        let ranges: Vec<MediaRange> = said.split(',').filter_map(MediaRange::parse).collect();
         let mut formats: Vec<(u16, u8, AnswerFormat)> = offered
             .iter()
             .filter_map(|&format| {
-                let fitting = ranges.iter().filter_map(|range| Some((range.fits(format)?, range.quality)));
+                let fitting = ranges.iter().filter_map(|range| Some((range.match_exactness(format)?, range.quality)));
                 let (exactness, quality) = fitting.max_by_key(|(exactness, _)| *exactness)?;
                 (quality > 0).then_some((quality, exactness, format))
             })
             .collect();
         // The order of the formats decides where nothing else does: the sort is stable.
         formats.sort_by_key(|(quality, exactness, _)| std::cmp::Reverse((*quality, *exactness)));
-        let is_file = |range: &&Range| {
+        let is_file = |range: &&MediaRange| {
             let is_octets = range.kind == "application" && range.subtype == "octet-stream";
             range.quality > 0 && (is_octets || matches!(range.kind.as_str(), "image" | "audio" | "video" | "font"))
         };
@@ -86,7 +90,7 @@ impl Accept {
     }
 
     /// Whether tables are acceptable at all.
-    pub(super) fn takes_tables(&self) -> bool {
+    pub(super) fn accepts_tables(&self) -> bool {
         !self.formats.is_empty()
     }
 
@@ -99,21 +103,21 @@ impl Accept {
     }
 
     /// Whether a file of that type is accepted by a range that means it.
-    pub(super) fn takes_file(&self, media_type: &str) -> bool {
+    pub(super) fn accepts_file(&self, media_type: &str) -> bool {
         let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let Some((kind, subtype)) = essence.split_once('/') else { return false };
         self.files.iter().any(|(of_kind, of_subtype)| of_kind == kind && (of_subtype == "*" || of_subtype == subtype))
     }
 }
 
-impl Range {
+impl MediaRange {
     /// Reads `text/*;q=0.5`; none for what is no media range.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(';');
         let (kind, subtype) = parts.next()?.trim().split_once('/')?;
         let quality = parts.find_map(|parameter| {
             let (name, value) = parameter.split_once('=')?;
-            name.trim().eq_ignore_ascii_case("q").then(|| quality(value.trim()))
+            name.trim().eq_ignore_ascii_case("q").then(|| parse_quality(value.trim()))
         });
         Some(Self {
             kind: kind.to_ascii_lowercase(),
@@ -123,7 +127,7 @@ impl Range {
     }
 
     /// How exactly it names `format`; none if it does not.
-    fn fits(&self, format: AnswerFormat) -> Option<u8> {
+    fn match_exactness(&self, format: AnswerFormat) -> Option<u8> {
         let name = format!("{}/{}", self.kind, self.subtype);
         let is_alias = ALIASES.iter().any(|(alias, of)| *alias == name && *of == format);
         if name == format.media_type() || is_alias {
@@ -137,14 +141,14 @@ impl Range {
     }
 }
 
-fn nothing_of(offered: &[AnswerFormat]) -> Problem {
+fn not_acceptable(offered: &[AnswerFormat]) -> ProblemDetails {
     let types: Vec<&str> = offered.iter().map(|format| format.media_type()).collect();
     let detail = format!("nothing of what Accept names can be answered; {} can", types.join(", "));
-    Problem::new(Sort::NotAcceptable, detail).with_choices(types)
+    ProblemDetails::new(ProblemType::NotAcceptable, detail).with_choices(types)
 }
 
 /// A weight in thousandths; what is no number is the least that is not nothing.
-pub(in super::super) fn quality(text: &str) -> u16 {
+pub(in super::super) fn parse_quality(text: &str) -> u16 {
     let weight: f32 = text.parse().unwrap_or(0.001);
     // Between 0 and 1000, which fits.
     (weight.clamp(0.0, 1.0) * 1_000.0).round() as u16
@@ -155,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_exact_range_of_the_highest_quality_is_best() {
+    fn prefers_highest_quality_then_most_specific_range() {
         let mut table = String::new();
         for said in [
             "*/*",
@@ -174,7 +178,7 @@ mod tests {
             "text/csv;q=0",
             "nonsense",
         ] {
-            let accept = Accept::of(said, &AnswerFormat::ALL);
+            let accept = Accept::parse_header(said, &AnswerFormat::ALL);
             let names: Vec<&str> = accept.formats.iter().map(|format| format.name()).collect();
             table.push_str(&format!("{said:50} {} {:?}\n", names.join(" "), accept.files));
         }

@@ -10,10 +10,10 @@ use tidegate_core::{
 };
 
 use super::accept::Accept;
-use super::blocks::Blocks;
-use super::pieces::{Begun, Encoding, Pieces};
-use super::problem::{Problem, Sort};
-use crate::standing::Standing;
+use super::answer_body::{AnswerBody, AnswerStart, ChunkEncoding};
+use super::content_writer::ContentWriter;
+use super::problem::{ProblemDetails, ProblemType};
+use crate::revalidation::SessionValidity;
 
 /// The job that answered, for `/rest/jobs/{id}`.
 const JOB: HeaderName = HeaderName::from_static("tidegate-job");
@@ -29,39 +29,43 @@ const CURSOR: HeaderName = HeaderName::from_static("tidegate-cursor");
 /// Waits for the first words of `reply`. Until then a failure is a problem with its status.
 pub(super) async fn answer(
     mut reply: Reply,
-    mut standing: Standing,
+    mut standing: SessionValidity,
     accept: &Accept,
     parts: &Parts,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let job = reply.job().id().to_string();
-    let first = standing.during(first(&mut reply)).await.map_err(|lapsed| Problem::refused(&lapsed.into()))?;
+    let first = standing
+        .run_while_valid(next_event(&mut reply))
+        .await
+        .map_err(|lapsed| ProblemDetails::from_admission_error(&lapsed.into()))?;
     if let ReplyEvent::Chunk(Chunk::Block(content)) = &first
-        && let Some((media_type, bytes)) = file(content).filter(|(media_type, _)| accept.takes_file(media_type))
+        && let Some((media_type, bytes)) =
+            file_content(content).filter(|(media_type, _)| accept.accepts_file(media_type))
     {
         let bytes = bytes.clone();
-        return whole_file(reply, media_type, bytes, &job).await;
+        return file_response(reply, media_type, bytes, &job).await;
     }
     let (head, encoding, first) = match first {
         ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
-        ReplyEvent::Chunk(Chunk::Body(head)) if accept.takes_tables() => (head, Encoding::Body, None),
+        ReplyEvent::Chunk(Chunk::Body(head)) if accept.accepts_tables() => (head, ChunkEncoding::Body, None),
         ReplyEvent::Chunk(Chunk::Body(_)) => {
             return Err(not_acceptable("the answer is a table", AnswerFormat::ALL.as_slice()));
         }
         first => {
             let forms = [AnswerFormat::Json, AnswerFormat::Table];
             let format = accept.best_of_blocks().ok_or_else(|| not_acceptable("the answer is no table", &forms))?;
-            let (media_type, blocks) = Blocks::of(format);
+            let (media_type, blocks) = ContentWriter::for_format(format);
             (
-                BodyHead { media_type, bounds: Budget::default(), lasting: None, file: None },
-                Encoding::Blocks(blocks),
+                BodyHead { media_type, budget: Budget::default(), stable: None, file: None },
+                ChunkEncoding::Blocks(blocks),
                 Some(first),
             )
         }
     };
-    let mut response = begun(Pieces::new(reply, Some(standing), encoding, first).begin().await?, parts);
+    let mut response = begin_response(AnswerBody::new(reply, Some(standing), encoding, first).begin().await?, parts);
     let headers = response.headers_mut();
     describe(headers, &head, &job);
-    beside(headers);
+    add_cache_headers(headers);
     Ok(response)
 }
 
@@ -69,22 +73,22 @@ pub(super) async fn answer(
 pub(in super::super) fn describe(headers: &mut HeaderMap, head: &BodyHead, job: &str) {
     let of_file = head.file.as_ref().and_then(|file| HeaderValue::from_str(file.media_type.as_deref()?).ok());
     headers.insert(header::CONTENT_TYPE, of_file.unwrap_or(HeaderValue::from_static(head.media_type)));
-    headers.extend(head.bounds.rows.map(|rows| (ROWS_MAX, HeaderValue::from(rows))));
-    headers.extend(head.bounds.bytes.map(|bytes| (BYTES_MAX, HeaderValue::from(bytes))));
-    name_job(headers, job);
+    headers.extend(head.budget.rows.map(|rows| (ROWS_MAX, HeaderValue::from(rows))));
+    headers.extend(head.budget.bytes.map(|bytes| (BYTES_MAX, HeaderValue::from(bytes))));
+    add_job_header(headers, job);
 }
 
 /// The response with what has begun, and the facts about it in its head or its trailer.
-pub(in super::super) fn begun(begun: Begun, parts: &Parts) -> Response {
+pub(in super::super) fn begin_response(begun: AnswerStart, parts: &Parts) -> Response {
     match begun {
-        Begun::Whole(bytes, facts) => {
+        AnswerStart::Whole(bytes, facts) => {
             let mut response = Response::new(Body::from(bytes));
-            response.headers_mut().extend(told(&facts));
+            response.headers_mut().extend(answer_headers(&facts));
             response
         }
-        Begun::Streaming(pieces) => {
-            let takes_trailers = takes_trailers(parts);
-            let mut response = Response::new(pieces.body(takes_trailers));
+        AnswerStart::Streaming(pieces) => {
+            let takes_trailers = accepts_trailers(parts);
+            let mut response = Response::new(pieces.into_body(takes_trailers));
             if takes_trailers {
                 let names = HeaderValue::from_static("tidegate-rows, tidegate-truncated, tidegate-cursor");
                 response.headers_mut().insert(header::TRAILER, names);
@@ -95,10 +99,10 @@ pub(in super::super) fn begun(begun: Begun, parts: &Parts) -> Response {
 }
 
 /// The first event that is no notice.
-pub(in super::super) async fn first(reply: &mut Reply) -> ReplyEvent {
+pub(in super::super) async fn next_event(reply: &mut Reply) -> ReplyEvent {
     loop {
         match reply.next().await {
-            Some(ReplyEvent::Chunk(Chunk::Notice(_))) => {}
+            Some(ReplyEvent::Chunk(Chunk::Notification(_))) => {}
             Some(event) => return event,
             None => return ReplyEvent::End(Outcome::Done(Metadata::new())),
         }
@@ -106,18 +110,18 @@ pub(in super::super) async fn first(reply: &mut Reply) -> ReplyEvent {
 }
 
 /// What stands beside every answer of a call.
-fn beside(headers: &mut HeaderMap) {
+fn add_cache_headers(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::VARY, HeaderValue::from_static("accept, authorization"));
 }
 
-fn name_job(headers: &mut HeaderMap, job: &str) {
+fn add_job_header(headers: &mut HeaderMap, job: &str) {
     // An id is hexadecimal digits and hyphens.
     headers.extend(HeaderValue::from_str(job).map(|job| (JOB, job)));
 }
 
 /// The facts about an answer as fields.
-pub(in super::super) fn told(facts: &Metadata) -> HeaderMap {
+pub(in super::super) fn answer_headers(facts: &Metadata) -> HeaderMap {
     let mut fields = HeaderMap::new();
     if let Some(rows) = facts.get("dev.tidegate/rows").and_then(serde_json::Value::as_u64) {
         fields.insert(ROWS, HeaderValue::from(rows));
@@ -134,20 +138,20 @@ pub(in super::super) fn told(facts: &Metadata) -> HeaderMap {
 }
 
 /// Whether fields may come after a body (RFC 9110, 6.5.1).
-fn takes_trailers(parts: &Parts) -> bool {
+fn accepts_trailers(parts: &Parts) -> bool {
     let mut values = parts.headers.get_all(header::TE).iter().filter_map(|value| value.to_str().ok());
     let is_said = values.any(|value| value.split(',').any(|token| token.trim().eq_ignore_ascii_case("trailers")));
     is_said && parts.version == Version::HTTP_11
 }
 
-fn not_acceptable(what: &str, forms: &[AnswerFormat]) -> Problem {
+fn not_acceptable(what: &str, forms: &[AnswerFormat]) -> ProblemDetails {
     let types: Vec<&str> = forms.iter().map(|format| format.media_type()).collect();
     let detail = format!("{what}; it can be answered as {}", types.join(", "));
-    Problem::new(Sort::NotAcceptable, detail).with_choices(types)
+    ProblemDetails::new(ProblemType::NotAcceptable, detail).with_choices(types)
 }
 
 /// The media type and the bytes of a block that is a file by itself.
-fn file(content: &Content) -> Option<(&str, &Bytes)> {
+fn file_content(content: &Content) -> Option<(&str, &Bytes)> {
     match content {
         Content::Image { data, mime_type } | Content::Audio { data, mime_type } => Some((mime_type, data)),
         Content::Resource(contents) => match &contents.body {
@@ -161,9 +165,14 @@ fn file(content: &Content) -> Option<(&str, &Bytes)> {
 }
 
 /// The one block of an answer as its own body.
-async fn whole_file(mut reply: Reply, media_type: &str, bytes: Bytes, job: &str) -> Result<Response, Problem> {
+async fn file_response(
+    mut reply: Reply,
+    media_type: &str,
+    bytes: Bytes,
+    job: &str,
+) -> Result<Response, ProblemDetails> {
     loop {
-        match first(&mut reply).await {
+        match next_event(&mut reply).await {
             ReplyEvent::End(Outcome::Done(_)) => break,
             ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
             // The same as data, for those who read data.
@@ -176,7 +185,7 @@ async fn whole_file(mut reply: Reply, media_type: &str, bytes: Bytes, job: &str)
     let mut response = Response::new(Body::from(bytes));
     let media_type = HeaderValue::from_str(media_type).unwrap_or(HeaderValue::from_static("application/octet-stream"));
     response.headers_mut().insert(header::CONTENT_TYPE, media_type);
-    name_job(response.headers_mut(), job);
-    beside(response.headers_mut());
+    add_job_header(response.headers_mut(), job);
+    add_cache_headers(response.headers_mut());
     Ok(response)
 }

@@ -7,21 +7,21 @@ use axum::http::{HeaderMap, Uri, header};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::super::body::{self, Unread};
-use super::super::{Door, HttpOptions};
-use super::problem::{Problem, Sort};
+use super::super::body::{self, BodyError};
+use super::super::{HttpOptions, HttpState};
+use super::problem::{ProblemDetails, ProblemType};
 
 /// A parameter of an address.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Parameter {
+pub(in super::super) struct QueryParameter {
     pub(in super::super) name: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: ParameterKind,
     pub(super) description: &'static str,
 }
 
 /// What the text of a parameter stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Kind {
+pub(in super::super) enum ParameterKind {
     Text,
     Integer,
     /// `true` or `false`.
@@ -30,33 +30,37 @@ pub(in super::super) enum Kind {
     List,
 }
 
-impl Parameter {
-    pub(in super::super) const fn new(name: &'static str, kind: Kind, description: &'static str) -> Self {
+impl QueryParameter {
+    pub(in super::super) const fn new(name: &'static str, kind: ParameterKind, description: &'static str) -> Self {
         Self { name, kind, description }
     }
 }
 
 /// The form of the answer; every call takes it.
-pub(in super::super) const FORMAT: Parameter =
-    Parameter::new("format", Kind::Text, "The form of the answer, whatever Accept says");
-pub(super) const EXTRACT: Parameter =
-    Parameter::new("extract", Kind::Text, "Only the unique sorted values of this column");
-pub(super) const PATTERN: Parameter = Parameter::new("pattern", Kind::Text, "Part of the name, or a glob: ord*");
-pub(super) const SAMPLES: Parameter = Parameter::new("samples", Kind::Integer, "Example values per column");
-pub(super) const DATABASE: Parameter = Parameter::new("database", Kind::Text, "The database to ask");
-pub(super) const MAX_ROWS: Parameter = Parameter::new("max_rows", Kind::Integer, "Rows answered at most");
-pub(super) const LIMIT: Parameter = Parameter::new("limit", Kind::Integer, "Rows answered at most");
-pub(super) const SELECT: Parameter = Parameter::new("select", Kind::List, "Columns, with commas between them");
-pub(super) const ORDER_BY: Parameter =
-    Parameter::new("order_by", Kind::List, "Columns, with commas between them; -column for descending");
-pub(super) const WHERE: Parameter = Parameter::new("where", Kind::Text, "One SQL expression");
+pub(in super::super) const FORMAT: QueryParameter =
+    QueryParameter::new("format", ParameterKind::Text, "The form of the answer, whatever Accept says");
+pub(super) const EXTRACT: QueryParameter =
+    QueryParameter::new("extract", ParameterKind::Text, "Only the unique sorted values of this column");
+pub(super) const PATTERN: QueryParameter =
+    QueryParameter::new("pattern", ParameterKind::Text, "Part of the name, or a glob: ord*");
+pub(super) const SAMPLES: QueryParameter =
+    QueryParameter::new("samples", ParameterKind::Integer, "Example values per column");
+pub(super) const DATABASE: QueryParameter = QueryParameter::new("database", ParameterKind::Text, "The database to ask");
+pub(super) const MAX_ROWS: QueryParameter =
+    QueryParameter::new("max_rows", ParameterKind::Integer, "Rows answered at most");
+pub(super) const LIMIT: QueryParameter = QueryParameter::new("limit", ParameterKind::Integer, "Rows answered at most");
+pub(super) const SELECT: QueryParameter =
+    QueryParameter::new("select", ParameterKind::List, "Columns, with commas between them");
+pub(super) const ORDER_BY: QueryParameter =
+    QueryParameter::new("order_by", ParameterKind::List, "Columns, with commas between them; -column for descending");
+pub(super) const WHERE: QueryParameter = QueryParameter::new("where", ParameterKind::Text, "One SQL expression");
 
 /// The parameters of an address as arguments, and the format that it names.
-pub(in super::super) fn of_address(
+pub(in super::super) fn parse_query(
     uri: &Uri,
-    known: &[Parameter],
-) -> Result<(Map<String, Value>, Option<String>), Problem> {
-    let bad = |detail: String| Problem::new(Sort::BadRequest, detail);
+    known: &[QueryParameter],
+) -> Result<(Map<String, Value>, Option<String>), ProblemDetails> {
+    let bad = |detail: String| ProblemDetails::new(ProblemType::BadRequest, detail);
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
         .map_err(|_| bad("the parameters of the address cannot be read".to_owned()))?;
     let mut arguments = Map::new();
@@ -74,31 +78,31 @@ pub(in super::super) fn of_address(
             let detail = format!("the address takes no parameter {name:?}");
             return Err(bad(detail).with_choices(takes()));
         };
-        arguments.insert(name, parameter.value(text)?);
+        arguments.insert(name, parameter.parse_value(text)?);
     }
     Ok((arguments, format))
 }
 
 /// Checks that an address has no parameters.
-pub(super) fn none(uri: &Uri) -> Result<(), Problem> {
+pub(super) fn require_no_parameters(uri: &Uri) -> Result<(), ProblemDetails> {
     match uri.query() {
         None | Some("") => Ok(()),
-        Some(_) => Err(Problem::new(Sort::BadRequest, "the address takes no parameters".to_owned())),
+        Some(_) => Err(ProblemDetails::new(ProblemType::BadRequest, "the address takes no parameters".to_owned())),
     }
 }
 
-impl Parameter {
-    fn value(&self, text: String) -> Result<Value, Problem> {
+impl QueryParameter {
+    fn parse_value(&self, text: String) -> Result<Value, ProblemDetails> {
         match self.kind {
-            Kind::Text => Ok(text.into()),
-            Kind::List => Ok(text.split(',').map(|item| Value::from(item.trim())).collect()),
-            Kind::Integer => text.parse::<i64>().map(Value::from).map_err(|_| {
+            ParameterKind::Text => Ok(text.into()),
+            ParameterKind::List => Ok(text.split(',').map(|item| Value::from(item.trim())).collect()),
+            ParameterKind::Integer => text.parse::<i64>().map(Value::from).map_err(|_| {
                 let detail = format!("the parameter {} must be a whole number, not {text:?}", self.name);
-                Problem::new(Sort::BadRequest, detail)
+                ProblemDetails::new(ProblemType::BadRequest, detail)
             }),
-            Kind::Flag => text.parse::<bool>().map(Value::from).map_err(|_| {
+            ParameterKind::Flag => text.parse::<bool>().map(Value::from).map_err(|_| {
                 let detail = format!("the parameter {} must be true or false, not {text:?}", self.name);
-                Problem::new(Sort::BadRequest, detail)
+                ProblemDetails::new(ProblemType::BadRequest, detail)
             }),
         }
     }
@@ -106,19 +110,20 @@ impl Parameter {
 
 /// What a body is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Payload {
+pub(super) enum BodyKind {
     Nothing,
     Json,
     /// A statement as it is.
     Sql,
 }
 
-impl Payload {
+impl BodyKind {
     /// What the headers say that the body is.
-    pub(super) fn of(headers: &HeaderMap, takes_sql: bool) -> Result<Self, Problem> {
+    pub(super) fn from_headers(headers: &HeaderMap, takes_sql: bool) -> Result<Self, ProblemDetails> {
         let takes = if takes_sql { "application/json, application/sql or text/plain" } else { "application/json" };
-        let wrong =
-            |what: &str| Problem::new(Sort::UnsupportedMediaType, format!("{what}; Content-Type must be {takes}"));
+        let wrong = |what: &str| {
+            ProblemDetails::new(ProblemType::UnsupportedMediaType, format!("{what}; Content-Type must be {takes}"))
+        };
         let mut values = headers.get_all(header::CONTENT_TYPE).iter();
         let Some(value) = values.next() else { return Ok(Self::Nothing) };
         if values.next().is_some() {
@@ -139,13 +144,13 @@ impl Payload {
     }
 
     /// The arguments that a body of this sort holds.
-    pub(super) fn arguments(self, body: &Bytes) -> Result<Map<String, Value>, Problem> {
-        let bad = |detail: String| Problem::new(Sort::BadRequest, detail);
+    pub(super) fn parse_arguments(self, body: &Bytes) -> Result<Map<String, Value>, ProblemDetails> {
+        let bad = |detail: String| ProblemDetails::new(ProblemType::BadRequest, detail);
         match self {
             _ if body.is_empty() => Ok(Map::new()),
             Self::Nothing => {
                 let detail = "the body has no type; Content-Type must be application/json".to_owned();
-                Err(Problem::new(Sort::UnsupportedMediaType, detail))
+                Err(ProblemDetails::new(ProblemType::UnsupportedMediaType, detail))
             }
             Self::Json => match serde_json::from_slice(body) {
                 Ok(Value::Object(arguments)) => Ok(arguments),
@@ -161,15 +166,17 @@ impl Payload {
 }
 
 /// The body of a request within its bounds.
-pub(super) async fn read(door: &Door, parts: &Parts, body: Body) -> Result<Bytes, Problem> {
+pub(super) async fn read_body(door: &HttpState, parts: &Parts, body: Body) -> Result<Bytes, ProblemDetails> {
     let HttpOptions { body_bytes_max, read_within, .. } = door.options;
-    if super::is_reading(&parts.method) {
+    if super::is_read_method(&parts.method) {
         body::discard(body, read_within).await;
         return Ok(Bytes::new());
     }
     body::read(body, body_bytes_max, read_within).await.map_err(|unread| match unread {
-        Unread::TooLarge => Problem::new(Sort::BodyTooLarge, format!("the body is larger than {body_bytes_max} bytes")),
-        Unread::BrokeOff => Problem::new(Sort::BadRequest, "the body broke off".to_owned()),
-        Unread::TooSlow => Problem::new(Sort::TooSlow, "the body came too slowly".to_owned()),
+        BodyError::TooLarge => {
+            ProblemDetails::new(ProblemType::BodyTooLarge, format!("the body is larger than {body_bytes_max} bytes"))
+        }
+        BodyError::Incomplete => ProblemDetails::new(ProblemType::BadRequest, "the body broke off".to_owned()),
+        BodyError::TooSlow => ProblemDetails::new(ProblemType::TooSlow, "the body came too slowly".to_owned()),
     })
 }

@@ -19,11 +19,11 @@ pub(super) const JSON: &str = "application/json";
 /// That of JSON Schemas.
 pub(super) const SCHEMA: &str = "application/schema+json";
 
-/// The response with `value`, or 304 for one who has it.
-pub(super) fn document(asked: &HeaderMap, media_type: &'static str, value: &Value) -> Response {
+/// The response with `parse_value`, or 304 for one who has it.
+pub(super) fn document_response(asked: &HeaderMap, media_type: &'static str, value: &Value) -> Response {
     let text = value.to_string();
-    let tag = tag(&text);
-    let is_known = asked.get_all(header::IF_NONE_MATCH).iter().any(|known| knows(known, &tag));
+    let tag = entity_tag(&text);
+    let is_known = asked.get_all(header::IF_NONE_MATCH).iter().any(|known| matches_tag(known, &tag));
     let mut response = if is_known { not_modified() } else { Response::new(Body::from(text)) };
     let headers = response.headers_mut();
     if !is_known {
@@ -39,15 +39,15 @@ pub(super) fn document(asked: &HeaderMap, media_type: &'static str, value: &Valu
 
 /// The response to one who has it already.
 pub(in super::super) fn not_modified() -> Response {
-    let mut response = Response::new(Body::new(Unsaid));
+    let mut response = Response::new(Body::new(UnsentBody));
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     response
 }
 
 /// A body that is not sent: the length of nothing would be said to be that of what the client has.
-struct Unsaid;
+struct UnsentBody;
 
-impl http_body::Body for Unsaid {
+impl http_body::Body for UnsentBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -61,7 +61,7 @@ impl http_body::Body for Unsaid {
 }
 
 /// 128 bits of the text, which is not chosen by callers.
-fn tag(text: &str) -> String {
+fn entity_tag(text: &str) -> String {
     let half = |seed: u8| {
         let mut hasher = DefaultHasher::new();
         (seed, text).hash(&mut hasher);
@@ -71,7 +71,7 @@ fn tag(text: &str) -> String {
 }
 
 /// Whether `If-None-Match` names the tag, as any or as one of a list; weak ones count too.
-fn knows(known: &HeaderValue, tag: &str) -> bool {
+fn matches_tag(known: &HeaderValue, tag: &str) -> bool {
     let Ok(known) = known.to_str() else { return false };
     known.split(',').map(str::trim).any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
 }

@@ -5,13 +5,13 @@
 
 mod accept;
 mod answer;
+mod answer_body;
 mod arguments;
-mod blocks;
 mod call;
+mod content_writer;
 mod document;
 mod openapi;
 mod page;
-mod pieces;
 mod problem;
 mod route;
 
@@ -23,36 +23,36 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
-use tidegate_core::{Caller, Origin, TransportKind};
+use tidegate_core::{CallOrigin, Caller, TransportKind};
 
-pub(super) use self::accept::{Accept, quality};
-pub(super) use self::answer::{begun, describe, first, told};
-pub(super) use self::arguments::{FORMAT, Kind, Parameter, of_address};
-pub(super) use self::call::trace;
+pub(super) use self::accept::{Accept, parse_quality};
+pub(super) use self::answer::{answer_headers, begin_response, describe, next_event};
+pub(super) use self::answer_body::{AnswerBody, AnswerStart, ChunkEncoding, broken_body_error};
+pub(super) use self::arguments::{FORMAT, ParameterKind, QueryParameter, parse_query};
+pub(super) use self::call::apply_trace_headers;
 pub(super) use self::document::not_modified;
-pub(super) use self::pieces::{Begun, Encoding, Pieces, broken_off};
-pub(super) use self::problem::{Problem, Sort};
-use self::route::Route;
-use super::identify::Shown;
-use super::{Door, PeerAddress, body};
+pub(super) use self::problem::{ProblemDetails, ProblemType};
+use self::route::RestRoute;
+use super::identify::RequestCredentials;
+use super::{HttpState, PeerAddress, body};
 
 /// Which pages may load an answer without asking: a GET of another site's page has no `Origin` to be refused for.
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// Answers any request under `/rest`.
-pub(super) async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
+pub(super) async fn answer(State(door): State<Arc<HttpState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let answered = respond(&door, &parts, body).await;
-    finish(&door, PeerAddress::of(&parts.extensions), answered)
+    finish(&door, PeerAddress::from_extensions(&parts.extensions), answered)
 }
 
 /// The response to a request that was answered or refused: refusals are told, and pages of others get nothing of it.
-pub(super) fn finish(door: &Door, peer: Option<IpAddr>, answered: Result<Response, Problem>) -> Response {
+pub(super) fn finish(door: &HttpState, peer: Option<IpAddr>, answered: Result<Response, ProblemDetails>) -> Response {
     let mut response = answered.unwrap_or_else(|problem| {
-        if problem.is_of_message() {
-            door.tell_of_refusal(Origin { transport: TransportKind::Rest, peer }, problem.detail());
+        if problem.is_before_call() {
+            door.report_rejection(CallOrigin { transport: TransportKind::Rest, peer }, problem.detail());
         }
-        problem.response(door)
+        problem.into_response(door)
     });
     let headers = response.headers_mut();
     // What data holds is no part of the page of somebody else.
@@ -60,54 +60,62 @@ pub(super) fn finish(door: &Door, peer: Option<IpAddr>, answered: Result<Respons
     response
 }
 
-async fn respond(door: &Arc<Door>, parts: &Parts, body: Body) -> Result<Response, Problem> {
-    let found = Route::find(parts.uri.path()).and_then(|route| route.taking(&parts.method).map(|taken| (route, taken)));
+async fn respond(door: &Arc<HttpState>, parts: &Parts, body: Body) -> Result<Response, ProblemDetails> {
+    let found = RestRoute::parse(parts.uri.path())
+        .and_then(|route| route.check_method(&parts.method).map(|taken| (route, taken)));
     let (route, taken) = match found {
         Ok(found) => found,
-        Err(problem) => return Err(discarding(door, body, problem).await),
+        Err(problem) => return Err(discard_body(door, body, problem).await),
     };
-    if taken == route::Taken::Options {
-        return Ok(options(route.allowed()));
+    if taken == route::MethodHandling::Options {
+        return Ok(options_response(route.allow_header()));
     }
-    if route == Route::Page {
+    if route == RestRoute::Page {
         return Ok(page::page());
     }
-    let shown = Shown::by(door, &parts.headers, &parts.extensions, TransportKind::Rest, None);
-    let caller = match shown.caller(door).await {
+    let shown = RequestCredentials::from_request(door, &parts.headers, &parts.extensions, TransportKind::Rest, None);
+    let caller = match shown.resolve_caller(door).await {
         Ok(caller) => caller,
-        Err(refused) => return Err(discarding(door, body, Problem::refused(&refused)).await),
+        Err(refused) => return Err(discard_body(door, body, ProblemDetails::from_admission_error(&refused)).await),
     };
     if let Err(error) = door.service.registry().admit_request(&caller).await {
-        return Err(discarding(door, body, error.into()).await);
+        return Err(discard_body(door, body, error.into()).await);
     }
-    match listed(door, &route, parts, &caller) {
+    match registry_document(door, &route, parts, &caller) {
         Some(response) => response,
         None => call::call(door, &route, parts, body, &shown, caller).await,
     }
 }
 
 /// What is read from the registry itself; none for what is a call.
-fn listed(door: &Door, route: &Route, parts: &Parts, caller: &Caller) -> Option<Result<Response, Problem>> {
-    let state = door.service.registry().state_for(caller);
+fn registry_document(
+    door: &HttpState,
+    route: &RestRoute,
+    parts: &Parts,
+    caller: &Caller,
+) -> Option<Result<Response, ProblemDetails>> {
+    let state = door.service.registry().snapshot_for(caller);
     let described = || match route {
-        Route::Tools => {
+        RestRoute::Tools => {
             let tools: Vec<_> = state.tools(caller).map(|tool| tidegate_mcp::tool_json(tool)).collect();
             Some(Ok((document::JSON, serde_json::json!({ "tools": tools }))))
         }
-        Route::Tool(name) => Some(state.tool(name, caller).map(|tool| (document::JSON, tidegate_mcp::tool_json(tool)))),
-        Route::Schema(name) => {
+        RestRoute::Tool(name) => {
+            Some(state.tool(name, caller).map(|tool| (document::JSON, tidegate_mcp::tool_json(tool))))
+        }
+        RestRoute::Schema(name) => {
             Some(state.tool(name, caller).map(|tool| (document::SCHEMA, tool.input_schema.json().clone())))
         }
-        Route::OpenApi => Some(Ok((document::JSON, openapi::openapi(door, &state, caller)))),
+        RestRoute::OpenApi => Some(Ok((document::JSON, openapi::build_document(door, &state, caller)))),
         _ => None,
     };
     let described = described()?;
-    let checked = arguments::none(&parts.uri).and_then(|()| described.map_err(Problem::from));
-    Some(checked.map(|(media_type, value)| document::document(&parts.headers, media_type, &value)))
+    let checked = arguments::require_no_parameters(&parts.uri).and_then(|()| described.map_err(ProblemDetails::from));
+    Some(checked.map(|(media_type, value)| document::document_response(&parts.headers, media_type, &value)))
 }
 
-/// The answer to OPTIONS where `allowed` methods are taken.
-pub(super) fn options(allowed: HeaderValue) -> Response {
+/// The answer to OPTIONS where `allow_header` methods are taken.
+pub(super) fn options_response(allowed: HeaderValue) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     response.headers_mut().insert(header::ALLOW, allowed);
@@ -115,12 +123,12 @@ pub(super) fn options(allowed: HeaderValue) -> Response {
 }
 
 /// Reads a body that nobody wants, so that its connection lives on.
-async fn discarding(door: &Door, body: Body, problem: Problem) -> Problem {
+async fn discard_body(door: &HttpState, body: Body, problem: ProblemDetails) -> ProblemDetails {
     body::discard(body, door.options.read_within).await;
     problem
 }
 
 /// Whether a method asks for nothing but what is there.
-fn is_reading(method: &Method) -> bool {
+fn is_read_method(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }

@@ -9,37 +9,37 @@ use axum::http::Method;
 use serde_json::{Map, Value, json};
 use tidegate_core::{AnswerFormat, Caller, Snapshot, Tool};
 
-use super::super::Door;
-use super::arguments::{FORMAT, Kind, Parameter};
-use super::problem::{PROBLEM, Sort};
-use super::route::Route;
+use super::super::HttpState;
+use super::arguments::{FORMAT, ParameterKind, QueryParameter};
+use super::problem::{PROBLEM_MEDIA_TYPE, ProblemType};
+use super::route::RestRoute;
 
 /// An operation that is no tool's own: what it is called, where it is, what it does.
-struct Fixed {
+struct FixedOperation {
     id: &'static str,
     path: &'static str,
-    route: Route,
+    route: RestRoute,
     method: Method,
     summary: &'static str,
 }
 
-/// The document for `caller`.
-pub(super) fn openapi(door: &Door, state: &Snapshot, caller: &Caller) -> Value {
-    let about = door.service.about();
+/// The document for `resolve_caller`.
+pub(super) fn build_document(door: &HttpState, state: &Snapshot, caller: &Caller) -> Value {
+    let about = door.service.description();
     let mut paths = Map::new();
-    let mut schemas = schema::fixed();
-    for fixed in fixed() {
-        let Some(asked) = fixed.route.asked(&fixed.method) else {
-            add(&mut paths, &fixed, read(&fixed));
+    let mut schemas = schema::common_schemas();
+    for fixed in fixed_operations() {
+        let Some(asked) = fixed.route.tool_request(&fixed.method) else {
+            add_operation(&mut paths, &fixed, read_operation(&fixed));
             continue;
         };
         let Ok(tool) = state.tool(asked.tool, caller) else { continue };
-        let mut operation = call(fixed.id, fixed.summary, tool, asked.parameters);
-        operation["parameters"] = [path_parameters(fixed.path), list(&operation["parameters"])].concat().into();
+        let mut operation = call_operation(fixed.id, fixed.summary, tool, asked.parameters);
+        operation["parameters"] = [path_parameters(fixed.path), to_list(&operation["parameters"])].concat().into();
         if fixed.method == Method::POST {
-            operation["requestBody"] = body(tool, asked.takes_sql);
+            operation["requestBody"] = request_body(tool, asked.takes_sql);
         }
-        add(&mut paths, &fixed, operation);
+        add_operation(&mut paths, &fixed, operation);
     }
     let of_results = results::paths(door, state, caller);
     let has_results = !of_results.is_empty();
@@ -49,13 +49,13 @@ pub(super) fn openapi(door: &Door, state: &Snapshot, caller: &Caller) -> Value {
     }
     for tool in state.tools(caller) {
         let summary = tool.title.as_deref().unwrap_or(&tool.name);
-        let mut operation = call(&format!("call_{}", tool.name), summary, tool, &[]);
-        operation["requestBody"] = body(tool, false);
+        let mut operation = call_operation(&format!("call_{}", tool.name), summary, tool, &[]);
+        operation["requestBody"] = request_body(tool, false);
         operation["tags"] = json!(["tools"]);
         paths.insert(format!("/rest/tools/{}/call", tool.name), json!({ "post": operation }));
-        schemas.extend(schema::of_tool(tool));
+        schemas.extend(schema::tool_schemas(tool));
     }
-    let mut components = json!({ "schemas": schemas, "responses": problems() });
+    let mut components = json!({ "schemas": schemas, "responses": problem_responses() });
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {
@@ -65,7 +65,7 @@ pub(super) fn openapi(door: &Door, state: &Snapshot, caller: &Caller) -> Value {
         },
         "paths": paths,
     });
-    if door.options.authenticator.is_configured() {
+    if door.options.authenticator.enforces_authentication() {
         let description = "A key or a token of this node";
         components["securitySchemes"] =
             json!({"bearer": {"type": "http", "scheme": "bearer", "description": description}});
@@ -78,55 +78,61 @@ pub(super) fn openapi(door: &Door, state: &Snapshot, caller: &Caller) -> Value {
     document
 }
 
-fn fixed() -> Vec<Fixed> {
+fn fixed_operations() -> Vec<FixedOperation> {
     let named = || "{name}".to_owned();
     let database = || "{database}".to_owned();
     let table = || "{table}".to_owned();
-    let one = |id, path, route, method, summary| Fixed { id, path, route, method, summary };
+    let one = |id, path, route, method, summary| FixedOperation { id, path, route, method, summary };
     vec![
-        one("list_tools", "/rest/tools", Route::Tools, Method::GET, "The tools that the caller may reach"),
-        one("get_tool", "/rest/tools/{name}", Route::Tool(named()), Method::GET, "One tool"),
-        one("get_tool_schema", "/rest/tools/{name}/schema", Route::Schema(named()), Method::GET, "What a tool takes"),
-        one("query", "/rest/query", Route::Query, Method::POST, "Rows of a table"),
-        one("sql", "/rest/sql", Route::Sql, Method::POST, "The answer of one statement"),
-        one("list_databases", "/rest/databases", Route::Databases, Method::GET, "The databases"),
+        one("list_tools", "/rest/tools", RestRoute::Tools, Method::GET, "The tools that the caller may reach"),
+        one("get_tool", "/rest/tools/{name}", RestRoute::Tool(named()), Method::GET, "One tool"),
+        one(
+            "get_tool_schema",
+            "/rest/tools/{name}/schema",
+            RestRoute::Schema(named()),
+            Method::GET,
+            "What a tool takes",
+        ),
+        one("query", "/rest/query", RestRoute::Query, Method::POST, "Rows of a table"),
+        one("sql", "/rest/sql", RestRoute::Sql, Method::POST, "The answer of one statement"),
+        one("list_databases", "/rest/databases", RestRoute::Databases, Method::GET, "The databases"),
         one(
             "list_tables",
             "/rest/databases/{database}/tables",
-            Route::Tables { database: database() },
+            RestRoute::Tables { database: database() },
             Method::GET,
             "The tables of a database",
         ),
         one(
             "get_table",
             "/rest/databases/{database}/tables/{table}",
-            Route::Table { database: database(), table: table() },
+            RestRoute::Table { database: database(), table: table() },
             Method::GET,
             "The columns of a table",
         ),
         one(
             "get_rows",
             "/rest/databases/{database}/tables/{table}/rows",
-            Route::Rows { database: database(), table: table() },
+            RestRoute::Rows { database: database(), table: table() },
             Method::GET,
             "Rows of a table",
         ),
-        one("list_jobs", "/rest/jobs", Route::Jobs, Method::GET, "The caller's calls"),
-        one("get_job", "/rest/jobs/{id}", Route::Job("{id}".to_owned()), Method::GET, "One call"),
-        one("cancel_job", "/rest/jobs/{id}", Route::Job("{id}".to_owned()), Method::DELETE, "Ends a call"),
-        one("get_openapi", "/rest/openapi.json", Route::OpenApi, Method::GET, "This document"),
+        one("list_jobs", "/rest/jobs", RestRoute::Jobs, Method::GET, "The caller's calls"),
+        one("get_job", "/rest/jobs/{id}", RestRoute::Job("{id}".to_owned()), Method::GET, "One call"),
+        one("cancel_job", "/rest/jobs/{id}", RestRoute::Job("{id}".to_owned()), Method::DELETE, "Ends a call"),
+        one("get_openapi", "/rest/openapi.json", RestRoute::OpenApi, Method::GET, "This document"),
     ]
 }
 
-fn add(paths: &mut Map<String, Value>, fixed: &Fixed, operation: Value) {
+fn add_operation(paths: &mut Map<String, Value>, fixed: &FixedOperation, operation: Value) {
     let methods = paths.entry(fixed.path).or_insert_with(|| json!({}));
     methods[fixed.method.as_str().to_ascii_lowercase()] = operation;
 }
 
 /// An operation that reads the registry.
-fn read(fixed: &Fixed) -> Value {
+fn read_operation(fixed: &FixedOperation) -> Value {
     let media_type =
-        if matches!(fixed.route, Route::Schema(_)) { super::document::SCHEMA } else { super::document::JSON };
+        if matches!(fixed.route, RestRoute::Schema(_)) { super::document::SCHEMA } else { super::document::JSON };
     let mut responses = json!({
         "200": {
             "description": "The document",
@@ -135,7 +141,7 @@ fn read(fixed: &Fixed) -> Value {
         },
         "304": {"description": "The caller has it already"},
     });
-    refuse(&mut responses);
+    add_problem_responses(&mut responses);
     json!({
         "operationId": fixed.id,
         "summary": fixed.summary,
@@ -146,9 +152,9 @@ fn read(fixed: &Fixed) -> Value {
 }
 
 /// An operation that calls `tool`, without its body.
-fn call(id: &str, summary: &str, tool: &Tool, parameters: &[Parameter]) -> Value {
-    let mut responses = json!({ "200": schema::answer(tool) });
-    refuse(&mut responses);
+fn call_operation(id: &str, summary: &str, tool: &Tool, parameters: &[QueryParameter]) -> Value {
+    let mut responses = json!({ "200": schema::answer_response(tool) });
+    add_problem_responses(&mut responses);
     let parameters: Vec<Value> = parameters.iter().chain([&FORMAT]).map(query_parameter).collect();
     let mut operation = json!({
         "operationId": id,
@@ -163,8 +169,8 @@ fn call(id: &str, summary: &str, tool: &Tool, parameters: &[Parameter]) -> Value
     operation
 }
 
-fn body(tool: &Tool, takes_sql: bool) -> Value {
-    let mut content = json!({"application/json": {"schema": {"$ref": schema::input_of(tool)}}});
+fn request_body(tool: &Tool, takes_sql: bool) -> Value {
+    let mut content = json!({"application/json": {"schema": {"$ref": schema::input_reference(tool)}}});
     if takes_sql {
         content["application/sql"] = json!({"schema": {"type": "string"}});
         content["text/plain"] = json!({"schema": {"type": "string"}});
@@ -180,17 +186,19 @@ fn path_parameters(path: &str) -> Vec<Value> {
     names.map(parameter).collect()
 }
 
-fn query_parameter(parameter: &Parameter) -> Value {
+fn query_parameter(parameter: &QueryParameter) -> Value {
     let schema = match parameter.kind {
-        Kind::Text if parameter.name == FORMAT.name => json!({"enum": AnswerFormat::ALL.map(AnswerFormat::name)}),
-        Kind::Text => json!({"type": "string"}),
-        Kind::Flag => json!({"type": "boolean"}),
-        Kind::Integer => json!({"type": "integer"}),
-        Kind::List => json!({"type": "array", "items": {"type": "string"}}),
+        ParameterKind::Text if parameter.name == FORMAT.name => {
+            json!({"enum": AnswerFormat::ALL.map(AnswerFormat::name)})
+        }
+        ParameterKind::Text => json!({"type": "string"}),
+        ParameterKind::Flag => json!({"type": "boolean"}),
+        ParameterKind::Integer => json!({"type": "integer"}),
+        ParameterKind::List => json!({"type": "array", "items": {"type": "string"}}),
     };
     let mut shown =
         json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": schema});
-    if parameter.kind == Kind::List {
+    if parameter.kind == ParameterKind::List {
         shown["style"] = "form".into();
         shown["explode"] = false.into();
     }
@@ -198,26 +206,26 @@ fn query_parameter(parameter: &Parameter) -> Value {
 }
 
 /// Adds every refusal to `responses`.
-fn refuse(responses: &mut Value) {
-    for (status, refusal) in Sort::ALL.map(schema::refusal) {
+fn add_problem_responses(responses: &mut Value) {
+    for (status, refusal) in ProblemType::ALL.map(schema::problem_reference) {
         responses[&status] = refusal;
     }
 }
 
 /// The refusals by status code.
-fn problems() -> Value {
+fn problem_responses() -> Value {
     let mut problems = json!({});
-    for sort in Sort::ALL.into_iter().chain(Sort::OF_DOWNLOADS) {
+    for sort in ProblemType::ALL.into_iter().chain(ProblemType::DOWNLOAD_ONLY) {
         let status = sort.status().as_u16().to_string();
         let before = problems[&status]["description"].as_str().map(|before| format!("{before}. "));
         problems[&status] = json!({
             "description": format!("{}{}", before.unwrap_or_default(), sort.title()),
-            "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+            "content": {PROBLEM_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
         });
     }
     problems
 }
 
-fn list(value: &Value) -> Vec<Value> {
+fn to_list(value: &Value) -> Vec<Value> {
     value.as_array().cloned().unwrap_or_default()
 }

@@ -6,21 +6,21 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Map, Value, json};
-use tidegate_core::{Error, ErrorKind, Unauthenticated};
+use tidegate_core::{AuthenticationError, Error, ErrorKind};
 
-use super::super::Door;
-use super::super::identify::Refused;
-use super::super::protected::Challenge;
-use super::super::response::seconds;
+use super::super::HttpState;
+use super::super::identify::AdmissionError;
+use super::super::protected_resource::Challenge;
+use super::super::response::retry_after_value;
 
 /// The media type of every problem.
-pub(super) const PROBLEM: &str = "application/problem+json";
+pub(super) const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
 /// What stands before the name of a sort in `type`: problems are named, not located.
 pub(super) const TYPE_PREFIX: &str = "tag:tidegate.dev,2026:problem/";
 
 /// What sort of problem it is: one of the kinds of errors of calls, or one of a request that never became a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Sort {
+pub(in super::super) enum ProblemType {
     Call(ErrorKind),
     BadRequest,
     NoSuchPath,
@@ -33,7 +33,7 @@ pub(in super::super) enum Sort {
     RangeNotSatisfiable,
 }
 
-impl Sort {
+impl ProblemType {
     /// Every sort that REST has, in the order of their status codes.
     pub(super) const ALL: [Self; 18] = [
         Self::BadRequest,
@@ -57,10 +57,10 @@ impl Sort {
     ];
 
     /// Those that only downloads of stored results have beside them.
-    pub(super) const OF_DOWNLOADS: [Self; 2] = [Self::PreconditionFailed, Self::RangeNotSatisfiable];
+    pub(super) const DOWNLOAD_ONLY: [Self; 2] = [Self::PreconditionFailed, Self::RangeNotSatisfiable];
 
     /// Those that stored results have.
-    pub(super) const OF_RESULTS: [Self; 15] = [
+    pub(super) const STORED_RESULTS: [Self; 15] = [
         Self::BadRequest,
         Self::Call(ErrorKind::Unauthenticated),
         Self::Call(ErrorKind::Forbidden),
@@ -113,7 +113,7 @@ impl Sort {
             ErrorKind::Cancelled => (StatusCode::CONFLICT, "The call was cancelled"),
             ErrorKind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The question or its answer is too large"),
             ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "A part of the node cannot be reached now"),
-            ErrorKind::InputRequired | ErrorKind::Incapable => {
+            ErrorKind::InputRequired | ErrorKind::MissingClientCapability => {
                 (StatusCode::NOT_IMPLEMENTED, "The call asks its caller, which this way of calling cannot")
             }
             ErrorKind::Failed => (StatusCode::UNPROCESSABLE_ENTITY, "What was asked for failed, as its handler says"),
@@ -137,50 +137,59 @@ impl Sort {
 
 /// A refusal or a failure, for the reader.
 #[derive(Debug)]
-pub(in super::super) struct Problem(Box<Parts>);
+pub(in super::super) struct ProblemDetails(Box<ProblemParts>);
 
 #[derive(Debug)]
-struct Parts {
-    sort: Sort,
+struct ProblemParts {
+    problem_type: ProblemType,
     detail: String,
     /// Further members of the body.
     members: Map<String, Value>,
     header: Option<(HeaderName, HeaderValue)>,
     challenge: Option<Challenge>,
-    is_of_message: bool,
+    is_before_call: bool,
 }
 
-impl Problem {
+impl ProblemDetails {
     /// A request that never became a call.
-    pub(in super::super) fn new(sort: Sort, detail: String) -> Self {
-        Self(Box::new(Parts { sort, detail, members: Map::new(), header: None, challenge: None, is_of_message: true }))
+    pub(in super::super) fn new(sort: ProblemType, detail: String) -> Self {
+        Self(Box::new(ProblemParts {
+            problem_type: sort,
+            detail,
+            members: Map::new(),
+            header: None,
+            challenge: None,
+            is_before_call: true,
+        }))
     }
 
     /// A caller who is not let in.
-    pub(in super::super) fn refused(refused: &Refused) -> Self {
-        let detail = refused.error().message;
+    pub(in super::super) fn from_admission_error(refused: &AdmissionError) -> Self {
+        let detail = refused.to_rpc_error().message;
         match refused {
-            Refused::Unauthenticated(reason) => {
+            AdmissionError::Unauthenticated(reason) => {
                 let sort = match reason {
-                    Unauthenticated::Malformed => Sort::BadRequest,
-                    Unauthenticated::Missing | Unauthenticated::Invalid => Sort::Call(ErrorKind::Unauthenticated),
+                    AuthenticationError::Malformed => ProblemType::BadRequest,
+                    AuthenticationError::Missing | AuthenticationError::Invalid => {
+                        ProblemType::Call(ErrorKind::Unauthenticated)
+                    }
                 };
-                Self::new(sort, detail).challenging(Challenge::from(*reason))
+                Self::new(sort, detail).with_challenge(Challenge::from(*reason))
             }
-            Refused::NoSuchToolset(_) => Self::new(Sort::Call(ErrorKind::NotFound), detail),
-            Refused::Changing => Self::new(Sort::Call(ErrorKind::Unavailable), detail)
+            AdmissionError::NoSuchToolset(_) => Self::new(ProblemType::Call(ErrorKind::NotFound), detail),
+            AdmissionError::ConfigurationChanging => Self::new(ProblemType::Call(ErrorKind::Unavailable), detail)
                 .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")),
         }
     }
 
     /// The same with what the caller lacks.
-    pub(in super::super) fn challenging(mut self, challenge: Challenge) -> Self {
+    pub(in super::super) fn with_challenge(mut self, challenge: Challenge) -> Self {
         self.0.challenge = Some(challenge);
         self
     }
 
     /// The same with the methods that are taken.
-    pub(in super::super) fn allowing(self, methods: HeaderValue) -> Self {
+    pub(in super::super) fn with_allow(self, methods: HeaderValue) -> Self {
         self.with_header(header::ALLOW, methods)
     }
 
@@ -204,8 +213,8 @@ impl Problem {
     }
 
     /// Whether it is of a request that never became a call.
-    pub(super) fn is_of_message(&self) -> bool {
-        self.0.is_of_message
+    pub(super) fn is_before_call(&self) -> bool {
+        self.0.is_before_call
     }
 
     pub(super) fn detail(&self) -> &str {
@@ -213,8 +222,8 @@ impl Problem {
     }
 
     /// The members of its body.
-    pub(super) fn json(&self) -> Value {
-        let Parts { sort, detail, members, .. } = &*self.0;
+    pub(super) fn to_json(&self) -> Value {
+        let ProblemParts { problem_type: sort, detail, members, .. } = &*self.0;
         let mut body = json!({
             "type": format!("{TYPE_PREFIX}{}", sort.name()),
             "title": sort.title(),
@@ -227,37 +236,37 @@ impl Problem {
         body
     }
 
-    pub(in super::super) fn response(self, door: &Door) -> Response {
-        let mut response = Response::new(Body::from(self.json().to_string()));
-        *response.status_mut() = self.0.sort.status();
+    pub(in super::super) fn into_response(self, door: &HttpState) -> Response {
+        let mut response = Response::new(Body::from(self.to_json().to_string()));
+        *response.status_mut() = self.0.problem_type.status();
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_MEDIA_TYPE));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.extend(self.0.header);
-        let challenge = self.0.challenge.map(|challenge| door.options.protected_resource.field(&challenge));
+        let challenge = self.0.challenge.map(|challenge| door.options.protected_resource.challenge_header(&challenge));
         headers.extend(challenge.map(|challenge| (header::WWW_AUTHENTICATE, challenge)));
         response
     }
 }
 
-impl From<Error> for Problem {
+impl From<Error> for ProblemDetails {
     /// A call that was refused or failed.
     fn from(error: Error) -> Self {
         // What follows the colon stands in a member of its own.
         let detail = error.message().trim_end_matches(':').to_owned();
-        let mut problem = Self::new(Sort::Call(error.kind()), detail);
-        problem.0.is_of_message = false;
+        let mut problem = Self::new(ProblemType::Call(error.kind()), detail);
+        problem.0.is_before_call = false;
         let scopes = error.scopes().to_vec();
         if error.kind() == ErrorKind::Unauthenticated {
-            problem = problem.challenging(Challenge::Missing { scopes });
+            problem = problem.with_challenge(Challenge::Missing { scopes });
         } else if !scopes.is_empty() {
-            problem = problem.challenging(Challenge::Scopes(scopes));
+            problem = problem.with_challenge(Challenge::Scopes(scopes));
         }
         if !error.scopes().is_empty() {
             problem.0.members.insert("scopes".to_owned(), json!(error.scopes()));
         }
         if error.kind() == ErrorKind::RateLimited {
-            problem = problem.with_header(header::RETRY_AFTER, seconds(error.retry_after()));
+            problem = problem.with_header(header::RETRY_AFTER, retry_after_value(error.retry_after()));
         }
         let members = &mut problem.0.members;
         if !error.violations().is_empty() {
@@ -283,7 +292,7 @@ mod tests {
     use super::*;
 
     /// Checks that `documentation` has a row for each of `sorts`, in their order.
-    fn check(documentation: &str, sorts: &[Sort]) {
+    fn check(documentation: &str, sorts: &[ProblemType]) {
         let mut from = 0;
         for sort in sorts {
             let row = format!("| `{}` | {} | {} |", sort.name(), sort.status().as_u16(), sort.title());
@@ -294,17 +303,17 @@ mod tests {
     }
 
     #[test]
-    fn the_documentation_shows_the_table_in_its_order() {
-        check(include_str!("../../../../../docs/transports/rest.md"), &Sort::ALL);
+    fn documentation_lists_every_problem_type_in_order() {
+        check(include_str!("../../../../../docs/transports/rest.md"), &ProblemType::ALL);
         let of_downloads = [
-            Sort::BadRequest,
-            Sort::Call(ErrorKind::Unauthenticated),
-            Sort::Call(ErrorKind::NotFound),
-            Sort::NotAcceptable,
-            Sort::PreconditionFailed,
-            Sort::RangeNotSatisfiable,
-            Sort::Call(ErrorKind::Internal),
-            Sort::Call(ErrorKind::Unavailable),
+            ProblemType::BadRequest,
+            ProblemType::Call(ErrorKind::Unauthenticated),
+            ProblemType::Call(ErrorKind::NotFound),
+            ProblemType::NotAcceptable,
+            ProblemType::PreconditionFailed,
+            ProblemType::RangeNotSatisfiable,
+            ProblemType::Call(ErrorKind::Internal),
+            ProblemType::Call(ErrorKind::Unavailable),
         ];
         check(include_str!("../../../../../docs/transports/results.md"), &of_downloads);
     }

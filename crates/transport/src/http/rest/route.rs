@@ -4,11 +4,11 @@ use axum::http::{HeaderValue, Method};
 use percent_encoding::percent_decode_str;
 use tidegate_mcp::NAME_BYTES_MAX;
 
-use super::problem::{Problem, Sort};
+use super::problem::{ProblemDetails, ProblemType};
 
 /// What a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Route {
+pub(super) enum RestRoute {
     /// The page to read and try it.
     Page,
     OpenApi,
@@ -36,18 +36,22 @@ pub(super) enum Route {
 
 /// How a route takes a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum MethodHandling {
     /// It does what the method says.
-    Done,
+    Execute,
     /// It says which methods it takes.
     Options,
 }
 
-impl Route {
+impl RestRoute {
     /// The route of a path, whose segments are percent-decoded one by one: names may hold slashes.
-    pub(super) fn find(path: &str) -> Result<Self, Problem> {
-        let absent =
-            || Problem::new(Sort::NoSuchPath, format!("there is nothing at {path}; /rest/ shows what there is"));
+    pub(super) fn parse(path: &str) -> Result<Self, ProblemDetails> {
+        let absent = || {
+            ProblemDetails::new(
+                ProblemType::NoSuchPath,
+                format!("there is nothing at {path}; /rest/ shows what there is"),
+            )
+        };
         let segments: Option<Vec<String>> = path
             .strip_prefix("/rest")
             .unwrap_or(path)
@@ -56,12 +60,12 @@ impl Route {
             .map(|segment| percent_decode_str(segment).decode_utf8().ok().map(Into::into))
             .collect();
         let segments = segments.ok_or_else(|| {
-            Problem::new(Sort::BadRequest, "the path is not UTF-8 when its %XX are decoded".to_owned())
+            ProblemDetails::new(ProblemType::BadRequest, "the path is not UTF-8 when its %XX are decoded".to_owned())
         })?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         if let Some(name) = segments.iter().find(|segment| segment.len() > NAME_BYTES_MAX) {
             let detail = format!("the name is {} bytes long; at most {NAME_BYTES_MAX}", name.len());
-            return Err(Problem::new(Sort::BadRequest, detail));
+            return Err(ProblemDetails::new(ProblemType::BadRequest, detail));
         }
         let name = |name: &&str| (*name).to_owned();
         Ok(match segments.as_slice() {
@@ -86,19 +90,19 @@ impl Route {
     }
 
     /// How the route takes `method`.
-    pub(super) fn taking(&self, method: &Method) -> Result<Taken, Problem> {
+    pub(super) fn check_method(&self, method: &Method) -> Result<MethodHandling, ProblemDetails> {
         if *method == Method::OPTIONS {
-            return Ok(Taken::Options);
+            return Ok(MethodHandling::Options);
         }
         if self.methods().split(", ").any(|taken| taken == method.as_str()) {
-            return Ok(Taken::Done);
+            return Ok(MethodHandling::Execute);
         }
         let detail = format!("{method} is not taken here; {} are", self.methods());
-        Err(Problem::new(Sort::MethodNotAllowed, detail).allowing(self.allowed()))
+        Err(ProblemDetails::new(ProblemType::MethodNotAllowed, detail).with_allow(self.allow_header()))
     }
 
     /// The value of `Allow`.
-    pub(super) fn allowed(&self) -> HeaderValue {
+    pub(super) fn allow_header(&self) -> HeaderValue {
         HeaderValue::from_static(self.methods())
     }
 

@@ -7,106 +7,124 @@ use axum::response::Response;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::{AnswerFormat, BodyHead, Budget, Chunk, Outcome, Reply, ReplyEvent};
 
-use super::super::rest::{Begun, Encoding, Pieces, Problem, begun, describe, first, not_modified, told};
-use super::asked::{Asked, extension};
-use super::coding::Coding;
-use super::conditions::{Given, given};
-use super::range::Part;
-use super::route::Route;
-use super::tag::Tag;
-use crate::standing::Standing;
+use super::super::rest::{
+    AnswerBody, AnswerStart, ChunkEncoding, ProblemDetails, answer_headers, begin_response, describe, next_event,
+    not_modified,
+};
+use super::coding::ContentCoding;
+use super::conditions::{ConditionOutcome, evaluate_conditions};
+use super::entity_tag::EntityTag;
+use super::range::ByteRange;
+use super::request::{ResultRequest, file_extension};
+use super::route::ResultRoute;
+use crate::revalidation::SessionValidity;
 
 /// What stays as it is need not be asked for again, for about as long as a link lives.
-const KEPT: HeaderValue = HeaderValue::from_static("private, max-age=300, immutable");
+const CACHE_IMMUTABLE: HeaderValue = HeaderValue::from_static("private, max-age=300, immutable");
 /// What may be another one a moment later, or was opened by a link, which is for one download.
-const NOT_KEPT: HeaderValue = HeaderValue::from_static("no-store");
+const CACHE_NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// What of a result a request is about, in the form and coding that it accepts.
 struct Representation {
     head: BodyHead,
-    tag: Option<Tag>,
+    tag: Option<EntityTag>,
     /// How many bytes there are of it, if that is known and can be counted on.
     bytes: Option<u64>,
-    coding: Option<Coding>,
+    coding: Option<ContentCoding>,
     job: String,
 }
 
 /// Waits for the first words of `reply`. Until then a failure is a problem with its status.
 pub(super) async fn answer(
     mut reply: Reply,
-    mut standing: Option<Standing>,
-    route: &Route,
-    asked: &mut Asked,
+    mut standing: Option<SessionValidity>,
+    route: &ResultRoute,
+    asked: &mut ResultRequest,
     parts: &Parts,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let job = reply.job().id().to_string();
-    let begins = first(&mut reply);
+    let begins = next_event(&mut reply);
     let begins = match &mut standing {
-        Some(standing) => standing.during(begins).await.map_err(|lapsed| Problem::refused(&lapsed.into()))?,
+        Some(standing) => standing
+            .run_while_valid(begins)
+            .await
+            .map_err(|lapsed| ProblemDetails::from_admission_error(&lapsed.into()))?,
         None => begins.await,
     };
     let (head, encoding, first) = match begins {
         ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
-        ReplyEvent::Chunk(Chunk::Body(head)) => (head, Encoding::Body, None),
+        ReplyEvent::Chunk(Chunk::Body(head)) => (head, ChunkEncoding::Body, None),
         // A manifest is text.
         first => {
             let media_type = AnswerFormat::Json.media_type();
-            (BodyHead { media_type, bounds: Budget::default(), lasting: None, file: None }, Encoding::Text, Some(first))
+            (
+                BodyHead { media_type, budget: Budget::default(), stable: None, file: None },
+                ChunkEncoding::Text,
+                Some(first),
+            )
         }
     };
-    if let Some(problem) = asked.refused.take().filter(|_| head.file.is_none()) {
+    if let Some(problem) = asked.format_problem.take().filter(|_| head.file.is_none()) {
         return Err(problem);
     }
     let representation = Representation::new(head, asked, parts, job);
-    let part = match given(parts, representation.tag.as_ref(), representation.bytes)? {
-        Given::Nothing => return Ok(representation.not_modified(asked)),
-        Given::Whole => None,
-        Given::Part(part) => Some(part),
+    let part = match evaluate_conditions(parts, representation.tag.as_ref(), representation.bytes)? {
+        ConditionOutcome::NotModified => return Ok(representation.not_modified(asked)),
+        ConditionOutcome::Whole => None,
+        ConditionOutcome::Part(part) => Some(part),
     };
-    let pieces = Pieces::new(reply, standing, encoding, first).begin().await?;
-    Ok(representation.response(pieces, part, route, asked, parts))
+    let pieces = AnswerBody::new(reply, standing, encoding, first).begin().await?;
+    Ok(representation.build_response(pieces, part, route, asked, parts))
 }
 
 impl Representation {
-    fn new(head: BodyHead, asked: &Asked, parts: &Parts, job: String) -> Self {
-        let bytes = head.lasting.as_ref().and_then(|lasting| lasting.bytes);
+    fn new(head: BodyHead, asked: &ResultRequest, parts: &Parts, job: String) -> Self {
+        let bytes = head.stable.as_ref().and_then(|lasting| lasting.bytes);
         // Ranges are of bytes that are the same each time, which those of a coding are not.
         let is_ranged = bytes.is_some() && parts.method == Method::GET && parts.headers.contains_key(header::RANGE);
         // A file is sent as it is: its bytes are what its length and its tag speak of.
         let is_file = head.file.is_some();
-        let coding = Some(asked.format).filter(|format| Coding::suits(*format) && !is_ranged && !is_file);
-        let coding = coding.and_then(|_| Coding::accepted(&parts.headers));
-        let tag = head.lasting.as_ref().map(|lasting| match coding {
-            Some(_) => Tag::weak(&lasting.tag),
-            None => Tag::strong(&lasting.tag),
+        let coding =
+            Some(asked.format).filter(|format| ContentCoding::is_useful_for(*format) && !is_ranged && !is_file);
+        let coding = coding.and_then(|_| ContentCoding::negotiate(&parts.headers));
+        let tag = head.stable.as_ref().map(|lasting| match coding {
+            Some(_) => EntityTag::weak(&lasting.tag),
+            None => EntityTag::strong(&lasting.tag),
         });
         Self { tag, bytes: bytes.filter(|_| coding.is_none()), coding, head, job }
     }
 
     /// The response to one who has it.
-    fn not_modified(&self, asked: &Asked) -> Response {
+    fn not_modified(&self, asked: &ResultRequest) -> Response {
         let mut response = not_modified();
-        self.say_how_to_keep(response.headers_mut(), asked);
+        self.set_cache_headers(response.headers_mut(), asked);
         response
     }
 
-    /// The response with `part` of what has begun, or all of it.
-    fn response(&self, pieces: Begun, part: Option<Part>, route: &Route, asked: &Asked, parts: &Parts) -> Response {
+    /// The response with `select_range` of what has begun, or all of it.
+    fn build_response(
+        &self,
+        pieces: AnswerStart,
+        part: Option<ByteRange>,
+        route: &ResultRoute,
+        asked: &ResultRequest,
+        parts: &Parts,
+    ) -> Response {
         // An answer that is over already has its facts in its head, unless they are not those of the part.
         let facts = match &pieces {
-            Begun::Whole(_, facts) if part.is_none() => told(facts),
-            Begun::Whole(..) | Begun::Streaming(_) => HeaderMap::new(),
+            AnswerStart::Whole(_, facts) if part.is_none() => answer_headers(facts),
+            AnswerStart::Whole(..) | AnswerStart::Streaming(_) => HeaderMap::new(),
         };
-        let mut response = match (self.coding, part.or(self.bytes.map(Part::whole))) {
+        let mut response = match (self.coding, part.or(self.bytes.map(ByteRange::whole))) {
             (Some(coding), _) => {
                 let name = HeaderValue::from_static(coding.name());
-                with_field(coding.encode(pieces.stream()), header::CONTENT_ENCODING, name)
+                response_with_header(coding.encode(pieces.into_stream()), header::CONTENT_ENCODING, name)
             }
             (None, Some(counted)) => {
                 let length = HeaderValue::from(counted.count);
-                with_field(counted.cut(pieces.stream()), header::CONTENT_LENGTH, length)
+                response_with_header(counted.slice_body(pieces.into_stream()), header::CONTENT_LENGTH, length)
             }
-            (None, None) => begun(pieces, parts),
+            (None, None) => begin_response(pieces, parts),
         };
         response.headers_mut().extend(facts);
         if let Some(part) = part {
@@ -117,13 +135,15 @@ impl Representation {
         }
         let headers = response.headers_mut();
         describe(headers, &self.head, &self.job);
-        self.say_how_to_keep(headers, asked);
+        self.set_cache_headers(headers, asked);
         if self.bytes.is_some() {
             headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         }
         let disposition = match &self.head.file {
-            Some(file) => Some(attachment(&file.name)),
-            None => route.file_stem().map(|stem| attachment(&format!("{stem}.{}", extension(asked.format)))),
+            Some(file) => Some(content_disposition(&file.name)),
+            None => {
+                route.file_stem().map(|stem| content_disposition(&format!("{stem}.{}", file_extension(asked.format))))
+            }
         };
         // ASCII without controls.
         let disposition = disposition.and_then(|it| HeaderValue::from_str(&it).ok());
@@ -135,10 +155,10 @@ impl Representation {
         response
     }
 
-    fn say_how_to_keep(&self, headers: &mut HeaderMap, asked: &Asked) {
-        headers.extend(self.tag.as_ref().and_then(Tag::field).map(|tag| (header::ETAG, tag)));
-        let is_kept = self.head.lasting.is_some() && !asked.has_link;
-        headers.insert(header::CACHE_CONTROL, if is_kept { KEPT } else { NOT_KEPT });
+    fn set_cache_headers(&self, headers: &mut HeaderMap, asked: &ResultRequest) {
+        headers.extend(self.tag.as_ref().and_then(EntityTag::to_header_value).map(|tag| (header::ETAG, tag)));
+        let is_kept = self.head.stable.is_some() && !asked.has_link;
+        headers.insert(header::CACHE_CONTROL, if is_kept { CACHE_IMMUTABLE } else { CACHE_NO_STORE });
         headers.insert(header::VARY, HeaderValue::from_static("accept, accept-encoding, authorization"));
     }
 }
@@ -146,7 +166,7 @@ impl Representation {
 /// What names a download. A name with other letters than those of ASCII stands there a second time, as it is.
 ///
 /// [RFC 6266](https://www.rfc-editor.org/rfc/rfc6266)
-fn attachment(name: &str) -> String {
+fn content_disposition(name: &str) -> String {
     let is_plain = |letter: char| letter == ' ' || (letter.is_ascii_graphic() && !"\"\\%".contains(letter));
     let plain: String = name.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
     if plain == name {
@@ -157,7 +177,7 @@ fn attachment(name: &str) -> String {
 }
 
 /// The response with `body` and a field that says how it comes.
-fn with_field(body: Body, name: HeaderName, value: HeaderValue) -> Response {
+fn response_with_header(body: Body, name: HeaderName, value: HeaderValue) -> Response {
     let mut response = Response::new(body);
     response.headers_mut().insert(name, value);
     response
@@ -168,8 +188,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_download_is_named_as_the_file_is() {
-        let named = ["big.txt", "a b.csv", "Grüße \"1\".pdf", "100%.txt", "x\r\ny"].map(attachment);
+    fn content_disposition_names_the_file() {
+        let named = ["big.txt", "a b.csv", "Grüße \"1\".pdf", "100%.txt", "x\r\ny"].map(content_disposition);
         insta::assert_snapshot!(named.join("\n"), @r#"
         attachment; filename="big.txt"
         attachment; filename="a b.csv"

@@ -16,41 +16,41 @@ use futures::stream::BoxStream;
 use tidegate_core::AnswerFormat;
 use tokio_util::io::{ReaderStream, StreamReader};
 
-use super::super::rest::quality;
+use super::super::rest::parse_quality;
 
 /// A piece of what is coded, in bytes.
 const PIECE_BYTES: usize = 16 * 1024;
 
 /// How bytes are coded on their way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Coding {
+pub(super) enum ContentCoding {
     Zstd,
     Gzip,
 }
 
-impl Coding {
+impl ContentCoding {
     /// What stands first is taken where a client likes several as much: it is smaller for less work.
     const ALL: [Self; 2] = [Self::Zstd, Self::Gzip];
 
     /// Whether a body of this form gains by a coding: Arrow and Parquet are compressed within.
-    pub(super) fn suits(format: AnswerFormat) -> bool {
+    pub(super) fn is_useful_for(format: AnswerFormat) -> bool {
         matches!(format, AnswerFormat::Json | AnswerFormat::Ndjson | AnswerFormat::Csv)
     }
 
     /// The coding that a client names and likes best; none where it likes none as much as the bytes as they are.
-    pub(super) fn accepted(headers: &HeaderMap) -> Option<Self> {
+    pub(super) fn negotiate(headers: &HeaderMap) -> Option<Self> {
         let said: Vec<&str> =
             headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok()).collect();
-        Self::best(&said.join(","))
+        Self::choose(&said.join(","))
     }
 
-    fn best(said: &str) -> Option<Self> {
+    fn choose(said: &str) -> Option<Self> {
         let liked = |names: &[&str]| {
             let of_name = |member: &str| {
                 let (name, parameters) = member.split_once(';').unwrap_or((member, ""));
                 let is_named = names.iter().any(|known| name.trim().eq_ignore_ascii_case(known));
                 let weight = parameters.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
-                is_named.then(|| weight.map_or(1_000, |(_, weight)| quality(weight.trim())))
+                is_named.then(|| weight.map_or(1_000, |(_, weight)| parse_quality(weight.trim())))
             };
             said.split(',').filter_map(of_name).max().unwrap_or_default()
         };
@@ -74,7 +74,7 @@ impl Coding {
         }
     }
 
-    /// The body that comes in `pieces`, coded while it comes.
+    /// The body that comes in `answer_body`, coded while it comes.
     pub(super) fn encode(self, pieces: BoxStream<'static, io::Result<Bytes>>) -> Body {
         let reader = StreamReader::new(pieces);
         match self {
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_coding_is_taken_where_it_is_asked_for() {
+    fn negotiates_content_coding() {
         let mut table = String::new();
         for said in [
             "",
@@ -113,7 +113,7 @@ mod tests {
             "gzip;q=0",
             "zstd;q=0, gzip;q=0.1, *;q=0",
         ] {
-            table.push_str(&format!("{said:30} {:?}\n", Coding::best(said)));
+            table.push_str(&format!("{said:30} {:?}\n", ContentCoding::choose(said)));
         }
         insta::assert_snapshot!(table, @r#"
                                        None

@@ -6,53 +6,57 @@
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 
-use super::super::rest::{Problem, Sort};
-use super::range::{Part, Ranges, Unsatisfiable};
-use super::tag::{Named, Tag};
+use super::super::rest::{ProblemDetails, ProblemType};
+use super::entity_tag::{EntityTag, EntityTagList};
+use super::range::{ByteRange, RangeHeader, RangeNotSatisfiable};
 
 /// What a request gets.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Given {
+pub(super) enum ConditionOutcome {
     Whole,
-    Part(Part),
+    Part(ByteRange),
     /// The client has it.
-    Nothing,
+    NotModified,
 }
 
-/// Decides what a request for the representation with `tag` gets, which has so many `bytes` if that is known.
-pub(super) fn given(parts: &Parts, tag: Option<&Tag>, bytes: Option<u64>) -> Result<Given, Problem> {
+/// Decides what a request for the representation with `entity_tag` gets, which has so many `bytes` if that is known.
+pub(super) fn evaluate_conditions(
+    parts: &Parts,
+    tag: Option<&EntityTag>,
+    bytes: Option<u64>,
+) -> Result<ConditionOutcome, ProblemDetails> {
     let headers = &parts.headers;
-    if Named::read(headers, header::IF_MATCH).is_some_and(|named| !named.has_strongly(tag)) {
+    if EntityTagList::from_headers(headers, header::IF_MATCH).is_some_and(|named| !named.matches_strongly(tag)) {
         let detail = "it has none of the tags that If-Match names; without If-Match it is answered as it is";
-        return Err(Problem::new(Sort::PreconditionFailed, detail.to_owned()));
+        return Err(ProblemDetails::new(ProblemType::PreconditionFailed, detail.to_owned()));
     }
-    if Named::read(headers, header::IF_NONE_MATCH).is_some_and(|named| named.has_weakly(tag)) {
-        return Ok(Given::Nothing);
+    if EntityTagList::from_headers(headers, header::IF_NONE_MATCH).is_some_and(|named| named.matches_weakly(tag)) {
+        return Ok(ConditionOutcome::NotModified);
     }
     match bytes {
-        Some(bytes) if may_be_part(parts, tag) => part(headers, bytes),
-        _ => Ok(Given::Whole),
+        Some(bytes) if allows_range(parts, tag) => select_range(headers, bytes),
+        _ => Ok(ConditionOutcome::Whole),
     }
 }
 
 /// Whether a range counts: one who has the beginning of something else needs the whole.
-fn may_be_part(parts: &Parts, tag: Option<&Tag>) -> bool {
-    let is_same = match Named::read(&parts.headers, header::IF_RANGE) {
+fn allows_range(parts: &Parts, tag: Option<&EntityTag>) -> bool {
+    let is_same = match EntityTagList::from_headers(&parts.headers, header::IF_RANGE) {
         None => true,
-        Some(Named::Any) => false,
+        Some(EntityTagList::Any) => false,
         // One tag, and no list of them.
-        Some(named @ Named::These(_)) => named.is_one() && named.has_strongly(tag),
+        Some(named @ EntityTagList::Tags(_)) => named.is_single() && named.matches_strongly(tag),
     };
     parts.method == Method::GET && is_same
 }
 
-fn part(headers: &HeaderMap, bytes: u64) -> Result<Given, Problem> {
-    match Ranges::read(headers).of(bytes) {
-        Ok(None) => Ok(Given::Whole),
-        Ok(Some(part)) => Ok(Given::Part(part)),
-        Err(Unsatisfiable) => {
-            let problem = Problem::new(
-                Sort::RangeNotSatisfiable,
+fn select_range(headers: &HeaderMap, bytes: u64) -> Result<ConditionOutcome, ProblemDetails> {
+    match RangeHeader::from_headers(headers).resolve(bytes) {
+        Ok(None) => Ok(ConditionOutcome::Whole),
+        Ok(Some(part)) => Ok(ConditionOutcome::Part(part)),
+        Err(RangeNotSatisfiable) => {
+            let problem = ProblemDetails::new(
+                ProblemType::RangeNotSatisfiable,
                 format!("it has {bytes} bytes, and the range holds none of them"),
             );
             // Digits and letters.

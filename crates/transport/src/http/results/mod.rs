@@ -4,13 +4,13 @@
 //! as they are (entity tags, ranges, codings) is done here, above the bytes of that call.
 
 mod answer;
-mod asked;
 mod coding;
 mod conditions;
+mod entity_tag;
 mod link;
 mod range;
+mod request;
 mod route;
-mod tag;
 
 use std::sync::Arc;
 
@@ -20,59 +20,59 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method};
 use axum::response::Response;
 use tidegate_core::event::Event;
-use tidegate_core::{Call, Caller, Error, ErrorKind, Target};
+use tidegate_core::{Call, CallTarget, Caller, Error, ErrorKind};
 
-use self::asked::Asked;
-pub(super) use self::asked::{PARTIAL, offered};
-use self::route::Route;
-pub(super) use self::route::{View, uri_of};
-use super::rest::{Problem, Sort, finish, options, trace};
-use super::{Door, PeerAddress, body};
+use self::request::ResultRequest;
+pub(super) use self::request::{PARTIAL, offered_formats};
+use self::route::ResultRoute;
+pub(super) use self::route::{ResultView, view_uri};
+use super::rest::{ProblemDetails, ProblemType, apply_trace_headers, finish, options_response};
+use super::{HttpState, PeerAddress, body};
 
 /// The methods that every path takes.
 const METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// Answers any request under `/results`.
-pub(super) async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
+pub(super) async fn answer(State(door): State<Arc<HttpState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let answered = respond(&door, &parts, body).await;
-    finish(&door, PeerAddress::of(&parts.extensions), answered)
+    finish(&door, PeerAddress::from_extensions(&parts.extensions), answered)
 }
 
-async fn respond(door: &Arc<Door>, parts: &Parts, body: Body) -> Result<Response, Problem> {
+async fn respond(door: &Arc<HttpState>, parts: &Parts, body: Body) -> Result<Response, ProblemDetails> {
     // No path takes a body; it is read so that its connection lives on.
     body::discard(body, door.options.read_within).await;
-    let route = Route::find(parts.uri.path())?;
+    let route = ResultRoute::parse(parts.uri.path())?;
     let allowed = HeaderValue::from_static(METHODS);
     match parts.method {
         Method::GET | Method::HEAD => {}
-        Method::OPTIONS => return Ok(options(allowed)),
+        Method::OPTIONS => return Ok(options_response(allowed)),
         ref method => {
             let detail = format!("{method} is not taken here; {METHODS} are");
-            return Err(Problem::new(Sort::MethodNotAllowed, detail).allowing(allowed));
+            return Err(ProblemDetails::new(ProblemType::MethodNotAllowed, detail).with_allow(allowed));
         }
     }
-    let (caller, standing) = link::caller(door, parts, &route).await?;
+    let (caller, standing) = link::resolve_caller(door, parts, &route).await?;
     door.service.registry().admit_request(&caller).await?;
-    let mut asked = Asked::read(&route, parts)?;
-    let Some(uri) = route.uri() else { return Err(absent(door, &caller, &route)) };
-    let mut call = Call::new(Target::Resource(uri), caller);
+    let mut asked = ResultRequest::read(&route, parts)?;
+    let Some(uri) = route.uri() else { return Err(not_found_problem(door, &caller, &route)) };
+    let mut call = Call::new(CallTarget::Resource(uri), caller);
     call.arguments = asked.arguments.clone();
     call.format = Some(asked.format);
-    trace(&mut call, &parts.headers);
+    apply_trace_headers(&mut call, &parts.headers);
     let reply = door.service.registry().call(call)?;
     answer::answer(reply, standing, &route, &mut asked, parts).await
 }
 
 /// What is at a path that no result can have: the same as at one that no result has.
-fn absent(door: &Door, caller: &Caller, route: &Route) -> Problem {
+fn not_found_problem(door: &HttpState, caller: &Caller, route: &ResultRoute) -> ProblemDetails {
     let outcome = ErrorKind::NotFound.name();
     // The path itself stays out of the log: whoever mistypes the `?` before a link has the link in it.
-    door.service.registry().events().tell(Event::CallRefused {
+    door.service.registry().events().emit(Event::CallRefused {
         caller,
         kind: "resource",
         name: "tidegate://results/{id}",
         outcome,
     });
-    Error::new(ErrorKind::NotFound, format!("there is no resource {:?}", route.asked_for())).into()
+    Error::new(ErrorKind::NotFound, format!("there is no resource {:?}", route.requested_uri())).into()
 }

@@ -1,4 +1,4 @@
-//! One range of bytes: what `Range` says, and a stream cut to it.
+//! One range of bytes: what `MediaRange` says, and a stream cut to it.
 //!
 //! [RFC 9110, 14](https://www.rfc-editor.org/rfc/rfc9110#name-range-requests). Several ranges at once get the whole,
 //! as the RFC allows: a client that wants them asks for each of them.
@@ -11,11 +11,11 @@ use bytes::{Buf, Bytes};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 
-use super::super::rest::broken_off;
+use super::super::rest::broken_body_error;
 
-/// What `Range` asks for.
+/// What `MediaRange` asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ranges {
+pub(super) enum RangeHeader {
     /// No range, several, or what cannot be read.
     None,
     /// From a byte on, to another one if it is named.
@@ -26,21 +26,21 @@ pub(super) enum Ranges {
 
 /// There are no such bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Unsatisfiable;
+pub(super) struct RangeNotSatisfiable;
 
 /// Bytes of a representation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct ByteRange {
     /// The first of them.
     pub(super) first: u64,
     /// How many.
     pub(super) count: u64,
     /// How many there are of the whole.
-    pub(super) of: u64,
+    pub(super) total: u64,
 }
 
-impl Ranges {
-    pub(super) fn read(headers: &HeaderMap) -> Self {
+impl RangeHeader {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let mut values = headers.get_all(header::RANGE).iter();
         match (values.next().and_then(|value| value.to_str().ok()), values.next()) {
             (Some(text), None) => Self::parse(text).unwrap_or(Self::None),
@@ -59,17 +59,17 @@ impl Ranges {
             return None;
         }
         match range.split_once('-')? {
-            ("", last) => Some(Self::Last(position(last)?)),
-            (first, "") => Some(Self::From(position(first)?, None)),
+            ("", last) => Some(Self::Last(parse_position(last)?)),
+            (first, "") => Some(Self::From(parse_position(first)?, None)),
             (first, last) => {
-                let (first, last) = (position(first)?, position(last)?);
+                let (first, last) = (parse_position(first)?, parse_position(last)?);
                 (first <= last).then_some(Self::From(first, Some(last)))
             }
         }
     }
 
     /// Which of `bytes` bytes it is; none for all of them.
-    pub(super) fn of(self, bytes: u64) -> Result<Option<Part>, Unsatisfiable> {
+    pub(super) fn resolve(self, bytes: u64) -> Result<Option<ByteRange>, RangeNotSatisfiable> {
         let (first, count) = match self {
             Self::None => return Ok(None),
             // The last bytes of nothing are nothing, which no range can say.
@@ -80,37 +80,37 @@ impl Ranges {
                 (first, end.saturating_sub(first))
             }
         };
-        if count == 0 { Err(Unsatisfiable) } else { Ok(Some(Part { first, count, of: bytes })) }
+        if count == 0 { Err(RangeNotSatisfiable) } else { Ok(Some(ByteRange { first, count, total: bytes })) }
     }
 }
 
 /// A number of digits alone; what is larger than any length is the largest.
-fn position(text: &str) -> Option<u64> {
+fn parse_position(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-impl Part {
+impl ByteRange {
     /// All of `bytes` bytes.
     pub(super) fn whole(bytes: u64) -> Self {
-        Self { first: 0, count: bytes, of: bytes }
+        Self { first: 0, count: bytes, total: bytes }
     }
 
     /// As it stands in `Content-Range`.
     pub(super) fn content_range(&self) -> String {
-        format!("bytes {}-{}/{}", self.first, self.first + self.count.saturating_sub(1), self.of)
+        format!("bytes {}-{}/{}", self.first, self.first + self.count.saturating_sub(1), self.total)
     }
 
-    /// The part of the body that comes in `pieces`, skipped and cut while it comes. A body of another length than it
+    /// The part of the body that comes in `answer_body`, skipped and cut while it comes. A body of another length than it
     /// should have breaks off.
-    pub(super) fn cut(self, pieces: BoxStream<'static, io::Result<Bytes>>) -> Body {
-        let is_to_end = self.first + self.count == self.of;
-        Body::from_stream(Cut { pieces, skip: self.first, left: self.count, is_to_end }.stream())
+    pub(super) fn slice_body(self, pieces: BoxStream<'static, io::Result<Bytes>>) -> Body {
+        let is_to_end = self.first + self.count == self.total;
+        Body::from_stream(BodySlice { pieces, skip: self.first, left: self.count, is_to_end }.into_stream())
     }
 }
 
 /// What is still to come of a part.
-struct Cut {
+struct BodySlice {
     pieces: BoxStream<'static, io::Result<Bytes>>,
     skip: u64,
     left: u64,
@@ -118,8 +118,8 @@ struct Cut {
     is_to_end: bool,
 }
 
-impl Cut {
-    fn stream(self) -> impl stream::Stream<Item = io::Result<Bytes>> + Send + 'static {
+impl BodySlice {
+    fn into_stream(self) -> impl stream::Stream<Item = io::Result<Bytes>> + Send + 'static {
         stream::unfold(Some(self), |cut| async move {
             let mut cut = cut?;
             let next = cut.next().await?;
@@ -134,7 +134,7 @@ impl Cut {
             let mut piece = match self.pieces.next().await {
                 Some(Ok(piece)) => piece,
                 Some(Err(error)) => return Some(Err(error)),
-                None => return Some(Err(broken_off("the body is shorter than it should be").await)),
+                None => return Some(Err(broken_body_error("the body is shorter than it should be").await)),
             };
             // Both are no more than the length of a piece.
             let skipped = self.skip.min(piece.len() as u64);
@@ -145,7 +145,7 @@ impl Cut {
             }
             let is_last = piece.len() as u64 >= self.left;
             if is_last && self.is_to_end {
-                let last = self.last(piece).await;
+                let last = self.finish_last_piece(piece).await;
                 self.left = 0;
                 return Some(last);
             }
@@ -159,14 +159,14 @@ impl Cut {
     }
 
     /// The last bytes of the body once it has ended well: a fault may be found behind them.
-    async fn last(&mut self, piece: Bytes) -> io::Result<Bytes> {
+    async fn finish_last_piece(&mut self, piece: Bytes) -> io::Result<Bytes> {
         let mut is_too_long = piece.len() as u64 > self.left;
         while let Some(more) = self.pieces.next().await {
             is_too_long |= !more?.is_empty();
         }
         match is_too_long {
             false => Ok(piece),
-            true => Err(broken_off("the body is longer than it should be").await),
+            true => Err(broken_body_error("the body is longer than it should be").await),
         }
     }
 }
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_a_part_all_or_none() {
+    fn resolves_range_headers() {
         let mut table = String::new();
         for text in [
             "bytes=0-4",
@@ -205,11 +205,11 @@ mod tests {
             "rows=0-4",
             "0-4",
         ] {
-            let ranges = Ranges::parse(text).unwrap_or(Ranges::None);
-            let told = |bytes| match ranges.of(bytes) {
+            let ranges = RangeHeader::parse(text).unwrap_or(RangeHeader::None);
+            let told = |bytes| match ranges.resolve(bytes) {
                 Ok(None) => "whole".to_owned(),
                 Ok(Some(part)) => part.content_range(),
-                Err(Unsatisfiable) => "none".to_owned(),
+                Err(RangeNotSatisfiable) => "none".to_owned(),
             };
             table.push_str(&format!("{text:35} {:18} {}\n", told(10), told(0)));
         }
@@ -239,10 +239,10 @@ mod tests {
         "#);
     }
 
-    /// What comes of a body of `pieces` that is said to be `of` bytes long.
-    fn cut(pieces: &[Vec<u8>], part: Part) -> io::Result<Vec<u8>> {
+    /// What comes of a body of `answer_body` that is said to be `of` bytes long.
+    fn slice(pieces: &[Vec<u8>], part: ByteRange) -> io::Result<Vec<u8>> {
         let pieces: Vec<io::Result<Bytes>> = pieces.iter().map(|piece| Ok(Bytes::from(piece.clone()))).collect();
-        let body = part.cut(stream::iter(pieces).boxed()).into_data_stream();
+        let body = part.slice_body(stream::iter(pieces).boxed()).into_data_stream();
         let gathered = body.try_fold(Vec::new(), |mut all, piece| async move {
             all.extend_from_slice(&piece);
             Ok(all)
@@ -253,33 +253,33 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_part_is_that_slice_however_the_body_comes(
+        fn range_is_independent_of_chunk_boundaries(
             pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..20), 0..10),
             (first, last) in (0_u64..80, 0_u64..80),
         ) {
             let whole = pieces.concat();
             let bytes = whole.len() as u64;
-            prop_assert_eq!(&cut(&pieces, Part::whole(bytes)).unwrap(), &whole);
-            if let Ok(Some(part)) = Ranges::From(first, Some(last)).of(bytes) {
-                let slice = &whole[part.first as usize..][..part.count as usize];
-                prop_assert_eq!(cut(&pieces, part).unwrap(), slice);
+            prop_assert_eq!(&slice(&pieces, ByteRange::whole(bytes)).unwrap(), &whole);
+            if let Ok(Some(part)) = RangeHeader::From(first, Some(last)).resolve(bytes) {
+                let expected = &whole[part.first as usize..][..part.count as usize];
+                prop_assert_eq!(slice(&pieces, part).unwrap(), expected);
                 prop_assert!(part.first == first && part.count == last.min(bytes - 1) + 1 - first);
             } else {
                 prop_assert!(first > last || first >= bytes);
             }
-            if let Ok(Some(part)) = Ranges::Last(first).of(bytes) {
-                prop_assert_eq!(cut(&pieces, part).unwrap(), &whole[whole.len() - first.min(bytes) as usize..]);
+            if let Ok(Some(part)) = RangeHeader::Last(first).resolve(bytes) {
+                prop_assert_eq!(slice(&pieces, part).unwrap(), &whole[whole.len() - first.min(bytes) as usize..]);
             }
         }
 
         #[test]
-        fn a_body_of_another_length_breaks_off(
+        fn body_of_unexpected_length_fails(
             pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..20), 1..10),
             more in 1_u64..10,
         ) {
             let bytes = pieces.concat().len() as u64;
-            prop_assert!(cut(&pieces, Part::whole(bytes + more)).is_err());
-            prop_assert!(bytes <= more || cut(&pieces, Part::whole(bytes - more)).is_err());
+            prop_assert!(slice(&pieces, ByteRange::whole(bytes + more)).is_err());
+            prop_assert!(bytes <= more || slice(&pieces, ByteRange::whole(bytes - more)).is_err());
         }
     }
 }

@@ -3,7 +3,7 @@
 use percent_encoding::percent_decode_str;
 use uuid::Uuid;
 
-use super::super::rest::{Problem, Sort};
+use super::super::rest::{ProblemDetails, ProblemType};
 
 /// What stands before the id in the URI of every stored result.
 const URI_PREFIX: &str = "tidegate://results/";
@@ -14,16 +14,16 @@ const ID_BYTES: usize = 36;
 
 /// What a path names, whether or not there can be any such result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Route {
+pub(super) struct ResultRoute {
     /// As it stands in the path if it is no id, else in its one spelling.
     pub(super) id: String,
-    pub(super) view: View,
-    can_be: bool,
+    pub(super) view: ResultView,
+    is_valid: bool,
 }
 
 /// What of a result is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) enum View {
+pub(in super::super) enum ResultView {
     Manifest,
     /// One block, by its number.
     Block(String),
@@ -31,68 +31,68 @@ pub(in super::super) enum View {
     Data,
 }
 
-impl Route {
+impl ResultRoute {
     /// The route of a path.
-    pub(super) fn find(path: &str) -> Result<Self, Problem> {
+    pub(super) fn parse(path: &str) -> Result<Self, ProblemDetails> {
         let below: Vec<&str> = path.strip_prefix("/results/").unwrap_or_default().split('/').collect();
         let (id, view) = match below.as_slice() {
-            [id] if !id.is_empty() => (id, View::Manifest),
-            [id, "data"] => (id, View::Data),
-            [id, "blocks", number] => (id, View::Block((*number).to_owned())),
+            [id] if !id.is_empty() => (id, ResultView::Manifest),
+            [id, "data"] => (id, ResultView::Data),
+            [id, "blocks", number] => (id, ResultView::Block((*number).to_owned())),
             _ => {
                 let detail = "there is nothing at this path; a result is at /results/{id}, its rows are at \
                               /results/{id}/data and, block by block, at /results/{id}/blocks/{n}";
-                return Err(Problem::new(Sort::NoSuchPath, detail.to_owned()));
+                return Err(ProblemDetails::new(ProblemType::NoSuchPath, detail.to_owned()));
             }
         };
-        Ok(Self::of(id, &view).unwrap_or_else(|| Self { id: (*id).to_owned(), view, can_be: false }))
+        Ok(Self::parse_canonical(id, &view).unwrap_or_else(|| Self { id: (*id).to_owned(), view, is_valid: false }))
     }
 
     /// The route in its one spelling; none for what is no id or no number of a block.
-    fn of(id: &str, view: &View) -> Option<Self> {
+    fn parse_canonical(id: &str, view: &ResultView) -> Option<Self> {
         let decoded = |segment| percent_decode_str(segment).decode_utf8().ok();
         let id = decoded(id).filter(|id| id.len() == ID_BYTES)?;
         let id = Uuid::try_parse(&id).ok()?.hyphenated().to_string();
         let view = match view {
-            View::Manifest => View::Manifest,
-            View::Data => View::Data,
-            View::Block(number) => {
+            ResultView::Manifest => ResultView::Manifest,
+            ResultView::Data => ResultView::Data,
+            ResultView::Block(number) => {
                 let number = decoded(number)?;
                 let read: u32 = number.parse().ok()?;
                 // A block has one address: `+7` and `007` are none.
-                View::Block(Some(read.to_string()).filter(|text| *text == *number)?)
+                ResultView::Block(Some(read.to_string()).filter(|text| *text == *number)?)
             }
         };
-        Some(Self { id, view, can_be: true })
+        Some(Self { id, view, is_valid: true })
     }
 
     /// The URI of the resource; none if there cannot be any.
     pub(super) fn uri(&self) -> Option<String> {
-        self.can_be.then(|| self.asked_for())
+        self.is_valid.then(|| self.requested_uri())
     }
 
     /// The same, whatever the path holds.
-    pub(super) fn asked_for(&self) -> String {
-        uri_of(&self.id, &self.view)
+    pub(super) fn requested_uri(&self) -> String {
+        view_uri(&self.id, &self.view)
     }
 
     /// What a file with the bytes is called; none for what is no file.
     pub(super) fn file_stem(&self) -> Option<String> {
         let id = self.id.get(..FILE_ID_DIGITS)?;
         match &self.view {
-            View::Manifest => None,
-            View::Block(number) => Some(format!("result-{id}-{number}")),
-            View::Data => Some(format!("result-{id}")),
+            ResultView::Manifest => None,
+            ResultView::Block(number) => Some(format!("result-{id}-{number}")),
+            ResultView::Data => Some(format!("result-{id}")),
         }
     }
 }
 
 /// The URI of a view of the result `id`.
-pub(in super::super) fn uri_of(id: &str, view: &View) -> String {
+pub(in super::super) fn view_uri(id: &str, view: &ResultView) -> String {
     match view {
-        View::Manifest => format!("{URI_PREFIX}{id}"),
-        View::Block(number) => format!("{URI_PREFIX}{id}/blocks/{number}"),
-        View::Data => format!("{URI_PREFIX}{id}/data"),
+        ResultView::Manifest => format!("{URI_PREFIX}{id}"),
+        ResultView::Block(number) => format!("{URI_PREFIX}{id}/blocks/{number}"),
+        ResultView::Data => format!("{URI_PREFIX}{id}/data"),
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
     const ID: &str = "0a1b2c3d-1111-4222-8333-444455556666";
 
     #[test]
-    fn a_path_is_a_resource_or_none() {
+    fn maps_paths_to_resource_uris() {
         let mut table = String::new();
         for path in [
             "/results/ID",
@@ -128,7 +128,7 @@ mod tests {
             "/results/",
             "/results",
         ] {
-            let route = Route::find(&path.replace("ID", ID));
+            let route = ResultRoute::parse(&path.replace("ID", ID));
             let told = route.map_or("no such path".to_owned(), |route| route.uri().unwrap_or("absent".to_owned()));
             table.push_str(&format!("{path:60} {}\n", told.replace(ID, "ID")));
         }

@@ -19,7 +19,7 @@ const DISCARDED_BYTES: usize = 16 * 1024;
 
 /// Why a WebSocket ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum CloseReason {
     /// The client closed it, or is gone: nothing more can be said.
     Gone,
     /// The server shuts down.
@@ -27,9 +27,9 @@ pub(super) enum End {
     /// No message for too long.
     Idle,
     /// No sign of life.
-    Silent,
+    PingTimeout,
     /// Who it is is let in no longer.
-    NotLetIn(String),
+    NotAdmitted(String),
     /// A message began and did not end in time.
     TooSlow,
     /// A binary message.
@@ -37,45 +37,50 @@ pub(super) enum End {
     /// A message beyond the bound, in bytes.
     TooLarge(usize),
     /// A text message that is no UTF-8.
-    NotText,
+    InvalidUtf8,
     /// The client broke the rules of the protocol.
-    Broken(String),
+    ProtocolError(String),
 }
 
-impl End {
+impl CloseReason {
     /// Why nothing more was read.
-    pub(super) fn of_error(error: &Error, message_bytes_max: usize) -> Self {
+    pub(super) fn from_error(error: &Error, message_bytes_max: usize) -> Self {
         use tokio_tungstenite::tungstenite::error::ProtocolError::ResetWithoutClosingHandshake;
         match error {
             Error::Capacity(_) => Self::TooLarge(message_bytes_max),
-            Error::Utf8(_) => Self::NotText,
+            Error::Utf8(_) => Self::InvalidUtf8,
             Error::Protocol(ResetWithoutClosingHandshake) => Self::Gone,
-            Error::Protocol(error) => Self::Broken(error.to_string()),
+            Error::Protocol(error) => Self::ProtocolError(error.to_string()),
             _ => Self::Gone,
         }
     }
 
     /// Whether a message was at fault, which is told as a refusal.
-    pub(super) fn is_refusal(&self) -> bool {
+    pub(super) fn is_client_error(&self) -> bool {
         matches!(
             self,
-            Self::NotLetIn(_) | Self::TooSlow | Self::Binary | Self::TooLarge(_) | Self::NotText | Self::Broken(_)
+            Self::NotAdmitted(_)
+                | Self::TooSlow
+                | Self::Binary
+                | Self::TooLarge(_)
+                | Self::InvalidUtf8
+                | Self::ProtocolError(_)
         )
     }
 
     /// What the client is told; `None` where there is nobody to tell.
-    pub(super) fn frame(&self) -> Option<CloseFrame> {
+    pub(super) fn to_close_frame(&self) -> Option<CloseFrame> {
         let (code, reason) = match self {
             Self::Gone => return None,
             Self::Shutdown => (CloseCode::Away, "the server is shutting down".to_owned()),
             Self::Idle => (CloseCode::Normal, "no message for too long".to_owned()),
-            Self::Silent => (CloseCode::Away, "no answer to a ping".to_owned()),
-            Self::NotLetIn(reason) => (CloseCode::Policy, reason.clone()),
+            Self::PingTimeout => (CloseCode::Away, "no answer to a ping".to_owned()),
+            Self::NotAdmitted(reason) => (CloseCode::Policy, reason.clone()),
             Self::TooSlow => (CloseCode::Policy, "the message came too slowly".to_owned()),
             Self::Binary => (CloseCode::Unsupported, "messages are text, not binary".to_owned()),
             Self::TooLarge(bytes_max) => (CloseCode::Size, format!("the message is longer than {bytes_max} bytes")),
-            Self::NotText => (CloseCode::Invalid, "the message is not UTF-8".to_owned()),
-            Self::Broken(reason) => (CloseCode::Protocol, reason.clone()),
+            Self::InvalidUtf8 => (CloseCode::Invalid, "the message is not UTF-8".to_owned()),
+            Self::ProtocolError(reason) => (CloseCode::Protocol, reason.clone()),
         };
         let cut = reason.floor_char_boundary(REASON_BYTES_MAX);
         Some(CloseFrame { code, reason: reason[..cut].into() })

@@ -17,15 +17,15 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::arrival::{Counted, Patience, READ_BYTES};
-use super::close::{CLOSE_WITHIN, End, close};
+use super::close::{CLOSE_WITHIN, CloseReason, close};
 use super::liveness::{Liveness, PING_EVERY};
-use super::write::{FRAGMENT_BYTES_MAX, write};
-use crate::batch::Identity;
+use super::message_timeout::{CountingStream, MessageTimeout, READ_BYTES};
+use super::write::{FRAGMENT_BYTES_MAX, write_messages};
+use crate::batch::CallerResolver;
 use crate::conversation::Conversation;
-use crate::http::identify::Known;
-use crate::http::{CONVERSATION, Door};
-use crate::standing::{ASK_EVERY, Changes};
+use crate::http::identify::HttpCallerResolver;
+use crate::http::{CONVERSATION_LIMITS, HttpState};
+use crate::revalidation::{REVALIDATE_EVERY, RevalidationTriggers};
 
 /// Short messages are written together up to that size.
 const WRITE_BYTES: usize = 16 * 1024;
@@ -33,62 +33,62 @@ const WRITE_BYTES: usize = 16 * 1024;
 const TRANSPORT: TransportKind = TransportKind::WebSocket;
 
 /// A WebSocket and who is at its other end.
-pub(super) struct Connection {
-    door: Arc<Door>,
-    known: Arc<Known>,
+pub(super) struct WebSocketConnection {
+    http_state: Arc<HttpState>,
+    resolver: Arc<HttpCallerResolver>,
     liveness: Liveness,
-    arrived: Arc<AtomicU64>,
+    received_bytes: Arc<AtomicU64>,
 }
 
-impl Connection {
-    pub(super) fn new(door: Arc<Door>, known: Arc<Known>) -> Self {
-        Self { door, known, liveness: Liveness::new(), arrived: Arc::default() }
+impl WebSocketConnection {
+    pub(super) fn new(http_state: Arc<HttpState>, resolver: Arc<HttpCallerResolver>) -> Self {
+        Self { http_state, resolver, liveness: Liveness::new(), received_bytes: Arc::default() }
     }
 
     /// Serves the client until it goes, gives cause to be closed, or the server shuts down.
     pub(super) async fn serve(self, upgraded: Upgraded) {
-        let events = self.door.service.registry().events();
-        events.tell(Event::ConnectionOpened { transport: TRANSPORT });
-        let message_bytes_max = self.door.options.body_bytes_max;
+        let events = self.http_state.service.registry().events();
+        events.emit(Event::ConnectionOpened { transport: TRANSPORT });
+        let message_bytes_max = self.http_state.options.body_bytes_max;
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BYTES)
             .write_buffer_size(WRITE_BYTES)
             .max_write_buffer_size(WRITE_BYTES + 2 * FRAGMENT_BYTES_MAX)
             .max_frame_size(Some(message_bytes_max))
             .max_message_size(Some(message_bytes_max));
-        let stream = Counted::new(TokioIo::new(upgraded), self.arrived.clone());
-        self.converse(WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await).await;
-        events.tell(Event::ConnectionClosed { transport: TRANSPORT });
+        let stream = CountingStream::new(TokioIo::new(upgraded), self.received_bytes.clone());
+        self.run_conversation(WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await).await;
+        events.emit(Event::ConnectionClosed { transport: TRANSPORT });
     }
 
-    async fn converse(&self, socket: WebSocketStream<impl AsyncRead + AsyncWrite + Unpin>) {
+    async fn run_conversation(&self, socket: WebSocketStream<impl AsyncRead + AsyncWrite + Unpin>) {
         let (conversation, outbox) =
-            Conversation::open(self.door.service.clone(), self.known.shown.origin, CONVERSATION);
+            Conversation::open(self.http_state.service.clone(), self.resolver.credentials.origin, CONVERSATION_LIMITS);
         let (mut sink, mut stream) = socket.split();
         let (pings, to_ping) = mpsc::channel(1);
         let end = {
-            let mut writing = std::pin::pin!(write(outbox, to_ping, &mut sink, &self.liveness));
+            let mut writing = std::pin::pin!(write_messages(outbox, to_ping, &mut sink, &self.liveness));
             let end = tokio::select! {
                 biased;
                 // Also while a client that does not read holds up what is to be heard next.
-                () = self.door.draining.cancelled() => End::Shutdown,
-                _ = &mut writing => End::Gone,
+                () = self.http_state.draining.cancelled() => CloseReason::Shutdown,
+                _ = &mut writing => CloseReason::Gone,
                 end = self.read_until_end(&conversation, &mut stream, pings) => end,
             };
-            if end == End::Shutdown {
+            if end == CloseReason::Shutdown {
                 conversation.finish();
-                let _ = tokio::time::timeout(self.door.options.drain_within, writing).await;
+                let _ = tokio::time::timeout(self.http_state.options.drain_within, writing).await;
             }
             end
         };
         conversation.abandon();
-        if end.is_refusal()
-            && let Some(frame) = end.frame()
+        if end.is_client_error()
+            && let Some(frame) = end.to_close_frame()
         {
-            conversation.tell_of_refusal(&frame.reason);
+            conversation.report_rejection(&frame.reason);
         }
-        if let (Some(frame), Ok(socket)) = (end.frame(), stream.reunite(sink)) {
-            let within = if end == End::Shutdown { self.door.options.drain_within } else { CLOSE_WITHIN };
+        if let (Some(frame), Ok(socket)) = (end.to_close_frame(), stream.reunite(sink)) {
+            let within = if end == CloseReason::Shutdown { self.http_state.options.drain_within } else { CLOSE_WITHIN };
             close(socket, frame, within.min(CLOSE_WITHIN)).await;
         }
     }
@@ -98,41 +98,41 @@ impl Connection {
         conversation: &Conversation,
         stream: &mut (impl Stream<Item = Result<Message, Error>> + Unpin),
         pings: mpsc::Sender<()>,
-    ) -> End {
-        let idle_max = self.door.options.session_idle_max;
-        let mut changes = Changes::of(&*self.known, self.door.service.registry());
+    ) -> CloseReason {
+        let idle_max = self.http_state.options.session_idle_max;
+        let mut changes = RevalidationTriggers::subscribe(&*self.resolver, self.http_state.service.registry());
         let mut asking = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
         asking.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut asking_of_answers = interval_at(Instant::now() + ASK_EVERY, ASK_EVERY);
+        let mut asking_of_answers = interval_at(Instant::now() + REVALIDATE_EVERY, REVALIDATE_EVERY);
         asking_of_answers.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut idle_at = Instant::now() + idle_max;
-        let mut patience = Patience::default();
+        let mut patience = MessageTimeout::default();
         loop {
             tokio::select! {
                 biased;
-                () = changes.next() => {
-                    if let Err(end) = self.must_be_let_in().await {
+                () = changes.triggered() => {
+                    if let Err(end) = self.revalidate().await {
                         return end;
                     }
                 }
                 // Before it is looked at the clock: what has arrived is a sign of life.
                 message = stream.next() => {
-                    self.liveness.give_sign();
+                    self.liveness.record_activity();
                     match &message {
-                        Some(Ok(Message::Text(_))) => patience.message_ended(self.arrived.load(Ordering::Relaxed)),
-                        Some(Ok(Message::Ping(bytes) | Message::Pong(bytes))) => patience.control_came(bytes.len()),
+                        Some(Ok(Message::Text(_))) => patience.message_ended(self.received_bytes.load(Ordering::Relaxed)),
+                        Some(Ok(Message::Ping(bytes) | Message::Pong(bytes))) => patience.control_frame_received(bytes.len()),
                         _ => {}
                     }
-                    if let Err(end) = self.hear(conversation, message).await {
+                    if let Err(end) = self.receive(conversation, message).await {
                         return end;
                     }
                 }
                 () = sleep_until(idle_at) => {
-                    let quiet_since = self.liveness.quiet_since();
+                    let quiet_since = self.liveness.idle_since();
                     if !conversation.is_idle() {
                         idle_at = Instant::now() + idle_max;
                     } else if quiet_since.elapsed() >= idle_max {
-                        return End::Idle;
+                        return CloseReason::Idle;
                     } else {
                         idle_at = quiet_since + idle_max;
                     }
@@ -140,19 +140,19 @@ impl Connection {
                 // While answers are made or leave, it is asked more often.
                 _ = asking_of_answers.tick() => {
                     let is_answering = !conversation.is_idle() || self.liveness.is_writing();
-                    if is_answering && let Err(end) = self.must_be_let_in().await {
+                    if is_answering && let Err(end) = self.revalidate().await {
                         return end;
                     }
                 }
                 _ = asking.tick() => {
-                    if let Err(end) = self.must_be_let_in().await {
+                    if let Err(end) = self.revalidate().await {
                         return end;
                     }
-                    if !self.liveness.take_sign() {
-                        return End::Silent;
+                    if !self.liveness.take_activity() {
+                        return CloseReason::PingTimeout;
                     }
-                    if !patience.lasts(self.arrived.load(Ordering::Relaxed)) {
-                        return End::TooSlow;
+                    if !patience.is_within_limit(self.received_bytes.load(Ordering::Relaxed)) {
+                        return CloseReason::TooSlow;
                     }
                     // Full when the last ping has not left yet.
                     let _ = pings.try_send(());
@@ -161,28 +161,32 @@ impl Connection {
         }
     }
 
-    async fn hear(&self, conversation: &Conversation, message: Option<Result<Message, Error>>) -> Result<(), End> {
+    async fn receive(
+        &self,
+        conversation: &Conversation,
+        message: Option<Result<Message, Error>>,
+    ) -> Result<(), CloseReason> {
         let text = match message {
             Some(Ok(Message::Text(text))) => text,
-            Some(Ok(Message::Binary(_))) => return Err(End::Binary),
+            Some(Ok(Message::Binary(_))) => return Err(CloseReason::Binary),
             // What frames of control ask for is done where frames are read.
             Some(Ok(_)) => return Ok(()),
-            Some(Err(error)) => return Err(End::of_error(&error, self.door.options.body_bytes_max)),
-            None => return Err(End::Gone),
+            Some(Err(error)) => return Err(CloseReason::from_error(&error, self.http_state.options.body_bytes_max)),
+            None => return Err(CloseReason::Gone),
         };
         self.liveness.touch();
-        let caller = match self.known.caller().await {
-            Err(refused) if refused.is_final() => return Err(End::NotLetIn(refused.error().message)),
-            caller => caller.map_err(|refused| refused.error()),
+        let caller = match self.resolver.resolve_caller().await {
+            Err(refused) if refused.is_final() => return Err(CloseReason::NotAdmitted(refused.to_rpc_error().message)),
+            caller => caller.map_err(|refused| refused.to_rpc_error()),
         };
-        let identity: Arc<dyn Identity> = self.known.clone();
-        conversation.hear_read(decode(text.as_bytes()), caller, &identity).await;
+        let identity: Arc<dyn CallerResolver> = self.resolver.clone();
+        conversation.receive_decoded(decode(text.as_bytes()), caller, &identity).await;
         Ok(())
     }
 
-    async fn must_be_let_in(&self) -> Result<(), End> {
-        match self.known.caller().await {
-            Err(refused) if refused.is_final() => Err(End::NotLetIn(refused.error().message)),
+    async fn revalidate(&self) -> Result<(), CloseReason> {
+        match self.resolver.resolve_caller().await {
+            Err(refused) if refused.is_final() => Err(CloseReason::NotAdmitted(refused.to_rpc_error().message)),
             Ok(_) | Err(_) => Ok(()),
         }
     }

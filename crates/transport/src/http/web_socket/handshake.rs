@@ -22,7 +22,7 @@ const WEB_SOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
 /// Why a request opens no WebSocket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refused {
+pub(super) enum HandshakeError {
     /// It is an ordinary request.
     #[error("this is the address of WebSockets; over plain HTTP the server is at /mcp")]
     NoUpgrade,
@@ -37,14 +37,14 @@ pub(super) enum Refused {
     Subprotocol,
 }
 
-impl Refused {
+impl HandshakeError {
     /// What is wrong, for the client.
     pub(super) fn message(self) -> String {
         format!("Invalid request: {self}")
     }
 
     /// 400, or 426 with what to upgrade to.
-    pub(super) fn response(self) -> Response {
+    pub(super) fn into_response(self) -> Response {
         let error = RpcError::invalid_request(self.message());
         match self {
             Self::NoUpgrade => {
@@ -68,24 +68,24 @@ impl Refused {
 ///
 /// # Errors
 /// What is wrong with the request.
-pub(super) fn check(headers: &HeaderMap) -> Result<Response, Refused> {
+pub(super) fn accept_upgrade(headers: &HeaderMap) -> Result<Response, HandshakeError> {
     let is_upgrade =
         has_token(headers, header::CONNECTION, "upgrade") && has_token(headers, header::UPGRADE, "websocket");
     if !is_upgrade {
-        return Err(Refused::NoUpgrade);
+        return Err(HandshakeError::NoUpgrade);
     }
     if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version != VERSION) {
-        return Err(Refused::Version);
+        return Err(HandshakeError::Version);
     }
     let key = headers.get(header::SEC_WEBSOCKET_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
     if STANDARD.decode(key).map_or(0, |nonce| nonce.len()) != KEY_BYTES {
-        return Err(Refused::Key);
+        return Err(HandshakeError::Key);
     }
     if !has_token(headers, header::SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL) {
-        return Err(Refused::Subprotocol);
+        return Err(HandshakeError::Subprotocol);
     }
     // The key derived is Base64.
-    let accept = HeaderValue::from_str(&derive_accept_key(key)).map_err(|_| Refused::Key)?;
+    let accept = HeaderValue::from_str(&derive_accept_key(key)).map_err(|_| HandshakeError::Key)?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let all = response.headers_mut();

@@ -12,7 +12,7 @@ pub(super) const PING_EVERY: Duration = Duration::from_secs(30);
 /// What is known of the other end.
 pub(super) struct Liveness {
     /// Whether there was any sign since it was asked last.
-    has_given_sign: AtomicBool,
+    had_activity: AtomicBool,
     /// Whether a message is on its way: that the client reads is watched by the connection itself.
     is_writing: AtomicBool,
     /// When a message came or left last. Pings and pongs are no messages.
@@ -23,12 +23,12 @@ impl Liveness {
     /// Of a connection that begins now.
     pub(super) fn new() -> Self {
         let last_used = Mutex::new(Instant::now());
-        Self { has_given_sign: AtomicBool::new(true), is_writing: AtomicBool::new(false), last_used }
+        Self { had_activity: AtomicBool::new(true), is_writing: AtomicBool::new(false), last_used }
     }
 
     /// Something was heard, be it a pong.
-    pub(super) fn give_sign(&self) {
-        self.has_given_sign.store(true, Ordering::Relaxed);
+    pub(super) fn record_activity(&self) {
+        self.had_activity.store(true, Ordering::Relaxed);
     }
 
     /// A message came.
@@ -48,12 +48,12 @@ impl Liveness {
     }
 
     /// Whether there was a sign since this was called last, or need not be any.
-    pub(super) fn take_sign(&self) -> bool {
-        self.has_given_sign.swap(false, Ordering::Relaxed) || self.is_writing.load(Ordering::Relaxed)
+    pub(super) fn take_activity(&self) -> bool {
+        self.had_activity.swap(false, Ordering::Relaxed) || self.is_writing.load(Ordering::Relaxed)
     }
 
     /// Since when no message came or left.
-    pub(super) fn quiet_since(&self) -> Instant {
+    pub(super) fn idle_since(&self) -> Instant {
         if self.is_writing.load(Ordering::Relaxed) { Instant::now() } else { *self.last_used.lock() }
     }
 }

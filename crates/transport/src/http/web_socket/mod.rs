@@ -3,11 +3,11 @@
 //! [RFC 6455](https://www.rfc-editor.org/rfc/rfc6455). MCP leaves further transports to implementations:
 //! [MCP 2026-07-28, Custom Transports](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#custom-transports)
 
-mod arrival;
 mod close;
 mod connection;
 mod handshake;
 mod liveness;
+mod message_timeout;
 mod write;
 
 use std::sync::Arc;
@@ -16,34 +16,34 @@ use axum::extract::{Extension, Request, State};
 use axum::response::Response;
 use tidegate_core::Caller;
 
-use self::connection::Connection;
-use super::Door;
-use super::identify::{Known, Shown};
+use self::connection::WebSocketConnection;
+use super::HttpState;
+use super::identify::{HttpCallerResolver, RequestCredentials};
 use super::response::too_many_sessions;
-use super::server::Seat;
+use super::server::HttpConnectionPermit;
 
 /// GET: the connection becomes a WebSocket, or learns why not.
 pub(super) async fn open(
-    State(door): State<Arc<Door>>,
+    State(door): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
-    Extension(shown): Extension<Shown>,
+    Extension(shown): Extension<RequestCredentials>,
     mut request: Request,
 ) -> Response {
-    let switching = match handshake::check(request.headers()) {
+    let switching = match handshake::accept_upgrade(request.headers()) {
         Ok(accepted) => accepted,
         Err(refused) => {
-            door.tell_of_refusal(shown.origin, &refused.message());
-            return refused.response();
+            door.report_rejection(shown.origin, &refused.message());
+            return refused.into_response();
         }
     };
-    let place = match door.place(&caller) {
+    let place = match door.acquire_session_permit(&caller) {
         Ok(place) => place,
         Err(level) => return too_many_sessions(None, level),
     };
-    let seat = request.extensions_mut().remove::<Seat>();
+    let seat = request.extensions_mut().remove::<HttpConnectionPermit>();
     let upgrade = hyper::upgrade::on(&mut request);
-    let known = Arc::new(Known { door: door.clone(), shown, owner: caller.principal });
-    let connection = Connection::new(door.clone(), known);
+    let known = Arc::new(HttpCallerResolver { http_state: door.clone(), credentials: shown, owner: caller.principal });
+    let connection = WebSocketConnection::new(door.clone(), known);
     door.tasks.spawn(async move {
         // A client that went away before it heard our answer.
         if let Ok(upgraded) = upgrade.await {

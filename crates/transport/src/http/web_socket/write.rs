@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::liveness::Liveness;
-use crate::outbox::{Outbox, Outgoing};
+use crate::outbox::{Outbox, OutgoingMessage};
 
 /// Longer messages go out in fragments of that size.
 pub(super) const FRAGMENT_BYTES_MAX: usize = 64 * 1024;
@@ -17,13 +17,13 @@ pub(super) const FRAGMENT_BYTES_MAX: usize = 64 * 1024;
 ///
 /// # Errors
 /// When the connection breaks, or the disk that kept an answer.
-pub(super) async fn write(
+pub(super) async fn write_messages(
     mut outbox: Outbox,
     mut pings: mpsc::Receiver<()>,
     sink: impl Sink<Message, Error = Error> + Unpin,
     liveness: &Liveness,
 ) -> Result<(), Error> {
-    let mut writer = Writer { sink };
+    let mut writer = FrameWriter { sink };
     loop {
         tokio::select! {
             biased;
@@ -31,7 +31,7 @@ pub(super) async fn write(
             message = outbox.next() => {
                 let Some(message) = message else { return Ok(()) };
                 liveness.set_writing(true);
-                writer.message(message, &mut pings).await?;
+                writer.write_message(message, &mut pings).await?;
                 if outbox.is_empty() {
                     writer.sink.flush().await?;
                 }
@@ -41,16 +41,20 @@ pub(super) async fn write(
     }
 }
 
-struct Writer<S> {
+struct FrameWriter<S> {
     sink: S,
 }
 
-impl<S: Sink<Message, Error = Error> + Unpin> Writer<S> {
+impl<S: Sink<Message, Error = Error> + Unpin> FrameWriter<S> {
     async fn ping(&mut self) -> Result<(), Error> {
         self.sink.send(Message::Ping(Bytes::new())).await
     }
 
-    async fn message(&mut self, mut message: Outgoing, pings: &mut mpsc::Receiver<()>) -> Result<(), Error> {
+    async fn write_message(
+        &mut self,
+        mut message: OutgoingMessage,
+        pings: &mut mpsc::Receiver<()>,
+    ) -> Result<(), Error> {
         let mut opcode = Data::Text;
         // The last fragment says that it is the last, so each waits until the next one is there.
         let mut waiting: Option<Bytes> = None;
@@ -58,7 +62,7 @@ impl<S: Sink<Message, Error = Error> + Unpin> Writer<S> {
             while !piece.is_empty() {
                 let fragment = piece.split_to(piece.len().min(FRAGMENT_BYTES_MAX));
                 if let Some(fragment) = waiting.replace(fragment) {
-                    self.fragment(fragment, opcode, false).await?;
+                    self.write_fragment(fragment, opcode, false).await?;
                     opcode = Data::Continue;
                 }
                 if pings.try_recv().is_ok() {
@@ -66,10 +70,10 @@ impl<S: Sink<Message, Error = Error> + Unpin> Writer<S> {
                 }
             }
         }
-        self.fragment(waiting.unwrap_or_default(), opcode, true).await
+        self.write_fragment(waiting.unwrap_or_default(), opcode, true).await
     }
 
-    async fn fragment(&mut self, bytes: Bytes, opcode: Data, is_last: bool) -> Result<(), Error> {
+    async fn write_fragment(&mut self, bytes: Bytes, opcode: Data, is_last: bool) -> Result<(), Error> {
         let frame = Frame::message(bytes, OpCode::Data(opcode), is_last);
         self.sink.feed(Message::Frame(frame)).await
     }

@@ -5,12 +5,12 @@ use tidegate_transport::bridge::BridgeOptions;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
 use super::server::Server;
-use super::{Carrier, Client, text, until};
+use super::{BridgeTransport, Client, text, until};
 use crate::host::FLOOD_CHUNK;
 
 #[tokio::test]
 async fn a_line_that_is_too_long_is_refused_and_the_next_one_heard() {
-    for carrier in Carrier::BOTH {
+    for carrier in BridgeTransport::BOTH {
         let server = Server::start(carrier).await;
         let mut client = Client::bridged(BridgeOptions { message_bytes_max: 1_000, ..server.options() });
         client.line(&"x".repeat(100_000)).await;
@@ -23,8 +23,8 @@ async fn a_line_that_is_too_long_is_refused_and_the_next_one_heard() {
 }
 
 #[tokio::test]
-async fn a_large_answer_is_intact_and_holds_no_small_one_up() {
-    for carrier in Carrier::BOTH {
+async fn large_answer_does_not_block_small_ones() {
+    for carrier in BridgeTransport::BOTH {
         for is_legacy in [true, false] {
             let server = Server::start(carrier).await;
             let mut client = server.client().of_era(is_legacy).await;
@@ -43,8 +43,8 @@ async fn a_large_answer_is_intact_and_holds_no_small_one_up() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_slowly_hears_everything() {
-    for carrier in Carrier::BOTH {
+async fn slow_client_receives_everything() {
+    for carrier in BridgeTransport::BOTH {
         let server = Server::start(carrier).await;
         let mut client = server.client();
         let count = 100;
@@ -66,7 +66,7 @@ async fn a_client_that_reads_slowly_hears_everything() {
 
 #[tokio::test]
 async fn blank_lines_and_a_last_line_without_an_end_are_heard() {
-    let server = Server::start(Carrier::Http).await;
+    let server = Server::start(BridgeTransport::Http).await;
     let mut client = server.client();
     client.line("\n \r\n").await;
     let line = super::modern(&json!(1), "tools/list", json!({}));

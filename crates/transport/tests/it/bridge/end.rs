@@ -6,13 +6,13 @@ use serde_json::json;
 use tidegate_transport::bridge::BridgeOptions;
 use tokio::io::AsyncWriteExt;
 
-use super::scripted::{Scripted, json as json_response, response};
+use super::scripted::{ScriptedServer, json as json_response, response};
 use super::server::Server;
-use super::{Carrier, Client, until};
+use super::{BridgeTransport, Client, until};
 
 #[tokio::test]
 async fn open_calls_may_end_after_the_client_closed_its_side() {
-    for carrier in Carrier::BOTH {
+    for carrier in BridgeTransport::BOTH {
         let server = Server::start(carrier).await;
         let mut client = server.client();
         client.call(1, json!([["wait", null], ["text", "late"]])).await;
@@ -26,8 +26,8 @@ async fn open_calls_may_end_after_the_client_closed_its_side() {
 }
 
 #[tokio::test]
-async fn calls_that_do_not_end_are_given_up() {
-    for carrier in Carrier::BOTH {
+async fn calls_beyond_the_drain_timeout_are_abandoned() {
+    for carrier in BridgeTransport::BOTH {
         for is_legacy in [true, false] {
             let server = Server::start(carrier).await;
             let options = BridgeOptions { drain_within: Duration::from_millis(50), ..server.options() };
@@ -42,8 +42,8 @@ async fn calls_that_do_not_end_are_given_up() {
 }
 
 #[tokio::test]
-async fn a_shutdown_ends_it_like_the_client_does() {
-    for carrier in Carrier::BOTH {
+async fn shutdown_drains_like_end_of_input() {
+    for carrier in BridgeTransport::BOTH {
         let server = Server::start(carrier).await;
         let mut client = server.client().of_era(true).await;
         client.call(1, json!([["wait", null], ["text", "late"]])).await;
@@ -58,7 +58,7 @@ async fn a_shutdown_ends_it_like_the_client_does() {
 
 #[tokio::test]
 async fn a_client_that_hangs_up_ends_it() {
-    for carrier in Carrier::BOTH {
+    for carrier in BridgeTransport::BOTH {
         let server = Server::start(carrier).await;
         let options = BridgeOptions { drain_within: Duration::from_millis(50), ..server.options() };
         let mut client = Client::bridged(options);
@@ -66,14 +66,14 @@ async fn a_client_that_hangs_up_ends_it() {
         until(|| server.open_calls() == 1).await;
         let Client { reader, writer, served, .. } = client;
         drop((reader, writer));
-        tokio::time::timeout(super::PATIENCE, served).await.expect("it does not end").unwrap().unwrap();
+        tokio::time::timeout(super::TEST_TIMEOUT, served).await.expect("it does not end").unwrap().unwrap();
         until(|| server.open_calls() == 0).await;
     }
 }
 
 #[tokio::test]
 async fn the_session_is_ended_at_the_server() {
-    let server = Scripted::start(|asked| match asked.method.as_str() {
+    let server = ScriptedServer::start(|asked| match asked.method.as_str() {
         "POST" if asked.message()["method"] == "initialize" => {
             let body =
                 json!({"jsonrpc": "2.0", "id": "hello", "result": {"protocolVersion": "2025-11-25"}}).to_string();
@@ -93,10 +93,10 @@ async fn the_session_is_ended_at_the_server() {
 }
 
 #[tokio::test]
-async fn a_bridge_to_nowhere_ends_too() {
-    for carrier in Carrier::BOTH {
+async fn ends_without_a_reachable_server() {
+    for carrier in BridgeTransport::BOTH {
         let server = Server::start(carrier).await;
-        server.proxy.go_away().await;
+        server.proxy.stop_listening().await;
         let client = server.client();
         assert!(client.close().await.is_empty());
     }

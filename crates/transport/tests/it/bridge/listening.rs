@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use tidegate_transport::bridge::BridgeOptions;
 
 use super::server::Server;
-use super::{Carrier, Client, cancelled};
+use super::{BridgeTransport, Client, cancelled};
 use crate::host::entries;
-use crate::ledger::heard_on;
+use crate::message_checker::notification_summary;
 
 async fn listen(client: &mut Client, id: Value) {
     let wish = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://plain"]});
@@ -17,7 +17,7 @@ async fn listen(client: &mut Client, id: Value) {
 }
 
 async fn next(client: &mut Client) -> String {
-    heard_on(&serde_json::from_str(&client.hear().await).unwrap())
+    notification_summary(&serde_json::from_str(&client.hear().await).unwrap())
 }
 
 fn swap(server: &Server) {
@@ -25,8 +25,8 @@ fn swap(server: &Server) {
 }
 
 #[tokio::test]
-async fn notifications_pass_through_until_the_stream_is_cancelled() {
-    for carrier in Carrier::BOTH {
+async fn forwards_notifications_until_cancelled() {
+    for carrier in BridgeTransport::BOTH {
         let server = Server::start(carrier).await;
         let mut client = server.client();
         listen(&mut client, json!("a")).await;
@@ -45,8 +45,8 @@ async fn notifications_pass_through_until_the_stream_is_cancelled() {
 }
 
 #[tokio::test]
-async fn an_open_stream_does_not_keep_a_bridge_whose_client_has_gone() {
-    for carrier in Carrier::BOTH {
+async fn open_stream_does_not_block_exit() {
+    for carrier in BridgeTransport::BOTH {
         let server = Server::start(carrier).await;
         // Longer than any test runs.
         let options = BridgeOptions { drain_within: Duration::from_secs(3_600), ..server.options() };
@@ -58,11 +58,11 @@ async fn an_open_stream_does_not_keep_a_bridge_whose_client_has_gone() {
 
 #[tokio::test]
 async fn a_server_that_goes_away_ends_the_stream_with_an_error() {
-    for carrier in Carrier::BOTH {
+    for carrier in BridgeTransport::BOTH {
         let server = Server::start(carrier).await;
         let mut client = server.client();
         listen(&mut client, json!(1)).await;
-        server.proxy.go_away().await;
+        server.proxy.stop_listening().await;
         let answer = client.answer().await;
         assert_eq!((&answer["id"], answer["error"].is_object()), (&json!(1), true), "{answer}");
     }

@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
 
 /// Passes bytes between connections and whichever server it leads to.
-pub(super) struct Proxy {
+pub(super) struct FlakyProxy {
     pub(super) address: SocketAddr,
     target: Arc<Mutex<SocketAddr>>,
     /// By the address that each came from.
@@ -21,7 +21,7 @@ pub(super) struct Proxy {
     listening: Mutex<Option<AbortHandle>>,
 }
 
-impl Proxy {
+impl FlakyProxy {
     pub(super) async fn start(target: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = Self {
@@ -77,7 +77,7 @@ impl Proxy {
     }
 
     /// Takes no connections any more, and breaks those that stand.
-    pub(super) async fn go_away(&self) {
+    pub(super) async fn stop_listening(&self) {
         if let Some(listening) = self.listening.lock().take() {
             listening.abort();
         }
@@ -96,7 +96,7 @@ impl Proxy {
     }
 
     /// Takes connections again.
-    pub(super) async fn come_back(&self) {
+    pub(super) async fn listen_again(&self) {
         self.listen(TcpListener::bind(self.address).await.unwrap());
     }
 }

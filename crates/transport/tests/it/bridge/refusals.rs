@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
-use tidegate_transport::bridge::{Bearer, BridgeOptions, Notice, ServerAddress};
+use tidegate_transport::bridge::{BearerToken, BridgeNotice, BridgeOptions, ServerAddress};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use super::scripted::{Scripted, response};
+use super::scripted::{ScriptedServer, response};
 use super::server::Server;
-use super::{Carrier, Client, handshake};
+use super::{BridgeTransport, Client, handshake};
 use crate::http::identity::asking;
 
 /// What an answer's error says after the address of its server.
@@ -21,9 +21,9 @@ fn said(answer: &Value) -> String {
 }
 
 #[tokio::test]
-async fn who_proves_nobody_is_told_how_to() {
+async fn missing_token_error_names_the_option() {
     let (_, options) = asking();
-    let server = Server::with(Carrier::Http, options).await;
+    let server = Server::with(BridgeTransport::Http, options).await;
     let mut client = server.client();
     let modern = client.ask(1, "tools/list", json!({})).await;
     insta::assert_snapshot!(said(&modern), @"the server wants to know who calls (401); give the bridge a token with --bearer TOKEN, or with TIDEGATE_BEARER in its environment; the server says: this server asks who calls: send Authorization: Bearer with a key or token");
@@ -41,11 +41,12 @@ async fn who_proves_nobody_is_told_how_to() {
 }
 
 #[tokio::test]
-async fn the_servers_own_words_are_passed_on_without_the_token() {
+async fn redacts_the_token_in_server_messages() {
     let words =
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no \u001b[31m luck with secret-token"}}"#;
-    let server = Scripted::start(|_| response("403 Forbidden", &[("Content-Type", "application/json")], words)).await;
-    let bearer = Some(Bearer::parse("secret-token").unwrap());
+    let server =
+        ScriptedServer::start(|_| response("403 Forbidden", &[("Content-Type", "application/json")], words)).await;
+    let bearer = Some(BearerToken::parse("secret-token").unwrap());
     let mut client = Client::bridged(BridgeOptions { bearer, ..server.options() });
     let answer = client.ask(1, "tools/list", json!({})).await;
     insta::assert_snapshot!(said(&answer), @"the server refuses this caller (403); a token of somebody who may call it is given with --bearer TOKEN; the server says: no  [31m luck with …");
@@ -55,13 +56,13 @@ async fn the_servers_own_words_are_passed_on_without_the_token() {
 }
 
 #[tokio::test]
-async fn each_status_has_its_words() {
+async fn each_status_has_its_error() {
     let mut told = String::new();
     for status in ["302 Found", "400 Bad Request", "404 Not Found", "429 Too Many Requests", "503 Service Unavailable"]
     {
         let answer = response(status, &[("Location", "http://elsewhere/mcp"), ("Content-Type", "text/html")], "<html>");
-        let server = Scripted::start(move |_| answer.clone()).await;
-        let bearer = Some(Bearer::parse("secret").unwrap());
+        let server = ScriptedServer::start(move |_| answer.clone()).await;
+        let bearer = Some(BearerToken::parse("secret").unwrap());
         let mut client = Client::bridged(BridgeOptions { bearer, ..server.options() });
         told += &said(&client.ask(1, "tools/list", json!({})).await);
         told.push('\n');
@@ -79,7 +80,8 @@ async fn each_status_has_its_words() {
 #[tokio::test]
 async fn a_refusal_that_names_no_request_is_about_the_only_one() {
     let words = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32077,"message":"not you","data":[1.0]}}"#;
-    let server = Scripted::start(|_| response("400 Bad Request", &[("Content-Type", "application/json")], words)).await;
+    let server =
+        ScriptedServer::start(|_| response("400 Bad Request", &[("Content-Type", "application/json")], words)).await;
     let mut client = server.client();
     client.send(json!("x"), "tools/list", json!({})).await;
     assert_eq!(client.hear().await, words.replace("null", "\"x\""));
@@ -106,7 +108,7 @@ async fn refusing(status: &'static str) -> (BridgeOptions, Arc<std::sync::atomic
 }
 
 #[tokio::test]
-async fn a_websocket_that_is_refused_is_not_tried_again_until_a_call_comes() {
+async fn rejected_websocket_is_retried_on_the_next_call() {
     let mut told = String::new();
     for status in ["401 Unauthorized", "403 Forbidden", "404 Not Found", "301 Moved Permanently"] {
         let (options, count) = refusing(status).await;
@@ -118,7 +120,7 @@ async fn a_websocket_that_is_refused_is_not_tried_again_until_a_call_comes() {
         assert!(asked <= 2, "{asked}");
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert!(count.load(std::sync::atomic::Ordering::SeqCst) <= 2);
-        assert!(client.notices.lock().iter().all(|notice| matches!(notice, Notice::Refused(_))));
+        assert!(client.notices.lock().iter().all(|notice| matches!(notice, BridgeNotice::Refused(_))));
     }
     insta::assert_snapshot!(told, @r#"
     the server wants to know who calls (401); give the bridge a token with --bearer TOKEN, or with TIDEGATE_BEARER in its environment

@@ -13,13 +13,13 @@ use super::Client;
 
 /// A request as it came.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct ReceivedRequest {
     pub(super) method: String,
     head: String,
     pub(super) body: Vec<u8>,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
         headers.find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value)
@@ -31,17 +31,17 @@ impl Asked {
 }
 
 /// The server.
-pub(super) struct Scripted {
+pub(super) struct ScriptedServer {
     pub(super) address: SocketAddr,
-    pub(super) asked: Arc<Mutex<Vec<Asked>>>,
+    pub(super) asked: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
-impl Scripted {
+impl ScriptedServer {
     /// Answers each request with the bytes that `answer` gives, and closes its connection.
-    pub(super) async fn start(answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    pub(super) async fn start(answer: impl Fn(&ReceivedRequest) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
         let (noted, answer) = (asked.clone(), Arc::new(answer));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -68,12 +68,12 @@ impl Scripted {
 
     /// The methods of the messages that came, in order; those without a body by their HTTP method.
     pub(super) fn methods(&self) -> Vec<String> {
-        let method = |asked: &Asked| asked.message()["method"].as_str().unwrap_or(&asked.method).to_owned();
+        let method = |asked: &ReceivedRequest| asked.message()["method"].as_str().unwrap_or(&asked.method).to_owned();
         self.asked.lock().iter().map(method).collect()
     }
 }
 
-async fn read_request(stream: &mut TcpStream) -> Option<Asked> {
+async fn read_request(stream: &mut TcpStream) -> Option<ReceivedRequest> {
     let mut bytes = Vec::new();
     let head_end = loop {
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -85,7 +85,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<Asked> {
     };
     let head = String::from_utf8(bytes[..head_end].to_vec()).unwrap();
     let method = head.split(' ').next().unwrap().to_owned();
-    let mut asked = Asked { method, head, body: bytes.split_off(head_end + 4) };
+    let mut asked = ReceivedRequest { method, head, body: bytes.split_off(head_end + 4) };
     let length = asked.header("content-length").map_or(0, |length| length.parse().unwrap());
     while asked.body.len() < length {
         stream.read_buf(&mut asked.body).await.ok()?;

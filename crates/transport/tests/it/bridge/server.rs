@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tidegate_core::event::{Event, Events, Subscriber};
+use tidegate_core::event::{Event, EventDispatcher, Subscriber};
 use tidegate_transport::Metrics;
-use tidegate_transport::bridge::{Bearer, BridgeOptions, ServerAddress};
+use tidegate_transport::bridge::{BearerToken, BridgeOptions, ServerAddress};
 use tidegate_transport::http::{self, HttpOptions};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::proxy::Proxy;
-use super::{Carrier, Client};
+use super::proxy::FlakyProxy;
+use super::{BridgeTransport, Client};
 use crate::host::Host;
 
 /// How often each call was begun, by its arguments.
@@ -22,7 +22,7 @@ use crate::host::Host;
 pub(super) struct Counts(Mutex<HashMap<String, u32>>);
 
 impl Subscriber for Counts {
-    fn hear(&self, event: Event<'_>) {
+    fn on_event(&self, event: Event<'_>) {
         if let Event::CallStarted { job } = event {
             let arguments = serde_json::to_string(job.arguments()).unwrap();
             *self.0.lock().entry(arguments).or_default() += 1;
@@ -31,7 +31,7 @@ impl Subscriber for Counts {
 }
 
 impl Counts {
-    /// How often a call with `mark` in its arguments was begun.
+    /// How often a call with `encode_check` in its arguments was begun.
     pub(super) fn of(&self, mark: &str) -> u32 {
         self.0.lock().iter().filter(|(arguments, _)| arguments.contains(mark)).map(|(_, count)| count).sum()
     }
@@ -46,25 +46,25 @@ impl Counts {
 pub(super) struct Server {
     pub(super) host: Host,
     pub(super) counts: Arc<Counts>,
-    pub(super) proxy: Proxy,
-    carrier: Carrier,
+    pub(super) proxy: FlakyProxy,
+    carrier: BridgeTransport,
     options: HttpOptions,
     _running: DropGuard,
 }
 
 impl Server {
-    pub(super) async fn start(carrier: Carrier) -> Self {
+    pub(super) async fn start(carrier: BridgeTransport) -> Self {
         Self::with(carrier, HttpOptions::default()).await
     }
 
-    pub(super) async fn with(carrier: Carrier, options: HttpOptions) -> Self {
+    pub(super) async fn with(carrier: BridgeTransport, options: HttpOptions) -> Self {
         let counts = Arc::new(Counts::default());
         let (host, address, running) = begin(&counts, &options).await;
-        Self { host, counts, proxy: Proxy::start(address).await, carrier, options, _running: running }
+        Self { host, counts, proxy: FlakyProxy::start(address).await, carrier, options, _running: running }
     }
 
     /// Replaces the server by one that knows nothing of the one before, which ends at once.
-    pub(super) async fn begin_anew(&mut self) {
+    pub(super) async fn restart(&mut self) {
         self.replace().await;
         self.proxy.cut().await;
     }
@@ -79,8 +79,8 @@ impl Server {
 
     pub(super) fn options(&self) -> BridgeOptions {
         let address = match self.carrier {
-            Carrier::Http => format!("http://{}/mcp", self.proxy.address),
-            Carrier::Socket => format!("ws://{}/mcp/ws", self.proxy.address),
+            BridgeTransport::Http => format!("http://{}/mcp", self.proxy.address),
+            BridgeTransport::Socket => format!("ws://{}/mcp/ws", self.proxy.address),
         };
         BridgeOptions::new(ServerAddress::parse(&address).unwrap())
     }
@@ -90,7 +90,7 @@ impl Server {
     }
 
     pub(super) fn client_with(&self, bearer: &str) -> Client {
-        Client::bridged(BridgeOptions { bearer: Some(Bearer::parse(bearer).unwrap()), ..self.options() })
+        Client::bridged(BridgeOptions { bearer: Some(BearerToken::parse(bearer).unwrap()), ..self.options() })
     }
 
     /// How many calls are open.
@@ -100,7 +100,7 @@ impl Server {
 }
 
 async fn begin(counts: &Arc<Counts>, options: &HttpOptions) -> (Host, SocketAddr, DropGuard) {
-    let host = Host::heard_by(Events::new([counts.clone() as Arc<dyn Subscriber>]));
+    let host = Host::heard_by(EventDispatcher::new([counts.clone() as Arc<dyn Subscriber>]));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();

@@ -16,7 +16,7 @@ async fn lives(connection: &mut Connection) {
 }
 
 #[tokio::test]
-async fn the_body_is_json_and_says_so() {
+async fn requires_json_content_type() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     for (content_type, status) in [
@@ -109,7 +109,7 @@ async fn a_body_that_is_too_large_is_refused_and_the_connection_lives_on() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_all_measure_is_not_read_at_all() {
+async fn huge_body_is_not_read() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     let headers =
@@ -135,7 +135,7 @@ async fn a_body_may_come_in_chunks() {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_too_slowly_is_not_waited_for() {
+async fn slow_body_times_out() {
     let options = HttpOptions { read_within: Duration::from_millis(100), ..HttpOptions::default() };
     let server = Server::with(options).await;
     let mut slow_body = server.connect().await;

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tidegate_core::event::Events;
+use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Access, Allowed, Authenticator, Credentials, Error, ErrorKind, Grants, Limits, Metadata, Principal, Proof,
-    SnapshotBuilder, Tool, Unauthenticated, handler_fn,
+    Access, AllowedNames, AuthMethod, AuthenticationError, Authenticator, Credentials, Error, ErrorKind, Grants,
+    Limits, Metadata, Principal, SnapshotBuilder, Tool, handler_fn,
 };
 use tidegate_mcp::Revision;
 use tidegate_transport::Metrics;
-use tidegate_transport::http::{HttpOptions, ProtectedResource, Published};
+use tidegate_transport::http::{HttpOptions, ProtectedResource, SharedProtectedResource};
 
 use super::Server;
 use super::identity::asking;
 use super::request::Post;
-use super::rest::scene;
+use super::rest::fixture;
 use super::web_socket::Socket;
 use super::wire::{Answer, request};
 use crate::host::Host;
@@ -25,8 +25,8 @@ use crate::host::Host;
 const RESOURCE: &str = "https://data.example.com/mcp";
 
 /// The way in to this server.
-pub(super) fn published() -> Published {
-    let published = Published::default();
+pub(super) fn published() -> SharedProtectedResource {
+    let published = SharedProtectedResource::default();
     let servers = vec!["https://login.example.com".to_owned()];
     let scopes = vec!["data:read".to_owned(), "data:list".to_owned()];
     published.publish(Some(ProtectedResource::new(RESOURCE, servers, scopes).unwrap()));
@@ -38,18 +38,18 @@ struct Scopes;
 
 #[async_trait]
 impl Authenticator for Scopes {
-    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
-        let scopes = credentials.bearer.ok_or(Unauthenticated::Missing)?;
-        let mut principal = Principal::new("ann", Proof::Token, Arc::new(Grants::everything()));
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
+        let scopes = credentials.bearer.ok_or(AuthenticationError::Missing)?;
+        let mut principal = Principal::new("ann", AuthMethod::Token, Arc::new(Grants::everything()));
         principal.claims.insert("scope".to_owned(), scopes.replace('~', " ").replace('.', ":").into());
         Ok(Arc::new(principal))
     }
 
-    fn local(&self) -> Arc<Principal> {
-        Principal::owner()
+    fn local_principal(&self) -> Arc<Principal> {
+        Principal::process_user()
     }
 
-    fn is_configured(&self) -> bool {
+    fn enforces_authentication(&self) -> bool {
         true
     }
 }
@@ -66,14 +66,14 @@ fn entries() -> SnapshotBuilder {
         Err(Error::new(ErrorKind::RateLimited, "too often").with_retry_after(Duration::from_millis(1_200)))
     });
     SnapshotBuilder::new()
-        .tool(scene::echo("open"))
+        .tool(fixture::echo("open"))
         .tool(Tool::new("write", "Writes.", done()).with_access(access))
         .tool(Tool::new("outer", "Calls others.", outer))
         .tool(Tool::new("late", "Is asked too often.", late))
         .tool(Tool::new("busy", "Is there.", busy))
 }
 
-async fn server(published: Published) -> Server {
+async fn server(published: SharedProtectedResource) -> Server {
     let authenticator = Arc::new(Scopes);
     let options = HttpOptions { authenticator, protected_resource: published, ..HttpOptions::default() };
     let server = Server::with(options).await;
@@ -86,14 +86,14 @@ fn call(name: &str) -> Post {
 }
 
 /// Status, challenge, and error.
-fn told(answer: &Answer) -> String {
+fn challenge_summary(answer: &Answer) -> String {
     let message: Value = serde_json::from_slice(&answer.body).unwrap();
     let challenge = answer.header("www-authenticate").unwrap_or("-");
     format!("{}\n{challenge}\n{}", answer.head.status, message["error"])
 }
 
 #[tokio::test]
-async fn a_challenge_leads_to_the_metadata_which_everybody_may_read() {
+async fn challenge_points_to_public_metadata() {
     let (_, options) = asking();
     let published = published();
     let server = Server::with(HttpOptions { protected_resource: published.clone(), ..options }).await;
@@ -142,14 +142,14 @@ async fn a_challenge_leads_to_the_metadata_which_everybody_may_read() {
 }
 
 #[tokio::test]
-async fn who_lacks_scopes_is_told_which() {
+async fn insufficient_scope_names_the_scopes() {
     let server = server(published()).await;
-    insta::assert_snapshot!(told(&server.ask(&call("write")).await), @r#"
+    insta::assert_snapshot!(challenge_summary(&server.ask(&call("write")).await), @r#"
     403
     Bearer realm="tidegate", error="insufficient_scope", scope="data:write data:read", resource_metadata="https://data.example.com/.well-known/oauth-protected-resource/mcp"
     {"code":-31000,"message":"\"write\" needs a token with the scopes: data:write data:read","data":{"kind":"forbidden","scopes":["data:write","data:read"]}}
     "#);
-    insta::assert_snapshot!(told(&server.ask(&call("outer")).await), @r#"
+    insta::assert_snapshot!(challenge_summary(&server.ask(&call("outer")).await), @r#"
     403
     Bearer realm="tidegate", error="insufficient_scope", scope="inner", resource_metadata="https://data.example.com/.well-known/oauth-protected-resource/mcp"
     {"code":-31000,"message":"the inner tool needs more","data":{"kind":"forbidden","scopes":["inner"]}}
@@ -164,7 +164,7 @@ async fn who_lacks_scopes_is_told_which() {
     assert_eq!(legacy.head.status, 403);
     let headers = [("Authorization", "Bearer data.read"), ("Content-Type", "application/json")];
     let rest = server.rest(&request("POST", "/rest/tools/write/call", &headers, b"{}")).await;
-    assert_eq!(scene::problem(&rest), "403 forbidden: \"write\" needs a token with the scopes: data:write data:read");
+    assert_eq!(fixture::problem(&rest), "403 forbidden: \"write\" needs a token with the scopes: data:write data:read");
     assert_eq!(rest.header("www-authenticate"), legacy.header("www-authenticate"));
     let problem: Value = serde_json::from_slice(&rest.body).unwrap();
     assert_eq!(problem["scopes"], json!(["data:write", "data:read"]));
@@ -180,26 +180,26 @@ struct Anybody;
 
 #[async_trait]
 impl Authenticator for Anybody {
-    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
         if credentials.bearer.is_some() {
             return Scopes.authenticate(credentials).await;
         }
-        let entries = Allowed::matching(["open".to_owned(), "write".to_owned()]);
+        let entries = AllowedNames::matching(["open".to_owned(), "write".to_owned()]);
         let grants = Grants { entries, ..Grants::default() };
-        Ok(Arc::new(Principal::new("anonymous", Proof::Anonymous, Arc::new(grants))))
+        Ok(Arc::new(Principal::new("anonymous", AuthMethod::Anonymous, Arc::new(grants))))
     }
 
-    fn local(&self) -> Arc<Principal> {
-        Principal::owner()
+    fn local_principal(&self) -> Arc<Principal> {
+        Principal::process_user()
     }
 
-    fn is_configured(&self) -> bool {
+    fn enforces_authentication(&self) -> bool {
         true
     }
 }
 
 #[tokio::test]
-async fn who_shows_nothing_is_told_which_scopes_the_call_needs() {
+async fn missing_token_names_required_scopes() {
     let (authenticator, protected_resource) = (Arc::new(Anybody), published());
     let options = HttpOptions { authenticator, protected_resource, ..HttpOptions::default() };
     let server = Server::with(options).await;
@@ -209,7 +209,7 @@ async fn who_shows_nothing_is_told_which_scopes_the_call_needs() {
     server.host.service.registry().swap(entries().tool(hidden).build());
     let asked = async |name: &str| {
         let answer = server.ask(&Post::modern("tools/call", json!({"name": name, "arguments": {}}))).await;
-        told(&answer)
+        challenge_summary(&answer)
     };
     insta::assert_snapshot!(asked("write").await, @r#"
     401
@@ -232,15 +232,15 @@ async fn who_shows_nothing_is_told_which_scopes_the_call_needs() {
 }
 
 #[tokio::test]
-async fn who_asks_too_much_is_told_when_to_come_again() {
-    let server = server(Published::default()).await;
+async fn rate_limit_sets_retry_after() {
+    let server = server(SharedProtectedResource::default()).await;
     let headers = [("Authorization", "Bearer data.read"), ("Content-Type", "application/json")];
     // What a tool says is for the model, what the door says is for clients too.
     let late = server.rest(&request("POST", "/rest/tools/late/call", &headers, b"{}")).await;
     assert_eq!((late.head.status, late.header("retry-after")), (429, Some("2")));
     assert_eq!(server.ask(&call("late")).await.head.status, 200);
     let limits = Limits { open_calls_max: 0, ..Limits::default() };
-    let host = Host::with(Events::default(), |_| entries().limits(limits));
+    let host = Host::with(EventDispatcher::default(), |_| entries().limits(limits));
     let server = Server::of(host, Arc::new(Metrics::new()), HttpOptions::default()).await;
     let busy = server.ask(&call("busy")).await;
     assert_eq!((busy.head.status, busy.header("retry-after")), (429, Some("1")));

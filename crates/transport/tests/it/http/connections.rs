@@ -41,7 +41,7 @@ async fn one_connection_carries_any_number_of_requests() {
 }
 
 #[tokio::test]
-async fn who_does_not_read_is_let_go() {
+async fn stalled_reader_is_disconnected() {
     let server = Server::with(HttpOptions { write_within: Duration::from_millis(200), ..HttpOptions::default() }).await;
     let mut connection = server.connect().await;
     connection.send(&Post::script(json!([["flood", 200_000_000]])).bytes()).await;

@@ -1,7 +1,7 @@
 //! Modern event streams: news, then the response, then the end; a client that goes away cancels.
 
 use serde_json::json;
-use tidegate_core::{Caller, JobState, Origin, Principal, TransportKind};
+use tidegate_core::{CallOrigin, Caller, JobState, Principal, TransportKind};
 
 use super::Server;
 use super::request::Post;
@@ -31,7 +31,7 @@ async fn progress_comes_before_the_response_and_nothing_after_it() {
 }
 
 #[tokio::test]
-async fn news_leave_while_the_call_runs() {
+async fn notifications_are_sent_during_the_call() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     let steps = json!([["progress", 1], ["wait"], ["text", "done"]]);
@@ -45,7 +45,7 @@ async fn news_leave_while_the_call_runs() {
 }
 
 #[tokio::test]
-async fn a_stream_is_for_those_who_accept_it_and_have_asked_for_news() {
+async fn streams_only_when_accepted_and_requested() {
     let server = Server::start().await;
     let steps = json!([["progress", 1], ["log", "error", "trouble"], ["text", "done"]]);
     let level = json!({"io.modelcontextprotocol/logLevel": "error"});
@@ -90,7 +90,7 @@ async fn a_client_that_closes_its_stream_cancels_the_call() {
         server.until_open_calls(0).await;
     }
     let peer = Some(std::net::Ipv4Addr::LOCALHOST.into());
-    let origin = Origin { transport: TransportKind::StreamableHttp, peer };
+    let origin = CallOrigin { transport: TransportKind::StreamableHttp, peer };
     let caller = Caller::new(Principal::anonymous(), origin);
     let jobs = server.host.service.registry().jobs().list(&caller);
     assert_eq!(jobs.len(), 3);

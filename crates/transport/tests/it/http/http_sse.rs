@@ -1,23 +1,23 @@
 //! MCP over HTTP+SSE of 2024-11-05: a client that listens on one connection, posts on others, and checks everything
 //! that it hears.
 //!
-//! - `eras`: handshakes, batches, changed lists, toolsets, modern requests between legacy ones.
+//! - `revisions`: handshakes, batches, changed lists, toolsets, modern requests between legacy ones.
 //! - `order`: a slow answer holds no other one up; long ones are whole; events are numbered.
 //! - `input`: what a client may send wrong, and what each costs it.
 //! - `identity`: who calls, asked at each message and while it is quiet; whose a session is.
-//! - `still`: comments and idleness, in a time that stands still.
+//! - `timeouts`: comments and idleness, in a time that stands still.
 //! - `asking`: requests of the server, and their answers.
 //! - `listening`: streams of notifications, and the resources that a legacy session subscribes to.
 //! - `end`: clients that vanish or do not read, many of them, and shutting down.
 
-mod asking;
+mod elicitation;
 mod end;
-mod eras;
 mod identity;
 mod input;
 mod listening;
 mod order;
-mod still;
+mod revisions;
+mod timeouts;
 
 use std::net::SocketAddr;
 
@@ -26,8 +26,8 @@ use tidegate_mcp::Revision;
 use tokio::time::timeout;
 
 use super::wire::{self, Answer, Connection};
-use super::{PATIENCE, Server};
-use crate::ledger::{Ledger, script};
+use super::{Server, TEST_TIMEOUT};
+use crate::message_checker::{MessageChecker, script};
 
 /// A client: its event stream, and where it posts to.
 pub(crate) struct Stream {
@@ -35,7 +35,7 @@ pub(crate) struct Stream {
     address: SocketAddr,
     endpoint: String,
     headers: Vec<(String, String)>,
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: MessageChecker,
     events: u64,
 }
 
@@ -66,7 +66,7 @@ impl Stream {
         let id = endpoint.strip_prefix("/mcp/messages/").unwrap();
         assert!(id.bytes().all(|byte| byte.is_ascii_alphanumeric()) && id.len() >= 32, "{id}");
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Ok(Self { connection, address, endpoint, headers, ledger: Ledger::default(), events: 0 })
+        Ok(Self { connection, address, endpoint, headers, ledger: MessageChecker::default(), events: 0 })
     }
 
     /// With a handshake of `revision`.
@@ -123,7 +123,7 @@ impl Stream {
     /// Asks and hears the answer, with nothing before it.
     async fn ask(&mut self, id: Value, method: &str, params: Value) -> Value {
         self.send(id.clone(), method, params).await;
-        let answer = timeout(PATIENCE, self.hear()).await.unwrap().unwrap();
+        let answer = timeout(TEST_TIMEOUT, self.hear()).await.unwrap().unwrap();
         assert_eq!(answer["id"], id, "{answer}");
         answer
     }

@@ -9,13 +9,13 @@ use axum::response::Response;
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tidegate_core::{
-    Authenticator, Credentials, Grants, Principal, Proof, SnapshotBuilder, Tool, Unauthenticated, handler_fn,
+    AuthMethod, AuthenticationError, Authenticator, Credentials, Grants, Principal, SnapshotBuilder, Tool, handler_fn,
 };
 use tidegate_mcp::Revision;
 use tidegate_transport::http::HttpOptions;
 
 use super::Server;
-use super::door::Door;
+use super::in_process::InProcessRouter;
 use super::request::Post;
 
 /// Lets one in who shows `key`, until it is revoked.
@@ -28,24 +28,24 @@ pub(crate) struct OneKey {
 
 #[async_trait]
 impl Authenticator for OneKey {
-    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
-        let bearer = credentials.bearer.ok_or(Unauthenticated::Missing)?;
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
+        let bearer = credentials.bearer.ok_or(AuthenticationError::Missing)?;
         if bearer != "key" || self.is_revoked.load(Ordering::SeqCst) {
-            return Err(Unauthenticated::Invalid);
+            return Err(AuthenticationError::Invalid);
         }
-        let principal = Principal::new("ann", Proof::Key, Arc::new(Grants::everything()));
+        let principal = Principal::new("ann", AuthMethod::Key, Arc::new(Grants::everything()));
         Ok(Arc::new(Principal { generation: self.generation.load(Ordering::SeqCst), ..principal }))
     }
 
-    fn local(&self) -> Arc<Principal> {
-        Principal::owner()
+    fn local_principal(&self) -> Arc<Principal> {
+        Principal::process_user()
     }
 
-    fn stands_by(&self, principal: &Principal) -> bool {
-        self.gate.load(Ordering::SeqCst) == principal.gate
+    fn is_still_valid(&self, principal: &Principal) -> bool {
+        self.gate.load(Ordering::SeqCst) == principal.authenticator_version
     }
 
-    fn is_configured(&self) -> bool {
+    fn enforces_authentication(&self) -> bool {
         true
     }
 }
@@ -55,16 +55,16 @@ pub(super) struct AnyName;
 
 #[async_trait]
 impl Authenticator for AnyName {
-    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
-        let name = credentials.bearer.ok_or(Unauthenticated::Missing)?;
-        Ok(Arc::new(Principal::new(name, Proof::Key, Arc::new(Grants::everything()))))
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
+        let name = credentials.bearer.ok_or(AuthenticationError::Missing)?;
+        Ok(Arc::new(Principal::new(name, AuthMethod::Key, Arc::new(Grants::everything()))))
     }
 
-    fn local(&self) -> Arc<Principal> {
-        Principal::owner()
+    fn local_principal(&self) -> Arc<Principal> {
+        Principal::process_user()
     }
 
-    fn is_configured(&self) -> bool {
+    fn enforces_authentication(&self) -> bool {
         true
     }
 }
@@ -79,7 +79,7 @@ fn shown(post: Post) -> Post {
 }
 
 #[tokio::test]
-async fn a_key_that_is_revoked_while_the_body_comes_counts_no_longer() {
+async fn key_revoked_during_the_body_is_rejected() {
     let (one_key, options) = asking();
     let server = Server::with(options).await;
     let request = shown(Post::script(json!([["text", "a"]]))).bytes();
@@ -97,7 +97,7 @@ async fn a_key_that_is_revoked_while_the_body_comes_counts_no_longer() {
 }
 
 #[tokio::test]
-async fn the_rest_of_a_batch_is_refused_once_its_sender_is_let_in_no_longer() {
+async fn revocation_rejects_the_rest_of_a_batch() {
     let (one_key, options) = asking();
     let server = Server::with(options).await;
     let params = json!({"protocolVersion": "2025-03-26"});
@@ -125,7 +125,7 @@ async fn the_rest_of_a_batch_is_refused_once_its_sender_is_let_in_no_longer() {
 }
 
 #[tokio::test]
-async fn grants_and_entries_of_two_configurations_never_meet() {
+async fn principal_and_registry_have_one_generation() {
     let (one_key, options) = asking();
     let server = Server::with(options).await;
     let list = shown(Post::modern("tools/list", json!({})));
@@ -139,7 +139,7 @@ async fn grants_and_entries_of_two_configurations_never_meet() {
 }
 
 #[tokio::test]
-async fn of_two_keys_none_counts() {
+async fn rejects_two_authorization_headers() {
     let (_, options) = asking();
     let server = Server::with(options).await;
     let list = Post::modern("tools/list", json!({})).and("Authorization", "Bearer key");
@@ -150,9 +150,9 @@ async fn of_two_keys_none_counts() {
 }
 
 #[tokio::test]
-async fn one_key_holds_no_more_than_its_share_of_the_sessions() {
+async fn sessions_per_principal_are_bounded() {
     let (_, options) = asking();
-    let server = Server::with(HttpOptions { sessions_max: 10, sessions_of_one_max: 2, ..options }).await;
+    let server = Server::with(HttpOptions { sessions_max: 10, sessions_per_principal_max: 2, ..options }).await;
     let open = shown(Post::message("initialize", json!({"protocolVersion": "2025-11-25"})));
     for _ in 0..2 {
         assert_eq!(server.ask(&open).await.head.status, 200);
@@ -161,9 +161,9 @@ async fn one_key_holds_no_more_than_its_share_of_the_sessions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_let_in_no_longer_hears_nothing_more() {
+async fn revoked_listener_is_disconnected() {
     let (one_key, options) = asking();
-    let door = Door::new(options);
+    let door = InProcessRouter::new(options);
     let revision = Revision::NEWEST_LEGACY;
     let opened = door.ask(&shown(Post::message("initialize", json!({"protocolVersion": revision.name()})))).await;
     let id = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();

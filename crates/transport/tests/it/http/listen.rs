@@ -38,7 +38,7 @@ async fn changes(connection: &mut Connection, session: &Session, count: usize) -
 }
 
 #[tokio::test]
-async fn changed_lists_are_told() {
+async fn notifies_changed_lists() {
     let server = Server::start().await;
     let session = server.session(Revision::V2025_06_18).await;
     server.ask(&session.post("resources/subscribe", json!({"uri": "test://plain"}))).await;
@@ -55,7 +55,7 @@ async fn changed_lists_are_told() {
 }
 
 #[tokio::test]
-async fn who_comes_back_hears_of_what_was_missed() {
+async fn resumed_listener_receives_missed_changes() {
     let server = Server::start().await;
     let session = server.session(Revision::V2025_11_25).await;
     let registry = server.host.service.registry();
@@ -92,7 +92,7 @@ async fn a_listener_ends_with_its_session() {
 }
 
 #[tokio::test]
-async fn a_resource_that_changed_is_told_alone_also_to_who_comes_later() {
+async fn notifies_only_the_changed_resource() {
     let (host, garden) = Garden::with_host();
     let server = Server::of(host, Arc::new(Metrics::new()), HttpOptions::default()).await;
     let session = server.session(Revision::V2025_11_25).await;

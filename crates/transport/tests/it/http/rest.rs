@@ -12,8 +12,8 @@
 mod calls;
 mod content;
 mod documents;
+pub(in crate::http) mod fixture;
 mod identity;
 mod limits;
 mod refusals;
-pub(in crate::http) mod scene;
 mod streams;

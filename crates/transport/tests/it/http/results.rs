@@ -13,7 +13,7 @@ mod codings;
 mod conditions;
 mod documents;
 mod downloads;
+mod fixture;
 mod links;
 mod refusals;
-mod scene;
 mod streams;

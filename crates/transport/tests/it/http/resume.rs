@@ -27,7 +27,7 @@ async fn resume(server: &Server, session: &Session, last: &str) -> Connection {
 }
 
 /// One line for each event: its id and what it says.
-fn told(revision: Revision, events: &[SseEvent]) -> String {
+fn event_summary(revision: Revision, events: &[SseEvent]) -> String {
     let line = |event: &SseEvent| {
         let id = event.id.as_deref().unwrap_or("none");
         let data = event.data.as_deref().unwrap_or_default();
@@ -50,14 +50,14 @@ fn told(revision: Revision, events: &[SseEvent]) -> String {
 }
 
 #[tokio::test]
-async fn a_stream_begins_with_an_id_to_come_back_to_from_2025_11_25_on() {
+async fn priming_event_since_2025_11_25() {
     let server = Server::start().await;
     let steps = json!([["progress", 1], ["progress", 2], ["text", "done"]]);
     for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {
         let session = server.session(revision).await;
         let events = begin(&server, &session.call(steps.clone())).await.events().await;
         if revision == Revision::V2025_11_25 {
-            insta::assert_snapshot!(told(revision, &events), @r#"
+            insta::assert_snapshot!(event_summary(revision, &events), @r#"
             1-0 (retry 1000)
             1-1 progress 1.0
             1-2 progress 2.0
@@ -65,7 +65,7 @@ async fn a_stream_begins_with_an_id_to_come_back_to_from_2025_11_25_on() {
             "#);
         } else {
             insta::allow_duplicates! {
-                insta::assert_snapshot!(told(revision, &events), @r#"
+                insta::assert_snapshot!(event_summary(revision, &events), @r#"
                 1-1 progress 1.0
                 1-2 progress 2.0
                 1-3 "done"
@@ -76,7 +76,7 @@ async fn a_stream_begins_with_an_id_to_come_back_to_from_2025_11_25_on() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_cancels_nothing_and_finds_the_rest_later() {
+async fn disconnected_client_resumes() {
     let server = Server::start().await;
     let session = server.session(Revision::V2025_11_25).await;
     let steps = json!([["progress", 1], ["wait"], ["progress", 2], ["text", "done"]]);
@@ -89,7 +89,7 @@ async fn a_client_that_goes_away_cancels_nothing_and_finds_the_rest_later() {
     assert_eq!(server.open_calls(), 1);
     server.host.gate.cancel();
     let events = waiting.events().await;
-    insta::assert_snapshot!(told(session.revision, &events), @r#"
+    insta::assert_snapshot!(event_summary(session.revision, &events), @r#"
     1-2 progress 2.0
     1-3 "done"
     "#);
@@ -97,7 +97,7 @@ async fn a_client_that_goes_away_cancels_nothing_and_finds_the_rest_later() {
     let all = ["1-1 progress 1.0\n", "1-2 progress 2.0\n", "1-3 \"done\"\n"];
     for (last, heard) in [("1-0", 0), ("1-1", 1), ("1-2", 2), ("1-3", 3)] {
         let again = resume(&server, &session, last).await.events().await;
-        assert_eq!(told(session.revision, &again), all[heard..].concat(), "{last}");
+        assert_eq!(event_summary(session.revision, &again), all[heard..].concat(), "{last}");
     }
 }
 
@@ -116,14 +116,14 @@ async fn streams_of_one_session_do_not_mix() {
     for (number, stream) in streams.iter_mut().enumerate() {
         let events = stream.events().await;
         let expected = format!("{0}-1 progress {number}.0\n{0}-2 \"answer {number}\"\n", number + 1);
-        assert_eq!(told(session.revision, &events), expected);
+        assert_eq!(event_summary(session.revision, &events), expected);
     }
     let again = resume(&server, &session, "3-1").await.events().await;
-    assert_eq!(told(session.revision, &again), "3-2 \"answer 2\"\n");
+    assert_eq!(event_summary(session.revision, &again), "3-2 \"answer 2\"\n");
 }
 
 #[tokio::test]
-async fn an_event_that_is_not_kept_is_refused() {
+async fn rejects_unknown_last_event_id() {
     let server = Server::start().await;
     let (session, other) = (server.session(Revision::V2025_11_25).await, server.session(Revision::V2025_11_25).await);
     begin(&server, &session.call(json!([["text", "done"]]))).await.events().await;
@@ -137,7 +137,7 @@ async fn an_event_that_is_not_kept_is_refused() {
 }
 
 #[tokio::test]
-async fn an_answer_too_large_to_be_kept_is_lost_and_says_so() {
+async fn unread_oversized_answer_is_lost() {
     let server = Server::start().await;
     let session = server.session(Revision::V2025_11_25).await;
     let steps = json!([["progress", 1], ["wait"], ["flood", 8_000_000], ["text", "end"]]);
@@ -178,11 +178,11 @@ async fn a_second_reader_takes_over_from_the_first() {
     let mut second = resume(&server, &session, "1-1").await;
     assert_eq!(first.event().await, None);
     server.host.gate.cancel();
-    assert_eq!(told(session.revision, &second.events().await), "1-2 \"done\"\n");
+    assert_eq!(event_summary(session.revision, &second.events().await), "1-2 \"done\"\n");
 }
 
 #[tokio::test]
-async fn only_so_many_streams_of_a_session_are_open_at_once() {
+async fn streams_per_session_are_bounded() {
     let server = Server::start().await;
     let session = server.session(Revision::V2025_11_25).await;
     let call = |number: usize| session.call(json!([["wait"]])).of_id(number);

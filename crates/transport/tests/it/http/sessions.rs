@@ -7,7 +7,7 @@ use serde_json::json;
 use tidegate_mcp::Revision;
 use tidegate_transport::http::HttpOptions;
 
-use super::door::Door;
+use super::in_process::InProcessRouter;
 use super::request::Post;
 use super::{Server, Session, wire};
 
@@ -94,7 +94,7 @@ async fn a_handshake_may_carry_headers_of_its_revision() {
 }
 
 #[tokio::test]
-async fn there_are_no_more_sessions_than_the_bound() {
+async fn sessions_are_bounded() {
     let server = Server::with(HttpOptions { sessions_max: 2, ..HttpOptions::default() }).await;
     let first = server.session(Revision::V2025_11_25).await;
     server.session(Revision::V2025_11_25).await;
@@ -119,7 +119,8 @@ async fn ending_a_session_ends_what_it_has_running() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_session_ends() {
-    let door = Door::new(HttpOptions { session_idle_max: Duration::from_secs(60), ..HttpOptions::default() });
+    let door =
+        InProcessRouter::new(HttpOptions { session_idle_max: Duration::from_secs(60), ..HttpOptions::default() });
     let (used, idle) = (door.session().await, door.session().await);
     let ping = async |session: &Session| door.ask(&session.post("ping", json!({}))).await.status();
     for _ in 0..3 {
@@ -134,7 +135,8 @@ async fn an_idle_session_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_waits_for_an_answer_is_not_idle() {
-    let door = Door::new(HttpOptions { session_idle_max: Duration::from_secs(10), ..HttpOptions::default() });
+    let door =
+        InProcessRouter::new(HttpOptions { session_idle_max: Duration::from_secs(10), ..HttpOptions::default() });
     let session = door.session().await;
     let response = door.ask(&session.call(json!([["progress", 1], ["wait"]]))).await;
     tokio::time::sleep(Duration::from_secs(40)).await;
@@ -145,7 +147,8 @@ async fn a_session_that_waits_for_an_answer_is_not_idle() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_listens_is_not_idle() {
-    let door = Door::new(HttpOptions { session_idle_max: Duration::from_secs(60), ..HttpOptions::default() });
+    let door =
+        InProcessRouter::new(HttpOptions { session_idle_max: Duration::from_secs(60), ..HttpOptions::default() });
     let session = door.session().await;
     let mut stream = door.listen(&session).await.into_body().into_data_stream();
     let mut comments = 0;

@@ -52,7 +52,7 @@ async fn running_calls_end_and_new_connections_are_not_taken() {
         assert!(text.ends_with("\ndone"), "the answer of connection {number} is not whole");
         assert!(connection.is_closed().await);
     }
-    server.running.ended().await;
+    server.running.wait().await;
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn what_does_not_end_within_the_bound_is_cancelled() {
     }
     server.until_open_calls(4).await;
     server.shutdown.cancel();
-    server.running.ended().await;
+    server.running.wait().await;
     assert_eq!(server.host.service.registry().jobs().open_count(), 0);
 }
 
@@ -88,7 +88,7 @@ async fn a_server_without_calls_ends_at_once() {
     let mut idle = server.connect().await;
     idle.ask(&Post::modern("tools/list", json!({})).bytes()).await;
     server.shutdown.cancel();
-    server.running.ended().await;
+    server.running.wait().await;
     assert_eq!(listening.event().await, None);
     assert!(idle.is_closed().await);
 }

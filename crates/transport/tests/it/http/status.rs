@@ -8,7 +8,7 @@ use super::{Server, wire};
 use crate::schema::check_response;
 
 #[tokio::test]
-async fn modern_answers_say_in_their_status_what_went_wrong() {
+async fn modern_errors_have_http_statuses() {
     let server = Server::start().await;
     let mut table = String::new();
     for (what, post) in [
@@ -85,7 +85,7 @@ async fn what_a_modern_request_must_say_is_checked_in_order() {
 }
 
 #[tokio::test]
-async fn legacy_answers_are_200_whatever_they_say() {
+async fn legacy_errors_are_200() {
     let server = Server::start().await;
     for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {
         let session = server.session(revision).await;

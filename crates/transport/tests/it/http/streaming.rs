@@ -48,7 +48,7 @@ async fn the_first_rows_arrive_before_the_last_are_made() {
 }
 
 #[tokio::test]
-async fn a_short_answer_comes_whole() {
+async fn short_answer_has_content_length() {
     let server = Server::start().await;
     let answer = server.ask(&Post::script(json!([["text", "short"]]))).await;
     assert!(!answer.head.is_chunked());
@@ -56,7 +56,7 @@ async fn a_short_answer_comes_whole() {
 }
 
 #[tokio::test]
-async fn a_large_answer_is_intact_and_its_reader_slows_it() {
+async fn slow_reader_applies_backpressure() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     connection.send(&Post::script(json!([["flood", 256 * FLOOD_CHUNK.len()]])).bytes()).await;

@@ -13,8 +13,8 @@ use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
 
 use super::Server;
-use super::door::Door;
 use super::identity::asking;
+use super::in_process::InProcessRouter;
 use super::request::Post;
 use super::wire::Connection;
 use crate::garden::Garden;
@@ -59,7 +59,7 @@ async fn next(connection: &mut Connection) -> Option<String> {
 }
 
 #[tokio::test]
-async fn what_was_asked_for_is_told_until_the_server_shuts_down() {
+async fn delivers_subscriptions_until_shutdown() {
     let (server, garden) = garden(HttpOptions::default()).await;
     let wish = json!({"toolsListChanged": true, "resourceSubscriptions": ["garden://rose", "garden://lily"]});
     let mut connection = open(&server, &post(wish)).await;
@@ -78,43 +78,43 @@ async fn what_was_asked_for_is_told_until_the_server_shuts_down() {
     server.shutdown.cancel();
     assert_eq!(next(&mut connection).await.unwrap(), "result for 1");
     assert_eq!(next(&mut connection).await, None);
-    server.running.ended().await;
+    server.running.wait().await;
 }
 
 #[tokio::test]
-async fn closing_the_stream_ends_it_and_gives_its_place_back() {
+async fn closing_the_stream_releases_its_permit() {
     let options = HttpOptions { sessions_max: 1, ..HttpOptions::default() };
     let server = Server::with(options).await;
-    let before = server.level().await;
+    let before = server.resource_usage().await;
     let wish = json!({"promptsListChanged": true, "resourceSubscriptions": ["test://plain"]});
     let connection = open(&server, &post(wish.clone())).await;
     let refused = server.ask(&post(wish.clone())).await;
     assert_eq!(refused.told(), "503 -32603 too many sessions are open; try again later");
     drop(connection);
-    server.until_back_at(&before).await;
+    server.wait_until_back_at(&before).await;
     open(&server, &post(wish)).await;
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_loses_its_connection_and_its_place() {
+async fn stalled_subscriber_is_disconnected() {
     let options = HttpOptions { write_within: Duration::from_millis(200), ..HttpOptions::default() };
     let (server, garden) = garden(options).await;
-    let before = server.level().await;
+    let before = server.resource_usage().await;
     // Long names, so that few changes are more than sockets hold.
     let uris: Vec<String> = (0..50).map(|number| format!("garden://{number}-{}", "x".repeat(7_000))).collect();
     let connection = open(&server, &post(json!({"resourceSubscriptions": uris}))).await;
     super::until(async || {
         server.host.service.registry().swap(garden.state(Access::default()));
-        server.level().await == before
+        server.resource_usage().await == before
     })
     .await;
     drop(connection);
 }
 
 #[tokio::test]
-async fn it_is_for_those_who_accept_events() {
+async fn requires_accept_event_stream() {
     let server = Server::start().await;
-    let before = server.level().await;
+    let before = server.resource_usage().await;
     for post in [post(json!({})).with("Accept", "application/json"), post(json!({})).without("Accept")] {
         let refused = server.ask(&post).await;
         let words = "406 -32600 subscriptions/listen opens an event stream: Accept must name text/event-stream";
@@ -123,11 +123,11 @@ async fn it_is_for_those_who_accept_events() {
     }
     let wrong = server.ask(&post(json!({"toolsListChanged": 1}))).await;
     assert!(wrong.told().starts_with("200 -32602 params.notifications is wrong"), "{}", wrong.told());
-    server.until_back_at(&before).await;
+    server.wait_until_back_at(&before).await;
 }
 
 #[tokio::test]
-async fn a_key_that_is_revoked_hears_of_no_change() {
+async fn revoked_key_receives_no_changes() {
     let (one_key, options) = asking();
     let (server, garden) = garden(options).await;
     let post = post(json!({"toolsListChanged": true, "resourceSubscriptions": ["garden://rose"]}));
@@ -138,7 +138,7 @@ async fn a_key_that_is_revoked_hears_of_no_change() {
 }
 
 #[tokio::test]
-async fn a_role_that_lost_a_resource_hears_of_the_others() {
+async fn lost_grant_ends_only_its_resource() {
     let (_, options) = asking();
     let (server, garden) = garden(options).await;
     let mut connection = {
@@ -165,9 +165,9 @@ async fn events(stream: &mut BodyDataStream, count: usize) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_stream_gets_comments_and_asks_who_listens() {
+async fn idle_stream_gets_keep_alives_and_revalidates() {
     let (one_key, options) = asking();
-    let door = Door::new(options);
+    let door = InProcessRouter::new(options);
     let post = post(json!({"toolsListChanged": true})).with("Authorization", "Bearer key");
     let mut stream = door.ask(&post).await.into_body().into_data_stream();
     let began = tokio::time::Instant::now();
@@ -179,8 +179,8 @@ async fn a_quiet_stream_gets_comments_and_asks_who_listens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_reads_late_hears_of_each_change_once() {
-    let door = Door::new(HttpOptions::default());
+async fn slow_reader_receives_each_change_once() {
+    let door = InProcessRouter::new(HttpOptions::default());
     let post = post(json!({"toolsListChanged": true, "resourceSubscriptions": ["test://plain"]}));
     let mut stream = door.ask(&post).await.into_body().into_data_stream();
     for _ in 0..100 {

@@ -8,9 +8,11 @@ use std::time::{Duration, UNIX_EPOCH};
 use async_trait::async_trait;
 use rustls::{SupportedProtocolVersion, version};
 use serde_json::json;
-use tidegate_core::{Authenticator, ClientCertificate, Credentials, Grants, Principal, Proof, Unauthenticated};
+use tidegate_core::{
+    AuthMethod, AuthenticationError, Authenticator, ClientCertificate, Credentials, Grants, Principal,
+};
 use tidegate_transport::http::HttpOptions;
-use tidegate_transport::tls::{CertificateLife, Tls, TlsError, TlsOptions, TlsVersion};
+use tidegate_transport::tls::{CertificateValidity, Tls, TlsError, TlsOptions, TlsVersion};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use self::authority::{Authority, Files, Identity, connect};
@@ -26,27 +28,27 @@ struct Certificates;
 
 #[async_trait]
 impl Authenticator for Certificates {
-    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
         let (subject, proof) = match (credentials.bearer, credentials.certificate) {
-            (Some("key"), _) => ("ann", Proof::Key),
-            (Some(_), _) => return Err(Unauthenticated::Invalid),
-            (None, Some(ClientCertificate { subject, .. })) => (subject.as_str(), Proof::Certificate),
-            (None, None) => return Err(Unauthenticated::Missing),
+            (Some("key"), _) => ("ann", AuthMethod::Key),
+            (Some(_), _) => return Err(AuthenticationError::Invalid),
+            (None, Some(ClientCertificate { subject, .. })) => (subject.as_str(), AuthMethod::Certificate),
+            (None, None) => return Err(AuthenticationError::Missing),
         };
         Ok(Arc::new(Principal::new(subject, proof, Arc::new(Grants::everything()))))
     }
 
-    fn local(&self) -> Arc<Principal> {
-        Principal::owner()
+    fn local_principal(&self) -> Arc<Principal> {
+        Principal::process_user()
     }
 
-    fn is_configured(&self) -> bool {
+    fn enforces_authentication(&self) -> bool {
         true
     }
 }
 
 async fn server(options: &TlsOptions) -> (Server, Arc<Tls>) {
-    let tls = Tls::read(options).unwrap();
+    let tls = Tls::load(options).unwrap();
     let options =
         HttpOptions { tls: Some(tls.clone()), authenticator: Arc::new(Certificates), ..HttpOptions::default() };
     (Server::with(options).await, tls)
@@ -111,22 +113,22 @@ async fn a_certificate_of_a_client_says_who_it_is() {
     struct Seen(parking_lot::Mutex<Option<ClientCertificate>>);
     #[async_trait]
     impl Authenticator for Seen {
-        async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
+        async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
             *self.0.lock() = credentials.certificate.cloned();
-            Ok(Principal::owner())
+            Ok(Principal::process_user())
         }
 
-        fn local(&self) -> Arc<Principal> {
-            Principal::owner()
+        fn local_principal(&self) -> Arc<Principal> {
+            Principal::process_user()
         }
 
-        fn is_configured(&self) -> bool {
+        fn enforces_authentication(&self) -> bool {
             true
         }
     }
     let (roots, clients) = (Authority::new("roots"), Authority::new("clients"));
     let files = Files::of(&roots.server());
-    let tls = Some(Tls::read(&files.options_with(&clients, false, None)).unwrap());
+    let tls = Some(Tls::load(&files.options_with(&clients, false, None)).unwrap());
     let seen = Arc::new(Seen(parking_lot::Mutex::default()));
     let server = Server::with(HttpOptions { tls, authenticator: seen.clone(), ..HttpOptions::default() }).await;
     assert_eq!(open(&server, &roots, None).await.ask(&list()).await.told(), "200");
@@ -172,7 +174,7 @@ async fn only_certificates_of_the_authority_are_heard() {
 }
 
 #[tokio::test]
-async fn what_files_say_now_counts_on_open_connections() {
+async fn reload_applies_to_open_connections() {
     let (roots, clients, others) = (Authority::new("roots"), Authority::new("clients"), Authority::new("others"));
     let files = Files::of(&roots.server());
     let (server, tls) = server(&files.options_with(&clients, false, Some(&clients.revoked(&[])))).await;
@@ -183,27 +185,27 @@ async fn what_files_say_now_counts_on_open_connections() {
     assert_eq!(eight.ask(&list()).await.told(), "200");
     // A list that cannot be read changes nothing.
     let broken = files.options_with(&clients, false, Some("no list"));
-    assert!(matches!(tls.read_again(&broken), Err(TlsError::Wrong { .. })));
+    assert!(matches!(tls.reload(&broken), Err(TlsError::Invalid { .. })));
     assert_eq!(seven.ask(&list()).await.told(), "200");
-    tls.read_again(&files.options_with(&clients, false, Some(&clients.revoked(&[7])))).unwrap();
+    tls.reload(&files.options_with(&clients, false, Some(&clients.revoked(&[7])))).unwrap();
     assert_eq!(seven.ask(&list()).await.told(), "401 -32600 the key or token is not valid");
     // Not even a key saves it: today the connection would not come about.
     assert_eq!(seven.ask(&list_with("key")).await.head.status, 401);
     assert_eq!(eight.ask(&list()).await.told(), "200");
     assert_eq!(none.ask(&list_with("key")).await.told(), "200");
-    tls.read_again(&files.options_with(&clients, true, Some(&clients.revoked(&[])))).unwrap();
+    tls.reload(&files.options_with(&clients, true, Some(&clients.revoked(&[])))).unwrap();
     assert_eq!(seven.ask(&list()).await.told(), "200");
     assert_eq!(none.ask(&list_with("key")).await.head.status, 401);
-    tls.read_again(&files.options_with(&others, true, None)).unwrap();
+    tls.reload(&files.options_with(&others, true, None)).unwrap();
     assert_eq!(eight.ask(&list()).await.head.status, 401);
     // Where nobody asks for any, none counts.
-    tls.read_again(&files.options()).unwrap();
+    tls.reload(&files.options()).unwrap();
     assert_eq!(eight.ask(&list()).await.head.status, 401);
     assert_eq!(eight.ask(&list_with("key")).await.told(), "200");
 }
 
 #[tokio::test]
-async fn a_new_certificate_counts_for_the_next_connection() {
+async fn reload_replaces_the_server_certificate() {
     let (before, after) = (Authority::new("before"), Authority::new("after"));
     let files = Files::of(&before.server());
     let (server, tls) = server(&files.options()).await;
@@ -211,17 +213,17 @@ async fn a_new_certificate_counts_for_the_next_connection() {
     let next = after.server();
     files.put("cert.pem", &next.certificate);
     // Half of a change is none.
-    let error = tls.read_again(&files.options()).unwrap_err().to_string();
+    let error = tls.reload(&files.options()).unwrap_err().to_string();
     assert!(error.contains("cert.pem is not the certificate of the key") && error.contains("key.pem"), "{error}");
     assert!(is_heard(&server, &before, None).await);
     files.put("key.pem", &next.key);
-    tls.read_again(&files.options()).unwrap();
+    tls.reload(&files.options()).unwrap();
     assert!(is_heard(&server, &after, None).await && !is_heard(&server, &before, None).await);
     assert_eq!(old.ask(&list_with("key")).await.told(), "200");
 }
 
 #[test]
-fn what_is_wrong_with_files_is_said() {
+fn reports_invalid_files() {
     let (roots, clients) = (Authority::new("roots"), Authority::new("clients"));
     let identity = roots.server();
     let mut told = String::new();
@@ -240,10 +242,10 @@ fn what_is_wrong_with_files_is_said() {
         let mut options = files.options_with(&clients, false, Some(revoked).filter(|revoked| !revoked.is_empty()));
         files.put("clients.pem", authorities);
         let folder = certificate.parent().unwrap().display().to_string();
-        told.push_str(&Tls::read(&options).unwrap_err().to_string().replace(&folder, "FOLDER"));
+        told.push_str(&Tls::load(&options).unwrap_err().to_string().replace(&folder, "FOLDER"));
         told.push('\n');
         options.key = folder.into();
-        assert!(matches!(Tls::read(&options), Err(TlsError::Unreadable { .. } | TlsError::Wrong { .. })));
+        assert!(matches!(Tls::load(&options), Err(TlsError::Unreadable { .. } | TlsError::Invalid { .. })));
     }
     insta::assert_snapshot!(told, @r"
     FOLDER/clients.pem does not hold a certificate as PEM (-----BEGIN CERTIFICATE-----)
@@ -256,7 +258,7 @@ fn what_is_wrong_with_files_is_said() {
 }
 
 #[test]
-fn how_long_certificates_are_good_is_told() {
+fn reports_certificate_validity() {
     let roots = Authority::new("roots");
     let identity = roots.server_of_years(2026, 2027);
     let files = Files::of(&identity);
@@ -265,7 +267,7 @@ fn how_long_certificates_are_good_is_told() {
     // The ends of 2024 and 2025, and the beginnings of December 2026 and 2027.
     for seconds in [1_735_689_599, 1_767_225_599, 1_796_083_200, 1_827_619_200] {
         let now = UNIX_EPOCH + Duration::from_secs(seconds);
-        for CertificateLife { subject, state } in files.options().lives(now).unwrap() {
+        for CertificateValidity { subject, state } in files.options().certificate_validity(now).unwrap() {
             told.push_str(&format!("{seconds} {subject}: {state:?}\n"));
         }
     }
@@ -280,6 +282,6 @@ fn how_long_certificates_are_good_is_told() {
     1827619200 CN=localhost: Over { ended: "2026-01-01T00:00:00Z" }
     "#);
     files.put("cert.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
-    let error = files.options().lives(UNIX_EPOCH).unwrap_err().to_string();
+    let error = files.options().certificate_validity(UNIX_EPOCH).unwrap_err().to_string();
     assert!(error.ends_with("cert.pem holds a certificate that cannot be read"), "{error}");
 }

@@ -1,24 +1,24 @@
 //! MCP over WebSocket: a client that checks everything that it hears.
 //!
-//! - `eras`: handshakes, batches, changed lists, modern requests between them, toolsets.
+//! - `revisions`: handshakes, batches, changed lists, modern requests between them, toolsets.
 //! - `order`: a slow answer holds no other one up; long ones are whole.
 //! - `handshake`: what opens no WebSocket, and why.
 //! - `input`: what a client may send wrong, and with which code it is let go.
 //! - `identity`: who calls, asked at each message and while it is quiet.
-//! - `still`: pings and idleness, in a time that stands still.
+//! - `timeouts`: pings and idleness, in a time that stands still.
 //! - `asking`: requests of the server, and their answers.
 //! - `listening`: streams of notifications, and the resources that a legacy session subscribes to.
 //! - `end`: clients that vanish or do not read, and shutting down.
 
-mod asking;
+mod elicitation;
 mod end;
-mod eras;
 mod handshake;
 mod identity;
 mod input;
 mod listening;
 mod order;
-mod still;
+mod revisions;
+mod timeouts;
 
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -30,13 +30,13 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{ClientRequestBuilder, Error as WebSocketError, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-use super::{PATIENCE, Server};
-use crate::ledger::{Ledger, script};
+use super::{Server, TEST_TIMEOUT};
+use crate::message_checker::{MessageChecker, script};
 
 /// A client.
 pub(crate) struct Socket<S = TcpStream> {
     stream: WebSocketStream<S>,
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: MessageChecker,
     /// Pings and pongs that came between messages.
     pings: usize,
 }
@@ -71,9 +71,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         let request = headers
             .iter()
             .fold(request.with_sub_protocol("mcp"), |request, (name, value)| request.with_header(*name, *value));
-        let (stream, response) = timeout(PATIENCE, client_async(request, stream)).await.unwrap()?;
+        let (stream, response) = timeout(TEST_TIMEOUT, client_async(request, stream)).await.unwrap()?;
         assert_eq!(response.headers()["sec-websocket-protocol"], "mcp");
-        Ok(Self { stream, ledger: Ledger::default(), pings: 0 })
+        Ok(Self { stream, ledger: MessageChecker::default(), pings: 0 })
     }
 
     pub(crate) async fn shake_hands(&mut self, revision: Revision) {
@@ -89,7 +89,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     }
 
     async fn put(&mut self, message: Message) {
-        timeout(PATIENCE, self.stream.send(message)).await.unwrap().unwrap();
+        timeout(TEST_TIMEOUT, self.stream.send(message)).await.unwrap().unwrap();
     }
 
     pub(crate) async fn send(&mut self, id: Value, method: &str, params: Value) {
@@ -122,7 +122,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     /// Asks and hears the answer, with nothing before it.
     async fn ask(&mut self, id: Value, method: &str, params: Value) -> Value {
         self.send(id.clone(), method, params).await;
-        let answer = timeout(PATIENCE, self.hear()).await.unwrap().unwrap();
+        let answer = timeout(TEST_TIMEOUT, self.hear()).await.unwrap().unwrap();
         assert_eq!(answer["id"], id, "{answer}");
         answer
     }
@@ -136,13 +136,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
 
     /// How the server closes, with no message before that.
     async fn closed(&mut self) -> (u16, String) {
-        timeout(PATIENCE, self.hear()).await.unwrap().unwrap_err()
+        timeout(TEST_TIMEOUT, self.hear()).await.unwrap().unwrap_err()
     }
 
     /// Closes our side; the server's close answers it.
     async fn close(mut self) {
         // An error says that the server has closed already.
-        let _ = timeout(PATIENCE, self.stream.close(None)).await.unwrap();
-        while let Some(Ok(_)) = timeout(PATIENCE, self.stream.next()).await.unwrap() {}
+        let _ = timeout(TEST_TIMEOUT, self.stream.close(None)).await.unwrap();
+        while let Some(Ok(_)) = timeout(TEST_TIMEOUT, self.stream.next()).await.unwrap() {}
     }
 }

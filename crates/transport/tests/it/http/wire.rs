@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWrite
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::PATIENCE;
+use super::TEST_TIMEOUT;
 
 /// A connection that lives as long as both sides want.
 pub(crate) struct Connection {
@@ -82,7 +82,7 @@ impl Connection {
     }
 
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
-        timeout(PATIENCE, self.stream.write_all(bytes)).await.unwrap().unwrap();
+        timeout(TEST_TIMEOUT, self.stream.write_all(bytes)).await.unwrap().unwrap();
     }
 
     /// Sends a request and reads the whole response.
@@ -103,7 +103,7 @@ impl Connection {
         match head.header("content-length") {
             Some(length) => {
                 body.resize(length.parse().unwrap(), 0);
-                timeout(PATIENCE, self.stream.read_exact(&mut body)).await.unwrap().unwrap();
+                timeout(TEST_TIMEOUT, self.stream.read_exact(&mut body)).await.unwrap().unwrap();
             }
             None if head.is_chunked() => {
                 while let Some(chunk) = self.chunk().await {
@@ -149,7 +149,7 @@ impl Connection {
             return Ok(None);
         }
         let mut chunk = vec![0; size + 2];
-        timeout(PATIENCE, self.stream.read_exact(&mut chunk)).await.unwrap().unwrap();
+        timeout(TEST_TIMEOUT, self.stream.read_exact(&mut chunk)).await.unwrap().unwrap();
         assert_eq!(chunk.split_off(size), b"\r\n");
         Ok(Some(chunk))
     }
@@ -157,7 +157,7 @@ impl Connection {
     /// What comes of a chunked body until the connection breaks; it must not end before.
     pub(crate) async fn until_broken(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        timeout(PATIENCE, self.stream.read_to_end(&mut bytes)).await.unwrap().unwrap();
+        timeout(TEST_TIMEOUT, self.stream.read_to_end(&mut bytes)).await.unwrap().unwrap();
         assert!(!bytes.ends_with(b"0\r\n\r\n"), "the body has an end");
         bytes
     }
@@ -201,13 +201,13 @@ impl Connection {
 
     /// Whether the server closes its side before it says anything more.
     pub(crate) async fn is_closed(&mut self) -> bool {
-        let next = timeout(PATIENCE, self.stream.fill_buf()).await.unwrap();
+        let next = timeout(TEST_TIMEOUT, self.stream.fill_buf()).await.unwrap();
         next.map_or(true, <[u8]>::is_empty)
     }
 
     /// The head of a refusal that may come before all of `request` was taken.
     pub(crate) async fn refused_head(&mut self, request: &[u8]) -> Head {
-        let _ = timeout(PATIENCE, self.stream.write_all(request)).await.unwrap();
+        let _ = timeout(TEST_TIMEOUT, self.stream.write_all(request)).await.unwrap();
         self.head().await
     }
 
@@ -215,13 +215,13 @@ impl Connection {
     pub(crate) async fn is_closed_after_noise(&mut self) -> bool {
         let mut said = Vec::new();
         // A reset is an end, too.
-        let _ = timeout(PATIENCE, self.stream.read_to_end(&mut said)).await.unwrap();
+        let _ = timeout(TEST_TIMEOUT, self.stream.read_to_end(&mut said)).await.unwrap();
         !said.starts_with(b"HTTP/")
     }
 
     async fn line(&mut self) -> String {
         let mut line = String::new();
-        timeout(PATIENCE, self.stream.read_line(&mut line)).await.unwrap().unwrap();
+        timeout(TEST_TIMEOUT, self.stream.read_line(&mut line)).await.unwrap().unwrap();
         line.trim_end_matches("\r\n").to_owned()
     }
 }

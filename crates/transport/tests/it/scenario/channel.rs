@@ -5,15 +5,15 @@ use std::fmt;
 use async_trait::async_trait;
 use tidegate_mcp::Revision;
 
+use super::fixture::TestServer;
 use super::mcp::Mcp;
-use super::outcome::Heard;
+use super::outcome::StepResult;
 use super::rest::Rest;
-use super::step::Ask;
+use super::step::StepRequest;
 use super::wire::http::HttpWire;
 use super::wire::pipe::PipeWire;
 use super::wire::socket::SocketWire;
 use super::wire::sse::SseWire;
-use super::world::World;
 
 /// What carries the steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) struct Channel {
 #[async_trait]
 pub(super) trait Client: Send {
     /// What comes of `ask`.
-    async fn ask(&mut self, ask: &Ask) -> Heard;
+    async fn ask(&mut self, ask: &StepRequest) -> StepResult;
 
     /// Whether the server has left it open.
     fn is_open(&self) -> bool {
@@ -95,13 +95,13 @@ impl Channel {
         Self::all().into_iter().filter(move |channel| channel.transport == transport)
     }
 
-    /// A connection of `by`, through the door of a toolset or of all; or why there is none.
+    /// A connection of `from_request`, through the door of a toolset or of all; or why there is none.
     pub(super) async fn open(
         self,
-        world: &World,
+        world: &TestServer,
         by: Option<&str>,
         through: Option<&str>,
-    ) -> Result<Box<dyn Client>, Heard> {
+    ) -> Result<Box<dyn Client>, StepResult> {
         let revision = self.revision;
         Ok(match self.transport {
             Transport::Stdio => Box::new(Mcp::new(PipeWire::of_process(world, revision, by, through).await)),

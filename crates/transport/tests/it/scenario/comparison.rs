@@ -6,18 +6,18 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::channel::Channel;
-use super::outcome::{Heard, Outcome, Refusal, shown};
-use super::step::{Message, Refused, Step};
+use super::outcome::{Outcome, Refusal, StepResult, shown};
+use super::step::{ExpectedRefusal, Message, Step};
 
 /// What each channel heard at each step, by its number.
-type Replays = [BTreeMap<usize, Heard>];
+type Replays = [BTreeMap<usize, StepResult>];
 
 /// What differs; nothing if all is as it should be.
 pub(super) fn differences(steps: &[Step], channels: &[Channel], replays: &Replays) -> String {
     let mut told = String::new();
     for (number, step) in steps.iter().enumerate() {
         let heard = channels.iter().zip(replays).filter_map(|(channel, heard)| Some((channel, heard.get(&number)?)));
-        let heard: Vec<(&Channel, &Heard)> = heard.collect();
+        let heard: Vec<(&Channel, &StepResult)> = heard.collect();
         let mut of_step = from_scenario(step, &heard);
         if of_step.is_empty() && !step.differs() {
             of_step = from_each_other(&heard);
@@ -30,7 +30,7 @@ pub(super) fn differences(steps: &[Step], channels: &[Channel], replays: &Replay
 }
 
 /// The channels on which it is not as the scenario says, those that say the same together.
-fn from_scenario(step: &Step, heard: &[(&Channel, &Heard)]) -> String {
+fn from_scenario(step: &Step, heard: &[(&Channel, &StepResult)]) -> String {
     let (mut right, mut wrong) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
     let mut wanted = String::new();
     for (channel, heard) in heard {
@@ -56,7 +56,7 @@ fn from_scenario(step: &Step, heard: &[(&Channel, &Heard)]) -> String {
 }
 
 /// The channels of one revision of MCP whose whole messages are not the same.
-fn from_each_other(heard: &[(&Channel, &Heard)]) -> String {
+fn from_each_other(heard: &[(&Channel, &StepResult)]) -> String {
     let mut by_revision = BTreeMap::<&str, Vec<(&Channel, &Value)>>::new();
     for (channel, heard) in heard {
         if let Some(raw) = &heard.raw {
@@ -93,7 +93,7 @@ impl Step {
         };
         let wanted = || match (&self.answered, &self.refused) {
             (Some(answered), _) => format!("answered {answered}"),
-            (None, Some(Refused { kind, message })) => {
+            (None, Some(ExpectedRefusal { kind, message })) => {
                 format!("refused {kind}: {:?}", message.over(channel).unwrap_or("in words that stand nowhere"))
             }
             (None, None) => "nothing".to_owned(),
@@ -102,7 +102,7 @@ impl Step {
     }
 }
 
-impl Refused {
+impl ExpectedRefusal {
     fn is_met_by(&self, channel: &Channel, refusal: &Refusal) -> bool {
         let is_of_kind = refusal.kind.as_ref().is_none_or(|kind| *kind == self.kind);
         is_of_kind && self.message.over(channel) == Some(refusal.message.as_str())
@@ -120,14 +120,14 @@ impl Message {
 }
 
 #[test]
-fn what_differs_is_told_with_the_channels_on_which_it_does() {
+fn reports_differences_by_channel() {
     let step = serde_json::json!({
         "name": "an unknown tool",
         "ask": {"call": {"tool": "x"}},
         "refused": {"kind": "not_found", "message": "there is no tool \"x\""},
     });
     let steps = [serde_json::from_value(step).unwrap()];
-    let heard = |outcome, raw: Value| BTreeMap::from([(0, Heard { outcome, raw: Some(raw) })]);
+    let heard = |outcome, raw: Value| BTreeMap::from([(0, StepResult { outcome, raw: Some(raw) })]);
     let right = || Outcome::refused(Some("not_found"), "there is no tool \"x\"");
     let wrong = || Outcome::Answered(serde_json::json!({"content": []}));
     let channels = &Channel::all()[2..5];

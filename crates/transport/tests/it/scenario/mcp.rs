@@ -4,17 +4,17 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::channel::Client;
-use super::outcome::{Heard, Outcome, shown};
-use super::step::{Ask, CallAsk};
+use super::outcome::{Outcome, StepResult, shown};
+use super::step::{CallAsk, StepRequest};
 
 /// What carries messages of MCP, seen from a client.
 #[async_trait]
 pub(super) trait Wire: Send {
     /// Sends a request and hears its answer.
-    async fn ask(&mut self, method: &str, params: Value) -> Said;
+    async fn ask(&mut self, method: &str, params: Value) -> McpAnswer;
 
     /// Sends bytes as they are and hears what is said to them.
-    async fn say(&mut self, bytes: &[u8]) -> Said;
+    async fn say(&mut self, bytes: &[u8]) -> McpAnswer;
 
     /// Whether the server has left it open.
     fn is_open(&self) -> bool {
@@ -24,14 +24,14 @@ pub(super) trait Wire: Send {
 
 /// What was said to a message.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct McpAnswer {
     /// What came before the answer.
     pub(super) notices: Vec<Value>,
-    pub(super) end: End,
+    pub(super) end: AnswerEnd,
 }
 
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum AnswerEnd {
     /// A message, and the status of HTTP that came with it.
     Message(Value, Option<u16>),
     /// The connection was closed with that code and reason.
@@ -49,7 +49,7 @@ impl<W> Mcp<W> {
 
 #[async_trait]
 impl<W: Wire> Client for Mcp<W> {
-    async fn ask(&mut self, ask: &Ask) -> Heard {
+    async fn ask(&mut self, ask: &StepRequest) -> StepResult {
         let said = match (ask.bytes(), request(ask)) {
             (Some(bytes), _) => self.0.say(&bytes).await,
             (None, Some((method, params))) => self.0.ask(&method, params).await,
@@ -64,7 +64,7 @@ impl<W: Wire> Client for Mcp<W> {
 }
 
 /// Method and params of a step.
-fn request(ask: &Ask) -> Option<(String, Value)> {
+fn request(ask: &StepRequest) -> Option<(String, Value)> {
     if let Some(CallAsk { tool, arguments, progress }) = ask.call() {
         let mut params = json!({"name": tool, "arguments": arguments});
         if progress {
@@ -73,39 +73,41 @@ fn request(ask: &Ask) -> Option<(String, Value)> {
         return Some(("tools/call".to_owned(), params));
     }
     Some(match ask {
-        Ask::List(list) => {
+        StepRequest::List(list) => {
             let params = list.cursor.as_ref().map_or(json!({}), |cursor| json!({"cursor": cursor}));
             (list.of.method().to_owned(), params)
         }
-        Ask::Read(uri) => ("resources/read".to_owned(), json!({"uri": uri})),
-        Ask::Prompt(prompt) => ("prompts/get".to_owned(), json!({"name": prompt.name, "arguments": prompt.arguments})),
-        Ask::Complete(params) => ("completion/complete".to_owned(), params.clone()),
-        Ask::Method { name, params } => (name.clone(), params.clone()),
+        StepRequest::Read(uri) => ("resources/read".to_owned(), json!({"uri": uri})),
+        StepRequest::Prompt(prompt) => {
+            ("prompts/get".to_owned(), json!({"name": prompt.name, "arguments": prompt.arguments}))
+        }
+        StepRequest::Complete(params) => ("completion/complete".to_owned(), params.clone()),
+        StepRequest::Method { name, params } => (name.clone(), params.clone()),
         _ => return None,
     })
 }
 
-impl Said {
+impl McpAnswer {
     pub(super) fn message(message: Value, status: Option<u16>) -> Self {
-        Self { notices: Vec::new(), end: End::Message(message, status) }
+        Self { notices: Vec::new(), end: AnswerEnd::Message(message, status) }
     }
 
     /// What it says of `ask`.
-    pub(super) fn heard(self, ask: &Ask) -> Heard {
+    pub(super) fn heard(self, ask: &StepRequest) -> StepResult {
         let (message, status) = match self.end {
-            End::Message(message, status) => (message, status),
-            End::Closed(code, reason) => {
+            AnswerEnd::Message(message, status) => (message, status),
+            AnswerEnd::Closed(code, reason) => {
                 let kind = if code == 1008 { "unauthenticated" } else { "unreadable" };
                 return Outcome::refused(Some(kind), &reason).into();
             }
         };
         if let Some(error) = message.get("error") {
-            return Heard { outcome: refusal(error, status), raw: Some(shown(error)) };
+            return StepResult { outcome: refusal(error, status), raw: Some(shown(error)) };
         }
         let mut result = message["result"].as_object().unwrap_or_else(|| panic!("{message}")).clone();
         let meta = result.remove("_meta").unwrap_or_default();
         let raw = Some(shown(&Value::Object(result.clone())));
-        Heard { outcome: answer(ask, result, &meta, &self.notices), raw }
+        StepResult { outcome: answer(ask, result, &meta, &self.notices), raw }
     }
 }
 
@@ -131,16 +133,16 @@ fn refusal(error: &Value, status: Option<u16>) -> Outcome {
     Outcome::refused(Some(kind), message)
 }
 
-fn answer(ask: &Ask, mut result: Map<String, Value>, meta: &Value, notices: &[Value]) -> Outcome {
+fn answer(ask: &StepRequest, mut result: Map<String, Value>, meta: &Value, notices: &[Value]) -> Outcome {
     Outcome::Answered(match ask {
-        Ask::List(list) => {
+        StepRequest::List(list) => {
             let entries = result[list.of.member()].as_array().unwrap();
             entries.iter().map(|entry| list.of.bare(entry)).collect()
         }
-        Ask::Read(_) => result["contents"].take(),
-        Ask::Prompt(_) => result["messages"].take(),
-        Ask::Complete(_) => result["completion"].take(),
-        Ask::Call(_) | Ask::CallOfName(_) | Ask::CallOfDepth(_) => {
+        StepRequest::Read(_) => result["contents"].take(),
+        StepRequest::Prompt(_) => result["messages"].take(),
+        StepRequest::Complete(_) => result["completion"].take(),
+        StepRequest::Call(_) | StepRequest::CallOfName(_) | StepRequest::CallOfDepth(_) => {
             let failed = result["isError"] == true;
             let content = result["content"].as_array().unwrap();
             if failed {
@@ -149,7 +151,7 @@ fn answer(ask: &Ask, mut result: Map<String, Value>, meta: &Value, notices: &[Va
             }
             tool_answer(content, result.get("structuredContent"), meta, notices)
         }
-        Ask::Method { .. } | Ask::Bytes(_) | Ask::Filler(_) => Value::Object(result),
+        StepRequest::Method { .. } | StepRequest::Bytes(_) | StepRequest::Filler(_) => Value::Object(result),
     })
 }
 

@@ -11,7 +11,7 @@ const SHOWN_ENDS: usize = 12;
 
 /// What came of a step on one channel.
 #[derive(Debug, Clone)]
-pub(super) struct Heard {
+pub(super) struct StepResult {
     pub(super) outcome: Outcome,
     /// The whole result or error of a message of MCP but for its `_meta`: the same wherever the revision is.
     pub(super) raw: Option<Value>,
@@ -43,7 +43,7 @@ impl Outcome {
     }
 }
 
-impl From<Outcome> for Heard {
+impl From<Outcome> for StepResult {
     fn from(outcome: Outcome) -> Self {
         Self { outcome, raw: None }
     }
@@ -73,7 +73,7 @@ fn without_chance(message: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// `value` with its long texts short and its ids masked.
+/// `parse_value` with its long texts short and its ids masked.
 pub(super) fn shown(value: &Value) -> Value {
     match value {
         Value::String(text) => short(&without_chance(text)).into(),

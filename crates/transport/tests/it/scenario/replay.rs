@@ -10,10 +10,10 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::channel::{Channel, Client};
-use super::outcome::Heard;
-use super::step::{Ask, Before, CallAsk, Step};
-use super::world::World;
-use crate::http::PATIENCE;
+use super::fixture::TestServer;
+use super::outcome::StepResult;
+use super::step::{CallAsk, Precondition, Step, StepRequest};
+use crate::http::TEST_TIMEOUT;
 
 /// Who is at a connection, and through which door.
 type Place = (Option<String>, Option<String>);
@@ -21,19 +21,19 @@ type Place = (Option<String>, Option<String>);
 /// A channel, its server, and the connections that are open.
 pub(super) struct Replay {
     channel: Channel,
-    pub(super) world: World,
+    pub(super) world: TestServer,
     clients: HashMap<Place, Box<dyn Client>>,
 }
 
 /// Takes `channel` through all steps that are on it; what comes of each stands under its number.
-pub(super) async fn replay(channel: Channel, steps: &[Step]) -> BTreeMap<usize, Heard> {
+pub(super) async fn replay(channel: Channel, steps: &[Step]) -> BTreeMap<usize, StepResult> {
     let mut replay = Replay::start(channel).await;
     let mut heard = BTreeMap::new();
     for (number, step) in steps.iter().enumerate() {
         if !step.is_on(&channel) {
             continue;
         }
-        let taken = timeout(PATIENCE, replay.take(step)).await;
+        let taken = timeout(TEST_TIMEOUT, replay.take(step)).await;
         heard.insert(number, taken.unwrap_or_else(|_| panic!("{channel}: {} never ends", step.name)));
         assert_eq!(replay.world.server.open_calls(), 0, "{channel}: {} leaves a call behind", step.name);
     }
@@ -42,17 +42,17 @@ pub(super) async fn replay(channel: Channel, steps: &[Step]) -> BTreeMap<usize, 
 
 impl Replay {
     pub(super) async fn start(channel: Channel) -> Self {
-        Self { channel, world: World::start().await, clients: HashMap::new() }
+        Self { channel, world: TestServer::start().await, clients: HashMap::new() }
     }
 
-    async fn take(&mut self, step: &Step) -> Heard {
+    async fn take(&mut self, step: &Step) -> StepResult {
         let mut held = Vec::new();
         match &step.before {
             None => {}
-            Some(Before::Revoked(person)) => self.world.revoke(person),
-            Some(Before::Changing) => self.world.set_changing(true),
-            Some(Before::Removed(tool)) => self.world.remove(tool),
-            Some(Before::Open(people)) => {
+            Some(Precondition::Revoked(person)) => self.world.revoke(person),
+            Some(Precondition::Changing) => self.world.set_changing(true),
+            Some(Precondition::Removed(tool)) => self.world.remove(tool),
+            Some(Precondition::Open(people)) => {
                 for (person, count) in people {
                     for _ in 0..count.as_u64().unwrap() {
                         held.push(hold(self.channel, &self.world, person).await);
@@ -70,11 +70,11 @@ impl Replay {
         heard
     }
 
-    async fn ask_step(&mut self, step: &Step) -> Heard {
+    async fn ask_step(&mut self, step: &Step) -> StepResult {
         self.ask(&step.by, &step.through, &step.ask).await
     }
 
-    async fn ask_and_end(&mut self, step: &Step) -> Heard {
+    async fn ask_and_end(&mut self, step: &Step) -> StepResult {
         let registry = self.world.server.host.service.registry().clone();
         let hanging = self.world.hanging.clone();
         let hanging_before = hanging.load(Ordering::SeqCst);
@@ -89,8 +89,8 @@ impl Replay {
         heard
     }
 
-    /// What comes of `ask` over the connection of `by`, which is opened if it is not open.
-    pub(super) async fn ask(&mut self, by: &Option<String>, through: &Option<String>, ask: &Ask) -> Heard {
+    /// What comes of `ask` over the connection of `from_request`, which is opened if it is not open.
+    pub(super) async fn ask(&mut self, by: &Option<String>, through: &Option<String>, ask: &StepRequest) -> StepResult {
         let place = (by.clone(), through.clone());
         if !self.clients.contains_key(&place) {
             match self.channel.open(&self.world, by.as_deref(), through.as_deref()).await {
@@ -115,10 +115,10 @@ async fn until_open(registry: &Registry, count: usize) {
 }
 
 /// A call of `person` that runs until it is ended, on a connection of its own.
-async fn hold(channel: Channel, world: &World, person: &str) -> JoinHandle<()> {
+async fn hold(channel: Channel, world: &TestServer, person: &str) -> JoinHandle<()> {
     let Ok(mut client) = channel.open(world, Some(person), None).await else { panic!("{person} is not let in") };
     let steps = Map::from_iter([("steps".to_owned(), json!([["cancelled"]]))]);
-    let call = Ask::Call(CallAsk { arguments: steps, ..CallAsk::new("script".to_owned()) });
+    let call = StepRequest::Call(CallAsk { arguments: steps, ..CallAsk::new("script".to_owned()) });
     tokio::spawn(async move {
         client.ask(&call).await;
     })

@@ -7,9 +7,9 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::channel::Client;
-use super::outcome::{Heard, Outcome};
-use super::step::{Ask, List};
-use super::world::{World, bearer};
+use super::fixture::{TestServer, bearer};
+use super::outcome::{Outcome, StepResult};
+use super::step::{List, StepRequest};
 use crate::http::wire::{Answer, Broken, Connection, request};
 
 /// One person's connection.
@@ -20,7 +20,7 @@ pub(super) struct Rest {
 }
 
 impl Rest {
-    pub(super) fn new(world: &World, by: Option<&str>) -> Self {
+    pub(super) fn new(world: &TestServer, by: Option<&str>) -> Self {
         Self { address: world.server.address, bearer: by.map(bearer), connection: None }
     }
 
@@ -56,7 +56,7 @@ impl Rest {
 
 #[async_trait]
 impl Client for Rest {
-    async fn ask(&mut self, ask: &Ask) -> Heard {
+    async fn ask(&mut self, ask: &StepRequest) -> StepResult {
         let path = |tool: &str| format!("/rest/tools/{}/call", utf8_percent_encode(tool, NON_ALPHANUMERIC));
         let answer = match (ask.call(), ask.bytes()) {
             (Some(call), _) => {
@@ -73,7 +73,7 @@ impl Client for Rest {
     }
 }
 
-fn outcome(ask: &Ask, answer: &Answer) -> Outcome {
+fn outcome(ask: &StepRequest, answer: &Answer) -> Outcome {
     let body: Value = serde_json::from_slice(&answer.body).unwrap_or_else(|_| panic!("{}", answer.text()));
     if answer.header("content-type") == Some("application/problem+json") {
         assert_eq!(body["status"], answer.head.status);
@@ -81,7 +81,7 @@ fn outcome(ask: &Ask, answer: &Answer) -> Outcome {
     }
     assert_eq!((answer.head.status, answer.header("content-type")), (200, Some("application/json")));
     Outcome::Answered(match ask {
-        Ask::List(_) => body["tools"].as_array().unwrap().iter().map(|tool| List::Tools.bare(tool)).collect(),
+        StepRequest::List(_) => body["tools"].as_array().unwrap().iter().map(|tool| List::Tools.bare(tool)).collect(),
         _ => body,
     })
 }

@@ -21,13 +21,13 @@ pub(super) struct Step {
     pub(super) through: Option<String>,
     /// What happens before.
     #[serde(default)]
-    pub(super) before: Option<Before>,
+    pub(super) before: Option<Precondition>,
     /// Whether an operator ends the call while it runs.
     #[serde(default)]
     pub(super) is_ended: bool,
-    pub(super) ask: Ask,
+    pub(super) ask: StepRequest,
     pub(super) answered: Option<Value>,
-    pub(super) refused: Option<Refused>,
+    pub(super) refused: Option<ExpectedRefusal>,
     /// The transports on which it is so; all that can say it, if it does not stand here.
     pub(super) on: Option<Vec<String>>,
     /// The first and the last revision in which it is so.
@@ -44,7 +44,7 @@ fn ann() -> Option<String> {
 /// What happens before a step.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Before {
+pub(super) enum Precondition {
     /// This person's key is revoked.
     Revoked(String),
     /// A new configuration is on its way, and not entered before the step was taken.
@@ -58,7 +58,7 @@ pub(super) enum Before {
 /// What is asked.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Ask {
+pub(super) enum StepRequest {
     Call(CallAsk),
     /// A call of a tool whose name is of so many bytes.
     CallOfName(usize),
@@ -118,7 +118,7 @@ pub(super) struct PromptAsk {
 /// A refusal as the scenario wants it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Refused {
+pub(super) struct ExpectedRefusal {
     pub(super) kind: String,
     pub(super) message: Message,
 }
@@ -164,7 +164,7 @@ impl Step {
     }
 }
 
-impl Ask {
+impl StepRequest {
     fn is_of_tools(&self) -> bool {
         match self {
             Self::Call(_) | Self::CallOfName(_) | Self::CallOfDepth(_) | Self::Bytes(_) | Self::Filler(_) => true,

@@ -11,16 +11,16 @@ pub(super) mod sse;
 use serde_json::Value;
 use tidegate_mcp::Revision;
 
-use super::mcp::Said;
-use crate::ledger::Ledger;
+use super::mcp::McpAnswer;
+use crate::message_checker::MessageChecker;
 
-/// The path of MCP at the door of a toolset or of all, with `last` below it.
+/// The path of MCP at the door of a toolset or of all, with `finish_last_piece` below it.
 fn path(through: Option<&str>, last: &str) -> String {
     format!("/mcp{}{last}", through.map(|toolset| format!("/{toolset}")).unwrap_or_default())
 }
 
 /// Notes that bytes that a client sends as they are may be answered, under their id if they have one.
-fn foresee(ledger: &mut Ledger, bytes: &[u8]) {
+fn expect_answer(ledger: &mut MessageChecker, bytes: &[u8]) {
     let id = serde_json::from_slice::<Value>(bytes).ok().and_then(|message| message.get("id").cloned());
     if let Some(id) = id.filter(|id| id.is_string() || id.is_number()) {
         let revision = ledger.agreed.unwrap_or(Revision::V2026_07_28);
@@ -30,13 +30,13 @@ fn foresee(ledger: &mut Ledger, bytes: &[u8]) {
 
 /// What was said, from the messages in their order: the one that is no notification ends it.
 #[derive(Debug, Default)]
-struct Listening(Vec<Value>);
+struct AnswerCollector(Vec<Value>);
 
-impl Listening {
+impl AnswerCollector {
     /// The whole that was said, once `message` is its end. News of changed lists belong to no request.
-    fn hear(&mut self, message: Value) -> Option<Said> {
+    fn hear(&mut self, message: Value) -> Option<McpAnswer> {
         match message["method"].as_str() {
-            None => Some(Said { notices: std::mem::take(&mut self.0), ..Said::message(message, None) }),
+            None => Some(McpAnswer { notices: std::mem::take(&mut self.0), ..McpAnswer::message(message, None) }),
             Some("notifications/progress") => {
                 self.0.push(message);
                 None

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tidegate_core::event::{Event, Events, Subscriber};
+use tidegate_core::event::{Event, EventDispatcher, Subscriber};
 use tidegate_transport::stdio::StdioOptions;
 use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
 use super::{Pipe, settle};
 use crate::host::Host;
-use crate::ledger::text;
+use crate::message_checker::text;
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_run_at_the_end_of_input_are_answered() {
@@ -85,7 +85,7 @@ async fn a_client_that_hangs_up_ends_the_connection_and_its_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_large_answer_that_nobody_reads_holds_nobody_up() {
+async fn unread_large_answer_does_not_block_shutdown() {
     let host = Host::new();
     let options = StdioOptions { drain_within: Duration::from_secs(2), ..StdioOptions::default() };
     let mut pipe = Pipe::with(&host, options);
@@ -98,18 +98,18 @@ async fn a_large_answer_that_nobody_reads_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn a_connection_is_told_when_it_opens_and_closes() {
+async fn emits_connection_events() {
     #[derive(Default)]
     struct Heard(Mutex<Vec<String>>);
     impl Subscriber for Heard {
-        fn hear(&self, event: Event<'_>) {
+        fn on_event(&self, event: Event<'_>) {
             if !matches!(event, Event::CallStarted { .. } | Event::CallEnded { .. }) {
                 self.0.lock().push(format!("{event:?}"));
             }
         }
     }
     let heard = Arc::new(Heard::default());
-    let host = Host::heard_by(Events::new([heard.clone() as Arc<dyn Subscriber>]));
+    let host = Host::heard_by(EventDispatcher::new([heard.clone() as Arc<dyn Subscriber>]));
     let mut pipe = Pipe::open(&host);
     pipe.line(b"{").await;
     pipe.hear().await;

@@ -5,7 +5,7 @@ use tidegate_transport::stdio::StdioOptions;
 
 use super::Pipe;
 use crate::host::{FLOOD_CHUNK, Host};
-use crate::ledger::text;
+use crate::message_checker::text;
 
 #[tokio::test]
 async fn a_large_answer_is_intact() {

@@ -5,14 +5,14 @@ use tidegate_transport::stdio::StdioOptions;
 
 use super::Pipe;
 use crate::host::Host;
-use crate::ledger::told;
+use crate::message_checker::error_summary;
 
 fn short_lines() -> Pipe {
     Pipe::with(&Host::new(), StdioOptions { message_bytes_max: 1_000, ..StdioOptions::default() })
 }
 
 #[tokio::test]
-async fn garbage_is_refused_line_by_line() {
+async fn malformed_lines_are_rejected_one_by_one() {
     let mut pipe = Pipe::open(&Host::new());
     let mut answers = String::new();
     for line in [
@@ -25,7 +25,7 @@ async fn garbage_is_refused_line_by_line() {
         br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
     ] {
         pipe.line(line).await;
-        answers.push_str(&format!("{}\n", told(&pipe.hear().await.unwrap())));
+        answers.push_str(&format!("{}\n", error_summary(&pipe.hear().await.unwrap())));
         pipe.lives().await;
     }
     insta::assert_snapshot!(answers, @r#"
@@ -41,7 +41,7 @@ async fn garbage_is_refused_line_by_line() {
 }
 
 #[tokio::test]
-async fn blank_lines_and_carriage_returns_do_not_count() {
+async fn ignores_blank_lines_and_carriage_returns() {
     let mut pipe = Pipe::open(&Host::new());
     for line in [&b""[..], b"\r", b"  \t "] {
         pipe.line(line).await;
@@ -55,28 +55,28 @@ async fn blank_lines_and_carriage_returns_do_not_count() {
 }
 
 #[tokio::test]
-async fn a_line_that_is_too_long_is_refused_and_the_next_is_heard() {
+async fn oversized_line_is_rejected_alone() {
     let mut pipe = short_lines();
     for length in [1_001, 1_002, 5_000, 1_000_000] {
         pipe.line(&vec![b'x'; length]).await;
-        let answer = told(&pipe.hear().await.unwrap());
+        let answer = error_summary(&pipe.hear().await.unwrap());
         assert_eq!(answer, "-32600 for id null: Invalid request: the message is longer than 1000 bytes", "{length}");
         pipe.lives().await;
     }
     // A line of just the bound is read.
     pipe.line(&[b'x'; 1_000]).await;
-    assert!(told(&pipe.hear().await.unwrap()).starts_with("-32700"));
+    assert!(error_summary(&pipe.hear().await.unwrap()).starts_with("-32700"));
 }
 
 #[tokio::test]
-async fn the_last_line_needs_no_end() {
+async fn last_line_needs_no_newline() {
     for (length, code) in [(1_001, "-32600"), (10, "-32700")] {
         use tokio::io::AsyncWriteExt;
         let mut pipe = short_lines();
         pipe.writer.write_all(&vec![b'x'; length]).await.unwrap();
         let rest = pipe.close().await;
         assert_eq!(rest.len(), 1);
-        assert!(told(&rest[0]).starts_with(code), "{rest:?}");
+        assert!(error_summary(&rest[0]).starts_with(code), "{rest:?}");
     }
 }
 

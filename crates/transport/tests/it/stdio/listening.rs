@@ -9,21 +9,21 @@ use tokio::io::AsyncWriteExt;
 
 use super::{Pipe, settle};
 use crate::garden::Garden;
-use crate::ledger::{heard_on, told};
+use crate::message_checker::{error_summary, notification_summary};
 
-fn wish(uris: &[&str]) -> Value {
+fn subscription_params(uris: &[&str]) -> Value {
     json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": uris}})
 }
 
 /// Opens a stream of notifications.
 async fn listen(pipe: &mut Pipe, id: Value, uris: &[&str]) {
-    pipe.send(id.clone(), "subscriptions/listen", wish(uris)).await;
+    pipe.send(id.clone(), "subscriptions/listen", subscription_params(uris)).await;
     assert_eq!(next(pipe).await, format!("{id} subscriptions/acknowledged"));
 }
 
 /// The next message: the stream that it belongs to, and what it says.
 async fn next(pipe: &mut Pipe) -> String {
-    heard_on(&pipe.hear().await.unwrap())
+    notification_summary(&pipe.hear().await.unwrap())
 }
 
 async fn cancel(pipe: &mut Pipe, id: Value) {
@@ -38,7 +38,7 @@ fn swap(host: &crate::host::Host, garden: &Arc<Garden>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_stream_tells_what_it_was_asked_for_between_other_answers() {
+async fn delivers_subscriptions_between_answers() {
     let (host, garden) = Garden::with_host();
     let mut pipe = Pipe::open(&host);
     listen(&mut pipe, json!("a"), &["garden://rose"]).await;
@@ -56,7 +56,8 @@ async fn each_stream_tells_what_it_was_asked_for_between_other_answers() {
     // The id of the one that was cancelled is free, and it says nothing more.
     listen(&mut pipe, json!("a"), &["garden://rose"]).await;
     host.gate.cancel();
-    let mut rest: Vec<String> = pipe.close().await.iter().map(heard_on).filter(|line| !line.is_empty()).collect();
+    let mut rest: Vec<String> =
+        pipe.close().await.iter().map(notification_summary).filter(|line| !line.is_empty()).collect();
     rest.sort_unstable();
     assert_eq!(rest, ["\"a\" result", "7 result"]);
 }
@@ -73,15 +74,15 @@ async fn a_shutdown_ends_streams_with_their_results() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_are_bounded_and_take_no_place_of_requests() {
+async fn subscriptions_have_their_own_bound() {
     let (host, _) = Garden::with_host();
     let mut pipe = Pipe::open(&host);
     for id in 0..16 {
         listen(&mut pipe, json!(id), &["test://plain"]).await;
     }
-    pipe.send(json!("more"), "subscriptions/listen", wish(&[])).await;
+    pipe.send(json!("more"), "subscriptions/listen", subscription_params(&[])).await;
     let refused = pipe.hear().await.unwrap();
-    assert_eq!(told(&refused), "-32600 for id \"more\": more than 16 streams of notifications are open");
+    assert_eq!(error_summary(&refused), "-32600 for id \"more\": more than 16 streams of notifications are open");
     pipe.lives().await;
     cancel(&mut pipe, json!(3)).await;
     settle().await;
@@ -90,7 +91,7 @@ async fn streams_are_bounded_and_take_no_place_of_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_does_not_read_costs_no_memory_and_hears_of_the_last_change() {
+async fn slow_reader_receives_only_the_last_change() {
     let (host, garden) = Garden::with_host();
     let mut pipe = Pipe::open(&host);
     listen(&mut pipe, json!(1), &["garden://rose"]).await;
@@ -122,7 +123,7 @@ async fn a_client_that_reads_nothing_does_not_keep_the_process() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_session_hears_of_the_resource_that_changed_alone() {
+async fn legacy_session_receives_only_the_changed_resource() {
     for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {
         let (host, garden) = Garden::with_host();
         let mut pipe = Pipe::agreed(&host, revision).await;
@@ -140,7 +141,7 @@ async fn a_legacy_session_hears_of_the_resource_that_changed_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_handshake_begins_anew() {
+async fn second_initialize_resets_the_session() {
     let (host, garden) = Garden::with_host();
     let mut pipe = Pipe::agreed(&host, Revision::V2025_06_18).await;
     pipe.ask(json!(1), "resources/subscribe", json!({"uri": "garden://rose"})).await;

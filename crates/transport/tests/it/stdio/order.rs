@@ -5,7 +5,7 @@ use tidegate_mcp::Revision;
 
 use super::{Pipe, settle};
 use crate::host::Host;
-use crate::ledger::text;
+use crate::message_checker::text;
 
 #[tokio::test]
 async fn pings_are_answered_while_a_call_runs() {
@@ -40,7 +40,7 @@ async fn answers_come_when_they_are_ready_and_each_request_has_one() {
 }
 
 #[tokio::test]
-async fn news_of_a_call_come_before_its_answer() {
+async fn notifications_precede_the_answer() {
     let mut pipe = Pipe::open(&Host::new());
     let steps = json!([["progress", 1], ["progress", 2], ["text", "done"], ["progress", 3]]);
     let params = json!({"name": "script", "arguments": {"steps": steps}, "_meta": {"progressToken": "p"}});

@@ -15,25 +15,26 @@ use parquet::basic::{ConvertedType, LogicalType};
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
 use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 
-use super::super::wall::reason_of;
-use super::{Probed, Shape};
+use super::super::path_sandbox::io_error_reason;
+use super::{ContentFormat, FileProfile};
 
 /// Files of more columns keep only their row count: the bounds of each column would weigh more
 /// than they help.
 const STATISTICS_COLUMNS_MAX: usize = 1_000;
 
 /// Looks into a Parquet file's footer.
-pub(super) fn probe_parquet(file: File) -> Result<Probed, String> {
-    let metadata = ParquetMetaDataReader::new()
-        .with_page_index_policy(PageIndexPolicy::Skip)
-        .parse_and_finish(&file)
-        .map_err(|error| format!("it is no readable Parquet file: {}", plain(&error.to_string())))?;
+pub(super) fn probe_parquet(file: File) -> Result<FileProfile, String> {
+    let metadata =
+        ParquetMetaDataReader::new()
+            .with_page_index_policy(PageIndexPolicy::Skip)
+            .parse_and_finish(&file)
+            .map_err(|error| format!("it is no readable Parquet file: {}", strip_error_kind(&error.to_string())))?;
     let about = metadata.file_metadata();
     let schema = parquet_to_arrow_schema(about.schema_descr(), about.key_value_metadata())
-        .map_err(|error| format!("its schema cannot be read: {}", plain(&error.to_string())))?;
+        .map_err(|error| format!("its schema cannot be read: {}", strip_error_kind(&error.to_string())))?;
     // Views are what DataFusion reads text from Parquet as; metadata of the writer says nothing to us.
     let as_bytes = without_metadata(&transform_schema_to_view(&schema));
-    let schema = Arc::new(with_text(&as_bytes, about.schema_descr()));
+    let schema = Arc::new(read_bytes_as_text(&as_bytes, about.schema_descr()));
     check_names(&schema)?;
     // Of bytes that are read as text nothing is known as text; and the bounds of floating-point columns leave NaN out.
     let statistics = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, &Arc::new(as_bytes.clone()))
@@ -50,16 +51,16 @@ pub(super) fn probe_parquet(file: File) -> Result<Probed, String> {
         });
     let rows = u64::try_from(about.num_rows()).ok();
     let bytes: i64 = metadata.row_groups().iter().map(|group| group.total_byte_size()).sum();
-    Ok(Probed {
+    Ok(FileProfile {
         rows,
         row_bytes: rows.and_then(|rows| u64::try_from(bytes).ok()?.checked_div(rows)),
         statistics,
-        ..Probed::new(Shape::Parquet, schema)
+        ..FileProfile::new(ContentFormat::Parquet, schema)
     })
 }
 
 /// `schema` with text in place of bytes that are the text of an enumeration or JSON, or a UUID.
-fn with_text(schema: &Schema, descriptor: &SchemaDescriptor) -> Schema {
+fn read_bytes_as_text(schema: &Schema, descriptor: &SchemaDescriptor) -> Schema {
     let leaves = descriptor.columns().iter().filter(|leaf| leaf.path().parts().len() == 1);
     let are_text = |leaf: &&ColumnDescPtr| {
         matches!(leaf.logical_type_ref(), Some(LogicalType::Uuid | LogicalType::Json | LogicalType::Enum))
@@ -85,29 +86,29 @@ const ARROW_MAGIC: &[u8] = b"ARROW1";
 const STREAM_MARK: &[u8] = &[0xFF; 4];
 
 /// Looks into an Arrow IPC file's footer, or a stream's beginning.
-pub(super) fn probe_arrow(mut file: File) -> Result<Probed, String> {
-    let failed = |reason: &str| format!("it is no readable Arrow IPC file: {}", plain(reason));
+pub(super) fn probe_arrow(mut file: File) -> Result<FileProfile, String> {
+    let failed = |reason: &str| format!("it is no readable Arrow IPC file: {}", strip_error_kind(reason));
     let mut start = [0; 8];
     file.read_exact(&mut start).map_err(|_| failed("it is too short"))?;
-    file.rewind().map_err(|error| reason_of(&error))?;
+    file.rewind().map_err(|error| io_error_reason(&error))?;
     let (shape, schema) = if start.starts_with(ARROW_MAGIC) {
         check_footer(&mut file)?;
         let reader = FileReader::try_new(BufReader::new(&file), None).map_err(|error| failed(&error.to_string()))?;
-        (Shape::ArrowFile, reader.schema())
+        (ContentFormat::ArrowFile, reader.schema())
     } else if start.starts_with(STREAM_MARK) {
-        check_length(&start[4..], file.metadata().map_err(|error| reason_of(&error))?.len())?;
+        check_length(&start[4..], file.metadata().map_err(|error| io_error_reason(&error))?.len())?;
         let reader = StreamReader::try_new(BufReader::new(&file), None).map_err(|error| failed(&error.to_string()))?;
-        (Shape::ArrowStream, reader.schema())
+        (ContentFormat::ArrowStream, reader.schema())
     } else {
         return Err(failed("it begins like neither a file nor a stream"));
     };
     check_names(&schema)?;
-    Ok(Probed::new(shape, Arc::new(without_metadata(&schema))))
+    Ok(FileProfile::new(shape, Arc::new(without_metadata(&schema))))
 }
 
 /// The reader gives memory for as much as the footer says it has; so it must not say nonsense.
 fn check_footer(file: &mut File) -> Result<(), String> {
-    let io = |error: std::io::Error| reason_of(&error);
+    let io = |error: std::io::Error| io_error_reason(&error);
     let end = file.seek(SeekFrom::End(-10)).map_err(|_| "the file is cut off".to_owned())?;
     let mut tail = [0; 10];
     file.read_exact(&mut tail).map_err(io)?;
@@ -149,6 +150,6 @@ fn check_names(schema: &Schema) -> Result<(), String> {
 }
 
 /// The message without the names of the library's error kinds.
-fn plain(message: &str) -> &str {
+fn strip_error_kind(message: &str) -> &str {
     message.rsplit_once(" error: ").map_or(message, |(_, text)| text)
 }

@@ -18,66 +18,66 @@ use datafusion::arrow::error::ArrowError;
 use regex::Regex;
 
 use super::super::encoding::TextEncoding;
-use super::super::kind::Compression;
+use super::super::file_kind::Compression;
 use super::super::limits::FileLimits;
-use super::super::rows::{RaggedRows, TrimmedRows, advice, preamble};
-use super::super::text::{Allowance, TextForm, beginning_of, open_text, problem_of};
-use super::super::told::{CsvDialect, TextTable, yaml_line};
-use super::values::ColumnTypes;
-use super::{Probed, Shape, text_column};
+use super::super::ragged_rows::{RaggedRows, TrimmedRows, detect_preamble, suggest_option};
+use super::super::table_options::{CsvDialect, TextTableOptions, suggest_yaml};
+use super::super::text_reader::{ReadBudget, TextDecoding, open_text, read_beginning, read_error_reason};
+use super::type_inference::ColumnTypes;
+use super::{ContentFormat, FileProfile, text_column};
 
 /// Delimiters that the first line is searched for, the likeliest first.
 const DELIMITERS: &[u8] = b",;\t|";
 /// Bytes at the beginning that tell encoding, delimiter and preamble.
 const BEGINNING_BYTES: u64 = 256 << 10;
 /// Files above this size are looked into further on as well.
-const SPOTS_ABOVE_BYTES: u64 = 4 << 20;
+const EXTRA_SAMPLES_ABOVE_BYTES: u64 = 4 << 20;
 /// Where, in fourths of the file.
-const SPOTS: [u64; 3] = [1, 2, 3];
+const EXTRA_SAMPLE_QUARTERS: [u64; 3] = [1, 2, 3];
 /// How many rows there.
-const SPOT_ROWS: usize = 200;
+const EXTRA_SAMPLE_ROWS: usize = 200;
 
-type Open<'a> = &'a dyn Fn() -> Result<File, String>;
+type OpenFile<'a> = &'a dyn Fn() -> Result<File, String>;
 
 /// A CSV file that is looked into.
 pub(super) struct CsvFile<'a> {
-    pub(super) open: Open<'a>,
+    pub(super) open: OpenFile<'a>,
     pub(super) location: &'a str,
     pub(super) compression: Compression,
     /// What its name says of the delimiter.
     pub(super) delimiter: Option<u8>,
     pub(super) bytes: u64,
     /// What its owner tells of it.
-    pub(super) told: &'a TextTable,
+    pub(super) options: &'a TextTableOptions,
 }
 
 /// Looks into a CSV file.
-pub(super) fn probe(file: &CsvFile<'_>, limits: &FileLimits) -> Result<Probed, String> {
-    let beginning = file.beginning()?;
+pub(super) fn probe_csv(file: &CsvFile<'_>, limits: &FileLimits) -> Result<FileProfile, String> {
+    let beginning = file.inspect_beginning()?;
     let dialect = &beginning.dialect;
-    let allowance = || Allowance::of(limits.row_bytes_max);
-    let header = header_of((file.open)()?, file.compression, dialect, allowance())?;
-    let all_text = schema_of(&column_names(&header), &vec![DataType::Utf8; header.len()]);
-    let builder = || written_as(ReaderBuilder::new(all_text.clone()), dialect);
-    let failed = |error: &ArrowError| file.reason_of(error, &beginning);
-    let text = open_text((file.open)()?, file.compression, dialect.form, allowance())?;
+    let allowance = || ReadBudget::new(limits.row_bytes_max);
+    let header = read_header((file.open)()?, file.compression, dialect, allowance())?;
+    let all_text = text_schema(&column_names(&header), &vec![DataType::Utf8; header.len()]);
+    let builder = || configure_reader(ReaderBuilder::new(all_text.clone()), dialect);
+    let failed = |error: &ArrowError| file.error_reason(error, &beginning);
+    let text = open_text((file.open)()?, file.compression, dialect.decoding, allowance())?;
     let mut rows = builder()
         .with_header(dialect.has_header)
         .with_batch_size(limits.inferred_rows)
-        .build_buffered(rows_of(text, header.len(), dialect))
+        .build_buffered(open_rows(text, header.len(), dialect))
         .map_err(|error| failed(&error))?;
     let sample = rows.next().transpose().map_err(|error| failed(&error))?;
     let mut columns = ColumnTypes::new(header.len(), dialect.numbers, dialect.nulls.is_none());
-    let Some(sample) = sample else { return file.probed(dialect.clone(), &header, &columns, Some(0), None) };
+    let Some(sample) = sample else { return file.build_profile(dialect.clone(), &header, &columns, Some(0), None) };
     columns.learn(&sample);
     if file.compression == Compression::None
-        && file.bytes > SPOTS_ABOVE_BYTES
-        && dialect.form.encoding == TextEncoding::default()
+        && file.bytes > EXTRA_SAMPLES_ABOVE_BYTES
+        && dialect.decoding.encoding == TextEncoding::default()
     {
-        for spot in SPOTS {
-            let rows = builder().with_batch_size(SPOT_ROWS);
+        for spot in EXTRA_SAMPLE_QUARTERS {
+            let rows = builder().with_batch_size(EXTRA_SAMPLE_ROWS);
             // A spot may fall into a quoted line break and then make no sense; it is only a help.
-            if let Some(sample) = rows_at((file.open)()?, file.bytes * spot / 4, rows) {
+            if let Some(sample) = sample_rows_at((file.open)()?, file.bytes * spot / 4, rows) {
                 columns.learn(&sample);
             }
         }
@@ -85,36 +85,36 @@ pub(super) fn probe(file: &CsvFile<'_>, limits: &FileLimits) -> Result<Probed, S
     let mut dialect = dialect.clone();
     let mut row_count = sample.num_rows();
     let is_all = row_count < limits.inferred_rows;
-    if file.told.has_header.is_none() && columns.include(&header) {
+    if file.options.has_header.is_none() && columns.is_row_of_values(&header) {
         dialect.has_header = false;
         header.iter().enumerate().for_each(|(position, value)| columns.learn_value(position, value));
         row_count += 1;
     }
     let rows = is_all.then_some(row_count as u64);
-    file.probed(dialect, &header, &columns, rows, Some(row_bytes(&sample)))
+    file.build_profile(dialect, &header, &columns, rows, Some(row_bytes(&sample)))
 }
 
 /// What the first bytes tell.
-struct Beginning {
+struct CsvBeginning {
     dialect: CsvDialect,
     /// The text after the lines that are passed over.
     text: Vec<u8>,
 }
 
 impl CsvFile<'_> {
-    fn beginning(&self) -> Result<Beginning, String> {
-        let told = self.told;
-        let line = |option: &str| yaml_line(self.location, option);
+    fn inspect_beginning(&self) -> Result<CsvBeginning, String> {
+        let told = self.options;
+        let line = |option: &str| suggest_yaml(self.location, option);
         let encoding = match told.encoding {
             Some(encoding) => encoding,
-            None => TextEncoding::recognise(&beginning_of((self.open)()?, self.compression, BEGINNING_BYTES)?)
+            None => TextEncoding::recognise(&read_beginning((self.open)()?, self.compression, BEGINNING_BYTES)?)
                 .map_err(|reason| match reason.as_str() {
                     "it is no text" => reason,
                     _ => format!("{reason}; write {}", line("encoding: latin-1")),
                 })?,
         };
-        let mut form = TextForm { encoding, skip_lines: told.skip.unwrap_or_default() };
-        let mut text = self.text(form)?;
+        let mut form = TextDecoding { encoding, skip_lines: told.skip.unwrap_or_default() };
+        let mut text = self.read_beginning_text(form)?;
         if text.iter().all(u8::is_ascii_whitespace) {
             return Err("the file is empty: it has no header".to_owned());
         }
@@ -125,44 +125,46 @@ impl CsvFile<'_> {
         if let (Some(named), None, None) = (excel_delimiter(&text), told.delimiter, told.skip) {
             delimiter = Some(named);
             form.skip_lines = 1;
-            text = self.text(form)?;
+            text = self.read_beginning_text(form)?;
         }
         let known = told.delimiter.or(delimiter);
-        let found = known.unwrap_or_else(|| delimiter_of(&text));
-        let dialect = CsvDialect { form, ..CsvDialect::new(found, told) };
+        let found = known.unwrap_or_else(|| detect_delimiter(&text));
+        let dialect = CsvDialect { decoding: form, ..CsvDialect::new(found, told) };
         let candidates = known.map_or_else(|| DELIMITERS.to_vec(), |known| vec![known]);
         if told.skip.is_none()
             && told.comment.is_none()
             && told.ragged.is_none()
-            && let Some(lines) = preamble(&text, found, &candidates, dialect.quote)
+            && let Some(lines) = detect_preamble(&text, found, &candidates, dialect.quote)
         {
             let option = line(&format!("skip: {}", form.skip_lines + lines));
             let are = if lines == 1 { "its first line is" } else { "its first lines are" };
             return Err(format!("{are} no part of the table, which begins after line {lines}; write {option}"));
         }
-        Ok(Beginning { dialect, text })
+        Ok(CsvBeginning { dialect, text })
     }
 
     /// The first bytes as text.
-    fn text(&self, form: TextForm) -> Result<Vec<u8>, String> {
-        let allowance = Allowance::of(usize::MAX);
+    fn read_beginning_text(&self, form: TextDecoding) -> Result<Vec<u8>, String> {
+        let allowance = ReadBudget::new(usize::MAX);
         let text = open_text((self.open)()?, self.compression, form, allowance)?;
         let mut beginning = Vec::new();
-        text.take(BEGINNING_BYTES).read_to_end(&mut beginning).map_err(|error| problem_of(&error, self.compression))?;
+        text.take(BEGINNING_BYTES)
+            .read_to_end(&mut beginning)
+            .map_err(|error| read_error_reason(&error, self.compression))?;
         Ok(beginning)
     }
 
-    fn probed(
+    fn build_profile(
         &self,
         dialect: CsvDialect,
         header: &[String],
         columns: &ColumnTypes,
         rows: Option<u64>,
         row_bytes: Option<u64>,
-    ) -> Result<Probed, String> {
+    ) -> Result<FileProfile, String> {
         let names =
             if dialect.has_header { column_names(header) } else { column_names(&vec![String::new(); header.len()]) };
-        let told = &self.told.columns;
+        let told = &self.options.columns;
         if let Some(unknown) = told.keys().find(|column| !names.contains(column)) {
             let names = names.join(", ");
             return Err(format!("the configuration gives a type to {unknown:?}, but its columns are {names}"));
@@ -171,24 +173,29 @@ impl CsvFile<'_> {
             told.get(name).map_or_else(|| found.clone(), |column| column.data_type())
         };
         let types: Vec<DataType> = names.iter().zip(&columns.types).map(as_told).collect();
-        let marked: BTreeSet<String> = columns.marked(&names).cloned().collect();
-        Ok(Probed { rows, row_bytes, marked, ..Probed::new(Shape::Csv(dialect), schema_of(&names, &types)) })
+        let marked: BTreeSet<String> = columns.typed_null_marker_columns(&names).cloned().collect();
+        Ok(FileProfile {
+            rows,
+            row_bytes,
+            null_marker_columns: marked,
+            ..FileProfile::new(ContentFormat::Csv(dialect), text_schema(&names, &types))
+        })
     }
 
     /// What is wrong with the file, for people, with what the owner should write where that helps.
-    fn reason_of(&self, error: &ArrowError, beginning: &Beginning) -> String {
-        let reason = reason_of(error, self.compression);
+    fn error_reason(&self, error: &ArrowError, beginning: &CsvBeginning) -> String {
+        let reason = csv_error_reason(error, self.compression);
         let dialect = &beginning.dialect;
-        match advice(&beginning.text, dialect.delimiter, dialect.quote) {
+        match suggest_option(&beginning.text, dialect.delimiter, dialect.quote) {
             Some(option) if reason.contains("incorrect number of fields") => {
-                format!("{reason}; write {}", yaml_line(self.location, &option))
+                format!("{reason}; write {}", suggest_yaml(self.location, &option))
             }
             _ => reason,
         }
     }
 }
 
-fn schema_of(names: &[String], types: &[DataType]) -> SchemaRef {
+fn text_schema(names: &[String], types: &[DataType]) -> SchemaRef {
     let columns = names.iter().zip(types).map(|(name, data_type)| text_column(name, data_type.clone()));
     Arc::new(Schema::new(columns.collect::<Vec<_>>()))
 }
@@ -203,7 +210,7 @@ fn excel_delimiter(text: &[u8]) -> Option<u8> {
 }
 
 /// The delimiter that stands most often in the first line, outside quotes.
-fn delimiter_of(start: &[u8]) -> u8 {
+fn detect_delimiter(start: &[u8]) -> u8 {
     let mut counts = [0_usize; DELIMITERS.len()];
     let mut in_quotes = false;
     for &byte in start {
@@ -223,7 +230,7 @@ fn delimiter_of(start: &[u8]) -> u8 {
 }
 
 /// A reader of files that are written in `dialect`.
-pub(crate) fn written_as(builder: ReaderBuilder, dialect: &CsvDialect) -> ReaderBuilder {
+pub(crate) fn configure_reader(builder: ReaderBuilder, dialect: &CsvDialect) -> ReaderBuilder {
     let mut builder = builder
         .with_delimiter(dialect.delimiter)
         .with_quote(dialect.quote)
@@ -238,7 +245,7 @@ pub(crate) fn written_as(builder: ReaderBuilder, dialect: &CsvDialect) -> Reader
 }
 
 /// The rows of `text` as a reader of `dialect` takes them, with so many `columns`.
-pub(crate) fn rows_of(
+pub(crate) fn open_rows(
     text: BufReader<Box<dyn Read + Send>>,
     columns: usize,
     dialect: &CsvDialect,
@@ -256,23 +263,23 @@ fn null_pattern(nulls: &[String]) -> Option<Regex> {
 }
 
 /// The values of the first line; without a header as many names as it has values.
-pub(crate) fn header_of(
+pub(crate) fn read_header(
     file: File,
     compression: Compression,
     dialect: &CsvDialect,
-    allowance: Allowance,
+    allowance: ReadBudget,
 ) -> Result<Vec<String>, String> {
-    let text = open_text(file, compression, dialect.form, allowance)?;
+    let text = open_text(file, compression, dialect.decoding, allowance)?;
     let mut format =
         Format::default().with_header(dialect.has_header).with_delimiter(dialect.delimiter).with_quote(dialect.quote);
     if let Some(comment) = dialect.comment {
         format = format.with_comment(comment);
     }
     if !dialect.has_header {
-        let (schema, _) = format.infer_schema(text, Some(1)).map_err(|error| reason_of(&error, compression))?;
+        let (schema, _) = format.infer_schema(text, Some(1)).map_err(|error| csv_error_reason(&error, compression))?;
         return Ok(vec![String::new(); schema.fields().len()]);
     }
-    let (schema, _) = format.infer_schema(text, Some(0)).map_err(|error| reason_of(&error, compression))?;
+    let (schema, _) = format.infer_schema(text, Some(0)).map_err(|error| csv_error_reason(&error, compression))?;
     Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
 }
 
@@ -298,9 +305,9 @@ pub(crate) fn column_names(header: &[String]) -> Vec<String> {
 }
 
 /// Rows from somewhere within a file, beginning at the next line.
-fn rows_at(mut file: File, position: u64, rows: ReaderBuilder) -> Option<RecordBatch> {
+fn sample_rows_at(mut file: File, position: u64, rows: ReaderBuilder) -> Option<RecordBatch> {
     file.seek(SeekFrom::Start(position)).ok()?;
-    let mut text = BufReader::new(file.take(SPOTS_ABOVE_BYTES));
+    let mut text = BufReader::new(file.take(EXTRA_SAMPLES_ABOVE_BYTES));
     text.skip_until(b'\n').ok()?;
     rows.build_buffered(text).ok()?.next()?.ok()
 }
@@ -317,9 +324,9 @@ fn row_bytes(sample: &RecordBatch) -> u64 {
 }
 
 /// What is wrong with the file, for people.
-fn reason_of(error: &ArrowError, compression: Compression) -> String {
+fn csv_error_reason(error: &ArrowError, compression: Compression) -> String {
     match error {
-        ArrowError::IoError(_, error) => problem_of(error, compression),
+        ArrowError::IoError(_, error) => read_error_reason(error, compression),
         ArrowError::CsvError(text) | ArrowError::ParseError(text) => {
             let text = text.strip_prefix("Error parsing CSV: ").unwrap_or(text);
             if text.contains("UTF-8") { format!("it is not UTF-8 text: {text}") } else { text.to_owned() }
@@ -333,15 +340,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_tells_the_delimiter() {
-        assert_eq!(delimiter_of(b"a,b;c,d\n1;2;3;4"), b',');
-        assert_eq!(delimiter_of(b"a;\"b,c,d\";e\n"), b';');
-        assert_eq!(delimiter_of(b"a|b\n"), b'|');
-        assert_eq!(delimiter_of(b"only\n"), b',');
+    fn detects_delimiter_in_first_line() {
+        assert_eq!(detect_delimiter(b"a,b;c,d\n1;2;3;4"), b',');
+        assert_eq!(detect_delimiter(b"a;\"b,c,d\";e\n"), b';');
+        assert_eq!(detect_delimiter(b"a|b\n"), b'|');
+        assert_eq!(detect_delimiter(b"only\n"), b',');
     }
 
     #[test]
-    fn no_column_is_nameless_or_twice() {
+    fn column_names_are_present_and_unique() {
         let names = |header: &[&str]| {
             column_names(&header.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>()).join("|")
         };

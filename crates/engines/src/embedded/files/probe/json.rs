@@ -8,27 +8,27 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema};
 use serde_json::{Map, Value};
 
+use super::super::file_kind::Compression;
 use super::super::json_array::ArrayElements;
-use super::super::kind::Compression;
 use super::super::limits::FileLimits;
-use super::super::text::{Allowance, TextForm, first_byte, open_text, problem_of};
-use super::super::widen::{Bend, wider};
-use super::{Probed, Shape, text_column};
+use super::super::text_reader::{ReadBudget, TextDecoding, open_text, peek_first_byte, read_error_reason};
+use super::super::type_widening::{CoercionMode, wider};
+use super::{ContentFormat, FileProfile, text_column};
 
 /// Looks into a JSON file.
-pub(super) fn probe(file: File, compression: Compression, limits: &FileLimits) -> Result<Probed, String> {
-    let mut text = open_text(file, compression, TextForm::default(), Allowance::of(limits.row_bytes_max))?;
-    match first_byte(&mut text).map_err(|error| problem_of(&error, compression))? {
-        Some(b'[') => probe_objects(ArrayElements::of(text), compression, limits),
+pub(super) fn probe_json(file: File, compression: Compression, limits: &FileLimits) -> Result<FileProfile, String> {
+    let mut text = open_text(file, compression, TextDecoding::default(), ReadBudget::new(limits.row_bytes_max))?;
+    match peek_first_byte(&mut text).map_err(|error| read_error_reason(&error, compression))? {
+        Some(b'[') => probe_objects(ArrayElements::open(text), compression, limits),
         Some(b'{') => probe_objects(text, compression, limits),
         Some(_) => Err("it holds neither an array of objects nor objects".to_owned()),
         None => Err("the file is empty".to_owned()),
     }
 }
 
-fn probe_objects(text: impl BufRead, compression: Compression, limits: &FileLimits) -> Result<Probed, String> {
+fn probe_objects(text: impl BufRead, compression: Compression, limits: &FileLimits) -> Result<FileProfile, String> {
     let mut objects = serde_json::Deserializer::from_reader(text).into_iter::<Value>();
-    let mut columns = Columns::default();
+    let mut columns = JsonColumns::default();
     let mut rows = 0;
     let mut is_all = false;
     while rows < limits.inferred_rows {
@@ -36,7 +36,7 @@ fn probe_objects(text: impl BufRead, compression: Compression, limits: &FileLimi
             is_all = true;
             break;
         };
-        match value.map_err(|error| reason_of(&error, rows + 1, compression))? {
+        match value.map_err(|error| json_error_reason(&error, rows + 1, compression))? {
             Value::Object(object) => columns.learn(object)?,
             _ => return Err(format!("row {} is no object", rows + 1)),
         }
@@ -49,19 +49,19 @@ fn probe_objects(text: impl BufRead, compression: Compression, limits: &FileLimi
         return Err("it holds no object with a key, so there are no columns".to_owned());
     }
     let row_bytes = (objects.byte_offset() / rows.max(1)) as u64;
-    Ok(Probed {
+    Ok(FileProfile {
         rows: is_all.then_some(rows as u64),
         row_bytes: Some(row_bytes),
-        ..Probed::new(Shape::Json, Arc::new(Schema::new(columns.fields)))
+        ..FileProfile::new(ContentFormat::Json, Arc::new(Schema::new(columns.fields)))
     })
 }
 
-fn reason_of(error: &serde_json::Error, row: usize, compression: Compression) -> String {
+fn json_error_reason(error: &serde_json::Error, row: usize, compression: Compression) -> String {
     match error.io_error_kind() {
         Some(kind) => {
             let text = error.to_string();
             let plain = text.split(" at line ").next().unwrap_or(&text);
-            problem_of(&std::io::Error::new(kind, plain), compression)
+            read_error_reason(&std::io::Error::new(kind, plain), compression)
         }
         None => format!("row {row} is no valid JSON: {error}"),
     }
@@ -69,21 +69,21 @@ fn reason_of(error: &serde_json::Error, row: usize, compression: Compression) ->
 
 /// The columns, in the order in which their names were first seen.
 #[derive(Default)]
-struct Columns {
+struct JsonColumns {
     fields: Vec<Field>,
     positions: HashMap<String, usize>,
 }
 
-impl Columns {
+impl JsonColumns {
     fn learn(&mut self, object: Map<String, Value>) -> Result<(), String> {
         for (name, value) in object {
             let mixed =
                 || format!("the values of {name:?} are objects or arrays in some rows and something else in others");
-            let told = type_of(&value).ok_or_else(mixed)?;
+            let told = json_data_type(&value).ok_or_else(mixed)?;
             match self.positions.get(&name) {
                 Some(&position) => {
                     let known = &mut self.fields[position];
-                    let both = wider(known.data_type(), &told, Bend::ToText).ok_or_else(mixed)?;
+                    let both = wider(known.data_type(), &told, CoercionMode::ToText).ok_or_else(mixed)?;
                     known.set_data_type(both);
                 }
                 None => {
@@ -97,7 +97,7 @@ impl Columns {
 }
 
 /// The type of a value; `None` for an array whose elements cannot be of one type.
-fn type_of(value: &Value) -> Option<DataType> {
+fn json_data_type(value: &Value) -> Option<DataType> {
     Some(match value {
         Value::Null => DataType::Null,
         Value::Bool(_) => DataType::Boolean,
@@ -109,13 +109,13 @@ fn type_of(value: &Value) -> Option<DataType> {
         Value::Array(items) => {
             let mut item_type = DataType::Null;
             for item in items {
-                item_type = wider(&item_type, &type_of(item)?, Bend::ToText)?;
+                item_type = wider(&item_type, &json_data_type(item)?, CoercionMode::ToText)?;
             }
             DataType::List(Arc::new(Field::new_list_field(item_type, true)))
         }
         Value::Object(object) => {
             let fields: Option<Fields> =
-                object.iter().map(|(name, value)| Some(text_column(name, type_of(value)?))).collect();
+                object.iter().map(|(name, value)| Some(text_column(name, json_data_type(value)?))).collect();
             DataType::Struct(fields?)
         }
     })

@@ -3,7 +3,7 @@
 mod columnar;
 mod csv;
 mod json;
-mod values;
+mod type_inference;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -13,20 +13,20 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::Statistics;
 
-use super::identity::FileIdentity;
-use super::kind::{Compression, FileKind, NamedFormat};
+use super::file_identity::FileIdentity;
+use super::file_kind::{Compression, FileKind, NamedFormat};
 use super::limits::FileLimits;
+use super::path_sandbox::{PathSandbox, io_error_reason};
 use super::sheets::{WorkbookFormat, read_workbook};
-use super::told::{CsvDialect, Told};
+use super::table_options::{CsvDialect, TableDeclarations};
 use super::walk::FoundFile;
-use super::wall::{Wall, reason_of};
 
-pub(crate) use csv::{column_names, header_of, rows_of, written_as};
-pub(crate) use values::type_of;
+pub(crate) use csv::{column_names, configure_reader, open_rows, read_header};
+pub(crate) use type_inference::infer_type;
 
 /// How the contents of a file are to be read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Shape {
+pub(crate) enum ContentFormat {
     /// Values between delimiters.
     Csv(CsvDialect),
     /// Objects, in an array or one after the other.
@@ -41,7 +41,7 @@ pub(crate) enum Shape {
     Sheet(WorkbookFormat, Arc<str>),
 }
 
-impl Shape {
+impl ContentFormat {
     /// Whether its types were learned from its first rows and not told by the file.
     pub(crate) fn is_text(&self) -> bool {
         matches!(self, Self::Csv(_) | Self::Json)
@@ -50,8 +50,8 @@ impl Shape {
 
 /// What one file turned out to be.
 #[derive(Debug)]
-pub(crate) struct Probed {
-    pub(crate) shape: Shape,
+pub(crate) struct FileProfile {
+    pub(crate) format: ContentFormat,
     /// Its columns. In text files a type of `Null` means that no row has told yet.
     pub(crate) schema: SchemaRef,
     /// Its rows, where they are known for certain.
@@ -61,23 +61,37 @@ pub(crate) struct Probed {
     /// What Parquet's footer tells, for the columns of `schema`.
     pub(crate) statistics: Option<Arc<Statistics>>,
     /// The typed columns in which a text such as `N/A` stands for null.
-    pub(crate) marked: BTreeSet<String>,
-    /// The sheets of a workbook, by their names; then `shape` and the columns are those of the first.
-    pub(crate) sheets: Vec<(String, Result<Arc<Probed>, String>)>,
+    pub(crate) null_marker_columns: BTreeSet<String>,
+    /// The sheets of a workbook, by their names; then `format` and the columns are those of the first.
+    pub(crate) sheets: Vec<(String, Result<Arc<FileProfile>, String>)>,
     /// The file that all this was learned of.
     pub(crate) identity: Option<FileIdentity>,
 }
 
-impl Probed {
+impl FileProfile {
     /// A file of which nothing but its columns is known.
-    pub(crate) fn new(shape: Shape, schema: SchemaRef) -> Self {
+    pub(crate) fn new(format: ContentFormat, schema: SchemaRef) -> Self {
         let (rows, row_bytes, statistics, identity) = (None, None, None, None);
-        Self { shape, schema, rows, row_bytes, statistics, identity, marked: BTreeSet::new(), sheets: Vec::new() }
+        Self {
+            format,
+            schema,
+            rows,
+            row_bytes,
+            statistics,
+            identity,
+            null_marker_columns: BTreeSet::new(),
+            sheets: Vec::new(),
+        }
     }
 }
 
 /// Looks into `file`. The error is the reason why it cannot be read, for people.
-pub(crate) fn probe(file: &FoundFile, wall: &Wall, limits: &FileLimits, told: &Told) -> Result<Probed, String> {
+pub(crate) fn probe_file(
+    file: &FoundFile,
+    wall: &PathSandbox,
+    limits: &FileLimits,
+    told: &TableDeclarations,
+) -> Result<FileProfile, String> {
     let fingerprint = file.fingerprint.as_ref().map_err(Clone::clone)?;
     let FileKind { format, compression } = file.kind;
     if fingerprint.bytes == 0 {
@@ -85,28 +99,28 @@ pub(crate) fn probe(file: &FoundFile, wall: &Wall, limits: &FileLimits, told: &T
     }
     // One file for all that is learned, whatever becomes of its name meanwhile.
     let opened = wall.open(&file.path).map_err(|refusal| refusal.reason())?;
-    let identity = FileIdentity::of(&opened, format.may_grow()).map_err(|error| reason_of(&error))?;
+    let identity = FileIdentity::from_file(&opened, format.may_grow()).map_err(|error| io_error_reason(&error))?;
     let open = || -> Result<File, String> {
-        let mut again = opened.try_clone().map_err(|error| reason_of(&error))?;
-        again.rewind().map_err(|error| reason_of(&error))?;
+        let mut again = opened.try_clone().map_err(|error| io_error_reason(&error))?;
+        again.rewind().map_err(|error| io_error_reason(&error))?;
         Ok(again)
     };
     let mut probed = match format {
         NamedFormat::Csv | NamedFormat::Tsv => {
-            let told = told.about(&file.location);
+            let told = told.options_for_file(&file.location);
             let delimiter = (format == NamedFormat::Tsv).then_some(b'\t');
             let (location, bytes) = (file.location.as_str(), identity.fingerprint.bytes);
-            let file = csv::CsvFile { open: &open, location, compression, delimiter, bytes, told: &told };
-            csv::probe(&file, limits)
+            let file = csv::CsvFile { open: &open, location, compression, delimiter, bytes, options: &told };
+            csv::probe_csv(&file, limits)
         }
-        NamedFormat::Json | NamedFormat::JsonLines => json::probe(open()?, compression, limits),
+        NamedFormat::Json | NamedFormat::JsonLines => json::probe_json(open()?, compression, limits),
         _ if !format.may_grow() && compression != Compression::None => {
             Err("files of this format are compressed inside, not as a whole; unpack it".to_owned())
         }
         NamedFormat::Parquet => columnar::probe_parquet(open()?),
         NamedFormat::Arrow => columnar::probe_arrow(open()?),
-        NamedFormat::Xlsx => workbook(open()?, WorkbookFormat::Xlsx, &file.location, told, identity),
-        NamedFormat::Ods => workbook(open()?, WorkbookFormat::Ods, &file.location, told, identity),
+        NamedFormat::Xlsx => probe_workbook(open()?, WorkbookFormat::Xlsx, &file.location, told, identity),
+        NamedFormat::Ods => probe_workbook(open()?, WorkbookFormat::Ods, &file.location, told, identity),
     }?;
     probed.identity = Some(identity);
     let columns = probed.schema.fields().len();
@@ -117,22 +131,22 @@ pub(crate) fn probe(file: &FoundFile, wall: &Wall, limits: &FileLimits, told: &T
 }
 
 /// Looks into a workbook: all of its sheets, whole.
-fn workbook(
+fn probe_workbook(
     file: File,
     format: WorkbookFormat,
     location: &str,
-    told: &Told,
+    told: &TableDeclarations,
     identity: FileIdentity,
-) -> Result<Probed, String> {
+) -> Result<FileProfile, String> {
     let mut sheets = Vec::new();
     for (name, rows) in read_workbook(file, format, location, told, None)? {
         let probed = rows.map(|rows| {
             let count = rows.num_rows() as u64;
-            Arc::new(Probed {
+            Arc::new(FileProfile {
                 rows: Some(count),
                 row_bytes: (rows.get_array_memory_size() as u64).checked_div(count),
                 identity: Some(identity),
-                ..Probed::new(Shape::Sheet(format, name.as_str().into()), rows.schema())
+                ..FileProfile::new(ContentFormat::Sheet(format, name.as_str().into()), rows.schema())
             })
         });
         sheets.push((name, probed));
@@ -142,10 +156,10 @@ fn workbook(
         Some((_, Ok(first))) => first.clone(),
         Some((_, Err(reason))) if sheets.len() == 1 => return Err(reason.clone()),
         Some((name, Err(_))) => {
-            Arc::new(Probed::new(Shape::Sheet(format, name.as_str().into()), Arc::new(Schema::empty())))
+            Arc::new(FileProfile::new(ContentFormat::Sheet(format, name.as_str().into()), Arc::new(Schema::empty())))
         }
     };
-    Ok(Probed { sheets, ..Probed::new(first.shape.clone(), first.schema.clone()) })
+    Ok(FileProfile { sheets, ..FileProfile::new(first.format.clone(), first.schema.clone()) })
 }
 
 /// A column of a text file, which may always be null.

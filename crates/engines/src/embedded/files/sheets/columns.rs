@@ -11,36 +11,38 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 
-use super::super::numbers::is_null_marker;
+use super::super::number_format::is_null_marker;
 use super::super::probe::column_names;
-use super::super::told::TextTable;
-use super::super::widen::{Bend, TEXT_TIMESTAMP, settled, wider};
+use super::super::table_options::TextTableOptions;
+use super::super::type_widening::{CoercionMode, TEXT_TIMESTAMP, replace_null_type, wider};
 
 /// Beyond, a float does not hold each whole number.
-const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+const EXACT_INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// What a cell holds.
-enum Value {
+enum CellValue {
     Null,
-    Whole(i64),
+    Integer(i64),
     Number(f64),
     Boolean(bool),
-    Day(NaiveDate),
-    Moment(NaiveDateTime),
+    Date(NaiveDate),
+    DateTime(NaiveDateTime),
     Text(String),
 }
 
-impl Value {
-    fn of(cell: Data) -> Self {
+impl CellValue {
+    fn from_cell(cell: Data) -> Self {
         match cell {
             Data::Empty => Self::Null,
-            Data::Int(number) => Self::Whole(number),
+            Data::Int(number) => Self::Integer(number),
             #[allow(clippy::cast_possible_truncation, reason = "it is whole, and small enough")]
-            Data::Float(number) if number.fract() == 0.0 && number.abs() <= WHOLE_MAX => Self::Whole(number as i64),
+            Data::Float(number) if number.fract() == 0.0 && number.abs() <= EXACT_INTEGER_MAX => {
+                Self::Integer(number as i64)
+            }
             Data::Float(number) => Self::Number(number),
             Data::Bool(truth) => Self::Boolean(truth),
             Data::DateTime(moment) if !moment.is_duration() && moment.as_f64() >= 1.0 => match moment.as_datetime() {
-                Some(moment) => Self::of_moment(moment),
+                Some(moment) => Self::from_datetime(moment),
                 None => Self::Number(moment.as_f64()),
             },
             // A time of day or a duration.
@@ -52,8 +54,8 @@ impl Value {
                 None => Self::Number(time.as_f64()),
             },
             Data::DateTimeIso(text) => match text.parse::<NaiveDateTime>() {
-                Ok(moment) => Self::of_moment(moment),
-                Err(_) => text.parse().map_or(Self::Text(text), Self::Day),
+                Ok(moment) => Self::from_datetime(moment),
+                Err(_) => text.parse().map_or(Self::Text(text), Self::Date),
             },
             Data::DurationIso(text) | Data::String(text) => Self::Text(text),
             // `#N/A` and other failures of formulas are no values.
@@ -61,18 +63,18 @@ impl Value {
         }
     }
 
-    fn of_moment(moment: NaiveDateTime) -> Self {
-        if moment.time() == NaiveTime::MIN { Self::Day(moment.date()) } else { Self::Moment(moment) }
+    fn from_datetime(moment: NaiveDateTime) -> Self {
+        if moment.time() == NaiveTime::MIN { Self::Date(moment.date()) } else { Self::DateTime(moment) }
     }
 
     fn data_type(&self) -> DataType {
         match self {
             Self::Null => DataType::Null,
-            Self::Whole(_) => DataType::Int64,
+            Self::Integer(_) => DataType::Int64,
             Self::Number(_) => DataType::Float64,
             Self::Boolean(_) => DataType::Boolean,
-            Self::Day(_) => DataType::Date32,
-            Self::Moment(_) => TEXT_TIMESTAMP,
+            Self::Date(_) => DataType::Date32,
+            Self::DateTime(_) => TEXT_TIMESTAMP,
             Self::Text(_) => DataType::Utf8,
         }
     }
@@ -80,80 +82,80 @@ impl Value {
     fn text(&self) -> Option<String> {
         Some(match self {
             Self::Null => return None,
-            Self::Whole(number) => number.to_string(),
+            Self::Integer(number) => number.to_string(),
             Self::Number(number) => number.to_string(),
             Self::Boolean(truth) => truth.to_string(),
-            Self::Day(day) => day.to_string(),
-            Self::Moment(moment) => moment.format("%Y-%m-%dT%H:%M:%S%.f").to_string(),
+            Self::Date(day) => day.to_string(),
+            Self::DateTime(moment) => moment.format("%Y-%m-%dT%H:%M:%S%.f").to_string(),
             Self::Text(text) => text.clone(),
         })
     }
 
     /// Whether it is a number that a column may be called after.
     fn is_year(&self) -> bool {
-        matches!(self, Self::Whole(year) if (1800..2200).contains(year))
+        matches!(self, Self::Integer(year) if (1800..2200).contains(year))
     }
 }
 
 /// A column, and whether texts such as `N/A` stand for null in it.
-struct Column {
-    values: Vec<Value>,
+struct SheetColumn {
+    values: Vec<CellValue>,
     data_type: DataType,
 }
 
-impl Column {
-    fn of(values: Vec<Value>, told: &TextTable) -> Self {
+impl SheetColumn {
+    fn from_values(values: Vec<CellValue>, told: &TextTableOptions) -> Self {
         let is_marker = |text: &str| told.null.is_none() && is_null_marker(text);
         let is_null = |text: &str| told.null.as_ref().is_some_and(|nulls| nulls.iter().any(|null| null == text));
-        let values: Vec<Value> = values
+        let values: Vec<CellValue> = values
             .into_iter()
             .map(|value| match value {
-                Value::Text(text) if text.is_empty() || is_null(&text) => Value::Null,
+                CellValue::Text(text) if text.is_empty() || is_null(&text) => CellValue::Null,
                 value => value,
             })
             .collect();
         let mut data_type = DataType::Null;
         for value in &values {
-            if !matches!(value, Value::Text(text) if is_marker(text)) {
-                data_type = wider(&data_type, &value.data_type(), Bend::ToText).unwrap_or(DataType::Utf8);
+            if !matches!(value, CellValue::Text(text) if is_marker(text)) {
+                data_type = wider(&data_type, &value.data_type(), CoercionMode::ToText).unwrap_or(DataType::Utf8);
             }
         }
-        Self { values, data_type: settled(&data_type) }
+        Self { values, data_type: replace_null_type(&data_type) }
     }
 
-    fn array(self) -> ArrayRef {
+    fn into_array(self) -> ArrayRef {
         let values = self.values.into_iter();
         match self.data_type {
             DataType::Int64 => Arc::new(
                 values
-                    .map(|value| if let Value::Whole(number) = value { Some(number) } else { None })
+                    .map(|value| if let CellValue::Integer(number) = value { Some(number) } else { None })
                     .collect::<Int64Array>(),
             ),
             DataType::Float64 => {
                 #[allow(clippy::cast_precision_loss, reason = "it came from a float")]
                 let number = |value| match value {
-                    Value::Whole(number) => Some(number as f64),
-                    Value::Number(number) => Some(number),
+                    CellValue::Integer(number) => Some(number as f64),
+                    CellValue::Number(number) => Some(number),
                     _ => None,
                 };
                 Arc::new(values.map(number).collect::<Float64Array>())
             }
             DataType::Boolean => Arc::new(
                 values
-                    .map(|value| if let Value::Boolean(truth) = value { Some(truth) } else { None })
+                    .map(|value| if let CellValue::Boolean(truth) = value { Some(truth) } else { None })
                     .collect::<BooleanArray>(),
             ),
             DataType::Date32 => {
                 let day = |value| match value {
-                    Value::Day(day) => i32::try_from((day - NaiveDate::default()).num_days()).ok(),
+                    CellValue::Date(day) => i32::try_from((day - NaiveDate::default()).num_days()).ok(),
                     _ => None,
                 };
                 Arc::new(values.map(day).collect::<Date32Array>())
             }
             DataType::Timestamp(..) => {
                 let moment = |value| match value {
-                    Value::Day(day) => Some(day.and_time(NaiveTime::MIN).and_utc().timestamp_micros()),
-                    Value::Moment(moment) => Some(moment.and_utc().timestamp_micros()),
+                    CellValue::Date(day) => Some(day.and_time(NaiveTime::MIN).and_utc().timestamp_micros()),
+                    CellValue::DateTime(moment) => Some(moment.and_utc().timestamp_micros()),
                     _ => None,
                 };
                 Arc::new(values.map(moment).collect::<TimestampMicrosecondArray>())
@@ -164,22 +166,23 @@ impl Column {
 }
 
 /// The table of `rows`, the first of which names the columns unless its cells are values.
-pub(super) fn rows_of(rows: Vec<Vec<Data>>, told: &TextTable) -> Result<RecordBatch, String> {
+pub(super) fn build_sheet_batch(rows: Vec<Vec<Data>>, told: &TextTableOptions) -> Result<RecordBatch, String> {
     let is_blank = |row: &Vec<Data>| row.iter().all(|cell| *cell == Data::Empty);
     let mut rows = rows.into_iter().filter(|row| !is_blank(row));
-    let first: Vec<Value> = rows.next().unwrap_or_default().into_iter().map(Value::of).collect();
-    let mut cells: Vec<Vec<Value>> = first.iter().map(|_| Vec::new()).collect();
+    let first: Vec<CellValue> = rows.next().unwrap_or_default().into_iter().map(CellValue::from_cell).collect();
+    let mut cells: Vec<Vec<CellValue>> = first.iter().map(|_| Vec::new()).collect();
     for row in rows {
-        cells.iter_mut().zip(row).for_each(|(column, cell)| column.push(Value::of(cell)));
+        cells.iter_mut().zip(row).for_each(|(column, cell)| column.push(CellValue::from_cell(cell)));
     }
-    let mut columns: Vec<Column> = cells.into_iter().map(|values| Column::of(values, told)).collect();
+    let mut columns: Vec<SheetColumn> =
+        cells.into_iter().map(|values| SheetColumn::from_values(values, told)).collect();
     let names = if told.has_header.unwrap_or_else(|| !is_row_of_values(&first)) {
         column_names(&first.iter().map(|value| value.text().unwrap_or_default()).collect::<Vec<_>>())
     } else {
         let names = column_names(&vec![String::new(); first.len()]);
         let with_first = columns.into_iter().zip(first).map(|(column, value)| {
             let values = std::iter::once(value).chain(column.values).collect();
-            Column::of(values, told)
+            SheetColumn::from_values(values, told)
         });
         columns = with_first.collect();
         names
@@ -188,29 +191,29 @@ pub(super) fn rows_of(rows: Vec<Vec<Data>>, told: &TextTable) -> Result<RecordBa
         let names = names.join(", ");
         return Err(format!("the configuration gives a type to {unknown:?}, but its columns are {names}"));
     }
-    batch_of(names, columns, told)
+    build_batch(names, columns, told)
 }
 
 /// Whether the cells of the first row are values, and not names: most of them are neither text nor a year.
-fn is_row_of_values(first: &[Value]) -> bool {
-    let is_value = |value: &&Value| !matches!(value, Value::Null | Value::Text(_)) && !value.is_year();
-    let cells = first.iter().filter(|value| !matches!(value, Value::Null)).count();
+fn is_row_of_values(first: &[CellValue]) -> bool {
+    let is_value = |value: &&CellValue| !matches!(value, CellValue::Null | CellValue::Text(_)) && !value.is_year();
+    let cells = first.iter().filter(|value| !matches!(value, CellValue::Null)).count();
     first.iter().filter(is_value).count() * 2 > cells
 }
 
-fn batch_of(names: Vec<String>, columns: Vec<Column>, told: &TextTable) -> Result<RecordBatch, String> {
+fn build_batch(names: Vec<String>, columns: Vec<SheetColumn>, told: &TextTableOptions) -> Result<RecordBatch, String> {
     let rows = columns.first().map_or(0, |column| column.values.len());
     let (mut fields, mut arrays) = (Vec::new(), Vec::new());
     for (name, column) in names.into_iter().zip(columns) {
         let array = match told.columns.get(&name).map(|kind| kind.data_type()) {
             Some(wanted) if wanted != column.data_type => {
-                let texts: ArrayRef = Arc::new(column.values.iter().map(Value::text).collect::<StringArray>());
+                let texts: ArrayRef = Arc::new(column.values.iter().map(CellValue::text).collect::<StringArray>());
                 let options = CastOptions { safe: false, ..CastOptions::default() };
                 cast_with_options(&texts, &wanted, &options).map_err(|error| {
                     format!("the column {name:?} does not have the type of the configuration: {error}")
                 })?
             }
-            _ => column.array(),
+            _ => column.into_array(),
         };
         fields.push(Field::new(name, array.data_type().clone(), true));
         arrays.push(array);
@@ -225,7 +228,7 @@ mod tests {
     use super::*;
 
     fn table(rows: Vec<Vec<Data>>) -> String {
-        let batch = rows_of(rows, &TextTable::default()).unwrap();
+        let batch = build_sheet_batch(rows, &TextTableOptions::default()).unwrap();
         let schema = batch.schema();
         let columns = schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type()));
         format!("{}: {} rows", columns.collect::<Vec<_>>().join(", "), batch.num_rows())

@@ -5,7 +5,7 @@
 //! time. A sheet is read whole, which is why larger ones are refused.
 
 mod columns;
-mod measure;
+mod workbook_size;
 
 use std::fs::File;
 use std::io::{BufReader, Seek};
@@ -14,7 +14,7 @@ use calamine::{Data, Ods, Reader, SheetType, SheetVisible, Xlsx, open_workbook_f
 use datafusion::arrow::array::RecordBatch;
 use parking_lot::Mutex;
 
-use super::told::{TextTable, Told, yaml_line};
+use super::table_options::{TableDeclarations, TextTableOptions, suggest_yaml};
 
 /// Bytes that a workbook may have when it is unpacked.
 pub(super) const WORKBOOK_BYTES_MAX: u64 = 256 << 20;
@@ -24,7 +24,7 @@ pub(super) const SHEET_CELLS_MAX: usize = 2_000_000;
 const SHEETS_MAX: usize = 200;
 
 /// What people can do with a workbook that is too large.
-pub(super) const SAVE_AS: &str = "save its sheets as CSV or Parquet";
+pub(super) const SAVE_AS_ADVICE: &str = "save its sheets as CSV or Parquet";
 
 /// The format of a workbook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,10 +34,10 @@ pub(crate) enum WorkbookFormat {
 }
 
 /// One workbook in memory at a time.
-static READING: Mutex<()> = Mutex::new(());
+static WORKBOOK_LOCK: Mutex<()> = Mutex::new(());
 
 /// A sheet as a rectangle of cells.
-pub(super) struct Grid {
+pub(super) struct SheetGrid {
     /// Rows of the sheet above the rectangle.
     rows_above: usize,
     rows: Vec<Vec<Data>>,
@@ -54,51 +54,51 @@ pub(crate) fn read_workbook(
     file: File,
     format: WorkbookFormat,
     location: &str,
-    told: &Told,
+    told: &TableDeclarations,
     only: Option<&str>,
 ) -> Result<Vec<(String, SheetRows)>, String> {
-    let _turn = READING.lock();
+    let _turn = WORKBOOK_LOCK.lock();
     // What is wrong inside of a damaged file is found in many ways.
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let mut file = file;
-        measure::check(&mut file, format)?;
-        file.rewind().map_err(|error| super::wall::reason_of(&error))?;
+        workbook_size::check_workbook_size(&mut file, format)?;
+        file.rewind().map_err(|error| super::path_sandbox::io_error_reason(&error))?;
         match format {
-            WorkbookFormat::Xlsx => xlsx(file, only),
-            WorkbookFormat::Ods => ods(file, only),
+            WorkbookFormat::Xlsx => read_xlsx(file, only),
+            WorkbookFormat::Ods => read_ods(file, only),
         }
     }));
     let grids = read.unwrap_or_else(|_| Err("it is no readable workbook".to_owned()))?;
     let rows =
         grids.into_iter().filter(|(_, grid)| !matches!(grid, Ok(grid) if grid.rows.is_empty())).map(|(name, grid)| {
-            let told = told.about_sheet(location, &name);
-            let rows = grid.and_then(|grid| grid.into_rows(location, &told));
+            let told = told.options_for_sheet(location, &name);
+            let rows = grid.and_then(|grid| grid.into_batch(location, &told));
             (name, rows)
         });
     Ok(rows.collect())
 }
 
-type Grids = Vec<(String, Result<Grid, String>)>;
+type SheetGrids = Vec<(String, Result<SheetGrid, String>)>;
 
-fn xlsx(file: File, only: Option<&str>) -> Result<Grids, String> {
-    let mut book: Xlsx<_> = open_workbook_from_rs(BufReader::new(file)).map_err(unreadable)?;
+fn read_xlsx(file: File, only: Option<&str>) -> Result<SheetGrids, String> {
+    let mut book: Xlsx<_> = open_workbook_from_rs(BufReader::new(file)).map_err(unreadable_message)?;
     let mut grids = Vec::new();
-    for name in sheets_of(&book, only) {
-        let grid = xlsx_grid(&mut book, &name);
+    for name in visible_sheets(&book, only) {
+        let grid = read_xlsx_grid(&mut book, &name);
         grids.push((name, grid));
     }
     Ok(grids)
 }
 
-fn ods(file: File, only: Option<&str>) -> Result<Grids, String> {
-    let mut book: Ods<_> = open_workbook_from_rs(BufReader::new(file)).map_err(unreadable)?;
+fn read_ods(file: File, only: Option<&str>) -> Result<SheetGrids, String> {
+    let mut book: Ods<_> = open_workbook_from_rs(BufReader::new(file)).map_err(unreadable_message)?;
     let mut grids = Vec::new();
-    for name in sheets_of(&book, only) {
-        let grid = book.worksheet_range(&name).map_err(unreadable).and_then(|range| {
+    for name in visible_sheets(&book, only) {
+        let grid = book.worksheet_range(&name).map_err(unreadable_message).and_then(|range| {
             let (height, width) = range.get_size();
             check_size(height, width)?;
             let rows_above = range.start().map_or(0, |(row, _)| row as usize);
-            Ok(Grid { rows_above, rows: range.rows().map(<[Data]>::to_vec).collect() })
+            Ok(SheetGrid { rows_above, rows: range.rows().map(<[Data]>::to_vec).collect() })
         });
         grids.push((name, grid));
     }
@@ -106,7 +106,7 @@ fn ods(file: File, only: Option<&str>) -> Result<Grids, String> {
 }
 
 /// The visible sheets; charts and the like are none.
-fn sheets_of<RS: std::io::Read + Seek, B: Reader<RS>>(book: &B, only: Option<&str>) -> Vec<String> {
+fn visible_sheets<RS: std::io::Read + Seek, B: Reader<RS>>(book: &B, only: Option<&str>) -> Vec<String> {
     let sheets = book.sheets_metadata().iter();
     let is_meant = |sheet: &&calamine::Sheet| {
         sheet.typ == SheetType::WorkSheet
@@ -117,17 +117,17 @@ fn sheets_of<RS: std::io::Read + Seek, B: Reader<RS>>(book: &B, only: Option<&st
 }
 
 /// The cells of a sheet, read one by one: a sheet may say that it is as large as it likes.
-fn xlsx_grid(book: &mut Xlsx<BufReader<File>>, name: &str) -> Result<Grid, String> {
-    let mut reader = book.worksheet_cells_reader(name).map_err(unreadable)?;
+fn read_xlsx_grid(book: &mut Xlsx<BufReader<File>>, name: &str) -> Result<SheetGrid, String> {
+    let mut reader = book.worksheet_cells_reader(name).map_err(unreadable_message)?;
     let mut cells: Vec<(usize, usize, Data)> = Vec::new();
-    while let Some(cell) = reader.next_cell().map_err(unreadable)? {
+    while let Some(cell) = reader.next_cell().map_err(unreadable_message)? {
         let (row, column) = cell.get_position();
         let value = Data::from(cell.get_value().clone());
         if value == Data::Empty {
             continue;
         }
         if cells.len() == SHEET_CELLS_MAX {
-            return Err(too_large());
+            return Err(too_large_message());
         }
         cells.push((row as usize, column as usize, value));
     }
@@ -136,7 +136,7 @@ fn xlsx_grid(book: &mut Xlsx<BufReader<File>>, name: &str) -> Result<Grid, Strin
         values().min().zip(values().max())
     };
     let (Some((top, bottom)), Some((left, right))) = (bounds(|cell| cell.0), bounds(|cell| cell.1)) else {
-        return Ok(Grid { rows_above: 0, rows: Vec::new() });
+        return Ok(SheetGrid { rows_above: 0, rows: Vec::new() });
     };
     let (height, width) = (bottom - top + 1, right - left + 1);
     check_size(height, width)?;
@@ -144,30 +144,30 @@ fn xlsx_grid(book: &mut Xlsx<BufReader<File>>, name: &str) -> Result<Grid, Strin
     for (row, column, value) in cells {
         rows[row - top][column - left] = value;
     }
-    Ok(Grid { rows_above: top, rows })
+    Ok(SheetGrid { rows_above: top, rows })
 }
 
 fn check_size(height: usize, width: usize) -> Result<(), String> {
-    if height.saturating_mul(width) > SHEET_CELLS_MAX { Err(too_large()) } else { Ok(()) }
+    if height.saturating_mul(width) > SHEET_CELLS_MAX { Err(too_large_message()) } else { Ok(()) }
 }
 
-pub(super) fn too_large() -> String {
-    format!("the sheet has more than {SHEET_CELLS_MAX} cells; {SAVE_AS}")
+pub(super) fn too_large_message() -> String {
+    format!("the sheet has more than {SHEET_CELLS_MAX} cells; {SAVE_AS_ADVICE}")
 }
 
-pub(super) fn unreadable(error: impl std::fmt::Display) -> String {
+pub(super) fn unreadable_message(error: impl std::fmt::Display) -> String {
     format!("it is no readable workbook: {error}")
 }
 
 /// What stands before the table of a sheet whose title was not passed over.
-fn title_above(location: &str, rows: usize) -> String {
-    let option = yaml_line(location, &format!("skip: {rows}"));
+fn preamble_message(location: &str, rows: usize) -> String {
+    let option = suggest_yaml(location, &format!("skip: {rows}"));
     format!("its first rows are no part of the table, which begins after row {rows}; write {option}")
 }
 
-impl Grid {
+impl SheetGrid {
     /// Its rows with names and types.
-    fn into_rows(mut self, location: &str, told: &TextTable) -> SheetRows {
+    fn into_batch(mut self, location: &str, told: &TextTableOptions) -> SheetRows {
         let skipped = told.skip.unwrap_or_default().saturating_sub(self.rows_above).min(self.rows.len());
         self.rows.drain(..skipped);
         let filled = |row: &Vec<Data>| row.iter().filter(|cell| **cell != Data::Empty).count();
@@ -175,9 +175,9 @@ impl Grid {
         let is_wide = |row: &Vec<Data>| filled(row) * 2 >= widest.max(1) && filled(row) >= widest.min(2);
         let begin = self.rows.iter().position(is_wide).unwrap_or_default();
         if told.skip.is_none() && begin > 0 && widest > 1 {
-            return Err(title_above(location, self.rows_above + begin));
+            return Err(preamble_message(location, self.rows_above + begin));
         }
         self.rows.drain(..begin);
-        columns::rows_of(self.rows, told)
+        columns::build_sheet_batch(self.rows, told)
     }
 }

@@ -4,13 +4,13 @@
 //! or `range(1, 1000000000)` could take all of the machine's. And nothing can end a function before it
 //! returns: `levenshtein` of two texts of a million letters would hold its thread for half an hour.
 
-mod bytes;
+mod argument_sizes;
+mod cancellation_check;
 mod operators;
-mod patterns;
-mod rehearsal;
-mod sizes;
+mod pattern_cost;
+mod result_bytes;
 mod steps;
-mod watch;
+mod trial_search;
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use datafusion::logical_expr::{
     ScalarUDF, ScalarUDFImpl, Signature, StructFieldMapping,
 };
 
-pub(crate) use watch::watched;
+pub(crate) use cancellation_check::with_cancellation;
 
 use super::windows;
 
@@ -42,18 +42,18 @@ const FUNCTION_BYTES_MAX: f64 = (64 << 20) as f64;
 const FUNCTION_STEPS_MAX: f64 = 1e9;
 
 /// Bytes that an evaluation would make; none where it is not known.
-type Bytes = fn(&ScalarFunctionArgs) -> Option<f64>;
+type EstimateBytes = fn(&ScalarFunctionArgs) -> Option<f64>;
 
 /// Steps that an evaluation could take for each row; none where they are few.
-type Steps = fn(&ScalarFunctionArgs) -> Option<Vec<f64>>;
+type EstimateSteps = fn(&ScalarFunctionArgs) -> Option<Vec<f64>>;
 
 /// `functions`, those that cost much with a bound.
-pub(crate) fn bounded(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
+pub(crate) fn bound_functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
     functions
         .into_iter()
-        .map(|inner| match costs_of(inner.name()) {
+        .map(|inner| match cost_estimates(inner.name()) {
             (None, None) => inner,
-            (bytes, steps) => Arc::new(ScalarUDF::new_from_impl(Bounded { inner, bytes, steps })),
+            (bytes, steps) => Arc::new(ScalarUDF::new_from_impl(BoundedFunction { inner, bytes, steps })),
         })
         .collect()
 }
@@ -62,19 +62,20 @@ pub(crate) fn bounded(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
 /// the planner has functions of its own, and on operators.
 ///
 /// Window functions have theirs here too, of the query that `session` is for.
-pub(crate) fn with_bounds(plan: LogicalPlan, session: &SessionState) -> Result<LogicalPlan> {
-    let wanted = watch::of(session);
+pub(crate) fn bound_plan(plan: LogicalPlan, session: &SessionState) -> Result<LogicalPlan> {
+    let wanted = cancellation_check::session_cancellation(session);
     let bound = |expression: Expr| {
         expression.transform_up(|expression| match expression {
-            Expr::ScalarFunction(call) => Ok(with_bound(call)),
+            Expr::ScalarFunction(call) => Ok(bound_call(call)),
             Expr::WindowFunction(mut call) => {
-                let Some(function) = wanted.as_ref().and_then(|wanted| windows::bounded(&call, wanted)) else {
+                let Some(function) = wanted.as_ref().and_then(|wanted| windows::bound_window_function(&call, wanted))
+                else {
                     return Ok(Transformed::no(Expr::WindowFunction(call)));
                 };
                 call.fun = function;
                 Ok(Transformed::yes(Expr::WindowFunction(call)))
             }
-            other => Ok(match operators::with_bound(&other) {
+            other => Ok(match operators::bound_operator(&other) {
                 Some(bounded) => Transformed::yes(bounded),
                 None => Transformed::no(other),
             }),
@@ -83,9 +84,9 @@ pub(crate) fn with_bounds(plan: LogicalPlan, session: &SessionState) -> Result<L
     plan.transform_up_with_subqueries(|node| node.map_expressions(bound)).data()
 }
 
-fn with_bound(mut call: ScalarFunction) -> Transformed<Expr> {
-    let is_bound = call.func.inner().is::<Bounded>();
-    let Some(function) = bounded(vec![call.func.clone()]).pop().filter(|_| !is_bound) else {
+fn bound_call(mut call: ScalarFunction) -> Transformed<Expr> {
+    let is_bound = call.func.inner().is::<BoundedFunction>();
+    let Some(function) = bound_functions(vec![call.func.clone()]).pop().filter(|_| !is_bound) else {
         return Transformed::no(Expr::ScalarFunction(call));
     };
     call.func = function;
@@ -93,12 +94,12 @@ fn with_bound(mut call: ScalarFunction) -> Transformed<Expr> {
 }
 
 /// The functions whose result, or whose work, may be much larger than their arguments.
-fn costs_of(name: &str) -> (Option<Bytes>, Option<Steps>) {
+fn cost_estimates(name: &str) -> (Option<EstimateBytes>, Option<EstimateSteps>) {
     match name {
-        "repeat" | "array_repeat" => (Some(bytes::repeated), None),
-        "lpad" | "rpad" => (Some(bytes::padded), None),
-        "range" | "generate_series" => (Some(bytes::counted), None),
-        "replace" => (Some(bytes::replaced), None),
+        "repeat" | "array_repeat" => (Some(result_bytes::repeat_bytes), None),
+        "lpad" | "rpad" => (Some(result_bytes::pad_bytes), None),
+        "range" | "generate_series" => (Some(result_bytes::range_bytes), None),
+        "replace" => (Some(result_bytes::replace_bytes), None),
         "regexp_like"
         | "regexp_match"
         | "regexp_matches*"
@@ -106,33 +107,33 @@ fn costs_of(name: &str) -> (Option<Bytes>, Option<Steps>) {
         | "regexp_split_to_table*"
         | "regexp_substr"
         | "regex_match*"
-        | "regex_imatch*" => (None, Some(patterns::of_regex)),
-        "regexp_replace" => (Some(bytes::replaced), Some(rehearsal::of_replace)),
-        "regexp_count" => (None, Some(rehearsal::of_count)),
-        "regexp_instr" => (None, Some(rehearsal::of_instr)),
+        | "regex_imatch*" => (None, Some(pattern_cost::regex_steps)),
+        "regexp_replace" => (Some(result_bytes::replace_bytes), Some(trial_search::regexp_replace_steps)),
+        "regexp_count" => (None, Some(trial_search::regexp_count_steps)),
+        "regexp_instr" => (None, Some(trial_search::regexp_instr_steps)),
         "concat" | "array_concat" | "array_append" | "array_prepend" | "array_union" | "arrays_zip" | "make_array"
-        | "struct" | "named_struct" | "map" | "encode" => (Some(bytes::joined), None),
-        "concat_ws" => (Some(bytes::separated), None),
-        "array_to_string" => (Some(bytes::listed), None),
-        "to_char" => (Some(bytes::formatted), None),
-        "levenshtein" => (None, Some(steps::compared)),
-        "btrim" | "ltrim" | "rtrim" => (None, Some(steps::trimmed)),
-        "text_like*" => (None, Some(steps::liked)),
-        "strpos" => (None, Some(steps::sought)),
-        "array_has_all" => (None, Some(steps::matched)),
-        "array_has_any" => (None, Some(steps::matched_any)),
+        | "struct" | "named_struct" | "map" | "encode" => (Some(result_bytes::concat_bytes), None),
+        "concat_ws" => (Some(result_bytes::concat_ws_bytes), None),
+        "array_to_string" => (Some(result_bytes::array_to_string_bytes), None),
+        "to_char" => (Some(result_bytes::to_char_bytes), None),
+        "levenshtein" => (None, Some(steps::levenshtein_steps)),
+        "btrim" | "ltrim" | "rtrim" => (None, Some(steps::trim_steps)),
+        "text_like*" => (None, Some(steps::like_steps)),
+        "strpos" => (None, Some(steps::strpos_steps)),
+        "array_has_all" => (None, Some(steps::array_has_all_steps)),
+        "array_has_any" => (None, Some(steps::array_has_any_steps)),
         _ => (None, None),
     }
 }
 
 #[derive(Debug, Clone)]
-struct Bounded {
+struct BoundedFunction {
     inner: Arc<ScalarUDF>,
-    bytes: Option<Bytes>,
-    steps: Option<Steps>,
+    bytes: Option<EstimateBytes>,
+    steps: Option<EstimateSteps>,
 }
 
-impl Bounded {
+impl BoundedFunction {
     fn check_bytes(&self, args: &ScalarFunctionArgs) -> Result<()> {
         let bytes = self.bytes.and_then(|measure| measure(args));
         if bytes.is_some_and(|bytes| bytes > FUNCTION_BYTES_MAX) {
@@ -144,7 +145,7 @@ impl Bounded {
     }
 
     /// The result, of so many rows at once as may take the steps of one evaluation. Between them the query can end.
-    fn in_parts(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke_in_parts(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let Some(steps) = self.steps.and_then(|measure| measure(&args)) else {
             return self.inner.invoke_with_args(args);
         };
@@ -161,14 +162,14 @@ impl Bounded {
         let mut parts = Vec::new();
         let mut start = 0;
         while start < steps.len() {
-            watch::check(&args)?;
+            cancellation_check::check_cancelled(&args)?;
             let mut taken = 0.0;
             let fits = |steps: &&f64| {
                 taken += **steps;
                 taken <= FUNCTION_STEPS_MAX
             };
             let rows = steps[start..].iter().take_while(fits).count().max(1);
-            let part = self.inner.invoke_with_args(rows_of(&args, start, rows))?;
+            let part = self.inner.invoke_with_args(slice_args(&args, start, rows))?;
             parts.push(part.into_array(rows)?);
             start += rows;
         }
@@ -178,7 +179,7 @@ impl Bounded {
 }
 
 /// The arguments of some rows.
-fn rows_of(args: &ScalarFunctionArgs, start: usize, rows: usize) -> ScalarFunctionArgs {
+fn slice_args(args: &ScalarFunctionArgs, start: usize, rows: usize) -> ScalarFunctionArgs {
     let part = |arg: &ColumnarValue| match arg {
         ColumnarValue::Scalar(scalar) => ColumnarValue::Scalar(scalar.clone()),
         ColumnarValue::Array(array) => ColumnarValue::Array(array.slice(start, rows)),
@@ -186,15 +187,15 @@ fn rows_of(args: &ScalarFunctionArgs, start: usize, rows: usize) -> ScalarFuncti
     ScalarFunctionArgs { args: args.args.iter().map(part).collect(), number_rows: rows, ..args.clone() }
 }
 
-impl PartialEq for Bounded {
+impl PartialEq for BoundedFunction {
     fn eq(&self, other: &Self) -> bool {
         self.inner == other.inner
     }
 }
 
-impl Eq for Bounded {}
+impl Eq for BoundedFunction {}
 
-impl Hash for Bounded {
+impl Hash for BoundedFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.inner.hash(state);
     }
@@ -202,7 +203,7 @@ impl Hash for Bounded {
 
 // Delegates, so that a function is what it is without a bound.
 #[warn(clippy::missing_trait_methods)]
-impl ScalarUDFImpl for Bounded {
+impl ScalarUDFImpl for BoundedFunction {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -247,9 +248,9 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        watch::check(&args)?;
+        cancellation_check::check_cancelled(&args)?;
         self.check_bytes(&args)?;
-        self.in_parts(args)
+        self.invoke_in_parts(args)
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
@@ -262,7 +263,7 @@ impl ScalarUDFImpl for Bounded {
                 call.func = Arc::new(ScalarUDF::new_from_impl(self.clone()));
                 ExprSimplifyResult::Simplified(Expr::ScalarFunction(call))
             }
-            operator if operators::with_bound(&operator).is_some() => ExprSimplifyResult::Original(args),
+            operator if operators::bound_operator(&operator).is_some() => ExprSimplifyResult::Original(args),
             other => ExprSimplifyResult::Simplified(other),
         })
     }

@@ -15,41 +15,41 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::expressions::{Column, binary, lit};
 use datafusion::physical_plan::PhysicalExpr;
 
-use super::bytes::argument_bytes;
-use super::patterns::{Cost, steps_of};
-use super::{Bounded, Steps};
+use super::pattern_cost::{PatternCost, pattern_steps};
+use super::result_bytes::argument_bytes;
+use super::{BoundedFunction, EstimateSteps};
 
 /// Bytes of all values of a batch that `||` may give.
 const JOINED_BYTES_MAX: f64 = (256 << 20) as f64;
 
 /// `expr` with a bound, if it is an operator that has need of one.
-pub(super) fn with_bound(expr: &Expr) -> Option<Expr> {
+pub(super) fn bound_operator(expr: &Expr) -> Option<Expr> {
     let (operation, left, right) = match expr {
-        Expr::Like(like) => of_like(like, Written::Like)?,
-        Expr::SimilarTo(like) => of_like(like, Written::SimilarTo)?,
+        Expr::Like(like) => like_match(like, OperatorSyntax::Like)?,
+        Expr::SimilarTo(like) => like_match(like, OperatorSyntax::SimilarTo)?,
         // What is joined with a literal grows by no more than that.
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right })
             if !is_literal(left) && !is_literal(right) =>
         {
-            let joined = Joined { signature: Signature::any(1, Volatility::Immutable) };
+            let joined = BoundedConcat { signature: Signature::any(1, Volatility::Immutable) };
             return Some(ScalarUDF::new_from_impl(joined).call(vec![expr.clone()]));
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_match(*op) => {
-            (Match::new(*op, Written::Operator), &**left, &**right)
+            (PatternMatch::new(*op, OperatorSyntax::Operator), &**left, &**right)
         }
         _ => return None,
     };
     if operation.is_small(right) {
         return None;
     }
-    let steps: Steps = match operation.op {
+    let steps: EstimateSteps = match operation.op {
         Operator::LikeMatch | Operator::ILikeMatch | Operator::NotLikeMatch | Operator::NotILikeMatch => {
-            |args| steps_of(args, Operator::LikeMatch)
+            |args| pattern_steps(args, Operator::LikeMatch)
         }
-        _ => |args| steps_of(args, Operator::RegexMatch),
+        _ => |args| pattern_steps(args, Operator::RegexMatch),
     };
     let inner = Arc::new(ScalarUDF::new_from_impl(operation));
-    let bounded = Bounded { inner, bytes: None, steps: Some(steps) };
+    let bounded = BoundedFunction { inner, bytes: None, steps: Some(steps) };
     Some(ScalarUDF::new_from_impl(bounded).call(vec![left.clone(), right.clone()]))
 }
 
@@ -75,27 +75,27 @@ fn is_match(op: Operator) -> bool {
 }
 
 /// One with an escape that is not the usual one is refused later.
-fn of_like(like: &Like, written: Written) -> Option<(Match, &Expr, &Expr)> {
-    if like.escape_char.is_some_and(|escape| escape != '\\' || written == Written::SimilarTo) {
+fn like_match(like: &Like, written: OperatorSyntax) -> Option<(PatternMatch, &Expr, &Expr)> {
+    if like.escape_char.is_some_and(|escape| escape != '\\' || written == OperatorSyntax::SimilarTo) {
         return None;
     }
     let op = match (written, like.negated, like.case_insensitive) {
-        (Written::SimilarTo, false, false) => Operator::RegexMatch,
-        (Written::SimilarTo, false, true) => Operator::RegexIMatch,
-        (Written::SimilarTo, true, false) => Operator::RegexNotMatch,
-        (Written::SimilarTo, true, true) => Operator::RegexNotIMatch,
+        (OperatorSyntax::SimilarTo, false, false) => Operator::RegexMatch,
+        (OperatorSyntax::SimilarTo, false, true) => Operator::RegexIMatch,
+        (OperatorSyntax::SimilarTo, true, false) => Operator::RegexNotMatch,
+        (OperatorSyntax::SimilarTo, true, true) => Operator::RegexNotIMatch,
         (_, false, false) => Operator::LikeMatch,
         (_, false, true) => Operator::ILikeMatch,
         (_, true, false) => Operator::NotLikeMatch,
         (_, true, true) => Operator::NotILikeMatch,
     };
-    let operation = Match { escape: like.escape_char, ..Match::new(op, written) };
+    let operation = PatternMatch { escape: like.escape_char, ..PatternMatch::new(op, written) };
     Some((operation, &like.expr, &like.pattern))
 }
 
 /// How the operator stands in the statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Written {
+enum OperatorSyntax {
     Operator,
     Like,
     SimilarTo,
@@ -103,57 +103,57 @@ enum Written {
 
 /// An operator that seeks a pattern in a text. Its column is called as if it were one still.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Match {
+struct PatternMatch {
     op: Operator,
-    written: Written,
+    syntax: OperatorSyntax,
     /// As it was written.
     escape: Option<char>,
     signature: Signature,
 }
 
-impl Match {
-    fn new(op: Operator, written: Written) -> Self {
-        Self { op, written, escape: None, signature: Signature::user_defined(Volatility::Immutable) }
+impl PatternMatch {
+    fn new(op: Operator, syntax: OperatorSyntax) -> Self {
+        Self { op, syntax, escape: None, signature: Signature::user_defined(Volatility::Immutable) }
     }
 
     /// Whether `pattern` is known and needs no bound.
     fn is_small(&self, pattern: &Expr) -> bool {
         let Expr::Literal(value, _) = pattern else { return false };
-        value.try_as_str().flatten().is_none_or(|pattern| Cost::of(self.op, pattern).is_small())
+        value.try_as_str().flatten().is_none_or(|pattern| PatternCost::new(self.op, pattern).is_small())
     }
 
     /// The operator itself.
-    fn written(&self, args: &[Expr]) -> Result<Expr> {
+    fn to_operator_expr(&self, args: &[Expr]) -> Result<Expr> {
         let [left, right] = args else { return plan_err!("{} has two operands", self.op) };
         let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
         use Operator::{ILikeMatch, NotILikeMatch, NotLikeMatch, RegexIMatch, RegexNotIMatch, RegexNotMatch};
         let is_negated = matches!(self.op, NotLikeMatch | NotILikeMatch | RegexNotMatch | RegexNotIMatch);
         let is_caseless = matches!(self.op, ILikeMatch | NotILikeMatch | RegexIMatch | RegexNotIMatch);
         let like = |left, right| Like::new(is_negated, left, right, self.escape, is_caseless);
-        Ok(match self.written {
-            Written::Operator => Expr::BinaryExpr(BinaryExpr::new(left, self.op, right)),
-            Written::Like => Expr::Like(like(left, right)),
-            Written::SimilarTo => Expr::SimilarTo(like(left, right)),
+        Ok(match self.syntax {
+            OperatorSyntax::Operator => Expr::BinaryExpr(BinaryExpr::new(left, self.op, right)),
+            OperatorSyntax::Like => Expr::Like(like(left, right)),
+            OperatorSyntax::SimilarTo => Expr::SimilarTo(like(left, right)),
         })
     }
 }
 
-impl ScalarUDFImpl for Match {
+impl ScalarUDFImpl for PatternMatch {
     fn name(&self) -> &str {
-        match self.written {
-            Written::Operator => "matches",
-            Written::Like => "like",
-            Written::SimilarTo => "similar_to",
+        match self.syntax {
+            OperatorSyntax::Operator => "matches",
+            OperatorSyntax::Like => "like",
+            OperatorSyntax::SimilarTo => "similar_to",
         }
     }
 
     #[allow(deprecated, reason = "it must read what the operator says")]
     fn display_name(&self, args: &[Expr]) -> Result<String> {
-        Ok(self.written(args)?.to_string())
+        Ok(self.to_operator_expr(args)?.to_string())
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        Ok(self.written(args)?.schema_name().to_string())
+        Ok(self.to_operator_expr(args)?.schema_name().to_string())
     }
 
     fn signature(&self) -> &Signature {
@@ -166,7 +166,7 @@ impl ScalarUDFImpl for Match {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let [left, right] = types else { return plan_err!("{} has two operands", self.op) };
-        if self.written == Written::Like {
+        if self.syntax == OperatorSyntax::Like {
             let common = like_coercion(left, right);
             return match common {
                 Some(common) => Ok(vec![common.clone(), common]),
@@ -179,7 +179,7 @@ impl ScalarUDFImpl for Match {
 
     fn simplify(&self, args: Vec<Expr>, _: &SimplifyContext) -> Result<ExprSimplifyResult> {
         if args.get(1).is_some_and(|pattern| is_literal(pattern) && self.is_small(pattern)) {
-            return Ok(ExprSimplifyResult::Simplified(self.written(&args)?));
+            return Ok(ExprSimplifyResult::Simplified(self.to_operator_expr(&args)?));
         }
         Ok(ExprSimplifyResult::Original(args))
     }
@@ -208,11 +208,11 @@ impl ScalarUDFImpl for Match {
 
 /// The texts or lists of a `||`, which are refused where they are too long, once they are made: each `||` may double them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Joined {
+struct BoundedConcat {
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Joined {
+impl ScalarUDFImpl for BoundedConcat {
     fn name(&self) -> &str {
         "joined"
     }

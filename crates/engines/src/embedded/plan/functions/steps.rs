@@ -4,7 +4,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-use super::sizes::{Sizes, is_constant, lists, rows, texts};
+use super::argument_sizes::{ArgumentSizes, is_constant, list_sizes, row_count, text_sizes};
 
 /// Steps for a cell of the table of distances.
 const DISTANCE_STEPS: f64 = 2.0;
@@ -13,49 +13,49 @@ const BYTES_COMPARED: f64 = 16.0;
 /// Steps until two elements are found to differ.
 const ELEMENT_STEPS: f64 = 8.0;
 
-fn products(args: &ScalarFunctionArgs, left: &Sizes, right: &Sizes, each: f64) -> Vec<f64> {
-    (0..rows(args)).map(|row| left.at(row) * right.at(row) * each).collect()
+fn product_steps(args: &ScalarFunctionArgs, left: &ArgumentSizes, right: &ArgumentSizes, each: f64) -> Vec<f64> {
+    (0..row_count(args)).map(|row| left.at(row) * right.at(row) * each).collect()
 }
 
 /// `levenshtein(a, b)`: each letter with each.
-pub(super) fn compared(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
-    Some(products(args, &texts(args, 0)?, &texts(args, 1)?, DISTANCE_STEPS))
+pub(super) fn levenshtein_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
+    Some(product_steps(args, &text_sizes(args, 0)?, &text_sizes(args, 1)?, DISTANCE_STEPS))
 }
 
 /// `btrim(text, letters)`: each letter of the text is sought among all of the others.
-pub(super) fn trimmed(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
-    Some(products(args, &texts(args, 0)?, &texts(args, 1)?, 1.0))
+pub(super) fn trim_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
+    Some(product_steps(args, &text_sizes(args, 0)?, &text_sizes(args, 1)?, 1.0))
 }
 
 /// `text LIKE pattern`: what stands behind a `%` is compared at each place of the text.
-pub(super) fn liked(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
-    Some(products(args, &texts(args, 0)?, &texts(args, 1)?, 1.0))
+pub(super) fn like_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
+    Some(product_steps(args, &text_sizes(args, 0)?, &text_sizes(args, 1)?, 1.0))
 }
 
-/// `strpos(text, wanted)`, which compares the wanted text with that at each place, unless only the wanted is constant.
-pub(super) fn sought(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
+/// `strpos(text, cancellation)`, which compares the wanted text with that at each place, unless only the wanted is constant.
+pub(super) fn strpos_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
     let [text, wanted] = args.args.as_slice() else { return None };
     if is_constant(wanted) && !is_constant(text) {
         return None;
     }
-    Some(products(args, &texts(args, 0)?, &texts(args, 1)?, 1.0 / BYTES_COMPARED))
+    Some(product_steps(args, &text_sizes(args, 0)?, &text_sizes(args, 1)?, 1.0 / BYTES_COMPARED))
 }
 
-/// `array_has_all(array, wanted)`: each element is compared with each.
-pub(super) fn matched(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
-    let (elements, wanted) = (lists(args, 0)?, lists(args, 1)?);
+/// `array_has_all(into_array, cancellation)`: each element is compared with each.
+pub(super) fn array_has_all_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
+    let (elements, wanted) = (list_sizes(args, 0)?, list_sizes(args, 1)?);
     let (longest, longest_wanted) = (longest_text(args.args.first()?)?, longest_text(args.args.get(1)?)?);
     // Two texts of different lengths are not compared any further.
     let each = ELEMENT_STEPS + longest.min(longest_wanted) / BYTES_COMPARED;
-    Some(products(args, &elements, &wanted, each))
+    Some(product_steps(args, &elements, &wanted, each))
 }
 
 /// `array_has_any(left, right)`, which is as above unless one of them is constant.
-pub(super) fn matched_any(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
+pub(super) fn array_has_any_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
     if args.args.iter().any(is_constant) {
         return None;
     }
-    matched(args)
+    array_has_all_steps(args)
 }
 
 /// Bytes of the longest text in lists; none for lists of something else.

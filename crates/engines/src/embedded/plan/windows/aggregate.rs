@@ -14,37 +14,37 @@ use datafusion::logical_expr::{
     SetMonotonicity, Signature, StatisticsArgs,
 };
 
-use super::account::{count, count_for_all};
-use super::{Check, Wanted, bytes_of_value};
+use super::window_memory::{count_repeated_value, count_values};
+use super::{CancellationCheck, QueryCancellation, scalar_bytes};
 
 /// An aggregate, used over a window.
 #[derive(Debug, Clone)]
 pub(super) struct BoundedAggregate {
     pub(super) inner: Arc<AggregateUDF>,
-    pub(super) wanted: Wanted,
+    pub(super) cancellation: QueryCancellation,
     /// How far a window reaches.
-    pub(super) reach: Reach,
+    pub(super) reach: FrameReach,
 }
 
 /// How far a window reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum FrameReach {
     /// Over some rows, for each of its own.
-    Some,
+    Rows,
     /// Over all of a partition: one value is that of all its rows.
-    All,
+    Partition,
     /// Over those of a partition that pass a filter: one value is that of all its rows.
-    AllFiltered,
+    FilteredPartition,
 }
 
 impl BoundedAggregate {
-    fn bounded(&self, accumulator: Box<dyn Accumulator>) -> Box<dyn Accumulator> {
-        let check = Check::new(&self.wanted);
-        Box::new(BoundedAccumulator { inner: accumulator, check, reach: self.reach, rows: 0 })
+    fn bound_accumulator(&self, accumulator: Box<dyn Accumulator>) -> Box<dyn Accumulator> {
+        let check = CancellationCheck::new(&self.cancellation);
+        Box::new(BoundedAccumulator { inner: accumulator, cancellation_check: check, reach: self.reach, rows: 0 })
     }
 
-    fn of(&self, inner: Arc<AggregateUDF>) -> Self {
-        Self { inner, wanted: self.wanted.clone(), reach: self.reach }
+    fn with_inner(&self, inner: Arc<AggregateUDF>) -> Self {
+        Self { inner, cancellation: self.cancellation.clone(), reach: self.reach }
     }
 }
 
@@ -110,7 +110,7 @@ impl AggregateUDFImpl for BoundedAggregate {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(self.bounded(self.inner.accumulator(args)?))
+        Ok(self.bound_accumulator(self.inner.accumulator(args)?))
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -126,13 +126,13 @@ impl AggregateUDFImpl for BoundedAggregate {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(self.bounded(self.inner.create_sliding_accumulator(args)?))
+        Ok(self.bound_accumulator(self.inner.create_sliding_accumulator(args)?))
     }
 
     fn with_beneficial_ordering(self: Arc<Self>, is_ordered: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
         let inner = self.inner.inner().clone().with_beneficial_ordering(is_ordered)?;
         Ok(inner.map(|inner| {
-            Arc::new(self.of(Arc::new(AggregateUDF::new_from_shared_impl(inner)))) as Arc<dyn AggregateUDFImpl>
+            Arc::new(self.with_inner(Arc::new(AggregateUDF::new_from_shared_impl(inner)))) as Arc<dyn AggregateUDFImpl>
         }))
     }
 
@@ -158,7 +158,7 @@ impl AggregateUDFImpl for BoundedAggregate {
     fn reverse_expr(&self) -> ReversedUDAF {
         match self.inner.reverse_udf() {
             ReversedUDAF::Reversed(inner) => {
-                ReversedUDAF::Reversed(Arc::new(AggregateUDF::new_from_impl(self.of(inner))))
+                ReversedUDAF::Reversed(Arc::new(AggregateUDF::new_from_impl(self.with_inner(inner))))
             }
             other => other,
         }
@@ -200,8 +200,8 @@ impl AggregateUDFImpl for BoundedAggregate {
 #[derive(Debug)]
 struct BoundedAccumulator {
     inner: Box<dyn Accumulator>,
-    check: Check,
-    reach: Reach,
+    cancellation_check: CancellationCheck,
+    reach: FrameReach,
     /// Rows that it was given.
     rows: usize,
 }
@@ -209,18 +209,18 @@ struct BoundedAccumulator {
 #[warn(clippy::missing_trait_methods)]
 impl Accumulator for BoundedAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.check.pass()?;
+        self.cancellation_check.check()?;
         self.rows += values.first().map_or(0, |column| column.len());
         self.inner.update_batch(values)
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let value = self.inner.evaluate()?;
-        let bytes = bytes_of_value(&value);
+        let bytes = scalar_bytes(&value);
         match self.reach {
-            Reach::Some => count(bytes, 1)?,
-            Reach::All => count_for_all(bytes, Some(self.rows))?,
-            Reach::AllFiltered => count_for_all(bytes, None)?,
+            FrameReach::Rows => count_values(bytes, 1)?,
+            FrameReach::Partition => count_repeated_value(bytes, Some(self.rows))?,
+            FrameReach::FilteredPartition => count_repeated_value(bytes, None)?,
         }
         Ok(value)
     }
@@ -238,7 +238,7 @@ impl Accumulator for BoundedAccumulator {
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.check.pass()?;
+        self.cancellation_check.check()?;
         self.inner.retract_batch(values)
     }
 

@@ -17,15 +17,15 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::PhysicalExpr;
 
-use super::super::bytes::bytes_of;
-use super::account::count;
-use super::{Check, Wanted, bytes_of_value};
+use super::super::bytes::array_bytes;
+use super::window_memory::count_values;
+use super::{CancellationCheck, QueryCancellation, scalar_bytes};
 
 /// A window function.
 #[derive(Debug, Clone)]
 pub(super) struct BoundedWindow {
     pub(super) inner: Arc<WindowUDF>,
-    pub(super) wanted: Wanted,
+    pub(super) cancellation: QueryCancellation,
 }
 
 impl PartialEq for BoundedWindow {
@@ -63,7 +63,7 @@ impl WindowUDFImpl for BoundedWindow {
 
     fn partition_evaluator(&self, args: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
         let inner = self.inner.partition_evaluator_factory(args)?;
-        Ok(Box::new(BoundedEvaluator { inner, check: Check::new(&self.wanted) }))
+        Ok(Box::new(BoundedEvaluator { inner, cancellation_check: CancellationCheck::new(&self.cancellation) }))
     }
 
     fn simplify(&self) -> Option<WindowFunctionSimplification> {
@@ -85,7 +85,7 @@ impl WindowUDFImpl for BoundedWindow {
     fn reverse_expr(&self) -> ReversedUDWF {
         match self.inner.reverse_expr() {
             ReversedUDWF::Reversed(inner) => {
-                let reversed = Self { inner, wanted: self.wanted.clone() };
+                let reversed = Self { inner, cancellation: self.cancellation.clone() };
                 ReversedUDWF::Reversed(Arc::new(WindowUDF::new_from_impl(reversed)))
             }
             other => other,
@@ -104,7 +104,7 @@ impl WindowUDFImpl for BoundedWindow {
 #[derive(Debug)]
 struct BoundedEvaluator {
     inner: Box<dyn PartitionEvaluator>,
-    check: Check,
+    cancellation_check: CancellationCheck,
 }
 
 #[warn(clippy::missing_trait_methods)]
@@ -122,16 +122,16 @@ impl PartitionEvaluator for BoundedEvaluator {
     }
 
     fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-        self.check.pass()?;
+        self.cancellation_check.check()?;
         let given = self.inner.evaluate_all(values, rows)?;
-        count(bytes_of(&given), rows)?;
+        count_values(array_bytes(&given), rows)?;
         Ok(given)
     }
 
     fn evaluate(&mut self, values: &[ArrayRef], range: &Range<usize>) -> Result<ScalarValue> {
-        self.check.pass()?;
+        self.cancellation_check.check()?;
         let value = self.inner.evaluate(values, range)?;
-        count(bytes_of_value(&value), 1)?;
+        count_values(scalar_bytes(&value), 1)?;
         Ok(value)
     }
 

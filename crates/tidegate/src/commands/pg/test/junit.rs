@@ -5,10 +5,10 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::Tested;
+use super::TestFileRun;
 
 /// The document of all files.
-pub(super) fn document(tested: &[Tested]) -> String {
+pub(super) fn render_junit(tested: &[TestFileRun]) -> String {
     let tests: usize = tested.iter().map(|file| file.report.results.len()).sum();
     let failures: usize = tested.iter().map(|file| file.report.failed()).sum();
     let took = seconds(tested.iter().map(|file| file.took).sum());
@@ -17,15 +17,15 @@ pub(super) fn document(tested: &[Tested]) -> String {
          <testsuites name=\"tidegate pg test\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" time=\"{took}\">\n"
     );
     for file in tested {
-        suite(&mut text, file);
+        write_suite(&mut text, file);
     }
     text.push_str("</testsuites>\n");
     text
 }
 
-fn suite(text: &mut String, file: &Tested) {
+fn write_suite(text: &mut String, file: &TestFileRun) {
     let (tests, failures) = (file.report.results.len(), file.report.failed());
-    let (name, took) = (escaped(&file.name), seconds(file.took));
+    let (name, took) = (escape_xml(&file.name), seconds(file.took));
     // Writing into text cannot fail.
     let _ = writeln!(
         text,
@@ -33,12 +33,12 @@ fn suite(text: &mut String, file: &Tested) {
     );
     for result in &file.report.results {
         let line = result.line.map(|line| format!(" line=\"{line}\"")).unwrap_or_default();
-        let said = escaped(&result.name);
+        let said = escape_xml(&result.name);
         let _ = write!(text, "    <testcase classname=\"{name}\" name=\"{said}\" file=\"{name}\"{line}");
         if result.is_ok {
             text.push_str("/>\n");
         } else {
-            let notes = escaped(&result.notes.join("\n"));
+            let notes = escape_xml(&result.notes.join("\n"));
             let _ = writeln!(text, ">\n      <failure message=\"{said}\">{notes}</failure>\n    </testcase>");
         }
     }
@@ -50,7 +50,7 @@ fn seconds(time: Duration) -> String {
 }
 
 /// As it may stand in text and in quotes. What XML cannot hold at all becomes a mark.
-fn escaped(text: &str) -> String {
+fn escape_xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_become_cases() {
+    fn renders_results_as_test_cases() {
         let result = |line, name: &str, is_ok, notes: &[&str]| TestResult {
             line,
             name: name.to_owned(),
@@ -87,12 +87,12 @@ mod tests {
             result(Some(5), "\"quoted\" & \u{1}", false, &["got    1", "wanted ]]>"]),
             result(None, "there is no result", false, &[]),
         ];
-        let file = Tested {
+        let file = TestFileRun {
             name: "tests/a&b.sql".to_owned(),
             report: TestReport { results },
             took: Duration::from_millis(1234),
         };
-        insta::assert_snapshot!(document(&[file]), @r#"
+        insta::assert_snapshot!(render_junit(&[file]), @r#"
         <?xml version="1.0" encoding="UTF-8"?>
         <testsuites name="tidegate pg test" tests="3" failures="2" errors="0" time="1.234">
           <testsuite name="tests/a&amp;b.sql" tests="3" failures="2" errors="0" time="1.234">

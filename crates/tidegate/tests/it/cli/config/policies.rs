@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use super::super::Configured;
+use super::super::ConfiguredFolder;
 
 const SHOP: &str = "databases:\n  - name: shop\n    files: shop\n    policies:\n";
 const ROLES: &str = "roles: [{name: auditor, toolsets: ['*'], databases: ['*']}]\n";
 
 fn check(policies: &str) -> String {
-    Configured::new(&format!("{SHOP}{policies}{ROLES}")).complaint(&["config", "check"])
+    ConfiguredFolder::new(&format!("{SHOP}{policies}{ROLES}")).usage_error(&["config", "check"])
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn reports_policy_problems_with_position() {
     insta::assert_snapshot!(check(
         "      - {table: orders, rows: 'lower(id) = 1'}\n      - {table: order, rows: 'TRUE', except_roles: [auditr]}\n      \
          - {table: orders, columns: {id: {}}}\n      - {table: orders}\n"
@@ -20,20 +20,20 @@ fn what_is_wrong_is_told_with_its_place() {
     insta::assert_snapshot!(check(
         "      - {table: order, rows: 'TRUE'}\n      - {table: orders, rows: 'tenant = 1', columns: {emial: hash}}\n"
     ));
-    let configured = Configured::new(
+    let configured = ConfiguredFolder::new(
         "databases:\n  - {name: pg, postgres: 'host=127.0.0.1 port=1', policies: [{table: t, rows: 'TRUE'}]}\n  - {name: shop, files: \
          shop}\n  - {name: all, federated: [shop], policies: [{table: t, rows: 'TRUE'}]}\n",
     );
-    insta::assert_snapshot!(configured.complaint(&["config", "check"]));
+    insta::assert_snapshot!(configured.usage_error(&["config", "check"]));
 }
 
 #[test]
-fn a_policy_holds_for_whoever_asks() {
+fn policy_applies_to_every_caller() {
     let shop = "databases:\n  - name: shop\n    files: shop\n    policies:\n      - table: orders\n        rows: customer = \
                 :subject OR customer = 'Ann'\n        columns: {amount: null, customer: {keep_last: 2}}\n        \
                 except_roles: [auditor]\n";
     let ask = |more: &str| {
-        let configured = Configured::new(&format!("{shop}{ROLES}{more}"));
+        let configured = ConfiguredFolder::new(&format!("{shop}{ROLES}{more}"));
         let ran = configured.run(&["call", "query", "table=orders", "format=csv"]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         ran.stdout
@@ -43,10 +43,10 @@ fn a_policy_holds_for_whoever_asks() {
 }
 
 #[test]
-fn columns_are_as_the_strictest_policy_has_them_by_whatever_way_they_are_asked() {
+fn strictest_column_mask_wins_in_every_query() {
     let offers = "tools: [{name: orders_all, description: O, sql: SELECT * FROM orders ORDER BY id}]\n";
-    let shop = |policies: &str| Configured::new(&format!("{SHOP}{policies}{offers}"));
-    let call = |configured: &Configured, arguments: &[&str]| {
+    let shop = |policies: &str| ConfiguredFolder::new(&format!("{SHOP}{policies}{offers}"));
+    let call = |configured: &ConfiguredFolder, arguments: &[&str]| {
         let ran = configured.run(&[&["call"], arguments].concat());
         assert_eq!(ran.code, Some(0), "{ran:?}");
         ran.stdout.replace("\r\n", "\n")
@@ -89,8 +89,8 @@ fn crm(folder: &Path) {
 }
 
 /// Files and a SQLite database, both under policies, and both together.
-fn both(more: &str) -> Configured {
-    let configured = Configured::new(&format!(
+fn both(more: &str) -> ConfiguredFolder {
+    let configured = ConfiguredFolder::new(&format!(
         "databases:
   - name: sales
     files: shop
@@ -109,7 +109,7 @@ fn both(more: &str) -> Configured {
     configured
 }
 
-fn ask(configured: &Configured, database: &str, sql: &str) -> String {
+fn query(configured: &ConfiguredFolder, database: &str, sql: &str) -> String {
     let (database, sql) = (format!("database={database}"), format!("sql={sql}"));
     let ran = configured.run(&["call", "sql", &database, &sql, "format=csv"]);
     // Lines of CSV end as RFC 4180 wants it.
@@ -120,9 +120,9 @@ fn ask(configured: &Configured, database: &str, sql: &str) -> String {
 const AS_AUDITOR: &str = "auth: {local: [auditor]}\n";
 
 #[test]
-fn policies_of_sqlite_hold_for_whoever_asks() {
+fn sqlite_policies_apply_to_every_caller() {
     let configured = both("");
-    let ask_crm = |sql: &str| ask(&configured, "crm", sql);
+    let ask_crm = |sql: &str| query(&configured, "crm", sql);
     assert_eq!(ask_crm("SELECT * FROM people"), "id,name,phone,country\n1,Ann,*******111,ch\n3,Cy,,ch\n");
     assert_eq!(ask_crm("SELECT count(*) AS n FROM people WHERE country = 'de'"), "n\n0\n");
     assert_eq!(ask_crm("SELECT * FROM visits"), "person,pages\n1,3\n2,5\n");
@@ -131,16 +131,16 @@ fn policies_of_sqlite_hold_for_whoever_asks() {
     let schema = configured.run(&["call", "get_schema", "database=crm", "table=people", "format=csv"]);
     insta::assert_snapshot!(schema.stdout);
     let auditing = both(AS_AUDITOR);
-    let answer = ask(&auditing, "crm", "SELECT id, phone, salary FROM people WHERE id = 2");
+    let answer = query(&auditing, "crm", "SELECT id, phone, salary FROM people WHERE id = 2");
     assert_eq!(answer, "id,phone,salary\n2,+41 79 222,20.0\n");
 }
 
 #[test]
-fn policies_of_members_hold_where_they_are_asked_together() {
+fn member_policies_apply_in_federated_queries() {
     let join = "SELECT o.id, o.customer, o.amount, p.phone FROM sales.orders o JOIN crm.people p ON p.name = o.customer \
                 ORDER BY o.id";
     let configured = both("");
-    let ask_all = |sql: &str| ask(&configured, "all", sql);
+    let ask_all = |sql: &str| query(&configured, "all", sql);
     assert_eq!(ask_all(join), "id,customer,amount,phone\n1,Ann,,*******111\n3,Ann,,*******111\n");
     assert_eq!(ask_all("SELECT count(*) AS n FROM sales.orders"), "n\n2\n");
     assert_eq!(ask_all("SELECT count(*) AS n FROM crm.people WHERE country <> 'ch'"), "n\n0\n");
@@ -153,15 +153,15 @@ fn policies_of_members_hold_where_they_are_asked_together() {
     let tables = configured.run(&["call", "list_tables", "database=all", "format=csv"]);
     insta::assert_snapshot!(tables.stdout);
     let unmasked = "id,customer,amount,phone\n1,Ann,12.5,+41 79 111\n2,Bob,7.0,+41 79 222\n3,Ann,,+41 79 111\n";
-    assert_eq!(ask(&both(AS_AUDITOR), "all", join), unmasked);
+    assert_eq!(query(&both(AS_AUDITOR), "all", join), unmasked);
 }
 
 #[test]
-fn what_is_wrong_with_policies_of_sqlite_is_told_with_its_place() {
-    let configured = Configured::new(
+fn reports_sqlite_policy_problems_with_position() {
+    let configured = ConfiguredFolder::new(
         "databases:\n  - name: crm\n    sqlite: crm.db\n    policies:\n      - {table: poeple, rows: 'TRUE'}\n      - {table: people, \
          rows: 'contry = 1 AND name > 2', columns: {fone: hash}}\n      - {table: visits, rows: \"pages > 'many'\"}\n",
     );
     crm(configured.folder());
-    insta::assert_snapshot!(configured.complaint(&["config", "check"]));
+    insta::assert_snapshot!(configured.usage_error(&["config", "check"]));
 }

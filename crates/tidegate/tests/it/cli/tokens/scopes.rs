@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Configured, Node, claims};
+use super::{ConfiguredFolder, Node, claims};
 
 const CONFIGURATION: &str = r"
 databases: [{name: shop, files: shop}]
@@ -20,11 +20,11 @@ auth:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broader_scope_reaches_what_a_narrower_one_does() {
-    let node = Node::of(CONFIGURATION, "jwks: keys.jwks");
+async fn broader_scope_implies_narrower() {
+    let node = Node::with_signer(CONFIGURATION, "jwks: keys.jwks");
     let called = async |scope: &str, name: &str| {
         let token = node.issuer.token(&claims(json!({"scope": scope})));
-        node.ask(&token, "tools/call", json!({"name": name, "arguments": {}})).await
+        node.request(&token, "tools/call", json!({"name": name, "arguments": {}})).await
     };
     for (scope, name) in [
         ("data:read", "seen"),
@@ -46,13 +46,13 @@ async fn a_broader_scope_reaches_what_a_narrower_one_does() {
 }
 
 #[test]
-fn scopes_that_nothing_asks_for_or_that_imply_themselves_are_told() {
-    let configured = Configured::new("");
+fn reports_unused_and_cyclic_scopes() {
+    let configured = ConfiguredFolder::new("");
     let complaint = |implied: &str| {
         let said = "{admin: ['data:write'], 'data:write': ['data:read']}";
         let text = CONFIGURATION.replace(said, implied).replace("RS256", "HS256");
         configured.write(&format!("{text}    secret: {}\n", "s".repeat(32)));
-        let said = configured.complaint(&["config", "check"]);
+        let said = configured.usage_error(&["config", "check"]);
         // Without the place in the file.
         said.lines().nth(1).and_then(|line| line.split_once(": ")).unwrap().1.to_owned()
     };

@@ -38,7 +38,7 @@ fn problems(definition: &HttpDefinition, arguments: &[HttpArgument]) -> String {
 }
 
 #[test]
-fn a_request_is_filled_in() {
+fn renders_method_url_headers_and_body() {
     let request = template().render(json!({"a": 7, "c": "x y"}).as_object().unwrap()).unwrap();
     assert_eq!(request.url.as_str(), "https://api.example.com/v1/7?q=50");
     assert_eq!(request.method, Method::POST);
@@ -57,7 +57,7 @@ fn headers_of_arguments_that_were_not_given_are_left_out() {
 }
 
 #[test]
-fn all_wrong_arguments_are_told_together() {
+fn reports_all_invalid_arguments() {
     let arguments = json!({"a": "..", "b": {}, "c": "x\r\nX-Admin: 1"});
     let error = template().render(arguments.as_object().unwrap()).unwrap_err();
     insta::assert_snapshot!(error, @r"
@@ -69,7 +69,7 @@ fn all_wrong_arguments_are_told_together() {
 }
 
 #[test]
-fn all_problems_are_told_together() {
+fn reports_all_definition_problems() {
     let definition = HttpDefinition {
         method: "HEAD".to_owned(),
         url: "https://evil.example/{a}".to_owned(),
@@ -120,7 +120,7 @@ fn arguments_must_be_declared_used_and_given_where_the_path_needs_them() {
 }
 
 #[test]
-fn hints_follow_the_method() {
+fn annotations_follow_the_method() {
     let hints = |method: &str, destructive| {
         let body = (method != "GET").then(|| json!({"a": "{a}"}));
         let definition = HttpDefinition { method: method.to_owned(), body, ..definition() };
@@ -138,12 +138,12 @@ fn hints_follow_the_method() {
 }
 
 #[test]
-fn nothing_shows_a_secret() {
+fn debug_output_hides_secrets() {
     let template = template();
     let request = template.render(json!({"a": 7}).as_object().unwrap()).unwrap();
     let shown = format!("{:?} {template:?} {request:?} {:?}", definition(), request.headers);
     assert!(!shown.contains("s3cr3t"), "{shown}");
-    assert_eq!(template.secrets().out_of_error("Bearer s3cr3t-token, s3cr3t-token"), "***, ***");
+    assert_eq!(template.secrets().redact_error("Bearer s3cr3t-token, s3cr3t-token"), "***, ***");
 }
 
 proptest! {

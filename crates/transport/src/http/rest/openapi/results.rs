@@ -5,79 +5,79 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{AnswerFormat, Caller, Snapshot};
 use uuid::Uuid;
 
-use super::super::super::Door;
-use super::super::super::results::{PARTIAL, View, offered, uri_of};
-use super::super::arguments::{FORMAT, Parameter};
-use super::super::problem::Sort;
+use super::super::super::HttpState;
+use super::super::super::results::{PARTIAL, ResultView, offered_formats, view_uri};
+use super::super::arguments::{FORMAT, QueryParameter};
+use super::super::problem::ProblemType;
 use super::schema;
 
 /// One path, with the view that it gives.
-struct Path {
+struct ResultPath {
     id: &'static str,
     path: &'static str,
-    view: View,
+    view: ResultView,
     summary: &'static str,
 }
 
 /// The name of the security scheme of links.
 const LINK: &str = "link";
 
-/// The paths that `caller` reaches, with their operations.
-pub(super) fn paths(door: &Door, state: &Snapshot, caller: &Caller) -> Vec<(&'static str, Value)> {
-    let is_reached = |path: &Path| state.has_resource(&uri_of(&Uuid::nil().to_string(), &path.view), caller);
+/// The paths that `resolve_caller` reaches, with their operations.
+pub(super) fn paths(door: &HttpState, state: &Snapshot, caller: &Caller) -> Vec<(&'static str, Value)> {
+    let is_reached = |path: &ResultPath| state.has_resource(&view_uri(&Uuid::nil().to_string(), &path.view), caller);
     let method = Method::GET.as_str().to_ascii_lowercase();
-    let operations = all().into_iter().filter(is_reached);
-    operations.map(|path| (path.path, json!({ method.as_str(): operation(door, &path) }))).collect()
+    let operations = result_paths().into_iter().filter(is_reached);
+    operations.map(|path| (path.path, json!({ method.as_str(): build_operation(door, &path) }))).collect()
 }
 
 /// The schemas that these paths add.
 pub(super) fn schemas() -> Map<String, Value> {
-    Map::from_iter([("StoredResult".to_owned(), manifest())])
+    Map::from_iter([("StoredResult".to_owned(), manifest_schema())])
 }
 
 /// How a link proves that it may read: it stands in the address.
-pub(super) fn security_scheme(door: &Door) -> Option<(&'static str, Value)> {
+pub(super) fn security_scheme(door: &HttpState) -> Option<(&'static str, Value)> {
     let description = "A link to one stored result, of its manifest; it lives for a few minutes";
     let scheme = json!({"type": "apiKey", "in": "query", "name": "link", "description": description});
     door.options.links.is_some().then_some((LINK, scheme))
 }
 
-fn all() -> [Path; 3] {
+fn result_paths() -> [ResultPath; 3] {
     [
-        Path {
+        ResultPath {
             id: "get_result",
             path: "/results/{id}",
-            view: View::Manifest,
+            view: ResultView::Manifest,
             summary: "What a stored result is, and how far",
         },
-        Path {
+        ResultPath {
             id: "get_result_block",
             path: "/results/{id}/blocks/{n}",
-            view: View::Block("0".to_owned()),
+            view: ResultView::Block("0".to_owned()),
             summary: "One block of a stored result",
         },
-        Path {
+        ResultPath {
             id: "get_result_data",
             path: "/results/{id}/data",
-            view: View::Data,
+            view: ResultView::Data,
             summary: "All rows of a stored result, or the bytes of a stored file",
         },
     ]
 }
 
-fn operation(door: &Door, path: &Path) -> Value {
+fn build_operation(door: &HttpState, path: &ResultPath) -> Value {
     let mut responses = Map::from_iter([
-        ("200".to_owned(), found(&path.view, "The whole")),
+        ("200".to_owned(), view_response(&path.view, "The whole")),
         ("304".to_owned(), json!({"description": "The caller has it already"})),
     ]);
-    if path.view != View::Manifest {
-        let mut part = found(&path.view, "The part that Range asks for");
-        part["headers"]["Content-Range"] = field("Which bytes these are, and of how many");
+    if path.view != ResultView::Manifest {
+        let mut part = view_response(&path.view, "The part that Range asks for");
+        part["headers"]["Content-Range"] = header_schema("Which bytes these are, and of how many");
         responses.insert("206".to_owned(), part);
     }
     // A manifest has no parts.
-    let has_it = |sort: &Sort| *sort != Sort::RangeNotSatisfiable || path.view != View::Manifest;
-    responses.extend(Sort::OF_RESULTS.into_iter().filter(has_it).map(schema::refusal));
+    let has_it = |sort: &ProblemType| *sort != ProblemType::RangeNotSatisfiable || path.view != ResultView::Manifest;
+    responses.extend(ProblemType::STORED_RESULTS.into_iter().filter(has_it).map(schema::problem_reference));
     let mut operation = json!({
         "operationId": path.id,
         "summary": path.summary,
@@ -86,28 +86,28 @@ fn operation(door: &Door, path: &Path) -> Value {
         "responses": responses,
     });
     if door.options.links.is_some() {
-        let key = if door.options.authenticator.is_configured() { json!({"bearer": []}) } else { json!({}) };
+        let key = if door.options.authenticator.enforces_authentication() { json!({"bearer": []}) } else { json!({}) };
         operation["security"] = json!([key, {LINK: []}]);
     }
     operation
 }
 
-fn parameters(view: &View) -> Vec<Value> {
+fn parameters(view: &ResultView) -> Vec<Value> {
     let in_path = |name: &str, schema: Value| json!({"name": name, "in": "path", "required": true, "schema": schema});
     let mut parameters = vec![in_path("id", json!({"type": "string", "format": "uuid"}))];
-    if let View::Block(_) = view {
+    if let ResultView::Block(_) = view {
         parameters.push(in_path("n", json!({"type": "integer", "minimum": 0, "maximum": u32::MAX})));
     }
-    if *view == View::Data {
+    if *view == ResultView::Data {
         parameters.push(in_query(&PARTIAL, &json!({"type": "boolean"})));
     }
-    let formats: Vec<&str> = offered(view).into_iter().map(AnswerFormat::name).collect();
+    let formats: Vec<&str> = offered_formats(view).into_iter().map(AnswerFormat::name).collect();
     parameters.push(in_query(&FORMAT, &json!({ "enum": formats })));
     let mut headers = vec![
         ("If-None-Match", "Tags of what the client has: answered 304 if it is one of them"),
         ("If-Match", "Tags that it must have one of: else answered 412"),
     ];
-    if *view != View::Manifest {
+    if *view != ResultView::Manifest {
         headers.push(("Range", "One range of bytes: answered 206 where the length is known, else with the whole"));
         headers.push(("If-Range", "The tag that it must have for Range to count"));
     }
@@ -116,42 +116,42 @@ fn parameters(view: &View) -> Vec<Value> {
     parameters
 }
 
-fn in_query(parameter: &Parameter, schema: &Value) -> Value {
+fn in_query(parameter: &QueryParameter, schema: &Value) -> Value {
     json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": schema})
 }
 
-fn field(description: &str) -> Value {
+fn header_schema(description: &str) -> Value {
     json!({"description": description, "schema": {"type": "string"}})
 }
 
 /// A body of a view in all its forms.
-fn found(view: &View, description: &str) -> Value {
+fn view_response(view: &ResultView, description: &str) -> Value {
     let headers = json!({
-        "ETag": field("Names the bytes of what never changes"),
-        "Tidegate-Job": field("The job that answers"),
+        "ETag": header_schema("Names the bytes of what never changes"),
+        "Tidegate-Job": header_schema("The job that answers"),
     });
     let mut found = json!({"description": description, "headers": headers, "content": {}});
-    if *view != View::Manifest {
-        found["headers"]["Accept-Ranges"] = field("bytes, where the length is known");
-        found["headers"]["Content-Disposition"] = field("The name of a file");
+    if *view != ResultView::Manifest {
+        found["headers"]["Accept-Ranges"] = header_schema("bytes, where the length is known");
+        found["headers"]["Content-Disposition"] = header_schema("The name of a file");
     }
-    for format in offered(view) {
+    for format in offered_formats(view) {
         let schema = match (view, format) {
-            (View::Manifest, _) => json!({"$ref": "#/components/schemas/StoredResult"}),
+            (ResultView::Manifest, _) => json!({"$ref": "#/components/schemas/StoredResult"}),
             (_, AnswerFormat::Json) => json!({"$ref": "#/components/schemas/Table"}),
             (_, AnswerFormat::Arrow | AnswerFormat::Parquet) => json!({}),
             _ => json!({"type": "string"}),
         };
         found["content"][format.media_type()] = json!({ "schema": schema });
     }
-    if *view == View::Data {
+    if *view == ResultView::Data {
         // A stored file has the type that it has.
         found["content"]["*/*"] = json!({});
     }
     found
 }
 
-fn manifest() -> Value {
+fn manifest_schema() -> Value {
     let text = || json!({"type": "string"});
     let time = || json!({"type": "string", "format": "date-time"});
     let count = || json!({"type": "integer", "minimum": 0});

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 use tidegate_core::{AnswerFormat, Tool};
 
-use super::super::problem::{Sort, TYPE_PREFIX};
+use super::super::problem::{ProblemType, TYPE_PREFIX};
 
 /// Schemas that every document has. Names of tools' schemas have a point in them, these have none.
-pub(super) fn fixed() -> Map<String, Value> {
+pub(super) fn common_schemas() -> Map<String, Value> {
     let text = || json!({"type": "string"});
     let column =
         json!({"type": "object", "properties": {"name": text(), "type": text()}, "required": ["name", "type"]});
@@ -26,7 +26,7 @@ pub(super) fn fixed() -> Map<String, Value> {
     let block = json!({"type": "object", "properties": {"type": text()}, "required": ["type"]});
     let violation =
         json!({"type": "object", "properties": {"path": text(), "message": text()}, "required": ["path", "message"]});
-    let sorts = Sort::ALL.into_iter().chain(Sort::OF_DOWNLOADS);
+    let sorts = ProblemType::ALL.into_iter().chain(ProblemType::DOWNLOAD_ONLY);
     let problem = json!({
         "type": "object",
         "description": "RFC 9457",
@@ -46,17 +46,17 @@ pub(super) fn fixed() -> Map<String, Value> {
 }
 
 /// The status of a sort of refusal, and where its response stands.
-pub(super) fn refusal(sort: Sort) -> (String, Value) {
+pub(super) fn problem_reference(sort: ProblemType) -> (String, Value) {
     let status = sort.status().as_u16().to_string();
     let refusal = json!({"$ref": format!("#/components/responses/{status}")});
     (status, refusal)
 }
 
 /// The schemas of one tool under their names.
-pub(super) fn of_tool(tool: &Tool) -> impl Iterator<Item = (String, Value)> {
+pub(super) fn tool_schemas(tool: &Tool) -> impl Iterator<Item = (String, Value)> {
     let named = |part: &str, schema: &Value| {
         let name = format!("{}.{part}", tool.name);
-        let schema = placed(schema, &format!("#/components/schemas/{name}"));
+        let schema = rebase_references(schema, &format!("#/components/schemas/{name}"));
         (name, schema)
     };
     let input = named("input", tool.input_schema.json());
@@ -65,12 +65,12 @@ pub(super) fn of_tool(tool: &Tool) -> impl Iterator<Item = (String, Value)> {
 }
 
 /// Where the schema of a tool's arguments stands.
-pub(super) fn input_of(tool: &Tool) -> String {
+pub(super) fn input_reference(tool: &Tool) -> String {
     format!("#/components/schemas/{}.input", tool.name)
 }
 
 /// The answer of a call in all its forms.
-pub(super) fn answer(tool: &Tool) -> Value {
+pub(super) fn answer_response(tool: &Tool) -> Value {
     let mut blocks = json!({
         "type": "object",
         "description": "An answer that is no table",
@@ -112,7 +112,7 @@ pub(super) fn answer(tool: &Tool) -> Value {
 }
 
 /// `schema` at another place of a document: what refers to its root refers to `place`.
-fn placed(schema: &Value, place: &str) -> Value {
+fn rebase_references(schema: &Value, place: &str) -> Value {
     match schema {
         Value::Object(members) => members
             .iter()
@@ -121,11 +121,11 @@ fn placed(schema: &Value, place: &str) -> Value {
                 Some(pointer) if pointer.is_empty() || pointer.starts_with('/') => {
                     (name.clone(), format!("{place}{pointer}").into())
                 }
-                _ => (name.clone(), placed(value, place)),
+                _ => (name.clone(), rebase_references(value, place)),
             })
             .collect::<Map<String, Value>>()
             .into(),
-        Value::Array(items) => items.iter().map(|item| placed(item, place)).collect(),
+        Value::Array(items) => items.iter().map(|item| rebase_references(item, place)).collect(),
         other => other.clone(),
     }
 }

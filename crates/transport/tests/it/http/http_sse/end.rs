@@ -8,12 +8,12 @@ use tidegate_transport::http::HttpOptions;
 
 use super::super::wire::{Connection, request};
 use super::{Server, Stream};
-use crate::ledger::text;
+use crate::message_checker::text;
 
 #[tokio::test]
-async fn a_client_that_vanishes_takes_its_calls_and_its_session_with_it() {
+async fn disconnect_ends_session_and_calls() {
     let server = Server::start().await;
-    let before = server.level().await;
+    let before = server.resource_usage().await;
     let mut stream = Stream::agreed(&server, Revision::V2024_11_05).await;
     stream.call(json!(1), json!([["flood", 300_000], ["cancelled"]])).await;
     server.until_open_calls(1).await;
@@ -21,15 +21,15 @@ async fn a_client_that_vanishes_takes_its_calls_and_its_session_with_it() {
     let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let post = request("POST", &endpoint, &[("Content-Type", "application/json")], ping);
     drop(stream);
-    server.until_back_at(&before).await;
+    server.wait_until_back_at(&before).await;
     let answer = Connection::open(address).await.ask(&post).await;
     assert_eq!(answer.told(), "404 -32600 the session does not exist or has ended; begin again with GET /mcp/sse");
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_let_go_and_its_posts_are_answered() {
+async fn stalled_reader_is_disconnected() {
     let server = Server::with(HttpOptions { write_within: Duration::from_millis(200), ..HttpOptions::default() }).await;
-    let before = server.level().await;
+    let before = server.resource_usage().await;
     let mut stream = Stream::open(&server).await;
     stream.call(json!(1), json!([["flood", 20_000_000]])).await;
     // Refusals fill the queue, until a post waits for it, in vain.
@@ -43,7 +43,7 @@ async fn a_client_that_does_not_read_is_let_go_and_its_posts_are_answered() {
     }
     assert_eq!(statuses.last(), Some(&404), "{statuses:?}");
     drop(stream);
-    server.until_back_at(&before).await;
+    server.wait_until_back_at(&before).await;
 }
 
 #[tokio::test]
@@ -58,13 +58,13 @@ async fn a_shutdown_lets_running_calls_end() {
     server.host.gate.cancel();
     assert!(text(&busy.hear().await.unwrap()).ends_with("\ndone"));
     assert_eq!(busy.hear().await, None);
-    server.running.ended().await;
+    server.running.wait().await;
 }
 
 /// On a runtime of its own, whose threads have a name.
 #[cfg(target_os = "linux")]
 #[test]
-fn two_hundred_streams_cost_no_thread() {
+fn streams_use_no_threads() {
     fn threads() -> usize {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
@@ -74,7 +74,7 @@ fn two_hundred_streams_cost_no_thread() {
     let runtime = runtime.worker_threads(2).thread_name("many-streams").enable_all().build().unwrap();
     runtime.block_on(async {
         let server = Server::start().await;
-        let before = server.level().await;
+        let before = server.resource_usage().await;
         let threads_before = threads();
         let mut streams = Vec::new();
         for _ in 0..200 {
@@ -86,6 +86,6 @@ fn two_hundred_streams_cost_no_thread() {
         }
         assert_eq!(threads(), threads_before);
         drop(streams);
-        server.until_back_at(&before).await;
+        server.wait_until_back_at(&before).await;
     });
 }

@@ -18,7 +18,7 @@ const KEY: (&str, &str) = ("Authorization", "Bearer key");
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 #[tokio::test]
-async fn a_session_exists_for_who_opened_it_alone() {
+async fn session_is_hidden_from_other_principals() {
     let server = Server::with(HttpOptions { authenticator: Arc::new(AnyName), ..HttpOptions::default() }).await;
     let mut stream = Stream::at(&server, "/mcp/sse", &[("Authorization", "Bearer ann")]).await;
     let list = stream.ledger.request(&json!(1), "tools/list", json!({}));
@@ -38,7 +38,7 @@ async fn a_session_exists_for_who_opened_it_alone() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_revoked_posts_nothing_more_and_hears_of_no_change() {
+async fn revoked_key_cannot_post_or_receive() {
     let (one_key, options) = asking();
     let server = Server::with(options).await;
     let mut stream = Stream::at(&server, "/mcp/sse", &[KEY]).await;
@@ -66,7 +66,7 @@ async fn without_the_right_key_there_is_no_stream() {
 }
 
 #[tokio::test]
-async fn what_is_open_to_event_streams_alone_is_seen_by_them_alone() {
+async fn transport_acl_applies() {
     let server = Server::start().await;
     let mut tool = Tool::new("only", "", handler_fn(|_, _| async { Ok(Default::default()) }));
     tool.access.acl = Acl { transports: Some(vec![TransportKind::Sse]), networks: None };
@@ -78,7 +78,7 @@ async fn what_is_open_to_event_streams_alone_is_seen_by_them_alone() {
 }
 
 #[tokio::test]
-async fn all_transports_share_the_places_for_sessions() {
+async fn transports_share_the_session_bound() {
     let server = Server::with(HttpOptions { sessions_max: 2, ..HttpOptions::default() }).await;
     let first = Stream::open(&server).await;
     server.session(Revision::V2025_11_25).await;

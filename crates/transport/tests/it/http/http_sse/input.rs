@@ -8,7 +8,7 @@ use tidegate_transport::http::HttpOptions;
 
 use super::super::wire::request;
 use super::{Server, Stream};
-use crate::ledger::told;
+use crate::message_checker::error_summary;
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
@@ -16,9 +16,9 @@ const JSON: (&str, &str) = ("Content-Type", "application/json");
 type Case = (&'static str, &'static [(&'static str, &'static str)], &'static [u8]);
 
 #[tokio::test]
-async fn what_is_no_message_is_refused_and_the_session_lives_on() {
+async fn malformed_message_keeps_the_session() {
     let server = Server::with(HttpOptions { body_bytes_max: 1_000, ..HttpOptions::default() }).await;
-    let before = server.level().await;
+    let before = server.resource_usage().await;
     let mut stream = Stream::agreed(&server, Revision::V2024_11_05).await;
     let mut answers = String::new();
     let cases: [Case; 9] = [
@@ -50,14 +50,14 @@ async fn what_is_no_message_is_refused_and_the_session_lives_on() {
     "#);
     assert_eq!(server.figure("tidegate_messages_refused_total{transport=\"sse\"}").await, "9");
     drop(stream);
-    server.until_back_at(&before).await;
+    server.wait_until_back_at(&before).await;
 }
 
 #[tokio::test]
-async fn a_message_that_never_ends_is_given_up() {
+async fn unfinished_message_times_out() {
     let options = HttpOptions { read_within: Duration::from_millis(100), ..HttpOptions::default() };
     let server = Server::with(options).await;
-    let before = server.level().await;
+    let before = server.resource_usage().await;
     let mut stream = Stream::open(&server).await;
     let begun = request("POST", &stream.endpoint, &[JSON, ("Content-Length", "100")], b"{");
     let mut slow = server.connect().await;
@@ -67,11 +67,11 @@ async fn a_message_that_never_ends_is_given_up() {
     drop((slow, vanishing));
     stream.lives().await;
     drop(stream);
-    server.until_back_at(&before).await;
+    server.wait_until_back_at(&before).await;
 }
 
 #[tokio::test]
-async fn who_waits_for_an_answer_hears_of_its_refusal_on_the_stream_too() {
+async fn rejections_are_sent_on_the_stream_too() {
     let server = Server::start().await;
     let mut stream = Stream::agreed(&server, Revision::V2024_11_05).await;
     let wrong = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": []});
@@ -79,13 +79,13 @@ async fn who_waits_for_an_answer_hears_of_its_refusal_on_the_stream_too() {
     let answer = stream.post(wrong.to_string().as_bytes()).await;
     assert_eq!(answer.told(), "400 -32600 Invalid request: the params must be an object");
     let heard = stream.hear().await.unwrap();
-    assert_eq!(told(&heard), "-32600 for id 7: Invalid request: the params must be an object");
+    assert_eq!(error_summary(&heard), "-32600 for id 7: Invalid request: the params must be an object");
 }
 
 #[tokio::test]
-async fn a_stream_is_opened_as_one() {
+async fn opening_requires_accept_event_stream() {
     let server = Server::start().await;
-    let before = server.level().await;
+    let before = server.resource_usage().await;
     let mut connection = server.connect().await;
     let mut answers = String::new();
     let events = ("Accept", "text/event-stream");
@@ -116,11 +116,11 @@ async fn a_stream_is_opened_as_one() {
     GET /mcp/messages/0123456789abcdef [("Accept", "text/event-stream")]: 405
     "#);
     drop(connection);
-    server.until_back_at(&before).await;
+    server.wait_until_back_at(&before).await;
 }
 
 #[tokio::test]
-async fn a_door_that_is_off_is_not_there() {
+async fn disabled_transport_is_not_found() {
     let server = Server::with(HttpOptions { has_sse: false, ..HttpOptions::default() }).await;
     let mut connection = server.connect().await;
     let events = [("Accept", "text/event-stream")];

@@ -3,11 +3,11 @@
 use serde_json::Value;
 use tidegate_mcp::Revision;
 
-use super::super::sharing::{self, Shared};
+use super::super::shared_connection::{self, SharedConnectionClient};
 use super::{Server, Stream};
-use crate::ledger::Ledger;
+use crate::message_checker::MessageChecker;
 
-impl Shared for Stream {
+impl SharedConnectionClient for Stream {
     async fn open(server: &Server, headers: &[(&str, &str)]) -> Self {
         Self::at(server, "/mcp/sse", headers).await
     }
@@ -32,39 +32,39 @@ impl Shared for Stream {
         Self::ask(self, id, method, params).await
     }
 
-    async fn hear(&mut self) -> Value {
+    async fn receive(&mut self) -> Value {
         Self::hear(self).await.unwrap()
     }
 
-    async fn lives(&mut self) {
+    async fn assert_alive(&mut self) {
         Self::lives(self).await;
     }
 
-    async fn is_let_go(&mut self) {
+    async fn assert_disconnected(&mut self) {
         assert!(Self::hear(self).await.is_none(), "the stream ends without a result");
     }
 
-    fn ledger(&mut self) -> &mut Ledger {
+    fn ledger(&mut self) -> &mut MessageChecker {
         &mut self.ledger
     }
 }
 
 #[tokio::test]
-async fn each_stream_tells_what_it_was_asked_for_until_it_is_cancelled_or_the_server_shuts_down() {
-    sharing::tell_each_stream::<Stream>().await;
+async fn delivers_subscriptions_until_cancelled_or_shutdown() {
+    shared_connection::tell_each_stream::<Stream>().await;
 }
 
 #[tokio::test]
-async fn streams_are_bounded_and_take_no_place_of_requests() {
-    sharing::bound_streams::<Stream>().await;
+async fn subscriptions_have_their_own_bound() {
+    shared_connection::bound_streams::<Stream>().await;
 }
 
 #[tokio::test]
-async fn a_key_that_is_revoked_hears_nothing_more() {
-    sharing::revoke::<Stream>().await;
+async fn revoked_key_receives_nothing() {
+    shared_connection::revoke::<Stream>().await;
 }
 
 #[tokio::test]
-async fn a_legacy_session_hears_of_the_resource_that_changed_alone() {
-    sharing::tell_a_session::<Stream>().await;
+async fn legacy_session_receives_only_the_changed_resource() {
+    shared_connection::tell_a_session::<Stream>().await;
 }

@@ -5,7 +5,7 @@ use tidegate_mcp::Revision;
 
 use super::{Server, Stream};
 use crate::host::FLOOD_CHUNK;
-use crate::ledger::text;
+use crate::message_checker::text;
 
 #[tokio::test]
 async fn pings_are_answered_while_a_long_answer_is_produced() {
@@ -33,7 +33,7 @@ async fn a_long_answer_is_one_event() {
 }
 
 #[tokio::test]
-async fn news_of_a_call_come_before_its_answer() {
+async fn notifications_precede_the_answer() {
     let server = Server::start().await;
     let mut stream = Stream::agreed(&server, Revision::V2024_11_05).await;
     let steps = json!([["progress", 1], ["progress", 2], ["text", "done"], ["progress", 3]]);

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::scene::{get, post, request, script, start, told};
+use super::fixture::{get, post, request, script, start, summary};
 
 #[tokio::test]
-async fn every_path_is_the_call_of_a_tool() {
+async fn every_path_calls_a_tool() {
     let server = start().await;
     let mut connection = server.connect().await;
     let mut table = String::new();
@@ -47,7 +47,7 @@ async fn every_path_is_the_call_of_a_tool() {
 }
 
 #[tokio::test]
-async fn arguments_come_from_the_body_and_a_statement_as_it_is() {
+async fn reads_arguments_from_json_or_plain_sql() {
     let server = start().await;
     let mut connection = server.connect().await;
     let sql = "SELECT 'é' AS \"x\"";
@@ -60,7 +60,7 @@ async fn arguments_come_from_the_body_and_a_statement_as_it_is() {
         request("POST", "/rest/sql", &[("Content-Type", "text/plain; charset=UTF-8")], sql),
         request("POST", "/rest/tools/sql/call", &[("Content-Type", "Application/JSON;charset=utf-8")], "{}"),
     ] {
-        table.push_str(&format!("{}\n", told(&connection.ask(&request).await)));
+        table.push_str(&format!("{}\n", summary(&connection.ask(&request).await)));
     }
     insta::assert_snapshot!(table, @r#"
     200 application/json {"tool":"query","arguments":{"table":"orders","limit":5},"format":"json"}
@@ -73,7 +73,7 @@ async fn arguments_come_from_the_body_and_a_statement_as_it_is() {
 }
 
 #[tokio::test]
-async fn the_form_is_the_one_that_is_accepted_or_named() {
+async fn format_parameter_overrides_accept() {
     let server = start().await;
     let mut connection = server.connect().await;
     let mut table = String::new();
@@ -110,7 +110,7 @@ async fn the_form_is_the_one_that_is_accepted_or_named() {
 }
 
 #[tokio::test]
-async fn a_head_is_that_of_the_answer_without_it() {
+async fn head_returns_headers_only() {
     let server = start().await;
     let mut connection = server.connect().await;
     connection.send(&request("HEAD", "/rest/databases", &[], "")).await;
@@ -121,7 +121,7 @@ async fn a_head_is_that_of_the_answer_without_it() {
 }
 
 #[tokio::test]
-async fn an_answer_names_its_job_and_counts_as_rest() {
+async fn answer_carries_its_job_id() {
     let server = start().await;
     let answer = server.rest(&script(json!([["text", "hello"]]), &[])).await;
     assert_eq!(answer.header("tidegate-job").unwrap().len(), 36);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::scene::{problem, request, script, start, told};
+use super::fixture::{problem, request, script, start, summary};
 
 #[tokio::test]
 async fn content_is_json_or_text() {
@@ -63,7 +63,7 @@ async fn content_is_json_or_text() {
     }
     "#);
     let text = connection.ask(&script(steps, &[("Accept", "text/plain")])).await;
-    insta::assert_snapshot!(told(&text), @r#"
+    insta::assert_snapshot!(summary(&text), @r#"
     200 text/plain; charset=utf-8 one "quoted"
     line
     two
@@ -73,13 +73,13 @@ async fn content_is_json_or_text() {
     [3 bytes of test://z]
     "#);
     let nothing = connection.ask(&script(json!([]), &[])).await;
-    assert_eq!(told(&nothing), r#"200 application/json {"content":[]}"#);
+    assert_eq!(summary(&nothing), r#"200 application/json {"content":[]}"#);
     let data = connection.ask(&script(json!([["structured", [1, 2]]]), &[])).await;
     assert_eq!(data.text(), r#"{"content":[],"structured":[1,2]}"#);
 }
 
 #[tokio::test]
-async fn a_file_comes_as_it_is_to_those_who_accept_it() {
+async fn serves_files_raw_when_accepted() {
     let server = start().await;
     let mut connection = server.connect().await;
     let image = json!([["image", "image/png"]]);
@@ -111,7 +111,7 @@ async fn a_file_comes_as_it_is_to_those_who_accept_it() {
 }
 
 #[tokio::test]
-async fn a_format_that_fits_no_text_gives_way_to_one_that_is_accepted_too() {
+async fn falls_back_to_an_accepted_text_format() {
     let server = start().await;
     let headers = [("Accept", "text/csv, application/json;q=0.5"), ("Content-Type", "application/json")];
     let body = json!({"steps": [["text", "no table"]]}).to_string();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tidegate_core::{SnapshotBuilder, Tool, handler_fn};
 
-use super::scene::{echo, get, request, start};
+use super::fixture::{echo, get, request, start};
 
 async fn document(path: &str) -> Value {
     let answer = start().await.rest(&get(path)).await;
@@ -23,7 +23,7 @@ async fn tools_are_listed_and_shown() {
 }
 
 #[tokio::test]
-async fn whoever_has_a_schema_gets_it_only_when_it_changed() {
+async fn schema_etag_answers_304() {
     let server = start().await;
     let path = "/rest/tools/script/schema";
     let answer = server.rest(&get(path)).await;
@@ -99,7 +99,7 @@ async fn openapi_has_a_path_for_every_tool() {
 }
 
 #[tokio::test]
-async fn references_within_a_schema_lead_to_where_it_stands_now() {
+async fn rebases_schema_references() {
     let server = start().await;
     let schema = json!({
         "type": "object",
@@ -136,7 +136,7 @@ fn collect<'a>(value: &'a Value, references: &mut Vec<&'a str>) {
 }
 
 #[tokio::test]
-async fn the_page_brings_everything_along() {
+async fn page_loads_nothing_external() {
     let server = start().await;
     for path in ["/rest", "/rest/", "/rest/docs"] {
         let answer = server.rest(&get(path)).await;

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use tidegate_core::{Access, Acl, SnapshotBuilder, TransportKind};
 use tidegate_transport::http::HttpOptions;
 
-use super::scene::{echo, get, post, problem, request, with};
+use super::fixture::{echo, get, post, problem, request, with};
 use crate::http::identity::asking;
 
 #[tokio::test]
-async fn whoever_proves_nobody_gets_nothing_but_the_page() {
+async fn unauthenticated_callers_get_only_the_page() {
     let server = with(asking().1).await;
     let mut connection = server.connect().await;
     assert_eq!(connection.ask(&get("/rest/")).await.head.status, 200);
@@ -41,7 +41,7 @@ async fn whoever_proves_nobody_gets_nothing_but_the_page() {
 }
 
 #[tokio::test]
-async fn what_is_hidden_and_what_is_absent_get_the_same_answer() {
+async fn hidden_and_absent_tools_answer_alike() {
     let server = with(HttpOptions::default()).await;
     let named = Access { names: vec!["secrets".to_owned()], ..Access::default() };
     let elsewhere = Acl { transports: Some(vec![TransportKind::StreamableHttp]), networks: None };

@@ -3,21 +3,22 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_core::event::{Events, Subscriber};
-use tidegate_core::{Allowance, Limits, Rate};
+use tidegate_core::event::{EventDispatcher, Subscriber};
+use tidegate_core::{Allowance, Limits, RateLimit};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
 
 use super::super::Server;
-use super::scene::{get, problem, script};
+use super::fixture::{get, problem, script};
 use crate::host::Host;
 
 #[tokio::test]
-async fn each_request_counts_once_and_is_refused_when_there_were_too_many() {
-    let of_principal = Allowance { rate: Rate::per_second(0.000_1, 4), ..Allowance::default() };
+async fn rate_limit_counts_each_request_once() {
+    let of_principal = Allowance { rate: RateLimit::per_second(0.000_1, 4), ..Allowance::default() };
     let metrics = Arc::new(Metrics::new());
-    let events = Events::new([metrics.clone() as Arc<dyn Subscriber>]);
-    let host = Host::with(events, |entries| entries.limits(Limits { of_principal, ..Limits::default() }));
+    let events = EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]);
+    let host =
+        Host::with(events, |entries| entries.limits(Limits { per_principal: of_principal, ..Limits::default() }));
     let server = Server::of(host, metrics, HttpOptions::default()).await;
     let text = || script(json!([["text", "a"]]), &[]);
     assert_eq!(server.rest(&text()).await.head.status, 200);

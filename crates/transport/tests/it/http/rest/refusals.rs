@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tidegate_transport::http::HttpOptions;
 
 use super::super::wire::Connection;
-use super::scene::{get, post, problem, request, script, start, with};
+use super::fixture::{get, post, problem, request, script, start, with};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const DOCS: &str = include_str!("../../../../../../docs/transports/rest.md");
@@ -19,7 +19,7 @@ async fn refused(connection: &mut Connection, request: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_refused_and_the_connection_lives_on() {
+async fn malformed_request_keeps_the_connection() {
     let server = with(HttpOptions { body_bytes_max: 1_000, ..HttpOptions::default() }).await;
     let mut connection = server.connect().await;
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(2_000));
@@ -90,7 +90,7 @@ async fn what_cannot_be_read_is_refused_and_the_connection_lives_on() {
 }
 
 #[tokio::test]
-async fn a_body_that_comes_too_slowly_is_refused() {
+async fn slow_body_times_out() {
     let server = with(HttpOptions { read_within: Duration::from_millis(100), ..HttpOptions::default() }).await;
     let mut connection = server.connect().await;
     let headers = [JSON, ("Content-Length", "100")];
@@ -100,7 +100,7 @@ async fn a_body_that_comes_too_slowly_is_refused() {
 }
 
 #[tokio::test]
-async fn a_problem_says_what_would_be_right() {
+async fn problem_lists_choices() {
     let server = start().await;
     let answer = server.rest(&request("POST", "/rest/tools/script/call", &[JSON], "{\"steps\":1}")).await;
     let body: Value = serde_json::from_slice(&answer.body).unwrap();
@@ -125,7 +125,7 @@ async fn a_problem_says_what_would_be_right() {
 }
 
 #[tokio::test]
-async fn every_kind_of_error_has_its_status_which_the_documentation_shows() {
+async fn error_statuses_match_the_documentation() {
     let server = start().await;
     let kinds = [
         "invalid_arguments",
@@ -169,7 +169,7 @@ async fn every_kind_of_error_has_its_status_which_the_documentation_shows() {
 }
 
 #[tokio::test]
-async fn a_door_that_is_closed_is_not_there() {
+async fn disabled_transport_is_not_found() {
     let server = with(HttpOptions { has_rest: false, ..HttpOptions::default() }).await;
     for path in ["/rest", "/rest/", "/rest/tools"] {
         assert_eq!(server.rest(&get(path)).await.head.status, 404);

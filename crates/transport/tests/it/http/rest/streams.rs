@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tidegate_transport::http::HttpOptions;
 
 use super::super::wire::Connection;
-use super::scene::{get, problem, script, start, with};
+use super::fixture::{get, problem, script, start, with};
 use crate::host::FLOOD_CHUNK;
 
 const TRAILERS: (&str, &str) = ("TE", "trailers");
@@ -47,7 +47,7 @@ async fn the_first_rows_arrive_before_the_last_are_made() {
 }
 
 #[tokio::test]
-async fn a_short_answer_comes_whole_with_its_facts_before_it() {
+async fn short_answer_has_facts_in_headers() {
     let server = start().await;
     let facts = json!({"dev.tidegate/rows": 1, "dev.tidegate/truncated": false});
     let steps = json!([["progress", 1], ["body"], ["bytes", "a"], ["bytes", "b"], ["meta", facts]]);
@@ -68,7 +68,7 @@ async fn a_failure_before_the_first_byte_has_its_status() {
 }
 
 #[tokio::test]
-async fn what_breaks_off_breaks_the_connection() {
+async fn failed_stream_breaks_the_connection() {
     for steps in [
         json!([["body"], ["bytes", "first"], ["wait"], ["fail", "gone"]]),
         json!([["text", "first"], ["wait"], ["fail", "gone"]]),
@@ -85,7 +85,7 @@ async fn what_breaks_off_breaks_the_connection() {
 }
 
 #[tokio::test]
-async fn content_that_breaks_off_says_why_before_it_breaks() {
+async fn failed_content_states_the_error() {
     let server = start().await;
     let mut connection = server.connect().await;
     connection.send(&script(json!([["text", "first"], ["wait"], ["fail", "gone"]]), &[])).await;
@@ -99,7 +99,7 @@ async fn content_that_breaks_off_says_why_before_it_breaks() {
 }
 
 #[tokio::test]
-async fn a_large_answer_is_intact_and_its_reader_slows_it() {
+async fn slow_reader_applies_backpressure() {
     let server = start().await;
     let mut connection = server.connect().await;
     connection.send(&script(json!([["body"], ["torrent", 256 * FLOOD_CHUNK.len()]]), &[])).await;
@@ -116,7 +116,7 @@ async fn a_large_answer_is_intact_and_its_reader_slows_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_cancels_its_call() {
+async fn disconnect_cancels_the_call() {
     let server = start().await;
     for steps in [json!([["cancelled"]]), json!([["body"], ["bytes", "first"], ["cancelled"]])] {
         let mut connection = server.connect().await;
@@ -128,7 +128,7 @@ async fn a_client_that_goes_away_cancels_its_call() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_left_behind() {
+async fn stalled_reader_is_disconnected() {
     let server = with(HttpOptions { write_within: Duration::from_millis(200), ..HttpOptions::default() }).await;
     let mut connection = server.connect().await;
     connection.send(&script(json!([["body"], ["torrent", 1_000 * FLOOD_CHUNK.len()]]), &[])).await;

@@ -3,7 +3,7 @@
 use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
 use tokio::io::{AsyncRead, AsyncReadExt, BufReader};
 
-use super::scene::{ENDLESS, PIECE_BYTES, ROWS, RUNNING, data, get, request, start};
+use super::fixture::{ENDLESS, PIECE_BYTES, ROWS, RUNNING, data, get, request, start};
 
 /// What coded bytes stand for; those that are not coded are what they are.
 async fn decoded(coding: Option<&str>, bytes: &[u8]) -> Vec<u8> {
@@ -19,7 +19,7 @@ async fn decoded(coding: Option<&str>, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn coded_bytes_are_the_same_bytes() {
+async fn decoded_bytes_are_identical() {
     let server = start().await;
     let mut connection = server.connect().await;
     let mut table = String::new();
@@ -109,9 +109,9 @@ async fn begun(coding: &str, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_coded_body_waits_for_its_reader_and_ends_with_it() {
+async fn compressed_body_applies_backpressure() {
     let server = start().await;
-    let level = server.level().await;
+    let level = server.resource_usage().await;
     for coding in ["gzip", "zstd"] {
         let mut connection = server.connect().await;
         let path = format!("{}?format=csv", data(ENDLESS));
@@ -122,5 +122,5 @@ async fn a_coded_body_waits_for_its_reader_and_ends_with_it() {
         drop(connection);
         server.until_open_calls(0).await;
     }
-    server.until_back_at(&level).await;
+    server.wait_until_back_at(&level).await;
 }

@@ -1,11 +1,11 @@
 //! What a client that has it, or a part of it, gets.
 
 use super::super::wire::Answer;
-use super::scene::{EMPTY, ROWS, data, request, start};
-use crate::http::rest::scene::problem;
+use super::fixture::{EMPTY, ROWS, data, request, start};
+use crate::http::rest::fixture::problem;
 
 /// `status content-length content-range` and whether the body is what they say.
-fn told(answer: &Answer) -> String {
+fn response_summary(answer: &Answer) -> String {
     let range = answer.header("content-range");
     let is_right = match (answer.head.status, range) {
         (200, None) => answer.body == *ROWS,
@@ -24,7 +24,7 @@ fn told(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn conditions_and_ranges_get_what_the_standard_says() {
+async fn conditions_and_ranges_follow_rfc_9110() {
     let server = start().await;
     let mut connection = server.connect().await;
     let range = ("Range", "bytes=100-199");
@@ -70,9 +70,12 @@ async fn conditions_and_ranges_get_what_the_standard_says() {
             let answer = connection.ask(&request("GET", path, headers)).await;
             let says: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
             if path.ends_with("data") {
-                table.push_str(&format!("{:75} {}\n", says.join("; "), told(&answer)));
+                table.push_str(&format!("{:75} {}\n", says.join("; "), response_summary(&answer)));
             } else {
-                assert!(table.ends_with(&format!("{}\n", told(&answer))), "{says:?} is another for a block");
+                assert!(
+                    table.ends_with(&format!("{}\n", response_summary(&answer))),
+                    "{says:?} is another for a block"
+                );
             }
         }
     }
@@ -117,14 +120,14 @@ async fn conditions_and_ranges_get_what_the_standard_says() {
 }
 
 #[tokio::test]
-async fn what_has_no_known_length_or_no_tag_is_answered_whole() {
+async fn no_ranges_without_length_or_tag() {
     let server = start().await;
     let mut connection = server.connect().await;
     let range = ("Range", "bytes=100-199");
     let csv = connection.ask(&request("GET", "/results/ID/data?format=csv", &[range])).await;
-    assert_eq!((told(&csv).as_str(), csv.header("accept-ranges")), ("200 -", None));
+    assert_eq!((response_summary(&csv).as_str(), csv.header("accept-ranges")), ("200 -", None));
     let csv = connection.ask(&request("GET", "/results/ID/data?format=csv", &[("If-None-Match", "\"tag-csv\"")])).await;
-    assert_eq!(told(&csv), "304 -");
+    assert_eq!(response_summary(&csv), "304 -");
     for (name, value, status) in [
         ("If-None-Match", "\"tag-arrow\"", 200),
         ("If-None-Match", "*", 304),
@@ -154,7 +157,7 @@ async fn a_head_has_no_range() {
 }
 
 #[tokio::test]
-async fn a_download_that_broke_goes_on_where_it_was() {
+async fn resumes_a_broken_download() {
     let server = start().await;
     let mut broken = server.connect().await;
     broken.send(&request("GET", "/results/ID/data", &[])).await;

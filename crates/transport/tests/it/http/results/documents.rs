@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use tidegate_transport::http::HttpOptions;
 
+use super::fixture::{COMPLETE, get, request, with};
 use super::links::options;
-use super::scene::{COMPLETE, get, request, with};
 
 async fn document(options: HttpOptions) -> Value {
     let headers = [("Authorization", "Bearer key")];
@@ -50,7 +50,7 @@ async fn openapi_has_the_paths_of_stored_results() {
 }
 
 #[tokio::test]
-async fn a_link_is_as_good_as_a_key() {
+async fn openapi_offers_link_or_bearer() {
     let document = document(options()).await;
     let security = document["paths"]["/results/{id}/data"]["get"]["security"].to_string();
     assert_eq!(security, r#"[{"bearer":[]},{"link":[]}]"#);
@@ -59,7 +59,7 @@ async fn a_link_is_as_good_as_a_key() {
 }
 
 #[tokio::test]
-async fn the_statuses_that_are_answered_stand_in_the_document() {
+async fn openapi_documents_every_status() {
     let document = document(HttpOptions::default()).await;
     let server = with(HttpOptions::default()).await;
     for (view, path) in

@@ -1,6 +1,6 @@
 //! Which request becomes which call, and in which form and under which name it is answered.
 
-use super::scene::{ASKED, COMPLETE, EMPTY, FILE, ROWS, data, fields, get, request, start};
+use super::fixture::{ASKED, COMPLETE, EMPTY, FILE, ROWS, data, fields, get, request, start};
 
 /// What a client may go by.
 const FIELDS: [&str; 16] = [
@@ -65,7 +65,7 @@ async fn every_path_is_one_call_of_a_resource() {
 }
 
 #[tokio::test]
-async fn the_form_is_the_one_that_is_accepted_or_named() {
+async fn format_parameter_overrides_accept() {
     let server = start().await;
     let mut connection = server.connect().await;
     let mut table = String::new();
@@ -107,7 +107,7 @@ async fn the_form_is_the_one_that_is_accepted_or_named() {
 }
 
 #[tokio::test]
-async fn a_response_says_what_it_is_and_how_long_it_stays() {
+async fn sets_content_and_cache_headers() {
     let server = start().await;
     let mut table = String::new();
     for (path, headers) in [
@@ -216,7 +216,7 @@ async fn a_response_says_what_it_is_and_how_long_it_stays() {
 }
 
 #[tokio::test]
-async fn a_whole_body_is_intact_and_its_facts_are_told() {
+async fn complete_body_has_facts() {
     let server = start().await;
     for format in ["arrow", "ndjson", "csv", "json"] {
         let answer = server.download(&get(&format!("/results/ID/data?format={format}"))).await;
@@ -229,7 +229,7 @@ async fn a_whole_body_is_intact_and_its_facts_are_told() {
 }
 
 #[tokio::test]
-async fn a_head_is_that_of_the_answer_without_it() {
+async fn head_returns_headers_only() {
     let server = start().await;
     let mut connection = server.connect().await;
     for (path, headers) in [
@@ -271,7 +271,7 @@ async fn every_path_says_which_methods_it_takes() {
 }
 
 #[tokio::test]
-async fn a_file_is_what_it_is_whatever_is_accepted() {
+async fn stored_file_ignores_accept() {
     let server = start().await;
     let path = data(FILE);
     for accept in ["*/*", "text/csv", "image/png", "application/xml"] {

@@ -8,42 +8,42 @@ use std::time::SystemTime;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tidegate_core::event::{Event, Subscriber};
-use tidegate_core::{Caller, Grants, Links, Origin, Principal, Proof, SnapshotBuilder, TransportKind};
+use tidegate_core::{AuthMethod, CallOrigin, Caller, Grants, LinkVerifier, Principal, SnapshotBuilder, TransportKind};
 use tidegate_transport::http::HttpOptions;
 
-use super::scene::{ABSENT, ASKED, COMPLETE, RUNNING, data, heard_by, request, with};
+use super::fixture::{ABSENT, ASKED, COMPLETE, RUNNING, data, request, with, with_subscriber};
 use crate::http::identity::asking;
-use crate::http::rest::scene::problem;
+use crate::http::rest::fixture::problem;
 
 /// Opens one result with `made-by-bea`, and with `made-by-nobody` as somebody who showed nothing.
-struct Opener;
+struct TestLinks;
 
 /// Where the maker of a link was when it made it.
 const MAKERS_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
 
-impl Links for Opener {
-    fn opened_by(&self, id: &str, link: &str) -> Option<Caller> {
+impl LinkVerifier for TestLinks {
+    fn verify_link(&self, id: &str, link: &str) -> Option<Caller> {
         let principal = match link {
-            "made-by-bea" => Arc::new(Principal::new("bea", Proof::Key, Arc::new(Grants::everything()))),
+            "made-by-bea" => Arc::new(Principal::new("bea", AuthMethod::Key, Arc::new(Grants::everything()))),
             "made-by-nobody" => Principal::anonymous(),
             "made-by-one-whose-token-has-ended" => {
-                let principal = Principal::new("bea", Proof::Token, Arc::new(Grants::everything()));
-                Arc::new(Principal { good_until: Some(SystemTime::now()), ..principal })
+                let principal = Principal::new("bea", AuthMethod::Token, Arc::new(Grants::everything()));
+                Arc::new(Principal { expires_at: Some(SystemTime::now()), ..principal })
             }
             _ => return None,
         };
-        let origin = Origin { transport: TransportKind::StreamableHttp, peer: Some(MAKERS_ADDRESS) };
+        let origin = CallOrigin { transport: TransportKind::StreamableHttp, peer: Some(MAKERS_ADDRESS) };
         [ASKED, COMPLETE, RUNNING].contains(&id).then(|| Caller::new(principal, origin))
     }
 }
 
 /// Options of a server that asks who calls and opens links.
 pub(super) fn options() -> HttpOptions {
-    HttpOptions { links: Some(Arc::new(Opener)), ..asking().1 }
+    HttpOptions { links: Some(Arc::new(TestLinks)), ..asking().1 }
 }
 
 #[tokio::test]
-async fn a_link_stands_for_its_maker() {
+async fn link_acts_as_its_maker() {
     let server = with(options()).await;
     let mut connection = server.connect().await;
     let mut table = String::new();
@@ -78,7 +78,7 @@ async fn a_link_stands_for_its_maker() {
 
 /// As a key that is revoked enters one.
 #[tokio::test]
-async fn what_a_link_began_ends_once_another_configuration_is_entered() {
+async fn reload_terminates_link_downloads() {
     let server = with(options()).await;
     let mut connection = server.connect().await;
     connection.send(&request("GET", &format!("{}?link=made-by-bea", data(RUNNING)), &[])).await;
@@ -91,7 +91,7 @@ async fn what_a_link_began_ends_once_another_configuration_is_entered() {
 
 /// As a key that is revoked does while a new configuration is wrong.
 #[tokio::test]
-async fn links_end_once_keys_are_read_again() {
+async fn key_reload_invalidates_links() {
     let (one_key, _) = asking();
     let server = with(HttpOptions { authenticator: one_key.clone(), ..options() }).await;
     let mut connection = server.connect().await;
@@ -113,7 +113,7 @@ async fn links_end_once_keys_are_read_again() {
 }
 
 #[tokio::test]
-async fn a_link_that_opens_nothing_is_the_same_whether_there_is_something() {
+async fn invalid_link_hides_existence() {
     let server = with(options()).await;
     let mut connection = server.connect().await;
     let mut told = Vec::new();
@@ -151,7 +151,7 @@ async fn a_link_that_opens_nothing_is_the_same_whether_there_is_something() {
 }
 
 #[tokio::test]
-async fn without_a_link_a_key_is_asked_for() {
+async fn requires_a_key_without_link() {
     let server = with(options()).await;
     let mut connection = server.connect().await;
     for path in ["/results/ID", "/results/ID/data?format=csv", "/results/nothing", "/results/ID?colour=red"] {
@@ -171,14 +171,14 @@ async fn without_a_link_a_key_is_asked_for() {
 struct Log(Mutex<String>);
 
 impl Subscriber for Log {
-    fn hear(&self, event: Event<'_>) {
+    fn on_event(&self, event: Event<'_>) {
         let line = match event {
             Event::CallStarted { job } | Event::CallEnded { job, .. } => {
                 format!("call {} {:?}", job.target().name(), job.arguments())
             }
             Event::CallRefused { name, outcome, .. } => format!("refused {name} {outcome}"),
             Event::MessageRefused { reason, .. } => format!("message {reason}"),
-            Event::Fault { detail, .. } => format!("fault {detail}"),
+            Event::InternalError { detail, .. } => format!("fault {detail}"),
             _ => return,
         };
         self.0.lock().push_str(&format!("{line}\n"));
@@ -186,9 +186,9 @@ impl Subscriber for Log {
 }
 
 #[tokio::test]
-async fn a_link_is_never_told() {
+async fn link_is_never_logged() {
     let log = Arc::new(Log::default());
-    let server = heard_by(options(), Some(log.clone())).await;
+    let server = with_subscriber(options(), Some(log.clone())).await;
     let mut connection = server.connect().await;
     for (path, header) in [
         ("/results/ID?link=made-by-bea", ("X-A", "b")),

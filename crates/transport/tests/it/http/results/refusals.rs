@@ -1,11 +1,11 @@
 //! What is refused, with which problem, and that nothing stays open.
 
-use tidegate_core::{Access, Acl, Network, ResourceTemplate, SnapshotBuilder, UriTemplate, handler_fn};
+use tidegate_core::{Access, Acl, IpNetwork, ResourceTemplate, SnapshotBuilder, UriTemplate, handler_fn};
 use tidegate_transport::http::HttpOptions;
 
 use super::super::wire::Connection;
-use super::scene::{ABSENT, COMPLETE, FAILING, data, get, request, start, with};
-use crate::http::rest::scene::problem;
+use super::fixture::{ABSENT, COMPLETE, FAILING, data, get, request, start, with};
+use crate::http::rest::fixture::problem;
 
 /// The problem with a request, after which the connection lives on.
 async fn refused(connection: &mut Connection, request: &[u8]) -> String {
@@ -20,9 +20,9 @@ async fn refused(connection: &mut Connection, request: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_a_problem_and_the_connection_lives_on() {
+async fn rejections_are_problems_and_keep_the_connection() {
     let server = start().await;
-    let level = server.level().await;
+    let level = server.resource_usage().await;
     let mut connection = server.connect().await;
     let mut table = String::new();
     for (what, request) in [
@@ -87,11 +87,11 @@ async fn what_is_refused_is_a_problem_and_the_connection_lives_on() {
     another origin               403 forbidden: the origin "https://evil.example.com" is not allowed; the server's option --allow-origin adds it
     "#);
     drop(connection);
-    server.until_back_at(&level).await;
+    server.wait_until_back_at(&level).await;
 }
 
 #[tokio::test]
-async fn what_cannot_be_and_what_is_not_get_the_same_answer() {
+async fn impossible_and_absent_results_answer_alike() {
     let server = start().await;
     let mut told = Vec::new();
     for path in [
@@ -120,9 +120,9 @@ async fn refusals_are_counted() {
 }
 
 #[tokio::test]
-async fn networks_count_as_everywhere() {
+async fn network_acl_applies() {
     let server = start().await;
-    let elsewhere = Acl { transports: None, networks: Network::parse("192.0.2.0/24").map(|network| vec![network]) };
+    let elsewhere = Acl { transports: None, networks: IpNetwork::parse("192.0.2.0/24").map(|network| vec![network]) };
     let handler = handler_fn(|_, _| async { panic!("it is not reachable from here") });
     let template = UriTemplate::parse("tidegate://results/{id}").unwrap();
     let mut template = ResourceTemplate::new(template, "result", handler);
@@ -132,7 +132,7 @@ async fn networks_count_as_everywhere() {
 }
 
 #[tokio::test]
-async fn a_door_that_is_closed_is_not_there() {
+async fn disabled_transport_is_not_found() {
     let server = with(HttpOptions { has_rest: false, ..HttpOptions::default() }).await;
     for path in ["/results", "/results/", "/results/ID", "/results/ID/data"] {
         assert_eq!(server.download(&get(path)).await.head.status, 404);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tidegate_transport::http::HttpOptions;
 
-use super::scene::{BREAKING, COMPLETE, DAMAGED, ENDLESS, PIECE_BYTES, ROWS, RUNNING, SHORT, data, get, request};
-use super::scene::{start, with};
+use super::fixture::{BREAKING, COMPLETE, DAMAGED, ENDLESS, PIECE_BYTES, ROWS, RUNNING, SHORT, data, get, request};
+use super::fixture::{start, with};
 
 #[tokio::test]
 async fn the_first_rows_arrive_before_the_last_are_made() {
@@ -30,7 +30,7 @@ async fn the_first_rows_arrive_before_the_last_are_made() {
 }
 
 #[tokio::test]
-async fn what_breaks_off_breaks_the_connection() {
+async fn failed_stream_breaks_the_connection() {
     for headers in [&[][..], &[("Accept-Encoding", "gzip")], &[("Accept-Encoding", "zstd")]] {
         let server = start().await;
         let mut connection = server.connect().await;
@@ -44,7 +44,7 @@ async fn what_breaks_off_breaks_the_connection() {
 }
 
 #[tokio::test]
-async fn a_counted_body_is_complete_only_when_its_end_was_good() {
+async fn content_length_body_ends_only_on_success() {
     for id in [DAMAGED, SHORT] {
         for range in [&[][..], &[("Range", "bytes=-1000")], &[("Range", "bytes=100-")]] {
             let server = start().await;
@@ -61,9 +61,9 @@ async fn a_counted_body_is_complete_only_when_its_end_was_good() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_ends_its_download() {
+async fn disconnect_cancels_the_download() {
     let server = start().await;
-    let level = server.level().await;
+    let level = server.resource_usage().await;
     for path in [data(ENDLESS), data(RUNNING)] {
         let mut connection = server.connect().await;
         connection.send(&get(&path)).await;
@@ -77,11 +77,11 @@ async fn a_client_that_goes_away_ends_its_download() {
     connection.send(&get(&data(COMPLETE))).await;
     connection.head().await;
     drop(connection);
-    server.until_back_at(&level).await;
+    server.wait_until_back_at(&level).await;
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_left_behind() {
+async fn stalled_reader_is_disconnected() {
     let server = with(HttpOptions { write_within: Duration::from_millis(200), ..HttpOptions::default() }).await;
     let mut connection = server.connect().await;
     connection.send(&get(&data(ENDLESS))).await;

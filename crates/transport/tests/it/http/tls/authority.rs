@@ -11,7 +11,7 @@ use rcgen::{
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
-use tidegate_transport::tls::{ClientOptions, TlsOptions, TlsVersion};
+use tidegate_transport::tls::{ClientCertificateOptions, TlsOptions, TlsVersion};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -139,7 +139,10 @@ impl Files {
     pub(crate) fn options_with(&self, authority: &Authority, are_required: bool, revoked: Option<&str>) -> TlsOptions {
         let authorities = self.put("clients.pem", &authority.pem);
         let revoked = revoked.map(|revoked| self.put("revoked.pem", revoked));
-        TlsOptions { clients: Some(ClientOptions { authorities, are_required, revoked }), ..self.options() }
+        TlsOptions {
+            clients: Some(ClientCertificateOptions { authorities, are_required, revocation_list: revoked }),
+            ..self.options()
+        }
     }
 }
 

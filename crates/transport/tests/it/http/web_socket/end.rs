@@ -9,17 +9,17 @@ use tokio::io::AsyncWriteExt;
 
 use super::super::request::Post;
 use super::{Server, Socket};
-use crate::ledger::text;
+use crate::message_checker::text;
 
 #[tokio::test]
-async fn a_client_that_closes_or_vanishes_takes_its_calls_with_it() {
+async fn disconnect_cancels_calls() {
     let server = Server::start().await;
-    let before = server.level().await;
+    let before = server.resource_usage().await;
     for vanishes in [false, true] {
         let mut socket = Socket::agreed(&server, Revision::V2025_03_26).await;
         socket.call(json!(1), json!([["flood", 300_000], ["cancelled"]])).await;
         let call = |id: usize| {
-            let params = crate::ledger::script(&json!([["cancelled"]]));
+            let params = crate::message_checker::script(&json!([["cancelled"]]));
             json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
         };
         // Of a batch no more calls begin, either.
@@ -31,36 +31,36 @@ async fn a_client_that_closes_or_vanishes_takes_its_calls_with_it() {
         } else {
             socket.close().await;
         }
-        server.until_back_at(&before).await;
+        server.wait_until_back_at(&before).await;
     }
 }
 
 #[tokio::test]
-async fn a_client_that_vanishes_within_a_message_leaves_nothing() {
+async fn disconnect_within_a_message_leaks_nothing() {
     let server = Server::start().await;
-    let before = server.level().await;
+    let before = server.resource_usage().await;
     let mut socket = Socket::open(&server).await;
     // The head of a masked frame of 100 bytes, and three of them.
     socket.stream.get_mut().write_all(b"\x81\xe4\x00\x00\x00\x00abc").await.unwrap();
     drop(socket);
-    server.until_back_at(&before).await;
+    server.wait_until_back_at(&before).await;
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_let_go() {
+async fn stalled_reader_is_disconnected() {
     let server = Server::with(HttpOptions { write_within: Duration::from_millis(200), ..HttpOptions::default() }).await;
-    let before = server.level().await;
+    let before = server.resource_usage().await;
     let mut socket = Socket::open(&server).await;
     socket.call(json!(1), json!([["flood", 20_000_000]])).await;
     socket.call(json!(2), json!([["cancelled"]])).await;
     server.until_open_calls(2).await;
     // Nothing is read.
-    server.until_back_at(&before).await;
+    server.wait_until_back_at(&before).await;
     drop(socket);
 }
 
 #[tokio::test]
-async fn a_web_socket_keeps_its_place_among_the_connections() {
+async fn web_socket_holds_its_connection_permit() {
     let server = Server::with(HttpOptions { connections_max: 1, ..HttpOptions::default() }).await;
     let mut socket = Socket::open(&server).await;
     let mut waiting = server.connect().await;
@@ -88,11 +88,11 @@ async fn a_shutdown_lets_running_calls_end_and_says_so() {
     server.host.gate.cancel();
     assert!(text(&busy.hear().await.unwrap()).ends_with("\ndone"));
     assert_eq!(busy.closed().await, away);
-    server.running.ended().await;
+    server.running.wait().await;
 }
 
 #[tokio::test]
-async fn a_shutdown_is_not_held_up() {
+async fn shutdown_is_bounded() {
     let options = HttpOptions { drain_within: Duration::from_millis(100), ..HttpOptions::default() };
     let server = Server::with(options).await;
     let mut stubborn = Socket::open(&server).await;
@@ -101,6 +101,6 @@ async fn a_shutdown_is_not_held_up() {
     unread.call(json!(1), json!([["flood", 20_000_000]])).await;
     server.until_open_calls(2).await;
     server.shutdown.cancel();
-    server.running.ended().await;
+    server.running.wait().await;
     assert_eq!(server.host.service.registry().jobs().open_count(), 0);
 }

@@ -22,9 +22,9 @@ fn but(name: &str, value: Option<&str>) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_is_no_handshake_is_told_why_and_the_connection_lives_on() {
+async fn rejected_handshake_keeps_the_connection() {
     let server = Server::start().await;
-    let before = server.level().await;
+    let before = server.resource_usage().await;
     let mut connection = server.connect().await;
     let mut told = String::new();
     for (name, value) in [
@@ -54,12 +54,12 @@ async fn what_is_no_handshake_is_told_why_and_the_connection_lives_on() {
     Host Some("evil.example"): 403 -32600 the host "evil.example" is not allowed; the server's option --allow-host adds it
     "#);
     drop(connection);
-    server.until_back_at(&before).await;
+    server.wait_until_back_at(&before).await;
     assert_eq!(server.figure("tidegate_messages_refused_total{transport=\"ws\"}").await, "9");
 }
 
 #[tokio::test]
-async fn the_right_handshake_is_that_of_the_specification() {
+async fn handshake_follows_rfc_6455() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     connection.send(&request("GET", "/mcp/ws", &RIGHT, b"")).await;
@@ -70,7 +70,7 @@ async fn the_right_handshake_is_that_of_the_specification() {
 }
 
 #[tokio::test]
-async fn a_door_that_is_off_is_not_there() {
+async fn disabled_transport_is_not_found() {
     let server = Server::with(HttpOptions { has_web_socket: false, ..HttpOptions::default() }).await;
     let answer = server.connect().await.ask(&request("GET", "/mcp/ws", &RIGHT, b"")).await;
     assert_eq!(answer.head.status, 404);

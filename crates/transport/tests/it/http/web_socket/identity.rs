@@ -40,7 +40,7 @@ async fn a_key_that_is_revoked_ends_the_connection_at_its_next_message() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_revoked_hears_of_no_change() {
+async fn revoked_key_receives_no_changes() {
     let (one_key, options) = asking();
     let server = Server::with(options).await;
     let mut socket = Socket::at(&server, "/mcp/ws", &[KEY]).await;
@@ -63,7 +63,7 @@ async fn while_the_configuration_changes_a_request_is_put_off() {
 }
 
 #[tokio::test]
-async fn what_is_open_to_web_sockets_alone_is_seen_by_them_alone() {
+async fn transport_acl_applies() {
     let server = Server::start().await;
     let mut tool = Tool::new("only", "", handler_fn(|_, _| async { Ok(Default::default()) }));
     tool.access.acl = Acl { transports: Some(vec![TransportKind::WebSocket]), networks: None };
@@ -75,9 +75,9 @@ async fn what_is_open_to_web_sockets_alone_is_seen_by_them_alone() {
 }
 
 #[tokio::test]
-async fn one_key_holds_no_more_than_its_share_of_the_sessions() {
+async fn sessions_per_principal_are_bounded() {
     let (_, options) = asking();
-    let server = Server::with(HttpOptions { sessions_max: 10, sessions_of_one_max: 2, ..options }).await;
+    let server = Server::with(HttpOptions { sessions_max: 10, sessions_per_principal_max: 2, ..options }).await;
     let first = Socket::at(&server, "/mcp/ws", &[KEY]).await;
     let mut second = Socket::at(&server, "/mcp/ws", &[KEY]).await;
     let headers = [KEY, ("Connection", "upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")];

@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use super::{Server, Socket};
-use crate::ledger::told;
+use crate::message_checker::error_summary;
 
 fn small() -> HttpOptions {
     HttpOptions { body_bytes_max: 1_000, ..HttpOptions::default() }
@@ -19,9 +19,9 @@ fn fragment(bytes: &[u8], opcode: Data, is_last: bool) -> Message {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_refused_and_the_next_is_heard() {
+async fn malformed_message_keeps_the_connection() {
     let server = Server::start().await;
-    let before = server.level().await;
+    let before = server.resource_usage().await;
     let mut socket = Socket::open(&server).await;
     let mut answers = String::new();
     for text in [
@@ -34,7 +34,7 @@ async fn what_is_no_message_is_refused_and_the_next_is_heard() {
         r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
     ] {
         socket.say(text).await;
-        answers.push_str(&format!("{}\n", told(&socket.hear().await.unwrap())));
+        answers.push_str(&format!("{}\n", error_summary(&socket.hear().await.unwrap())));
         socket.lives().await;
     }
     insta::assert_snapshot!(answers, @r#"
@@ -47,13 +47,13 @@ async fn what_is_no_message_is_refused_and_the_next_is_heard() {
     -32600 for id null: batches exist only in revision 2025-03-26
     "#);
     socket.close().await;
-    server.until_back_at(&before).await;
+    server.wait_until_back_at(&before).await;
 }
 
 #[tokio::test]
-async fn what_is_no_text_of_a_fair_size_ends_the_connection_with_its_code() {
+async fn binary_and_oversized_messages_close_with_their_code() {
     let server = Server::with(small()).await;
-    let before = server.level().await;
+    let before = server.resource_usage().await;
     let text = |length: usize| Message::text("x".repeat(length));
     let mut told = String::new();
     let cases: [(&str, Vec<Message>); 7] = [
@@ -89,18 +89,18 @@ async fn what_is_no_text_of_a_fair_size_ends_the_connection_with_its_code() {
     a continuation of nothing: 1002 Continue frame but nothing to continue
     a second beginning: 1002 While waiting for more fragments received: TEXT
     "#);
-    server.until_back_at(&before).await;
+    server.wait_until_back_at(&before).await;
 }
 
 #[tokio::test]
 async fn frames_that_are_not_masked_end_the_connection() {
     let server = Server::start().await;
-    let before = server.level().await;
+    let before = server.resource_usage().await;
     let mut socket = Socket::open(&server).await;
     socket.stream.get_mut().write_all(b"\x81\x02{}").await.unwrap();
     assert_eq!(socket.closed().await.0, 1002);
     drop(socket);
-    server.until_back_at(&before).await;
+    server.wait_until_back_at(&before).await;
 }
 
 #[tokio::test]

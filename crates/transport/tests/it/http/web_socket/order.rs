@@ -5,7 +5,7 @@ use tidegate_mcp::Revision;
 
 use super::{Server, Socket};
 use crate::host::FLOOD_CHUNK;
-use crate::ledger::text;
+use crate::message_checker::text;
 
 #[tokio::test]
 async fn pings_are_answered_while_a_long_answer_is_produced() {
@@ -66,7 +66,7 @@ async fn a_long_answer_is_whole() {
 }
 
 #[tokio::test]
-async fn news_of_a_call_come_before_its_answer() {
+async fn notifications_precede_the_answer() {
     let server = Server::start().await;
     let mut socket = Socket::open(&server).await;
     let steps = json!([["progress", 1], ["progress", 2], ["text", "done"], ["progress", 3]]);

@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
 
-use super::super::mcp::{End, Said, Wire};
-use super::super::outcome::Heard;
-use super::super::step::Ask;
-use super::super::world::{World, bearer};
-use super::{Listening, path};
+use super::super::fixture::{TestServer, bearer};
+use super::super::mcp::{AnswerEnd, McpAnswer, Wire};
+use super::super::outcome::StepResult;
+use super::super::step::StepRequest;
+use super::{AnswerCollector, path};
 use crate::http::request::Post;
 use crate::http::wire::{Answer, Connection, request};
 use crate::schema::{check_notification, check_response};
@@ -24,11 +24,11 @@ pub(in super::super) struct HttpWire {
 
 impl HttpWire {
     pub(in super::super) async fn open(
-        world: &World,
+        world: &TestServer,
         revision: Revision,
         by: Option<&str>,
         through: Option<&str>,
-    ) -> Result<Self, Heard> {
+    ) -> Result<Self, StepResult> {
         let connection = Connection::open(world.server.address).await;
         let (path, bearer) = (path(through, ""), by.map(bearer));
         let mut wire = Self { connection, path, bearer, revision, session: None };
@@ -37,7 +37,7 @@ impl HttpWire {
             let params = json!({"protocolVersion": revision.name(), "capabilities": {}, "clientInfo": client});
             let answer = wire.post(Post::message("initialize", params)).await;
             if answer.head.status != 200 {
-                return Err(wire.said("", &answer).heard(&Ask::Bytes(String::new())));
+                return Err(wire.said("", &answer).heard(&StepRequest::Bytes(String::new())));
             }
             wire.said("initialize", &answer);
             wire.session = answer.header("mcp-session-id").map(str::to_owned);
@@ -57,8 +57,8 @@ impl HttpWire {
     }
 
     /// The messages of a response, each of which is checked.
-    fn said(&self, method: &str, answer: &Answer) -> Said {
-        let mut listening = Listening::default();
+    fn said(&self, method: &str, answer: &Answer) -> McpAnswer {
+        let mut listening = AnswerCollector::default();
         let mut said = None;
         for message in messages(answer) {
             match message.get("method") {
@@ -68,10 +68,12 @@ impl HttpWire {
             assert!(said.is_none(), "something follows the answer: {message}");
             said = listening.hear(message);
         }
-        let Said { notices, end } = said.unwrap_or_else(|| panic!("{answer:?}"));
+        let McpAnswer { notices, end } = said.unwrap_or_else(|| panic!("{answer:?}"));
         match end {
-            End::Message(message, _) => Said { notices, ..Said::message(message, Some(answer.head.status)) },
-            closed => Said { notices, end: closed },
+            AnswerEnd::Message(message, _) => {
+                McpAnswer { notices, ..McpAnswer::message(message, Some(answer.head.status)) }
+            }
+            closed => McpAnswer { notices, end: closed },
         }
     }
 }
@@ -87,7 +89,7 @@ fn messages(answer: &Answer) -> Vec<Value> {
 
 #[async_trait]
 impl Wire for HttpWire {
-    async fn ask(&mut self, method: &str, params: Value) -> Said {
+    async fn ask(&mut self, method: &str, params: Value) -> McpAnswer {
         let post = match self.session {
             Some(_) => Post::message(method, params),
             None => Post::modern(method, params),
@@ -96,7 +98,7 @@ impl Wire for HttpWire {
         self.said(method, &answer)
     }
 
-    async fn say(&mut self, bytes: &[u8]) -> Said {
+    async fn say(&mut self, bytes: &[u8]) -> McpAnswer {
         let answer = self.post(Post::raw(bytes)).await;
         self.said("", &answer)
     }

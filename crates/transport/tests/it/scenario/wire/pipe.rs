@@ -3,14 +3,14 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
-use tidegate_transport::bridge::{self, Bearer, BridgeOptions, ServerAddress};
+use tidegate_transport::bridge::{self, BearerToken, BridgeOptions, ServerAddress};
 use tidegate_transport::stdio::StdioOptions;
 use tokio::time::timeout;
 
-use super::super::mcp::{Said, Wire};
-use super::super::world::{MESSAGE_BYTES_MAX, World, key};
-use super::{Listening, foresee, path};
-use crate::http::PATIENCE;
+use super::super::fixture::{MESSAGE_BYTES_MAX, TestServer, key};
+use super::super::mcp::{McpAnswer, Wire};
+use super::{AnswerCollector, expect_answer, path};
+use crate::http::TEST_TIMEOUT;
 use crate::stdio::Pipe;
 
 pub(in super::super) struct PipeWire {
@@ -21,7 +21,7 @@ pub(in super::super) struct PipeWire {
 impl PipeWire {
     /// A server that this person started.
     pub(in super::super) async fn of_process(
-        world: &World,
+        world: &TestServer,
         revision: Revision,
         by: Option<&str>,
         through: Option<&str>,
@@ -37,7 +37,7 @@ impl PipeWire {
 
     /// A bridge that this person started, to the server's address of that scheme.
     pub(in super::super) async fn bridged(
-        world: &World,
+        world: &TestServer,
         revision: Revision,
         by: Option<&str>,
         through: Option<&str>,
@@ -46,7 +46,7 @@ impl PipeWire {
         let last = if scheme == "ws" { "/ws" } else { "" };
         let address = format!("{scheme}://{}{}", world.server.address, path(through, last));
         let options = BridgeOptions {
-            bearer: by.map(|by| Bearer::parse(&key(by)).unwrap()),
+            bearer: by.map(|by| BearerToken::parse(&key(by)).unwrap()),
             message_bytes_max: MESSAGE_BYTES_MAX,
             ..BridgeOptions::new(ServerAddress::parse(&address).unwrap())
         };
@@ -57,15 +57,15 @@ impl PipeWire {
 
     async fn greeted(mut pipe: Pipe, revision: Revision) -> Self {
         if revision.is_legacy() {
-            timeout(PATIENCE, pipe.shake_hands(revision)).await.unwrap();
+            timeout(TEST_TIMEOUT, pipe.shake_hands(revision)).await.unwrap();
         }
         Self { pipe, asked: 0 }
     }
 
-    async fn answer(&mut self) -> Said {
-        let mut listening = Listening::default();
+    async fn answer(&mut self) -> McpAnswer {
+        let mut listening = AnswerCollector::default();
         loop {
-            let message = timeout(PATIENCE, self.pipe.hear()).await.unwrap().unwrap();
+            let message = timeout(TEST_TIMEOUT, self.pipe.hear()).await.unwrap().unwrap();
             if let Some(said) = listening.hear(message) {
                 return said;
             }
@@ -75,14 +75,14 @@ impl PipeWire {
 
 #[async_trait]
 impl Wire for PipeWire {
-    async fn ask(&mut self, method: &str, params: Value) -> Said {
+    async fn ask(&mut self, method: &str, params: Value) -> McpAnswer {
         self.asked += 1;
         self.pipe.send(json!(self.asked), method, params).await;
         self.answer().await
     }
 
-    async fn say(&mut self, bytes: &[u8]) -> Said {
-        foresee(&mut self.pipe.ledger, bytes);
+    async fn say(&mut self, bytes: &[u8]) -> McpAnswer {
+        expect_answer(&mut self.pipe.ledger, bytes);
         self.pipe.line(bytes).await;
         self.answer().await
     }

@@ -7,12 +7,12 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Error;
 
-use super::super::mcp::{End, Said, Wire};
-use super::super::outcome::Heard;
-use super::super::step::Ask;
-use super::super::world::{World, bearer};
-use super::{Listening, foresee, path};
-use crate::http::PATIENCE;
+use super::super::fixture::{TestServer, bearer};
+use super::super::mcp::{AnswerEnd, McpAnswer, Wire};
+use super::super::outcome::StepResult;
+use super::super::step::StepRequest;
+use super::{AnswerCollector, expect_answer, path};
+use crate::http::TEST_TIMEOUT;
 use crate::http::web_socket::Socket;
 
 pub(in super::super) struct SocketWire {
@@ -23,11 +23,11 @@ pub(in super::super) struct SocketWire {
 
 impl SocketWire {
     pub(in super::super) async fn open(
-        world: &World,
+        world: &TestServer,
         revision: Revision,
         by: Option<&str>,
         through: Option<&str>,
-    ) -> Result<Self, Heard> {
+    ) -> Result<Self, StepResult> {
         let stream = TcpStream::connect(world.server.address).await.unwrap();
         let bearer = by.map(bearer);
         let headers: Vec<(&str, &str)> = bearer.iter().map(|bearer| ("Authorization", bearer.as_str())).collect();
@@ -35,8 +35,8 @@ impl SocketWire {
             Ok(socket) => socket,
             Err(Error::Http(response)) => {
                 let message = serde_json::from_slice(response.body().as_deref().unwrap()).unwrap();
-                let said = Said::message(message, Some(response.status().as_u16()));
-                return Err(said.heard(&Ask::Bytes(String::new())));
+                let said = McpAnswer::message(message, Some(response.status().as_u16()));
+                return Err(said.heard(&StepRequest::Bytes(String::new())));
             }
             Err(error) => panic!("{error}"),
         };
@@ -46,10 +46,10 @@ impl SocketWire {
         Ok(Self { socket, asked: 0, is_open: true })
     }
 
-    async fn answer(&mut self) -> Said {
-        let mut listening = Listening::default();
+    async fn answer(&mut self) -> McpAnswer {
+        let mut listening = AnswerCollector::default();
         loop {
-            match timeout(PATIENCE, self.socket.hear()).await.unwrap() {
+            match timeout(TEST_TIMEOUT, self.socket.hear()).await.unwrap() {
                 Ok(message) => {
                     if let Some(said) = listening.hear(message) {
                         return said;
@@ -57,7 +57,7 @@ impl SocketWire {
                 }
                 Err((code, reason)) => {
                     self.is_open = false;
-                    return Said { notices: Vec::new(), end: End::Closed(code, reason) };
+                    return McpAnswer { notices: Vec::new(), end: AnswerEnd::Closed(code, reason) };
                 }
             }
         }
@@ -66,14 +66,14 @@ impl SocketWire {
 
 #[async_trait]
 impl Wire for SocketWire {
-    async fn ask(&mut self, method: &str, params: Value) -> Said {
+    async fn ask(&mut self, method: &str, params: Value) -> McpAnswer {
         self.asked += 1;
         self.socket.send(json!(self.asked), method, params).await;
         self.answer().await
     }
 
-    async fn say(&mut self, bytes: &[u8]) -> Said {
-        foresee(&mut self.socket.ledger, bytes);
+    async fn say(&mut self, bytes: &[u8]) -> McpAnswer {
+        expect_answer(&mut self.socket.ledger, bytes);
         self.socket.say(std::str::from_utf8(bytes).unwrap()).await;
         self.answer().await
     }

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use tidegate_mcp::Revision;
 use tokio::time::timeout;
 
-use super::super::mcp::{Said, Wire};
-use super::super::outcome::Heard;
-use super::super::step::Ask;
-use super::super::world::{World, bearer};
-use super::{Listening, foresee, path};
-use crate::http::PATIENCE;
+use super::super::fixture::{TestServer, bearer};
+use super::super::mcp::{McpAnswer, Wire};
+use super::super::outcome::StepResult;
+use super::super::step::StepRequest;
+use super::{AnswerCollector, expect_answer, path};
+use crate::http::TEST_TIMEOUT;
 use crate::http::http_sse::Stream;
 
 pub(in super::super) struct SseWire {
@@ -20,11 +20,11 @@ pub(in super::super) struct SseWire {
 
 impl SseWire {
     pub(in super::super) async fn open(
-        world: &World,
+        world: &TestServer,
         revision: Revision,
         by: Option<&str>,
         through: Option<&str>,
-    ) -> Result<Self, Heard> {
+    ) -> Result<Self, StepResult> {
         let bearer = by.map(bearer);
         let headers: Vec<(&str, &str)> = bearer.iter().map(|bearer| ("Authorization", bearer.as_str())).collect();
         match Stream::opened(world.server.address, &path(through, "/sse"), &headers).await {
@@ -33,13 +33,13 @@ impl SseWire {
                 Ok(Self { stream, asked: 0 })
             }
             Err(answer) => {
-                let said = Said::message(answer.message(), Some(answer.head.status));
-                Err(said.heard(&Ask::Bytes(String::new())))
+                let said = McpAnswer::message(answer.message(), Some(answer.head.status));
+                Err(said.heard(&StepRequest::Bytes(String::new())))
             }
         }
     }
 
-    async fn post(&mut self, bytes: &[u8]) -> Said {
+    async fn post(&mut self, bytes: &[u8]) -> McpAnswer {
         let answer = self.stream.post(bytes).await;
         if answer.head.status == 202 {
             return self.answer().await;
@@ -48,15 +48,15 @@ impl SseWire {
         if !message["id"].is_null() {
             // Who waits for an answer of that id waits for it on the stream.
             let said = self.answer().await;
-            assert_eq!(format!("{:?}", said.end), format!("{:?}", Said::message(message.clone(), None).end));
+            assert_eq!(format!("{:?}", said.end), format!("{:?}", McpAnswer::message(message.clone(), None).end));
         }
-        Said::message(message, Some(answer.head.status))
+        McpAnswer::message(message, Some(answer.head.status))
     }
 
-    async fn answer(&mut self) -> Said {
-        let mut listening = Listening::default();
+    async fn answer(&mut self) -> McpAnswer {
+        let mut listening = AnswerCollector::default();
         loop {
-            let message = timeout(PATIENCE, self.stream.hear()).await.unwrap().unwrap();
+            let message = timeout(TEST_TIMEOUT, self.stream.hear()).await.unwrap().unwrap();
             if let Some(said) = listening.hear(message) {
                 return said;
             }
@@ -66,14 +66,14 @@ impl SseWire {
 
 #[async_trait]
 impl Wire for SseWire {
-    async fn ask(&mut self, method: &str, params: Value) -> Said {
+    async fn ask(&mut self, method: &str, params: Value) -> McpAnswer {
         self.asked += 1;
         let request = self.stream.ledger.request(&json!(self.asked), method, params);
         self.post(request.as_bytes()).await
     }
 
-    async fn say(&mut self, bytes: &[u8]) -> Said {
-        foresee(&mut self.stream.ledger, bytes);
+    async fn say(&mut self, bytes: &[u8]) -> McpAnswer {
+        expect_answer(&mut self.stream.ledger, bytes);
         self.post(bytes).await
     }
 }

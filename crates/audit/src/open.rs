@@ -1,0 +1,134 @@
+//! A log is opened: it goes on after its last whole line.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::chain::ChainLink;
+use crate::files::{self, FileTail, with_suffix};
+use crate::head::LogHead;
+use crate::options::AuditOptions;
+use crate::record::RecordKind;
+use crate::sink::FileSink;
+
+/// Why a log cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process writes it.
+    #[error("another process writes the audit log {}; give each its own file", .0.display())]
+    Locked(PathBuf),
+    /// Its end cannot be gone on from.
+    #[error(
+        "the audit log {} cannot be gone on with: {reason}; move it away, with what stands beside it, and verify it",
+        .file.display()
+    )]
+    NotAppendable {
+        /// Which file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It cannot be read or written.
+    #[error("the audit log {} cannot be used: {error}", .file.display())]
+    Io {
+        /// Which file.
+        file: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl OpenError {
+    fn from_io(file: &Path, error: io::Error) -> Self {
+        let file = file.to_owned();
+        match error.kind() {
+            io::ErrorKind::InvalidData => Self::NotAppendable { file, reason: error.to_string() },
+            _ => Self::Io { file, error },
+        }
+    }
+}
+
+/// A log that was opened.
+pub(crate) struct OpenLog {
+    pub(crate) sink: FileSink,
+    /// The last line.
+    pub(crate) last: ChainLink,
+    /// What the next line says of that.
+    pub(crate) opened: RecordKind,
+}
+
+/// Opens the log that `options` name. What a crash left behind the last whole line is cut off.
+pub(crate) fn open(options: &AuditOptions) -> Result<OpenLog, OpenError> {
+    let (path, key) = (&options.file, options.key.as_ref());
+    let failed = |error: io::Error| OpenError::from_io(path, error);
+    let lock = acquire_lock(options)?;
+    let mut file = files::open(path).map_err(failed)?;
+    let FileTail { last, whole_bytes, torn_bytes } = files::read_tail(&mut file, key).map_err(failed)?;
+    if torn_bytes > 0 {
+        file.set_len(whole_bytes).map_err(failed)?;
+        tracing::warn!(file = %path.display(), bytes = torn_bytes, "a part of a line at the end of the audit log was cut off");
+    }
+    let last = match last {
+        Some(last) => last,
+        // A new file, or one that was begun and never written.
+        None => match File::open(files::rotated_path(path, 1)) {
+            Ok(mut older) => files::read_tail(&mut older, key).map_err(failed)?.last.unwrap_or_else(ChainLink::genesis),
+            Err(_) => ChainLink::genesis(),
+        },
+    };
+    let head = LogHead::read(path, key).map_err(failed)?;
+    // What the head knows of and is not here any more was not rotated away, and is missed until it is.
+    let first =
+        head.as_ref().map(|head| head.first).or_else(|| files::first_seq(files::existing_files(path).first()?, key));
+    let missing_until = head.map(|head| head.seq).filter(|seq| *seq > last.seq);
+    if let Some(seq) = missing_until {
+        let (file, last) = (path.display(), last.seq);
+        tracing::error!(%file, last, missing_until = seq, "lines at the end of the audit log are missing");
+    }
+    let opened = RecordKind::Opened { mended_bytes: torn_bytes, missing_until };
+    let sink = FileSink::new(
+        path.clone(),
+        options.kept_files,
+        options.key.clone(),
+        (file, whole_bytes),
+        first.unwrap_or(1),
+        lock,
+    );
+    Ok(OpenLog { sink, last, opened })
+}
+
+/// Looks whether the log that `options` name could be opened, now or as soon as nobody else writes it. Nothing is
+/// written for that, and nothing is left behind.
+///
+/// # Errors
+/// Those of opening it, without that another process writes it.
+pub(crate) fn check_openable(options: &AuditOptions) -> Result<(), OpenError> {
+    let (path, key) = (&options.file, options.key.as_ref());
+    let failed = |error: io::Error| OpenError::from_io(path, error);
+    let is_there = |opened: io::Result<File>| match opened {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    };
+    is_there(OpenOptions::new().write(true).open(with_suffix(path, ".lock")))?;
+    if let Some(mut file) = is_there(OpenOptions::new().read(true).append(true).open(path))? {
+        files::read_tail(&mut file, key).map_err(failed)?;
+    }
+    LogHead::read(path, key).map_err(failed)?;
+    // The head is written anew each time. This file has no name, or loses it at once.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    folder.metadata().map_err(failed)?;
+    tempfile::tempfile_in(folder).map(drop).map_err(failed)
+}
+
+fn acquire_lock(options: &AuditOptions) -> Result<File, OpenError> {
+    let path = with_suffix(&options.file, ".lock");
+    let failed = |error| OpenError::Io { file: options.file.clone(), error };
+    let lock =
+        files::open_private(OpenOptions::new().write(true).create(true).truncate(false), &path).map_err(failed)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked(options.file.clone())),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}

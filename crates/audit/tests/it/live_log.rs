@@ -1,0 +1,73 @@
+//! A file that is moved or deleted under the one who writes it, and messages that anybody may send.
+
+use std::fs;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use tidegate_audit::{LogHead, VerifyOptions, verify};
+use tidegate_core::event::{Event, Subscriber as _};
+use tidegate_core::{LimitLevel, LimitMeasure, TransportKind};
+
+use crate::fixture::{LogFolder, TestNode, ann, shown, text};
+
+/// Waits until the head of the log at `place` knows the line `seq`, which is within a second or so of when it was
+/// written.
+async fn until_head_knows(place: &LogFolder, seq: u64) {
+    while LogHead::read(&place.file(), None).unwrap().is_none_or(|head| head.seq < seq) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn continues_in_a_new_file_after_a_move() {
+    let place = LogFolder::new();
+    let scene = TestNode::open(&place.options());
+    scene.ask_often(2).await;
+    let moved = place.file().with_extension("moved");
+    fs::rename(place.file(), &moved).unwrap();
+    until_head_knows(&place, 3).await;
+    while !place.file().exists() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    scene.ask_often(2).await;
+    scene.close().await;
+    assert_eq!((text(&moved).lines().count(), text(&place.file()).lines().count()), (3, 2));
+    let both = verify(&[moved, place.file()], &VerifyOptions::default()).unwrap();
+    assert_eq!((both.first, both.last.seq), (1, 5));
+    let error = verify(&[place.file()], &VerifyOptions::default()).unwrap_err().to_string();
+    assert!(error.ends_with("line 1: is number 4, and the head of the log knows lines from 1 on"), "{error}");
+    // Nor does a restart forget it.
+    let scene = TestNode::open(&place.options());
+    scene.close().await;
+    assert!(verify(&[place.file()], &VerifyOptions::default()).is_err());
+}
+
+#[tokio::test]
+async fn repeated_refusals_make_two_lines() {
+    let place = LogFolder::new();
+    let scene = TestNode::open(&place.options());
+    let peer = |text: &str| Some(text.parse::<IpAddr>().unwrap());
+    let refuse = |peer, reason| {
+        let transport = TransportKind::StreamableHttp;
+        scene.log.on_event(Event::MessageRefused { transport, peer, reason });
+    };
+    for _ in 0..100_000 {
+        refuse(peer("192.0.2.1"), "the key or token is not valid");
+    }
+    refuse(peer("192.0.2.2"), "there is no method \"x\"");
+    scene.ask_often(1).await;
+    let caller = ann();
+    for _ in 0..9 {
+        let (level, measure) = (LimitLevel::Principal, LimitMeasure::Requests);
+        scene.log.on_event(Event::LimitReached { caller: &caller, level, measure });
+    }
+    scene.close().await;
+    // What was counted comes in no order.
+    let shown = shown(&place.file());
+    let mut lines: Vec<&str> = shown.lines().skip(1).map(|line| line.split_once("\"kind\":").unwrap().1).collect();
+    lines.sort_by_key(|line| (line.contains("times"), line.contains("ann")));
+    insta::assert_snapshot!(lines.join("\n"));
+    assert_eq!(scene.figures().1, 0, "lines were dropped");
+    verify(&[place.file()], &VerifyOptions::default()).unwrap();
+}

@@ -1,0 +1,62 @@
+//! The keys that a gate knows, and how one that is shown is checked.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use chrono::{DateTime, Utc};
+use tidegate_core::{AuthMethod, Principal};
+
+use crate::digest::{Digest, sha256};
+use crate::key_file::{KeyFile, KeyFileError};
+use crate::key_format::ParsedKey;
+use crate::roles::Roles;
+
+/// The keys of a key file as they were when it was read, less the revoked ones.
+pub(crate) struct ApiKeys(HashMap<String, ApiKey>);
+
+struct ApiKey {
+    digest: Digest,
+    expires: Option<DateTime<Utc>>,
+    principal: Arc<Principal>,
+}
+
+impl ApiKeys {
+    /// Reads `file`. Roles of a key that are not among `roles` give nothing, and the log hears of them.
+    pub(crate) fn read(file: &KeyFile, roles: &Roles) -> Result<Self, KeyFileError> {
+        let mut keys = HashMap::new();
+        let mut unknown: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for entry in file.entries()?.into_iter().filter(|entry| entry.revoked.is_none()) {
+            let (known, strange): (BTreeSet<_>, BTreeSet<_>) =
+                entry.roles.into_iter().partition(|name| roles.has(name));
+            for role in strange {
+                unknown.entry(role).or_default().push(entry.name.clone());
+            }
+            // An edit by hand may have left it empty, which must not become no tenant.
+            if entry.tenant.as_deref().is_some_and(|tenant| tenant.trim().is_empty()) {
+                tracing::warn!(key = entry.name, "a key names an empty tenant; it lets nobody in");
+                continue;
+            }
+            let principal = roles.build_principal(entry.name, AuthMethod::Key, known);
+            let good_until = entry.expires.map(Into::into);
+            let principal = Principal { tenant: entry.tenant, expires_at: good_until, ..principal };
+            let key = ApiKey { digest: entry.sha256, expires: entry.expires, principal: Arc::new(principal) };
+            keys.insert(entry.id, key);
+        }
+        for (role, keys) in unknown {
+            tracing::warn!(role, ?keys, "keys name a role that the configuration does not know; it gives them nothing");
+        }
+        Ok(Self(keys))
+    }
+
+    /// Who holds the key `text`; none if it is not valid at `now`.
+    pub(crate) fn principal_for(&self, text: &str, now: DateTime<Utc>) -> Option<Arc<Principal>> {
+        let shown = ParsedKey::parse(text)?;
+        let key = self.0.get(shown.id);
+        // An unknown id costs as much as a wrong secret, and no comparison tells how much of the secret was right.
+        let wanted = key.map_or(Digest::default(), |key| key.digest);
+        let is_right = verify_slices_are_equal(&sha256(shown.secret), &wanted).is_ok();
+        let key = key.filter(|_| is_right)?;
+        key.expires.is_none_or(|expires| now < expires).then(|| key.principal.clone())
+    }
+}

@@ -1,0 +1,92 @@
+//! Places for questions to the issuer: so many at once, and so many of them for one network. Whoever asks about one made-up
+//! token after the other waits in its own line, and not before everybody else.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tidegate_core::quota_address;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+
+/// Questions that are on their way at the same time.
+const QUERIES_MAX: usize = 32;
+/// Of them, those of one network.
+const QUERIES_PER_NETWORK_MAX: usize = 8;
+
+/// All places.
+pub(super) struct IntrospectionPermits {
+    all: Semaphore,
+    /// The lines of networks from which somebody waits or asks.
+    queues: Mutex<HashMap<Option<IpAddr>, Arc<Semaphore>>>,
+}
+
+/// One place, free again when it is dropped.
+pub(super) struct IntrospectionPermit<'a> {
+    _shared: Option<SemaphorePermit<'a>>,
+    _of_network: Option<OwnedSemaphorePermit>,
+    _queue: NetworkQueue<'a>,
+}
+
+/// Keeps a network's line as long as somebody stands in it.
+struct NetworkQueue<'a> {
+    permits: &'a IntrospectionPermits,
+    network: Option<IpAddr>,
+    semaphore: Arc<Semaphore>,
+}
+
+impl Default for IntrospectionPermits {
+    fn default() -> Self {
+        Self { all: Semaphore::new(QUERIES_MAX), queues: Mutex::default() }
+    }
+}
+
+impl IntrospectionPermits {
+    /// Waits for a place for a question of `peer`: first in its own line, so that it holds none of the others' meanwhile.
+    pub(super) async fn acquire(&self, peer: Option<IpAddr>) -> IntrospectionPermit<'_> {
+        let network = peer.map(quota_address);
+        let semaphore = self
+            .queues
+            .lock()
+            .entry(network)
+            .or_insert_with(|| Arc::new(Semaphore::new(QUERIES_PER_NETWORK_MAX)))
+            .clone();
+        let line = NetworkQueue { permits: self, network, semaphore };
+        // Nobody closes them.
+        let of_one = line.semaphore.clone().acquire_owned().await.ok();
+        let of_all = self.all.acquire().await.ok();
+        IntrospectionPermit { _shared: of_all, _of_network: of_one, _queue: line }
+    }
+}
+
+impl Drop for NetworkQueue<'_> {
+    fn drop(&mut self) {
+        let mut lines = self.permits.queues.lock();
+        // The map has one, and this is the other.
+        let is_last = Arc::strong_count(&self.semaphore) <= 2;
+        if is_last {
+            lines.remove(&self.network);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn one_network_cannot_take_all_permits() {
+        let places = IntrospectionPermits::default();
+        let of = |peer: &str| places.acquire(peer.parse().ok()).now_or_never();
+        let of_one: Vec<_> = (0..=QUERIES_PER_NETWORK_MAX).map(|number| of(&format!("2001:db8::{number:x}"))).collect();
+        assert_eq!(of_one.iter().flatten().count(), QUERIES_PER_NETWORK_MAX);
+        let others: Vec<_> = (0..=QUERIES_MAX).map(|number| of(&format!("10.0.0.{number}"))).collect();
+        assert_eq!(others.iter().flatten().count(), QUERIES_MAX - QUERIES_PER_NETWORK_MAX);
+        drop(of_one);
+        assert!(of("2001:db8::1").is_some());
+        drop(others);
+        assert!(places.queues.lock().is_empty());
+    }
+}

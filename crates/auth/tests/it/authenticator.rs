@@ -1,0 +1,151 @@
+//! Callers who show nothing, the process's own user, and one gate after another.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tidegate_auth::{
+    AuthenticatorError, AuthenticatorOptions, CredentialAuthenticator, KeyFile, ReloadableAuthenticator,
+};
+use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Grants};
+
+use crate::scene::{role, show};
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn roles() -> Vec<tidegate_auth::Role> {
+    vec![role("reader", json!({})), role("writer", json!({}))]
+}
+
+#[test]
+fn default_options_reject_callers_and_admit_the_owner() {
+    let gate = CredentialAuthenticator::new(AuthenticatorOptions::default()).unwrap();
+    assert_eq!(show(&gate, None), Err(AuthenticationError::Missing));
+    for bearer in ["", "tg_", "a.b.c"] {
+        assert_eq!(show(&gate, Some(bearer)), Err(AuthenticationError::Invalid), "{bearer:?}");
+    }
+    assert_eq!(*gate.local_principal().grants, Grants::everything());
+    assert!(gate.enforces_authentication());
+}
+
+#[test]
+fn anonymous_callers_have_the_roles_that_were_named_and_no_others() {
+    let options =
+        AuthenticatorOptions { roles: roles(), anonymous: names(&["reader"]), ..AuthenticatorOptions::default() };
+    let gate = CredentialAuthenticator::new(options).unwrap();
+    let anonymous = show(&gate, None).unwrap();
+    assert_eq!((anonymous.auth_method, anonymous.subject.as_str()), (AuthMethod::Anonymous, "anonymous"));
+    assert!(anonymous.grants.entries.includes("reader_a") && !anonymous.grants.entries.includes("writer_a"));
+    assert!(Arc::ptr_eq(&anonymous, &show(&gate, None).unwrap()));
+    assert_eq!(show(&gate, Some("wrong")), Err(AuthenticationError::Invalid), "what is shown wrongly is not ignored");
+    assert!(gate.enforces_authentication());
+}
+
+#[test]
+fn the_process_has_the_roles_that_were_named() {
+    let options = |local: &[&str]| AuthenticatorOptions {
+        roles: roles(),
+        local: Some(names(local)),
+        ..AuthenticatorOptions::default()
+    };
+    let local = CredentialAuthenticator::new(options(&["reader", "writer", "reader"])).unwrap().local_principal();
+    assert_eq!(local.auth_method, AuthMethod::Process);
+    assert_eq!(local.roles.iter().collect::<Vec<_>>(), ["reader", "writer"]);
+    assert!(local.grants.entries.includes("writer_a") && !local.grants.entries.includes("other"));
+    assert_eq!(*CredentialAuthenticator::new(options(&[])).unwrap().local_principal().grants, Grants::default());
+}
+
+#[test]
+fn rejects_invalid_roles() {
+    let message = |options: AuthenticatorOptions| CredentialAuthenticator::new(options).err().unwrap().to_string();
+    let twice = vec![role("reader", json!({})), role("reader", json!({}))];
+    assert_eq!(
+        message(AuthenticatorOptions { roles: twice, ..AuthenticatorOptions::default() }),
+        "two roles are named \"reader\""
+    );
+    let nameless = vec![role("", json!({}))];
+    assert_eq!(
+        message(AuthenticatorOptions { roles: nameless, ..AuthenticatorOptions::default() }),
+        "a role has no name"
+    );
+    assert_eq!(
+        message(AuthenticatorOptions {
+            roles: roles(),
+            anonymous: names(&["raeder"]),
+            ..AuthenticatorOptions::default()
+        }),
+        "anonymous callers shall have the role \"raeder\", which is not defined; did you mean \"reader\"?"
+    );
+    assert_eq!(
+        message(AuthenticatorOptions {
+            roles: roles(),
+            local: Some(names(&["zzz"])),
+            ..AuthenticatorOptions::default()
+        }),
+        "local callers shall have the role \"zzz\", which is not defined"
+    );
+}
+
+#[test]
+fn rejects_unreadable_key_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = AuthenticatorOptions { keys: Some(KeyFile::new(folder.path())), ..AuthenticatorOptions::default() };
+    assert!(matches!(CredentialAuthenticator::new(options).err().unwrap(), AuthenticatorError::KeyFile(_)));
+}
+
+#[test]
+fn recognizes_principals_it_issued() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = KeyFile::new(folder.path().join("keys.json"));
+    let key = keys.add("ada", &names(&["reader"]), None).unwrap().key;
+    let gate = || {
+        CredentialAuthenticator::new(AuthenticatorOptions {
+            keys: Some(keys.clone()),
+            roles: roles(),
+            ..AuthenticatorOptions::default()
+        })
+        .unwrap()
+    };
+    let doorkeeper = ReloadableAuthenticator::new(gate());
+    let before = [show(&doorkeeper, Some(key.expose())).unwrap(), doorkeeper.local_principal()];
+    assert!(before.iter().all(|principal| doorkeeper.is_still_valid(principal)));
+    let renewals = doorkeeper.credential_reloads();
+    assert!(!renewals.has_changed().unwrap());
+    doorkeeper.swap(gate());
+    assert!(renewals.has_changed().unwrap(), "doors hear of it");
+    assert!(!before.iter().any(|principal| doorkeeper.is_still_valid(principal)), "their proof may be gone by now");
+    let now = [show(&doorkeeper, Some(key.expose())).unwrap(), doorkeeper.local_principal()];
+    assert!(now.iter().all(|principal| doorkeeper.is_still_valid(principal)));
+    assert_eq!(
+        (now[0].authenticator_version == before[0].authenticator_version, now[0].grants == before[0].grants),
+        (false, true)
+    );
+    assert_eq!(now, before, "nobody is told of a change that is none");
+}
+
+#[test]
+fn swap_replaces_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = KeyFile::new(folder.path().join("keys.json"));
+    let gate = |local: Option<Vec<String>>| {
+        CredentialAuthenticator::new(AuthenticatorOptions {
+            keys: Some(keys.clone()),
+            roles: roles(),
+            local,
+            ..AuthenticatorOptions::default()
+        })
+        .unwrap()
+    };
+    let doorkeeper = ReloadableAuthenticator::new(gate(None));
+    let key = keys.add("ada", &names(&["reader"]), None).unwrap().key;
+    assert_eq!(show(&doorkeeper, Some(key.expose())), Err(AuthenticationError::Invalid), "it was added later");
+    doorkeeper.swap(gate(Some(names(&["reader"]))));
+    assert_eq!(show(&doorkeeper, Some(key.expose())).unwrap().subject, "ada");
+    assert_eq!(doorkeeper.local_principal().roles.len(), 1);
+    assert!(doorkeeper.enforces_authentication());
+    keys.revoke("ada").unwrap();
+    assert!(show(&doorkeeper, Some(key.expose())).is_ok(), "the gate in force has not read the file again");
+    doorkeeper.swap(gate(None));
+    assert_eq!(show(&doorkeeper, Some(key.expose())), Err(AuthenticationError::Invalid));
+}

@@ -1,0 +1,237 @@
+//! Tokens about which the issuer is asked.
+
+use serde_json::{Value, json};
+use tidegate_auth::{
+    AuthenticatorOptions, CredentialAuthenticator, IntrospectionOptions, Secret, TokenKey, TokenOptions,
+};
+use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials};
+
+use crate::fetched_keys::shown;
+use crate::provider::Provider;
+use crate::scene::{AUDIENCE, ISSUER, MovedClock, NOW, role, show, token_options};
+
+const INVALID: AuthenticationError = AuthenticationError::Invalid;
+
+struct IntrospectionFixture {
+    provider: Provider,
+    clock: MovedClock,
+    gate: CredentialAuthenticator,
+}
+
+impl IntrospectionFixture {
+    async fn new() -> Self {
+        Self::with(true).await
+    }
+
+    async fn with(needs_audience: bool) -> Self {
+        let (provider, clock) = (Provider::start().await, MovedClock::new());
+        let asked = IntrospectionOptions {
+            url: provider.at("/introspect"),
+            client_id: "tide gate".to_owned(),
+            client_secret: Secret::new("hunter/2"),
+            needs_audience,
+        };
+        let tokens = token_options(TokenKey::Introspection(asked), &[]);
+        let tokens = TokenOptions { tenant_claim: Some("tenant".to_owned()), ..tokens };
+        let roles = vec![role("reader", json!({ "scope": "read" }))];
+        let options = AuthenticatorOptions {
+            tokens: Some(tokens),
+            roles,
+            clock: clock.clock(),
+            ..AuthenticatorOptions::default()
+        };
+        Self { provider, clock, gate: CredentialAuthenticator::new(options).unwrap() }
+    }
+
+    /// From now on each token is `told`, and for us unless that is said otherwise.
+    fn answer_with(&self, mut told: Value) {
+        if let Some(told) = told.as_object_mut() {
+            told.entry("aud").or_insert_with(|| AUDIENCE.into());
+        }
+        self.provider.answer("/introspect", 200, "", told);
+    }
+
+    fn questions(&self) -> usize {
+        self.provider.requests("/introspect").len()
+    }
+}
+
+#[tokio::test]
+async fn introspects_once_a_minute() {
+    let scene = IntrospectionFixture::new().await;
+    scene.answer_with(
+        json!({ "active": true, "sub": "ada", "scope": "write read", "tenant": "north", "username": null }),
+    );
+    let ada = shown(&scene.gate, "opaque-token/1+2==").await.unwrap();
+    assert_eq!(
+        (ada.subject.as_str(), ada.tenant.as_deref(), ada.auth_method),
+        ("ada", Some("north"), AuthMethod::Token)
+    );
+    assert!(ada.roles.contains("reader") && ada.claims.get("active").is_none() && ada.claims.get("username").is_none());
+    let asked = &scene.provider.requests("/introspect")[0];
+    assert!(asked.head.starts_with("POST /introspect HTTP/1.1\r\n"));
+    assert_eq!(asked.body, "token=opaque-token%2F1%2B2%3D%3D&token_type_hint=access_token");
+    // Of "tide%20gate:hunter%2F2".
+    assert!(asked.head.contains("authorization: Basic dGlkZSUyMGdhdGU6aHVudGVyJTJGMg==\r\n"), "{}", asked.head);
+    scene.clock.pass(59);
+    assert!(show(&scene.gate, Some("opaque-token/1+2==")).is_ok(), "nobody waits");
+    assert_eq!(scene.questions(), 1);
+    scene.answer_with(json!({ "active": false }));
+    scene.clock.pass(1);
+    assert_eq!(shown(&scene.gate, "opaque-token/1+2==").await, Err(INVALID));
+}
+
+#[tokio::test]
+async fn rejects_mismatched_introspection_claims() {
+    for (told, is_good) in [
+        (json!({ "active": true, "sub": "ada" }), true),
+        (json!({ "active": true, "sub": "ada", "iss": ISSUER, "aud": ["x", AUDIENCE], "exp": NOW + 60 }), true),
+        (json!({ "active": true, "sub": "ada", "iss": "https://other.example" }), false),
+        (json!({ "active": true, "sub": "ada", "aud": "https://other.example" }), false),
+        (json!({ "active": true, "sub": "ada", "aud": [] }), false),
+        (json!({ "active": true, "sub": "ada", "aud": null }), false),
+        (json!({ "active": true, "sub": "ada", "exp": NOW - 31 }), false),
+        (json!({ "active": true, "sub": "ada", "exp": "soon" }), false),
+        (json!({ "active": true, "sub": "ada", "nbf": NOW + 31 }), false),
+        (json!({ "active": true, "sub": "ada", "tenant": 7 }), false),
+        (json!({ "active": true, "client_id": "importer" }), true),
+        (json!({ "active": true, "client_id": "importer", "sub": "" }), false),
+        (json!({ "active": true, "client_id": 7 }), false),
+        (json!({ "active": true }), false),
+        (json!({ "active": "true", "sub": "ada" }), false),
+        (json!({ "sub": "ada" }), false),
+        (json!({ "active": false, "sub": "ada" }), false),
+        (json!([]), false),
+    ] {
+        let scene = IntrospectionFixture::new().await;
+        scene.answer_with(told.clone());
+        assert_eq!(shown(&scene.gate, "token").await.is_ok(), is_good, "{told}");
+    }
+}
+
+#[tokio::test]
+async fn audience_is_optional_when_configured() {
+    let scene = IntrospectionFixture::with(false).await;
+    for (aud, is_good) in [(Value::Null, true), (json!(AUDIENCE), true), (json!("https://other.example"), false)] {
+        scene.answer_with(json!({ "active": true, "sub": "ada", "aud": aud }));
+        assert_eq!(shown(&scene.gate, &format!("token-{is_good}-{}", scene.questions())).await.is_ok(), is_good);
+    }
+}
+
+#[tokio::test]
+async fn caches_rejected_tokens() {
+    let scene = IntrospectionFixture::new().await;
+    scene.provider.answer("/introspect", 400, "", json!({ "error": "unsupported_token_type" }));
+    for _ in 0..3 {
+        assert_eq!(shown(&scene.gate, "token").await, Err(INVALID));
+    }
+    assert_eq!(scene.questions(), 1);
+}
+
+#[tokio::test]
+async fn client_id_is_the_subject_without_sub() {
+    let scene = IntrospectionFixture::new().await;
+    scene.answer_with(json!({ "active": true, "client_id": "importer", "sub": null }));
+    assert_eq!(shown(&scene.gate, "token").await.unwrap().subject, "importer");
+    scene.answer_with(json!({ "active": true, "client_id": "importer", "sub": "ada" }));
+    assert_eq!(shown(&scene.gate, "another").await.unwrap().subject, "ada");
+}
+
+#[tokio::test]
+async fn caches_until_exp() {
+    let scene = IntrospectionFixture::new().await;
+    scene.answer_with(json!({ "active": true, "sub": "ada", "exp": NOW + 5 }));
+    shown(&scene.gate, "token").await.unwrap();
+    scene.clock.pass(34);
+    assert!(show(&scene.gate, Some("token")).is_ok(), "within the leeway");
+    scene.clock.pass(1);
+    assert_eq!(shown(&scene.gate, "token").await, Err(INVALID));
+    assert_eq!(scene.questions(), 2);
+}
+
+#[tokio::test]
+async fn retries_rejected_tokens_every_five_seconds() {
+    let scene = IntrospectionFixture::new().await;
+    scene.answer_with(json!({ "active": false }));
+    assert_eq!(shown(&scene.gate, "token").await, Err(INVALID));
+    scene.answer_with(json!({ "active": true, "sub": "ada" }));
+    scene.clock.pass(4);
+    assert_eq!(show(&scene.gate, Some("token")), Err(INVALID));
+    scene.clock.pass(1);
+    assert!(shown(&scene.gate, "token").await.is_ok());
+    assert_eq!(scene.questions(), 2);
+}
+
+#[tokio::test]
+async fn coalesces_concurrent_queries_per_token() {
+    let scene = IntrospectionFixture::new().await;
+    scene.answer_with(json!({ "active": true, "sub": "ada" }));
+    shown(&scene.gate, "known").await.unwrap();
+    scene.provider.hold();
+    {
+        // The first one asks and goes away; another one asks in its place.
+        let first = shown(&scene.gate, "token");
+        tokio::pin!(first);
+        tokio::select! {
+            _ = &mut first => panic!("it does not wait"),
+            () = scene.provider.wait_for_requests("/introspect", 2) => {}
+        }
+    }
+    let all = futures::future::join_all((0..50).map(|_| shown(&scene.gate, "token")));
+    let (found, ()) = tokio::join!(all, async {
+        scene.provider.wait_for_requests("/introspect", 3).await;
+        assert!(show(&scene.gate, Some("known")).is_ok());
+        scene.provider.go_on();
+    });
+    assert!(found.iter().all(Result::is_ok));
+    assert_eq!(scene.questions(), 3);
+}
+
+#[tokio::test]
+async fn issuer_outage_is_not_cached() {
+    let scene = IntrospectionFixture::new().await;
+    for (status, body) in [(500, "{}"), (401, "{}"), (200, "<html>"), (302, "")] {
+        scene.provider.answer("/introspect", status, "location: http://localhost:1/\r\n", body);
+        assert_eq!(shown(&scene.gate, "token").await, Err(INVALID));
+    }
+    scene.answer_with(json!({ "active": true, "sub": "ada" }));
+    assert!(shown(&scene.gate, "token").await.is_ok());
+}
+
+#[tokio::test]
+async fn times_out_on_slow_issuer() {
+    let scene = IntrospectionFixture::new().await;
+    scene.answer_with(json!({ "active": true, "sub": "ada" }));
+    scene.provider.hold();
+    // More than may be on their way at once: of one network, and of all.
+    let shown = |(bearer, peer): (String, [u8; 4])| {
+        let gate = &scene.gate;
+        async move {
+            let shown = Credentials { bearer: Some(&bearer), peer: Some(peer.into()), ..Credentials::default() };
+            gate.authenticate(shown).await
+        }
+    };
+    let of_one = (0..40).map(|number| (format!("greedy{number}"), [192, 0, 2, 1]));
+    let of_others = (2..42).map(|number: u8| (format!("other{number}"), [192, 0, 2, number]));
+    let all = futures::future::join_all(of_one.chain(of_others).map(shown));
+    let (found, ()) = tokio::join!(all, async {
+        scene.provider.wait_for_requests("/introspect", 32).await;
+        let asked = scene.provider.requests("/introspect");
+        let of_one = asked.iter().filter(|asked| asked.body.contains("greedy")).count();
+        assert_eq!((asked.len(), of_one), (32, 8));
+        // Nobody does anything but wait: the time passes at once.
+        tokio::time::pause();
+    });
+    assert!(found.iter().all(|found| *found == Err(INVALID)));
+}
+
+#[tokio::test]
+async fn never_introspects_malformed_tokens() {
+    let scene = IntrospectionFixture::new().await;
+    scene.answer_with(json!({ "active": true, "sub": "ada" }));
+    for text in ["", "=", "a b", "a\nb", "é", "a=b", "tg_abcdefgh_x", &"a".repeat(16 * 1024 + 1)] {
+        let shown = scene.gate.authenticate(Credentials { bearer: Some(text), ..Credentials::default() }).await;
+        assert_eq!(shown, Err(INVALID), "{text:?}");
+    }
+    assert_eq!(scene.questions(), 0);
+}

@@ -1,0 +1,79 @@
+//! How often news of a call are told: rising, and no more than a few in any one second.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// News that are told in any one second at most.
+const SENT_MAX: usize = 4;
+/// That second.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// What was told of a call lately. What comes too soon is left out and never queued: a later number says it as well.
+#[derive(Debug, Default)]
+pub(crate) struct ProgressThrottle {
+    /// When the last were told, oldest first; at most [`SENT_MAX`].
+    sent_at: VecDeque<Instant>,
+    last_progress: Option<f64>,
+}
+
+impl ProgressThrottle {
+    /// Whether `last_progress` is told now: it rises, and few enough were told in the last second. It counts as told then.
+    pub(crate) fn admits(&mut self, done: f64) -> bool {
+        if self.last_progress.is_some_and(|before| done <= before) {
+            return false;
+        }
+        let now = Instant::now();
+        if self.sent_at.len() >= SENT_MAX {
+            if self.sent_at.front().is_some_and(|oldest| now.duration_since(*oldest) < WINDOW) {
+                return false;
+            }
+            self.sent_at.pop_front();
+        }
+        self.sent_at.push_back(now);
+        self.last_progress = Some(done);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn admits_rising_values_four_times_a_second() {
+        let mut pace = ProgressThrottle::default();
+        assert!(pace.admits(0.0), "the first is told whatever it is");
+        assert!(!pace.admits(0.0) && !pace.admits(-1.0));
+        assert!(pace.admits(0.5) && pace.admits(1.0) && pace.admits(2.0));
+        assert!(!pace.admits(3.0), "the fifth within one second");
+        tokio::time::advance(Duration::from_millis(999)).await;
+        assert!(!pace.admits(4.0));
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(pace.admits(3.0), "what was left out does not count as told");
+        assert!(pace.admits(5.0));
+    }
+
+    proptest! {
+        #[test]
+        fn never_admits_more_than_four_a_second(steps in prop::collection::vec((0u64..700, -3i32..10), 1..80)) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+            let told = runtime.block_on(async {
+                let (mut pace, mut done, mut told) = (ProgressThrottle::default(), 0.0, Vec::new());
+                for (wait_ms, step) in steps {
+                    tokio::time::advance(Duration::from_millis(wait_ms)).await;
+                    done += f64::from(step);
+                    if pace.admits(done) {
+                        told.push((Instant::now(), done));
+                    }
+                }
+                told
+            });
+            prop_assert!(told.windows(2).all(|pair| pair[0].1 < pair[1].1));
+            prop_assert!(told.windows(SENT_MAX + 1).all(|five| five[SENT_MAX].0 - five[0].0 >= WINDOW));
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What the owner should know of a database's files as a whole: what was merged, what was not, and what is no table.
+
+use super::layout::TableCandidate;
+use super::skipped_files::SkippedFiles;
+use super::table::FileTable;
+
+/// Notes of a catalog at most.
+const NOTES_MAX: usize = 20;
+
+/// That the files of a folder are one table.
+pub(super) fn describe_merged_folder(candidate: &TableCandidate, table: &FileTable) -> String {
+    let comment = table.comment.as_deref().unwrap_or_default();
+    format!("{} is one table: {comment}", candidate.name)
+}
+
+/// That the files of a folder are not one table.
+pub(super) fn describe_separate_files(candidate: &TableCandidate, reason: &str) -> String {
+    let files = candidate.files.len();
+    format!("the {files} files of {} are tables of their own: {reason}", candidate.name)
+}
+
+/// `notes` and what was skipped, a bounded number of lines.
+pub(super) fn limit_notes(mut notes: Vec<String>, skipped: &SkippedFiles) -> Vec<String> {
+    let of_skipped: Vec<String> = skipped.lines().collect();
+    let room = NOTES_MAX.saturating_sub(of_skipped.len() + 1);
+    if notes.len() > room + 1 {
+        let more = notes.len() - room;
+        notes.truncate(room);
+        notes.push(format!("and of {more} more folders"));
+    }
+    notes.extend(of_skipped);
+    notes
+}

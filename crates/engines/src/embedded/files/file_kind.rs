@@ -1,0 +1,131 @@
+//! What a file's name says about its contents.
+
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+
+use super::sheets::WorkbookFormat;
+
+/// The format that a file's name promises; its contents decide the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum NamedFormat {
+    /// Values between delimiters, commas unless the first line says otherwise.
+    Csv,
+    /// Values between tabs.
+    Tsv,
+    /// An array of objects, or one object after the other.
+    Json,
+    /// One JSON object a line.
+    JsonLines,
+    /// Apache Parquet.
+    Parquet,
+    /// Arrow IPC, as file or as stream.
+    Arrow,
+    /// A workbook of Excel.
+    Xlsx,
+    /// A workbook of LibreOffice.
+    Ods,
+}
+
+impl NamedFormat {
+    /// Whether rows may be added at the end of a file while it is served.
+    pub(crate) fn may_grow(self) -> bool {
+        matches!(self, Self::Csv | Self::Tsv | Self::Json | Self::JsonLines)
+    }
+
+    /// The format of the workbook, if it is one.
+    pub(crate) fn workbook(self) -> Option<WorkbookFormat> {
+        match self {
+            Self::Xlsx => Some(WorkbookFormat::Xlsx),
+            Self::Ods => Some(WorkbookFormat::Ods),
+            _ => None,
+        }
+    }
+}
+
+/// How a file is compressed as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Compression {
+    None,
+    Gzip,
+    Zstd,
+    Bzip2,
+    Xz,
+}
+
+impl Compression {
+    pub(crate) fn to_datafusion(self) -> FileCompressionType {
+        match self {
+            Self::None => FileCompressionType::UNCOMPRESSED,
+            Self::Gzip => FileCompressionType::GZIP,
+            Self::Zstd => FileCompressionType::ZSTD,
+            Self::Bzip2 => FileCompressionType::BZIP2,
+            Self::Xz => FileCompressionType::XZ,
+        }
+    }
+}
+
+/// Format and compression, as the name tells them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct FileKind {
+    pub(crate) format: NamedFormat,
+    pub(crate) compression: Compression,
+}
+
+const FORMATS: &[(&str, NamedFormat)] = &[
+    ("csv", NamedFormat::Csv),
+    ("tsv", NamedFormat::Tsv),
+    ("tab", NamedFormat::Tsv),
+    ("json", NamedFormat::Json),
+    ("ndjson", NamedFormat::JsonLines),
+    ("jsonl", NamedFormat::JsonLines),
+    ("parquet", NamedFormat::Parquet),
+    ("pq", NamedFormat::Parquet),
+    ("arrow", NamedFormat::Arrow),
+    ("arrows", NamedFormat::Arrow),
+    ("feather", NamedFormat::Arrow),
+    ("ipc", NamedFormat::Arrow),
+    ("xlsx", NamedFormat::Xlsx),
+    ("xlsm", NamedFormat::Xlsx),
+    ("ods", NamedFormat::Ods),
+];
+
+const COMPRESSIONS: &[(&str, Compression)] = &[
+    ("gz", Compression::Gzip),
+    ("gzip", Compression::Gzip),
+    ("zst", Compression::Zstd),
+    ("zstd", Compression::Zstd),
+    ("bz2", Compression::Bzip2),
+    ("xz", Compression::Xz),
+];
+
+/// Splits a file's name into what comes before its extensions and the kind that they name. `None`
+/// for files that are no tables.
+pub(crate) fn parse_file_name(file_name: &str) -> Option<(&str, FileKind)> {
+    let (name, compression) = match split_extension(file_name, COMPRESSIONS) {
+        Some((name, compression)) => (name, compression),
+        None => (file_name, Compression::None),
+    };
+    let (stem, format) = split_extension(name, FORMATS)?;
+    (!stem.is_empty()).then_some((stem, FileKind { format, compression }))
+}
+
+fn split_extension<'a, T: Copy>(name: &'a str, extensions: &[(&str, T)]) -> Option<(&'a str, T)> {
+    let (stem, extension) = name.rsplit_once('.')?;
+    let (_, meaning) = extensions.iter().find(|(known, _)| extension.eq_ignore_ascii_case(known))?;
+    Some((stem, *meaning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_name_the_kind() {
+        let kind = |format, compression| FileKind { format, compression };
+        assert_eq!(parse_file_name("a.csv"), Some(("a", kind(NamedFormat::Csv, Compression::None))));
+        assert_eq!(parse_file_name("a.b.TSV.Gz"), Some(("a.b", kind(NamedFormat::Tsv, Compression::Gzip))));
+        assert_eq!(parse_file_name("x.jsonl.zst"), Some(("x", kind(NamedFormat::JsonLines, Compression::Zstd))));
+        for other in ["README.md", "csv", ".csv", "a.gz", "a.csv.tmp", ""] {
+            assert_eq!(parse_file_name(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Numbers and missing values as people write them.
+
+/// Texts that mean a missing value in columns whose other values have a type.
+const NULL_MARKERS: [&str; 10] = ["NULL", "null", "Null", "NA", "N/A", "n/a", "#N/A", "None", "-", "\\N"];
+
+/// Whether `bind_value` stands for a missing value where the other values of its column have a type.
+pub(crate) fn is_null_marker(value: &str) -> bool {
+    NULL_MARKERS.contains(&value)
+}
+
+/// How numbers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NumberFormat {
+    /// What stands before the fraction.
+    pub decimal: char,
+    /// What stands between groups of three digits.
+    pub thousands: Option<char>,
+}
+
+impl NumberFormat {
+    /// `bind_value` as everybody else writes it: `-1.234,5` becomes `-1234.5`. `None` where it is no such number.
+    pub(crate) fn normalize(self, value: &str) -> Option<String> {
+        let (sign, unsigned) = match value.strip_prefix('-') {
+            Some(rest) => ("-", rest),
+            None => ("", value),
+        };
+        let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
+            Some(place) => (&unsigned[..place], Some(&unsigned[place + 1..])),
+            None => (unsigned, None),
+        };
+        let (whole, fraction) = match mantissa.split_once(self.decimal) {
+            Some((whole, fraction)) => (whole, Some(fraction)),
+            None => (mantissa, None),
+        };
+        let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let groups: Vec<&str> = match self.thousands {
+            Some(separator) => whole.split(separator).collect(),
+            None => vec![whole],
+        };
+        let (first, others) = groups.split_first()?;
+        let is_grouped = others.iter().all(|group| group.len() == 3) && (others.is_empty() || first.len() <= 3);
+        let is_exponent = |text: &str| is_digits(text.strip_prefix(['+', '-']).unwrap_or(text));
+        if !is_grouped
+            || !groups.iter().all(|group| is_digits(group))
+            || !fraction.is_none_or(is_digits)
+            || !exponent.is_none_or(is_exponent)
+        {
+            return None;
+        }
+        let mut number = format!("{sign}{}", groups.concat());
+        if let Some(fraction) = fraction {
+            number.push('.');
+            number.push_str(fraction);
+        }
+        if let Some(exponent) = exponent {
+            number.push('e');
+            number.push_str(exponent);
+        }
+        Some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normalizes_each_number_format() {
+        let german = NumberFormat { decimal: ',', thousands: Some('.') };
+        for (value, expected) in [
+            ("1.234,56", Some("1234.56")),
+            ("-1.234.567", Some("-1234567")),
+            ("1234,5", Some("1234.5")),
+            ("12,5e-3", Some("12.5e-3")),
+            // Never a hundred times too much.
+            ("12.34", None),
+            ("1.2345", None),
+            ("1234.567", None),
+            ("1,234.5", None),
+            ("", None),
+            (",5", None),
+            ("5,", None),
+            ("-", None),
+            ("abc", None),
+        ] {
+            assert_eq!(german.normalize(value).as_deref(), expected, "{value}");
+        }
+        let swiss = NumberFormat { decimal: '.', thousands: Some('\'') };
+        assert_eq!(swiss.normalize("1'234.5").as_deref(), Some("1234.5"));
+        let plain = NumberFormat { decimal: ',', thousands: None };
+        assert_eq!(plain.normalize("1.234"), None);
+    }
+}

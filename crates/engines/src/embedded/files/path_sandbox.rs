@@ -1,0 +1,167 @@
+//! The wall around a database's paths: no file outside them is ever opened.
+//!
+//! A path is checked when it is found, and the open file is checked again by asking the system
+//! where it really lies, so that a link that is swapped in between gains nothing.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The real paths that a database may read: folders with all in them, and single files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PathSandbox {
+    allowed_paths: Vec<PathBuf>,
+}
+
+/// Times that a file may be replaced between the moments in which it is found and opened.
+const OPEN_ATTEMPTS_MAX: usize = 16;
+
+/// Why a file was not opened.
+#[derive(Debug)]
+pub(crate) enum OpenRefusal {
+    /// It lies outside the paths of the database, or a link led out.
+    Outside,
+    /// It is a device, a pipe or a folder.
+    NotAFile,
+    /// It is gone.
+    Vanished,
+    /// The system refused.
+    Io(io::Error),
+}
+
+impl OpenRefusal {
+    /// The reason as a caller may read it; no path of this machine is in it.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Outside => "it is a link that leads out of the database's folder".to_owned(),
+            Self::NotAFile => "it is no regular file".to_owned(),
+            Self::Vanished => "the file is gone".to_owned(),
+            Self::Io(error) => io_error_reason(error),
+        }
+    }
+}
+
+impl From<io::Error> for OpenRefusal {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::Vanished,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// What went wrong, without the operating system's number and without a path.
+pub(crate) fn io_error_reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        io::ErrorKind::NotFound => "the file is gone".to_owned(),
+        _ => {
+            let text = error.to_string();
+            text.split(" (os error").next().unwrap_or(&text).to_owned()
+        }
+    }
+}
+
+impl PathSandbox {
+    /// A wall around `real_paths`, which must be free of links.
+    pub(crate) fn new(real_paths: Vec<PathBuf>) -> Self {
+        Self { allowed_paths: real_paths }
+    }
+
+    /// Whether `real_path`, which must be free of links, may be read.
+    pub(crate) fn contains(&self, real_path: &Path) -> bool {
+        self.allowed_paths.iter().any(|allowed| real_path.starts_with(allowed))
+    }
+
+    /// Opens the file at `path` if it really lies within. One that is replaced at this moment is opened as it is then.
+    pub(crate) fn open(&self, path: &Path) -> Result<File, OpenRefusal> {
+        for _ in 0..OPEN_ATTEMPTS_MAX {
+            match self.open_once(path) {
+                Err(OpenRefusal::Vanished) => {}
+                opened => return opened,
+            }
+        }
+        self.open_once(path)
+    }
+
+    fn open_once(&self, path: &Path) -> Result<File, OpenRefusal> {
+        let real = fs::canonicalize(path)?;
+        if !self.contains(&real) {
+            return Err(OpenRefusal::Outside);
+        }
+        // Asked before opening, because opening a pipe waits for its writer.
+        if !fs::symlink_metadata(&real)?.is_file() {
+            return Err(OpenRefusal::NotAFile);
+        }
+        let file = OpenOptions::new().read(true).open(&real)?;
+        if !file.metadata()?.is_file() {
+            return Err(OpenRefusal::NotAFile);
+        }
+        match path_of(&file, &real)? {
+            Some(opened) if self.contains(&opened) => Ok(file),
+            Some(_) => Err(OpenRefusal::Outside),
+            None => Err(OpenRefusal::Vanished),
+        }
+    }
+}
+
+/// Where an open file really lies; `None` when it has been removed.
+#[cfg(target_os = "linux")]
+fn path_of(file: &File, _believed: &Path) -> io::Result<Option<PathBuf>> {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
+
+    if file.metadata()?.nlink() == 0 {
+        return Ok(None);
+    }
+    fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map(Some)
+}
+
+/// Where an open file really lies, as far as this system lets us know: the path that was believed,
+/// if the same file still lies there.
+#[cfg(all(unix, not(target_os = "linux")))]
+fn path_of(file: &File, believed: &Path) -> io::Result<Option<PathBuf>> {
+    use std::os::unix::fs::MetadataExt;
+
+    let (opened, there) = (file.metadata()?, fs::symlink_metadata(believed)?);
+    if (opened.dev(), opened.ino()) != (there.dev(), there.ino()) {
+        return Ok(None);
+    }
+    fs::canonicalize(believed).map(Some)
+}
+
+/// Where an open file really lies, as far as this system lets us know.
+#[cfg(not(unix))]
+fn path_of(_file: &File, believed: &Path) -> io::Result<Option<PathBuf>> {
+    fs::canonicalize(believed).map(Some)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn opens_only_files_inside_the_allowed_paths() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        let (inside, outside) = (root.join("in"), root.join("out"));
+        fs::create_dir_all(&inside).unwrap();
+        fs::create_dir_all(&outside).unwrap();
+        fs::write(inside.join("a.csv"), "x").unwrap();
+        fs::write(outside.join("secret.csv"), "x").unwrap();
+        symlink(outside.join("secret.csv"), inside.join("link.csv")).unwrap();
+        symlink("a.csv", inside.join("alias.csv")).unwrap();
+        symlink(&outside, inside.join("folder")).unwrap();
+        let wall = PathSandbox::new(vec![inside.clone()]);
+
+        assert!(wall.open(&inside.join("a.csv")).is_ok());
+        assert!(wall.open(&inside.join("alias.csv")).is_ok());
+        for path in ["link.csv", "folder/secret.csv", "../out/secret.csv"] {
+            assert!(matches!(wall.open(&inside.join(path)), Err(OpenRefusal::Outside)), "{path}");
+        }
+        assert!(matches!(wall.open(&inside.join("none.csv")), Err(OpenRefusal::Vanished)));
+        assert!(matches!(wall.open(&inside), Err(OpenRefusal::NotAFile)));
+        assert!(!wall.contains(&root.join("inside-by-prefix-only")));
+    }
+}

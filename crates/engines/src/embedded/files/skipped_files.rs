@@ -1,0 +1,194 @@
+//! Files that lie in a database's folders and are no tables of it, and what to do about each kind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read as _;
+
+/// Names of files of one kind that are shown.
+const NAMES_SHOWN_MAX: usize = 3;
+/// Files at most that are opened to tell their kind.
+const OPENED_MAX: usize = 64;
+
+/// Why a file is no table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum SkipReason {
+    Sqlite,
+    DuckDb,
+    OldWorkbook,
+    Columnar,
+    Archive,
+    Document,
+    Database,
+    Unknown,
+}
+
+impl SkipReason {
+    /// What the files are, and what their owner can do.
+    fn describe(self, first: &str) -> String {
+        match self {
+            Self::Sqlite => format!(
+                "SQLite: a database of its own; serve it beside this one (tidegate serve . {first}) or write sqlite: \
+                 {first} under databases"
+            ),
+            Self::DuckDb => "DuckDB: not read; write its tables as Parquet (COPY t TO 't.parquet')".to_owned(),
+            Self::OldWorkbook => "workbook of a format that is not read; save it as .xlsx, .ods or .csv".to_owned(),
+            Self::Columnar => "format that is not read; convert it to Parquet".to_owned(),
+            Self::Archive => "archive: not looked into; unpack it".to_owned(),
+            Self::Document => "document: no table".to_owned(),
+            Self::Database => "database of a format that is not read; write its tables as CSV or Parquet".to_owned(),
+            Self::Unknown => "no format that is read".to_owned(),
+        }
+    }
+}
+
+const REASONS_BY_EXTENSION: &[(&str, SkipReason)] = &[
+    ("sqlite", SkipReason::Sqlite),
+    ("sqlite3", SkipReason::Sqlite),
+    ("db3", SkipReason::Sqlite),
+    ("gpkg", SkipReason::Sqlite),
+    ("duckdb", SkipReason::DuckDb),
+    ("ddb", SkipReason::DuckDb),
+    ("xls", SkipReason::OldWorkbook),
+    ("xlsb", SkipReason::OldWorkbook),
+    ("numbers", SkipReason::OldWorkbook),
+    ("orc", SkipReason::Columnar),
+    ("avro", SkipReason::Columnar),
+    ("dta", SkipReason::Columnar),
+    ("sav", SkipReason::Columnar),
+    ("sas7bdat", SkipReason::Columnar),
+    ("rds", SkipReason::Columnar),
+    ("rdata", SkipReason::Columnar),
+    ("h5", SkipReason::Columnar),
+    ("hdf5", SkipReason::Columnar),
+    ("pkl", SkipReason::Columnar),
+    ("xml", SkipReason::Columnar),
+    ("zip", SkipReason::Archive),
+    ("tar", SkipReason::Archive),
+    ("tgz", SkipReason::Archive),
+    ("7z", SkipReason::Archive),
+    ("rar", SkipReason::Archive),
+    ("mdb", SkipReason::Database),
+    ("accdb", SkipReason::Database),
+    ("dbf", SkipReason::Database),
+    ("sql", SkipReason::Database),
+    ("dump", SkipReason::Database),
+    ("pdf", SkipReason::Document),
+    ("doc", SkipReason::Document),
+    ("docx", SkipReason::Document),
+    ("odt", SkipReason::Document),
+    ("ppt", SkipReason::Document),
+    ("pptx", SkipReason::Document),
+    ("txt", SkipReason::Document),
+    ("md", SkipReason::Document),
+    ("html", SkipReason::Document),
+    ("htm", SkipReason::Document),
+    ("rtf", SkipReason::Document),
+    ("png", SkipReason::Document),
+    ("jpg", SkipReason::Document),
+    ("jpeg", SkipReason::Document),
+    ("svg", SkipReason::Document),
+    ("yaml", SkipReason::Document),
+    ("yml", SkipReason::Document),
+    ("toml", SkipReason::Document),
+];
+
+/// What beside a database belongs to it, or is being written: not worth a word.
+const IGNORED_EXTENSIONS: &[&str] = &["tmp", "part", "crc", "lock", "wal", "shm", "journal", "bak", "swp"];
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct SkippedGroup {
+    count: usize,
+    /// The first of them by name.
+    names: BTreeSet<String>,
+}
+
+/// The files that are no tables, by why they are none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SkippedFiles {
+    by_reason: BTreeMap<SkipReason, SkippedGroup>,
+    opened: usize,
+}
+
+impl SkippedFiles {
+    /// Counts the file at `location`; `open` opens it, where only its beginning tells what it is.
+    pub(crate) fn add(&mut self, location: &str, open: impl FnOnce() -> Option<File>) {
+        let file_name = location.rsplit('/').next().unwrap_or(location);
+        let ending = file_name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+        let ending = ending.as_deref().unwrap_or_default();
+        // Spark and others keep their own books in files called _SUCCESS; SQLite keeps -wal beside its file.
+        let is_silent =
+            IGNORED_EXTENSIONS.iter().any(|silent| ending == *silent || ending.ends_with(&format!("-{silent}")));
+        if file_name.starts_with('_') || file_name.starts_with('~') || file_name.ends_with('~') || is_silent {
+            return;
+        }
+        let known = REASONS_BY_EXTENSION.iter().find(|(known, _)| *known == ending).map(|(_, reason)| *reason);
+        let reason = known.unwrap_or_else(|| self.detect_reason(open));
+        let files = self.by_reason.entry(reason).or_default();
+        files.count += 1;
+        files.names.insert(location.to_owned());
+        if files.names.len() > NAMES_SHOWN_MAX {
+            files.names.pop_last();
+        }
+    }
+
+    /// What the first bytes of a file say, whose name says nothing.
+    fn detect_reason(&mut self, open: impl FnOnce() -> Option<File>) -> SkipReason {
+        if self.opened == OPENED_MAX {
+            return SkipReason::Unknown;
+        }
+        self.opened += 1;
+        let mut beginning = Vec::new();
+        let read = open().and_then(|file| file.take(16).read_to_end(&mut beginning).ok());
+        match read {
+            Some(16) if beginning == b"SQLite format 3\0" => SkipReason::Sqlite,
+            Some(16) if &beginning[8..12] == b"DUCK" => SkipReason::DuckDb,
+            _ => SkipReason::Unknown,
+        }
+    }
+
+    /// A line for each reason.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+        self.by_reason.iter().map(|(reason, files)| {
+            let names = files.names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = match files.count - files.names.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let first = files.names.first().map(String::as_str).unwrap_or_default();
+            format!("skipped {names}{more}: {}", reason.describe(first))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_skipped_files_by_reason() {
+        let mut skipped = SkippedFiles::default();
+        for location in ["a.pdf", "b.docx", "sub/c.md", "d.txt", "shop.sqlite", "old.xls", "_SUCCESS", "x.csv.tmp"] {
+            skipped.add(location, || None);
+        }
+        let lines: Vec<String> = skipped.lines().collect();
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert!(lines[0].starts_with("skipped shop.sqlite: SQLite: a database of its own"), "{lines:?}");
+        assert!(lines[1].contains("save it as .xlsx"), "{lines:?}");
+        assert_eq!(lines[2], "skipped a.pdf, b.docx, d.txt and 1 more: document: no table");
+    }
+
+    #[test]
+    fn detects_database_by_its_first_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut skipped = SkippedFiles::default();
+        for (name, bytes) in
+            [("a.db", &b"SQLite format 3\0 and more"[..]), ("b.db", b"12345678DUCK....more"), ("c", b"x")]
+        {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            skipped.add(name, || File::open(&path).ok());
+        }
+        let reasons: Vec<SkipReason> = skipped.by_reason.keys().copied().collect();
+        assert_eq!(reasons, [SkipReason::Sqlite, SkipReason::DuckDb, SkipReason::Unknown]);
+    }
+}

@@ -1,0 +1,222 @@
+//! One table from the files of a candidate: their columns united, their rows added up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Fields, Schema, SchemaRef};
+use datafusion::common::stats::Precision;
+use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
+use datafusion::datasource::table_schema::TableSchema;
+use object_store::ObjectMeta;
+use object_store::path::Path as Location;
+
+use super::file_kind::Compression;
+use super::layout::{CandidateOrigin, Partitions, TableCandidate};
+use super::partitions::{partition_column, partition_value};
+use super::probe::{ContentFormat, FileProfile};
+use super::table::{ColumnCorrection, ColumnCorrections, FileTable, TableFile};
+use super::type_widening::{CoercionMode, merge_fields, replace_null_types, wider};
+use super::walk::{Fingerprint, FoundFile};
+
+/// How much larger text is than its compressed form, as a rule.
+const COMPRESSION_RATIO: u64 = 5;
+
+/// What was found in one file of a candidate; none in files that were not looked into.
+pub(crate) type ProbedFile = (FoundFile, Partitions, Option<Arc<FileProfile>>);
+
+/// Makes the table of `candidate` from its `files`, at least one of which was looked into. The error says
+/// why they do not fit together.
+pub(crate) fn build_table(
+    candidate: &TableCandidate,
+    files: &[ProbedFile],
+    learned: &ColumnCorrections,
+    batch_rows_max: usize,
+) -> Result<FileTable, String> {
+    let probed: Vec<&Arc<FileProfile>> = files.iter().filter_map(|(_, _, probed)| probed.as_ref()).collect();
+    let shape = probed.first().ok_or("none of its files can be read")?.format.clone();
+    if probed.iter().any(|other| other.format != shape) {
+        return Err("its files are written differently".to_owned());
+    }
+    let (file_schema, marked) = merge_schemas(&shape, files, learned)?;
+    if candidate.origin == CandidateOrigin::Folder && !has_all_columns(&file_schema, &probed) {
+        return Err("its files have different columns, and none has those of all others".to_owned());
+    }
+    let (partition_columns, mut partition_values) = build_partitions(&file_schema, files)?;
+    let schema = TableSchema::builder(file_schema.clone()).with_table_partition_cols(partition_columns).build();
+    let row_bytes = average(probed.iter().filter_map(|probed| probed.row_bytes));
+    let rows = files.iter().map(|(_, _, probed)| probed.as_ref()?.rows).sum::<Option<u64>>();
+    let table_files: Vec<TableFile> = files
+        .iter()
+        .map(|(file, _, probed)| TableFile {
+            meta: object_meta(file, probed.as_deref()),
+            fingerprint: fingerprint_of(file, probed.as_deref()),
+            partition_values: partition_values.next().unwrap_or_default(),
+            statistics: probed.as_ref().and_then(|probed| file_statistics(probed, &file_schema)),
+        })
+        .collect();
+    let text_bytes = table_files.iter().map(|file| file.meta.size).sum::<u64>()
+        * if candidate.kind.compression == Compression::None { 1 } else { COMPRESSION_RATIO };
+    Ok(FileTable {
+        name: candidate.name.clone(),
+        format: shape,
+        compression: candidate.kind.compression,
+        rows,
+        estimated_rows: rows.or_else(|| row_bytes.map(|row_bytes| text_bytes / row_bytes.max(1))),
+        row_bytes,
+        batch_rows_max: batch_rows_max.max(1),
+        comment: None,
+        null_marker_columns: marked,
+        files: table_files,
+        schema,
+    })
+}
+
+/// Whether one of the files has all columns of the table, so that others lack some of them at most. Files that have
+/// some columns in common are not parts of one table for that.
+fn has_all_columns(table: &Schema, probed: &[&Arc<FileProfile>]) -> bool {
+    probed.iter().any(|file| file.schema.fields().len() == table.fields().len())
+}
+
+/// The columns of all files, and those in which a text stands for null.
+fn merge_schemas(
+    shape: &ContentFormat,
+    files: &[ProbedFile],
+    learned: &ColumnCorrections,
+) -> Result<(SchemaRef, BTreeSet<String>), String> {
+    let mut united: Option<Fields> = None;
+    let mut marked = BTreeSet::new();
+    for (file, _, probed) in files {
+        let Some(probed) = probed else { continue };
+        marked.extend(probed.null_marker_columns.iter().cloned());
+        let fingerprint = fingerprint_of(file, Some(probed));
+        let lessons = fingerprint.and_then(|it| learned.corrections_for(to_location(&file.location).as_ref(), &it));
+        let fields = match lessons {
+            Some(lessons) => {
+                marked.extend(lessons.iter().filter(|(_, lesson)| lesson.has_markers).map(|(name, _)| name.clone()));
+                apply_corrections(probed.schema.fields(), &lessons)
+            }
+            None => probed.schema.fields().clone(),
+        };
+        united = Some(match &united {
+            None => fields,
+            Some(before) => merge_file_fields(shape, before, &fields)?,
+        });
+    }
+    let fields = united.ok_or("none of its files can be read")?;
+    Ok((Arc::new(Schema::new(if shape.is_text() { replace_null_types(&fields) } else { fields })), marked))
+}
+
+fn merge_file_fields(shape: &ContentFormat, a: &Fields, b: &Fields) -> Result<Fields, String> {
+    let differ = |name: String| format!("the column {name:?} has types that do not fit together");
+    match shape {
+        ContentFormat::Json => merge_fields(a, b, CoercionMode::ToText).map_err(differ),
+        ContentFormat::Parquet => merge_fields(a, b, CoercionMode::NumbersOnly).map_err(differ),
+        // Their rows are read by position.
+        ContentFormat::Csv(_) | ContentFormat::ArrowFile | ContentFormat::ArrowStream | ContentFormat::Sheet(..) => {
+            let same_names = a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name() == b.name());
+            let same = same_names && (shape.is_text() || a == b);
+            if same {
+                merge_fields(a, b, CoercionMode::ToText).map_err(differ)
+            } else {
+                Err("its files have different columns".to_owned())
+            }
+        }
+    }
+}
+
+fn apply_corrections(fields: &Fields, lessons: &BTreeMap<String, ColumnCorrection>) -> Fields {
+    let lesson_of = |name: &str| lessons.get(name)?.wider.as_ref();
+    let learn = |field: &Arc<datafusion::arrow::datatypes::Field>| match lesson_of(field.name()) {
+        Some(lesson) => {
+            let data_type = wider(field.data_type(), lesson, CoercionMode::ToText).unwrap_or(DataType::Utf8);
+            Arc::new(field.as_ref().clone().with_data_type(data_type))
+        }
+        None => field.clone(),
+    };
+    fields.iter().map(learn).collect()
+}
+
+type PartitionColumns = Vec<datafusion::arrow::datatypes::FieldRef>;
+
+/// The columns that the folders' names make, and the values of each file. A key that is a column
+/// of the files too is left to the files.
+fn build_partitions(
+    file_schema: &Schema,
+    files: &[ProbedFile],
+) -> Result<(PartitionColumns, impl Iterator<Item = Vec<ScalarValue>> + use<>), String> {
+    let keys = files.first().map(|(_, partitions, _)| partitions.as_slice()).unwrap_or_default();
+    let mut columns = PartitionColumns::new();
+    let mut positions = Vec::new();
+    for (position, (key, _)) in keys.iter().enumerate() {
+        if file_schema.field_with_name(key).is_ok() || columns.iter().any(|column| column.name() == key) {
+            continue;
+        }
+        columns.push(partition_column(key, files.iter().map(|(_, partitions, _)| &partitions[position].1)));
+        positions.push(position);
+    }
+    let mut values = Vec::with_capacity(files.len());
+    for (_, partitions, _) in files {
+        let row: Result<Vec<ScalarValue>, String> = positions
+            .iter()
+            .zip(&columns)
+            .map(|(&position, column)| partition_value(partitions[position].1.as_deref(), column.data_type()))
+            .collect();
+        values.push(row?);
+    }
+    Ok((columns, values.into_iter()))
+}
+
+/// The file that was looked into, else the one that was found.
+pub(crate) fn fingerprint_of(file: &FoundFile, probed: Option<&FileProfile>) -> Option<Fingerprint> {
+    let looked_into = probed.and_then(|probed| probed.identity.as_ref()).map(|identity| identity.fingerprint);
+    looked_into.or_else(|| file.fingerprint.as_ref().ok().copied())
+}
+
+/// What DataFusion reads the file by: its location in the database, never its path.
+fn object_meta(file: &FoundFile, probed: Option<&FileProfile>) -> ObjectMeta {
+    let (size, modified) = match fingerprint_of(file, probed) {
+        Some(fingerprint) => (fingerprint.bytes, fingerprint.modified),
+        None => (0, std::time::SystemTime::UNIX_EPOCH),
+    };
+    ObjectMeta {
+        location: to_location(&file.location),
+        last_modified: modified.into(),
+        size,
+        e_tag: None,
+        version: None,
+    }
+}
+
+/// A location as the object store names it.
+pub(crate) fn to_location(location: &str) -> Location {
+    Location::from_iter(location.split('/'))
+}
+
+/// The file's statistics, in the order of the table's columns.
+fn file_statistics(probed: &FileProfile, table_columns: &Schema) -> Option<Arc<Statistics>> {
+    let known = probed.statistics.as_ref();
+    if let Some(known) = known
+        && probed.schema.fields() == table_columns.fields()
+    {
+        return Some(known.clone());
+    }
+    let column_of_file = |field: &Arc<datafusion::arrow::datatypes::Field>| {
+        let (position, mine) = probed.schema.column_with_name(field.name())?;
+        let known = known?.column_statistics.get(position)?;
+        (mine.data_type() == field.data_type()).then(|| known.clone())
+    };
+    Some(Arc::new(Statistics {
+        num_rows: Precision::Exact(usize::try_from(probed.rows?).ok()?),
+        total_byte_size: known.map_or(Precision::Absent, |known| known.total_byte_size),
+        column_statistics: table_columns
+            .fields()
+            .iter()
+            .map(|field| column_of_file(field).unwrap_or_else(ColumnStatistics::new_unknown))
+            .collect(),
+    }))
+}
+
+fn average(values: impl Iterator<Item = u64>) -> Option<u64> {
+    let (sum, count) = values.fold((0_u64, 0_u64), |(sum, count), value| (sum + value, count + 1));
+    sum.checked_div(count)
+}

@@ -1,0 +1,125 @@
+//! Names for tables: what the files are called, made fit for SQL and unique.
+//!
+//! When several things want one name, all of them get a suffix, so that no name ever changes its
+//! meaning in silence when a file is added.
+
+use std::collections::{HashMap, HashSet};
+
+use tidegate_query::{SqlDialect, Statement};
+
+/// A wish for a name.
+#[derive(Debug)]
+pub(crate) struct NameRequest {
+    /// The name without extensions.
+    pub(crate) name: String,
+    /// What to add when others wish the same: `csv`, `folder`.
+    pub(crate) suffix: String,
+    /// Where it lies, which is unique; the order of locations decides what cannot be told apart else.
+    pub(crate) location: String,
+}
+
+impl NameRequest {
+    /// The names that it may be granted whatever others wish, but for numbers.
+    pub(crate) fn stable_names(&self) -> Vec<String> {
+        let fit = to_sql_name(&self.name);
+        let suffixed = to_sql_name(&format!("{fit}_{}", self.suffix));
+        let mut names = vec![fit, self.name.clone(), suffixed];
+        names.dedup();
+        names
+    }
+}
+
+/// A name for each wish, in their order; no two are equal.
+pub(crate) fn assign_names(wishes: &[NameRequest]) -> Vec<String> {
+    let fit: Vec<String> = wishes.iter().map(|wish| to_sql_name(&wish.name)).collect();
+    let suffixed: Vec<String> = {
+        let counts = count_names(&fit);
+        let add = |(wish, name): (&NameRequest, &String)| {
+            if counts[name.as_str()] == 1 { name.clone() } else { to_sql_name(&format!("{name}_{}", wish.suffix)) }
+        };
+        wishes.iter().zip(&fit).map(add).collect()
+    };
+    let mut order: Vec<usize> = (0..wishes.len()).collect();
+    order.sort_by(|&a, &b| wishes[a].location.cmp(&wishes[b].location));
+    let wanted_once: HashSet<&str> =
+        count_names(&suffixed).into_iter().filter(|(_, count)| *count == 1).map(|(name, _)| name).collect();
+    let mut taken: HashSet<String> = wanted_once.iter().map(|name| (*name).to_owned()).collect();
+    let mut names = vec![String::new(); wishes.len()];
+    for index in order {
+        let wanted = &suffixed[index];
+        let mut name = wanted.clone();
+        let mut number = 2;
+        while !wanted_once.contains(wanted.as_str()) && !taken.insert(name.clone()) {
+            name = format!("{wanted}_{number}");
+            number += 1;
+        }
+        names[index] = name;
+    }
+    names
+}
+
+fn count_names(names: &[String]) -> HashMap<&str, usize> {
+    let mut counts = HashMap::new();
+    for name in names {
+        *counts.entry(name.as_str()).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// `name` as far as a statement may name it: one that looks like a path or a file is refused
+/// there, so what makes it look so becomes an underscore.
+fn to_sql_name(name: &str) -> String {
+    let mut name = name.replace(['/', '\\', ':', '\0'], "_");
+    if name.chars().all(|character| character.is_alphanumeric() || matches!(character, '_' | '-' | ' ')) {
+        return name;
+    }
+    while !is_valid_sql_name(&name) {
+        match name.rfind('.') {
+            Some(dot) => name.replace_range(dot..=dot, "_"),
+            None => return name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect(),
+        }
+    }
+    name
+}
+
+fn is_valid_sql_name(name: &str) -> bool {
+    let dialect = SqlDialect::DataFusion;
+    Statement::parse(&format!("SELECT * FROM {}", dialect.quote_identifier(name)), dialect).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assigned(wishes: &[(&str, &str)]) -> Vec<String> {
+        let wishes: Vec<NameRequest> = wishes
+            .iter()
+            .enumerate()
+            .map(|(index, (name, suffix))| NameRequest {
+                name: (*name).to_owned(),
+                suffix: (*suffix).to_owned(),
+                location: format!("{index}"),
+            })
+            .collect();
+        assign_names(&wishes)
+    }
+
+    #[test]
+    fn names_requested_twice_get_suffixes() {
+        assert_eq!(assigned(&[("a", "csv"), ("b", "csv")]), ["a", "b"]);
+        assert_eq!(assigned(&[("a", "csv"), ("a", "folder"), ("b", "csv")]), ["a_csv", "a_folder", "b"]);
+        assert_eq!(assigned(&[("a", "csv"), ("a", "csv"), ("a_csv", "csv")]), ["a_csv", "a_csv_2", "a_csv_3"]);
+        assert_eq!(assigned(&[("a", "csv"), ("a", "csv"), ("a_csv_2", "csv")]), ["a_csv", "a_csv_3", "a_csv_2"]);
+    }
+
+    #[test]
+    fn keeps_odd_names_and_changes_file_names() {
+        let same = ["a b", "o'brien", "say \"hi\"", "Straße", ";DROP TABLE x", "a.b", "select", "a\nb"];
+        for name in same {
+            assert_eq!(to_sql_name(name), name);
+        }
+        assert_eq!(to_sql_name("data.csv"), "data_csv");
+        assert_eq!(to_sql_name("c:\\x"), "c__x");
+        assert_eq!(to_sql_name("folder.parquet"), "folder_parquet");
+    }
+}

@@ -1,0 +1,195 @@
+//! What an owner tells of a table of text files, so that it need not be found out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+
+use super::encoding::TextEncoding;
+use super::file_kind::parse_file_name;
+use super::number_format::NumberFormat;
+use super::ragged_rows::RaggedRows;
+use super::text_reader::TextDecoding;
+use super::type_widening::TEXT_TIMESTAMP;
+
+/// What an owner declares of a table of CSV files or sheets. What is not declared is found out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TextTableOptions {
+    /// What stands between values.
+    pub delimiter: Option<u8>,
+    /// What stands around values; `"` unless told.
+    pub quote: Option<u8>,
+    /// Whether the first line names the columns. Without names they are `column_1`, `column_2`, …
+    pub has_header: Option<bool>,
+    /// The texts that mean null, beside the empty one, in columns of every type. Without them, common markers such as
+    /// `N/A` do in columns whose other values have a type.
+    pub null: Option<Vec<String>>,
+    /// How numbers are written, where not as `1234.5`.
+    pub numbers: Option<NumberFormat>,
+    /// How characters are written as bytes.
+    pub encoding: Option<TextEncoding>,
+    /// Lines before the header (rows of a sheet) that are passed over.
+    pub skip: Option<usize>,
+    /// What becomes of rows with fewer or more values than there are columns.
+    pub ragged: Option<RaggedRows>,
+    /// Whether the files of the folder are one table, whatever their columns say.
+    pub one_table: Option<bool>,
+    /// Lines that begin with it are skipped.
+    pub comment: Option<u8>,
+    /// Types of columns by their names. A value that does not fit is an error then, and never changes the type.
+    pub columns: BTreeMap<String, ColumnType>,
+}
+
+/// The type of a column of text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnType {
+    /// Text.
+    String,
+    /// A whole number of 64 bits.
+    Integer,
+    /// A floating number of 64 bits.
+    Number,
+    /// A decimal number of so many digits, so many of them behind the point.
+    Decimal(u8, i8),
+    /// True or false.
+    Boolean,
+    /// A day.
+    Date,
+    /// A moment.
+    Timestamp,
+}
+
+impl ColumnType {
+    /// Reads `string`, `integer`, `number`, `boolean`, `date`, `timestamp` or `decimal(P,S)`.
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "string" => Self::String,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "boolean" => Self::Boolean,
+            "date" => Self::Date,
+            "timestamp" => Self::Timestamp,
+            _ => {
+                let (precision, scale) = text.strip_prefix("decimal(")?.strip_suffix(')')?.split_once(',')?;
+                let (precision, scale) = (precision.trim().parse().ok()?, scale.trim().parse().ok()?);
+                if !(1..=38).contains(&precision) || !(0..=precision).contains(&scale) {
+                    return None;
+                }
+                Self::Decimal(precision, i8::try_from(scale).ok()?)
+            }
+        })
+    }
+
+    pub(crate) fn data_type(self) -> DataType {
+        match self {
+            Self::String => DataType::Utf8,
+            Self::Integer => DataType::Int64,
+            Self::Number => DataType::Float64,
+            Self::Decimal(precision, scale) => DataType::Decimal128(precision, scale),
+            Self::Boolean => DataType::Boolean,
+            Self::Date => DataType::Date32,
+            Self::Timestamp => TEXT_TIMESTAMP,
+        }
+    }
+}
+
+/// How the values of a CSV file are written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct CsvDialect {
+    pub(crate) delimiter: u8,
+    pub(crate) quote: u8,
+    pub(crate) has_header: bool,
+    pub(crate) comment: Option<u8>,
+    /// The texts for null that the owner declares; without them common markers stand for it in typed columns.
+    pub(crate) nulls: Option<Arc<[String]>>,
+    pub(crate) numbers: Option<NumberFormat>,
+    pub(crate) decoding: TextDecoding,
+    pub(crate) ragged: Option<RaggedRows>,
+}
+
+impl CsvDialect {
+    /// The dialect that `told` describes, with `delimiter` where it tells none.
+    pub(crate) fn new(delimiter: u8, told: &TextTableOptions) -> Self {
+        Self {
+            delimiter: told.delimiter.unwrap_or(delimiter),
+            quote: told.quote.unwrap_or(b'"'),
+            has_header: told.has_header.unwrap_or(true),
+            comment: told.comment,
+            nulls: told.null.as_deref().map(Into::into),
+            numbers: told.numbers,
+            decoding: TextDecoding {
+                encoding: told.encoding.unwrap_or_default(),
+                skip_lines: told.skip.unwrap_or_default(),
+            },
+            ragged: told.ragged,
+        }
+    }
+}
+
+/// What is told of each table, by its name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TableDeclarations(Arc<BTreeMap<String, Arc<TextTableOptions>>>);
+
+impl TableDeclarations {
+    pub(crate) fn new(tables: BTreeMap<String, TextTableOptions>) -> Self {
+        Self(Arc::new(tables.into_iter().map(|(name, table)| (name, Arc::new(table))).collect()))
+    }
+
+    /// What is told of the table that the file at `location` belongs to: a table is called like its file, or like
+    /// the folder that it is in, with points between the names of folders.
+    pub(crate) fn options_for_file(&self, location: &str) -> Arc<TextTableOptions> {
+        self.options_for_table(&table_name_for_file(location))
+    }
+
+    /// What is told of a sheet of the workbook at `location`: of the table of the sheet, or of the workbook.
+    pub(crate) fn options_for_sheet(&self, location: &str, sheet: &str) -> Arc<TextTableOptions> {
+        let name = format!("{}_{sheet}", table_name_for_file(location));
+        self.0.get(&name).cloned().unwrap_or_else(|| self.options_for_file(location))
+    }
+
+    /// What is told of the table called `stem`, or of the folder that it is in.
+    pub(crate) fn options_for_table(&self, stem: &str) -> Arc<TextTableOptions> {
+        let is_meant = |name: &str| stem == name || stem.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        let found = self.0.iter().rev().find(|(name, _)| is_meant(name));
+        found.map(|(_, table)| table.clone()).unwrap_or_default()
+    }
+}
+
+/// What the table of the file at `location` is called as long as no other wants the name.
+fn table_name_for_file(location: &str) -> String {
+    parse_file_name(location).map_or(location, |(stem, _)| stem).replace('/', ".")
+}
+
+/// Where the owner writes `option` about the table of the file at `location`.
+pub(crate) fn suggest_yaml(location: &str, option: &str) -> String {
+    let name = table_name_for_file(location);
+    let is_plain = name.chars().all(|character| character.is_alphanumeric() || character == '_');
+    let name = if is_plain { name } else { format!("{name:?}") };
+    format!("in tidegate.yaml, under its database, tables: {{{name}: {{{option}}}}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_column_types() {
+        assert_eq!(ColumnType::parse("decimal(10, 2)"), Some(ColumnType::Decimal(10, 2)));
+        assert_eq!(ColumnType::parse("date"), Some(ColumnType::Date));
+        for wrong in ["", "int", "decimal", "decimal(39,2)", "decimal(3,4)", "decimal(3,-1)", "decimal(3)"] {
+            assert_eq!(ColumnType::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn finds_options_by_file_or_folder_name() {
+        let named = |null: &str| TextTableOptions { null: Some(vec![null.to_owned()]), ..TextTableOptions::default() };
+        let told =
+            TableDeclarations::new([("a", named("1")), ("a.b", named("2"))].map(|(n, t)| (n.to_owned(), t)).into());
+        let about = |location: &str| told.options_for_file(location).null.clone().map(|nulls| nulls.concat());
+        assert_eq!(about("a.csv"), Some("1".to_owned()));
+        assert_eq!(about("a/x.csv.gz"), Some("1".to_owned()));
+        assert_eq!(about("a/b/x.csv"), Some("2".to_owned()));
+        assert_eq!(about("ab.csv"), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! The bytes of a text file: decompressed, without a byte order mark, and bounded.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::encoding::{TextEncoding, skip_lines};
+use super::file_kind::Compression;
+
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 64 * 1_024;
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// What stands between the bytes of a text file and its rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) struct TextDecoding {
+    pub(crate) encoding: TextEncoding,
+    /// Lines at the beginning that are passed over.
+    pub(crate) skip_lines: usize,
+}
+
+/// The bytes of a text file that may be read until the allowance is renewed.
+///
+/// A quote that is never closed makes the rest of a file one row; without a bound that row would
+/// be gathered whole.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadBudget {
+    bytes_max: usize,
+    bytes_left: Arc<AtomicUsize>,
+}
+
+impl ReadBudget {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, bytes_left: Arc::new(AtomicUsize::new(bytes_max)) }
+    }
+
+    /// Allows as much again, once what was read has become rows.
+    pub(crate) fn reset(&self) {
+        self.bytes_left.store(self.bytes_max, Ordering::Relaxed);
+    }
+
+    fn spend(&self, bytes: usize) -> io::Result<()> {
+        let left = self.bytes_left.load(Ordering::Relaxed);
+        self.bytes_left.store(left.saturating_sub(bytes), Ordering::Relaxed);
+        if bytes <= left {
+            return Ok(());
+        }
+        let mebibytes = self.bytes_max >> 20;
+        Err(io::Error::other(format!("{mebibytes} MiB without the end of a row; is a quote or a bracket not closed?")))
+    }
+}
+
+/// The text of a file, as UTF-8, from its beginning.
+pub(crate) fn open_text(
+    file: File,
+    compression: Compression,
+    form: TextDecoding,
+    allowance: ReadBudget,
+) -> Result<BufReader<Box<dyn Read + Send>>, String> {
+    let decompressed = open_decompressed(file, compression)?;
+    let decoded = form.encoding.decode(BudgetedReader { inner: decompressed, budget: allowance });
+    let mut text = BufReader::with_capacity(BUFFER_BYTES, decoded);
+    skip_byte_order_mark(&mut text).map_err(|error| read_error_reason(&error, compression))?;
+    skip_lines(&mut text, form.skip_lines).map_err(|error| read_error_reason(&error, compression))?;
+    Ok(text)
+}
+
+/// The first bytes of a file, decompressed, as they are.
+pub(crate) fn read_beginning(file: File, compression: Compression, bytes_max: u64) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let read = open_decompressed(file, compression)?.take(bytes_max).read_to_end(&mut bytes);
+    read.map_err(|error| read_error_reason(&error, compression))?;
+    Ok(bytes)
+}
+
+fn open_decompressed(file: File, compression: Compression) -> Result<Box<dyn Read + Send>, String> {
+    compression.to_datafusion().convert_read(file).map_err(|error| error.strip_backtrace().to_string())
+}
+
+/// What went wrong while reading, for people.
+pub(crate) fn read_error_reason(error: &io::Error, compression: Compression) -> String {
+    let text = super::path_sandbox::io_error_reason(error);
+    match compression {
+        Compression::None => text,
+        _ => format!("the compressed file is damaged or cut off: {text}"),
+    }
+}
+
+fn skip_byte_order_mark(text: &mut impl BufRead) -> io::Result<()> {
+    if text.fill_buf()?.starts_with(BYTE_ORDER_MARK) {
+        text.consume(BYTE_ORDER_MARK.len());
+    }
+    Ok(())
+}
+
+/// Whether the text has nothing but white space left; leaves its first other byte to be read.
+pub(crate) fn peek_first_byte(text: &mut impl BufRead) -> io::Result<Option<u8>> {
+    loop {
+        let buffer = text.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok(None);
+        }
+        match buffer.iter().position(|byte| !byte.is_ascii_whitespace()) {
+            Some(position) => {
+                let byte = buffer[position];
+                text.consume(position);
+                return Ok(Some(byte));
+            }
+            None => {
+                let white = buffer.len();
+                text.consume(white);
+            }
+        }
+    }
+}
+
+struct BudgetedReader<R> {
+    inner: R,
+    budget: ReadBudget,
+}
+
+impl<R: Read> Read for BudgetedReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.budget.spend(read)?;
+        Ok(read)
+    }
+}

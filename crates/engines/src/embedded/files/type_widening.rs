@@ -1,0 +1,135 @@
+//! The type that holds the values of two types: how columns of several files or rows become one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, TimeUnit};
+
+/// What a text file's timestamps are read as: precise enough for what people write, and wide
+/// enough that a later row with more digits loses nothing.
+pub(crate) const TEXT_TIMESTAMP: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+
+/// How much two types may be bent towards each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CoercionMode {
+    /// Scalars of different types are text in the end: what text files allow.
+    ToText,
+    /// Only numbers to wider numbers: what typed files allow.
+    NumbersOnly,
+}
+
+/// The narrowest type that holds the values of both; `Null` stands for "not known yet".
+pub(crate) fn wider(a: &DataType, b: &DataType, bend: CoercionMode) -> Option<DataType> {
+    match (a, b) {
+        _ if a == b => Some(a.clone()),
+        (DataType::Null, other) | (other, DataType::Null) => Some(other.clone()),
+        (DataType::Struct(a), DataType::Struct(b)) => merge_fields(a, b, bend).ok().map(DataType::Struct),
+        (DataType::List(a), DataType::List(b)) => {
+            let item = wider(a.data_type(), b.data_type(), bend)?;
+            Some(DataType::List(Arc::new(Field::new(a.name(), item, true))))
+        }
+        _ => wider_scalar(a, b, bend),
+    }
+}
+
+fn wider_scalar(a: &DataType, b: &DataType, bend: CoercionMode) -> Option<DataType> {
+    if a.is_nested() || b.is_nested() {
+        return None;
+    }
+    if let (Some(a_rank), Some(b_rank)) = (number_rank(a), number_rank(b)) {
+        return Some(if a_rank >= b_rank { a.clone() } else { b.clone() });
+    }
+    let both = |x: &DataType, y: &DataType| (a == x && b == y) || (a == y && b == x);
+    if both(&DataType::Date32, &TEXT_TIMESTAMP) {
+        return Some(TEXT_TIMESTAMP);
+    }
+    match bend {
+        CoercionMode::ToText => Some(DataType::Utf8),
+        CoercionMode::NumbersOnly => None,
+    }
+}
+
+/// Signed numbers in the order in which each holds those before it; beyond 53 bits a float holds
+/// integers only nearly, which is what databases accept.
+fn number_rank(data_type: &DataType) -> Option<u8> {
+    match data_type {
+        DataType::Int8 => Some(0),
+        DataType::Int16 => Some(1),
+        DataType::Int32 => Some(2),
+        DataType::Int64 => Some(3),
+        DataType::Float32 => Some(4),
+        DataType::Float64 => Some(5),
+        _ => None,
+    }
+}
+
+/// The fields of `a`, then those that only `b` has; the first name that cannot be united is the error.
+pub(crate) fn merge_fields(a: &Fields, b: &Fields, bend: CoercionMode) -> Result<Fields, String> {
+    let mut fields: Vec<FieldRef> = a.iter().cloned().collect();
+    let positions: HashMap<&str, usize> =
+        a.iter().enumerate().map(|(position, field)| (field.name().as_str(), position)).collect();
+    for field in b {
+        match positions.get(field.name().as_str()) {
+            None => fields.push(Arc::new(field.as_ref().clone().with_nullable(true))),
+            Some(&position) => {
+                let mine = &fields[position];
+                let data_type = wider(mine.data_type(), field.data_type(), bend).ok_or_else(|| field.name().clone())?;
+                let nullable = mine.is_nullable() || field.is_nullable();
+                fields[position] = Arc::new(Field::new(field.name(), data_type, nullable));
+            }
+        }
+    }
+    let in_b: std::collections::HashSet<&str> = b.iter().map(|field| field.name().as_str()).collect();
+    for field in &mut fields {
+        if !in_b.contains(field.name().as_str()) && !field.is_nullable() {
+            *field = Arc::new(field.as_ref().clone().with_nullable(true));
+        }
+    }
+    Ok(fields.into())
+}
+
+/// The type with text in place of what no row has told.
+pub(crate) fn replace_null_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Null => DataType::Utf8,
+        DataType::List(item) => {
+            DataType::List(Arc::new(item.as_ref().clone().with_data_type(replace_null_type(item.data_type()))))
+        }
+        DataType::Struct(fields) => DataType::Struct(replace_null_types(fields)),
+        other => other.clone(),
+    }
+}
+
+/// [`replace_null_type`] for each of `fields`.
+pub(crate) fn replace_null_types(fields: &Fields) -> Fields {
+    fields.iter().map(|field| field.as_ref().clone().with_data_type(replace_null_type(field.data_type()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widens_types_within_the_coercion_mode() {
+        let text = |a, b| wider(&a, &b, CoercionMode::ToText);
+        let typed = |a, b| wider(&a, &b, CoercionMode::NumbersOnly);
+        assert_eq!(text(DataType::Int64, DataType::Float64), Some(DataType::Float64));
+        assert_eq!(text(DataType::Boolean, DataType::Int64), Some(DataType::Utf8));
+        assert_eq!(text(DataType::Null, DataType::Date32), Some(DataType::Date32));
+        assert_eq!(text(DataType::Date32, TEXT_TIMESTAMP), Some(TEXT_TIMESTAMP));
+        assert_eq!(typed(DataType::Int32, DataType::Int64), Some(DataType::Int64));
+        assert_eq!(typed(DataType::Int32, DataType::Utf8), None);
+        let object = DataType::Struct(Fields::empty());
+        assert_eq!(text(object, DataType::Utf8), None);
+    }
+
+    #[test]
+    fn field_missing_on_one_side_becomes_nullable() {
+        let fields =
+            |names: &[&str]| -> Fields { names.iter().map(|name| Field::new(*name, DataType::Int64, false)).collect() };
+        let united = merge_fields(&fields(&["a", "b"]), &fields(&["b", "c"]), CoercionMode::NumbersOnly).unwrap();
+        let shown: Vec<(&str, bool)> =
+            united.iter().map(|field| (field.name().as_str(), field.is_nullable())).collect();
+        assert_eq!(shown, [("a", true), ("b", false), ("c", true)]);
+    }
+}

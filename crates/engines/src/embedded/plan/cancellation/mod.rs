@@ -1,0 +1,195 @@
+//! Stopping a query within a batch's time, wherever it is.
+//!
+//! DataFusion's operators give way to others only when they hand on a batch, and only each 128
+//! batches. A join whose filter lets nothing pass hands on nothing for minutes. So the leaves and
+//! the joins of a plan are wrapped, and the filters of joins as well: each batch and each
+//! evaluation asks first whether the query is still wanted.
+
+mod expression;
+mod operator;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DataFusionError, JoinType, Result};
+use datafusion::physical_plan::ChildrenPropertiesMode::Recompute;
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{
+    CrossJoinExec, HashJoinExec, HashJoinExecBuilder, NestedLoopJoinExec, NestedLoopJoinExecBuilder, SortMergeJoinExec,
+};
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
+use datafusion::physical_plan::unnest::UnnestExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::physical_plan::{ExecutionPlan, ReplaceChildrenOptions};
+use tidegate_core::Job;
+use tokio_util::sync::CancellationToken;
+
+use self::expression::CancellableExpr;
+use self::operator::{BatchCheck, CancellationExec};
+use super::repeated_rows::RepeatedRows;
+use super::windows::WindowRows;
+
+/// How the error of a query that is no longer wanted begins.
+pub(crate) const QUERY_CANCELLED: &str = "the query was cancelled";
+
+/// Whether a query is still wanted.
+#[derive(Debug, Clone)]
+pub(crate) struct QueryCancellation {
+    /// Fires when the query's rows are dropped, when it has ended, and when the engine shuts down.
+    token: CancellationToken,
+    /// The job that it runs for, once it runs. Asked directly: no task that would have to pass it on
+    /// gets its turn while all threads compute.
+    job: Arc<OnceLock<Arc<Job>>>,
+    /// Whether rows of it were handed over.
+    rows_sent: Arc<AtomicBool>,
+}
+
+impl QueryCancellation {
+    /// Wanted until the engine shuts down.
+    pub(crate) fn new(closing: &CancellationToken) -> Self {
+        Self { token: closing.child_token(), job: Arc::default(), rows_sent: Arc::default() }
+    }
+
+    /// Wanted no longer than `job`.
+    pub(crate) fn set_job(&self, job: Arc<Job>) {
+        // A plan runs once.
+        let _ = self.job.set(job);
+    }
+
+    /// The job that it runs for, once it runs.
+    pub(crate) fn job(&self) -> Option<&Arc<Job>> {
+        self.job.get()
+    }
+
+    /// The token that ends the query.
+    pub(crate) fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    /// Rows of it are handed over.
+    pub(super) fn mark_rows_sent(&self) {
+        self.rows_sent.store(true, Ordering::Release);
+    }
+
+    /// Whether rows of it were handed over.
+    pub(super) fn has_sent_rows(&self) -> bool {
+        self.rows_sent.load(Ordering::Acquire)
+    }
+
+    /// # Errors
+    /// When it is not.
+    pub(super) fn check_cancelled(&self) -> Result<()> {
+        if self.token.is_cancelled() || self.job.get().is_some_and(|job| job.is_cancelled()) {
+            return Err(DataFusionError::Execution(QUERY_CANCELLED.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// `plan`, which ends at the latest with its next batch once it is no longer wanted, and where a row is repeated that is
+/// too wide for batches of `batch_rows`.
+pub(crate) fn add_cancellation(
+    plan: Arc<dyn ExecutionPlan>,
+    wanted: &QueryCancellation,
+    batch_rows: usize,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    plan.transform_up(|node| {
+        let node = wrap_join_filter(node, wanted)?;
+        if node.children().is_empty() {
+            return Ok(Transformed::yes(wrap_operator(node, BatchCheck::CancellationOnly, wanted)));
+        }
+        let (below, above) = batch_checks(&node, batch_rows);
+        if below.is_none() && above.is_none() {
+            return Ok(Transformed::no(node));
+        }
+        // What a scalar subquery stands in is its first input, of which nothing is repeated.
+        let first = usize::from(node.is::<ScalarSubqueryExec>());
+        let children = node.children().into_iter().enumerate().map(|(place, child)| match &below {
+            Some(look) if place >= first => wrap_operator(child.clone(), look.clone(), wanted),
+            _ => child.clone(),
+        });
+        let children = children.collect();
+        let node = node.replace_children(children, ReplaceChildrenOptions::new(Recompute))?;
+        Ok(Transformed::yes(match above {
+            Some(look) => wrap_operator(node, look, wanted),
+            None => node,
+        }))
+    })
+    .data()
+}
+
+fn wrap_operator(
+    input: Arc<dyn ExecutionPlan>,
+    look: BatchCheck,
+    wanted: &QueryCancellation,
+) -> Arc<dyn ExecutionPlan> {
+    let wanted = wanted.clone();
+    // One that stands there already does it all.
+    match input
+        .downcast_ref::<CancellationExec>()
+        .filter(|guard| matches!(guard.batch_check, BatchCheck::CancellationOnly))
+    {
+        Some(guard) => {
+            Arc::new(CancellationExec { input: guard.input.clone(), cancellation: wanted, batch_check: look })
+        }
+        None => Arc::new(CancellationExec { input, cancellation: wanted, batch_check: look }),
+    }
+}
+
+/// How the batches below `node`, and those that it makes, are to be looked at.
+fn batch_checks(node: &Arc<dyn ExecutionPlan>, batch_rows: usize) -> (Option<BatchCheck>, Option<BatchCheck>) {
+    let is_streaming = node.is::<BoundedWindowAggExec>();
+    if is_streaming || node.is::<WindowAggExec>() {
+        let rows = WindowRows::default();
+        let below = BatchCheck::BelowWindow { rows: rows.clone(), is_streaming };
+        return (Some(below), Some(BatchCheck::AboveWindow { rows, is_streaming }));
+    }
+    let is_unnested = node.is::<UnnestExec>();
+    let repeated = BatchCheck::Repeated(RepeatedRows { batch_rows, is_unnested });
+    if node.is::<ScalarSubqueryExec>() {
+        return (Some(repeated), None);
+    }
+    let joins = is_unnested
+        || node.is::<NestedLoopJoinExec>()
+        || node.is::<HashJoinExec>()
+        || node.is::<SortMergeJoinExec>()
+        || node.is::<CrossJoinExec>();
+    if !joins {
+        return (None, None);
+    }
+    // A join that only asks whether there is a partner gives each row once.
+    ((!emits_each_row_once(node)).then_some(repeated), Some(BatchCheck::CancellationOnly))
+}
+
+fn emits_each_row_once(node: &Arc<dyn ExecutionPlan>) -> bool {
+    use JoinType::{LeftAnti, LeftMark, LeftSemi, RightAnti, RightMark, RightSemi};
+    let of_hash = node.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
+    let of_merge = node.downcast_ref::<SortMergeJoinExec>().map(SortMergeJoinExec::join_type);
+    let of_loop = node.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type());
+    of_hash
+        .or(of_merge)
+        .or(of_loop)
+        .is_some_and(|join| matches!(join, LeftAnti | LeftMark | LeftSemi | RightAnti | RightMark | RightSemi))
+}
+
+fn wrap_join_filter(node: Arc<dyn ExecutionPlan>, wanted: &QueryCancellation) -> Result<Arc<dyn ExecutionPlan>> {
+    if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>()
+        && let Some(filter) = join.filter()
+    {
+        let filter = cancellable_filter(filter, wanted);
+        return Ok(Arc::new(NestedLoopJoinExecBuilder::from(join).with_filter(Some(filter)).build()?));
+    }
+    if let Some(join) = node.downcast_ref::<HashJoinExec>()
+        && let Some(filter) = join.filter()
+    {
+        let filter = cancellable_filter(filter, wanted);
+        return HashJoinExecBuilder::from(join).with_filter(Some(filter)).build_exec();
+    }
+    Ok(node)
+}
+
+fn cancellable_filter(filter: &JoinFilter, wanted: &QueryCancellation) -> JoinFilter {
+    let expression = CancellableExpr { inner: filter.expression().clone(), cancellation: wanted.clone() };
+    JoinFilter::new(Arc::new(expression), filter.column_indices().to_vec(), filter.schema().clone())
+}

@@ -1,0 +1,195 @@
+//! An operator that stands above or below another one and looks at each batch.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::ChildrenPropertiesMode::Recompute;
+use datafusion::physical_plan::coop::make_cooperative;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties, ReplaceChildrenOptions,
+};
+use futures::{Stream, StreamExt};
+
+use super::super::bytes::array_bytes;
+use super::super::repeated_rows::RepeatedRows;
+use super::super::windows::{WindowMemory, WindowRows};
+use super::QueryCancellation;
+
+/// What is done with the batches of an operator, beside asking whether they are wanted.
+#[derive(Debug, Clone)]
+pub(super) enum BatchCheck {
+    /// Nothing.
+    CancellationOnly,
+    /// They go to an operator that repeats their rows.
+    Repeated(RepeatedRows),
+    /// They go to an operator of windows, which holds all of them if it is not `is_streaming`.
+    BelowWindow { rows: WindowRows, is_streaming: bool },
+    /// They come from an operator of windows.
+    AboveWindow { rows: WindowRows, is_streaming: bool },
+}
+
+/// An operator whose batches are only handed on while the query is wanted.
+#[derive(Debug)]
+pub(super) struct CancellationExec {
+    pub(super) input: Arc<dyn ExecutionPlan>,
+    pub(super) cancellation: QueryCancellation,
+    pub(super) batch_check: BatchCheck,
+}
+
+impl DisplayAs for CancellationExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl ExecutionPlan for CancellationExec {
+    fn name(&self) -> &str {
+        "GuardExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let input = children.pop().unwrap_or_else(|| self.input.clone());
+        Ok(Arc::new(Self { input, cancellation: self.cancellation.clone(), batch_check: self.batch_check.clone() }))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.cancellation.check_cancelled()?;
+        let held = MemoryConsumer::new("rows that are held or repeated").register(context.memory_pool());
+        let account = match &self.batch_check {
+            BatchCheck::AboveWindow { rows, .. } => {
+                Some(Arc::new(WindowMemory::new(rows.clone(), context.memory_pool())))
+            }
+            _ => None,
+        };
+        let input = make_cooperative(self.input.execute(partition, context)?);
+        let (wanted, look) = (self.cancellation.clone(), self.batch_check.clone());
+        Ok(Box::pin(CancellableStream {
+            input,
+            cancellation: wanted,
+            batch_check: look,
+            account,
+            reservation: held,
+            remaining: None,
+        }))
+    }
+}
+
+struct CancellableStream {
+    input: SendableRecordBatchStream,
+    cancellation: QueryCancellation,
+    batch_check: BatchCheck,
+    /// Of what a window makes while it is asked for a batch.
+    account: Option<Arc<WindowMemory>>,
+    reservation: MemoryReservation,
+    /// What is left of a batch that is longer than those of the plan.
+    remaining: Option<RecordBatch>,
+}
+
+impl CancellableStream {
+    fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        if let Some(rest) = self.remaining.take() {
+            return Poll::Ready(Some(Ok(rest)));
+        }
+        match &self.account {
+            Some(account) => account.run_counted(|| self.input.poll_next_unpin(context)),
+            None => self.input.poll_next_unpin(context),
+        }
+    }
+
+    fn check_batch(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
+        match &self.batch_check {
+            BatchCheck::CancellationOnly => Ok(batch),
+            BatchCheck::Repeated(repeated) => {
+                let repeated = *repeated;
+                self.check_row_width(&batch, repeated)?;
+                Ok(self.take_first_rows(batch, repeated.batch_rows))
+            }
+            BatchCheck::BelowWindow { rows, is_streaming } => {
+                rows.add(batch.num_rows());
+                if !is_streaming {
+                    let bytes = batch.columns().iter().map(|column| array_bytes(column)).sum();
+                    self.reservation.try_grow(bytes)?;
+                }
+                Ok(batch)
+            }
+            BatchCheck::AboveWindow { is_streaming, .. } => {
+                if let Some(account) = self.account.as_ref().filter(|_| *is_streaming) {
+                    account.release();
+                }
+                Ok(batch)
+            }
+        }
+    }
+
+    /// Rows that are too wide make the plan begin anew, as long as nothing of it was handed over; then what they become
+    /// is part of the query's memory.
+    fn check_row_width(&mut self, batch: &RecordBatch, repeated: RepeatedRows) -> Result<()> {
+        let Some(too_wide) = repeated.check_batch(batch) else { return Ok(()) };
+        if self.cancellation.has_sent_rows() && repeated.batch_rows > 1 {
+            let bytes = too_wide.bytes.saturating_mul(repeated.batch_rows);
+            if self.reservation.try_resize(bytes.max(self.reservation.size())).is_ok() {
+                return Ok(());
+            }
+        }
+        Err(DataFusionError::External(Box::new(too_wide)))
+    }
+
+    fn take_first_rows(&mut self, batch: RecordBatch, rows: usize) -> RecordBatch {
+        if batch.num_rows() <= rows {
+            return batch;
+        }
+        self.remaining = Some(batch.slice(rows, batch.num_rows() - rows));
+        batch.slice(0, rows)
+    }
+}
+
+impl Stream for CancellableStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.cancellation.check_cancelled()?;
+        let polled = self.poll_input(context);
+        polled.map(|batch| batch.map(|batch| self.check_batch(batch?)))
+    }
+}
+
+impl RecordBatchStream for CancellableStream {
+    fn schema(&self) -> SchemaRef {
+        self.input.schema()
+    }
+}

@@ -1,0 +1,72 @@
+//! How large the arguments of a function are, row by row.
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+
+/// Rows whose sizes are asked: one when all arguments are constant.
+pub(super) fn row_count(args: &ScalarFunctionArgs) -> usize {
+    if args.args.iter().all(is_constant) { 1 } else { args.number_rows }
+}
+
+pub(super) fn is_constant(arg: &ColumnarValue) -> bool {
+    matches!(arg, ColumnarValue::Scalar(_))
+}
+
+/// Of one argument, a size for each row.
+pub(super) enum ArgumentSizes {
+    Constant(f64),
+    Each(Vec<f64>),
+}
+
+impl ArgumentSizes {
+    pub(super) fn at(&self, row: usize) -> f64 {
+        match self {
+            Self::Constant(size) => *size,
+            Self::Each(sizes) => sizes.get(row).copied().unwrap_or(0.0),
+        }
+    }
+
+    fn measure(arg: &ColumnarValue, sizes: fn(&ArrayRef) -> Option<Vec<f64>>) -> Option<Self> {
+        match arg {
+            ColumnarValue::Scalar(scalar) => Some(Self::Constant(*sizes(&scalar.to_array().ok()?)?.first()?)),
+            ColumnarValue::Array(array) => Some(Self::Each(sizes(array)?)),
+        }
+    }
+}
+
+/// Bytes of the texts of an argument.
+pub(super) fn text_sizes(args: &ScalarFunctionArgs, position: usize) -> Option<ArgumentSizes> {
+    text_sizes_of_argument(args.args.get(position)?)
+}
+
+/// Bytes of the texts of `arg`.
+pub(super) fn text_sizes_of_argument(arg: &ColumnarValue) -> Option<ArgumentSizes> {
+    ArgumentSizes::measure(arg, text_lengths)
+}
+
+/// Elements of the lists of an argument.
+pub(super) fn list_sizes(args: &ScalarFunctionArgs, position: usize) -> Option<ArgumentSizes> {
+    ArgumentSizes::measure(args.args.get(position)?, list_lengths)
+}
+
+fn text_lengths(array: &ArrayRef) -> Option<Vec<f64>> {
+    let length = |text: Option<&str>| text.map_or(0.0, |text| text.len() as f64);
+    Some(match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().iter().map(length).collect(),
+        DataType::LargeUtf8 => array.as_string::<i64>().iter().map(length).collect(),
+        DataType::Utf8View => array.as_string_view().iter().map(length).collect(),
+        DataType::Null => vec![0.0; array.len()],
+        _ => return None,
+    })
+}
+
+fn list_lengths(array: &ArrayRef) -> Option<Vec<f64>> {
+    Some(match array.data_type() {
+        DataType::List(_) => array.as_list::<i32>().offsets().lengths().map(|length| length as f64).collect(),
+        DataType::LargeList(_) => array.as_list::<i64>().offsets().lengths().map(|length| length as f64).collect(),
+        DataType::FixedSizeList(_, length) => vec![f64::from(*length); array.len()],
+        DataType::Null => vec![0.0; array.len()],
+        _ => return None,
+    })
+}

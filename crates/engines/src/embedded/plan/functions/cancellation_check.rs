@@ -1,0 +1,57 @@
+//! Whether the query that a function computes for is still wanted: the settings of its session tell it.
+
+use std::any::Any;
+
+use datafusion::common::Result;
+use datafusion::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::ScalarFunctionArgs;
+
+use crate::embedded::plan::cancellation::QueryCancellation;
+
+/// `session`, whose functions end when the query is no longer `cancellation`, while it is planned too: a call of constants
+/// is computed then.
+pub(crate) fn with_cancellation(mut session: SessionState, wanted: &QueryCancellation) -> SessionState {
+    session.config_mut().options_mut().extensions.insert(CancellationExtension(wanted.clone()));
+    session
+}
+
+/// Whether the query of `session` is wanted; none for one that is only described.
+pub(super) fn session_cancellation(session: &SessionState) -> Option<QueryCancellation> {
+    session.config_options().extensions.get::<CancellationExtension>().map(|watch| watch.0.clone())
+}
+
+/// # Errors
+/// When the query is no longer wanted.
+pub(super) fn check_cancelled(args: &ScalarFunctionArgs) -> Result<()> {
+    args.config_options.extensions.get::<CancellationExtension>().map_or(Ok(()), |watch| watch.0.check_cancelled())
+}
+
+#[derive(Debug)]
+struct CancellationExtension(QueryCancellation);
+
+impl ConfigExtension for CancellationExtension {
+    const PREFIX: &'static str = "watch";
+}
+
+impl ExtensionOptions for CancellationExtension {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(Self(self.0.clone()))
+    }
+
+    fn set(&mut self, _: &str, _: &str) -> Result<()> {
+        Ok(())
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,187 @@
+//! What a pattern may cost: of `LIKE`, and of regular expressions.
+//!
+//! A search goes through the text once, but at each letter it may be in as many places of the pattern as that has, a part
+//! that is repeated counted as often as it may be: `(?:[ab]?){20000}` has 40,000 in twenty letters. And a pattern is
+//! compiled before it is sought.
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::{ColumnarValue, Operator, ScalarFunctionArgs};
+use regex_syntax::ast::parse::ParserBuilder;
+use regex_syntax::ast::{Ast, RepetitionKind, RepetitionRange};
+
+use super::argument_sizes::{row_count, text_sizes_of_argument};
+
+/// Steps of compiling one place of a pattern.
+const COMPILE_STEPS: f64 = 1e3;
+/// Places of the largest class of letters.
+const CLASS_PLACES: f64 = 600.0;
+/// Places of any letter: `%`, `_` and `.`.
+const WILDCARD_PLACES: f64 = 20.0;
+/// Bytes of a letter, at each of which a search may be within a class.
+const LETTER_BYTES: f64 = 4.0;
+/// More than anything may cost, and still a number that can be counted with.
+const COST_MAX: f64 = 1e100;
+/// Bytes of a regular expression that is looked at.
+const PATTERN_BYTES_MAX: usize = 256 << 10;
+
+/// What a pattern costs.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct PatternCost {
+    /// Places to compile.
+    places: f64,
+    /// Places that a search may be in at once.
+    at_once: f64,
+}
+
+impl PatternCost {
+    /// Of a pattern of `op`.
+    pub(super) fn new(op: Operator, pattern: &str) -> Self {
+        match op {
+            Operator::LikeMatch | Operator::ILikeMatch | Operator::NotLikeMatch | Operator::NotILikeMatch => {
+                Self::from_like(pattern)
+            }
+            _ => Self::from_regex(pattern),
+        }
+    }
+
+    fn from_like(pattern: &str) -> Self {
+        let inner = pattern.trim_start_matches('%').trim_end_matches('%');
+        if !inner.contains(['%', '_', '\\']) {
+            // No more than a search for a text.
+            return Self { places: 1.0, at_once: 1.0 };
+        }
+        let wildcards = pattern.matches(['%', '_']).count() as f64;
+        Self { places: pattern.len() as f64 + wildcards * WILDCARD_PLACES, at_once: pattern.len() as f64 }
+    }
+
+    /// The most that it may cost, whatever flags it is read with: with `x`, white space and comments are not part of it.
+    /// One that is none costs nothing: it is refused where it is compiled.
+    fn from_regex(pattern: &str) -> Self {
+        if pattern.len() > PATTERN_BYTES_MAX {
+            return Self { places: COST_MAX, at_once: COST_MAX };
+        }
+        let read = |has_comments: bool| {
+            let parser = ParserBuilder::new().ignore_whitespace(has_comments).build().parse(pattern);
+            parser.map_or_else(|_| Self::default(), |parsed| Self::from_ast(&parsed, pattern))
+        };
+        read(false).or(read(true))
+    }
+
+    fn from_ast(part: &Ast, pattern: &str) -> Self {
+        let one = Self { places: 1.0, at_once: 1.0 };
+        match part {
+            Ast::Empty(_) | Ast::Flags(_) | Ast::Literal(_) | Ast::Assertion(_) => one,
+            Ast::Dot(_) => Self { places: WILDCARD_PLACES, at_once: LETTER_BYTES },
+            Ast::ClassUnicode(_) | Ast::ClassPerl(_) => Self { places: CLASS_PLACES, at_once: LETTER_BYTES },
+            Ast::ClassBracketed(class) => {
+                let written = &pattern[class.span.start.offset..class.span.end.offset];
+                let names_others = written.contains("[:") || written.split('\\').skip(1).any(starts_with_a_letter);
+                let own = WILDCARD_PLACES + written.len() as f64 * LETTER_BYTES;
+                let places = if names_others { CLASS_PLACES } else { own.min(CLASS_PLACES) };
+                Self { places, at_once: LETTER_BYTES }
+            }
+            Ast::Repetition(repetition) => {
+                let times = match &repetition.op.kind {
+                    RepetitionKind::ZeroOrOne => 1,
+                    RepetitionKind::ZeroOrMore | RepetitionKind::OneOrMore => 2,
+                    RepetitionKind::Range(RepetitionRange::Exactly(times) | RepetitionRange::Bounded(_, times)) => {
+                        *times
+                    }
+                    RepetitionKind::Range(RepetitionRange::AtLeast(times)) => times.saturating_add(1),
+                };
+                one.and(Self::from_ast(&repetition.ast, pattern).times(f64::from(times.max(1))))
+            }
+            Ast::Group(group) => one.and(Self::from_ast(&group.ast, pattern)),
+            Ast::Alternation(alternation) => Self::from_parts(&alternation.asts, pattern),
+            Ast::Concat(concat) => Self::from_parts(&concat.asts, pattern),
+        }
+    }
+
+    fn from_parts(parts: &[Ast], pattern: &str) -> Self {
+        parts.iter().fold(Self::default(), |sum, part| sum.and(Self::from_ast(part, pattern)))
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self { places: self.places.max(other.places), at_once: self.at_once.max(other.at_once) }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self { places: self.places + other.places, at_once: self.at_once + other.at_once }
+    }
+
+    fn times(self, times: f64) -> Self {
+        Self { places: (self.places * times).min(COST_MAX), at_once: (self.at_once * times).min(COST_MAX) }
+    }
+
+    /// Whether it needs no bound of its own: its time is that of going through the text.
+    pub(super) fn is_small(self) -> bool {
+        self.places <= 1_000.0 && self.at_once <= 100.0
+    }
+
+    fn steps(self, text_bytes: f64) -> f64 {
+        self.places * COMPILE_STEPS + self.at_once * text_bytes
+    }
+}
+
+/// `regexp_like(text, pattern, flags)` and those like it, whose first arguments are the same.
+pub(super) fn regex_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
+    pattern_steps(args, Operator::RegexMatch)
+}
+
+/// `text op pattern`.
+pub(super) fn pattern_steps(args: &ScalarFunctionArgs, op: Operator) -> Option<Vec<f64>> {
+    let (text, pattern) = (args.args.first()?, args.args.get(1)?);
+    let lengths = text_sizes_of_argument(text)?;
+    if let ColumnarValue::Scalar(scalar) = pattern {
+        let cost = scalar.try_as_str()?.map_or_else(PatternCost::default, |pattern| PatternCost::new(op, pattern));
+        let compiled = cost.places * COMPILE_STEPS;
+        let mut steps: Vec<f64> = (0..row_count(args)).map(|row| cost.steps(lengths.at(row)) - compiled).collect();
+        // Compiled once, with the first of them.
+        *steps.first_mut()? += compiled;
+        return Some(steps);
+    }
+    let patterns: ArrayRef = cast(&pattern.to_array(row_count(args)).ok()?, &DataType::Utf8).ok()?;
+    let patterns = patterns.as_string::<i32>();
+    let mut last = ("", PatternCost::default());
+    let mut step = |row: usize| {
+        if patterns.is_null(row) {
+            return 0.0;
+        }
+        if patterns.value(row) != last.0 {
+            last = (patterns.value(row), PatternCost::new(op, patterns.value(row)));
+        }
+        last.1.steps(lengths.at(row))
+    };
+    Some((0..patterns.len()).map(&mut step).collect())
+}
+
+fn starts_with_a_letter(text: &str) -> bool {
+    text.starts_with(|letter: char| letter.is_ascii_alphabetic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repetition_multiplies_pattern_cost() {
+        let cost = |pattern: &str| PatternCost::new(Operator::RegexMatch, pattern);
+        assert!(cost("^error: [a-z]+ (timeout|refused)").is_small());
+        assert!(!cost(r"\w+@\w+\.(com|org)").is_small());
+        assert!(cost("(?:[ab]?){20000}[cd]").at_once > 20_000.0);
+        assert!(cost("((a{100}){100}){100}").places >= 1e6);
+        assert!(cost("((a{1000}){1000}){1000}").steps(1.0) > 1e9);
+        assert!(cost(r"(\w{1000}) {1000}").places > 1e8, "with the flag x it is the group that is repeated");
+        assert!(cost("(?:[ab]?){20000}#(").at_once > 20_000.0);
+        assert!(cost(&r"\w".repeat(100_000)).places >= 6e7);
+        assert_eq!(cost(&"a".repeat(PATTERN_BYTES_MAX + 1)).places, COST_MAX);
+        assert!(cost("^https://[a-z.]+/").is_small());
+        assert_eq!(cost("("), PatternCost::default());
+        let like = |pattern: &str| PatternCost::new(Operator::NotILikeMatch, pattern);
+        assert!(like("%flight_number%").is_small());
+        assert!(like(&format!("{}%", "https://example.org/".repeat(100))).is_small());
+        assert!(!like(&"%a".repeat(100)).is_small());
+    }
+}

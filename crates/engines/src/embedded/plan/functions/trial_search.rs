@@ -1,0 +1,74 @@
+//! Functions that look for all places of a pattern in a text.
+//!
+//! One search takes a time with the length of the text, but there may be as many of them as the text has letters. How
+//! long they take, only trying tells: for long texts it is tried, and given up after the steps of one evaluation.
+
+use std::time::Instant;
+
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::ScalarFunctionArgs;
+use regex::Regex;
+
+use super::FUNCTION_STEPS_MAX;
+use super::argument_sizes::{row_count, text_sizes};
+use super::pattern_cost;
+
+/// `regexp_count(text, pattern, start, flags)`.
+pub(super) fn regexp_count_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
+    measure_searches(args, 3, false)
+}
+
+/// `regexp_instr(text, pattern, start, n, flags, group)`.
+pub(super) fn regexp_instr_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
+    measure_searches(args, 4, false)
+}
+
+/// `regexp_replace(text, pattern, to, flags)`, which replaces all places only with the flag `g`.
+pub(super) fn regexp_replace_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
+    measure_searches(args, 3, true)
+}
+
+/// Nanoseconds that the search for all places takes, for texts that are long enough to matter.
+fn measure_searches(args: &ScalarFunctionArgs, flags_position: usize, is_asked_for_all: bool) -> Option<Vec<f64>> {
+    let (lengths, rows) = (text_sizes(args, 0)?, row_count(args));
+    let one_search = pattern_cost::regex_steps(args)?;
+    if one_search.iter().any(|steps| *steps > FUNCTION_STEPS_MAX) {
+        return Some(one_search);
+    }
+    let is_long = |row: usize| lengths.at(row) * lengths.at(row) > FUNCTION_STEPS_MAX;
+    if !(0..rows).any(is_long) {
+        return Some(one_search);
+    }
+    let column = |position: usize| cast(&args.args.get(position)?.to_array(rows).ok()?, &DataType::Utf8).ok();
+    let (all_texts, patterns, flags) = (column(0)?, column(1)?, column(flags_position));
+    let (all_texts, patterns) = (all_texts.as_string::<i32>(), patterns.as_string::<i32>());
+    let steps = |row: usize| {
+        let flags = flags.as_ref().map_or("", |flags| flags.as_string::<i32>().value(row));
+        if !is_long(row) || (is_asked_for_all && !flags.contains('g')) {
+            return 0.0;
+        }
+        let flags = flags.replace('g', "");
+        let pattern = patterns.value(row);
+        let pattern = if flags.is_empty() { pattern.to_owned() } else { format!("(?{flags}){pattern}") };
+        // A pattern that is none is refused by the function itself.
+        Regex::new(&pattern).map_or(0.0, |pattern| time_all_matches(&pattern, all_texts.value(row)))
+    };
+    let mut taken = Vec::with_capacity(rows);
+    for row in 0..rows {
+        taken.push(steps(row));
+        if taken[row] > FUNCTION_STEPS_MAX {
+            break;
+        }
+    }
+    Some(taken)
+}
+
+fn time_all_matches(pattern: &Regex, text: &str) -> f64 {
+    let start = Instant::now();
+    let nanoseconds = || start.elapsed().as_nanos() as f64;
+    let mut places = pattern.find_iter(text);
+    while places.next().is_some() && nanoseconds() <= FUNCTION_STEPS_MAX {}
+    nanoseconds()
+}

@@ -1,0 +1,147 @@
+//! How large a statement becomes once its names are put in.
+//!
+//! A common table expression that is named twice stands in the plan twice, and so on for those that name it; a column that
+//! is computed from another one twice holds its expression twice, once a filter is moved below. A statement of a thousand
+//! characters can so mean a plan of any size, and planning is interrupted by nothing. The plan as it was parsed shares what
+//! is named again, so it is measured there in no more time than it has parts.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, DataFusionError, Result};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use tidegate_core::{Error, ErrorKind};
+
+/// Steps of a plan, tables among them.
+const STEPS_MAX: u64 = 10_000;
+/// Parts of one expression.
+const PARTS_MAX: u64 = 100_000;
+
+/// What a part of a plan becomes.
+#[derive(Default)]
+struct PlanSize {
+    steps: u64,
+    /// Of each column, how many parts its expression has; of what a table holds, one.
+    columns: Vec<u64>,
+    /// Of the largest expression.
+    parts: u64,
+}
+
+/// Measures `plan`, as it was parsed.
+///
+/// # Errors
+/// `TooLarge` when it becomes larger than can be planned in a moment.
+pub(super) fn check_plan_size(plan: &LogicalPlan) -> Result<()> {
+    let PlanSize { steps, parts, .. } = &*PlanMeasurer::default().measure_plan(plan)?;
+    if *steps > STEPS_MAX {
+        return too_large_error(format!("the statement becomes a plan of {steps} steps; {STEPS_MAX} are possible"));
+    }
+    if *parts > PARTS_MAX {
+        return too_large_error(format!(
+            "an expression of the statement becomes one of {parts} parts once the columns that it names are put in; \
+             {PARTS_MAX} are possible"
+        ));
+    }
+    Ok(())
+}
+
+fn too_large_error(message: String) -> Result<()> {
+    let error = Error::new(ErrorKind::TooLarge, message).with_hint(
+        "What is named more than once counts each time, with all that it names itself. Name it once, or ask in several \
+         statements.",
+    );
+    Err(DataFusionError::External(Box::new(error)))
+}
+
+/// What was measured so far, by where it stands: what is named again is shared.
+#[derive(Default)]
+struct PlanMeasurer(HashMap<*const LogicalPlan, Rc<PlanSize>>);
+
+impl PlanMeasurer {
+    fn measure_plan(&mut self, plan: &LogicalPlan) -> Result<Rc<PlanSize>> {
+        if let Some(size) = self.0.get(&std::ptr::from_ref(plan)) {
+            return Ok(size.clone());
+        }
+        let mut inputs = Vec::new();
+        for input in plan.inputs() {
+            inputs.push(self.measure_plan(input)?);
+        }
+        let below = InputColumns::new(plan, &inputs);
+        let mut size = PlanSize { steps: 1, columns: Vec::new(), parts: 1 };
+        let mut computed = Vec::new();
+        for expr in plan.expressions() {
+            let parts = self.measure_expression(&expr, &below, &mut size.steps)?;
+            computed.push(parts);
+            size.parts = size.parts.max(parts);
+        }
+        for input in &inputs {
+            size.steps = size.steps.saturating_add(input.steps);
+            size.parts = size.parts.max(input.parts);
+        }
+        size.columns = column_sizes(plan, &inputs, &computed);
+        let size = Rc::new(size);
+        self.0.insert(std::ptr::from_ref(plan), size.clone());
+        Ok(size)
+    }
+
+    /// The parts of `expr` over what is `below` it; the steps of its subqueries are added to `steps`.
+    fn measure_expression(&mut self, expr: &Expr, below: &InputColumns<'_>, steps: &mut u64) -> Result<u64> {
+        let mut parts: u64 = 0;
+        expr.apply(|part| {
+            let own = match part {
+                Expr::Column(column) => below.size(column),
+                Expr::ScalarSubquery(asked) => self.measure_subquery(&asked.subquery, steps)?,
+                Expr::Exists(asked) => self.measure_subquery(&asked.subquery.subquery, steps)?,
+                Expr::InSubquery(asked) => self.measure_subquery(&asked.subquery.subquery, steps)?,
+                _ => 1,
+            };
+            parts = parts.saturating_add(own);
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(parts)
+    }
+
+    fn measure_subquery(&mut self, plan: &LogicalPlan, steps: &mut u64) -> Result<u64> {
+        let size = self.measure_plan(plan)?;
+        *steps = steps.saturating_add(size.steps);
+        Ok(size.parts)
+    }
+}
+
+/// The columns that expressions of a step may name.
+struct InputColumns<'a>(Vec<(&'a DFSchema, Rc<PlanSize>)>);
+
+impl<'a> InputColumns<'a> {
+    fn new(plan: &'a LogicalPlan, inputs: &[Rc<PlanSize>]) -> Self {
+        Self(plan.inputs().into_iter().map(|input| &**input.schema()).zip(inputs.iter().cloned()).collect())
+    }
+
+    /// One for what is not below, such as a column of the statement around a subquery.
+    fn size(&self, column: &Column) -> u64 {
+        let of_input = |(schema, size): &(&DFSchema, Rc<PlanSize>)| {
+            schema.maybe_index_of_column(column).and_then(|index| size.columns.get(index).copied())
+        };
+        self.0.iter().find_map(of_input).unwrap_or(1)
+    }
+}
+
+/// The sizes of the columns that `plan` gives.
+fn column_sizes(plan: &LogicalPlan, inputs: &[Rc<PlanSize>], computed: &[u64]) -> Vec<u64> {
+    let count = plan.schema().fields().len();
+    let known = match plan {
+        LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) => computed.to_vec(),
+        LogicalPlan::Window(_) => inputs.iter().flat_map(|input| &input.columns).chain(computed).copied().collect(),
+        LogicalPlan::Union(_) => {
+            let largest = |index| inputs.iter().filter_map(|input| input.columns.get(index)).max().copied();
+            (0..count).map(|index| largest(index).unwrap_or(1)).collect()
+        }
+        _ => inputs.iter().flat_map(|input| input.columns.iter().copied()).collect::<Vec<_>>(),
+    };
+    if known.len() == count {
+        return known;
+    }
+    // Some steps give less, or more, than is below them: then each column counts as the largest.
+    let largest = inputs.iter().flat_map(|input| &input.columns).chain(computed).max().copied().unwrap_or(1);
+    vec![largest; count]
+}

@@ -1,0 +1,153 @@
+//! How wide the rows of a batch are, where an operator repeats them.
+//!
+//! A join, an unnesting and a scalar subquery repeat a row for many others, so that one text of a megabyte becomes
+//! a batch of gigabytes, which is counted nowhere. Rows that are too wide for the batches of a plan end it before that, and
+//! it is planned again with shorter ones.
+
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::DataFusionError;
+use thiserror::Error;
+
+use super::bytes::array_bytes;
+
+/// Bytes of a batch that an operator makes of rows of another one.
+const BATCH_BYTES_MAX: usize = 64 << 20;
+/// Bytes of a row that is alone in its batch.
+const ROW_BYTES_MAX: usize = 256 << 20;
+
+/// Rows are too wide for the batches of the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("rows of {bytes} bytes are too wide")]
+pub(super) struct RowsTooWide {
+    /// Of what the widest row becomes.
+    pub(super) bytes: usize,
+}
+
+impl RowsTooWide {
+    /// The one that `error` tells of.
+    pub(super) fn find_in(error: &DataFusionError) -> Option<Self> {
+        match error.find_root() {
+            DataFusionError::External(error) => error.downcast_ref().copied(),
+            _ => None,
+        }
+    }
+
+    /// Rows of a batch that fit, instead of `before`: at most half as many.
+    pub(super) fn batch_rows(self, before: usize) -> usize {
+        (BATCH_BYTES_MAX / self.bytes.max(1)).min(before / 2).max(1)
+    }
+}
+
+/// What is handed on to an operator that repeats it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RepeatedRows {
+    /// Rows of a batch of the plan.
+    pub(super) batch_rows: usize,
+    /// Whether it is the elements of its lists that become rows.
+    pub(super) is_unnested: bool,
+}
+
+impl RepeatedRows {
+    /// Bytes of what is made of `convert_batch`, if it is too wide for batches of the plan.
+    pub(super) fn check_batch(self, batch: &RecordBatch) -> Option<RowsTooWide> {
+        let row_bytes_max = if self.batch_rows > 1 { BATCH_BYTES_MAX / self.batch_rows } else { ROW_BYTES_MAX };
+        let elements = if self.is_unnested { longest_list(batch) } else { 1 };
+        let all: usize = batch.columns().iter().map(|column| array_bytes(column)).sum();
+        if all.saturating_mul(elements) <= row_bytes_max {
+            return None;
+        }
+        let row: usize = batch.columns().iter().map(|column| widest_value_bytes(column)).sum();
+        let bytes = row.min(all).saturating_mul(elements);
+        (bytes > row_bytes_max).then_some(RowsTooWide { bytes })
+    }
+}
+
+/// Bytes of the widest value, or more.
+fn widest_value_bytes(column: &dyn Array) -> usize {
+    let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
+    match column.data_type() {
+        DataType::Utf8 => longest(&mut column.as_string::<i32>().offsets().lengths()),
+        DataType::LargeUtf8 => longest(&mut column.as_string::<i64>().offsets().lengths()),
+        DataType::Binary => longest(&mut column.as_binary::<i32>().offsets().lengths()),
+        DataType::LargeBinary => longest(&mut column.as_binary::<i64>().offsets().lengths()),
+        DataType::Utf8View => longest(&mut column.as_string_view().lengths().map(|length| length as usize)),
+        DataType::BinaryView => longest(&mut column.as_binary_view().lengths().map(|length| length as usize)),
+        DataType::Struct(_) => column.as_struct().columns().iter().map(|column| widest_value_bytes(column)).sum(),
+        DataType::List(_) => {
+            longest_list_in(column).saturating_mul(widest_value_bytes(column.as_list::<i32>().values()))
+        }
+        DataType::LargeList(_) => {
+            longest_list_in(column).saturating_mul(widest_value_bytes(column.as_list::<i64>().values()))
+        }
+        DataType::FixedSizeList(..) => {
+            longest_list_in(column).saturating_mul(widest_value_bytes(column.as_fixed_size_list().values()))
+        }
+        DataType::Map(..) => longest_list_in(column).saturating_mul(widest_value_bytes(column.as_map().entries())),
+        data_type => data_type.primitive_width().unwrap_or(16),
+    }
+    // One is not more than all of them.
+    .min(array_bytes(column))
+}
+
+/// Elements of the longest list of any column.
+fn longest_list(batch: &RecordBatch) -> usize {
+    batch.columns().iter().map(|column| longest_list_in(column)).max().unwrap_or(0).max(1)
+}
+
+/// Elements of the longest list of a column of lists.
+fn longest_list_in(column: &dyn Array) -> usize {
+    match column.data_type() {
+        DataType::List(_) => column.as_list::<i32>().offsets().lengths().max().unwrap_or(0),
+        DataType::LargeList(_) => column.as_list::<i64>().offsets().lengths().max().unwrap_or(0),
+        DataType::Map(..) => column.as_map().offsets().lengths().max().unwrap_or(0),
+        DataType::FixedSizeList(_, length) => usize::try_from(*length).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, Int64Array, ListArray, StringArray};
+    use datafusion::arrow::buffer::OffsetBuffer;
+    use datafusion::arrow::datatypes::Field;
+
+    use super::*;
+
+    fn excess(batch: &RecordBatch, batch_rows: usize, is_unnested: bool) -> Option<usize> {
+        RepeatedRows { batch_rows, is_unnested }.check_batch(batch).map(|too_wide| too_wide.bytes)
+    }
+
+    #[test]
+    fn measures_the_widest_row() {
+        let long = "x".repeat(1 << 20);
+        let texts: ArrayRef = Arc::new(StringArray::from(vec!["a", &long, ""]));
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+        let batch = RecordBatch::try_from_iter([("t", texts), ("n", numbers)]).unwrap();
+        let bytes = (1 << 20) + 8;
+        assert_eq!(excess(&batch, 63, false), None);
+        assert_eq!(excess(&batch, 64, false), Some(bytes));
+        assert_eq!(excess(&batch, 1, false), None);
+        assert_eq!(RowsTooWide { bytes }.batch_rows(8_192), 63);
+        assert_eq!(RowsTooWide { bytes }.batch_rows(100), 50, "at most half, so that it comes to an end");
+        assert_eq!(RowsTooWide { bytes: usize::MAX }.batch_rows(8_192), 1);
+    }
+
+    #[test]
+    fn lists_count_row_by_row_and_unnested_ones_for_each_element() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..80_000));
+        let field = Arc::new(Field::new_list_field(DataType::Int64, true));
+        let lists: ArrayRef =
+            Arc::new(ListArray::new(field, OffsetBuffer::from_lengths(vec![10; 8_000]), numbers, None));
+        let batch = RecordBatch::try_from_iter([("l", lists)]).unwrap();
+        assert_eq!(excess(&batch, 8_192, false), None);
+        assert_eq!(excess(&batch, 8_192, true), None);
+        let long: ArrayRef = Arc::new(Int64Array::from_iter_values(0..10_000));
+        let field = Arc::new(Field::new_list_field(DataType::Int64, true));
+        let lists: ArrayRef = Arc::new(ListArray::new(field, OffsetBuffer::from_lengths([10_000]), long, None));
+        let batch = RecordBatch::try_from_iter([("l", lists)]).unwrap();
+        assert!(excess(&batch, 1, true).is_some_and(|bytes| bytes >= 800_000_000));
+    }
+}

@@ -1,0 +1,61 @@
+//! PostgreSQL's catalogs for one statement of one caller.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::catalog::{MemTable, TableProvider};
+use datafusion::logical_expr::ScalarUDF;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_pgsql::{CatalogNeeds, VisibleObjects, catalog_functions, catalog_name, catalog_rows, find_catalog_needs};
+use tidegate_query::Statement;
+
+use super::errors::to_core_error;
+
+/// Columns that the catalogs tell of at most: all of them are in memory while the statement runs.
+const COLUMNS_MAX: usize = 100_000;
+
+/// The catalogs that a statement reads, and the functions that look into them. Empty for most statements.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SystemCatalogs {
+    relations: Arc<HashMap<&'static str, Arc<dyn TableProvider>>>,
+    functions: Arc<[Arc<ScalarUDF>]>,
+}
+
+impl SystemCatalogs {
+    /// What `statement` needs of the catalogs; none if nothing.
+    pub(crate) fn find_needs(statement: &Statement) -> Option<CatalogNeeds> {
+        statement.ast().and_then(find_catalog_needs)
+    }
+
+    /// What is needed of the catalogs, over `objects`.
+    ///
+    /// # Errors
+    /// `TooLarge` when there are too many columns.
+    pub(crate) fn new(needs: &CatalogNeeds, objects: VisibleObjects, database: &str) -> Result<Self, Error> {
+        let columns = objects.column_count();
+        if columns > COLUMNS_MAX {
+            let message = format!("the catalogs would tell of {columns} columns; at most {COLUMNS_MAX} are possible");
+            return Err(Error::new(ErrorKind::TooLarge, message)
+                .with_hint("Use the tools list_tables and get_schema, which tell of one table at a time."));
+        }
+        let relation = |name: &&'static str| {
+            let batch = catalog_rows(name, &objects)?;
+            let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
+            Ok((*name, Arc::new(table) as Arc<dyn TableProvider>))
+        };
+        let relations = needs.relations.iter().map(relation).collect::<Result<HashMap<_, _>, _>>();
+        let relations = relations.map_err(|error| to_core_error(&error, database))?;
+        let functions = catalog_functions(&Arc::new(objects)).into_iter().map(Arc::new).collect();
+        Ok(Self { relations: Arc::new(relations), functions })
+    }
+
+    /// The catalog called `name` in `schema`, if the statement needs it.
+    pub(crate) fn relation(&self, schema: Option<&str>, name: &str) -> Option<Arc<dyn TableProvider>> {
+        self.relations.get(catalog_name(schema, name)?).cloned()
+    }
+
+    /// The functions that look into the catalogs.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = Arc<ScalarUDF>> {
+        self.functions.iter().cloned()
+    }
+}

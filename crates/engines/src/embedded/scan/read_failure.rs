@@ -1,0 +1,257 @@
+//! What rows of a text file teach when they cannot be read as their column's type.
+
+use std::fmt;
+
+use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::DataFusionError;
+
+use tidegate_query::type_name;
+
+use crate::embedded::files::{
+    CoercionMode, ColumnCorrections, Compression, Fingerprint, NumberFormat, TextTableOptions, infer_type,
+    is_null_marker, read_error_reason, suggest_yaml, wider,
+};
+
+/// Why a file could not be read to its end, written for callers.
+#[derive(Debug)]
+pub(crate) struct ReadFailure {
+    message: String,
+    hint: Option<String>,
+    /// Whether something was learned from it, so that the file can be read now.
+    is_retryable: bool,
+}
+
+impl ReadFailure {
+    pub(crate) fn new(message: String) -> Self {
+        Self { message, hint: None, is_retryable: false }
+    }
+
+    /// What would mend the call.
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+}
+
+impl fmt::Display for ReadFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ReadFailure {}
+
+/// Whether `error` comes from a row that taught something, so that the statement can be planned again.
+pub(crate) fn is_retryable(error: &DataFusionError) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(current) = cause {
+        if let Some(failure) = current.downcast_ref::<ReadFailure>() {
+            return failure.is_retryable;
+        }
+        cause = current.source();
+    }
+    false
+}
+
+/// A value that its column's type does not hold.
+struct MismatchedValue<'a> {
+    column: &'a str,
+    value: &'a str,
+    /// Where it stands, if the reader tells.
+    row: Option<&'a str>,
+}
+
+/// What was read when something went wrong.
+pub(super) struct ReadContext<'a> {
+    pub(super) location: &'a str,
+    /// The file that the table was made of.
+    pub(super) file: Option<Fingerprint>,
+    pub(super) schema: &'a Schema,
+    pub(super) compression: Compression,
+    pub(super) numbers: Option<NumberFormat>,
+    pub(super) corrections: &'a ColumnCorrections,
+    pub(super) options: &'a TextTableOptions,
+}
+
+/// Explains `error`, and remembers what it teaches about a column.
+pub(super) fn explain_read_error(error: &ArrowError, context: &ReadContext<'_>) -> ReadFailure {
+    let ReadContext { location, schema, .. } = *context;
+    let text = match error {
+        ArrowError::IoError(_, error) => {
+            let problem = read_error_reason(error, context.compression);
+            let mut failure = ReadFailure::new(format!("the file {location} cannot be read: {problem}"));
+            failure.hint =
+                problem.contains("declare the encoding").then(|| suggest_option(location, "encoding: latin-1"));
+            return failure;
+        }
+        ArrowError::CsvError(text) | ArrowError::ParseError(text) | ArrowError::JsonError(text) => text.as_str(),
+        other => return ReadFailure::new(format!("the file {location} cannot be read: {other}")),
+    };
+    let Some(misfit) = parse_csv_mismatch(text, schema).or_else(|| parse_json_mismatch(text)) else {
+        let mut failure = ReadFailure::new(format!("the file {location} cannot be read: {text}"));
+        failure.hint = option_for_error(text).map(|option| suggest_option(location, option));
+        return failure;
+    };
+    let known = schema.field_with_name(misfit.column).map(|field| field.data_type().clone()).unwrap_or(DataType::Null);
+    let value = misfit.value.trim_matches(['"', '\'']);
+    let is_marker = is_null_marker(value) && context.options.null.is_none();
+    let is_told = context.options.columns.contains_key(misfit.column);
+    if is_marker && !known.is_nested() && is_csv_error(error) {
+        return context.null_marker_failure(&misfit);
+    }
+    let place = misfit.row.map(|row| format!("row {row} of ")).unwrap_or_default();
+    let why = if is_told { "the configuration makes" } else { "was taken for" };
+    let since = if is_told { "" } else { " after its first rows" };
+    let message = format!(
+        "{place}the file {location} has {} in column {:?}, which {why} {}{since}",
+        misfit.value,
+        misfit.column,
+        type_name(&known),
+    );
+    let wide = wider(&known, &infer_type(value, context.numbers), CoercionMode::ToText).unwrap_or(DataType::Utf8);
+    let wide = if wide == known { DataType::Utf8 } else { wide };
+    match context.file {
+        Some(file) if !is_told && !known.is_nested() && known != wide => {
+            context.corrections.record_type(location, file, misfit.column, wide);
+            context.corrected_failure(message, misfit.column)
+        }
+        _ => ReadFailure::new(message),
+    }
+}
+
+impl ReadContext<'_> {
+    fn null_marker_failure(&self, misfit: &MismatchedValue<'_>) -> ReadFailure {
+        let message = format!("the file {} has {} in column {:?}", self.location, misfit.value, misfit.column);
+        if let Some(file) = self.file {
+            self.corrections.record_null_marker(self.location, file, misfit.column);
+        }
+        ReadFailure { is_retryable: self.file.is_some(), ..self.corrected_failure(message, misfit.column) }
+    }
+
+    /// What callers receive when a column was corrected after rows had left.
+    fn corrected_failure(&self, message: String, column: &str) -> ReadFailure {
+        let option = suggest_option(self.location, &format!("columns: {{{column:?}: string}}"));
+        let hint = format!("The column's type is corrected now: ask again. To have it from the beginning, {option}");
+        ReadFailure { message, hint: Some(hint), is_retryable: true }
+    }
+}
+
+fn is_csv_error(error: &ArrowError) -> bool {
+    !matches!(error, ArrowError::JsonError(_))
+}
+
+/// The sentence that says what the owner should write.
+fn suggest_option(location: &str, option: &str) -> String {
+    format!("write {}", suggest_yaml(location, option))
+}
+
+/// The option that helps with rows of another length or bytes of another encoding.
+fn option_for_error(text: &str) -> Option<&'static str> {
+    if text.contains("UTF-8") {
+        return Some("encoding: latin-1");
+    }
+    let (_, counts) = text.split_once("incorrect number of fields")?.1.split_once("expected ")?;
+    let (expected, got) = counts.split_once(" got ")?;
+    let number = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok();
+    Some(if number(got)? < number(expected)? { "ragged: fill" } else { "ragged: trim" })
+}
+
+/// Reads `Error while parsing value 'x' as type 'Int64' for column 3 at line 7. Row data: …` and
+/// `Error parsing column 3 at line 7: …`.
+fn parse_csv_mismatch<'a>(text: &'a str, schema: &'a Schema) -> Option<MismatchedValue<'a>> {
+    let (value, rest) = match text.strip_prefix("Error while parsing value ") {
+        Some(rest) => {
+            let (value, rest) = rest.split_once(" as type ")?;
+            (value, rest.split_once(" for column ")?.1)
+        }
+        None => {
+            let rest = text.strip_prefix("Error parsing column ")?;
+            let value = rest.split_once(" from '").and_then(|(_, value)| value.split_once('\''));
+            (value.map_or("a value that is no date", |(value, _)| value), rest)
+        }
+    };
+    let (index, rest) = rest.split_once(" at line ")?;
+    let row = rest.split(|character: char| !character.is_ascii_digit()).next()?;
+    let column = schema.fields().get(index.parse::<usize>().ok()?)?.name();
+    Some(MismatchedValue { column, value, row: Some(row) })
+}
+
+/// Reads `whilst decoding field 'x': failed to parse "y" as Int64` and `… expected … got y`.
+fn parse_json_mismatch(text: &str) -> Option<MismatchedValue<'_>> {
+    let rest = text.strip_prefix("whilst decoding field '")?;
+    let (column, reason) = rest.split_once("': ")?;
+    let value = match reason.strip_prefix("failed to parse ") {
+        Some(rest) => rest.rsplit_once(" as ")?.0,
+        None => reason.split_once(" got ")?.1,
+    };
+    Some(MismatchedValue { column, value: shorten(value), row: None })
+}
+
+/// Characters of a value that a message shows.
+const VALUE_CHARACTERS_MAX: usize = 60;
+
+fn shorten(value: &str) -> &str {
+    match value.char_indices().nth(VALUE_CHARACTERS_MAX) {
+        Some((end, _)) => &value[..end],
+        None => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::embedded::files::ColumnCorrection;
+    use datafusion::arrow::datatypes::Field;
+
+    fn explained(error: &ArrowError) -> (ReadFailure, Option<ColumnCorrection>) {
+        let schema =
+            Schema::new(vec![Field::new("id", DataType::Int64, true), Field::new("at", DataType::Date32, true)]);
+        let folder = tempfile::tempdir().unwrap();
+        let file = Fingerprint::from_metadata(&std::fs::metadata(folder.path()).unwrap());
+        let learned = ColumnCorrections::default();
+        let context = ReadContext {
+            location: "a.csv",
+            file: Some(file),
+            schema: &schema,
+            compression: Compression::None,
+            numbers: None,
+            corrections: &learned,
+            options: &TextTableOptions::default(),
+        };
+        let failure = explain_read_error(error, &context);
+        (failure, learned.corrections_for("a.csv", &file).and_then(|mut columns| columns.remove("id")))
+    }
+
+    #[test]
+    fn mismatched_value_widens_its_column() {
+        let parse = |text: &str| explained(&ArrowError::ParseError(text.to_owned()));
+        let (failure, lesson) =
+            parse("Error while parsing value 'x' as type 'Int64' for column 0 at line 7. Row data: '[x,1]'");
+        assert_eq!(
+            failure.to_string(),
+            "row 7 of the file a.csv has 'x' in column \"id\", which was taken for bigint after its first rows"
+        );
+        assert!(failure.is_retryable);
+        assert_eq!(lesson, Some(ColumnCorrection { wider: Some(DataType::Utf8), has_markers: false }));
+        let (_, lesson) = parse("Error while parsing value '1.5' as type 'Int64' for column 0 at line 7. Row data: ''");
+        assert_eq!(lesson.unwrap().wider, Some(DataType::Float64));
+        let (_, lesson) = parse("Error while parsing value 'N/A' as type 'Int64' for column 0 at line 7. Row data: ''");
+        assert_eq!(lesson, Some(ColumnCorrection { wider: None, has_markers: true }));
+        let json = "whilst decoding field 'id': failed to parse \"abc\" as Int64".to_owned();
+        let (failure, lesson) = explained(&ArrowError::JsonError(json));
+        assert!(failure.to_string().contains("\"abc\" in column \"id\""), "{failure}");
+        assert_eq!(lesson.unwrap().wider, Some(DataType::Utf8));
+    }
+
+    #[test]
+    fn other_errors_suggest_an_option() {
+        let text = "incorrect number of fields for line 3, expected 2 got 3".to_owned();
+        let (failure, lesson) = explained(&ArrowError::CsvError(text));
+        assert_eq!(
+            failure.to_string(),
+            "the file a.csv cannot be read: incorrect number of fields for line 3, expected 2 got 3"
+        );
+        assert_eq!(failure.hint(), Some("write in tidegate.yaml, under its database, tables: {a: {ragged: trim}}"));
+        assert_eq!((failure.is_retryable, lesson), (false, None));
+    }
+}

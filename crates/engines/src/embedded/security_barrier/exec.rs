@@ -1,0 +1,164 @@
+//! The barrier in a plan: a leaf that shows its table's name and nothing of what is below it.
+//!
+//! It has as many parts as a plan may have, whatever the files are; it has no statistics, no order, no metrics and no
+//! children, so that nothing is pushed through it and no plan depends on rows that are not seen. Its batches are cut anew.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result, Statistics};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, reset_plan_states};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
+    ReplaceChildrenOptions,
+};
+use futures::{Stream, StreamExt};
+
+use super::policy_view::unavailable_error;
+use super::rebatch::RebatchExec;
+
+/// The barrier.
+#[derive(Debug)]
+pub(super) struct SecurityBarrierExec {
+    table: Arc<str>,
+    inner: Arc<dyn ExecutionPlan>,
+    schema: SchemaRef,
+    properties: Arc<PlanProperties>,
+}
+
+impl SecurityBarrierExec {
+    /// The barrier above `plan_inner`, whose first columns are those of `schema`, in `parts` parts.
+    ///
+    /// # Errors
+    /// When the rows cannot be split so.
+    pub(super) fn new(table: &str, inner: Arc<dyn ExecutionPlan>, schema: SchemaRef, parts: usize) -> Result<Self> {
+        let before = inner.output_partitioning().partition_count();
+        let gathered = match parts == 1 && before > 1 {
+            true => Arc::new(CoalescePartitionsExec::new(inner)),
+            false => inner,
+        };
+        // What is dealt out to parts is cut before, so that which part gets a row depends on nothing else either.
+        let cut: Arc<dyn ExecutionPlan> = Arc::new(RebatchExec::new(gathered));
+        let inner = match cut.output_partitioning().partition_count() == parts {
+            true => cut,
+            false => Arc::new(RepartitionExec::try_new(cut, Partitioning::RoundRobinBatch(parts))?),
+        };
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema.clone()),
+            Partitioning::UnknownPartitioning(parts),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Ok(Self { table: table.into(), inner, schema, properties: Arc::new(properties) })
+    }
+}
+
+impl DisplayAs for SecurityBarrierExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        write!(f, "{}: table={}, columns=[{}]", self.name(), self.table, columns.join(", "))
+    }
+}
+
+impl ExecutionPlan for SecurityBarrierExec {
+    fn name(&self) -> &str {
+        "BarrierExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    /// A query that runs its parts again runs what is below again as well.
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        let inner = reset_plan_states(self.inner.clone())?;
+        let (table, schema, properties) = (self.table.clone(), self.schema.clone(), self.properties.clone());
+        Ok(Arc::new(Self { table, inner, schema, properties }))
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(Statistics::new_unknown(&self.schema)))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let (table, schema) = (self.table.clone(), self.schema.clone());
+        let inner = self.inner.execute(partition, context).map_err(|error| redact_error(&error, &table))?;
+        Ok(Box::pin(VisibleRowsStream { inner, table, schema }))
+    }
+}
+
+/// What comes through the barrier.
+struct VisibleRowsStream {
+    inner: SendableRecordBatchStream,
+    table: Arc<str>,
+    schema: SchemaRef,
+}
+
+impl VisibleRowsStream {
+    /// `convert_batch` with the columns that are seen, as they are called and typed above.
+    fn project_visible(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let columns = batch.columns()[..self.schema.fields().len()].to_vec();
+        Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
+    }
+}
+
+impl Stream for VisibleRowsStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let shown = self.inner.poll_next_unpin(context);
+        shown.map(|batch| {
+            batch.map(|batch| {
+                batch.and_then(|batch| self.project_visible(batch)).map_err(|error| redact_error(&error, &self.table))
+            })
+        })
+    }
+}
+
+impl RecordBatchStream for VisibleRowsStream {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+/// `error` as one that tells nothing of rows. That memory is used up is told of no row.
+fn redact_error(error: &DataFusionError, table: &str) -> DataFusionError {
+    match error.find_root() {
+        DataFusionError::ResourcesExhausted(reason) => DataFusionError::ResourcesExhausted(reason.clone()),
+        _ => DataFusionError::External(Box::new(unavailable_error(table, &error.to_string()))),
+    }
+}

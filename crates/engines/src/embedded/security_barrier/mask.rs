@@ -1,0 +1,90 @@
+//! Masks over columns.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringBuilder};
+use datafusion::arrow::compute::cast as cast_array;
+use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+};
+use tidegate_query::{HashKey, Mask};
+
+use super::conditions::unqualified_column;
+
+/// The column at `position` of `schema` as `mask` shows it.
+pub(super) fn build_masked_column(mask: Option<Mask>, position: usize, schema: &Schema, key: &HashKey) -> Result<Expr> {
+    let field = schema.field(position);
+    Ok(match mask {
+        None => unqualified_column(field.name()),
+        Some(Mask::Deny | Mask::Null) => lit(ScalarValue::try_new_null(field.data_type())?).alias(field.name()),
+        Some(mask) => {
+            let (key, text) = (key.clone(), text_type(schema));
+            let masking = MaskFunction { mask, key, text, signature: Signature::any(1, Volatility::Immutable) };
+            let function = Arc::new(ScalarUDF::new_from_impl(masking));
+            Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![unqualified_column(field.name())]))
+                .alias(field.name())
+        }
+    })
+}
+
+/// The type of text that a mask makes: that of the other texts of the table.
+pub(super) fn text_type(schema: &Schema) -> DataType {
+    let is_view = schema.fields().iter().any(|field| *field.data_type() == DataType::Utf8View);
+    if is_view { DataType::Utf8View } else { DataType::Utf8 }
+}
+
+/// A mask that shows text, as a function. No caller can name it.
+#[derive(Debug)]
+struct MaskFunction {
+    mask: Mask,
+    key: HashKey,
+    text: DataType,
+    signature: Signature,
+}
+
+/// There is one key in a plan.
+impl PartialEq for MaskFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.mask == other.mask
+    }
+}
+
+impl Eq for MaskFunction {}
+
+impl Hash for MaskFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.mask.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for MaskFunction {
+    fn name(&self) -> &str {
+        "mask"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.text.clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let texts = match arrays.first() {
+            Some(values) => cast_array(values, &DataType::Utf8)?,
+            None => return Ok(ColumnarValue::Scalar(ScalarValue::try_new_null(&self.text)?)),
+        };
+        let mut masked = StringBuilder::with_capacity(texts.len(), texts.len() * 16);
+        for text in texts.as_string::<i32>() {
+            masked.append_option(text.and_then(|text| self.mask.mask_text(text, &self.key)));
+        }
+        let masked: ArrayRef = Arc::new(masked.finish());
+        Ok(ColumnarValue::Array(cast_array(&masked, &self.text)?))
+    }
+}

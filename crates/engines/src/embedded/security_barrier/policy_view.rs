@@ -1,0 +1,152 @@
+//! What a principal sees of the tables of a snapshot.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_query::{
+    Catalog, PolicyColumn, PolicyProblem, PolicyTable, RowPolicies, TableEntry, TableStatus, TableView, ValueKind,
+};
+
+use super::mask::text_type;
+use crate::embedded::files::{FileTable, Snapshot};
+
+/// A principal, and the policies that may keep something from it.
+#[derive(Debug, Clone)]
+pub(crate) struct PrincipalPolicies {
+    pub(crate) policies: RowPolicies,
+    pub(crate) principal: Arc<Principal>,
+}
+
+/// What is seen of a table that is not seen whole.
+#[derive(Debug)]
+pub(crate) struct RestrictedView {
+    /// Positions in it are those of the table's own columns.
+    pub(super) table: TableView,
+    /// The columns that are seen, as they are seen.
+    pub(crate) schema: SchemaRef,
+    /// For each of these its position among the table's own.
+    pub(crate) positions: Vec<usize>,
+}
+
+impl PrincipalPolicies {
+    /// What is seen of `table`; none if all of it.
+    ///
+    /// # Errors
+    /// When a policy does not fit it.
+    pub(crate) fn view(&self, snapshot: &Snapshot, table: &FileTable) -> Result<Option<RestrictedView>, Error> {
+        if self.policies.is_empty() {
+            return Ok(None);
+        }
+        let fields = table.columns().fields();
+        let names = snapshot.possible_names(&table.name);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let Some(view) = self.policies.view(&names, &policy_columns(table.columns()), &self.principal)? else {
+            return Ok(None);
+        };
+        let positions: Vec<usize> = view.visible_columns().collect();
+        let seen = positions.iter().map(|position| {
+            let field = fields[*position].as_ref();
+            match view.masks[*position] {
+                None => field.clone(),
+                Some(mask) if mask.makes_text() => Field::new(field.name(), text_type(table.columns()), true),
+                Some(_) => Field::new(field.name(), field.data_type().clone(), true),
+            }
+        });
+        let schema = Arc::new(Schema::new(seen.collect::<Vec<Field>>()));
+        Ok(Some(RestrictedView { table: view, schema, positions }))
+    }
+
+    /// Whether something of the table called `name` is kept from it.
+    pub(crate) fn is_restricted(&self, snapshot: &Snapshot, name: &str) -> bool {
+        if self.policies.is_empty() {
+            return false;
+        }
+        let names = snapshot.possible_names(name);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.policies.applies(&names, &self.principal)
+    }
+
+    /// The table called `name`.
+    ///
+    /// # Errors
+    /// `NotFound`; why it cannot be read, which tells of rows, only where no policy applies.
+    pub(crate) fn table(&self, snapshot: &Snapshot, name: &str, database: &str) -> Result<Arc<FileTable>, Error> {
+        match snapshot.find(name) {
+            Some((name, Err(reason))) if self.is_restricted(snapshot, name) => Err(unavailable_error(name, reason)),
+            _ => snapshot.table(name, database),
+        }
+    }
+
+    /// The catalog without what tells of rows that are not seen.
+    pub(crate) fn catalog(&self, snapshot: &Snapshot) -> Arc<Catalog> {
+        if self.policies.is_empty() {
+            return snapshot.catalog().clone();
+        }
+        let seen = |entry: &TableEntry| {
+            if !self.is_restricted(snapshot, &entry.name) {
+                return entry.clone();
+            }
+            let status = match (&entry.status, snapshot.find(&entry.name)) {
+                (TableStatus::Readable, Some((_, Ok(table)))) => match self.view(snapshot, table) {
+                    Ok(_) => TableStatus::Readable,
+                    Err(error) => TableStatus::Unreadable(error.message().to_owned()),
+                },
+                _ => TableStatus::Unreadable(UNREADABLE_NOW.to_owned()),
+            };
+            let comment = Some("shown as far as you may see it".to_owned());
+            TableEntry { name: entry.name.clone(), rows: None, comment, status }
+        };
+        // Notes name files and tables, whoever may see them.
+        Arc::new(Catalog::from_tables(snapshot.catalog().tables.iter().map(seen).collect()))
+    }
+}
+
+const UNREADABLE_NOW: &str = "it cannot be read now";
+
+/// What is told of a table of which something is kept back, whatever went wrong; `reason` is for the log.
+pub(super) fn unavailable_error(name: &str, reason: &str) -> Error {
+    Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read now"))
+        .with_hint("Ask again; if it stays so, whoever runs this server finds the reason in its log.")
+        .with_detail(format!("the table {name:?} under a row policy cannot be read: {reason}"))
+}
+
+/// What does not fit between `policies` and the tables of `snapshot`.
+pub(crate) fn check_policies(policies: &RowPolicies, snapshot: &Snapshot) -> Vec<PolicyProblem> {
+    let catalog = snapshot.catalog();
+    let all: Vec<(Vec<String>, Option<&FileTable>)> = catalog
+        .tables
+        .iter()
+        .map(|entry| {
+            let table = snapshot.find(&entry.name).and_then(|(_, table)| table.as_deref().ok());
+            (snapshot.stable_names(&entry.name), table)
+        })
+        .collect();
+    let names: Vec<Vec<&str>> = all.iter().map(|(names, _)| names.iter().map(String::as_str).collect()).collect();
+    let columns: Vec<Option<Vec<PolicyColumn<'_>>>> =
+        all.iter().map(|(_, table)| table.map(|table| policy_columns(table.columns()))).collect();
+    let tables = names.iter().zip(&columns);
+    let tables: Vec<PolicyTable<'_>> =
+        tables.map(|(names, columns)| PolicyTable { names, columns: columns.as_deref() }).collect();
+    policies.find_problems(&tables)
+}
+
+fn policy_columns(schema: &SchemaRef) -> Vec<PolicyColumn<'_>> {
+    let columns = schema.fields().iter();
+    columns.map(|field| PolicyColumn { name: field.name(), kind: value_kind(field.data_type()) }).collect()
+}
+
+fn value_kind(data_type: &DataType) -> ValueKind {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ValueKind::Text,
+        DataType::Dictionary(_, values) => value_kind(values),
+        DataType::Boolean => ValueKind::Boolean,
+        DataType::Date32 => ValueKind::Date,
+        DataType::Timestamp(..) => ValueKind::Timestamp,
+        // A column in which nothing but NULL was seen.
+        DataType::Null => ValueKind::Any,
+        other if other.is_integer() => ValueKind::Integer,
+        other if other.is_numeric() => ValueKind::Number,
+        _ => ValueKind::Other,
+    }
+}

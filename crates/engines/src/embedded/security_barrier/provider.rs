@@ -1,0 +1,134 @@
+//! The table as DataFusion sees it: what is below the barrier, planned by itself.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
+use datafusion::catalog::default_table_source::provider_as_source;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Column, DataFusionError, Result};
+use datafusion::datasource::TableType;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, TableProviderFilterPushDown, lit};
+use datafusion::physical_plan::ExecutionPlan;
+use tidegate_query::HashKey;
+
+use super::exec::SecurityBarrierExec;
+use super::policy_view::{RestrictedView, unavailable_error};
+use super::{conditions, mask};
+
+/// A table of which its principal does not see all.
+#[derive(Debug)]
+pub(crate) struct RowPolicyTable {
+    name: String,
+    unrestricted: Arc<dyn TableProvider>,
+    view: RestrictedView,
+    key: HashKey,
+}
+
+impl RowPolicyTable {
+    /// `view` of the table called `name`, which is `unrestricted`.
+    pub(crate) fn new(name: String, unrestricted: Arc<dyn TableProvider>, view: RestrictedView, key: HashKey) -> Self {
+        Self { name, unrestricted, view, key }
+    }
+
+    /// What reads, filters and masks, with the columns at `positions` of those that are seen.
+    ///
+    /// The caller's `filters` that cannot fail are asked of the values as they are shown, so that the rows that come
+    /// through the barrier are the same whether a column is masked here or holds nothing but what a mask shows.
+    async fn plan_inner(
+        &self,
+        state: &dyn Session,
+        positions: &[usize],
+        filters: &[Expr],
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = self.unrestricted.schema();
+        let filters: Vec<&Expr> =
+            filters.iter().filter(|filter| conditions::cannot_fail(filter, &|column| self.type_of(column))).collect();
+        let asked: HashSet<&str> =
+            filters.iter().flat_map(|filter| filter.column_refs()).map(|column| column.name()).collect();
+        let seen = self.view.schema.fields();
+        let needed = (0..seen.len())
+            .filter(|position| positions.contains(position) || asked.contains(seen[*position].name().as_str()));
+        let mut shown = needed
+            .map(|position| {
+                let own = self.view.positions[position];
+                mask::build_masked_column(self.view.table.masks[own], own, &schema, &self.key)
+            })
+            .collect::<Result<Vec<Expr>>>()?;
+        // Rows alone are counted; a plan wants something to show.
+        let row = || lit(true).alias("row");
+        if shown.is_empty() {
+            shown.push(row());
+        }
+        let mut plan = LogicalPlanBuilder::scan("t", provider_as_source(self.unrestricted.clone()), None)?
+            .filter(conditions::build_policy_filter(&self.view.table.rows, &schema))?
+            .project(shown)?;
+        for filter in filters {
+            plan = plan.filter(unqualified(filter)?)?;
+        }
+        let mut wanted: Vec<Expr> =
+            positions.iter().map(|position| conditions::unqualified_column(seen[*position].name())).collect();
+        if wanted.is_empty() {
+            wanted.push(row());
+        }
+        state.create_physical_plan(&plan.project(wanted)?.build()?).await
+    }
+
+    fn type_of(&self, column: &Column) -> Option<&DataType> {
+        self.view.schema.field_with_name(column.name()).ok().map(Field::data_type)
+    }
+}
+
+/// `filter` whose columns bear no table's name.
+fn unqualified(filter: &Expr) -> Result<Expr> {
+    use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+    let bare = |expr: Expr| {
+        Ok(match expr {
+            Expr::Column(column) => Transformed::yes(conditions::unqualified_column(&column.name)),
+            other => Transformed::no(other),
+        })
+    };
+    filter.clone().transform(bare).data()
+}
+
+#[async_trait]
+impl TableProvider for RowPolicyTable {
+    fn schema(&self) -> SchemaRef {
+        self.view.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    /// Says the same whatever is masked, as what is asked below does. All of them are asked above the barrier again.
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let support = |filter: &&Expr| match conditions::cannot_fail(filter, &|column| self.type_of(column)) {
+            true => TableProviderFilterPushDown::Inexact,
+            false => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        _: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let seen = self.schema();
+        let positions = projection.cloned().unwrap_or_else(|| (0..seen.fields().len()).collect());
+        let parts = state.config().target_partitions().max(1);
+        let barrier = match self.plan_inner(state, &positions, filters).await {
+            Ok(inner) => SecurityBarrierExec::new(&self.name, inner, Arc::new(seen.project(&positions)?), parts),
+            Err(error) => Err(error),
+        };
+        // What is wrong with the plan below may tell of files.
+        let closed = |error: DataFusionError| {
+            DataFusionError::External(Box::new(unavailable_error(&self.name, &error.to_string())))
+        };
+        Ok(Arc::new(barrier.map_err(closed)?))
+    }
+}

@@ -1,0 +1,99 @@
+//! How many bytes each row takes, about: told by the values of the row and not by how they lie in memory.
+
+use datafusion::arrow::array::{Array, AsArray, OffsetSizeTrait, RecordBatch};
+use datafusion::arrow::datatypes::DataType;
+
+/// Bytes of a value of fixed size, about, and of what stands around others.
+const FIXED_BYTES: u64 = 8;
+
+/// For each row of `convert_batch`, its bytes.
+pub(super) fn measure_rows(batch: &RecordBatch) -> Vec<u64> {
+    let mut widths = vec![0; batch.num_rows()];
+    batch.columns().iter().for_each(|column| add_value_bytes(column.as_ref(), &mut widths));
+    widths
+}
+
+/// Adds to `measure_rows` the bytes of each value of `into_array`.
+fn add_value_bytes(array: &dyn Array, widths: &mut [u64]) {
+    widths.iter_mut().for_each(|width| *width += FIXED_BYTES);
+    match array.data_type() {
+        DataType::Utf8 => add_lengths(array.as_string::<i32>().iter().map(|text| text.map_or(0, str::len)), widths),
+        DataType::LargeUtf8 => {
+            add_lengths(array.as_string::<i64>().iter().map(|text| text.map_or(0, str::len)), widths);
+        }
+        DataType::Utf8View => add_lengths(array.as_string_view().iter().map(|text| text.map_or(0, str::len)), widths),
+        DataType::Binary => {
+            add_lengths(array.as_binary::<i32>().iter().map(|bytes| bytes.map_or(0, <[u8]>::len)), widths)
+        }
+        DataType::LargeBinary => {
+            add_lengths(array.as_binary::<i64>().iter().map(|bytes| bytes.map_or(0, <[u8]>::len)), widths);
+        }
+        DataType::BinaryView => {
+            add_lengths(array.as_binary_view().iter().map(|bytes| bytes.map_or(0, <[u8]>::len)), widths);
+        }
+        DataType::FixedSizeBinary(length) => {
+            let length = u64::try_from(*length).unwrap_or_default();
+            widths.iter_mut().for_each(|width| *width += length);
+        }
+        DataType::Struct(_) => {
+            array.as_struct().columns().iter().for_each(|column| add_value_bytes(column.as_ref(), widths))
+        }
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            add_items(list.values().as_ref(), list.value_offsets(), widths);
+        }
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            add_items(list.values().as_ref(), list.value_offsets(), widths);
+        }
+        DataType::Map(..) => {
+            let map = array.as_map();
+            add_items(map.entries(), map.value_offsets(), widths);
+        }
+        _ => {}
+    }
+}
+
+fn add_lengths(lengths: impl Iterator<Item = usize>, widths: &mut [u64]) {
+    widths.iter_mut().zip(lengths).for_each(|(width, length)| *width += length as u64);
+}
+
+/// Adds the bytes of the `items` of each row, which `offsets` part.
+fn add_items<O: OffsetSizeTrait>(items: &dyn Array, offsets: &[O], widths: &mut [u64]) {
+    // Items of other rows may lie before and behind.
+    let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else { return };
+    let items = items.slice(first.as_usize(), last.as_usize() - first.as_usize());
+    let mut of_items = vec![0; items.len()];
+    add_value_bytes(items.as_ref(), &mut of_items);
+    for (width, ends) in widths.iter_mut().zip(offsets.windows(2)) {
+        let range = ends[0].as_usize() - first.as_usize()..ends[1].as_usize() - first.as_usize();
+        *width += of_items[range].iter().sum::<u64>();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, Int64Array, ListBuilder, StringArray, StringBuilder, StructArray};
+
+    use super::*;
+
+    #[test]
+    fn row_bytes_depend_on_values_only() {
+        let mut lists = ListBuilder::new(StringBuilder::new());
+        lists.append_value([Some("ab"), Some("cde")]);
+        lists.append_value([None::<&str>; 0]);
+        lists.append_null();
+        lists.append_value([Some("f")]);
+        let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3, 4]));
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("four"), Some("")]));
+        let nested: ArrayRef = Arc::new(StructArray::try_from(vec![("x", texts.clone())]).unwrap());
+        let lists: ArrayRef = Arc::new(lists.finish());
+        let batch =
+            RecordBatch::try_from_iter([("id", ids), ("text", texts), ("deep", nested), ("list", lists)]).unwrap();
+        let expected = [8 + 9 + 17 + 8 + 10 + 11, 8 + 8 + 16 + 8, 8 + 12 + 20 + 8, 8 + 8 + 16 + 8 + 9];
+        assert_eq!(measure_rows(&batch), expected);
+        assert_eq!(measure_rows(&batch.slice(1, 3)), expected[1..]);
+    }
+}

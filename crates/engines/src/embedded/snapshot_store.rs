@@ -1,0 +1,174 @@
+//! The files of one snapshot as an object store: reading only, and only what the snapshot lists.
+//!
+//! DataFusion opens files by their location in the database. A location that is not in the
+//! snapshot does not exist here, whatever lies on the disk; one that is there is opened through
+//! the wall, which asks again where the file really lies.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use object_store::path::Path as Location;
+use object_store::{
+    Attributes, CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+
+use super::files::{FileIdentity, PathSandbox};
+
+const STORE_NAME: &str = "files";
+/// What stands in a message before what this store says.
+pub(crate) const STORE_ERROR_PREFIX: &str = "Generic files error: ";
+
+/// A file of a snapshot.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredFile {
+    pub(crate) path: PathBuf,
+    /// What it must still be; none of text files that were not looked into.
+    pub(crate) identity: Option<FileIdentity>,
+}
+
+/// The files of one snapshot.
+pub(crate) struct SnapshotStore {
+    sandbox: PathSandbox,
+    files: HashMap<Location, StoredFile>,
+}
+
+/// What callers receive about a file that another program writes or replaces.
+pub(crate) const CHANGED_WHILE_READ: &str = "it was changed while it was read; ask again";
+
+impl SnapshotStore {
+    pub(crate) fn new(sandbox: PathSandbox, files: HashMap<Location, StoredFile>) -> Self {
+        Self { sandbox, files }
+    }
+
+    fn open(&self, location: &Location) -> Result<File> {
+        let failed = |reason: String| generic_error(format!("the file {location} cannot be read: {reason}"));
+        let stored = self.files.get(location).ok_or_else(|| failed("it is not in the catalog".to_owned()))?;
+        let file = self.sandbox.open(&stored.path).map_err(|refusal| failed(refusal.reason()))?;
+        if let Some(identity) = &stored.identity
+            && !identity.matches_file(&file).map_err(|error| failed(super::files::io_error_reason(&error)))?
+        {
+            return Err(failed(CHANGED_WHILE_READ.to_owned()));
+        }
+        Ok(file)
+    }
+
+    fn get(&self, location: &Location, options: &GetOptions) -> Result<GetResult> {
+        let file = self.open(location)?;
+        let metadata = file.metadata().map_err(|error| generic_error(super::files::io_error_reason(&error)))?;
+        let meta = ObjectMeta {
+            location: location.clone(),
+            last_modified: metadata.modified().unwrap_or(std::time::SystemTime::UNIX_EPOCH).into(),
+            size: metadata.len(),
+            e_tag: None,
+            version: None,
+        };
+        options.check_preconditions(&meta)?;
+        let range = match &options.range {
+            Some(range) => range.as_range(meta.size).map_err(|error| generic_error(error.to_string()))?,
+            None => 0..meta.size,
+        };
+        // The path is only shown in messages; it must not be this machine's.
+        let payload = GetResultPayload::File(file, PathBuf::from(location.as_ref()));
+        Ok(GetResult { payload, meta, range, attributes: Attributes::default() })
+    }
+
+    fn read_ranges(&self, location: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let mut file = self.open(location)?;
+        let bytes = file.metadata().map_err(|error| generic_error(super::files::io_error_reason(&error)))?.len();
+        ranges.iter().map(|range| read_range(&mut file, bytes, range)).collect()
+    }
+}
+
+fn read_range(file: &mut File, file_bytes: u64, range: &Range<u64>) -> Result<Bytes> {
+    // A damaged footer may point anywhere; memory is only given for what exists.
+    if range.start > range.end || range.end > file_bytes {
+        return Err(generic_error(format!(
+            "a file has {file_bytes} bytes, and bytes {range:?} are asked for: it is damaged"
+        )));
+    }
+    let unreadable = |error: std::io::Error| generic_error(super::files::io_error_reason(&error));
+    file.seek(SeekFrom::Start(range.start)).map_err(unreadable)?;
+    let length = usize::try_from(range.end - range.start).map_err(|error| generic_error(error.to_string()))?;
+    let mut buffer = vec![0; length];
+    file.read_exact(&mut buffer).map_err(unreadable)?;
+    Ok(buffer.into())
+}
+
+fn generic_error(reason: String) -> Error {
+    Error::Generic { store: STORE_NAME, source: reason.into() }
+}
+
+fn read_only_error(operation: &str) -> Error {
+    Error::NotImplemented { operation: operation.to_owned(), implementer: STORE_NAME.to_owned() }
+}
+
+impl fmt::Debug for SnapshotStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CatalogStore({} files)", self.files.len())
+    }
+}
+
+/// The store as DataFusion holds it.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedSnapshotStore(pub(crate) Arc<SnapshotStore>);
+
+impl fmt::Display for SharedSnapshotStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(STORE_NAME)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for SharedSnapshotStore {
+    async fn put_opts(&self, _: &Location, _: PutPayload, _: PutOptions) -> Result<PutResult> {
+        Err(read_only_error("put"))
+    }
+
+    async fn put_multipart_opts(&self, _: &Location, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        Err(read_only_error("put"))
+    }
+
+    async fn get_opts(&self, location: &Location, options: GetOptions) -> Result<GetResult> {
+        let (store, location) = (self.0.clone(), location.clone());
+        run_on_blocking_thread(move || store.get(&location, &options)).await
+    }
+
+    async fn get_ranges(&self, location: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let (store, location, ranges) = (self.0.clone(), location.clone(), ranges.to_vec());
+        run_on_blocking_thread(move || store.read_ranges(&location, &ranges)).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Location>>) -> BoxStream<'static, Result<Location>> {
+        locations.map(|_| Err(read_only_error("delete"))).boxed()
+    }
+
+    fn list(&self, _: Option<&Location>) -> BoxStream<'static, Result<ObjectMeta>> {
+        futures::stream::once(async { Err(read_only_error("list")) }).boxed()
+    }
+
+    async fn list_with_delimiter(&self, _: Option<&Location>) -> Result<ListResult> {
+        Err(read_only_error("list"))
+    }
+
+    async fn copy_opts(&self, _: &Location, _: &Location, _: CopyOptions) -> Result<()> {
+        Err(read_only_error("copy"))
+    }
+}
+
+/// Runs `work`, which waits for the disk, where it holds up no query.
+async fn run_on_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(generic_error(error.to_string())),
+    }
+}

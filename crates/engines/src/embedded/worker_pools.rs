@@ -1,0 +1,252 @@
+//! The threads that queries run on: a lane of them for each principal whose queries run at the time.
+//!
+//! DataFusion's operators give way to each other only between batches, and planning gives way to nothing. So whoever asks
+//! for what takes long in one piece holds threads, and must hold none that others wait for. Each principal's queries have
+//! a lane of their own; between lanes the operating system shares the processors. A lane that nothing runs on any more
+//! is the next one's.
+
+use std::future::Future;
+use std::ops::RangeInclusive;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tidegate_core::{AuthMethod, Error, ErrorKind, Principal, tenant_share};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
+
+/// Threads of all lanes together, where a lane does not need more by itself.
+const POOL_THREADS_TOTAL_MAX: usize = 1_024;
+/// Lanes at most, and at least, however many threads one has.
+const POOL_COUNT: RangeInclusive<usize> = 4..=64;
+/// Threads of a lane for file system calls, beside those that compute.
+const BLOCKING_THREADS_MAX: usize = 32;
+/// The stack of a thread that plans or computes, reserved but not held. The engine walks expressions recursively, and
+/// the longest chain that a statement may have must fit, unoptimised builds included.
+const THREAD_STACK_BYTES: usize = 64 << 20;
+
+/// All lanes of an engine.
+#[derive(Debug)]
+pub(super) struct WorkerPools {
+    /// Of one lane.
+    threads: usize,
+    pools_max: usize,
+    pools: Mutex<Vec<(PoolKey, Arc<PoolThreads>)>>,
+}
+
+/// The threads of a lane, and a runtime that runs on them.
+#[derive(Debug)]
+struct PoolThreads {
+    runtime: Mutex<Option<Runtime>>,
+    handle: Handle,
+}
+
+/// Where the queries of one principal run. Cheap to clone; the lane is its own as long as one is left.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkerPool {
+    threads: Arc<PoolThreads>,
+    tasks: TaskTracker,
+}
+
+/// Whom a lane is for, as long as something runs on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct PoolKey {
+    tenant: Option<String>,
+    proof: AuthMethod,
+    subject: String,
+}
+
+impl WorkerPools {
+    /// Lanes of `threads` each. None of them is there yet.
+    pub(super) fn new(threads: usize) -> Self {
+        let threads = threads.max(1);
+        let pools_max = (POOL_THREADS_TOTAL_MAX / threads).clamp(*POOL_COUNT.start(), *POOL_COUNT.end());
+        Self { threads, pools_max, pools: Mutex::default() }
+    }
+
+    /// The lane for the queries of `principal`, whose tasks `tasks` knows: its own, one that is idle, a new one, or, when
+    /// there are as many as there may be, the one with the least to do. The principals of one tenant have half of all.
+    ///
+    /// # Errors
+    /// `Unavailable` when its threads cannot be started.
+    pub(super) fn pool_for(&self, principal: &Principal, tasks: &TaskTracker) -> Result<WorkerPool, Error> {
+        let whose = PoolKey::from_principal(principal);
+        let mut lanes = self.pools.lock();
+        let at = match lanes.iter().position(|(holder, _)| *holder == whose) {
+            Some(own) => own,
+            None => self.assign_pool(&mut lanes, whose)?,
+        };
+        Ok(WorkerPool { threads: lanes[at].1.clone(), tasks: tasks.clone() })
+    }
+
+    /// The place among `lanes` of one that is not its own yet.
+    fn assign_pool(&self, lanes: &mut Vec<(PoolKey, Arc<PoolThreads>)>, whose: PoolKey) -> Result<usize, Error> {
+        let busy: Vec<usize> = (0..lanes.len()).filter(|at| !lanes[*at].1.is_idle()).collect();
+        let is_colleague = |at: &usize| whose.tenant.is_some() && lanes[*at].0.tenant == whose.tenant;
+        let of_tenant: Vec<usize> = busy.iter().copied().filter(is_colleague).collect();
+        if of_tenant.len() >= tenant_share(self.pools_max) {
+            // Shared, and the lane stays the colleague's.
+            return Ok(least_loaded(&of_tenant, lanes));
+        }
+        if let Some(idle) = (0..lanes.len()).find(|at| !busy.contains(at)) {
+            lanes[idle].0 = whose;
+            return Ok(idle);
+        }
+        if lanes.len() >= self.pools_max {
+            return Ok(least_loaded(&busy, lanes));
+        }
+        match PoolThreads::start(self.threads) {
+            Ok(threads) => lanes.push((whose, Arc::new(threads))),
+            Err(_) if !busy.is_empty() => return Ok(least_loaded(&busy, lanes)),
+            Err(error) => return Err(error),
+        }
+        Ok(lanes.len() - 1)
+    }
+
+    /// Stops all threads; what runs on them still is left to end by itself, since they cannot be killed.
+    pub(super) fn stop(&self) {
+        self.pools.lock().drain(..).for_each(|(_, threads)| threads.stop());
+    }
+}
+
+/// That of `places` among `lanes` which the fewest hold, and of these with the fewest tasks.
+fn least_loaded(places: &[usize], lanes: &[(PoolKey, Arc<PoolThreads>)]) -> usize {
+    places
+        .iter()
+        .copied()
+        .min_by_key(|at| (Arc::strong_count(&lanes[*at].1), lanes[*at].1.alive_tasks()))
+        .unwrap_or_default()
+}
+
+impl PoolKey {
+    fn from_principal(principal: &Principal) -> Self {
+        Self { tenant: principal.tenant.clone(), proof: principal.auth_method, subject: principal.subject.clone() }
+    }
+}
+
+impl PoolThreads {
+    fn start(threads: usize) -> Result<Self, Error> {
+        let mut builder = Builder::new_multi_thread();
+        builder
+            .worker_threads(threads)
+            .max_blocking_threads(BLOCKING_THREADS_MAX)
+            .thread_name("tidegate-engine")
+            .thread_stack_size(THREAD_STACK_BYTES)
+            .enable_time();
+        // It panics where the system has no more threads.
+        let runtime =
+            catch_unwind(AssertUnwindSafe(|| builder.build())).ok().and_then(Result::ok).ok_or_else(|| {
+                let message = "the system has no more threads for queries";
+                Error::new(ErrorKind::Unavailable, message).with_hint("Try again when fewer queries run.")
+            })?;
+        Ok(Self { handle: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)) })
+    }
+
+    /// Whether nobody holds on to it and nothing runs on it, a task that was aborted and does not end included.
+    fn is_idle(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) == 1 && self.alive_tasks() == 0
+    }
+
+    fn alive_tasks(&self) -> usize {
+        self.handle.metrics().num_alive_tasks()
+    }
+
+    fn stop(&self) {
+        let runtime = self.runtime.lock().take();
+        if let Some(runtime) = runtime {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Drop for PoolThreads {
+    fn drop(&mut self) {
+        // Waiting for them would block, which is forbidden where async code drops us.
+        self.stop();
+    }
+}
+
+impl WorkerPool {
+    /// Runs `work` on the lane; dropping the wait stops it.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        AbortOnDrop(self.tasks.spawn_on(work, &self.threads.handle)).join().await
+    }
+
+    /// Starts `work` on the lane.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn_on(work, &self.threads.handle);
+    }
+}
+
+/// A task that ends with the wait for it.
+pub(super) struct AbortOnDrop<T>(pub(super) JoinHandle<Result<T, Error>>);
+
+impl<T> AbortOnDrop<T> {
+    pub(super) async fn join(mut self) -> Result<T, Error> {
+        match (&mut self.0).await {
+            Ok(result) => result,
+            Err(error) if error.is_cancelled() => {
+                Err(Error::new(ErrorKind::Unavailable, "the server is shutting down"))
+            }
+            Err(error) => Err(Error::internal(format!("a task of the engine panicked: {error}"))),
+        }
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_core::Grants;
+
+    fn principal(subject: &str, tenant: Option<&str>) -> Principal {
+        let principal = Principal::new(subject, AuthMethod::Token, Arc::new(Grants::everything()));
+        Principal { tenant: tenant.map(ToOwned::to_owned), ..principal }
+    }
+
+    fn is_same(left: &WorkerPool, right: &WorkerPool) -> bool {
+        Arc::ptr_eq(&left.threads, &right.threads)
+    }
+
+    #[test]
+    fn each_principal_has_its_own_pool_while_it_runs_something() {
+        let (lanes, tasks) = (WorkerPools::new(1), TaskTracker::new());
+        let of = |subject| lanes.pool_for(&principal(subject, None), &tasks).unwrap();
+        let ann = of("ann");
+        assert!(is_same(&ann, &of("ann")));
+        let bob = of("bob");
+        assert!(!is_same(&ann, &bob));
+        let left = ann.threads.clone();
+        drop(ann);
+        drop(bob);
+        assert!(Arc::ptr_eq(&left, &of("ann").threads), "it is held still, and hers");
+        drop(left);
+        let carl = of("carl");
+        assert_eq!(lanes.pools.lock().len(), 2, "one that is idle is taken again");
+        drop(carl);
+    }
+
+    #[test]
+    fn principals_of_a_tenant_share_half_of_the_pools() {
+        let (lanes, tasks) = (WorkerPools { threads: 1, pools_max: 4, pools: Mutex::default() }, TaskTracker::new());
+        let of = |subject: &str, tenant| lanes.pool_for(&principal(subject, tenant), &tasks).unwrap();
+        let held: Vec<WorkerPool> = (0..10).map(|number| of(&format!("worker{number}"), Some("acme"))).collect();
+        assert_eq!(lanes.pools.lock().len(), 2);
+        let other = of("zoe", Some("other"));
+        assert!(held.iter().all(|lane| !is_same(lane, &other)));
+        let third = of("tom", None);
+        assert!(!is_same(&third, &other));
+        assert_eq!(lanes.pools.lock().len(), 4);
+        of("una", None);
+        assert_eq!(lanes.pools.lock().len(), 4, "the rest share");
+    }
+}

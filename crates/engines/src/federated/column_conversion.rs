@@ -1,0 +1,156 @@
+//! Columns as a member gives them, made those that the plan expects.
+//!
+//! SQLite's values have types of their own; here a column has one, by the [affinity](https://sqlite.org/datatype3.html)
+//! of its declared type. A value that is none of that type is an error and never another value.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BinaryBuilder, Float64Builder, Int64Builder, RecordBatch, RecordBatchOptions,
+    StringBuilder, UnionArray,
+};
+use datafusion::arrow::compute::{CastOptions, cast_with_options};
+use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, SchemaRef};
+use tidegate_core::{Error, ErrorKind};
+use tidegate_query::{declared_type_name, type_name};
+
+/// The type of a column whose values have their own, by what it was declared as.
+pub(super) fn type_from_declaration(field: &Field) -> DataType {
+    let declared = declared_type_name(field).unwrap_or_default().to_ascii_uppercase();
+    let names = |parts: &[&str]| parts.iter().any(|part| declared.contains(part));
+    // The order is that of SQLite's rules.
+    match () {
+        () if names(&["INT", "BOOL"]) => DataType::Int64,
+        () if names(&["CHAR", "CLOB", "TEXT"]) => DataType::Utf8,
+        () if names(&["BLOB"]) => DataType::Binary,
+        () if names(&["REAL", "FLOA", "DOUB", "NUM", "DEC"]) => DataType::Float64,
+        () => DataType::Utf8,
+    }
+}
+
+/// `convert_batch` with the columns of `expected`, which are as many and in the same order.
+///
+/// # Errors
+/// When a value does not fit the column's type.
+pub(super) fn convert_batch(batch: &RecordBatch, expected: &SchemaRef) -> Result<RecordBatch, Error> {
+    let columns = expected.fields().iter().zip(batch.columns());
+    let columns = columns.map(|(field, column)| convert_column(column, field)).collect::<Result<Vec<_>, Error>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(expected.clone(), columns, &options)
+        .map_err(|error| Error::internal(error.to_string()))
+}
+
+fn convert_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef, Error> {
+    if column.data_type() == field.data_type() {
+        return Ok(column.clone());
+    }
+    let unfit = |reason: String| {
+        let wanted = type_name(field.data_type());
+        let message = format!("the column {:?} has a value that is no {wanted}: {reason}", field.name());
+        Error::new(ErrorKind::InvalidArguments, message).with_hint(
+            "Ask the database of that table alone, where each value keeps its type, or leave the column out.",
+        )
+    };
+    if let Some(union) = column.as_any().downcast_ref::<UnionArray>() {
+        let target = field.data_type();
+        // Other types come from what was computed there, and are cast from what they are computed as.
+        let stored = match target {
+            DataType::Int64 | DataType::Float64 | DataType::Utf8 | DataType::Binary => target.clone(),
+            other if other.is_integer() => DataType::Int64,
+            other if other.is_floating() => DataType::Float64,
+            _ => DataType::Utf8,
+        };
+        return convert_column(&convert_union(union, &stored).map_err(unfit)?, field);
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(column, field.data_type(), &options).map_err(|error| unfit(error.to_string()))
+}
+
+/// A value of SQLite.
+enum SqliteValue<'a> {
+    Null,
+    Integer(i64),
+    Real(f64),
+    Text(&'a str),
+    Blob(&'a [u8]),
+}
+
+impl<'a> SqliteValue<'a> {
+    fn from_row(union: &'a UnionArray, row: usize) -> Self {
+        let member = union.child(union.type_id(row));
+        let offset = union.value_offset(row);
+        if member.is_null(offset) {
+            return Self::Null;
+        }
+        match member.data_type() {
+            DataType::Int64 => Self::Integer(member.as_primitive::<Int64Type>().value(offset)),
+            DataType::Float64 => Self::Real(member.as_primitive::<Float64Type>().value(offset)),
+            DataType::Utf8 => Self::Text(member.as_string::<i32>().value(offset)),
+            _ => Self::Blob(member.as_binary::<i32>().value(offset)),
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::Null => "null".to_owned(),
+            Self::Integer(value) => value.to_string(),
+            Self::Real(value) => value.to_string(),
+            Self::Text(_) => "a text".to_owned(),
+            Self::Blob(_) => "bytes".to_owned(),
+        }
+    }
+}
+
+fn convert_union(union: &UnionArray, target: &DataType) -> Result<ArrayRef, String> {
+    let values = (0..union.len()).map(|row| SqliteValue::from_row(union, row));
+    Ok(match target {
+        DataType::Int64 => {
+            let mut builder = Int64Builder::with_capacity(union.len());
+            for value in values {
+                match value {
+                    SqliteValue::Null => builder.append_null(),
+                    SqliteValue::Integer(value) => builder.append_value(value),
+                    other => return Err(other.describe()),
+                }
+            }
+            Arc::new(builder.finish())
+        }
+        DataType::Float64 => {
+            let mut builder = Float64Builder::with_capacity(union.len());
+            for value in values {
+                match value {
+                    SqliteValue::Null => builder.append_null(),
+                    SqliteValue::Integer(value) => builder.append_value(value as f64),
+                    SqliteValue::Real(value) => builder.append_value(value),
+                    other => return Err(other.describe()),
+                }
+            }
+            Arc::new(builder.finish())
+        }
+        DataType::Binary => {
+            let mut builder = BinaryBuilder::new();
+            for value in values {
+                match value {
+                    SqliteValue::Null => builder.append_null(),
+                    SqliteValue::Blob(value) => builder.append_value(value),
+                    SqliteValue::Text(value) => builder.append_value(value),
+                    other => return Err(other.describe()),
+                }
+            }
+            Arc::new(builder.finish())
+        }
+        _ => {
+            let mut builder = StringBuilder::new();
+            for value in values {
+                match value {
+                    SqliteValue::Null => builder.append_null(),
+                    SqliteValue::Integer(value) => builder.append_value(value.to_string()),
+                    SqliteValue::Real(value) => builder.append_value(format!("{value:?}")),
+                    SqliteValue::Text(value) => builder.append_value(value),
+                    SqliteValue::Blob(_) => return Err("bytes".to_owned()),
+                }
+            }
+            Arc::new(builder.finish())
+        }
+    })
+}

@@ -1,0 +1,86 @@
+//! One query of a member in the making.
+
+use std::fmt::Write as _;
+
+use datafusion::arrow::datatypes::FieldRef;
+
+/// A column of a part: how it is written, and what it is.
+#[derive(Debug, Clone)]
+pub(crate) struct SqlColumn {
+    pub(crate) sql: String,
+    pub(crate) field: FieldRef,
+}
+
+/// `SELECT columns FROM from WHERE conditions …`, of which each piece is SQL of the member: quoted names, keywords and
+/// placeholders, never a value.
+#[derive(Debug, Clone)]
+pub(crate) struct MemberQueryBuilder {
+    pub(super) from: String,
+    pub(super) conditions: Vec<String>,
+    /// What is grouped by, where it is an aggregate; no groups are one.
+    pub(super) groups: Option<Vec<String>>,
+    pub(super) order: Vec<String>,
+    pub(super) rows_max: Option<usize>,
+    pub(super) columns: Vec<SqlColumn>,
+    /// Whether `from` is a join.
+    pub(super) is_joined: bool,
+    /// Whether it is more than the rows of one table.
+    pub(super) is_worth_pushing: bool,
+}
+
+impl MemberQueryBuilder {
+    /// The name of the column at `position` of the finished query.
+    pub(crate) fn column_name(position: usize) -> String {
+        format!("c{position}")
+    }
+
+    /// Whether nothing more can be said of its rows but around it.
+    pub(super) fn is_closed(&self) -> bool {
+        self.groups.is_some() || self.rows_max.is_some()
+    }
+
+    /// The finished query.
+    pub(crate) fn sql(&self) -> String {
+        let columns: Vec<String> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(position, term)| format!("{} AS {}", term.sql, Self::column_name(position)))
+            .collect();
+        // Of a query without columns only the number of rows is wanted.
+        let columns = if columns.is_empty() { "1 AS c0".to_owned() } else { columns.join(", ") };
+        let mut sql = format!("SELECT {columns} FROM {}", self.from);
+        let mut clause = |keyword: &str, items: &[String], separator: &str| {
+            if !items.is_empty() {
+                // Writing to a string does not fail.
+                let _ = write!(sql, " {keyword} {}", items.join(separator));
+            }
+        };
+        clause("WHERE", &self.conditions, " AND ");
+        clause("GROUP BY", self.groups.as_deref().unwrap_or_default(), ", ");
+        clause("ORDER BY", &self.order, ", ");
+        if let Some(rows) = self.rows_max {
+            clause("LIMIT", &[rows.to_string()], "");
+        }
+        sql
+    }
+
+    /// The finished query as a table called `next_alias`.
+    pub(super) fn wrapped(self, alias: &str) -> Self {
+        let from = format!("({}) AS {alias}", self.sql());
+        let named = |(position, term): (usize, SqlColumn)| SqlColumn {
+            sql: format!("{alias}.{}", Self::column_name(position)),
+            field: term.field,
+        };
+        Self {
+            from,
+            conditions: Vec::new(),
+            groups: None,
+            order: Vec::new(),
+            rows_max: None,
+            columns: self.columns.into_iter().enumerate().map(named).collect(),
+            is_joined: false,
+            is_worth_pushing: self.is_worth_pushing,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! One block, fetched whole and checked.
+//!
+//! A connection that breaks costs what was not read from it: the next attempt asks for the rest alone. Were that to be
+//! the rest of something else, the hash would tell.
+
+use reqwest::header::{ACCEPT, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RANGE};
+use reqwest::{Response, StatusCode};
+
+use crate::address::ResultAddress;
+use crate::client::ResultClient;
+use crate::digest::sha256;
+use crate::download_event::DownloadEvent;
+use crate::error::FetchError;
+use crate::manifest::ManifestBlock;
+use crate::progress_tracker::ProgressTracker;
+use crate::request_failure::RequestFailure;
+
+/// How often a block is fetched whose hash is wrong.
+const FETCHES_MAX: u32 = 2;
+/// A result without rows is not larger, in bytes.
+const EMPTY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+const ARROW: HeaderValue = HeaderValue::from_static("application/vnd.apache.arrow.stream");
+
+/// Fetches blocks of one result.
+pub(crate) struct BlockFetcher<'a> {
+    pub(crate) client: &'a ResultClient,
+    pub(crate) address: &'a ResultAddress,
+    pub(crate) progress: &'a ProgressTracker,
+}
+
+/// What is here of a block.
+#[derive(Default)]
+struct PartialBlock {
+    bytes: Vec<u8>,
+    /// Names the bytes of which these are the first.
+    etag: Option<HeaderValue>,
+}
+
+impl BlockFetcher<'_> {
+    /// The bytes of `block`, which have its hash.
+    pub(crate) async fn fetch(&self, block: &ManifestBlock) -> Result<Vec<u8>, FetchError> {
+        let mut fetches = 0;
+        loop {
+            let bytes = self.fetch_unverified(block).await?;
+            fetches += 1;
+            if sha256(&bytes) == block.sha256 {
+                return Ok(bytes);
+            }
+            self.progress.remove_bytes(bytes.len() as u64);
+            if fetches == FETCHES_MAX {
+                let what = format!("{FETCHES_MAX} times its bytes did not have the hash that the manifest names");
+                return Err(FetchError::Damaged { block: block.index, what });
+            }
+            self.client.options().notify(&DownloadEvent::BlockDamaged { block: block.index });
+        }
+    }
+
+    /// The bytes of a result without blocks: its columns alone.
+    pub(crate) async fn fetch_empty(&self) -> Result<Vec<u8>, FetchError> {
+        let mut patience = self.client.new_retry();
+        loop {
+            let attempt = async {
+                let response =
+                    self.client.get(self.address.data_url(), HeaderMap::from_iter([(ACCEPT, ARROW)])).await?;
+                self.client.read_body(response, EMPTY_BYTES_MAX).await
+            };
+            match attempt.await {
+                Ok(bytes) => return Ok(bytes),
+                Err(trouble) => patience.wait_after_failure(trouble).await?,
+            }
+        }
+    }
+
+    async fn fetch_unverified(&self, block: &ManifestBlock) -> Result<Vec<u8>, FetchError> {
+        let mut patience = self.client.new_retry();
+        let mut arrived = PartialBlock::default();
+        let mut most = 0;
+        loop {
+            let Err(trouble) = self.fetch_remaining(block, &mut arrived).await else { return Ok(arrived.bytes) };
+            if arrived.bytes.len() > most {
+                most = arrived.bytes.len();
+                patience.reset();
+            }
+            let waited = patience.wait_after_failure(trouble).await;
+            if waited.is_err() {
+                self.discard(&mut arrived);
+            }
+            waited?;
+        }
+    }
+
+    /// Reads what has not arrived, to its end.
+    async fn fetch_remaining(&self, block: &ManifestBlock, arrived: &mut PartialBlock) -> Result<(), RequestFailure> {
+        if !arrived.bytes.is_empty() && arrived.bytes.len() as u64 == block.bytes {
+            // Only the end of the answer was lost.
+            return Ok(());
+        }
+        let mut headers = HeaderMap::from_iter([(ACCEPT, ARROW)]);
+        if let (false, Some(tag)) = (arrived.bytes.is_empty(), &arrived.etag) {
+            headers.insert(IF_RANGE, tag.clone());
+            let range = HeaderValue::try_from(format!("bytes={}-", arrived.bytes.len()));
+            headers.extend(range.ok().map(|range| (RANGE, range)));
+        }
+        let mut response = self.client.get(self.address.block_url(block.index), headers).await?;
+        if !is_continuation(&response, arrived.bytes.len()) {
+            self.discard(arrived);
+        }
+        arrived.etag = response.headers().get(ETAG).filter(|tag| !tag.as_bytes().starts_with(b"W/")).cloned();
+        while let Some(chunk) = self.client.next_chunk(&mut response).await? {
+            self.progress.add_bytes(chunk.len() as u64);
+            arrived.bytes.extend_from_slice(&chunk);
+            if arrived.bytes.len() as u64 > block.bytes {
+                // More than there is: its hash is wrong whatever follows.
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn discard(&self, arrived: &mut PartialBlock) {
+        self.progress.remove_bytes(arrived.bytes.len() as u64);
+        arrived.bytes.clear();
+    }
+}
+
+/// Whether `response` goes on after `bytes`.
+fn is_continuation(response: &Response, bytes: usize) -> bool {
+    let range = response.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
+    let first = range.and_then(|range| range.strip_prefix("bytes ")?.split_once('-')?.0.parse().ok());
+    response.status() == StatusCode::PARTIAL_CONTENT && first == Some(bytes)
+}

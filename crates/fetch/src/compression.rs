@@ -1,0 +1,121 @@
+//! Files that are compressed while they are written, as their names say: `rows.csv.gz`, `rows.ndjson.zst`.
+
+use std::ffi::OsStr;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tempfile::NamedTempFile;
+
+/// A file that is written, compressed or not.
+pub(crate) enum CompressionWriter {
+    None(BufWriter<NamedTempFile>),
+    Gzip(GzEncoder<BufWriter<NamedTempFile>>),
+    Zstd(zstd::Encoder<'static, BufWriter<NamedTempFile>>),
+}
+
+impl std::fmt::Debug for CompressionWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::None(_) => "None",
+            Self::Gzip(_) => "Gzip",
+            Self::Zstd(_) => "Zstd",
+        })
+    }
+}
+
+/// The name without the ending of a compression, and whether it had one.
+pub(crate) fn strip_compression_extension(path: &Path) -> (PathBuf, bool) {
+    match is_gzip(path) || is_zstd(path) {
+        true => (path.with_extension(""), true),
+        false => (path.to_owned(), false),
+    }
+}
+
+fn has_extension(path: &Path, endings: &[&str]) -> bool {
+    let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    endings.iter().any(|known| ending.eq_ignore_ascii_case(known))
+}
+
+fn is_gzip(path: &Path) -> bool {
+    has_extension(path, &["gz", "gzip"])
+}
+
+fn is_zstd(path: &Path) -> bool {
+    has_extension(path, &["zst", "zstd"])
+}
+
+impl CompressionWriter {
+    /// `file`, which will be called `path`.
+    ///
+    /// # Errors
+    /// When there is no memory to compress with.
+    pub(crate) fn new(file: BufWriter<NamedTempFile>, path: &Path) -> io::Result<Self> {
+        Ok(match () {
+            () if is_gzip(path) => Self::Gzip(GzEncoder::new(file, Compression::default())),
+            () if is_zstd(path) => Self::Zstd(zstd::Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL)?),
+            () => Self::None(file),
+        })
+    }
+
+    /// The file with all that was written.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn finish(self) -> io::Result<NamedTempFile> {
+        let file = match self {
+            Self::None(file) => file,
+            Self::Gzip(packed) => packed.finish()?,
+            Self::Zstd(packed) => packed.finish()?,
+        };
+        file.into_inner().map_err(io::IntoInnerError::into_error)
+    }
+}
+
+impl Write for CompressionWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::None(file) => file.write(bytes),
+            Self::Gzip(packed) => packed.write(bytes),
+            Self::Zstd(packed) => packed.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::None(file) => file.flush(),
+            Self::Gzip(packed) => packed.flush(),
+            Self::Zstd(packed) => packed.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read as _;
+
+    fn compress_as(name: &str) -> Vec<u8> {
+        let mut packing =
+            CompressionWriter::new(BufWriter::new(NamedTempFile::new().unwrap()), Path::new(name)).unwrap();
+        packing.write_all(b"id\n1\n").unwrap();
+        let file = packing.finish().unwrap();
+        std::fs::read(file.path()).unwrap()
+    }
+
+    #[test]
+    fn compression_comes_from_extension() {
+        assert_eq!(compress_as("a.csv"), b"id\n1\n");
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(compress_as("a.csv.gz").as_slice()).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "id\n1\n");
+        assert_eq!(zstd::decode_all(compress_as("a.ndjson.zst").as_slice()).unwrap(), b"id\n1\n");
+    }
+
+    #[test]
+    fn strips_compression_extension() {
+        assert_eq!(strip_compression_extension(Path::new("x/a.csv.GZ")), (PathBuf::from("x/a.csv"), true));
+        assert_eq!(strip_compression_extension(Path::new("x/a.csv")), (PathBuf::from("x/a.csv"), false));
+    }
+}

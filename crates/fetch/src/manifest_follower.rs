@@ -1,0 +1,103 @@
+//! A result's blocks in order, for as long as more of them come.
+
+use parking_lot::Mutex;
+use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
+use tokio::time::Instant;
+
+use crate::address::ResultAddress;
+use crate::backoff::Backoff;
+use crate::client::ResultClient;
+use crate::error::FetchError;
+use crate::manifest::{ManifestBlock, ResultManifest, ResultStatus};
+use crate::progress_tracker::ProgressTracker;
+use crate::request_failure::RequestFailure;
+
+/// Larger manifests are not read, in bytes.
+const MANIFEST_BYTES_MAX: usize = 64 * 1024 * 1024;
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// The blocks that are known, and the way to hear of more.
+pub(crate) struct ManifestFollower<'a> {
+    client: &'a ResultClient,
+    address: &'a ResultAddress,
+    progress: &'a ProgressTracker,
+    /// What is known by now; also for who wants to know how it ended.
+    manifest: &'a Mutex<ResultManifest>,
+    next: usize,
+    backoff: Backoff,
+    grown_at: Instant,
+}
+
+impl<'a> ManifestFollower<'a> {
+    pub(crate) fn new(
+        client: &'a ResultClient,
+        address: &'a ResultAddress,
+        progress: &'a ProgressTracker,
+        manifest: &'a Mutex<ResultManifest>,
+    ) -> Self {
+        let options = client.options();
+        let backoff = Backoff::new(options.initial_delay, options.max_delay);
+        Self { client, address, progress, manifest, next: 0, backoff, grown_at: Instant::now() }
+    }
+
+    /// The next block, once there is one; nothing when the result has ended.
+    pub(crate) async fn next(&mut self) -> Result<Option<ManifestBlock>, FetchError> {
+        loop {
+            let (block, status) = {
+                let manifest = self.manifest.lock();
+                (manifest.blocks.get(self.next).cloned(), manifest.status)
+            };
+            if block.is_some() {
+                self.next += 1;
+                return Ok(block);
+            }
+            if status != ResultStatus::Running {
+                return Ok(None);
+            }
+            let standstill_max = self.client.options().stall_timeout;
+            if self.grown_at.elapsed() >= standstill_max {
+                return Err(FetchError::ResultStalled { minutes: standstill_max.as_secs() / 60 });
+            }
+            tokio::time::sleep(self.backoff.next_delay()).await;
+            self.refresh_manifest().await?;
+        }
+    }
+
+    async fn refresh_manifest(&mut self) -> Result<(), FetchError> {
+        let manifest = fetch_manifest(self.client, self.address).await?;
+        self.progress.update_from_manifest(&manifest);
+        let mut known = self.manifest.lock();
+        if !manifest.extends(&known) {
+            return Err(FetchError::ResultChanged);
+        }
+        if manifest.blocks.len() > known.blocks.len() {
+            self.backoff.reset();
+            self.grown_at = Instant::now();
+        }
+        *known = manifest;
+        Ok(())
+    }
+}
+
+/// The manifest as it is now.
+pub(crate) async fn fetch_manifest(
+    client: &ResultClient,
+    address: &ResultAddress,
+) -> Result<ResultManifest, FetchError> {
+    let mut patience = client.new_retry();
+    loop {
+        match fetch_manifest_once(client, address).await {
+            Ok(manifest) => return Ok(manifest),
+            Err(trouble) => patience.wait_after_failure(trouble).await?,
+        }
+    }
+}
+
+/// One attempt at the manifest.
+async fn fetch_manifest_once(client: &ResultClient, address: &ResultAddress) -> Result<ResultManifest, RequestFailure> {
+    let response = client.get(address.manifest_url(), HeaderMap::from_iter([(ACCEPT, JSON)])).await?;
+    let body = client.read_body(response, MANIFEST_BYTES_MAX).await?;
+    ResultManifest::parse(&body, address.id()).map_err(|why| {
+        RequestFailure::Permanent(client.invalid_response(&format!("its manifest cannot be read: {why}")))
+    })
+}

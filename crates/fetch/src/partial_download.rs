@@ -1,0 +1,179 @@
+//! The folder beside a file in which blocks wait until all are there.
+//!
+//! Nothing in it is believed: a block that a run finds is taken for what its hash says. So blocks need no care when they
+//! are written, and may be torn.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use crate::destination::{Destination, UNFINISHED_SUFFIX};
+use crate::digest::sha256;
+use crate::error::FetchError;
+use crate::manifest::ManifestBlock;
+
+/// The file that names the result whose blocks these are.
+const RESULT_ID_FILE: &str = "result";
+/// The file that the run holds locked which works here.
+const LOCK_FILE: &str = "lock";
+const BLOCK_EXTENSION: &str = ".arrow";
+
+/// The blocks that are here, for one run at a time.
+pub(crate) struct PartialDownload {
+    folder: Arc<Path>,
+    /// Held for as long as this run works here.
+    lock: File,
+    /// What is being read and written on other threads.
+    tasks: TaskTracker,
+}
+
+impl PartialDownload {
+    /// The folder of `destination` for blocks of the result `id`. Those of another result make room.
+    ///
+    /// # Errors
+    /// When another run works there, or the folder cannot be written to.
+    pub(crate) fn open(destination: &Destination, id: Uuid) -> Result<Self, FetchError> {
+        let folder = destination.partial_folder();
+        let failed = |doing| FetchError::disk_error(&folder, doing);
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed("made")(error)),
+            _ => {}
+        }
+        let lock = File::create(folder.join(LOCK_FILE)).map_err(failed("written to"))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(FetchError::DestinationBusy { path: destination.path().to_owned() });
+            }
+            Err(TryLockError::Error(error)) => return Err(failed("locked")(error)),
+        }
+        let is_same = fs::read_to_string(folder.join(RESULT_ID_FILE)).is_ok_and(|named| named.trim() == id.to_string());
+        for path in owned_files(&folder) {
+            if !is_same || !is_block_file(&path) {
+                fs::remove_file(&path).map_err(failed("cleared"))?;
+            }
+        }
+        fs::write(folder.join(RESULT_ID_FILE), format!("{id}\n")).map_err(failed("written to"))?;
+        Ok(Self { folder: folder.into(), lock, tasks: TaskTracker::new() })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where the block `index` is.
+    pub(crate) fn block_path(&self, index: u64) -> PathBuf {
+        self.folder.join(format!("{index}{BLOCK_EXTENSION}"))
+    }
+
+    /// Whether `block` is here, with its hash.
+    pub(crate) async fn has_block(&self, block: &ManifestBlock) -> Result<bool, FetchError> {
+        let (path, bytes, hash) = (self.block_path(block.index), block.bytes, block.sha256.clone());
+        self.run_blocking(move || {
+            let is_candidate = path.metadata().is_ok_and(|found| found.len() == bytes);
+            Ok(is_candidate && fs::read(&path).is_ok_and(|found| sha256(&found) == hash))
+        })
+        .await
+    }
+
+    /// Keeps the `bytes` of the block `index`.
+    pub(crate) async fn store_block(&self, index: u64, bytes: Vec<u8>) -> Result<(), FetchError> {
+        let path = self.block_path(index);
+        self.run_blocking(move || {
+            let written = File::create(&path).and_then(|mut file| file.write_all(&bytes));
+            written.map_err(FetchError::disk_error(&path, "written"))
+        })
+        .await
+    }
+
+    /// How many blocks are kept.
+    pub(crate) fn count_blocks(&self) -> usize {
+        owned_files(&self.folder).filter(|path| is_block_file(path)).count()
+    }
+
+    /// Lets work on other threads end.
+    pub(crate) async fn wait_for_tasks(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Removes the folder, unless it holds what is not ours.
+    pub(crate) fn remove(self) {
+        let Self { folder, lock, .. } = self;
+        drop(lock);
+        // What cannot be removed does no harm, and the file is what was asked for.
+        for path in owned_files(&folder) {
+            let _ = fs::remove_file(path);
+        }
+        let _ = fs::remove_file(folder.join(LOCK_FILE));
+        let _ = fs::remove_dir(&folder);
+    }
+
+    async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
+    ) -> Result<T, FetchError> {
+        self.tasks.spawn_blocking(work).await.map_err(|error| FetchError::from_join_error(&error))?
+    }
+}
+
+/// What runs like this one left in `folder`, but for the lock.
+fn owned_files(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name == RESULT_ID_FILE || name.ends_with(UNFINISHED_SUFFIX) || is_block_file(path)
+    })
+}
+
+fn is_block_file(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_suffix(BLOCK_EXTENSION).is_some_and(|index| index.parse::<u64>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES: &[u8] = b"a block";
+
+    fn block(index: u64) -> ManifestBlock {
+        ManifestBlock { index, rows: 1, bytes: BYTES.len() as u64, sha256: sha256(BYTES) }
+    }
+
+    #[tokio::test]
+    async fn blocks_are_reused_by_the_next_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let destination = Destination::new(folder.path().join("out.csv"), None, false).unwrap();
+        let open = |id| PartialDownload::open(&destination, Uuid::from_u128(id));
+        let partial = open(1).unwrap();
+        for index in [0, 3] {
+            partial.store_block(index, BYTES.to_vec()).await.unwrap();
+        }
+        fs::write(partial.block_path(3), "b block").unwrap();
+        fs::write(partial.folder().join("a stranger's"), "x").unwrap();
+        fs::write(partial.folder().join(".out.csv.x.tmp"), "x").unwrap();
+        assert!(matches!(open(1), Err(FetchError::DestinationBusy { .. })));
+        partial.wait_for_tasks().await;
+        drop(partial);
+
+        let partial = open(1).unwrap();
+        assert_eq!(partial.count_blocks(), 2);
+        assert!(partial.has_block(&block(0)).await.unwrap());
+        assert!(!partial.has_block(&block(1)).await.unwrap());
+        assert!(!partial.has_block(&block(3)).await.unwrap(), "its bytes are others");
+        drop(partial);
+
+        let partial = open(2).unwrap();
+        assert_eq!(partial.count_blocks(), 0, "blocks of another result");
+        let names = fs::read_dir(partial.folder()).unwrap().count();
+        assert_eq!(names, 3, "lock, result and the stranger's");
+        fs::remove_file(partial.folder().join("a stranger's")).unwrap();
+        partial.remove();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

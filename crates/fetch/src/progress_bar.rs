@@ -1,0 +1,64 @@
+//! How far a download is, as a bar on a terminal.
+
+use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::download_event::{DownloadEvent, DownloadProgress};
+
+/// Times a second that the bar is drawn at most.
+const DRAWN_PER_SECOND_MAX: u8 = 10;
+const COMPLETE_TEMPLATE: &str = "{bar:24} {binary_bytes} {msg}, {binary_bytes_per_sec}, {eta} left";
+/// Of a result that is still being written nobody knows the end.
+const RUNNING_TEMPLATE: &str = "{bar:24} {binary_bytes} {msg}, {binary_bytes_per_sec}, still growing";
+
+/// A bar on standard error, and nothing where that is no terminal. Gone when it is dropped.
+pub struct DownloadProgressBar {
+    bar: ProgressBar,
+    complete_style: ProgressStyle,
+    running_style: ProgressStyle,
+}
+
+impl DownloadProgressBar {
+    /// A bar that has not begun; `is_quiet` keeps it hidden.
+    pub fn new(is_quiet: bool) -> Self {
+        let target = match is_quiet {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr_with_hz(DRAWN_PER_SECOND_MAX),
+        };
+        let style = |template| {
+            ProgressStyle::with_template(template)
+                .unwrap_or_else(|_| ProgressStyle::default_bar())
+                .progress_chars("=> ")
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
+        Self { bar, complete_style: style(COMPLETE_TEMPLATE), running_style: style(RUNNING_TEMPLATE) }
+    }
+
+    /// Whether nobody sees it.
+    pub fn is_hidden(&self) -> bool {
+        self.bar.is_hidden()
+    }
+
+    /// Shows what `download_event` tells.
+    pub fn on_event(&self, notice: &DownloadEvent) {
+        match notice {
+            DownloadEvent::Progressed(standing) => self.update_progress(standing),
+            DownloadEvent::Retrying { .. } | DownloadEvent::BlockDamaged { .. } => self.bar.println(notice.to_string()),
+        }
+    }
+
+    fn update_progress(&self, standing: &DownloadProgress) {
+        let (bytes, rows) = (BinaryBytes(standing.bytes_known), HumanCount(standing.rows));
+        self.bar.set_style(if standing.is_running { self.running_style.clone() } else { self.complete_style.clone() });
+        self.bar.set_message(format!("of {bytes}, {rows} rows"));
+        self.bar.update(|state| {
+            state.set_len(standing.bytes_known);
+            state.set_pos(standing.bytes);
+        });
+    }
+}
+
+impl Drop for DownloadProgressBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

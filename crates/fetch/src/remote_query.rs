@@ -1,0 +1,82 @@
+//! A question to a server whose answer becomes a stored result.
+
+use reqwest::Url;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::address::{ResultAddress, ResultServer};
+use crate::client::ResultClient;
+use crate::credential::ResultCredential;
+use crate::download::run_until_cancelled;
+use crate::error::FetchError;
+use crate::options::FetchOptions;
+use crate::request_failure::RequestFailure;
+
+/// Larger answers are no previews, in bytes.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// One statement of SQL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteQuery {
+    /// The statement.
+    pub sql: String,
+    /// The database to ask, where there are several.
+    pub database: Option<String>,
+}
+
+/// Asks `server`, which writes the answer down while it runs on, and tells where the result is.
+///
+/// A question that may have been heard is not asked again: its work would be done twice.
+///
+/// # Errors
+/// When the server cannot be reached, or refuses the question.
+pub async fn start_query(
+    server: &ResultServer,
+    question: &RemoteQuery,
+    options: FetchOptions,
+    stop: &CancellationToken,
+) -> Result<ResultAddress, FetchError> {
+    let access = ResultCredential::new(None, options.bearer.as_ref());
+    let client = ResultClient::new(server.to_string(), access, options)?;
+    let json = question.to_json();
+    let asking = async {
+        let mut patience = client.new_retry();
+        loop {
+            match start_query_once(&client, server.sql_url(), &json).await {
+                Ok(id) => return Ok(server.result(id)),
+                Err(RequestFailure::Transient { reason, may_have_been_received: true, .. }) => {
+                    let subject = client.subject().to_owned();
+                    return Err(FetchError::ResponseLost { subject, reason });
+                }
+                Err(trouble) => patience.wait_after_failure(trouble).await?,
+            }
+        }
+    };
+    run_until_cancelled(stop, asking).await.map_err(|error| match error {
+        FetchError::ResultNotFound { subject, words } => FetchError::RestNotFound { subject, status: 404, words },
+        error => error,
+    })
+}
+
+async fn start_query_once(client: &ResultClient, url: Url, json: &str) -> Result<Uuid, RequestFailure> {
+    let headers = HeaderMap::from_iter([(ACCEPT, JSON), (CONTENT_TYPE, JSON)]);
+    let response = client.post(url, headers, json.to_owned()).await?;
+    let body = client.read_body(response, ANSWER_BYTES_MAX).await?;
+    let answer: Value = serde_json::from_slice(&body)
+        .map_err(|error| RequestFailure::Permanent(client.invalid_response(&format!("it is no JSON: {error}"))))?;
+    let id = answer["structured"]["id"].as_str().and_then(|id| Uuid::try_parse(id).ok());
+    id.ok_or_else(|| RequestFailure::Permanent(client.invalid_response("it names no stored result")))
+}
+
+impl RemoteQuery {
+    fn to_json(&self) -> String {
+        let mut body = Map::new();
+        body.insert("sql".to_owned(), self.sql.as_str().into());
+        body.extend(self.database.as_deref().map(|database| ("database".to_owned(), database.into())));
+        body.insert("delivery".to_owned(), "blocks".into());
+        Value::Object(body).to_string()
+    }
+}

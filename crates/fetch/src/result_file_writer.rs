@@ -1,0 +1,156 @@
+//! Blocks become the file, in order and batch by batch.
+
+use std::path::PathBuf;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::buffer::Buffer;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::ipc::reader::StreamDecoder;
+use arrow::ipc::writer::StreamWriter;
+use tidegate_core::{AnswerFormat, Error};
+use tidegate_query::BodyWriter;
+
+use crate::destination::UnfinishedFile;
+use crate::error::FetchError;
+use crate::server_message::sanitize;
+
+/// A block that is here and has its hash.
+#[derive(Debug)]
+pub(crate) struct VerifiedBlock {
+    pub(crate) index: u64,
+    pub(crate) rows: u64,
+    pub(crate) path: PathBuf,
+}
+
+/// What rows become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutputMode {
+    /// Rows in a format.
+    Rows(AnswerFormat),
+    /// The file whose bytes they are.
+    File,
+}
+
+/// The file so far.
+pub(crate) struct ResultFileWriter {
+    file: UnfinishedFile,
+    mode: OutputMode,
+    /// There when the first block said what the columns are.
+    encoder: Option<(SchemaRef, BatchEncoder)>,
+    pub(crate) rows: u64,
+}
+
+/// Rows on their way into a format.
+enum BatchEncoder {
+    /// As they come; every block has the same columns.
+    Arrow(Box<StreamWriter<Vec<u8>>>),
+    Rendered(BodyWriter),
+    /// The bytes themselves.
+    File,
+}
+
+impl ResultFileWriter {
+    pub(crate) fn new(file: UnfinishedFile, mode: OutputMode) -> Self {
+        Self { file, mode, encoder: None, rows: 0 }
+    }
+
+    /// Writes the rows of `held`.
+    pub(crate) fn append_block(&mut self, held: &VerifiedBlock) -> Result<(), FetchError> {
+        let bytes = std::fs::read(&held.path).map_err(FetchError::disk_error(&held.path, "read"))?;
+        // It makes room for what is there, and not for what the stream says of itself.
+        let (mut rest, mut decoder) = (Buffer::from_vec(bytes), StreamDecoder::new());
+        let unreadable = |error: ArrowError| damaged_block(held, sanitize(&error.to_string()));
+        let mut rows = 0;
+        while let Some(batch) = decoder.decode(&mut rest).map_err(unreadable)? {
+            rows += batch.num_rows() as u64;
+            let ready = self.encoder_for(held, batch.schema_ref())?.write(&batch)?;
+            self.file.write(&ready)?;
+        }
+        decoder.finish().map_err(unreadable)?;
+        let schema = decoder.schema().ok_or_else(|| damaged_block(held, "it has no columns".to_owned()))?;
+        self.encoder_for(held, &schema)?;
+        if rows != held.rows {
+            return Err(damaged_block(held, format!("it has {rows} rows instead of {}", held.rows)));
+        }
+        self.rows += rows;
+        Ok(())
+    }
+
+    /// What takes rows with the columns of `schema`, which are those of the first block.
+    fn encoder_for(&mut self, held: &VerifiedBlock, schema: &SchemaRef) -> Result<&mut BatchEncoder, FetchError> {
+        let (first, body) = match self.encoder.take() {
+            Some(body) => self.encoder.insert(body),
+            None => self.encoder.insert((schema.clone(), BatchEncoder::new(self.mode, schema)?)),
+        };
+        if first.fields() != schema.fields() {
+            return Err(damaged_block(held, "its columns are others than those of the first block".to_owned()));
+        }
+        Ok(body)
+    }
+
+    /// Ends the file, gives it its name, and tells how many bytes it has. `is_part` says that the answer had more rows;
+    /// formats with a place for that say it. A file that must have a `length` gets no name with another one.
+    pub(crate) fn finish(mut self, is_part: bool, length: Option<u64>) -> Result<u64, FetchError> {
+        if let Some((_, body)) = self.encoder {
+            self.file.write(&body.finish(is_part)?)?;
+        }
+        if let Some(wanted) = length.filter(|wanted| *wanted != self.file.bytes()) {
+            return Err(FetchError::LengthMismatch { wanted, bytes: self.file.bytes() });
+        }
+        self.file.finish()
+    }
+}
+
+impl BatchEncoder {
+    fn new(form: OutputMode, schema: &SchemaRef) -> Result<Self, FetchError> {
+        Ok(match form {
+            OutputMode::File => Self::File,
+            OutputMode::Rows(AnswerFormat::Arrow) => {
+                Self::Arrow(Box::new(StreamWriter::try_new(Vec::new(), schema).map_err(format_error)?))
+            }
+            OutputMode::Rows(format) => Self::Rendered(BodyWriter::new(format, schema).map_err(FetchError::Format)?),
+        })
+    }
+
+    /// The bytes that are ready after `batch`.
+    fn write(&mut self, batch: &RecordBatch) -> Result<bytes::Bytes, FetchError> {
+        match self {
+            Self::Arrow(writer) => {
+                writer.write(batch).map_err(format_error)?;
+                Ok(std::mem::take(writer.get_mut()).into())
+            }
+            Self::Rendered(writer) => writer.write(batch).map_err(FetchError::Format),
+            Self::File => file_bytes(batch),
+        }
+    }
+
+    /// The bytes that were not ready before.
+    fn finish(self, is_part: bool) -> Result<bytes::Bytes, FetchError> {
+        match self {
+            Self::Arrow(writer) => Ok(writer.into_inner().map_err(format_error)?.into()),
+            Self::File => Ok(bytes::Bytes::new()),
+            Self::Rendered(mut writer) => {
+                if is_part {
+                    writer.mark_truncated();
+                }
+                writer.finish().map_err(FetchError::Format)
+            }
+        }
+    }
+}
+
+/// The bytes that the rows of `batch` are.
+fn file_bytes(batch: &RecordBatch) -> Result<bytes::Bytes, FetchError> {
+    let column = batch.columns().first().and_then(|column| column.as_binary_opt::<i32>());
+    let column = column.ok_or_else(|| FetchError::Format(Error::internal("the blocks of the file hold no bytes")))?;
+    Ok(column.iter().flatten().flatten().copied().collect::<Vec<u8>>().into())
+}
+
+fn damaged_block(held: &VerifiedBlock, what: String) -> FetchError {
+    FetchError::Damaged { block: held.index, what }
+}
+
+fn format_error(error: ArrowError) -> FetchError {
+    FetchError::Format(Error::internal(error.to_string()))
+}

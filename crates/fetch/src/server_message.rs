@@ -1,0 +1,66 @@
+//! What the server itself says, as a part of our messages.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// Characters of the server's own words that are shown.
+const MESSAGE_CHARACTERS_MAX: usize = 500;
+
+/// The server's own words, bounded; they stand at the end of a message.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerMessage(String);
+
+impl ServerMessage {
+    /// `text` without what a terminal would act upon, and without `secret`, should the server repeat it.
+    pub(crate) fn new(text: &str, secret: Option<&str>) -> Self {
+        let text = match secret {
+            Some(secret) if !secret.is_empty() => text.replace(secret, "…"),
+            _ => text.to_owned(),
+        };
+        Self(sanitize(&text))
+    }
+
+    /// What a body of problem details says, or a body of plain text.
+    ///
+    /// [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)
+    pub(crate) fn from_body(body: &[u8], secret: Option<&str>) -> Self {
+        let text = String::from_utf8_lossy(body);
+        let Ok(problem) = serde_json::from_str::<Value>(&text) else {
+            // Pages for browsers are nothing to read here.
+            return if text.trim_start().starts_with('<') { Self::default() } else { Self::new(&text, secret) };
+        };
+        let said = |name: &str| problem[name].as_str().filter(|text| !text.is_empty());
+        let sentences = [said("detail").or_else(|| said("title")), said("hint")];
+        Self::new(&sentences.into_iter().flatten().collect::<Vec<_>>().join("; "), secret)
+    }
+}
+
+/// `text` of a server without what a terminal would act upon, bounded.
+pub(crate) fn sanitize(text: &str) -> String {
+    let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    printable.take(MESSAGE_CHARACTERS_MAX).collect::<String>().trim().to_owned()
+}
+
+impl fmt::Display for ServerMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, "; the server says: {}", self.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redacts_secrets_and_control_characters() {
+        let said = |body: &str| ServerMessage::from_body(body.as_bytes(), Some("tide_abc")).to_string();
+        let problem = r#"{"title":"There is no such thing","detail":"the result has expired","hint":"ask again"}"#;
+        assert_eq!(said(problem), "; the server says: the result has expired; ask again");
+        assert_eq!(said(r#"{"title":"Too many calls"}"#), "; the server says: Too many calls");
+        assert_eq!(said("no tide_abc\u{1b}[2Jhere\n"), "; the server says: no … [2Jhere");
+        assert_eq!(said("<html><body>502</body></html>"), "");
+        assert_eq!(said(""), "");
+        assert!(said(&"x".repeat(100_000)).len() < 600);
+    }
+}

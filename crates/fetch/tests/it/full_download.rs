@@ -1,0 +1,98 @@
+//! A download from end to end, in each format.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tidegate_core::AnswerFormat;
+use tidegate_fetch::{DownloadEvent, DownloadProgress, FORMATS, FetchOptions};
+use tidegate_query::BodyWriter;
+use tokio::sync::Barrier;
+
+use super::fixture::{DownloadFixture, short_delay_options};
+use super::stored_result::{StoredResultFixture, schema};
+
+/// What the server's own writer makes of the rows.
+fn server_rendering(stored: &StoredResultFixture, format: AnswerFormat) -> Vec<u8> {
+    let mut writer = BodyWriter::new(format, &schema()).unwrap();
+    let mut bytes = Vec::new();
+    for batch in &stored.batches {
+        bytes.extend_from_slice(&writer.write(batch).unwrap());
+    }
+    bytes.extend_from_slice(&writer.finish().unwrap());
+    bytes
+}
+
+/// The text of JSON without how long it took.
+fn without_elapsed_time(bytes: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(bytes);
+    match text.split_once("\"elapsed_ms\":") {
+        Some((before, after)) => {
+            let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
+            format!("{before}{after}").into_bytes()
+        }
+        None => bytes.to_vec(),
+    }
+}
+
+#[tokio::test]
+async fn every_format_has_all_rows_in_order() {
+    let scene = DownloadFixture::new(7).await;
+    for format in FORMATS {
+        let name = format!("out.{}", format.name());
+        let fetched = scene.fetch(&name, short_delay_options()).await.unwrap();
+        let bytes = std::fs::read(scene.file(&name)).unwrap();
+        assert_eq!(
+            (fetched.rows, fetched.bytes, fetched.incomplete),
+            (scene.stored.rows(), bytes.len() as u64, None),
+            "{name}"
+        );
+        match format {
+            AnswerFormat::Arrow => assert_eq!(scene.read_rows(&name), scene.expected_rows()),
+            AnswerFormat::Json => {
+                assert_eq!(without_elapsed_time(&bytes), without_elapsed_time(&server_rendering(&scene.stored, format)))
+            }
+            format => assert!(bytes == server_rendering(&scene.stored, format), "{name}"),
+        }
+    }
+    assert_eq!(scene.list_files(), ["out.arrow", "out.csv", "out.json", "out.ndjson", "out.parquet"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fetches_blocks_in_parallel_up_to_the_limit() {
+    // Each request for a block waits for a second one: were there never two, the download would not end.
+    let pair = Arc::new(Barrier::new(2));
+    let scene = DownloadFixture::with(8, move |stored, asked| {
+        let answer = stored.respond(asked);
+        if asked.block().is_some() { answer.wait_for(pair.clone()) } else { answer }
+    })
+    .await;
+    let options = FetchOptions { parallel: 2, ..short_delay_options() };
+    let fetching = tokio::time::timeout(Duration::from_secs(60), scene.fetch("out.arrow", options));
+    fetching.await.unwrap().unwrap();
+    assert_eq!(scene.read_rows("out.arrow"), scene.expected_rows());
+    let blocks = scene.server.requested_blocks();
+    assert_eq!(blocks.len(), 8);
+    // With two at once nothing is asked for before all but one of those before it.
+    for (place, block) in blocks.into_iter().enumerate() {
+        assert!(block <= place + 1, "block {block} was asked for at place {place}");
+    }
+}
+
+#[tokio::test]
+async fn listener_receives_progress() {
+    let scene = DownloadFixture::new(5).await;
+    let heard: Arc<Mutex<Vec<DownloadProgress>>> = Arc::default();
+    let noted = heard.clone();
+    let heard_by = Arc::new(move |notice: &DownloadEvent| match notice {
+        DownloadEvent::Progressed(standing) => noted.lock().push(*standing),
+        other => panic!("{other}"),
+    });
+    scene.fetch("out.csv", FetchOptions { listener: heard_by, ..short_delay_options() }).await.unwrap();
+    let heard = heard.lock();
+    let bytes = scene.stored.blocks.iter().map(|block| block.len() as u64).sum();
+    let rows = scene.stored.rows();
+    let end = DownloadProgress { bytes, bytes_known: bytes, rows, rows_known: rows, is_running: false };
+    assert_eq!(heard.last(), Some(&end));
+    assert!(heard.windows(2).all(|pair| pair[0].bytes <= pair[1].bytes && pair[0].rows <= pair[1].rows));
+}

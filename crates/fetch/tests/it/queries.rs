@@ -1,0 +1,83 @@
+//! SQL to a server that writes the answer down.
+
+use serde_json::{Value, json};
+use tidegate_fetch::{
+    BearerToken, FetchError, FetchOptions, RemoteQuery, ResultAddress, ResultServer as Address, start_query,
+};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::fixture::short_delay_options;
+use super::test_server::{RecordedRequest, TestResponse, TestServer};
+
+const ID: Uuid = Uuid::from_u128(0x2f1c_1f0e_9d1b_4c55_8a33_0d6a_3a1f_7c11);
+
+async fn start_query_on(
+    server: &TestServer,
+    database: Option<&str>,
+    options: FetchOptions,
+) -> Result<ResultAddress, FetchError> {
+    let address = Address::parse(&format!("http://{}/mcp", server.address)).unwrap();
+    let question = RemoteQuery { sql: "SELECT 1".to_owned(), database: database.map(str::to_owned) };
+    start_query(&address, &question, options, &CancellationToken::new()).await
+}
+
+/// What is told of a server that answers so.
+async fn error_and_request_count(
+    answer: impl Fn(&RecordedRequest) -> TestResponse + Send + Sync + 'static,
+) -> (String, usize) {
+    let server = TestServer::start(answer).await;
+    let error = start_query_on(&server, None, short_delay_options()).await.unwrap_err();
+    (error.to_string().replace(&server.address.to_string(), "HOST"), server.requests().len())
+}
+
+#[tokio::test]
+async fn query_is_sent_once_and_returns_its_result() {
+    let server = TestServer::start(|_| {
+        TestResponse::json(
+            &json!({"content": [], "structured": {"id": ID.to_string(), "status": "running"}}).to_string(),
+        )
+    })
+    .await;
+    let bearer = Some(BearerToken::parse("tide_abc").unwrap());
+    let address =
+        start_query_on(&server, Some("shop"), FetchOptions { bearer, ..short_delay_options() }).await.unwrap();
+    assert_eq!(address.to_string(), format!("http://{}/results/{ID}", server.address));
+    let [request] = server.requests().try_into().unwrap();
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/rest/sql"));
+    assert_eq!(request.header("authorization"), Some("Bearer tide_abc"));
+    assert_eq!(request.header("accept"), Some("application/json"));
+    assert_eq!(request.header("content-type"), Some("application/json"));
+    let body: Value = serde_json::from_slice(&request.body).unwrap();
+    assert_eq!(body, json!({"sql": "SELECT 1", "database": "shop", "delivery": "blocks"}));
+}
+
+#[tokio::test]
+async fn query_is_not_resent_after_a_lost_response() {
+    for status in ["503 Service Unavailable", ""] {
+        let (told, requests) = error_and_request_count(move |_| match status {
+            "" => TestResponse { bytes: Vec::new(), barrier: None },
+            status => TestResponse::problem(status, "too much to do"),
+        })
+        .await;
+        assert!(told.starts_with("http://HOST/: "), "{told}");
+        assert!(told.ends_with("; the question may be running, and is not asked again by itself"), "{told}");
+        assert_eq!(requests, 1);
+    }
+}
+
+#[tokio::test]
+async fn query_errors_are_reported() {
+    insta::assert_snapshot!(
+        error_and_request_count(|_| TestResponse::problem("422 Unprocessable Content", "there is no table \"orders\"")).await.0,
+        @r#"http://HOST/: the server refuses the request (422); the server says: there is no table "orders""#
+    );
+    insta::assert_snapshot!(
+        error_and_request_count(|_| TestResponse::problem("404 Not Found", "there is no such path")).await.0,
+        @"http://HOST/: there is no REST at this server (404), which takes SQL at /rest/sql; the server says: there is no such path"
+    );
+    insta::assert_snapshot!(
+        error_and_request_count(|_| TestResponse::json(r#"{"Query":[]}"#)).await.0,
+        @"http://HOST/: this is no answer of a server that keeps results: it names no stored result"
+    );
+}

@@ -1,0 +1,129 @@
+//! Multi round-trip requests: a call that must ask ends with its questions, and comes again with the answers.
+//!
+//! Nothing is kept here between the rounds: what earlier ones gave travels in the signed `requestState`.
+//!
+//! [MCP 2026-07-28, Multi Round-Trip Requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr)
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tidegate_core::{Caller, Error, Metadata, ProvidedAnswer};
+
+use crate::encode::{ResponseEnvelope, ResultType};
+use crate::jsonrpc::{RpcError, RpcRequest};
+use crate::request_state::{InputRoundState, ReceivedAnswer, RequestStateStore, request_fingerprint};
+use crate::wire::{encode_input_requests, parse_input_answer};
+
+/// Answers that one request may bring.
+const ANSWERS_MAX: usize = 100;
+
+/// What a request brings beside its arguments when it comes again.
+#[derive(Deserialize)]
+struct InputParams {
+    #[serde(rename = "inputResponses", default)]
+    responses: Option<Map<String, Value>>,
+    #[serde(rename = "requestState", default)]
+    state: Option<String>,
+}
+
+/// One round of a request: what it was told so far, and how the next one is asked for.
+pub(crate) struct InputRound {
+    states: Arc<RequestStateStore>,
+    caller: Caller,
+    method: &'static str,
+    received_answers: BTreeMap<String, ReceivedAnswer>,
+}
+
+impl InputRound {
+    /// What `request`, aimed at `target`, brings of earlier rounds.
+    ///
+    /// # Errors
+    /// `-32602` for a state that does not hold, and for an answer that is none.
+    pub(crate) fn read(
+        states: &Arc<RequestStateStore>,
+        caller: &Caller,
+        request: &RpcRequest,
+        method: &'static str,
+        target: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<Self, RpcError> {
+        let mut params = InputParams { responses: None, state: None };
+        // Most requests bring neither, and need not be read again for it.
+        if request.may_contain_member("inputResponses") || request.may_contain_member("requestState") {
+            params = request.params()?;
+        }
+        let opened = match &params.state {
+            Some(state) => Some(states.verify(state, &request_fingerprint(method, target, arguments), caller)?),
+            None => None,
+        };
+        let asked = opened.as_ref().map(|opened| &opened.round.asked);
+        let given = read_answers(params.responses.unwrap_or_default(), asked)?;
+        // After the answers were read: whoever answered wrongly may answer again.
+        let mut answers = match opened {
+            Some(opened) => states.consume(opened)?.answers,
+            None => BTreeMap::new(),
+        };
+        for (key, told) in given {
+            // What was asked for is never replaced by what was not.
+            if told.asked.is_some() || answers.get(&key).is_none_or(|earlier| earlier.asked.is_none()) {
+                answers.insert(key, told);
+            }
+        }
+        Ok(Self { states: states.clone(), caller: caller.clone(), method, received_answers: answers })
+    }
+
+    /// The answers that it brings.
+    pub(crate) fn provided_answers(&self) -> BTreeMap<String, ProvidedAnswer> {
+        let given = self.received_answers.iter().filter_map(|(key, told)| {
+            let answer = parse_input_answer(&told.result).ok()?;
+            Some((key.clone(), ProvidedAnswer { value: answer, request_fingerprint: told.asked.clone() }))
+        });
+        given.collect()
+    }
+
+    /// The whole response that asks what `subscribed` says, for a call of `target` with `arguments`.
+    ///
+    /// # Errors
+    /// When the answers of all rounds are too long to travel.
+    pub(crate) fn encode_input_required(
+        self,
+        envelope: ResponseEnvelope,
+        wanted: &Error,
+        target: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<Bytes, RpcError> {
+        let requests = wanted.input_requests().iter().map(|(key, request)| (key.as_str(), request));
+        let asked = requests.clone().map(|(key, request)| (key.to_owned(), request.fingerprint())).collect();
+        let round = InputRoundState { asked, answers: self.received_answers };
+        let state = self.states.issue(round, request_fingerprint(self.method, target, arguments), &self.caller)?;
+        let members =
+            format!("\"inputRequests\":{},\"requestState\":{}", encode_input_requests(requests), json!(state));
+        Ok(envelope.with_result_type(ResultType::InputRequired).encode_response(&members, &Metadata::new(), None))
+    }
+}
+
+/// The answers of one request, of which `asked` were asked for.
+fn read_answers(
+    responses: Map<String, Value>,
+    asked: Option<&BTreeMap<String, String>>,
+) -> Result<BTreeMap<String, ReceivedAnswer>, RpcError> {
+    if responses.len() > ANSWERS_MAX {
+        return Err(RpcError::invalid_params(format!("inputResponses holds more than {ANSWERS_MAX} answers")));
+    }
+    let mut answers = BTreeMap::new();
+    for (key, result) in responses {
+        let asked = asked.and_then(|asked| asked.get(&key)).cloned();
+        match parse_input_answer(&result) {
+            Ok(_) => drop(answers.insert(key, ReceivedAnswer { result, asked })),
+            Err(wrong) if asked.is_some() => {
+                return Err(RpcError::invalid_params(format!("inputResponses[{key:?}] is wrong: {wrong}")));
+            }
+            // What was not asked for is passed over.
+            Err(_) => {}
+        }
+    }
+    Ok(answers)
+}

@@ -1,0 +1,150 @@
+//! Who reads the answer of a call that became a task, until it has ended.
+
+use std::sync::Arc;
+
+use chrono::Utc;
+use serde_json::value::RawValue;
+use tidegate_core::{Chunk, Error, ErrorKind, Outcome, Owner, Reply, ReplyEvent, ReplyMessage, ReplyNotification};
+use uuid::Uuid;
+
+use super::entry::TaskEntry;
+use super::record::{TaskFacts, TaskId, TaskResult, TaskStatus};
+use super::store::TaskStore;
+use crate::encode::{CallToolEncoder, ReplyEncoder, ResponseEnvelope, ResultType};
+use crate::jsonrpc::RpcError;
+
+/// A call that did not become a task: its answer, to be read on, and why.
+pub(crate) struct TaskRefusal {
+    pub(crate) reply: Reply,
+    pub(crate) error: RpcError,
+}
+
+impl TaskStore {
+    /// Makes a task of the call that `reply` answers, and gives the members of its `CreateTaskResult`. From then on the
+    /// answer is read here. `message` says how far it is.
+    pub(crate) async fn create_task(
+        self: Arc<Self>,
+        reply: Reply,
+        envelope: ResponseEnvelope,
+        message: Option<String>,
+    ) -> Result<String, Box<TaskRefusal>> {
+        let job = reply.job().clone();
+        let now = Utc::now();
+        let facts = TaskFacts {
+            id: TaskId(Uuid::new_v4()),
+            owner: Owner::from_caller(job.caller()),
+            roles: job.principal().roles.clone(),
+            tool: job.target().name().to_owned(),
+            databases: job.databases(),
+            row_policies: job.row_policy_stamp(),
+            bytes: 0,
+            status: TaskStatus::Working,
+            message,
+            created: now,
+            updated: now,
+            time_to_live_ms: self.limits.time_to_live.as_millis() as u64,
+        };
+        let (id, members) = (facts.id, facts.members());
+        if let Err(error) = self.insert(TaskEntry::new(facts, Some(job.clone()))).await {
+            return Err(Box::new(TaskRefusal { reply, error }));
+        }
+        job.continue_as_task();
+        let keeper =
+            TaskRecorder { id, tasks: self.clone(), reply, encoder: nested_encoder(&envelope), result: Vec::new() };
+        self.recorders.spawn(keeper.record());
+        Ok(members)
+    }
+}
+
+/// The result of a task stands within another one.
+fn nested_encoder(envelope: &ResponseEnvelope) -> CallToolEncoder {
+    CallToolEncoder::new(
+        ResponseEnvelope { is_nested: true, ..envelope.clone() }.with_result_type(ResultType::Complete),
+    )
+}
+
+struct TaskRecorder {
+    id: TaskId,
+    tasks: Arc<TaskStore>,
+    reply: Reply,
+    encoder: CallToolEncoder,
+    result: Vec<u8>,
+}
+
+impl TaskRecorder {
+    async fn record(mut self) {
+        while let Some(said) = self.reply.next_message().await {
+            match said {
+                ReplyMessage::InputRequest(asked) => {
+                    self.tasks.with_entry(self.id, |entry| entry.add_input_request(asked));
+                }
+                ReplyMessage::Event(ReplyEvent::Chunk(Chunk::Notification(notice))) => self.on_notification(&notice),
+                ReplyMessage::Event(ReplyEvent::Chunk(chunk)) => {
+                    let piece = self.encoder.encode_chunk(chunk);
+                    self.result.extend_from_slice(&piece);
+                    if self.result.len() > self.tasks.limits.result_bytes_max {
+                        return self.complete_too_long().await;
+                    }
+                }
+                ReplyMessage::Event(ReplyEvent::End(outcome)) => return self.end(outcome).await,
+            }
+        }
+    }
+
+    fn on_notification(&self, notice: &ReplyNotification) {
+        if let ReplyNotification::Progress { message: Some(message), .. } = notice {
+            self.tasks.with_entry(self.id, |entry| entry.set_message(message.clone()));
+        }
+    }
+
+    async fn end(mut self, outcome: Outcome) {
+        let (id, tasks) = (self.id, self.tasks.clone());
+        match &outcome {
+            Outcome::Failed(error) if error.kind() == ErrorKind::Cancelled => {
+                tasks.end(id, TaskStatus::Cancelled, Some(error.to_string()), TaskResult::default()).await;
+            }
+            // A fault of ours is none of the tool's, nor is what the client has to mend.
+            Outcome::Failed(error) if is_task_error(error) => {
+                let error = RpcError::from_error(error, None, self.encoder.dialect());
+                let ending = TaskResult { result: None, error: error.to_raw() };
+                tasks.end(id, TaskStatus::Failed, Some(error.message), ending).await;
+            }
+            // It ended to be run again just before its call became a task, which is not run again.
+            Outcome::Failed(error) if error.kind() == ErrorKind::InputRequired => {
+                let error = Error::new(ErrorKind::Unavailable, "the call was to ask for something as it became a task")
+                    .with_hint("Call again.");
+                self.result = CallToolEncoder::encode_failure(self.encoder.envelope(), &error).to_vec();
+                self.complete().await;
+            }
+            _ => {
+                let (last, _) = self.encoder.encode_outcome(outcome);
+                self.result.extend_from_slice(&last);
+                // What was given as data stands in the last piece alone.
+                if self.result.len() > tasks.limits.result_bytes_max {
+                    return self.complete_too_long().await;
+                }
+                self.complete().await;
+            }
+        }
+    }
+
+    /// Only an entry without a budget answers so much inline.
+    async fn complete_too_long(mut self) {
+        let max = self.tasks.limits.result_bytes_max;
+        let error = Error::new(ErrorKind::TooLarge, format!("the result is longer than {max} bytes"))
+            .with_hint("Ask for less, or with delivery: \"blocks\".");
+        self.result = CallToolEncoder::encode_failure(self.encoder.envelope(), &error).to_vec();
+        self.complete().await;
+    }
+
+    async fn complete(self) {
+        let result = String::from_utf8(self.result).ok().and_then(|text| RawValue::from_string(text).ok());
+        self.tasks.end(self.id, TaskStatus::Completed, None, TaskResult { result, error: None }).await;
+    }
+}
+
+/// Whether a failure is an error of the task, not a result that tells of it.
+fn is_task_error(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Internal | ErrorKind::MissingClientCapability | ErrorKind::Unauthenticated)
+        || !error.scopes().is_empty()
+}

@@ -1,0 +1,322 @@
+//! All tasks of a node, their bounds, and where they are written down.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
+use tidegate_core::{Caller, Owner, Registry, tenant_share, tenant_share_of_bytes};
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use super::entry::TaskEntry;
+use super::folder::TaskFolder;
+use super::record::{TaskFacts, TaskId, TaskRecord, TaskResult, TaskStatus};
+use crate::jsonrpc::RpcError;
+
+/// How often it is looked which tasks are over.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The bounds of tasks. The principals of one tenant have half together of what is kept of all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TaskLimits {
+    /// How long a task is kept, from when it was made, and after it has ended.
+    pub(crate) time_to_live: Duration,
+    pub(crate) kept_after_end: Duration,
+    /// Tasks that are kept.
+    pub(crate) kept_max: usize,
+    /// Those of one owner.
+    pub(crate) kept_per_owner_max: usize,
+    /// Those of one owner that go on.
+    pub(crate) running_per_owner_max: usize,
+    /// A longer result becomes an error, in bytes.
+    pub(crate) result_bytes_max: usize,
+    /// Results that are kept, in bytes; beyond that no more tasks are made.
+    pub(crate) kept_bytes_max: u64,
+    /// Those of one owner.
+    pub(crate) kept_bytes_per_owner_max: u64,
+}
+
+impl TaskLimits {
+    /// The same where results are kept in memory.
+    fn in_memory(self) -> Self {
+        Self {
+            kept_max: 1_000,
+            kept_per_owner_max: 250,
+            kept_bytes_max: 32 * 1024 * 1024,
+            kept_bytes_per_owner_max: 8 * 1024 * 1024,
+            ..self
+        }
+    }
+}
+
+impl Default for TaskLimits {
+    fn default() -> Self {
+        Self {
+            time_to_live: Duration::from_secs(2 * 60 * 60),
+            kept_after_end: Duration::from_secs(60 * 60),
+            kept_max: 40_000,
+            kept_per_owner_max: 20_000,
+            running_per_owner_max: 100,
+            result_bytes_max: 1024 * 1024,
+            kept_bytes_max: 1024 * 1024 * 1024,
+            kept_bytes_per_owner_max: 256 * 1024 * 1024,
+        }
+    }
+}
+
+/// All tasks of a node.
+#[derive(Debug)]
+pub(crate) struct TaskStore {
+    pub(super) limits: TaskLimits,
+    /// None where nothing is written down, and tasks live as long as the process.
+    folder: Option<TaskFolder>,
+    table: Mutex<TaskTable>,
+    pub(super) recorders: TaskTracker,
+}
+
+#[derive(Debug, Default)]
+struct TaskTable {
+    entries: HashMap<TaskId, TaskEntry>,
+    usage: TaskUsage,
+    owner_usage: HashMap<Owner, TaskUsage>,
+    tenant_usage: HashMap<String, TaskUsage>,
+    /// When it is looked again which are over: to look at each task for each new one would be much.
+    next_expiry_check: Option<Instant>,
+}
+
+/// How many tasks are kept, and how long their results are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct TaskUsage {
+    tasks: usize,
+    /// Of these those that go on.
+    running: usize,
+    bytes: u64,
+}
+
+impl TaskStore {
+    /// The tasks that were written down in `folder`. Those that went on when their process ended have failed.
+    pub(crate) fn open(folder: Option<TaskFolder>, limits: TaskLimits) -> Arc<Self> {
+        let mut table = TaskTable::default();
+        let now = Utc::now();
+        let limits = if folder.is_some() { limits } else { limits.in_memory() };
+        for mut facts in folder.as_ref().map(|folder| folder.load_tasks(now)).unwrap_or_default() {
+            // Where the clock was set back meanwhile, its time would not end.
+            facts.created = facts.created.min(now);
+            let mut ending = None;
+            if !facts.status.is_terminal() {
+                let error = RpcError::new(RpcError::INTERNAL_ERROR, "the server was restarted while the task went on");
+                facts.status = TaskStatus::Failed;
+                facts.message = Some(error.message.clone());
+                facts.updated = now;
+                ending = Some(TaskResult { result: None, error: error.to_raw() });
+            }
+            let mut entry = TaskEntry::new(facts, None);
+            entry.ending = ending;
+            table.insert(entry);
+        }
+        Arc::new(Self { limits, folder, table: Mutex::new(table), recorders: TaskTracker::new() })
+    }
+
+    /// Writes a new task down.
+    ///
+    /// # Errors
+    /// When its owner or its tenant has too many, or it cannot be written down.
+    pub(super) async fn insert(&self, entry: TaskEntry) -> Result<(), RpcError> {
+        self.remove_expired_tasks().await;
+        let record = TaskRecord { facts: entry.facts.clone(), ending: TaskResult::default() };
+        let id = entry.facts.id;
+        {
+            let mut table = self.table.lock();
+            table.check_room(&entry.facts.owner, &self.limits)?;
+            table.insert(entry);
+        }
+        if let Some(folder) = &self.folder
+            && let Err(error) = folder.write(&record).await
+        {
+            self.table.lock().remove(id);
+            log_write_error(&error);
+            return Err(RpcError::new(RpcError::INTERNAL_ERROR, "the task could not be written down; try again later"));
+        }
+        Ok(())
+    }
+
+    /// Ends a task. Its end is told when it is written down.
+    pub(super) async fn end(&self, id: TaskId, status: TaskStatus, message: Option<String>, ending: TaskResult) {
+        let facts = self.with_entry(id, |entry| {
+            let databases = entry.job.as_ref().map(|job| job.databases());
+            TaskFacts { databases: databases.unwrap_or_default(), ..entry.facts.clone() }
+        });
+        let Some(mut facts) = facts else { return };
+        (facts.status, facts.message, facts.updated) = (status, message, Utc::now());
+        facts.bytes = ending.bytes();
+        facts.extend_lifetime(self.limits.kept_after_end);
+        let record = TaskRecord { facts, ending };
+        let is_written = match &self.folder {
+            // An end that cannot be written down is told all the same, as long as the process lives.
+            Some(folder) => folder.write(&record).await.inspect_err(log_write_error).is_ok(),
+            None => false,
+        };
+        let TaskRecord { facts, ending } = record;
+        self.table.lock().end(id, facts, (!is_written).then_some(ending));
+    }
+
+    /// What `look` finds in the task `id`.
+    pub(super) fn with_entry<T>(&self, id: TaskId, look: impl FnOnce(&mut TaskEntry) -> T) -> Option<T> {
+        self.table.lock().entries.get_mut(&id).map(look)
+    }
+
+    /// The task that `text` names, if it is one of `caller`, who has the roles that it had, is bound by row policies as it
+    /// was, and may still call its tool and ask what it asked, and is not over.
+    ///
+    /// # Errors
+    /// `-32602`, the same for one that is another's and one that never was.
+    pub(super) fn find(&self, text: &str, registry: &Registry, caller: &Caller) -> Result<TaskId, RpcError> {
+        let owner = Owner::from_caller(caller);
+        let now = Utc::now();
+        let id = TaskId::parse(text).filter(|id| {
+            let needed = self.with_entry(*id, |entry| {
+                let TaskEntry { facts, job, .. } = entry;
+                let databases = job.as_ref().map_or_else(|| facts.databases.clone(), |job| job.databases());
+                let is_over = job.is_none() && facts.is_expired(now);
+                let is_its = facts.owner == owner && facts.roles.is_subset(&caller.principal.roles);
+                (is_its && !is_over).then(|| (facts.tool.clone(), databases, facts.row_policies))
+            });
+            needed.flatten().is_some_and(|(tool, databases, row_policies)| {
+                let state = registry.snapshot_for(caller);
+                let reaches_all = databases.iter().all(|name| state.can_query_database(name, &caller.principal));
+                let is_bound_alike = state.row_policy_stamper().stamp_for(&caller.principal) == row_policies;
+                reaches_all && is_bound_alike && state.tool(&tool, caller).is_ok()
+            })
+        });
+        id.ok_or_else(|| RpcError::invalid_params("there is no task of that id, or it has expired"))
+    }
+
+    /// The members of the task's `DetailedTask`, as JSON text without braces.
+    ///
+    /// # Errors
+    /// When it has gone, or what was written down cannot be read.
+    pub(super) async fn encode_detailed(&self, id: TaskId) -> Result<String, RpcError> {
+        let gone = || RpcError::invalid_params("there is no task of that id, or it has expired");
+        let (facts, questions, ending) = self
+            .with_entry(id, |entry| (entry.facts.clone(), entry.input_request_members(), entry.ending.clone()))
+            .ok_or_else(gone)?;
+        let ending = match (&self.folder, ending) {
+            (_, Some(ending)) => ending,
+            (Some(folder), None) if facts.status.is_terminal() => match folder.read(id).await {
+                Ok(record) => record.ending,
+                Err(error) => {
+                    tracing::warn!(%error, "a task cannot be read");
+                    return Err(RpcError::new(RpcError::INTERNAL_ERROR, "the result of the task cannot be read"));
+                }
+            },
+            _ => TaskResult::default(),
+        };
+        Ok(facts.members() + &questions + &ending.members())
+    }
+
+    /// Waits until no task goes on: their jobs must have been ended.
+    /// A job that does not end is waited for no longer than `within`.
+    pub(crate) async fn drain(&self, within: Duration) {
+        self.recorders.close();
+        let _ = tokio::time::timeout(within, self.recorders.wait()).await;
+    }
+
+    async fn remove_expired_tasks(&self) {
+        let over = self.table.lock().remove_expired(Utc::now());
+        if let Some(folder) = self.folder.as_ref().filter(|_| !over.is_empty()) {
+            folder.remove(over).await;
+        }
+    }
+}
+
+fn log_write_error(error: &std::io::Error) {
+    tracing::warn!(%error, "a task could not be written down");
+}
+
+impl TaskTable {
+    fn insert(&mut self, entry: TaskEntry) {
+        self.count(&entry.facts.owner, |kept| {
+            kept.tasks += 1;
+            kept.running += usize::from(entry.job.is_some());
+            kept.bytes += entry.facts.bytes;
+        });
+        self.entries.insert(entry.facts.id, entry);
+    }
+
+    fn remove(&mut self, id: TaskId) {
+        let Some(TaskEntry { facts, job, .. }) = self.entries.remove(&id) else { return };
+        self.count(&facts.owner, |kept| {
+            kept.tasks -= 1;
+            kept.running -= usize::from(job.is_some());
+            kept.bytes -= facts.bytes;
+        });
+        if self.owner_usage.get(&facts.owner).is_some_and(|kept| kept.tasks == 0) {
+            self.owner_usage.remove(&facts.owner);
+        }
+        if let Some(tenant) = facts.owner.tenant
+            && self.tenant_usage.get(&tenant).is_some_and(|kept| kept.tasks == 0)
+        {
+            self.tenant_usage.remove(&tenant);
+        }
+    }
+
+    /// Ends a task that goes on.
+    fn end(&mut self, id: TaskId, facts: TaskFacts, ending: Option<TaskResult>) {
+        self.count(&facts.owner, |kept| {
+            kept.running -= 1;
+            kept.bytes += facts.bytes;
+        });
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.end(facts, ending);
+        }
+    }
+
+    /// Counts for the owner, its tenant and all.
+    fn count(&mut self, owner: &Owner, count: impl Fn(&mut TaskUsage)) {
+        count(&mut self.usage);
+        count(self.owner_usage.entry(owner.clone()).or_default());
+        if let Some(tenant) = &owner.tenant {
+            count(self.tenant_usage.entry(tenant.clone()).or_default());
+        }
+    }
+
+    /// Takes away the tasks whose time is over; one that goes on stays until it has ended.
+    fn remove_expired(&mut self, now: DateTime<Utc>) -> Vec<TaskId> {
+        if self.next_expiry_check.is_some_and(|at| Instant::now() < at) {
+            return Vec::new();
+        }
+        self.next_expiry_check = Some(Instant::now() + EXPIRY_INTERVAL);
+        let is_over = |entry: &TaskEntry| entry.facts.status.is_terminal() && entry.facts.is_expired(now);
+        let over: Vec<TaskId> =
+            self.entries.values().filter(|entry| is_over(entry)).map(|entry| entry.facts.id).collect();
+        for id in &over {
+            self.remove(*id);
+        }
+        over
+    }
+
+    fn check_room(&self, owner: &Owner, limits: &TaskLimits) -> Result<(), RpcError> {
+        let refuse = |what: String| Err(RpcError::new(RpcError::REFUSED, what));
+        let of_one = self.owner_usage.get(owner).copied().unwrap_or_default();
+        if of_one.tasks >= limits.kept_per_owner_max || of_one.bytes >= limits.kept_bytes_per_owner_max {
+            return refuse(format!("you have {} tasks, as many as are kept; wait until some expire", of_one.tasks));
+        }
+        if of_one.running >= limits.running_per_owner_max {
+            return refuse(format!(
+                "more than {} of your tasks go on; wait until one ends",
+                limits.running_per_owner_max
+            ));
+        }
+        let of_tenant = owner.tenant.as_ref().and_then(|tenant| self.tenant_usage.get(tenant)).copied();
+        let TaskUsage { tasks, bytes, .. } = of_tenant.unwrap_or_default();
+        if tasks >= tenant_share(limits.kept_max) || bytes >= tenant_share_of_bytes(limits.kept_bytes_max) {
+            return refuse(format!("your tenant has {tasks} tasks, as many as are kept; wait until some expire"));
+        }
+        if self.usage.tasks >= limits.kept_max || self.usage.bytes >= limits.kept_bytes_max {
+            return refuse("too many tasks are kept; try again later".to_owned());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,16 @@
+//! Tools and blocks as the newest revision writes them, for adapters that speak of the same things in another language.
+
+use serde_json::Value;
+use tidegate_core::{Content, Tool};
+
+use crate::revision::Revision;
+
+/// One block of an answer.
+pub fn content_json(content: &Content) -> Value {
+    super::encode_content(content, Revision::V2026_07_28.dialect())
+}
+
+/// A tool of the registry.
+pub fn tool_json(tool: &Tool) -> Value {
+    super::encode_tool(tool, Revision::V2026_07_28.dialect())
+}

@@ -1,0 +1,127 @@
+//! Aggregates that differ in nothing but casts: `sum(x)` and `sum(x::bigint)`, for which DataFusion has one name.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use datafusion::common::plan_err;
+use datafusion::logical_expr::ScalarUDF;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function as Call, FunctionArg, FunctionArgExpr, FunctionArguments, Select, Value, VisitMut, VisitorMut,
+};
+
+use crate::json::function::ColumnarFunction;
+use crate::syntax::call;
+
+/// The name of the function, which no caller can write.
+const NAME: &str = "cast_named*";
+/// Aggregates of which a statement has several.
+const AGGREGATES: &[&str] = &[
+    "array_agg",
+    "avg",
+    "bool_and",
+    "bool_or",
+    "count",
+    "every",
+    "max",
+    "min",
+    "mode",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "string_agg",
+    "sum",
+    "var_pop",
+    "var_samp",
+    "variance",
+];
+
+/// Its first argument, under the name of both.
+pub(crate) fn cast_named() -> ScalarUDF {
+    ColumnarFunction::new(
+        NAME,
+        |types| if types.len() == 2 { Ok(types.to_vec()) } else { plan_err!("a cast has an operand and a type") },
+        |fields| Ok(fields[0].data_type().clone()),
+        |call| call.array(0),
+    )
+}
+
+/// Gives the casts in aggregates of `select` a name of their own where there are others without them.
+pub(crate) fn name_casts(select: &mut Select) {
+    let mut calls = AggregateCalls(HashMap::new());
+    let mut copy = select.projection.clone();
+    // Neither breaks off.
+    let _ = VisitMut::visit(&mut copy, &mut calls);
+    let ambiguous: HashSet<String> =
+        calls.0.into_iter().filter(|(_, texts)| texts.len() > 1).map(|(key, _)| key).collect();
+    if !ambiguous.is_empty() {
+        let _ = VisitMut::visit(select, &mut CastNamer { ambiguous });
+    }
+}
+
+fn is_aggregate(function: &Call) -> bool {
+    let name = function.name.to_string();
+    AGGREGATES.iter().any(|aggregate| aggregate.eq_ignore_ascii_case(&name))
+}
+
+/// The text of `function` without casts.
+fn text_without_casts(function: &Call) -> String {
+    let mut function = function.clone();
+    let _ = VisitMut::visit(&mut function, &mut CastRemover);
+    function.to_string()
+}
+
+struct CastRemover;
+
+impl VisitorMut for CastRemover {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        while let Expr::Cast { expr: inner, .. } | Expr::Nested(inner) = expression {
+            *expression = std::mem::replace(inner, Expr::Value(Value::Null.into()));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The aggregates: their texts, by those without casts.
+struct AggregateCalls(HashMap<String, HashSet<String>>);
+
+impl VisitorMut for AggregateCalls {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Function(function) = expression
+            && is_aggregate(function)
+        {
+            self.0.entry(text_without_casts(function)).or_default().insert(function.to_string());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+struct CastNamer {
+    ambiguous: HashSet<String>,
+}
+
+impl VisitorMut for CastNamer {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Function(function) = expression
+            && is_aggregate(function)
+            && self.ambiguous.contains(&text_without_casts(function))
+            && let FunctionArguments::List(list) = &mut function.args
+        {
+            for arg in &mut list.args {
+                let FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) = arg else { continue };
+                if !matches!(arg, Expr::Cast { .. } | Expr::BinaryOp { .. } | Expr::Nested(_)) {
+                    continue;
+                }
+                let text = Expr::Value(Value::SingleQuotedString(arg.to_string()).into());
+                let value = std::mem::replace(arg, Expr::Value(Value::Null.into()));
+                *arg = call(NAME, vec![value, text]);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,26 @@
+//! Arguments of an aggregate that a FILTER leaves out are not computed.
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{Case, Expr};
+
+/// `parse_expression` with arguments that are NULL where its filter lets no row pass, if it is an aggregate of arguments
+/// whose evaluation can fail.
+pub(crate) fn guard_arguments(expression: Expr) -> Result<Transformed<Expr>> {
+    let Expr::AggregateFunction(AggregateFunction { func, mut params }) = expression else {
+        return Ok(Transformed::no(expression));
+    };
+    let mut is_changed = false;
+    if let Some(filter) = &params.filter {
+        for argument in &mut params.args {
+            if argument.exists(|part| Ok(matches!(part, Expr::ScalarFunction(_))))? {
+                let then = Box::new(std::mem::take(argument));
+                *argument = Expr::Case(Case::new(None, vec![(filter.clone(), then)], None));
+                is_changed = true;
+            }
+        }
+    }
+    let expression = Expr::AggregateFunction(AggregateFunction { func, params });
+    Ok(if is_changed { Transformed::yes(expression) } else { Transformed::no(expression) })
+}

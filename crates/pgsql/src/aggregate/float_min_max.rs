@@ -1,0 +1,109 @@
+//! `min` and `max` of real and double precision, of which NaN is the greatest value.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::logical_expr::{Accumulator, GroupsAccumulator};
+use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op::PrimitiveGroupsAccumulator;
+
+/// Whether these functions are those of `data_type`.
+pub(super) fn is_float(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Float32 | DataType::Float64)
+}
+
+/// The extreme value of all rows: the one that compares as `replaces_when` with all others.
+pub(super) fn create_accumulator(data_type: &DataType, wanted: Ordering) -> Box<dyn Accumulator> {
+    if *data_type == DataType::Float32 {
+        Box::new(FloatMinMax::<Float32Type> { replaces_when: wanted, extreme: None })
+    } else {
+        Box::new(FloatMinMax::<Float64Type> { replaces_when: wanted, extreme: None })
+    }
+}
+
+/// The extreme values of many groups.
+pub(super) fn create_groups_accumulator(data_type: &DataType, wanted: Ordering) -> Box<dyn GroupsAccumulator> {
+    match (data_type, wanted) {
+        (DataType::Float32, Ordering::Less) => {
+            let smallest = PrimitiveGroupsAccumulator::<Float32Type, _>::new(data_type, keep_smaller);
+            Box::new(smallest.with_starting_value(f32::NAN))
+        }
+        (DataType::Float32, _) => {
+            let greatest = PrimitiveGroupsAccumulator::<Float32Type, _>::new(data_type, keep_greater);
+            Box::new(greatest.with_starting_value(f32::NEG_INFINITY))
+        }
+        (_, Ordering::Less) => {
+            let smallest = PrimitiveGroupsAccumulator::<Float64Type, _>::new(data_type, keep_smaller);
+            Box::new(smallest.with_starting_value(f64::NAN))
+        }
+        _ => {
+            let greatest = PrimitiveGroupsAccumulator::<Float64Type, _>::new(data_type, keep_greater);
+            Box::new(greatest.with_starting_value(f64::NEG_INFINITY))
+        }
+    }
+}
+
+/// NaN alone is not equal to itself.
+#[allow(clippy::eq_op, reason = "this is what tells NaN from numbers of both types")]
+fn is_nan<T: PartialOrd + Copy>(value: T) -> bool {
+    value != value
+}
+
+fn keep_greater<T: PartialOrd + Copy>(extreme: &mut T, value: T) {
+    if value > *extreme || is_nan(value) {
+        *extreme = value;
+    }
+}
+
+fn keep_smaller<T: PartialOrd + Copy>(extreme: &mut T, value: T) {
+    if value < *extreme || is_nan(*extreme) {
+        *extreme = value;
+    }
+}
+
+#[derive(Debug)]
+struct FloatMinMax<T: ArrowPrimitiveType> {
+    replaces_when: Ordering,
+    extreme: Option<T::Native>,
+}
+
+impl<T: ArrowPrimitiveType + std::fmt::Debug> Accumulator for FloatMinMax<T>
+where
+    T::Native: PartialOrd,
+{
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let [values] = values else { return exec_err!("min and max have one argument") };
+        let values = values.as_primitive::<T>();
+        let keep = if self.replaces_when == Ordering::Less { keep_smaller } else { keep_greater };
+        let fold = |extreme: Option<T::Native>, value: T::Native| {
+            let mut extreme = extreme.unwrap_or(value);
+            keep(&mut extreme, value);
+            Some(extreme)
+        };
+        self.extreme = if values.null_count() == 0 {
+            values.values().iter().copied().fold(self.extreme, fold)
+        } else {
+            values.iter().flatten().fold(self.extreme, fold)
+        };
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let extreme: ArrayRef = Arc::new(PrimitiveArray::<T>::from_iter([self.extreme]));
+        ScalarValue::try_from_array(&extreme, 0)
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+}

@@ -1,0 +1,171 @@
+//! `min` and `max`: of intervals by their length, of floats with NaN as the greatest, of booleans refused.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{DataType, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit};
+use datafusion::common::{Result, ScalarValue, exec_err, not_impl_err, plan_err};
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, SetMonotonicity, Signature,
+    StatisticsArgs,
+};
+
+use super::float_min_max;
+use super::ordered::interval_length;
+
+pub(super) fn functions() -> Vec<AggregateUDF> {
+    let function =
+        |inner: Arc<AggregateUDF>, wanted| AggregateUDF::new_from_impl(MinMax { inner, replaces_when: wanted });
+    vec![function(min_udaf(), Ordering::Less), function(max_udaf(), Ordering::Greater)]
+}
+
+/// DataFusion's function, but for intervals, floats and booleans.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct MinMax {
+    inner: Arc<AggregateUDF>,
+    /// How a value compares that takes the place of another.
+    replaces_when: Ordering,
+}
+
+fn is_interval(args: &AccumulatorArgs) -> bool {
+    matches!(args.return_field.data_type(), DataType::Interval(_))
+}
+
+fn is_float(args: &AccumulatorArgs) -> bool {
+    float_min_max::is_float(args.return_field.data_type())
+}
+
+impl AggregateUDFImpl for MinMax {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let name = self.name();
+        match types {
+            [DataType::Boolean] => {
+                let instead = if self.replaces_when == Ordering::Less { "bool_and" } else { "bool_or" };
+                plan_err!("function {name}(boolean) does not exist; use {instead}(x)")
+            }
+            [DataType::Interval(_)] => Ok(vec![DataType::Interval(IntervalUnit::MonthDayNano)]),
+            [_] => self.inner.coerce_types(types),
+            _ => plan_err!("{name} has one argument; of several columns of a row, use least or greatest"),
+        }
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(types)
+    }
+
+    fn is_nullable(&self) -> bool {
+        self.inner.is_nullable()
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        self.inner.state_fields(args)
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if is_interval(&args) {
+            Ok(Box::new(MinMaxInterval { replaces_when: self.replaces_when, extreme: None }))
+        } else if is_float(&args) {
+            Ok(float_min_max::create_accumulator(args.return_field.data_type(), self.replaces_when))
+        } else {
+            self.inner.accumulator(args)
+        }
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if is_interval(&args) {
+            return not_impl_err!(
+                "{} of intervals over a window that starts at a row is not supported; use extract(epoch FROM x)",
+                self.name()
+            );
+        }
+        self.inner.create_sliding_accumulator(args)
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        !is_interval(&args) && self.inner.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        if is_float(&args) {
+            return Ok(float_min_max::create_groups_accumulator(args.return_field.data_type(), self.replaces_when));
+        }
+        self.inner.create_groups_accumulator(args)
+    }
+
+    fn is_descending(&self) -> Option<bool> {
+        self.inner.is_descending()
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        self.inner.order_sensitivity()
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        self.inner.reverse_udf()
+    }
+
+    fn value_from_stats(&self, args: &StatisticsArgs) -> Option<ScalarValue> {
+        // Statistics order intervals as DataFusion does, and leave NaN out.
+        let is_left_out = self.replaces_when == Ordering::Greater && float_min_max::is_float(args.return_type);
+        if is_left_out || matches!(args.return_type, DataType::Interval(_)) {
+            None
+        } else {
+            self.inner.value_from_stats(args)
+        }
+    }
+
+    fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
+        self.inner.inner().set_monotonicity(data_type)
+    }
+}
+
+/// The shortest or the longest interval.
+#[derive(Debug)]
+struct MinMaxInterval {
+    replaces_when: Ordering,
+    extreme: Option<IntervalMonthDayNano>,
+}
+
+impl Accumulator for MinMaxInterval {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let [values] = values else { return exec_err!("min and max have one argument") };
+        if values.null_count() == values.len() {
+            return Ok(());
+        }
+        for value in values.as_primitive::<IntervalMonthDayNanoType>().iter().flatten() {
+            let compared = self.extreme.map(|extreme| interval_length(value).cmp(&interval_length(extreme)));
+            if compared.is_none_or(|compared| compared == self.replaces_when) {
+                self.extreme = Some(value);
+            }
+        }
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        Ok(ScalarValue::IntervalMonthDayNano(self.extreme))
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+}

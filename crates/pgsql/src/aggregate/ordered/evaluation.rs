@@ -1,0 +1,215 @@
+//! What is taken from values in order.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Decimal128Array, Float64Array, IntervalMonthDayNanoArray, ListArray, UInt32Array,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::{SortOptions, partition, sort_to_indices, take};
+use arrow::datatypes::{DataType, Field, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
+use datafusion::common::{Result, exec_err};
+
+use super::interval_length;
+use crate::aggregate::average::multiply_interval;
+
+/// What an ordered-set aggregate gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum OrderedSetKind {
+    /// Between the two values at a fraction.
+    Continuous,
+    /// The first value at or after a fraction.
+    Discrete,
+    /// The most frequent value.
+    Mode,
+}
+
+/// Fractions at which a value is computed.
+#[derive(Debug, Clone)]
+pub(super) enum Fractions {
+    One(Option<f64>),
+    List(Vec<Option<f64>>),
+    /// NULL in place of a list.
+    NullList,
+}
+
+impl Fractions {
+    fn as_slice(&self) -> &[Option<f64>] {
+        match self {
+            Self::One(fraction) => std::slice::from_ref(fraction),
+            Self::List(fractions) => fractions,
+            Self::NullList => &[],
+        }
+    }
+}
+
+/// What is taken from the values of each group.
+#[derive(Debug, Clone)]
+pub(super) struct OrderedSetSpec {
+    pub(super) kind: OrderedSetKind,
+    pub(super) fractions: Fractions,
+    pub(super) is_descending: bool,
+    pub(super) result: DataType,
+}
+
+impl OrderedSetSpec {
+    /// The answers of groups, the values of which stand between each two of `bounds`.
+    pub(super) fn evaluate_groups(&self, values: &ArrayRef, bounds: &[usize]) -> Result<ArrayRef> {
+        let groups = bounds.windows(2).map(|bound| values.slice(bound[0], bound[1] - bound[0]));
+        let flat = match (self.kind, values.data_type()) {
+            (OrderedSetKind::Continuous, DataType::Interval(_)) => self.interpolate_intervals(groups)?,
+            (OrderedSetKind::Continuous, _) => self.interpolate_numbers(groups)?,
+            _ => self.take_values(values, groups, bounds)?,
+        };
+        if matches!(self.fractions, Fractions::One(_)) {
+            return Ok(flat);
+        }
+        let DataType::List(element) = &self.result else { return exec_err!("fractions of a list give a list") };
+        let has_values: Vec<bool> = bounds
+            .windows(2)
+            .map(|bound| bound[0] < bound[1] && !matches!(self.fractions, Fractions::NullList))
+            .collect();
+        let lengths = has_values.iter().map(|_| self.fractions.as_slice().len());
+        let element = Arc::new(Field::new(element.name(), element.data_type().clone(), true));
+        let nulls = NullBuffer::from(has_values.clone());
+        Ok(Arc::new(ListArray::try_new(element, OffsetBuffer::from_lengths(lengths), flat, Some(nulls))?))
+    }
+
+    /// Values as they are: `percentile_disc` and `mode`.
+    fn take_values(
+        &self,
+        values: &ArrayRef,
+        groups: impl Iterator<Item = ArrayRef>,
+        bounds: &[usize],
+    ) -> Result<ArrayRef> {
+        let mut rows: Vec<Option<u32>> = Vec::new();
+        for (group, start) in groups.zip(bounds) {
+            let start = u32::try_from(*start).unwrap_or(u32::MAX);
+            let order = self.sort_group(&group)?;
+            match self.kind {
+                OrderedSetKind::Mode => rows.push(most_frequent(&group, &order)?.map(|row| start + row)),
+                _ => {
+                    for fraction in self.fractions.as_slice() {
+                        let place = fraction.and_then(|fraction| discrete_position(fraction, order.len()));
+                        rows.push(place.map(|place| start + order.value(place)));
+                    }
+                }
+            }
+        }
+        Ok(take(values, &UInt32Array::from(rows), None)?)
+    }
+
+    fn sort_group(&self, group: &ArrayRef) -> Result<UInt32Array> {
+        let options = SortOptions { descending: self.is_descending, nulls_first: false };
+        Ok(sort_to_indices(&to_comparable(group), Some(options), None)?)
+    }
+
+    fn interpolate_numbers(&self, groups: impl Iterator<Item = ArrayRef>) -> Result<ArrayRef> {
+        let mut answers = Vec::new();
+        for group in groups {
+            let mut sorted = group.as_primitive::<Float64Type>().values().to_vec();
+            sorted.sort_unstable_by(f64::total_cmp);
+            if self.is_descending {
+                sorted.reverse();
+            }
+            for fraction in self.fractions.as_slice() {
+                let (Some(fraction), false) = (fraction, sorted.is_empty()) else {
+                    answers.push(None);
+                    continue;
+                };
+                let (first, second, share) = surrounding_positions(*fraction, sorted.len());
+                let (low, high) = (sorted[first], sorted[second]);
+                answers.push(Some(if first == second { low } else { low + share * (high - low) }));
+            }
+        }
+        Ok(Arc::new(Float64Array::from(answers)))
+    }
+
+    fn interpolate_intervals(&self, groups: impl Iterator<Item = ArrayRef>) -> Result<ArrayRef> {
+        let mut answers = Vec::new();
+        for group in groups {
+            let order = self.sort_group(&group)?;
+            let values = group.as_primitive::<IntervalMonthDayNanoType>();
+            let at = |place: usize| values.value(order.value(place) as usize);
+            for fraction in self.fractions.as_slice() {
+                let (Some(fraction), false) = (fraction, order.is_empty()) else {
+                    answers.push(None);
+                    continue;
+                };
+                let (first, second, share) = surrounding_positions(*fraction, order.len());
+                let answer =
+                    if first == second { at(first) } else { interpolate_interval(at(first), at(second), share)? };
+                answers.push(Some(answer));
+            }
+        }
+        Ok(Arc::new(IntervalMonthDayNanoArray::from(answers)))
+    }
+}
+
+/// The values as what orders them.
+fn to_comparable(group: &ArrayRef) -> ArrayRef {
+    match group.as_primitive_opt::<IntervalMonthDayNanoType>() {
+        Some(intervals) => {
+            let lengths = intervals.iter().map(|interval| interval.map(interval_length));
+            Arc::new(lengths.collect::<Decimal128Array>())
+        }
+        None => group.clone(),
+    }
+}
+
+/// The row of the first value in `order` that occurs most often.
+fn most_frequent(group: &ArrayRef, order: &UInt32Array) -> Result<Option<u32>> {
+    if order.is_empty() {
+        return Ok(None);
+    }
+    let sorted = take(&to_comparable(group), order, None)?;
+    let mut best = 0..0;
+    for range in partition(&[sorted])?.ranges() {
+        if range.len() > best.len() {
+            best = range;
+        }
+    }
+    Ok(Some(order.value(best.start)))
+}
+
+/// The place of the first of `count` values at or after `fraction`.
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a fraction of a number of rows"
+)]
+fn discrete_position(fraction: f64, count: usize) -> Option<usize> {
+    let row = (fraction * count as f64).ceil() as usize;
+    (count > 0).then(|| row.max(1).min(count) - 1)
+}
+
+/// The places before and after `fraction`, and how far it is from one to the other.
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a fraction of a number of rows"
+)]
+fn surrounding_positions(fraction: f64, count: usize) -> (usize, usize, f64) {
+    let place = fraction * (count - 1) as f64;
+    (place.floor() as usize, (place.ceil() as usize).min(count - 1), place - place.floor())
+}
+
+fn interpolate_interval(
+    low: IntervalMonthDayNano,
+    high: IntervalMonthDayNano,
+    share: f64,
+) -> Result<IntervalMonthDayNano> {
+    let difference = |high: i32, low: i32| high.checked_sub(low);
+    let span = difference(high.months, low.months)
+        .zip(difference(high.days, low.days))
+        .zip(high.nanoseconds.checked_sub(low.nanoseconds));
+    let Some(((months, days), nanoseconds)) = span else { return exec_err!("interval out of range") };
+    let part = multiply_interval(IntervalMonthDayNano::new(months, days, nanoseconds), share)?;
+    let sum = low.months.checked_add(part.months).zip(low.days.checked_add(part.days));
+    match sum.zip(low.nanoseconds.checked_add(part.nanoseconds)) {
+        Some(((months, days), nanoseconds)) => Ok(IntervalMonthDayNano::new(months, days, nanoseconds)),
+        None => exec_err!("interval out of range"),
+    }
+}

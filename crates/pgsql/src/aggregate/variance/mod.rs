@@ -1,0 +1,164 @@
+//! Variance and standard deviation: of integers and numerics an exact numeric, of floating-point numbers DataFusion's.
+
+mod accumulator;
+mod moments;
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::functions_aggregate::stddev::{stddev_pop_udaf, stddev_udaf};
+use datafusion::functions_aggregate::variance::{var_pop_udaf, var_samp_udaf};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
+};
+
+use self::accumulator::{GroupMoments, RowMoments};
+use self::moments::{Scales, VarianceKind};
+use crate::number::numeric_with_free_scale;
+
+pub(super) fn functions() -> Vec<AggregateUDF> {
+    let function = |inner: Arc<AggregateUDF>, aliases: &[&str], measure| {
+        let aliases = aliases.iter().map(|alias| (*alias).to_owned()).collect();
+        let signature = Signature::user_defined(Volatility::Immutable);
+        AggregateUDF::new_from_impl(VarianceFunction { inner, aliases, measure, signature })
+    };
+    vec![
+        function(stddev_udaf(), &["stddev_samp"], VarianceKind { is_sample: true, is_root: true }),
+        function(stddev_pop_udaf(), &[], VarianceKind { is_sample: false, is_root: true }),
+        function(
+            var_samp_udaf(),
+            &["var_samp", "var_sample", "variance"],
+            VarianceKind { is_sample: true, is_root: false },
+        ),
+        function(var_pop_udaf(), &["var_population"], VarianceKind { is_sample: false, is_root: false }),
+    ]
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct VarianceFunction {
+    inner: Arc<AggregateUDF>,
+    aliases: Vec<String>,
+    measure: VarianceKind,
+    signature: Signature,
+}
+
+impl VarianceFunction {
+    fn scales(args: &AccumulatorArgs) -> Result<Scales> {
+        match (args.expr_fields, args.return_field.data_type()) {
+            ([value], DataType::Decimal128(_, to)) => match value.data_type() {
+                DataType::Decimal128(_, from) => Ok(Scales { from: *from, to: *to }),
+                other => exec_err!("{other} is no numeric"),
+            },
+            _ => exec_err!("a variance has one argument"),
+        }
+    }
+}
+
+fn is_exact(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Decimal128(..))
+}
+
+impl AggregateUDFImpl for VarianceFunction {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        &self.aliases
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let [value] = types else { return plan_err!("{} has one argument", self.name()) };
+        Ok(vec![match value {
+            DataType::Int8 | DataType::UInt8 => DataType::Decimal128(3, 0),
+            DataType::Int16 | DataType::UInt16 => DataType::Decimal128(5, 0),
+            DataType::Int32 | DataType::UInt32 => DataType::Decimal128(10, 0),
+            DataType::Int64 => DataType::Decimal128(19, 0),
+            DataType::UInt64 => DataType::Decimal128(20, 0),
+            DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
+                DataType::Decimal128(*precision, *scale)
+            }
+            DataType::Decimal128(..) => value.clone(),
+            number if number.is_numeric() || number.is_null() => DataType::Float64,
+            other => {
+                let (name, other) = (self.name(), super::postgres_type_name(other));
+                return plan_err!(
+                    "function {name}({other}) does not exist; cast the argument to a number, for instance \
+                     {name}(x::numeric)"
+                );
+            }
+        }])
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types {
+            [DataType::Decimal128(precision, scale)] => {
+                let digits = i16::from(*precision) - i16::from(*scale);
+                Ok(numeric_with_free_scale(if self.measure.is_root { digits } else { 2 * digits }))
+            }
+            _ => Ok(DataType::Float64),
+        }
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        if !is_exact(args.return_type()) || args.is_distinct {
+            return self.inner.state_fields(args);
+        }
+        let field = |name: &str, data_type| Arc::new(Field::new(format_state_name(args.name, name), data_type, true));
+        Ok(vec![
+            field("count", DataType::Int64),
+            field("sum", DataType::Decimal128(38, 0)),
+            field("squares", DataType::Decimal256(76, 0)),
+        ])
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if args.is_distinct {
+            return plan_err!("{} does not take DISTINCT; select the distinct values in a subquery", self.name());
+        }
+        if is_exact(args.return_field.data_type()) {
+            Ok(Box::new(RowMoments::new(self.measure, Self::scales(&args)?, args.return_field.data_type().clone())))
+        } else {
+            self.inner.accumulator(args)
+        }
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if is_exact(args.return_field.data_type()) {
+            self.accumulator(args)
+        } else {
+            self.inner.create_sliding_accumulator(args)
+        }
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        if is_exact(args.return_field.data_type()) {
+            !args.is_distinct
+        } else {
+            self.inner.groups_accumulator_supported(args)
+        }
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        if is_exact(args.return_field.data_type()) {
+            Ok(Box::new(GroupMoments::new(self.measure, Self::scales(&args)?, args.return_field.data_type().clone())))
+        } else {
+            self.inner.create_groups_accumulator(args)
+        }
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        ReversedUDAF::Identical
+    }
+}

@@ -1,0 +1,130 @@
+//! The number, the sum and the sum of squares of numerics, and what follows from them.
+
+use arrow::datatypes::i256;
+use datafusion::common::{DataFusionError, Result};
+
+/// Which measure of how far values are apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct VarianceKind {
+    /// Of a sample, rather than of all.
+    pub(super) is_sample: bool,
+    /// The standard deviation, rather than the variance.
+    pub(super) is_root: bool,
+}
+
+/// Digits after the point of the values and of the answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scales {
+    pub(super) from: i8,
+    pub(super) to: i8,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Moments {
+    pub(super) count: i64,
+    pub(super) sum: i128,
+    pub(super) squares: i256,
+}
+
+pub(super) fn overflow_error() -> DataFusionError {
+    DataFusionError::Execution(
+        "numeric field overflow: a variance has too many digits; cast its argument to double precision".to_owned(),
+    )
+}
+
+impl Moments {
+    #[inline]
+    pub(super) fn add(&mut self, value: i128) -> Result<()> {
+        let square = i256::from_i128(value).checked_mul(i256::from_i128(value)).ok_or_else(overflow_error)?;
+        self.merge(&Self { count: 1, sum: value, squares: square })
+    }
+
+    pub(super) fn remove(&mut self, value: i128) -> Result<()> {
+        let square = i256::from_i128(value).checked_mul(i256::from_i128(value)).ok_or_else(overflow_error)?;
+        self.count -= 1;
+        self.sum = self.sum.checked_sub(value).ok_or_else(overflow_error)?;
+        self.squares = self.squares.checked_sub(square).ok_or_else(overflow_error)?;
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn merge(&mut self, other: &Self) -> Result<()> {
+        self.count += other.count;
+        self.sum = self.sum.checked_add(other.sum).ok_or_else(overflow_error)?;
+        self.squares = self.squares.checked_add(other.squares).ok_or_else(overflow_error)?;
+        Ok(())
+    }
+
+    /// The measure; none of too few values.
+    pub(super) fn compute(&self, measure: VarianceKind, scales: Scales) -> Result<Option<i128>> {
+        if self.count <= i64::from(measure.is_sample) {
+            return Ok(None);
+        }
+        let count = i256::from(self.count);
+        let sum = i256::from_i128(self.sum);
+        let numerator = count
+            .checked_mul(self.squares)
+            .zip(sum.checked_mul(sum))
+            .and_then(|(left, right)| left.checked_sub(right))
+            .ok_or_else(overflow_error)?;
+        let others = if measure.is_sample { count - i256::ONE } else { count };
+        let denominator = count.checked_mul(others).ok_or_else(overflow_error)?;
+        let (from, to) = (i32::from(scales.from), i32::from(scales.to));
+        let answer = if measure.is_root {
+            root(numerator, denominator, 2 * (to - from))?
+        } else {
+            quotient(numerator, denominator, to - 2 * from)?
+        };
+        let answer = answer.to_i128().filter(|answer| answer.unsigned_abs() < 10_u128.pow(38));
+        answer.map(Some).ok_or_else(overflow_error)
+    }
+}
+
+fn power_of_ten(exponent: i32) -> Result<i256> {
+    i256::from_i128(10).checked_pow(u32::try_from(exponent).unwrap_or(0)).ok_or_else(overflow_error)
+}
+
+/// `numerator / denominator * 10^exponent`, rounded; both are positive.
+fn quotient(numerator: i256, denominator: i256, exponent: i32) -> Result<i256> {
+    let (numerator, denominator) = if exponent >= 0 {
+        (numerator.checked_mul(power_of_ten(exponent)?), Some(denominator))
+    } else {
+        (Some(numerator), denominator.checked_mul(power_of_ten(-exponent)?))
+    };
+    let (numerator, denominator) = numerator.zip(denominator).ok_or_else(overflow_error)?;
+    let (whole, rest) = (numerator / denominator, numerator % denominator);
+    Ok(if rest >= denominator - rest { whole + i256::ONE } else { whole })
+}
+
+/// The square root of `numerator / denominator * 10^exponent`, rounded. The exponent is even.
+fn root(numerator: i256, denominator: i256, exponent: i32) -> Result<i256> {
+    // As many digits as there is room for; the others are zero.
+    let mut places = exponent;
+    loop {
+        match quotient(numerator, denominator, places) {
+            Ok(square) => {
+                let unit = power_of_ten((exponent - places) / 2)?;
+                return rounded_root(square).checked_mul(unit).ok_or_else(overflow_error);
+            }
+            Err(error) if places <= 0 => return Err(error),
+            Err(_) => places -= 2,
+        }
+    }
+}
+
+fn rounded_root(square: i256) -> i256 {
+    if square <= i256::ONE {
+        return square;
+    }
+    let two = i256::ONE + i256::ONE;
+    let bits = 256 - square.leading_zeros();
+    let mut root = i256::ONE << u8::try_from(bits.div_ceil(2)).unwrap_or(u8::MAX);
+    loop {
+        let next = (root + square / root) / two;
+        if next >= root {
+            break;
+        }
+        root = next;
+    }
+    if square - root * root > root { root + i256::ONE } else { root }
+}

@@ -1,0 +1,81 @@
+//! The elements of an array of several dimensions, as `unnest` returns them.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::{Expr, ScalarUDF};
+use datafusion::sql::sqlparser::ast;
+
+use super::function::{ListAssembler, as_list, dimensions, item_type, list_type, range};
+use crate::json::function::{ColumnarFunction, FunctionCall, call};
+use crate::syntax;
+
+/// The name of the function, which no caller can write.
+const NAME: &str = "array_elements*";
+
+/// An array of one dimension with the elements of another; other values as they are.
+pub(super) fn function() -> ScalarUDF {
+    ColumnarFunction::new(
+        NAME,
+        |types| if types.len() == 1 { Ok(types.to_vec()) } else { plan_err!("unnest has one array as its argument") },
+        |fields| Ok(flattened_type(fields[0].data_type())),
+        flatten_arrays,
+    )
+}
+
+/// `array` for `unnest`, which makes rows of one dimension.
+pub(crate) fn with_one_dimension(array: Expr) -> Expr {
+    call(function(), vec![array])
+}
+
+/// Gives the argument of `unnest(array)` one dimension.
+pub(super) fn rewrite_unnest(function: &mut ast::Function) {
+    let ast::FunctionArguments::List(list) = &mut function.args else { return };
+    if let [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(array))] = list.args.as_mut_slice()
+        && !is_list_function(array)
+    {
+        let given = std::mem::replace(array, ast::Expr::Value(ast::Value::Null.into()));
+        *array = syntax::call(NAME, vec![given]);
+    }
+}
+
+/// Whether `value` is a call that only statements of ours make: its elements are rows.
+fn is_list_function(value: &ast::Expr) -> bool {
+    matches!(value, ast::Expr::Function(function) if function.name.to_string().ends_with(['*', '"']))
+}
+
+fn flattened_type(data_type: &DataType) -> DataType {
+    match item_type(data_type) {
+        Some(item) if dimensions(item) > 0 => list_type(innermost_type(item)),
+        _ => data_type.clone(),
+    }
+}
+
+fn innermost_type(data_type: &DataType) -> DataType {
+    item_type(data_type).map_or_else(|| data_type.clone(), innermost_type)
+}
+
+fn flatten_arrays(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let mut array = call.array(0)?;
+    while dimensions(array.data_type()) > 1 {
+        array = remove_dimension(&array)?;
+    }
+    Ok(array)
+}
+
+fn remove_dimension(array: &ArrayRef) -> Result<ArrayRef> {
+    let outer = as_list(array)?;
+    let inner = as_list(outer.values())?;
+    let mut lists = ListAssembler::new(outer.len());
+    for row in 0..outer.len() {
+        if outer.is_null(row) {
+            lists.push_null();
+            continue;
+        }
+        let given = range(&outer, row).filter(|place| inner.is_valid(*place));
+        lists.push(given.flat_map(|place| range(&inner, place)).map(|place| (0, place)))?;
+    }
+    lists.finish(&[Arc::clone(inner.values())])
+}

@@ -1,0 +1,81 @@
+//! Rows that a condition excludes are not computed: an expression that fails for one of them does not fail the
+//! statement, as in PostgreSQL.
+//!
+//! DataFusion computes the columns of an answer before a filter where that makes rows narrower, and evaluates all parts
+//! of a condition for all rows. [`ProjectionAboveFilter`] keeps what is computed above the filter. [`ConditionOrder`]
+//! evaluates parts that can fail only for rows that the other parts let through, and the right side of AND and OR only
+//! for rows that the left one leaves open.
+
+mod condition;
+mod projection;
+mod projection_boundary;
+mod short_circuit;
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+
+use self::condition::ConditionOrder;
+use self::projection::ProjectionAboveFilter;
+use crate::outer_join::OuterJoins;
+
+/// Functions that never fail, of which a condition may be made as it is.
+const INFALLIBLE: &[&str] = &[
+    "btrim",
+    "coalesce",
+    "date_part",
+    "date_trunc",
+    "ends_with",
+    "get_field",
+    "length",
+    "lower",
+    "ltrim",
+    "rtrim",
+    "starts_with",
+    "text_like*",
+    "upper",
+];
+
+/// DataFusion's rules, less the computing of rows that a condition excludes, and with what outer joins fill in mind.
+pub fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = Vec::new();
+    for rule in PhysicalOptimizer::new().rules {
+        // Before it is known which sorts are needed.
+        if rule.name() == "EnsureRequirements" {
+            rules.push(Arc::new(OuterJoins));
+        }
+        rules.push(match rule.name() {
+            "ProjectionPushdown" => Arc::new(ProjectionAboveFilter::new(rule)),
+            _ => rule,
+        });
+    }
+    rules.push(Arc::new(ConditionOrder));
+    rules
+}
+
+/// Whether a part of `parse_expression` is as `is` says.
+fn any_part(expression: &Arc<dyn PhysicalExpr>, is: impl Fn(&Arc<dyn PhysicalExpr>) -> bool) -> Result<bool> {
+    let mut found = false;
+    expression.apply(|part| {
+        found = is(part);
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// Whether `parse_expression` computes something, rather than being a column or a constant.
+fn is_computed(expression: &Arc<dyn PhysicalExpr>) -> Result<bool> {
+    any_part(expression, |part| !part.is::<Column>() && !part.is::<Literal>())
+}
+
+/// Whether the evaluation of `parse_expression` can fail for some values.
+fn can_fail(expression: &Arc<dyn PhysicalExpr>) -> Result<bool> {
+    any_part(expression, |part| {
+        part.downcast_ref::<ScalarFunctionExpr>().is_some_and(|call| !INFALLIBLE.contains(&call.name()))
+    })
+}

@@ -1,0 +1,58 @@
+//! Projections that compute stay above filters.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+
+use super::condition::short_circuit_projection;
+use super::projection_boundary::ProjectionBoundary;
+
+/// The rule that moves projections towards the tables, of which those that compute do not pass a filter.
+#[derive(Debug)]
+pub(super) struct ProjectionAboveFilter {
+    pushdown: Arc<dyn PhysicalOptimizerRule + Send + Sync>,
+}
+
+impl ProjectionAboveFilter {
+    pub(super) fn new(pushdown: Arc<dyn PhysicalOptimizerRule + Send + Sync>) -> Self {
+        Self { pushdown }
+    }
+}
+
+impl PhysicalOptimizerRule for ProjectionAboveFilter {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let with_barriers = plan.transform_up(|node| {
+            // Before it may become a part of a scan.
+            if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
+                return short_circuit_projection(projection, &node);
+            }
+            Ok(if node.is::<FilterExec>() {
+                Transformed::yes(Arc::new(ProjectionBoundary::new(node)) as Arc<dyn ExecutionPlan>)
+            } else {
+                Transformed::no(node)
+            })
+        });
+        let moved = self.pushdown.optimize(with_barriers.data()?, config)?;
+        let without_barriers = moved.transform_up(|node| {
+            Ok(match node.downcast_ref::<ProjectionBoundary>() {
+                Some(barrier) => Transformed::yes(barrier.filter().clone()),
+                None => Transformed::no(node),
+            })
+        });
+        without_barriers.data()
+    }
+
+    fn name(&self) -> &str {
+        self.pushdown.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.pushdown.schema_check()
+    }
+}

@@ -1,0 +1,393 @@
+//! Follows a SQL/JSON path through a document.
+
+use std::borrow::Cow;
+
+use datafusion::common::{DataFusionError, exec_datafusion_err};
+
+use super::super::value::JsonValue;
+use super::budget::{FoundItems, PathBudget};
+use super::decimal;
+use super::syntax::{Accessor, JsonPath, Method, Path, PathStart};
+
+/// A value on the way: one of the document, or one that was computed.
+pub(super) type Item<'v> = Cow<'v, JsonValue>;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum PathError {
+    /// What `silent` and predicates suppress.
+    Suppressible(String),
+    Error(DataFusionError),
+}
+
+impl From<DataFusionError> for PathError {
+    fn from(error: DataFusionError) -> Self {
+        Self::Error(error)
+    }
+}
+
+pub(super) type PathResult<T> = Result<T, PathError>;
+
+pub(super) fn suppressible_error<T>(message: impl Into<String>) -> PathResult<T> {
+    Err(PathError::Suppressible(message.into()))
+}
+
+/// One evaluation of a path.
+pub(super) struct PathRunner<'v, 'b> {
+    pub(super) is_lax: bool,
+    pub(super) root: &'v JsonValue,
+    pub(super) variables: Option<&'v JsonValue>,
+    /// What `@` is.
+    pub(super) current: Item<'v>,
+    /// The length of the array that is subscripted.
+    length: usize,
+    /// Whether what is missing is left out.
+    ignores_structure: bool,
+    /// Whether errors end the evaluation, rather than that of a predicate.
+    pub(super) raises_errors: bool,
+    pub(super) budget: &'b mut PathBudget,
+}
+
+impl<'v, 'b> PathRunner<'v, 'b> {
+    /// # Errors
+    /// For variables that are no object.
+    pub(super) fn new(
+        path: &'v JsonPath,
+        root: &'v JsonValue,
+        variables: Option<&'v JsonValue>,
+        raises: bool,
+        budget: &'b mut PathBudget,
+    ) -> Result<Self, DataFusionError> {
+        if variables.is_some_and(|variables| !matches!(variables, JsonValue::Object(_))) {
+            return Err(exec_datafusion_err!("\"vars\" argument is not an object"));
+        }
+        let (is_lax, current) = (path.is_lax, Cow::Borrowed(root));
+        Ok(Self {
+            is_lax,
+            root,
+            variables,
+            current,
+            length: 0,
+            ignores_structure: is_lax,
+            raises_errors: raises,
+            budget,
+        })
+    }
+
+    pub(super) fn count(&mut self) -> PathResult<()> {
+        self.budget.spend(1)
+    }
+
+    /// Whether `path` leads anywhere from `select_item`; what it leads to goes to `found`.
+    pub(super) fn follow(&mut self, path: &'v Path, item: &Item<'v>, found: &mut FoundItems<'v>) -> PathResult<bool> {
+        self.count()?;
+        let steps = path.steps.as_slice();
+        match &path.start {
+            PathStart::Literal(value) => self.continue_from(steps, Cow::Borrowed(value), found),
+            PathStart::Variable(name) => {
+                let value = self.variables.and_then(|variables| variables.member(name));
+                let value = value.ok_or_else(|| exec_datafusion_err!("could not find jsonpath variable \"{name}\""))?;
+                self.continue_from(steps, Cow::Borrowed(value), found)
+            }
+            PathStart::Root => self.continue_from(steps, Cow::Borrowed(self.root), found),
+            PathStart::Current => {
+                let current = self.budget.copy(&self.current)?;
+                self.continue_from(steps, current, found)
+            }
+            PathStart::Last => {
+                let last = self.length as i64 - 1;
+                self.continue_from(steps, Cow::Owned(JsonValue::Number(last.to_string())), found)
+            }
+            PathStart::Arithmetic(arithmetic) => {
+                let left = self.unwrapped_items(&arithmetic.left, item)?;
+                let right = self.unwrapped_items(&arithmetic.right, item)?;
+                let operator = arithmetic.operator;
+                let single = |side: &str, items: &[Item<'v>]| match items {
+                    [one] => match one.as_ref() {
+                        JsonValue::Number(number) => Ok(number.clone()),
+                        _ => operand_error(side, operator.symbol()),
+                    },
+                    _ => operand_error(side, operator.symbol()),
+                };
+                let (left, right) = (single("left", &left)?, single("right", &right)?);
+                let result = decimal::compute(operator, &left, &right)?;
+                self.continue_from(steps, Cow::Owned(JsonValue::Number(result)), found)
+            }
+            PathStart::Sign { is_minus, operand } => self.sign(*is_minus, operand, steps, item, found),
+            PathStart::Predicate(predicate) => {
+                let truth = self.evaluate_predicate(predicate, item)?;
+                let value = truth.map_or(JsonValue::Null, JsonValue::Bool);
+                self.continue_from(steps, Cow::Owned(value), found)
+            }
+        }
+    }
+
+    fn sign(
+        &mut self,
+        is_minus: bool,
+        operand: &'v Path,
+        steps: &'v [Accessor],
+        item: &Item<'v>,
+        found: &mut FoundItems<'v>,
+    ) -> PathResult<bool> {
+        let mut is_found = false;
+        for value in self.unwrapped_items(operand, item)? {
+            let JsonValue::Number(number) = value.as_ref() else {
+                if found.0.is_none() && steps.is_empty() {
+                    continue;
+                }
+                let symbol = if is_minus { '-' } else { '+' };
+                return suppressible_error(format!(
+                    "operand of unary jsonpath operator {symbol} is not a numeric value"
+                ));
+            };
+            let signed = if is_minus { Cow::Owned(JsonValue::Number(decimal::negated(number))) } else { value };
+            is_found |= self.continue_from(steps, signed, found)?;
+            if found.is_satisfied(is_found) {
+                return Ok(true);
+            }
+        }
+        Ok(is_found)
+    }
+
+    /// What `path` leads to, in lax mode with the elements of arrays in their place.
+    pub(super) fn unwrapped_items(&mut self, path: &'v Path, item: &Item<'v>) -> PathResult<Vec<Item<'v>>> {
+        let items = self.items(path, item)?;
+        if !self.is_lax || !items.iter().any(|item| matches!(item.as_ref(), JsonValue::Array(_))) {
+            return Ok(items);
+        }
+        let mut unwrapped = Vec::new();
+        for item in items {
+            if matches!(item.as_ref(), JsonValue::Array(_)) {
+                unwrapped.extend(self.budget.children(&item)?);
+            } else {
+                unwrapped.push(item);
+            }
+        }
+        Ok(unwrapped)
+    }
+
+    /// What `path` leads to.
+    pub(super) fn items(&mut self, path: &'v Path, item: &Item<'v>) -> PathResult<Vec<Item<'v>>> {
+        let mut found = FoundItems::all();
+        self.follow(path, item, &mut found)?;
+        Ok(found.into_items())
+    }
+
+    /// Goes on from `select_item`, or adds it to `found`.
+    pub(super) fn continue_from(
+        &mut self,
+        steps: &'v [Accessor],
+        item: Item<'v>,
+        found: &mut FoundItems<'v>,
+    ) -> PathResult<bool> {
+        let is_lax = self.is_lax;
+        self.step(steps, item, found, is_lax)
+    }
+
+    /// Takes the first of `steps` from `select_item`. An array is unwrapped for it if `unwraps`.
+    fn step(
+        &mut self,
+        steps: &'v [Accessor],
+        item: Item<'v>,
+        found: &mut FoundItems<'v>,
+        unwraps: bool,
+    ) -> PathResult<bool> {
+        self.count()?;
+        let Some((step, rest)) = steps.split_first() else {
+            found.push(item)?;
+            return Ok(true);
+        };
+        let is_array = matches!(item.as_ref(), JsonValue::Array(_));
+        let unwraps = unwraps && is_array;
+        match step {
+            Accessor::Key(_) | Accessor::AnyKey | Accessor::Filter(_) if unwraps => {
+                self.each(steps, &item, found, false)
+            }
+            Accessor::Method(method) if unwraps && !matches!(method, Method::Type | Method::Size) => {
+                self.each(steps, &item, found, false)
+            }
+            Accessor::Key(key) => match (item.as_ref(), self.budget.member(&item, key)?) {
+                (_, Some(value)) => self.continue_from(rest, value, found),
+                (JsonValue::Object(_), None) => {
+                    self.missing_error(|| format!("JSON object does not contain key \"{key}\""))
+                }
+                _ => self.missing_error(|| "jsonpath member accessor can only be applied to an object".to_owned()),
+            },
+            Accessor::AnyKey => match item.as_ref() {
+                JsonValue::Object(_) => self.each(rest, &item, found, self.is_lax),
+                _ => self
+                    .missing_error(|| "jsonpath wildcard member accessor can only be applied to an object".to_owned()),
+            },
+            Accessor::AnyElement if is_array => self.each(rest, &item, found, self.is_lax),
+            Accessor::AnyElement if self.is_lax => self.continue_from(rest, item, found),
+            Accessor::AnyElement => {
+                self.missing_error(|| "jsonpath wildcard array accessor can only be applied to an array".to_owned())
+            }
+            Accessor::Subscripts(places) if is_array || self.is_lax => self.subscripts(places, rest, &item, found),
+            Accessor::Subscripts(_) => {
+                self.missing_error(|| "jsonpath array accessor can only be applied to an array".to_owned())
+            }
+            Accessor::AnyLevel { first, last } => self.any_level(*first, *last, rest, &item, found),
+            Accessor::Filter(predicate) => {
+                let current = self.budget.copy(&item)?;
+                let outer = std::mem::replace(&mut self.current, current);
+                let truth = self.evaluate_predicate(predicate, &item);
+                self.current = outer;
+                if truth? == Some(true) { self.continue_from(rest, item, found) } else { Ok(false) }
+            }
+            Accessor::Method(method) => self.method(*method, rest, item, found),
+        }
+    }
+
+    /// The error of what is missing, unless that is left out.
+    pub(super) fn missing_error(&self, message: impl FnOnce() -> String) -> PathResult<bool> {
+        if self.ignores_structure { Ok(false) } else { suppressible_error(message()) }
+    }
+
+    /// Goes on from each element or member of `container`.
+    fn each(
+        &mut self,
+        steps: &'v [Accessor],
+        container: &Item<'v>,
+        found: &mut FoundItems<'v>,
+        unwraps: bool,
+    ) -> PathResult<bool> {
+        let mut is_found = false;
+        for child in self.budget.children(container)? {
+            is_found = self.step(steps, child, found, unwraps)?;
+            if found.is_satisfied(is_found) {
+                return Ok(true);
+            }
+        }
+        Ok(is_found)
+    }
+
+    fn any_level(
+        &mut self,
+        first: u32,
+        last: u32,
+        steps: &'v [Accessor],
+        item: &Item<'v>,
+        found: &mut FoundItems<'v>,
+    ) -> PathResult<bool> {
+        let is_container = !item.is_scalar();
+        let outer = std::mem::replace(&mut self.ignores_structure, true);
+        let mut result = Ok(false);
+        if first == 0 {
+            result = self.budget.copy(item).and_then(|copy| self.continue_from(steps, copy, found));
+            // Where errors are suppressed, that of the container itself is forgotten.
+            let is_forgotten = is_container && !self.raises_errors && matches!(result, Err(PathError::Suppressible(_)));
+            if is_forgotten {
+                result = Ok(false);
+            }
+        }
+        if is_container
+            && let Ok(is_found) = result
+            && !found.is_satisfied(is_found)
+        {
+            result = self.levels(1, (first, last), steps, item, found);
+        }
+        self.ignores_structure = outer;
+        result
+    }
+
+    /// Goes on from what is within `container`, whose children are at `level`.
+    fn levels(
+        &mut self,
+        level: u32,
+        bounds: (u32, u32),
+        steps: &'v [Accessor],
+        container: &Item<'v>,
+        found: &mut FoundItems<'v>,
+    ) -> PathResult<bool> {
+        let (first, last) = bounds;
+        if level > last {
+            return Ok(false);
+        }
+        let mut is_found = false;
+        for child in self.budget.children(container)? {
+            let is_container = !child.is_scalar();
+            let is_leaf_only = first == u32::MAX && last == u32::MAX && !is_container;
+            if level >= first || is_leaf_only {
+                let copy = self.budget.copy(&child)?;
+                is_found = self.continue_from(steps, copy, found)?;
+                if found.is_satisfied(is_found) {
+                    return Ok(true);
+                }
+            }
+            if level < last && is_container {
+                is_found = self.levels(level + 1, bounds, steps, &child, found)?;
+                if found.is_satisfied(is_found) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(is_found)
+    }
+
+    fn subscripts(
+        &mut self,
+        places: &'v [(Path, Option<Path>)],
+        steps: &'v [Accessor],
+        item: &Item<'v>,
+        found: &mut FoundItems<'v>,
+    ) -> PathResult<bool> {
+        let items =
+            if matches!(item.as_ref(), JsonValue::Array(_)) { self.budget.children(item)? } else { vec![item.clone()] };
+        let outer = std::mem::replace(&mut self.length, items.len());
+        let result = self.subscripted(places, steps, item, &items, found);
+        self.length = outer;
+        result
+    }
+
+    fn subscripted(
+        &mut self,
+        places: &'v [(Path, Option<Path>)],
+        steps: &'v [Accessor],
+        item: &Item<'v>,
+        items: &[Item<'v>],
+        found: &mut FoundItems<'v>,
+    ) -> PathResult<bool> {
+        let length = items.len() as i64;
+        let mut is_found = false;
+        for (from, to) in places {
+            let from = self.subscript(from, item)?;
+            let to = match to {
+                Some(to) => self.subscript(to, item)?,
+                None => from,
+            };
+            if !self.ignores_structure && (from < 0 || from > to || to >= length) {
+                return suppressible_error("jsonpath array subscript is out of bounds");
+            }
+            is_found = false;
+            for place in from.max(0)..=to.min(length - 1) {
+                let copy = self.budget.copy(&items[place as usize])?;
+                is_found = self.continue_from(steps, copy, found)?;
+                if found.is_satisfied(is_found) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(is_found)
+    }
+
+    fn subscript(&mut self, path: &'v Path, item: &Item<'v>) -> PathResult<i64> {
+        let items = self.items(path, item)?;
+        let [one] = items.as_slice() else {
+            return suppressible_error("jsonpath array subscript is not a single numeric value");
+        };
+        let JsonValue::Number(number) = one.as_ref() else {
+            return suppressible_error("jsonpath array subscript is not a single numeric value");
+        };
+        let whole = number.split_once('.').map_or(number.as_str(), |(whole, _)| whole);
+        match whole.parse::<i32>() {
+            Ok(index) => Ok(i64::from(index)),
+            Err(_) => suppressible_error("jsonpath array subscript is out of integer range"),
+        }
+    }
+}
+
+fn operand_error<T>(side: &str, symbol: char) -> PathResult<T> {
+    suppressible_error(format!("{side} operand of jsonpath operator {symbol} is not a single numeric value"))
+}

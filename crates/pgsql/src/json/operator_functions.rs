@@ -1,0 +1,271 @@
+//! Operators of `jsonb`: comparison, containment, existence, concatenation and deletion.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Int64Array, StringArray};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Result, exec_err};
+use datafusion::logical_expr::ScalarUDF;
+
+use super::document::{build_values, format_jsonb, is_text, keep_types};
+use super::function::{ArgumentColumn, ColumnarFunction, FunctionCall};
+use super::get::{path_types, paths};
+use super::kind::JsonKind;
+use super::modify::delete_path;
+use super::reader::{JsonReader, JsonToken, parse};
+use super::text_path::{PathStep, find_step};
+use super::value::JsonValue;
+use crate::array::text_lists;
+
+/// What a comparison operator is.
+pub(super) fn comparison(symbol: &str) -> Option<ScalarUDF> {
+    let make = |name, invoke| Some(ColumnarFunction::new(name, keep_types, |_| Ok(DataType::Boolean), invoke));
+    match symbol {
+        "=" => make("jsonb_eq", |call| compare(call, Ordering::is_eq)),
+        "<>" => make("jsonb_ne", |call| compare(call, Ordering::is_ne)),
+        "<" => make("jsonb_lt", |call| compare(call, Ordering::is_lt)),
+        "<=" => make("jsonb_le", |call| compare(call, Ordering::is_le)),
+        ">" => make("jsonb_gt", |call| compare(call, Ordering::is_gt)),
+        ">=" => make("jsonb_ge", |call| compare(call, Ordering::is_ge)),
+        _ => None,
+    }
+}
+
+/// Documents that are parsed: the constant one once.
+struct ParsedArgument {
+    texts: ArgumentColumn<StringArray>,
+    constant: Option<JsonValue>,
+}
+
+impl ParsedArgument {
+    fn new(call: &FunctionCall<'_>, index: usize) -> Result<Self> {
+        let texts = call.documents(index, JsonKind::Jsonb)?;
+        let constant = match texts.get(0).filter(|_| texts.is_constant) {
+            Some(text) => Some(parse(text)?),
+            None => None,
+        };
+        Ok(Self { texts, constant })
+    }
+
+    fn with<T>(&self, row: usize, take: impl FnOnce(&JsonValue) -> Result<T>) -> Result<Option<T>> {
+        match (&self.constant, self.texts.get(row)) {
+            (Some(value), _) => take(value).map(Some),
+            (None, Some(text)) => take(&parse(text)?).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+fn map_pairs<T>(call: &FunctionCall<'_>, take: impl Fn(&JsonValue, &JsonValue) -> Result<T>) -> Result<Vec<Option<T>>> {
+    let (left, right) = (ParsedArgument::new(call, 0)?, ParsedArgument::new(call, 1)?);
+    let one = |row| Ok(left.with(row, |left| right.with(row, |right| take(left, right)))?.flatten());
+    (0..call.rows).map(one).collect()
+}
+
+fn compare(call: &FunctionCall<'_>, is_wanted: fn(Ordering) -> bool) -> Result<ArrayRef> {
+    let results = map_pairs(call, |left, right| Ok(is_wanted(left.compare_documents(right))))?;
+    Ok(Arc::new(BooleanArray::from(results)))
+}
+
+/// What `@>` is.
+pub(super) fn contains() -> ScalarUDF {
+    ColumnarFunction::new(
+        "jsonb_contains",
+        keep_types,
+        |_| Ok(DataType::Boolean),
+        |call| {
+            let results = map_pairs(call, |left, right| Ok(left.contains_document(right)))?;
+            Ok(Arc::new(BooleanArray::from(results)))
+        },
+    )
+}
+
+/// What `?` is.
+pub(super) fn exists() -> ScalarUDF {
+    ColumnarFunction::new(
+        "jsonb_exists",
+        keep_types,
+        |_| Ok(DataType::Boolean),
+        |call| {
+            let (documents, keys) = (call.documents(0, JsonKind::Jsonb)?, call.texts(1)?);
+            let one = |row| match (documents.get(row), keys.get(row)) {
+                (Some(document), Some(key)) => has_key(document, key).map(Some),
+                _ => Ok(None),
+            };
+            Ok(Arc::new((0..call.rows).map(one).collect::<Result<BooleanArray>>()?))
+        },
+    )
+}
+
+fn has_key(document: &str, key: &str) -> Result<bool> {
+    match JsonReader::new(document).token()? {
+        JsonToken::Object => Ok(find_step(document, &PathStep::Key(key.into()))?.is_some()),
+        _ => Ok(parse(document)?.has_key(key)),
+    }
+}
+
+/// What `?&` is, and `?|` if `is_any`.
+pub(super) fn exists_of(is_any: bool) -> ScalarUDF {
+    if is_any {
+        ColumnarFunction::new("jsonb_exists_any", path_types, |_| Ok(DataType::Boolean), |call| exists_many(call, true))
+    } else {
+        ColumnarFunction::new(
+            "jsonb_exists_all",
+            path_types,
+            |_| Ok(DataType::Boolean),
+            |call| exists_many(call, false),
+        )
+    }
+}
+
+fn exists_many(call: &FunctionCall<'_>, is_any: bool) -> Result<ArrayRef> {
+    let (documents, keys) = (ParsedArgument::new(call, 0)?, paths(call, 1)?);
+    let one = |row| {
+        let Some(keys) = &keys.values[keys.place(row)] else { return Ok(None) };
+        documents.with(row, |document| {
+            let mut found = keys.iter().flatten().map(|key| document.has_key(key));
+            Ok(if is_any { found.any(|is_there| is_there) } else { found.all(|is_there| is_there) })
+        })
+    };
+    Ok(Arc::new((0..call.rows).map(one).collect::<Result<BooleanArray>>()?))
+}
+
+/// What `||` is.
+pub(super) fn concatenation() -> ScalarUDF {
+    ColumnarFunction::new(
+        "jsonb_concat",
+        keep_types,
+        |_| Ok(JsonKind::Jsonb.data_type()),
+        |call| {
+            let mut results = map_pairs(call, |left, right| Ok(format_jsonb(&concatenate(left, right))))?;
+            build_values(call, Some(JsonKind::Jsonb), |row| Ok(results[row].take()))
+        },
+    )
+}
+
+fn concatenate(left: &JsonValue, right: &JsonValue) -> JsonValue {
+    if let (JsonValue::Object(left), JsonValue::Object(right)) = (left, right) {
+        return JsonValue::object(left.iter().chain(right).cloned().collect());
+    }
+    let items = |value: &JsonValue| match value {
+        JsonValue::Array(items) => items.clone(),
+        other => vec![other.clone()],
+    };
+    JsonValue::Array([items(left), items(right)].concat())
+}
+
+/// What `-` is: the right side is a key, an index or an array of keys.
+pub(super) fn deletion() -> ScalarUDF {
+    ColumnarFunction::new("jsonb_delete", deletion_types, |_| Ok(JsonKind::Jsonb.data_type()), delete)
+}
+
+fn deletion_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [document, index] if index.is_integer() => Ok(vec![document.clone(), DataType::Int64]),
+        [document, key] if is_text(key) => Ok(vec![document.clone(), DataType::Utf8]),
+        _ => path_types(types),
+    }
+}
+
+fn delete(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let documents = call.documents(0, JsonKind::Jsonb)?;
+    let with = |row: usize, change: &dyn Fn(JsonValue) -> Result<JsonValue>| match documents.get(row) {
+        Some(document) => Ok(Some(format_jsonb(&change(parse(document)?)?))),
+        None => Ok(None),
+    };
+    match call.fields[1].data_type() {
+        DataType::Int64 => {
+            let indexes: ArgumentColumn<Int64Array> = call.column(1, |array| Ok(array.as_primitive().clone()))?;
+            build_values(call, Some(JsonKind::Jsonb), |row| {
+                let place = indexes.place(row);
+                if indexes.values.is_null(place) {
+                    return Ok(None);
+                }
+                with(row, &|value| without_index(value, indexes.values.value(place)))
+            })
+        }
+        DataType::Utf8 => {
+            let keys = call.texts(1)?;
+            build_values(call, Some(JsonKind::Jsonb), |row| match keys.get(row) {
+                Some(key) => with(row, &|value| without_keys(value, &[Some(key.to_owned())])),
+                None => Ok(None),
+            })
+        }
+        _ => {
+            let keys = call.column(1, |array| text_lists(&array))?;
+            build_values(call, Some(JsonKind::Jsonb), |row| match &keys.values[keys.place(row)] {
+                Some(keys) => with(row, &|value| without_keys(value, keys)),
+                None => Ok(None),
+            })
+        }
+    }
+}
+
+fn without_keys(value: JsonValue, keys: &[Option<String>]) -> Result<JsonValue> {
+    let is_key = |text: &str| keys.iter().flatten().any(|key| key == text);
+    match value {
+        JsonValue::Object(mut pairs) => {
+            pairs.retain(|(key, _)| !is_key(key));
+            Ok(JsonValue::Object(pairs))
+        }
+        JsonValue::Array(mut items) => {
+            items.retain(|item| !matches!(item, JsonValue::Text(text) if is_key(text)));
+            Ok(JsonValue::Array(items))
+        }
+        _ => exec_err!("cannot delete from scalar"),
+    }
+}
+
+fn without_index(value: JsonValue, index: i64) -> Result<JsonValue> {
+    match value {
+        JsonValue::Array(mut items) => {
+            let place = if index < 0 { items.len() as i64 + index } else { index };
+            if (0..items.len() as i64).contains(&place) {
+                items.remove(place as usize);
+            }
+            Ok(JsonValue::Array(items))
+        }
+        JsonValue::Object(_) => exec_err!("cannot delete from object using integer index"),
+        _ => exec_err!("cannot delete from scalar"),
+    }
+}
+
+/// What `#-` is.
+pub(super) fn path_deletion() -> ScalarUDF {
+    ColumnarFunction::new(
+        "jsonb_delete_path",
+        path_types,
+        |_| Ok(JsonKind::Jsonb.data_type()),
+        |call| {
+            let (documents, paths) = (call.documents(0, JsonKind::Jsonb)?, paths(call, 1)?);
+            build_values(call, Some(JsonKind::Jsonb), |row| {
+                match (documents.get(row), &paths.values[paths.place(row)]) {
+                    (Some(document), Some(path)) => Ok(Some(format_jsonb(&delete_path(parse(document)?, path)?))),
+                    _ => Ok(None),
+                }
+            })
+        },
+    )
+}
+
+/// Bytes in the order of `jsonb`, for ORDER BY. Documents that are equal have the same bytes.
+pub(super) fn sort_key() -> ScalarUDF {
+    ColumnarFunction::new(
+        "jsonb_sort_key",
+        keep_types,
+        |_| Ok(DataType::Binary),
+        |call| {
+            let documents = call.texts(0)?;
+            let key = |row| -> Result<Option<Vec<u8>>> {
+                let Some(document) = documents.get(row) else { return Ok(None) };
+                let mut key = Vec::new();
+                super::sort_key::write_document(&parse(document)?, &mut key);
+                Ok(Some(key))
+            };
+            let keys = (0..call.rows).map(key).collect::<Result<Vec<_>>>()?;
+            super::function::check_bytes(keys.iter().flatten().map(Vec::len).sum())?;
+            Ok(Arc::new(keys.into_iter().collect::<BinaryArray>()))
+        },
+    )
+}

@@ -1,0 +1,106 @@
+//! Comparisons of numerics whose common type has more digits than a `Decimal128`.
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::{Between, Cast, InList};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
+
+use super::division::digits;
+
+/// The digits of a `Decimal128`.
+const NARROW_DIGITS: i16 = 38;
+/// The digits of a `Decimal256`.
+const WIDE_DIGITS: i16 = 76;
+
+/// The type in which values of `types` are compared exactly; none where `Decimal128` or an integer holds them all.
+fn wide_type(types: &[DataType]) -> Option<DataType> {
+    if !types.iter().any(DataType::is_decimal) {
+        return None;
+    }
+    let (mut before, mut after) = (0, 0);
+    for data_type in types.iter().filter(|data_type| !data_type.is_null()) {
+        let (own_before, own_after) = digits(data_type)?;
+        before = before.max(own_before);
+        after = after.max(own_after);
+    }
+    let precision = before + i16::from(after);
+    (precision > NARROW_DIGITS)
+        .then(|| DataType::Decimal256(u8::try_from(precision.min(WIDE_DIGITS)).unwrap_or(76), after))
+}
+
+fn widen_operand(operand: Box<Expr>, wide: &DataType) -> Box<Expr> {
+    Box::new(Expr::Cast(Cast::new(operand, wide.clone())))
+}
+
+/// `parse_expression` with operands of one type that holds them all, if it compares numerics far apart in their digits.
+pub(crate) fn compare_exactly(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let operands: Vec<&Expr> = match &expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
+            vec![left, right]
+        }
+        Expr::Between(Between { expr, low, high, .. }) => vec![expr, low, high],
+        Expr::InList(InList { expr, list, .. }) => std::iter::once(expr.as_ref()).chain(list).collect(),
+        _ => return Ok(Transformed::no(expression)),
+    };
+    let types = operands.iter().map(|operand| operand.get_type(schema)).collect::<Result<Vec<_>>>()?;
+    let Some(wide) = wide_type(&types) else { return Ok(Transformed::no(expression)) };
+    Ok(Transformed::yes(match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            Expr::BinaryExpr(BinaryExpr { left: widen_operand(left, &wide), op, right: widen_operand(right, &wide) })
+        }
+        Expr::Between(Between { expr, negated, low, high }) => Expr::Between(Between {
+            expr: widen_operand(expr, &wide),
+            negated,
+            low: widen_operand(low, &wide),
+            high: widen_operand(high, &wide),
+        }),
+        Expr::InList(InList { expr, list, negated }) => {
+            let list = list.into_iter().map(|value| *widen_operand(Box::new(value), &wide)).collect();
+            Expr::InList(InList { expr: widen_operand(expr, &wide), list, negated })
+        }
+        other => other,
+    }))
+}
+
+/// `parse_expression` with operands of one type, if it compares numerics of several: coercion knows only the types that quotients
+/// and averages had before they got PostgreSQL's.
+pub(crate) fn compare_alike(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let operands: [&Expr; 2] = match &expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => [left, right],
+        _ => return Ok(Transformed::no(expression)),
+    };
+    let types = [operands[0].get_type(schema)?, operands[1].get_type(schema)?];
+    let [DataType::Decimal128(..), DataType::Decimal128(..)] = types else { return Ok(Transformed::no(expression)) };
+    if types[0] == types[1] {
+        return Ok(Transformed::no(expression));
+    }
+    let (mut before, mut after) = (0, 0);
+    for data_type in &types {
+        let Some((own_before, own_after)) = digits(data_type) else { return Ok(Transformed::no(expression)) };
+        before = before.max(own_before);
+        after = after.max(own_after);
+    }
+    let precision = u8::try_from((before + i16::from(after)).min(WIDE_DIGITS)).unwrap_or(76);
+    let common = if i16::from(precision) > NARROW_DIGITS {
+        DataType::Decimal256(precision, after)
+    } else {
+        DataType::Decimal128(precision, after)
+    };
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expression else { return Ok(Transformed::no(expression)) };
+    let (left, right) = (widen_operand(left, &common), widen_operand(right, &common));
+    Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
+}
+
+/// The same for the keys of a join.
+pub(crate) fn compare_join_keys(node: LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::Join(mut join) = node else { return Ok(node) };
+    for (left, right) in &mut join.on {
+        let types = [left.get_type(join.left.schema())?, right.get_type(join.right.schema())?];
+        if let Some(wide) = wide_type(&types) {
+            *left = *widen_operand(Box::new(std::mem::take(left)), &wide);
+            *right = *widen_operand(Box::new(std::mem::take(right)), &wide);
+        }
+    }
+    Ok(LogicalPlan::Join(join))
+}

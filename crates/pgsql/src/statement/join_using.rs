@@ -1,0 +1,406 @@
+//! Joins with USING and NATURAL, as joins with ON: a merged column is the left one, the right one of a RIGHT JOIN, or
+//! the one of both that there is of a FULL JOIN.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::{DataFusionError, Result, not_impl_err, plan_err};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Distinct, ExcludeSelectItem, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
+    OrderByExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement,
+    TableFactor, TableWithJoins, Value, VisitMut, VisitorMut, WildcardAdditionalOptions,
+};
+
+use super::columns::{NameScope, TableColumns, join_constraint, qualifier_of, single_identifier};
+use super::merged_columns::{MergedColumn, put_values};
+use super::{having, parse};
+use crate::syntax::call;
+
+/// Rewrites the joins of `statement`; `tables` tells the columns of the catalog's tables.
+///
+/// # Errors
+/// `Plan` or `NotImplemented` for columns that cannot be merged, or of which the names are not known.
+pub(super) fn rewrite_joins(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()> {
+    match VisitMut::visit(statement, &mut JoinRewriter { scope: NameScope::new(tables) }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(*error),
+    }
+}
+
+struct JoinRewriter<'a> {
+    scope: NameScope<'a>,
+}
+
+impl VisitorMut for JoinRewriter<'_> {
+    type Break = Box<DataFusionError>;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        self.scope.enter(query);
+        if let Err(error) = self.rewrite(query) {
+            return ControlFlow::Break(Box::new(error));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
+        self.scope.leave();
+        ControlFlow::Continue(())
+    }
+}
+
+/// A part of what `*` means.
+#[derive(Clone)]
+enum WildcardPart {
+    /// A merged column and its value.
+    Merged(Ident, Box<Expr>),
+    /// The columns of a table, if they are known, without some of them.
+    Rest { table: Ident, columns: Option<Vec<String>>, without: Vec<Ident> },
+}
+
+impl JoinRewriter<'_> {
+    fn rewrite(&mut self, query: &mut Query) -> Result<()> {
+        let mut order_by: &mut [OrderByExpr] = match query.order_by.as_mut().map(|order_by| &mut order_by.kind) {
+            Some(OrderByKind::Expressions(expressions)) => expressions,
+            _ => &mut [],
+        };
+        // As deep as the chain is long, so it is walked without recursion.
+        let mut left_to_see = vec![query.body.as_mut()];
+        while let Some(body) = left_to_see.pop() {
+            match body {
+                SetExpr::SetOperation { left, right, .. } => {
+                    order_by = &mut [];
+                    left_to_see.extend([right.as_mut(), left.as_mut()]);
+                }
+                SetExpr::Select(select) => {
+                    self.rewrite_select(select, order_by)?;
+                    having::rewrite(select, order_by, &mut self.scope)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn rewrite_select(&mut self, select: &mut Select, order_by: &mut [OrderByExpr]) -> Result<()> {
+        for from in &mut select.from {
+            wrap_nested_joins(from)?;
+        }
+        if !select.from.iter().any(has_merged_columns) {
+            return Ok(());
+        }
+        let mut from = select.from.clone();
+        let mut parts = Vec::new();
+        for from in &mut from {
+            match self.rewrite_from(from)? {
+                Some(of_from) => parts.extend(of_from),
+                None => return refuse_unknown(select),
+            }
+        }
+        select.from = from;
+        expand_wildcards(select, &parts)?;
+        let merged = unambiguous_columns(&parts);
+        self.replace_merged_columns(select, order_by, &merged)
+    }
+
+    /// Rewrites the joins of `from`, and gives what `*` means of it; none where that is not known.
+    fn rewrite_from(&mut self, from: &mut TableWithJoins) -> Result<Option<Vec<WildcardPart>>> {
+        let Some(mut parts) = self.wildcard_parts(&mut from.relation)? else { return Ok(None) };
+        for join in &mut from.joins {
+            let Some(mut right) = self.wildcard_parts(&mut join.relation)? else { return Ok(None) };
+            let names = match join_constraint(join) {
+                Some(JoinConstraint::Using(names)) => names.iter().map(single_identifier).collect::<Option<Vec<_>>>(),
+                Some(JoinConstraint::Natural) => common_names(&parts, &right),
+                Some(JoinConstraint::On(_) | JoinConstraint::None) => {
+                    let merged = unambiguous_columns(&parts);
+                    if let Some(JoinConstraint::On(condition)) = constraint_of(join) {
+                        put_values(condition, &merged, &mut self.scope)?;
+                    }
+                    parts.append(&mut right);
+                    continue;
+                }
+                None => return Ok(None),
+            };
+            let Some(names) = names else { return Ok(None) };
+            let mut merged = Vec::new();
+            let mut condition: Option<Expr> = None;
+            for name in names {
+                let (Some(left_value), Some(right_value)) =
+                    (take_column(&mut parts, &name, "left")?, take_column(&mut right, &name, "right")?)
+                else {
+                    return Ok(None);
+                };
+                let equal = binary(left_value.clone(), BinaryOperator::Eq, right_value.clone());
+                condition = Some(match condition {
+                    None => equal,
+                    Some(before) => binary(before, BinaryOperator::And, equal),
+                });
+                merged.push(WildcardPart::Merged(name, Box::new(value_of(join, left_value, right_value))));
+            }
+            if let Some(constraint) = constraint_of(join) {
+                let always = || Expr::value(Value::Boolean(true));
+                *constraint = JoinConstraint::On(condition.unwrap_or_else(always));
+            }
+            merged.append(&mut parts);
+            merged.append(&mut right);
+            parts = merged;
+        }
+        Ok(Some(parts))
+    }
+
+    fn wildcard_parts(&mut self, factor: &mut TableFactor) -> Result<Option<Vec<WildcardPart>>> {
+        if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
+            return self.rewrite_from(table_with_joins);
+        }
+        let Some(table) = qualifier_of(factor) else { return Ok(None) };
+        let columns = self.scope.factor_columns(factor);
+        Ok(Some(vec![WildcardPart::Rest { table, columns, without: Vec::new() }]))
+    }
+
+    /// Puts the values of merged columns in place of their names.
+    fn replace_merged_columns(
+        &mut self,
+        select: &mut Select,
+        order_by: &mut [OrderByExpr],
+        merged: &[MergedColumn],
+    ) -> Result<()> {
+        for item in &mut select.projection {
+            let (expression, name) = match &*item {
+                SelectItem::UnnamedExpr(expression) => {
+                    (expression.clone(), super::column_names::column_name(expression))
+                }
+                _ => {
+                    put_values(item, merged, &mut self.scope)?;
+                    continue;
+                }
+            };
+            let mut put = expression.clone();
+            put_values(&mut put, merged, &mut self.scope)?;
+            if put != expression {
+                *item = SelectItem::ExprWithAlias { expr: put, alias: Ident::with_quote('"', name) };
+            }
+        }
+        let is_output = |name: &Ident| {
+            select.projection.iter().any(|item| match item {
+                SelectItem::ExprWithAlias { alias, .. } => alias.value == name.value,
+                _ => false,
+            })
+        };
+        let is_output = |expression: &Expr| matches!(expression, Expr::Identifier(name) if is_output(name));
+        for order in order_by.iter_mut().filter(|order| !is_output(&order.expr)) {
+            put_values(&mut order.expr, merged, &mut self.scope)?;
+        }
+        if let Some(Distinct::On(expressions)) = &mut select.distinct {
+            for expression in expressions.iter_mut().filter(|expression| !is_output(expression)) {
+                put_values(expression, merged, &mut self.scope)?;
+            }
+        }
+        put_values(&mut select.selection, merged, &mut self.scope)?;
+        put_values(&mut select.group_by, merged, &mut self.scope)?;
+        put_values(&mut select.having, merged, &mut self.scope)?;
+        put_values(&mut select.named_window, merged, &mut self.scope)?;
+        put_values(&mut select.qualify, merged, &mut self.scope)
+    }
+}
+
+/// Makes a join in brackets with an alias a query of its own, as its tables have no names outside of it.
+fn wrap_nested_joins(from: &mut TableWithJoins) -> Result<()> {
+    let factors = std::iter::once(&mut from.relation).chain(from.joins.iter_mut().map(|join| &mut join.relation));
+    for factor in factors {
+        let TableFactor::NestedJoin { table_with_joins, alias } = factor else { continue };
+        if alias.is_none() {
+            wrap_nested_joins(table_with_joins)?;
+            continue;
+        }
+        let subquery = Box::new(parse::select_all(table_with_joins.as_ref().clone())?);
+        *factor = TableFactor::Derived { lateral: false, subquery, alias: alias.take(), sample: None };
+    }
+    Ok(())
+}
+
+fn has_merged_columns(from: &TableWithJoins) -> bool {
+    let is_nested = |factor: &TableFactor| match factor {
+        TableFactor::NestedJoin { table_with_joins, alias: None } => has_merged_columns(table_with_joins),
+        _ => false,
+    };
+    let join_merges = |join: &Join| {
+        matches!(join_constraint(join), Some(JoinConstraint::Using(_) | JoinConstraint::Natural))
+            || is_nested(&join.relation)
+    };
+    is_nested(&from.relation) || from.joins.iter().any(join_merges)
+}
+
+/// Joins whose columns are not known are left to DataFusion where it merges them rightly.
+fn refuse_unknown(select: &Select) -> Result<()> {
+    let mut joins = select.from.iter().flat_map(|from| &from.joins);
+    let is_plain = joins.clone().count() == 1
+        && joins.all(|join| {
+            let is_outer = !matches!(join.join_operator, JoinOperator::Join(_) | JoinOperator::Inner(_));
+            matches!(join_constraint(join), Some(JoinConstraint::Using(_))) && !is_outer
+        });
+    if is_plain {
+        return Ok(());
+    }
+    not_impl_err!(
+        "USING or NATURAL in a join whose columns are not all known before; write JOIN b ON a.id = b.id, and for the \
+         column of a FULL JOIN coalesce(a.id, b.id) AS id"
+    )
+}
+
+fn folded(name: &Ident) -> String {
+    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+}
+
+fn is_same(column: &str, name: &Ident) -> bool {
+    column == name.value || (name.quote_style.is_none() && column.to_lowercase() == folded(name))
+}
+
+/// The columns that both sides have, in the order of the left one.
+fn common_names(left: &[WildcardPart], right: &[WildcardPart]) -> Option<Vec<Ident>> {
+    let names = |parts: &[WildcardPart]| -> Option<Vec<String>> {
+        let mut names = Vec::new();
+        for part in parts {
+            match part {
+                WildcardPart::Merged(name, _) => names.push(name.value.clone()),
+                WildcardPart::Rest { columns, without, .. } => {
+                    let is_shown = |column: &&String| !without.iter().any(|name| is_same(column, name));
+                    names.extend(columns.as_ref()?.iter().filter(is_shown).cloned());
+                }
+            }
+        }
+        Some(names)
+    };
+    let right = names(right)?;
+    let common = names(left)?.into_iter().filter(|name| right.contains(name));
+    Some(common.map(|name| Ident::with_quote('"', name)).collect())
+}
+
+/// The value of the column `name` of a side of a join, which is no longer among `parts`; none where it is not known.
+fn take_column(parts: &mut Vec<WildcardPart>, name: &Ident, side: &str) -> Result<Option<Expr>> {
+    let is_merged =
+        |part: &WildcardPart| matches!(part, WildcardPart::Merged(merged, _) if is_same(&merged.value, name));
+    let has = |part: &WildcardPart| match part {
+        WildcardPart::Merged(..) => false,
+        WildcardPart::Rest { columns, without, .. } => {
+            !without.iter().any(|other| is_same(&other.value, name))
+                && columns.as_ref().is_none_or(|columns| columns.iter().any(|column| is_same(column, name)))
+        }
+    };
+    let is_unsure = |part: &WildcardPart| matches!(part, WildcardPart::Rest { columns: None, .. });
+    let of_tables = parts.iter().filter(|part| has(part)).count();
+    let merged = parts.iter().position(is_merged);
+    if of_tables + usize::from(merged.is_some()) != 1 {
+        if parts.iter().any(is_unsure) {
+            return Ok(None);
+        }
+        if of_tables == 0 {
+            return plan_err!("column \"{}\" specified in USING clause does not exist in {side} table", name.value);
+        }
+        return plan_err!(
+            "common column name \"{}\" appears more than once in {side} table; write ON a.x = b.x instead",
+            name.value
+        );
+    }
+    if let Some(place) = merged {
+        let WildcardPart::Merged(_, value) = parts.remove(place) else { return Ok(None) };
+        return Ok(Some(*value));
+    }
+    for part in parts.iter_mut().filter(|part| has(part)) {
+        let WildcardPart::Rest { table, columns, without } = part else { continue };
+        let known = columns.iter().flatten().find(|column| is_same(column, name));
+        let column = known.map_or_else(|| name.clone(), |column| Ident::with_quote('"', column));
+        without.push(column.clone());
+        return Ok(Some(Expr::CompoundIdentifier(vec![table.clone(), column])));
+    }
+    Ok(None)
+}
+
+fn value_of(join: &Join, left: Expr, right: Expr) -> Expr {
+    match join.join_operator {
+        JoinOperator::Right(_) | JoinOperator::RightOuter(_) => right,
+        JoinOperator::FullOuter(_) => call("coalesce", vec![left, right]),
+        _ => left,
+    }
+}
+
+fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
+}
+
+fn constraint_of(join: &mut Join) -> Option<&mut JoinConstraint> {
+    match &mut join.join_operator {
+        JoinOperator::Join(constraint)
+        | JoinOperator::Inner(constraint)
+        | JoinOperator::Left(constraint)
+        | JoinOperator::LeftOuter(constraint)
+        | JoinOperator::Right(constraint)
+        | JoinOperator::RightOuter(constraint)
+        | JoinOperator::FullOuter(constraint) => Some(constraint),
+        _ => None,
+    }
+}
+
+/// The merged columns whose names mean nothing else.
+fn unambiguous_columns(parts: &[WildcardPart]) -> Vec<MergedColumn> {
+    let meanings = |name: &str| {
+        let count = |part: &WildcardPart| match part {
+            WildcardPart::Merged(other, _) => usize::from(other.value == name),
+            WildcardPart::Rest { columns, without, .. } => {
+                let is_shown = !without.iter().any(|other| other.value == name);
+                usize::from(is_shown && columns.iter().flatten().any(|column| column == name))
+            }
+        };
+        parts.iter().map(count).sum::<usize>()
+    };
+    let merged = parts.iter().filter_map(|part| match part {
+        WildcardPart::Merged(name, value) if meanings(&name.value) == 1 => {
+            Some(MergedColumn { name: name.value.clone(), value: Expr::clone(value) })
+        }
+        _ => None,
+    });
+    merged.collect()
+}
+
+/// Writes out what `*` means.
+fn expand_wildcards(select: &mut Select, parts: &[WildcardPart]) -> Result<()> {
+    let mut expanded = Vec::new();
+    for given in std::mem::take(&mut select.projection) {
+        let SelectItem::Wildcard(options) = &given else {
+            expanded.push(given);
+            continue;
+        };
+        let left_out: Vec<Ident> = match &options.opt_exclude {
+            None => Vec::new(),
+            Some(ExcludeSelectItem::Single(name)) => single_identifier(name).into_iter().collect(),
+            Some(ExcludeSelectItem::Multiple(names)) => names.iter().filter_map(single_identifier).collect(),
+        };
+        let plain = WildcardAdditionalOptions { opt_exclude: options.opt_exclude.clone(), ..Default::default() };
+        if *options != plain {
+            return plan_err!("* of a join with USING takes EXCLUDE alone; name the columns instead");
+        }
+        expanded.extend(parts.iter().filter_map(|part| select_item(part, &left_out)));
+    }
+    select.projection = expanded;
+    Ok(())
+}
+
+fn select_item(part: &WildcardPart, left_out: &[Ident]) -> Option<SelectItem> {
+    match part {
+        WildcardPart::Merged(name, _) if left_out.iter().any(|other| is_same(&name.value, other)) => None,
+        WildcardPart::Merged(name, value) => {
+            Some(SelectItem::ExprWithAlias { expr: Expr::clone(value), alias: Ident::with_quote('"', &name.value) })
+        }
+        WildcardPart::Rest { table, columns, without } => {
+            let is_shown = |column: &String| !without.iter().chain(left_out).any(|name| is_same(column, name));
+            if columns.as_ref().is_some_and(|columns| !columns.iter().any(is_shown)) {
+                return None;
+            }
+            let has = |name: &&Ident| columns.iter().flatten().any(|column| is_same(column, name));
+            let left_out = left_out.iter().filter(|name| columns.is_none() || has(name));
+            let names: Vec<ObjectName> =
+                without.iter().chain(left_out).map(|name| ObjectName::from(vec![name.clone()])).collect();
+            let exclude = (!names.is_empty()).then_some(ExcludeSelectItem::Multiple(names));
+            let options = WildcardAdditionalOptions { opt_exclude: exclude, ..Default::default() };
+            let name = ObjectName::from(vec![table.clone()]);
+            Some(SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options))
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Forms of queries and of FROM, each turned into one that DataFusion has, or refused with what to write instead.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::{Result, not_impl_err, plan_err};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Fetch, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, LimitClause,
+    ObjectName, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, Value, Visit,
+    VisitMut, Visitor, VisitorMut,
+};
+
+use super::record::is_record_function;
+use super::set_returning::{find_set_returning, list_function};
+use super::{counted_sets, limit, parse, row_subquery, unsupported, whole_row};
+use crate::json;
+use crate::syntax::call;
+
+/// The function in FROM whose arguments are functions, which the parser reads for ROWS FROM.
+pub const ROWS_FROM: &str = "rows_from";
+
+/// Rewrites `query` itself, not those inside of it.
+pub(super) fn rewrite_query(query: &mut Query) -> Result<()> {
+    if let Some(fetch) = query.fetch.take() {
+        fetch_as_limit(query, fetch)?;
+    }
+    let order_by: &mut [OrderByExpr] = match query.order_by.as_mut().map(|order_by| &mut order_by.kind) {
+        Some(OrderByKind::Expressions(expressions)) => expressions,
+        _ => &mut [],
+    };
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        return rewrite_select(select, order_by);
+    }
+    let mut bodies = vec![query.body.as_mut()];
+    while let Some(body) = bodies.pop() {
+        counted_sets::rewrite(body)?;
+        match body {
+            SetExpr::Select(select) => rewrite_select(select, &mut [])?,
+            SetExpr::SetOperation { left, right, .. } => bodies.extend([left.as_mut(), right.as_mut()]),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn fetch_as_limit(query: &mut Query, fetch: Fetch) -> Result<()> {
+    if fetch.percent {
+        return plan_err!("FETCH takes a number of rows, not PERCENT; write LIMIT n");
+    }
+    let mut rows = fetch.quantity.unwrap_or_else(|| Expr::value(Value::Number("1".to_owned(), false)));
+    if fetch.with_ties {
+        rows = call(limit::WITH_TIES, vec![rows]);
+    }
+    match &mut query.limit_clause {
+        None => {
+            query.limit_clause = Some(LimitClause::LimitOffset { limit: Some(rows), offset: None, limit_by: vec![] })
+        }
+        Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(rows),
+        Some(_) => return plan_err!("LIMIT and FETCH stand in one query; leave one out"),
+    }
+    Ok(())
+}
+
+fn rewrite_select(select: &mut Select, order_by: &mut [OrderByExpr]) -> Result<()> {
+    if let Some(condition) = &mut select.selection {
+        row_subquery::rewrite_condition(condition)?;
+    }
+    name_values_of_rows(select, order_by);
+    whole_row::name_whole_rows(select, order_by, unsupported::has_outer_join(select));
+    unsupported::check_counts(select)?;
+    crate::aggregate::name_casts(select);
+    if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
+        && matches!(expressions.as_slice(), [Expr::Tuple(none)] if none.is_empty())
+    {
+        // One group of all rows, which is what aggregates alone mean.
+        expressions.clear();
+    }
+    Ok(())
+}
+
+/// The rows of `jsonb_array_elements(…) AS x` have one column, `value`, and `x` alone means it.
+fn name_values_of_rows(select: &mut Select, order_by: &mut [OrderByExpr]) {
+    let factors = select
+        .from
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
+    let aliases: Vec<String> = factors.filter_map(alias_of_values).collect();
+    if !aliases.is_empty() {
+        // It never breaks off.
+        let mut rows = RowValueRewriter { aliases };
+        let _ = VisitMut::visit(select, &mut rows);
+        for order in order_by {
+            let is_output = matches!(&order.expr, Expr::Identifier(name) if names_output(&select.projection, name));
+            if !is_output {
+                let _ = VisitMut::visit(&mut order.expr, &mut rows);
+            }
+        }
+    }
+}
+
+/// Whether `name`, which stands by itself in ORDER BY, is that of a column of the answer.
+fn names_output(projection: &[SelectItem], name: &Ident) -> bool {
+    projection.iter().any(|item| matches!(item, SelectItem::ExprWithAlias { alias, .. } if alias.value == name.value))
+}
+
+fn alias_of_values(factor: &TableFactor) -> Option<String> {
+    let (name, alias) = match factor {
+        TableFactor::Table { name, alias: Some(alias), args: Some(_), .. }
+        | TableFactor::Function { name, alias: Some(alias), .. } => (name, alias),
+        _ => return None,
+    };
+    let function = find_set_returning(&name.to_string().to_lowercase())?;
+    let is_value = function.columns == ["value"] && alias.columns.is_empty() && alias.name.value != "value";
+    is_value.then(|| alias.name.value.clone())
+}
+
+struct RowValueRewriter {
+    aliases: Vec<String>,
+}
+
+impl VisitorMut for RowValueRewriter {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(Expr::Identifier(name)) = item
+                && self.aliases.contains(&name.value)
+            {
+                let alias = name.clone();
+                *item = SelectItem::ExprWithAlias { expr: Expr::Identifier(alias.clone()), alias };
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Identifier(name) = expression
+            && self.aliases.contains(&name.value)
+        {
+            *expression = Expr::CompoundIdentifier(vec![name.clone(), Ident::new("value")]);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Gives functions in FROM one form, and lets them refer to tables before them, as PostgreSQL does without LATERAL.
+pub(super) fn rewrite_factor(factor: &mut TableFactor) -> Result<()> {
+    if let TableFactor::Table { args: Some(_), sample: Some(_), .. } = factor {
+        return plan_err!("TABLESAMPLE takes a table, not a function; write WHERE random() < 0.1");
+    }
+    if let TableFactor::Table { name, args: Some(_), .. } = factor
+        && name.to_string().eq_ignore_ascii_case("range")
+    {
+        return Ok(());
+    }
+    let (name, args, with_ordinality, alias) = match factor {
+        TableFactor::Table { name, args: Some(args), with_ordinality, alias, .. } => {
+            (name.clone(), args.args.clone(), *with_ordinality, alias.clone())
+        }
+        TableFactor::Function { name, args, with_ordinality, alias, .. } => {
+            (name.clone(), args.clone(), *with_ordinality, alias.clone())
+        }
+        TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality, .. } => {
+            let args = array_exprs.iter().cloned().map(|array| FunctionArg::Unnamed(FunctionArgExpr::Expr(array)));
+            (vec![Ident::new("unnest")].into(), args.collect(), *with_ordinality, alias.clone())
+        }
+        _ => return Ok(()),
+    };
+    let mut args = args;
+    json::position_arguments(&name.to_string().to_lowercase(), &mut args)?;
+    let lateral = args.visit(&mut ColumnFinder).is_break();
+    let function = name.to_string().to_lowercase();
+    *factor = if function == "unnest" || returns_rows(&function) {
+        TableFactor::Function { lateral, name, args, with_ordinality, alias }
+    } else {
+        scalar_function_as_table(lateral, name, args, with_ordinality, alias)?
+    };
+    Ok(())
+}
+
+fn returns_rows(function: &str) -> bool {
+    function == ROWS_FROM || find_set_returning(function).is_some()
+}
+
+/// A function of one value, as a table of one row.
+fn scalar_function_as_table(
+    lateral: bool,
+    name: ObjectName,
+    args: Vec<FunctionArg>,
+    with_ordinality: bool,
+    alias: Option<TableAlias>,
+) -> Result<TableFactor> {
+    let own_name = Ident::with_quote('"', name.to_string().to_lowercase());
+    let table = alias.as_ref().map_or(own_name, |alias| alias.name.clone());
+    let mut expr = call("f", Vec::new());
+    if let Expr::Function(function) = &mut expr {
+        function.name = name;
+        if let FunctionArguments::List(list) = &mut function.args {
+            list.args = args;
+        }
+    }
+    let mut projection = vec![SelectItem::ExprWithAlias { expr, alias: table.clone() }];
+    if with_ordinality {
+        projection
+            .push(SelectItem::ExprWithAlias { expr: parse::parse_expression("1")?, alias: Ident::new("ordinality") });
+    }
+    let mut subquery = Box::new(parse::parse_query("SELECT 1")?);
+    parse::change_select(&mut subquery, |select| select.projection = projection);
+    let columns = alias.map(|alias| alias.columns).unwrap_or_default();
+    let alias = Some(TableAlias { name: table, columns, explicit: true, at: None });
+    Ok(TableFactor::Derived { lateral, subquery, alias, sample: None })
+}
+
+struct ColumnFinder;
+
+impl Visitor for ColumnFinder {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        match expression {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Functions that return rows in an expression: their lists become rows.
+pub(super) fn rewrite_rows(expression: &mut Expr) -> Result<()> {
+    if let Expr::Function(function) = &*expression
+        && let Some(rewritten) = rows_in_expression(function)?
+    {
+        *expression = rewritten;
+    }
+    Ok(())
+}
+
+/// Subqueries and calls in forms that are not planned.
+pub(super) fn rewrite_expression(expression: &mut Expr) -> Result<()> {
+    match expression {
+        Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) => {
+            json::position_arguments(&name.to_string().to_lowercase(), &mut list.args)?;
+        }
+        Expr::Exists { subquery, .. } => {
+            if let SetExpr::Select(select) = subquery.body.as_mut()
+                && select.projection.is_empty()
+            {
+                select.projection.push(SelectItem::UnnamedExpr(Expr::value(Value::Number("1".to_owned(), false))));
+            }
+        }
+        Expr::InSubquery { expr, .. } if super::row_comparison::row_values(expr).is_some() => {
+            row_subquery::rewrite_value(expression)?
+        }
+        Expr::BinaryOp { .. } | Expr::AnyOp { .. } | Expr::AllOp { .. } => {
+            row_subquery::rewrite_comparison(expression)?
+        }
+        Expr::InSubquery { subquery, .. } if matches!(*subquery.body, SetExpr::Values(_)) => {
+            parse::select_from(subquery)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn rows_in_expression(function: &Function) -> Result<Option<Expr>> {
+    let name = function.name.to_string().to_lowercase();
+    let Some(known) = find_set_returning(&name).filter(|_| !is_record_function(&name)) else { return Ok(None) };
+    if known.columns.len() > 1 {
+        return not_impl_err!("{name} in an expression; write it in FROM: FROM …, {name}(…) AS t(key, value)");
+    }
+    let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    let mut args = Vec::new();
+    for arg in &list.args {
+        match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) => args.push(arg.clone()),
+            other => return plan_err!("{name} takes values, not {other}"),
+        }
+    }
+    Ok(Some(call("unnest", vec![call(&list_function(&name), args)])))
+}

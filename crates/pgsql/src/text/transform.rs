@@ -1,0 +1,206 @@
+//! Functions that make another text of one.
+
+use std::borrow::Cow;
+
+use datafusion::common::{Result, exec_datafusion_err, exec_err};
+
+use super::function::{Overload, TextFunction, TextType};
+use super::regexp_functions::optional;
+use super::row_values::{RowArguments, TextOutput};
+
+/// Characters that a result may have.
+const CHARACTERS_MAX: usize = 64 << 20;
+
+pub(super) fn functions() -> Vec<TextFunction> {
+    use TextType::{BigInt, ByteLiteral, Bytes, Int, Int32, Text};
+    let one =
+        |name, params: &[TextType], returns, run| TextFunction::new(name, vec![Overload::new(params, returns, run)]);
+    let trim = |name, text_run, byte_run| {
+        let mut overloads = optional(&[Text, Text], 1, Text, text_run);
+        overloads.push(Overload::new(&[Bytes, ByteLiteral], Bytes, byte_run));
+        TextFunction::new(name, overloads)
+    };
+    vec![
+        trim(
+            "btrim",
+            |row, output| trim_text(row, output, true, true),
+            |row, output| trim_bytes(row, output, true, true),
+        )
+        .with_alias("trim"),
+        trim(
+            "ltrim",
+            |row, output| trim_text(row, output, true, false),
+            |row, output| trim_bytes(row, output, true, false),
+        ),
+        trim(
+            "rtrim",
+            |row, output| trim_text(row, output, false, true),
+            |row, output| trim_bytes(row, output, false, true),
+        ),
+        TextFunction::new("lpad", optional(&[Text, Int, Text], 2, Text, |row, output| pad(row, output, true))),
+        TextFunction::new("rpad", optional(&[Text, Int, Text], 2, Text, |row, output| pad(row, output, false))),
+        one("repeat", &[Text, Int], Text, repeat),
+        one("replace", &[Text, Text, Text], Text, replace),
+        one("reverse", &[Text], Text, |row, output| output.text(&row.text(0)?.chars().rev().collect::<String>())),
+        one("translate", &[Text, Text, Text], Text, translate),
+        one("chr", &[Int], Text, chr),
+        one("ascii", &[Text], Int, |row, output| {
+            output.integer(row.text(0)?.chars().next().map_or(0, |first| i64::from(u32::from(first))))
+        }),
+        TextFunction::new(
+            "to_hex",
+            vec![
+                Overload::new(&[Int32], Text, |row, output| output.text(&format!("{:x}", row.bigint(0)? as i32))),
+                Overload::new(&[BigInt], Text, |row, output| output.text(&format!("{:x}", row.bigint(0)?))),
+            ],
+        ),
+        length_function("length", |row, output| output.integer(row.text(0)?.chars().count() as i64), 1),
+        length_function("octet_length", |row, output| output.integer(row.text(0)?.len() as i64), 1),
+        length_function("bit_length", |row, output| output.integer(row.text(0)?.len() as i64 * 8), 8),
+        one("char_length", &[Text], Int, |row, output| output.integer(row.text(0)?.chars().count() as i64))
+            .with_alias("character_length"),
+        one("unistr", &[Text], Text, unistr),
+    ]
+}
+
+fn length_function(
+    name: &'static str,
+    of_text: fn(&RowArguments<'_>, &mut TextOutput) -> Result<()>,
+    per_byte: i64,
+) -> TextFunction {
+    let of_bytes: fn(&RowArguments<'_>, &mut TextOutput) -> Result<()> = match per_byte {
+        1 => |row, output| output.integer(row.bytes(0)?.len() as i64),
+        _ => |row, output| output.integer(row.bytes(0)?.len() as i64 * 8),
+    };
+    let texts = Overload::new(&[TextType::Text], TextType::Int, of_text);
+    TextFunction::new(name, vec![texts, Overload::new(&[TextType::Bytes], TextType::Int, of_bytes)])
+}
+
+fn trim_text(row: &RowArguments<'_>, output: &mut TextOutput, at_start: bool, at_end: bool) -> Result<()> {
+    let mut text = row.text(0)?;
+    let set = if row.len() > 1 { row.text(1)? } else { " " };
+    let is_cut = |character: char| set.contains(character);
+    if at_start {
+        text = text.trim_start_matches(is_cut);
+    }
+    if at_end {
+        text = text.trim_end_matches(is_cut);
+    }
+    output.text(text)
+}
+
+fn trim_bytes(row: &RowArguments<'_>, output: &mut TextOutput, at_start: bool, at_end: bool) -> Result<()> {
+    let (bytes, set) = (row.bytes(0)?, row.bytes(1)?);
+    let mut rest = &bytes[..];
+    while at_start && rest.first().is_some_and(|byte| set.contains(byte)) {
+        rest = &rest[1..];
+    }
+    while at_end && rest.last().is_some_and(|byte| set.contains(byte)) {
+        rest = &rest[..rest.len() - 1];
+    }
+    output.bytes(rest)
+}
+
+fn pad(row: &RowArguments<'_>, output: &mut TextOutput, at_start: bool) -> Result<()> {
+    let text = row.text(0)?;
+    let wanted = row.integer(1)?.max(0) as usize;
+    let fill = if row.len() > 2 { row.text(2)? } else { " " };
+    let length = text.chars().count();
+    if length >= wanted || fill.is_empty() {
+        return output.text(&text.chars().take(wanted).collect::<String>());
+    }
+    check_length(wanted)?;
+    let padding: String = fill.chars().cycle().take(wanted - length).collect();
+    output.text(&if at_start { padding + text } else { text.to_owned() + &padding })
+}
+
+fn check_length(characters: usize) -> Result<()> {
+    if characters > CHARACTERS_MAX { exec_err!("requested length too large") } else { Ok(()) }
+}
+
+fn repeat(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
+    let (text, times) = (row.text(0)?, row.integer(1)?.max(0) as usize);
+    check_length(text.len().saturating_mul(times))?;
+    output.text(&text.repeat(times))
+}
+
+fn replace(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
+    let (text, from) = (row.text(0)?, row.text(1)?);
+    if from.is_empty() {
+        return output.text(text);
+    }
+    output.text(&text.replace(from, row.text(2)?))
+}
+
+fn translate(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
+    let mut mapped = std::collections::HashMap::new();
+    let mut to = row.text(2)?.chars();
+    for from in row.text(1)?.chars() {
+        let to = to.next();
+        mapped.entry(from).or_insert(to);
+    }
+    let translated = |character: char| mapped.get(&character).copied().unwrap_or(Some(character));
+    output.text(&row.text(0)?.chars().filter_map(translated).collect::<String>())
+}
+
+fn chr(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
+    let number = row.bigint(0)?;
+    match number {
+        ..0 => return exec_err!("character number must be positive"),
+        0 => return exec_err!("null character not permitted"),
+        0x11_0000.. => return exec_err!("requested character too large for encoding: {number}"),
+        _ => {}
+    }
+    let character = u32::try_from(number).ok().and_then(char::from_u32);
+    let character =
+        character.ok_or_else(|| exec_datafusion_err!("requested character not valid for encoding: {number}"))?;
+    output.text(character.encode_utf8(&mut [0; 4]))
+}
+
+fn unistr(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
+    output.text(&unescaped(row.text(0)?, '\\', true)?)
+}
+
+/// The text with the characters that escapes of Unicode stand for.
+pub(super) fn unescaped(text: &str, escape: char, with_letters: bool) -> Result<Cow<'_, str>> {
+    if !text.contains(escape) {
+        return Ok(Cow::Borrowed(text));
+    }
+    let invalid = || exec_datafusion_err!("invalid Unicode escape: it must be \\XXXX or \\+XXXXXX");
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut units = Vec::new();
+    while let Some(first) = rest.chars().next() {
+        let after = &rest[first.len_utf8()..];
+        let (digits, count) = match after.chars().next() {
+            _ if first != escape => (None, 0),
+            Some(next) if next == escape => (None, 0),
+            Some('+') => (Some(&after[1..]), 6),
+            Some('u') if with_letters => (Some(&after[1..]), 4),
+            Some('U') if with_letters => (Some(&after[1..]), 8),
+            _ => (Some(after), 4),
+        };
+        let Some(digits) = digits else {
+            if !units.is_empty() {
+                return exec_err!("invalid Unicode surrogate pair");
+            }
+            result.push(first);
+            rest = if first == escape { &after[escape.len_utf8()..] } else { after };
+            continue;
+        };
+        let code = digits.get(..count).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let code = u32::from_str_radix(code.ok_or_else(invalid)?, 16).map_err(|_| invalid())?;
+        rest = &digits[count..];
+        match (u16::try_from(code), units.is_empty()) {
+            (Ok(unit @ 0xD800..=0xDBFF), true) => units.push(unit),
+            (Ok(unit @ 0xDC00..=0xDFFF), false) => {
+                units.push(unit);
+                result.push_str(&String::from_utf16(&units).map_err(|_| invalid())?);
+                units.clear();
+            }
+            (_, false) => return exec_err!("invalid Unicode surrogate pair"),
+            _ => result.push(char::from_u32(code).filter(|character| *character != '\0').ok_or_else(invalid)?),
+        }
+    }
+    if units.is_empty() { Ok(Cow::Owned(result)) } else { exec_err!("invalid Unicode surrogate pair") }
+}

@@ -1,0 +1,253 @@
+//! Arguments of functions as values of PostgreSQL's types, whatever Arrow's type is, and results of such values.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray, StringArray, StringBuilder};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    DataType, Date32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+    TimeUnit,
+};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::ColumnarValue;
+
+use super::calendar::{self, DAY};
+use super::input;
+use super::kind::TimeKind;
+
+/// The arguments of a call.
+pub(super) struct TimeArguments {
+    name: &'static str,
+    values: Vec<ColumnarValue>,
+    rows: usize,
+    return_type: DataType,
+}
+
+/// The values of an argument.
+pub(super) enum TimeColumn<P: ArrowPrimitiveType> {
+    /// The same in each row.
+    Constant(Option<P::Native>),
+    Rows(PrimitiveArray<P>),
+}
+
+/// The texts of an argument.
+pub(super) enum TextValues {
+    Constant(Option<String>),
+    Rows(StringArray),
+}
+
+impl<P: ArrowPrimitiveType> TimeColumn<P> {
+    pub(super) fn get(&self, row: usize) -> Option<P::Native> {
+        match self {
+            Self::Constant(value) => *value,
+            Self::Rows(values) => values.is_valid(row).then(|| values.value(row)),
+        }
+    }
+}
+
+impl TextValues {
+    pub(super) fn get(&self, row: usize) -> Option<&str> {
+        match self {
+            Self::Constant(value) => value.as_deref(),
+            Self::Rows(values) => values.is_valid(row).then(|| values.value(row)),
+        }
+    }
+}
+
+impl TimeArguments {
+    pub(super) fn new(name: &'static str, values: Vec<ColumnarValue>, rows: usize, return_type: DataType) -> Self {
+        Self { name, values, rows, return_type }
+    }
+
+    /// The type that the result must have.
+    pub(super) fn return_type(&self) -> &DataType {
+        &self.return_type
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    pub(super) fn data_type(&self, position: usize) -> DataType {
+        self.values.get(position).map_or(DataType::Null, ColumnarValue::data_type)
+    }
+
+    pub(super) fn kind(&self, position: usize) -> TimeKind {
+        TimeKind::from_data_type(&self.data_type(position))
+    }
+
+    /// The argument as it is, for each row.
+    pub(super) fn array(&self, position: usize) -> Result<ArrayRef> {
+        let value = self.values.get(position);
+        let value = value.ok_or_else(|| DataFusionError::Internal(format!("{} lacks an argument", self.name)))?;
+        value.to_array(self.rows)
+    }
+
+    fn column<P: ArrowPrimitiveType>(
+        &self,
+        position: usize,
+        convert: impl Fn(&ArrayRef) -> Result<PrimitiveArray<P>>,
+    ) -> Result<TimeColumn<P>> {
+        match self.values.get(position) {
+            Some(ColumnarValue::Array(array)) => Ok(TimeColumn::Rows(convert(array)?)),
+            Some(ColumnarValue::Scalar(scalar)) => {
+                let values = convert(&scalar.to_array()?)?;
+                Ok(TimeColumn::Constant(values.is_valid(0).then(|| values.value(0))))
+            }
+            None => Err(DataFusionError::Internal(format!("{} lacks an argument", self.name))),
+        }
+    }
+
+    /// Timestamps as microseconds; dates at their start, texts as `timestamptz`.
+    pub(super) fn moments(&self, position: usize) -> Result<TimeColumn<Int64Type>> {
+        self.column(position, |array| moments(array, input::parse_timestamptz))
+    }
+
+    /// Timestamps as microseconds, the zone of a text not considered.
+    pub(super) fn local_moments(&self, position: usize) -> Result<TimeColumn<Int64Type>> {
+        self.column(position, |array| moments(array, input::parse_timestamp))
+    }
+
+    pub(super) fn dates(&self, position: usize) -> Result<TimeColumn<Date32Type>> {
+        self.column(position, dates)
+    }
+
+    /// Times as microseconds of the day.
+    pub(super) fn times(&self, position: usize) -> Result<TimeColumn<Int64Type>> {
+        self.column(position, times)
+    }
+
+    pub(super) fn intervals(&self, position: usize) -> Result<TimeColumn<IntervalMonthDayNanoType>> {
+        self.column(position, intervals)
+    }
+
+    pub(super) fn integers(&self, position: usize) -> Result<TimeColumn<Int64Type>> {
+        self.column(position, |array| Ok(cast(array, &DataType::Int64)?.as_primitive::<Int64Type>().clone()))
+    }
+
+    pub(super) fn floats(&self, position: usize) -> Result<TimeColumn<Float64Type>> {
+        self.column(position, |array| Ok(cast(array, &DataType::Float64)?.as_primitive::<Float64Type>().clone()))
+    }
+
+    pub(super) fn texts(&self, position: usize) -> Result<TextValues> {
+        let texts =
+            |array: &ArrayRef| -> Result<StringArray> { Ok(cast(array, &DataType::Utf8)?.as_string::<i32>().clone()) };
+        match self.values.get(position) {
+            Some(ColumnarValue::Array(array)) => Ok(TextValues::Rows(texts(array)?)),
+            Some(ColumnarValue::Scalar(scalar)) => {
+                let values = texts(&scalar.to_array()?)?;
+                Ok(TextValues::Constant(values.is_valid(0).then(|| values.value(0).to_owned())))
+            }
+            None => Err(DataFusionError::Internal(format!("{} lacks an argument", self.name))),
+        }
+    }
+
+    /// A result of the type `data_type`, null where `value` is none.
+    pub(super) fn collect<P: ArrowPrimitiveType>(
+        &self,
+        data_type: &DataType,
+        value: impl Fn(usize) -> Result<Option<P::Native>>,
+    ) -> Result<ArrayRef> {
+        let mut builder = PrimitiveArray::<P>::builder(self.rows);
+        for row in 0..self.rows {
+            builder.append_option(value(row)?);
+        }
+        Ok(Arc::new(builder.finish().with_data_type(data_type.clone())))
+    }
+
+    /// A result of a type of microseconds, null where `value` is none.
+    pub(super) fn collect_micros(
+        &self,
+        data_type: &DataType,
+        value: impl Fn(usize) -> Result<Option<i64>>,
+    ) -> Result<ArrayRef> {
+        Ok(cast(&self.collect::<Int64Type>(&DataType::Int64, value)?, data_type)?)
+    }
+
+    /// A result of intervals, null where `value` is none.
+    pub(super) fn collect_intervals(
+        &self,
+        value: impl Fn(usize) -> Result<Option<IntervalMonthDayNano>>,
+    ) -> Result<ArrayRef> {
+        self.collect::<IntervalMonthDayNanoType>(&super::kind::INTERVAL, value)
+    }
+
+    /// A result of texts, null where `write` says so.
+    pub(super) fn collect_texts(&self, write: impl Fn(usize, &mut String) -> Result<bool>) -> Result<ArrayRef> {
+        let mut builder = StringBuilder::with_capacity(self.rows, self.rows * 16);
+        let mut text = String::new();
+        for row in 0..self.rows {
+            text.clear();
+            let is_valid = write(row, &mut text)?;
+            builder.append_option(is_valid.then_some(&text));
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+}
+
+/// Each text of `array` read by `read`.
+fn read<P: ArrowPrimitiveType>(
+    array: &ArrayRef,
+    read: impl Fn(&str) -> Result<P::Native>,
+) -> Result<PrimitiveArray<P>> {
+    let texts = cast(array, &DataType::Utf8)?;
+    let texts = texts.as_string::<i32>();
+    texts.iter().map(|text| text.map(&read).transpose()).collect()
+}
+
+fn moments(array: &ArrayRef, read_text: impl Fn(&str) -> Result<i64>) -> Result<PrimitiveArray<Int64Type>> {
+    match array.data_type() {
+        DataType::Timestamp(unit, _) => {
+            let ticks = cast(array, &DataType::Int64)?;
+            let ticks = ticks.as_primitive::<Int64Type>();
+            let times = |factor: i64| {
+                ticks.try_unary::<_, Int64Type, _>(|ticks| {
+                    ticks.checked_mul(factor).ok_or_else(|| calendar::out_of_range_error("timestamp"))
+                })
+            };
+            match unit {
+                TimeUnit::Second => times(1_000_000),
+                TimeUnit::Millisecond => times(1_000),
+                TimeUnit::Microsecond => Ok(ticks.clone()),
+                TimeUnit::Nanosecond => Ok(ticks.unary(|ticks| ticks.div_euclid(1_000))),
+            }
+        }
+        text if TimeKind::from_data_type(text) == TimeKind::Text => read(array, read_text),
+        DataType::Null => Ok(PrimitiveArray::new_null(array.len())),
+        _ => Ok(dates(array)?.unary(|days| i64::from(days) * DAY)),
+    }
+}
+
+fn dates(array: &ArrayRef) -> Result<PrimitiveArray<Date32Type>> {
+    if TimeKind::from_data_type(array.data_type()) == TimeKind::Text {
+        return read(array, input::parse_date);
+    }
+    if matches!(array.data_type(), DataType::Timestamp(..)) {
+        let moments = moments(array, input::parse_timestamp)?;
+        return moments.try_unary(|micros| calendar::checked_date(micros.div_euclid(DAY)));
+    }
+    Ok(cast(array, &DataType::Date32)?.as_primitive::<Date32Type>().clone())
+}
+
+fn times(array: &ArrayRef) -> Result<PrimitiveArray<Int64Type>> {
+    match array.data_type() {
+        text if TimeKind::from_data_type(text) == TimeKind::Text => read(array, input::parse_time),
+        DataType::Timestamp(..) => Ok(moments(array, input::parse_timestamp)?.unary(|micros| micros.rem_euclid(DAY))),
+        _ => {
+            let times = cast(array, &DataType::Time64(TimeUnit::Microsecond))?;
+            Ok(cast(&times, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
+        }
+    }
+}
+
+fn intervals(array: &ArrayRef) -> Result<PrimitiveArray<IntervalMonthDayNanoType>> {
+    if TimeKind::from_data_type(array.data_type()) == TimeKind::Text {
+        return read(array, input::parse_interval);
+    }
+    let data_type = DataType::Interval(IntervalUnit::MonthDayNano);
+    Ok(cast(array, &data_type)?.as_primitive::<IntervalMonthDayNanoType>().clone())
+}

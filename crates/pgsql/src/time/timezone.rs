@@ -1,0 +1,63 @@
+//! `timezone(zone, time)`, which `time AT TIME ZONE zone` means.
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, exec_err};
+use datafusion::logical_expr::ScalarUDF;
+
+use super::arguments::TimeArguments;
+use super::calendar::{SECOND, checked_timestamp};
+use super::function::{function, undefined_function_error};
+use super::interval;
+use super::kind::{TIMESTAMP, TimeKind, timestamptz};
+use super::zone::TimeZoneSpec;
+
+pub(super) fn timezone() -> ScalarUDF {
+    function("timezone", returns, convert)
+}
+
+/// A time with a zone becomes one without, and the other way round.
+fn returns(types: &[DataType]) -> Result<DataType> {
+    match types {
+        [zone, time]
+            if TimeKind::from_data_type(zone).accepts_untyped_literal()
+                || TimeKind::from_data_type(zone) == TimeKind::Interval =>
+        {
+            match TimeKind::from_data_type(time) {
+                TimeKind::Timestamp => Ok(timestamptz()),
+                TimeKind::Date | TimeKind::Timestamptz | TimeKind::Text | TimeKind::Null => Ok(TIMESTAMP),
+                _ => Err(undefined_function_error("timezone", types)),
+            }
+        }
+        _ => Err(undefined_function_error("timezone", types)),
+    }
+}
+
+fn convert(args: &TimeArguments) -> Result<ArrayRef> {
+    let moments = args.moments(1)?;
+    let is_local = args.kind(1) == TimeKind::Timestamp;
+    let shifted = |zone: TimeZoneSpec, moment: i64| {
+        checked_timestamp(if is_local { zone.instant(moment) } else { zone.local(moment) }).map(Some)
+    };
+    if args.kind(0) == TimeKind::Interval {
+        let offsets = args.intervals(0)?;
+        return args.collect_micros(args.return_type(), |row| {
+            let (Some(offset), Some(moment)) = (offsets.get(row), moments.get(row)) else { return Ok(None) };
+            match i32::try_from(interval::micros(offset) / SECOND) {
+                Ok(seconds) if offset.months == 0 && offset.days == 0 => shifted(TimeZoneSpec::Fixed(seconds), moment),
+                _ => exec_err!("an interval as a time zone must not include months or days"),
+            }
+        });
+    }
+    let names = args.texts(0)?;
+    // Mostly all rows have one zone.
+    let last = std::cell::RefCell::new((String::new(), TimeZoneSpec::Fixed(0)));
+    args.collect_micros(args.return_type(), |row| {
+        let (Some(name), Some(moment)) = (names.get(row), moments.get(row)) else { return Ok(None) };
+        if last.borrow().0 != name || name.is_empty() {
+            last.replace((name.to_owned(), TimeZoneSpec::find(name)?));
+        }
+        let zone = last.borrow().1;
+        shifted(zone, moment)
+    })
+}

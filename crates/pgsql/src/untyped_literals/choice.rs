@@ -1,0 +1,114 @@
+//! `coalesce`, `greatest`, `least` and `nullif`, among whose arguments may be literals without a type.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::functions::core::{coalesce, greatest, least, nullif};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
+use datafusion::logical_expr::{
+    Case, ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use datafusion::scalar::ScalarValue;
+
+use super::{common_type, is_text, is_untyped, type_literal};
+
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    [coalesce(), greatest(), least(), nullif()]
+        .into_iter()
+        .map(|inner| {
+            ScalarUDF::new_from_impl(ChoiceFunction {
+                inner,
+                signature: Signature::user_defined(Volatility::Immutable),
+            })
+        })
+        .collect()
+}
+
+/// A function of DataFusion that gives one of its arguments. [`resolve_choice`] puts DataFusion's in its place once the
+/// literals have their type.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ChoiceFunction {
+    inner: Arc<ScalarUDF>,
+    signature: Signature,
+}
+
+/// DataFusion's function in place of ours, with the types that its literals take.
+pub(super) fn resolve_choice(call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Some(choice) = call.func.inner().downcast_ref::<ChoiceFunction>() else {
+        return Ok(Transformed::no(Expr::ScalarFunction(call)));
+    };
+    let types = call.args.iter().filter(|arg| !is_untyped(arg)).map(|arg| arg.get_type(schema));
+    let types = types.collect::<Result<Vec<_>>>()?;
+    let common = choice.common_type(&types)?.filter(|common| !is_text(common));
+    let args = match common {
+        Some(common) => call.args.into_iter().map(|arg| type_literal(arg, &common)).collect::<Result<_>>()?,
+        None => call.args,
+    };
+    if types.iter().any(|data_type| matches!(data_type, DataType::Interval(_))) {
+        return choose_interval(choice, args).map(Transformed::yes);
+    }
+    Ok(Transformed::yes(choice.inner.call(args)))
+}
+
+/// Intervals are equal by their length, which DataFusion does not consider.
+fn choose_interval(choice: &ChoiceFunction, args: Vec<Expr>) -> Result<Expr> {
+    match (choice.name(), args.as_slice()) {
+        ("coalesce", _) => Ok(choice.inner.call(args)),
+        ("nullif", [left, right]) => {
+            let is_equal = left.clone().eq(right.clone());
+            let (condition, then) = (Box::new(is_equal), Box::new(Expr::Literal(ScalarValue::Null, None)));
+            Ok(Expr::Case(Case::new(None, vec![(condition, then)], Some(Box::new(left.clone())))))
+        }
+        (name, _) => plan_err!(
+            "{name} of intervals is not supported; write CASE WHEN a > b THEN a ELSE b END, or max and min of rows"
+        ),
+    }
+}
+
+impl ChoiceFunction {
+    fn common_type(&self, types: &[DataType]) -> Result<Option<DataType>> {
+        common_type(&self.name().to_uppercase(), types)
+    }
+}
+
+impl ScalarUDFImpl for ChoiceFunction {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        Ok(types.to_vec())
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        plan_err!("the type of {} depends on its arguments", self.name())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let untyped: Vec<bool> =
+            args.scalar_arguments.iter().map(|value| matches!(value, Some(ScalarValue::Utf8(Some(_))))).collect();
+        let is_literal = |place: usize| untyped.get(place).copied().unwrap_or(false);
+        let types = args.arg_fields.iter().enumerate().filter(|(place, _)| !is_literal(*place));
+        let types: Vec<DataType> = types.map(|(_, field)| field.data_type().clone()).collect();
+        let common = self.common_type(&types)?.filter(|common| !is_text(common));
+        let fields = args.arg_fields.iter().enumerate().map(|(place, field)| match &common {
+            Some(common) if is_literal(place) => Arc::new(Field::clone(field).with_data_type(common.clone())),
+            _ => field.clone(),
+        });
+        let fields = fields_with_udf(&fields.collect::<Vec<_>>(), self.inner.as_ref())?;
+        self.inner
+            .return_field_from_args(ReturnFieldArgs { arg_fields: &fields, scalar_arguments: args.scalar_arguments })
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        plan_err!("{} was not resolved", self.name())
+    }
+}

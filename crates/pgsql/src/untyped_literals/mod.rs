@@ -1,0 +1,102 @@
+//! String literals without a type, which take the type of the values beside them: in VALUES, CASE, ARRAY, UNION,
+//! `coalesce` and the like.
+
+mod array;
+mod choice;
+mod plan;
+mod union;
+mod values;
+
+use arrow::array::StringArray;
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
+use datafusion::logical_expr::{Expr, ScalarUDF};
+use datafusion::scalar::ScalarValue;
+
+use crate::{cast, number, time};
+
+pub(crate) use array::plan_array;
+pub(crate) use plan::type_literals;
+pub(crate) use union::type_union;
+pub(crate) use values::{rewrite_case, type_values};
+
+/// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
+pub(crate) fn functions() -> Vec<ScalarUDF> {
+    let mut functions = choice::functions();
+    functions.push(values::function());
+    functions
+}
+
+/// Whether `parse_expression` is a string literal that nothing gives a type.
+fn is_untyped(expression: &Expr) -> bool {
+    matches!(expression, Expr::Literal(ScalarValue::Utf8(Some(_)), _))
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_text(values),
+        other => cast::is_text(other),
+    }
+}
+
+/// `literal` as one of the type `data_type`; other expressions as they are.
+///
+/// # Errors
+/// PostgreSQL's words if the text names no value of the type.
+fn type_literal(literal: Expr, data_type: &DataType) -> Result<Expr> {
+    match literal {
+        Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) => {
+            Ok(Expr::Literal(parse_value(&text, data_type)?, metadata))
+        }
+        other => Ok(other),
+    }
+}
+
+/// The value of the type `data_type` that `text` names. A numeric has the digits that it is written with.
+fn parse_value(text: &str, data_type: &DataType) -> Result<ScalarValue> {
+    if is_text(data_type) {
+        return Ok(ScalarValue::Utf8(Some(text.to_owned())));
+    }
+    if data_type.is_decimal() {
+        return number::numeric_literal(text).ok_or_else(|| number::invalid_input_error(text, data_type));
+    }
+    let values = cast::parse_texts(&StringArray::from(vec![text]), data_type)?;
+    ScalarValue::try_from_array(&values, 0)
+}
+
+/// The type that values of `types` have in common, as the branches of `construct`; none if nothing has a type.
+///
+/// # Errors
+/// If texts stand beside values of other types.
+fn common_type(construct: &str, types: &[DataType]) -> Result<Option<DataType>> {
+    let known: Vec<DataType> = types.iter().filter(|data_type| !data_type.is_null()).cloned().collect();
+    let Some(first) = known.first() else { return Ok(None) };
+    if known.iter().all(|data_type| data_type == first) {
+        return Ok(Some(first.clone()));
+    }
+    let is_plain = |data_type: &&DataType| {
+        data_type.is_numeric()
+            || data_type.is_temporal()
+            || matches!(data_type, DataType::Boolean | DataType::Interval(_))
+    };
+    if let (Some(text), Some(other)) = (known.iter().find(|data_type| is_text(data_type)), known.iter().find(is_plain))
+    {
+        let (left, right) = if text == first { (text, other) } else { (other, text) };
+        return plan_err!(
+            "{construct} types {} and {} cannot be matched; cast one side, for instance x::text",
+            postgres_type_name(left),
+            postgres_type_name(right)
+        );
+    }
+    Ok(type_union_resolution(&known))
+}
+
+/// What PostgreSQL calls a type.
+fn postgres_type_name(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Boolean => "boolean".to_owned(),
+        number if number.is_numeric() => number::postgres_type_name(number).to_owned(),
+        other => time::type_name(other),
+    }
+}

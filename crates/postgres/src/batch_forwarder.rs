@@ -1,0 +1,73 @@
+//! The rows after the first ones, handed over through a short channel by a task that watches its reader.
+//!
+//! A reader that stops stops the server: the channel is full, the socket is not read. One that stops for too long loses
+//! its connection, so that neither that nor the server's snapshot is held by somebody who has gone to sleep.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use futures::stream::BoxStream;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_query::{BatchSender, batch_channel};
+use tokio_util::sync::CancellationToken;
+
+use crate::pool::BackgroundTasks;
+use crate::running_statement::RunningStatement;
+
+/// Hands over what is left of `running_statement`; ends early when `cancellation` fires or the stream is dropped.
+pub(crate) fn spawn_forwarder(
+    running: RunningStatement,
+    house: Arc<BackgroundTasks>,
+    cancellation: CancellationToken,
+    stall: Duration,
+) -> BoxStream<'static, Result<RecordBatch, Error>> {
+    let (sender, batches) = batch_channel(cancellation.clone(), ());
+    let closing = house.closing.clone();
+    house.spawn(async move {
+        let outcome = tokio::select! {
+            biased;
+            () = sender.closed() => return,
+            () = cancellation.cancelled() => Err(Error::new(ErrorKind::Cancelled, "the query was cancelled")),
+            () = closing.cancelled() => Err(Error::new(ErrorKind::Unavailable, "the database is being closed")),
+            outcome = forward_batches(running, &sender, stall) => outcome,
+        };
+        match outcome {
+            Ok(()) => sender.complete(),
+            // Waits for the reader without holding anything.
+            Err(error) => tokio::select! {
+                () = closing.cancelled() => {}
+                () = cancellation.cancelled() => {}
+                () = sender.fail(error) => {}
+            },
+        }
+    });
+    batches
+}
+
+async fn forward_batches(mut running: RunningStatement, batches: &BatchSender, stall: Duration) -> Result<(), Error> {
+    let context = running.context().clone();
+    loop {
+        let batch = match running.next().await {
+            Ok(Some(batch)) => batch,
+            Ok(None) => break,
+            Err(failure) => {
+                running.recover_lease(&failure).await;
+                return Err(failure.into_error(&context));
+            }
+        };
+        let place = match tokio::time::timeout(stall, batches.reserve()).await {
+            Ok(Some(place)) => place,
+            Ok(None) => return Ok(()),
+            Err(_) => return Err(stall_error(stall)),
+        };
+        place.send(Ok(batch));
+    }
+    running.finish().await.map_err(|failure| failure.into_error(&context))
+}
+
+fn stall_error(stall: Duration) -> Error {
+    let seconds = stall.as_secs_f64();
+    let message = format!("nobody read the rows for {seconds} s, so the query was ended");
+    Error::new(ErrorKind::TimedOut, message).with_hint("Read faster, or ask for less.")
+}

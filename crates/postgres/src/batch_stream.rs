@@ -1,0 +1,120 @@
+//! The rows of a statement that runs, as batches: small at first, closed when they are full or nothing more has come.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use futures::Stream;
+use tidegate_core::Error;
+use tidegate_query::Author;
+use tokio::time::{Instant, Sleep};
+use tokio_postgres::RowStream;
+
+use crate::error;
+use crate::handlers::handler_error;
+use crate::values::BatchBuilder;
+
+/// Rows of a batch at most.
+const BATCH_ROWS_MAX: usize = 8_192;
+/// Rows of the first batch at most, so that the first rows leave early.
+const FIRST_BATCH_ROWS_MAX: usize = 256;
+/// Bytes of values in a batch at most, but for its last row.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+/// How long a batch waits for more rows once the server pauses.
+const LINGER: Duration = Duration::from_millis(5);
+
+/// The rows of a statement that runs.
+pub(crate) struct BatchStream {
+    rows: Pin<Box<RowStream>>,
+    builder: BatchBuilder,
+    rows_max: usize,
+    /// When the batch that is being filled leaves though it is not full.
+    linger_deadline: Option<Pin<Box<Sleep>>>,
+    has_ended: bool,
+    context: ErrorContext,
+}
+
+/// What an error's words need.
+#[derive(Clone)]
+pub(crate) struct ErrorContext {
+    pub(crate) database: std::sync::Arc<str>,
+    pub(crate) text: std::sync::Arc<str>,
+    pub(crate) author: Author,
+}
+
+/// What went wrong between the rows.
+pub(crate) enum RowError {
+    /// The server said so.
+    Server(tokio_postgres::Error),
+    /// A value could not be read.
+    Value(Error),
+}
+
+impl RowError {
+    pub(crate) fn into_error(self, context: &ErrorContext) -> Error {
+        match self {
+            Self::Server(error) if context.author == Author::Handler => {
+                handler_error::rows_error(&error, &context.database)
+            }
+            Self::Server(error) => error::statement_error(&error, &context.database, &context.text),
+            Self::Value(error) => error,
+        }
+    }
+}
+
+impl BatchStream {
+    pub(crate) fn new(rows: RowStream, builder: BatchBuilder, context: ErrorContext) -> Self {
+        let rows_max = FIRST_BATCH_ROWS_MAX;
+        Self { rows: Box::pin(rows), builder, rows_max, linger_deadline: None, has_ended: false, context }
+    }
+
+    /// Whether the statement has come to its end.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    pub(crate) fn context(&self) -> &ErrorContext {
+        &self.context
+    }
+
+    /// The next batch; none when there are no more rows.
+    pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>, RowError> {
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<RecordBatch>, RowError>> {
+        while !self.has_ended {
+            match self.rows.as_mut().poll_next(context) {
+                Poll::Ready(Some(Ok(row))) => {
+                    self.builder.push(&row).map_err(RowError::Value)?;
+                    if self.builder.rows() >= self.rows_max || self.builder.bytes() >= BATCH_BYTES_MAX {
+                        return Poll::Ready(self.finish_batch());
+                    }
+                }
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(RowError::Server(error))),
+                Poll::Ready(None) => self.has_ended = true,
+                Poll::Pending if self.builder.rows() == 0 => return Poll::Pending,
+                Poll::Pending => {
+                    let linger = self
+                        .linger_deadline
+                        .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + LINGER)));
+                    return match linger.as_mut().poll(context) {
+                        Poll::Ready(()) => Poll::Ready(self.finish_batch()),
+                        Poll::Pending => Poll::Pending,
+                    };
+                }
+            }
+        }
+        match self.builder.rows() {
+            0 => Poll::Ready(Ok(None)),
+            _ => Poll::Ready(self.finish_batch()),
+        }
+    }
+
+    fn finish_batch(&mut self) -> Result<Option<RecordBatch>, RowError> {
+        self.linger_deadline = None;
+        self.rows_max = BATCH_ROWS_MAX;
+        self.builder.finish().map(Some).map_err(RowError::Value)
+    }
+}

@@ -1,0 +1,153 @@
+//! What stands in a database where handlers are, or are to be, and what the role that asks may do about it.
+
+use std::collections::BTreeMap;
+
+use tidegate_core::{Error, ErrorKind};
+use tokio_postgres::{Client, Row};
+
+use super::install_error;
+use super::schema_name::SchemaName;
+use super::sql_layer::MigrationStep;
+
+/// What stands there, as its catalog says, which everybody may read.
+pub(super) struct InstallInspection {
+    pub(super) database: String,
+    pub(super) schema: SchemaName,
+    /// The role that asks.
+    role: String,
+    may_create_schemas: bool,
+    /// None where there is no such schema.
+    owner: Option<SchemaOwner>,
+    /// Whether handlers are installed there.
+    pub(super) is_installed: bool,
+}
+
+/// Whose the schema is and what is in it.
+struct SchemaOwner {
+    name: String,
+    /// Whether the role that asks has the owner's rights.
+    is_current_role: bool,
+}
+
+impl InstallInspection {
+    pub(super) async fn query(client: &Client, schema: &SchemaName) -> Result<Self, Error> {
+        let rows = client
+            .query_typed(&INSPECTION_SQL.replace("@schema@", schema.as_str()), &[])
+            .await
+            .map_err(install_error::from_driver)?;
+        let row = rows.first().ok_or_else(|| Error::internal("the catalog gave no row"))?;
+        let read = |row: &Row| -> Result<Self, tokio_postgres::Error> {
+            let owner: Option<String> = row.try_get(3)?;
+            let is_asking = row.try_get(4)?;
+            Ok(Self {
+                database: row.try_get(0)?,
+                schema: schema.clone(),
+                role: row.try_get(1)?,
+                may_create_schemas: row.try_get(2)?,
+                owner: owner.map(|name| SchemaOwner { name, is_current_role: is_asking }),
+                is_installed: row.try_get(5)?,
+            })
+        };
+        read(row).map_err(install_error::from_driver)
+    }
+
+    /// Whose the schema is.
+    pub(super) fn owner(&self) -> &str {
+        self.owner.as_ref().map_or("", |owner| owner.name.as_str())
+    }
+
+    /// Whether the role that asks may change what is installed.
+    pub(super) fn has_owner_rights(&self) -> bool {
+        self.owner.as_ref().is_some_and(|owner| owner.is_current_role)
+    }
+
+    /// Refuses a role that may not make or change the schema, before the server does so in the middle of it.
+    pub(super) fn check_rights(&self) -> Result<(), Error> {
+        let Self { database, schema, role, .. } = self;
+        match &self.owner {
+            None if self.may_create_schemas => Ok(()),
+            None => Err(Error::new(
+                ErrorKind::Forbidden,
+                format!("the role {role} may make no schema in the database {database}: it lacks the privilege CREATE there"),
+            )
+            .with_hint(format!(
+                "Have the owner of the database run GRANT CREATE ON DATABASE {0} TO {1}, or CREATE SCHEMA {schema} AUTHORIZATION {1}.",
+                quote_identifier(database),
+                quote_identifier(role)
+            ))),
+            Some(owner) if owner.is_current_role => Ok(()),
+            Some(SchemaOwner { name, .. }) => Err(Error::new(
+                ErrorKind::Forbidden,
+                format!("the schema {schema} of the database {database} is {name}'s, and the role {role} has not the rights of {name}"),
+            )
+            .with_hint(format!("Connect as {name} or as a member of it, or choose another schema."))),
+        }
+    }
+
+    /// Refuses a schema that holds no handlers.
+    pub(super) fn check_installed(&self) -> Result<(), Error> {
+        let Self { database, schema, .. } = self;
+        let message = match &self.owner {
+            _ if self.is_installed => return Ok(()),
+            None => format!("the database {database} has no schema {schema}: nothing is installed there"),
+            Some(_) => format!("the schema {schema} of the database {database} holds no handlers' registry"),
+        };
+        Err(Error::new(ErrorKind::NotFound, message).with_hint("tidegate pg install puts one there."))
+    }
+}
+
+/// A name as SQL takes it, for statements that a person is told to run.
+fn quote_identifier(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Where handlers are installed, their owner counts beside the schema's: only who has the rights of both may change
+/// them.
+const INSPECTION_SQL: &str = "
+    SELECT current_database()::text, current_user::text, has_database_privilege(current_database(), 'CREATE'),
+        pg_get_userbyid(CASE WHEN pg_has_role(held.owner, 'USAGE') THEN nspowner ELSE held.owner END)::text,
+        coalesce(pg_has_role(nspowner, 'USAGE') AND pg_has_role(held.owner, 'USAGE'), false),
+        coalesce(held.is_installed, false)
+    FROM (VALUES (1)) AS one
+        LEFT JOIN pg_namespace ON nspname = '@schema@'
+        LEFT JOIN LATERAL (
+            SELECT count(*) = 3 AS is_installed,
+                CASE WHEN count(*) = 3 THEN min(relowner::bigint)::oid ELSE nspowner END AS owner
+            FROM pg_class
+            WHERE relnamespace = pg_namespace.oid AND relname IN ('migration', 'handler', 'mcp_request')
+        ) AS held ON true";
+
+/// What the steps and the functions of a schema are, to tell what an installation changed.
+#[derive(Default)]
+pub(super) struct SchemaInventory {
+    pub(super) steps: Vec<MigrationStep>,
+    /// A digest of each function, by its signature.
+    pub(super) functions: BTreeMap<String, String>,
+}
+
+impl SchemaInventory {
+    /// Takes it, in a schema in which handlers are installed.
+    pub(super) async fn read(client: &Client, schema: &SchemaName) -> Result<Self, Error> {
+        let steps = read_steps(client, schema).await?;
+        let functions = FUNCTIONS.replace("@schema@", schema.as_str());
+        let functions = client.query_typed(&functions, &[]).await.map_err(install_error::from_driver)?;
+        let functions = functions.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+        let functions = functions.collect::<Result<_, tokio_postgres::Error>>().map_err(install_error::from_driver)?;
+        Ok(Self { steps, functions })
+    }
+}
+
+/// The steps that were taken in making the schema.
+pub(super) async fn read_steps(client: &Client, schema: &SchemaName) -> Result<Vec<MigrationStep>, Error> {
+    let sql = format!("SELECT version, name FROM {schema}.migration ORDER BY version");
+    let rows = client.query_typed(&sql, &[]).await.map_err(install_error::from_driver)?;
+    let steps = rows.iter().map(|row| {
+        let number: i32 = row.try_get(0)?;
+        Ok(MigrationStep { number: number.unsigned_abs(), name: row.try_get(1)? })
+    });
+    steps.collect::<Result<_, tokio_postgres::Error>>().map_err(install_error::from_driver)
+}
+
+const FUNCTIONS: &str = "
+    SELECT oid::regprocedure::text, md5(pg_get_functiondef(oid)) FROM pg_proc
+    WHERE pronamespace = '@schema@'::regnamespace AND prokind = 'f'";

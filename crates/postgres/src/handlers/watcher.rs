@@ -1,0 +1,150 @@
+//! Following the handlers of a database: a connection of its own listens, and what was missed is caught up with.
+//!
+//! What the server tells only wakes us: what counts is what the database lists. It is read after listening has begun,
+//! so that nothing between is lost; also now and then without being told, since grants change without a word.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::{Error, ErrorKind};
+use tokio::time::sleep;
+
+use super::catalog::HandlerCatalog;
+use super::options::HandlerOptions;
+use crate::connect::{OpenConnection, StartupParameters};
+use crate::server::PostgresServer;
+
+/// Changes that come so close together are read as one.
+const DEBOUNCE: Duration = Duration::from_millis(50);
+/// How often the handlers are looked at though nothing was told.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// The same where nothing can be told: behind a pooler in transaction mode, and on a standby.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// The first wait before a lost server is tried again; it doubles.
+const FIRST_BACKOFF: Duration = Duration::from_millis(100);
+/// The longest such wait.
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// Follows the handlers of one database.
+pub struct HandlerWatcher {
+    server: Arc<PostgresServer>,
+    options: HandlerOptions,
+    last_catalog: Option<HandlerCatalog>,
+    listen_state: ListenState,
+    /// Whether the last look found nothing, so that the next one waits for no reason.
+    must_read_again: bool,
+    /// Tries in a row that found no server.
+    failures: u32,
+}
+
+/// How changes are heard of.
+enum ListenState {
+    /// Not yet.
+    Disconnected,
+    /// The server tells on this connection.
+    Listening(Box<OpenConnection>),
+    /// Nobody tells; it is looked at often.
+    Polling,
+}
+
+impl HandlerWatcher {
+    pub(crate) fn new(
+        server: Arc<PostgresServer>,
+        options: HandlerOptions,
+        last_catalog: Option<HandlerCatalog>,
+    ) -> Self {
+        Self {
+            server,
+            options,
+            last_catalog,
+            listen_state: ListenState::Disconnected,
+            must_read_again: false,
+            failures: 0,
+        }
+    }
+
+    /// The handlers, as soon as they are other ones than those that were known or given last. Waits for the server as
+    /// long as it takes. What was begun is not lost when the wait is given up.
+    pub async fn next_change(&mut self) -> HandlerCatalog {
+        loop {
+            if let Err(error) = self.wait_for_change().await {
+                self.back_off(&error).await;
+                continue;
+            }
+            match self.server.list_handlers(&self.options).await {
+                Ok(catalog) => {
+                    self.failures = 0;
+                    if self.last_catalog.as_ref() != Some(&catalog) {
+                        self.last_catalog = Some(catalog.clone());
+                        return catalog;
+                    }
+                }
+                // The schema is gone, or this node was shut out: then there are none.
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Forbidden) => {
+                    let nothing = HandlerCatalog::default();
+                    if self.last_catalog.as_ref() != Some(&nothing) {
+                        tracing::warn!(database = %self.server.database, "{error}");
+                        self.last_catalog = Some(nothing.clone());
+                        return nothing;
+                    }
+                }
+                Err(error) => {
+                    self.must_read_again = true;
+                    self.back_off(&error).await;
+                }
+            }
+        }
+    }
+
+    /// Waits for a reason to look; the beginning is one.
+    async fn wait_for_change(&mut self) -> Result<(), Error> {
+        let owes_look = std::mem::take(&mut self.must_read_again);
+        match &mut self.listen_state {
+            ListenState::Disconnected => self.listen_state = self.listen().await?,
+            _ if owes_look => {}
+            ListenState::Polling => sleep(POLL_INTERVAL).await,
+            ListenState::Listening(connected) => {
+                tokio::select! {
+                    is_told = connected.wait_for_notification() => match is_told {
+                        true => sleep(DEBOUNCE).await,
+                        false => self.listen_state = ListenState::Disconnected,
+                    },
+                    () = sleep(RECHECK_INTERVAL) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn listen(&self) -> Result<ListenState, Error> {
+        if self.server.options.is_behind_pooler {
+            return Ok(ListenState::Polling);
+        }
+        let application_name = format!("tidegate/{} listens", self.server.database);
+        let startup = StartupParameters { application_name: &application_name, settings: &[] };
+        let connected = self.server.pool.target().connect(&startup).await;
+        let connected = connected.map_err(|error| {
+            Error::new(ErrorKind::Unavailable, error.client_message(&self.server.database))
+                .with_detail(error.log_message())
+        })?;
+        match connected.client().batch_execute(&format!("LISTEN {}", self.options.schema.channel())).await {
+            Ok(()) => Ok(ListenState::Listening(Box::new(connected))),
+            Err(error) if error.as_db_error().is_some() => {
+                tracing::warn!(database = %self.server.database, "changes of handlers are looked for instead of told: {error}");
+                Ok(ListenState::Polling)
+            }
+            Err(error) => Err(crate::error::internal_statement_error(&error, &self.server.database)),
+        }
+    }
+
+    /// Waits before the server is tried again.
+    async fn back_off(&mut self, error: &Error) {
+        if self.failures == 0 {
+            let detail = error.detail().unwrap_or_default();
+            tracing::warn!(database = %self.server.database, detail, "the handlers cannot be read now: {error}");
+        }
+        let wait = FIRST_BACKOFF * 2_u32.saturating_pow(self.failures.min(6));
+        self.failures = self.failures.saturating_add(1);
+        sleep(wait.min(BACKOFF_MAX)).await;
+    }
+}

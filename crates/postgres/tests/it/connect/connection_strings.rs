@@ -1,0 +1,378 @@
+//! What is understood of connection strings, and what is said of those that are not.
+
+use super::environment_fixture::EnvironmentFixture;
+
+fn check(texts: &[&str]) -> String {
+    let scene = EnvironmentFixture::new();
+    texts.iter().map(|text| format!("{text}\n=> {}\n", scene.describe_settings(text))).collect()
+}
+
+#[test]
+fn parses_uris() {
+    insta::assert_snapshot!(check(&[
+        "postgres://",
+        "postgresql://db.example.com",
+        "postgresql://db.example.com:6432/shop",
+        "postgres://reader:s3cret@db.example.com/shop?sslmode=verify-full",
+        "postgres://re%61der:%40%3A%2F%3F%25@h/sh%2Fop",
+        "postgres://reader:pa?ss&wo=rd#@h/shop",
+        "postgres://:s3cret@h",
+        "postgres://reader:@h",
+        "postgres://@h",
+        "postgresql:///shop?host=/run/pg&port=5433",
+        "postgresql://%2Frun%2Fpg/shop",
+        "postgresql://%2Frun%2Fpg:5433/shop",
+        "postgresql://[2001:db8::1]:5433/shop",
+        "postgresql://[::1]",
+        "postgresql://a,b:5433,[::1]:5434/shop?target_session_attrs=primary",
+        "postgresql://a:5433,b:5433",
+        "postgresql://h/shop?user=reader&password=s3cret&connect_timeout=3",
+        "postgresql://h/shop?ssl=true",
+        "postgresql://h?dbname=shop",
+        "postgresql://h/shop?dbname=other",
+        "postgresql://h?application_name=a+b%20c",
+        "postgresql://h?options=-c%20statement_timeout%3D5s",
+        "postgresql://h?sslmode=require&channel_binding=require",
+        "postgresql://h?hostaddr=10.0.0.7",
+        "postgresql://h?",
+    ]), @r#"
+    postgres://
+    => postgres at localhost:5432/ann as ann
+    postgresql://db.example.com
+    => postgres at db.example.com:5432/ann as ann
+    postgresql://db.example.com:6432/shop
+    => postgres at db.example.com:6432/shop as ann
+    postgres://reader:s3cret@db.example.com/shop?sslmode=verify-full
+    => postgres at db.example.com:5432/shop as reader
+      password: the password is the connection string's
+      sslmode: verify-full
+    postgres://re%61der:%40%3A%2F%3F%25@h/sh%2Fop
+    => postgres at h:5432/sh/op as reader
+      password: the password is the connection string's
+    postgres://reader:pa?ss&wo=rd#@h/shop
+    => postgres at h:5432/shop as reader
+      password: the password is the connection string's
+    postgres://:s3cret@h
+    => postgres at h:5432/ann as ann
+      password: the password is the connection string's
+    postgres://reader:@h
+    => postgres at h:5432/reader as reader
+    postgres://@h
+    => postgres at h:5432/ann as ann
+    postgresql:///shop?host=/run/pg&port=5433
+    => postgres at /run/pg/.s.PGSQL.5433/shop as ann
+    postgresql://%2Frun%2Fpg/shop
+    => postgres at /run/pg/.s.PGSQL.5432/shop as ann
+    postgresql://%2Frun%2Fpg:5433/shop
+    => postgres at /run/pg/.s.PGSQL.5433/shop as ann
+    postgresql://[2001:db8::1]:5433/shop
+    => postgres at [2001:db8::1]:5433/shop as ann
+    postgresql://[::1]
+    => postgres at [::1]:5432/ann as ann
+    postgresql://a,b:5433,[::1]:5434/shop?target_session_attrs=primary
+    => postgres at a:5432,b:5433,[::1]:5434/shop as ann
+      target_session_attrs: primary
+    postgresql://a:5433,b:5433
+    => postgres at a:5433,b:5433/ann as ann
+    postgresql://h/shop?user=reader&password=s3cret&connect_timeout=3
+    => postgres at h:5432/shop as reader
+      password: the password is the connection string's
+      connect_timeout: 3
+    postgresql://h/shop?ssl=true
+    => postgres at h:5432/shop as ann
+      sslmode: require
+    postgresql://h?dbname=shop
+    => postgres at h:5432/shop as ann
+    postgresql://h/shop?dbname=other
+    => postgres at h:5432/other as ann
+    postgresql://h?application_name=a+b%20c
+    => postgres at h:5432/ann as ann
+      application_name: a+b c
+    postgresql://h?options=-c%20statement_timeout%3D5s
+    => postgres at h:5432/ann as ann
+      options: -c statement_timeout=5s
+    postgresql://h?sslmode=require&channel_binding=require
+    => postgres at h:5432/ann as ann
+      sslmode: require
+      channel_binding: require
+    postgresql://h?hostaddr=10.0.0.7
+    => postgres at h:5432/ann as ann
+      hostaddr: 10.0.0.7
+    postgresql://h?
+    => postgres at h:5432/ann as ann
+    "#);
+}
+
+#[test]
+fn parses_keywords_and_values() {
+    insta::assert_snapshot!(check(&[
+        "host=h",
+        "  host = h   dbname = shop",
+        "host=h dbname='my shop' user='o\\'brien' password='a b\\\\c'",
+        "host=h dbname=my\\ shop",
+        "host=h dbname=shop\u{a0}2",
+        "host=h\nport=5433\tuser=reader",
+        "host=h user=''",
+        "host=a,b,c port=1,2,3",
+        "host=a,b port=5433",
+        "host=a,b hostaddr=10.0.0.1,10.0.0.2",
+        "hostaddr=10.0.0.1",
+        "hostaddr=::1 port=5433",
+        "host=a,,c port=5433,,5434",
+        "host=/run/pg port=5433",
+        "host=/run/pg,db.example.com",
+        "host=h host=i",
+        "host=h sslmode=verify-ca sslrootcert=/etc/ca.pem sslcert=/etc/me.pem sslkey=/etc/me.key",
+        "host=h sslrootcert=system",
+        "host=h sslnegotiation=direct sslmode=require",
+        "host=h connect_timeout=0",
+        "host=h connect_timeout=-1",
+        "host=h connect_timeout=1",
+        "host=h connect_timeout=99999999999",
+        "host=h load_balance_hosts=random target_session_attrs=prefer-standby",
+        "host=h fallback_application_name=loader",
+        "host=h fallback_application_name=loader application_name=night",
+        "host=h gssencmode=disable client_encoding=UTF8 sslcompression=1 krbsrvname=postgres",
+        "host=h keepalives=0 keepalives_idle=30 keepalives_interval=5 keepalives_count=3 tcp_user_timeout=9000",
+        "host=h ssl_min_protocol_version=TLSv1.3 sslsni=0",
+    ]), @r#"
+    host=h
+    => postgres at h:5432/ann as ann
+      host = h   dbname = shop
+    => postgres at h:5432/shop as ann
+    host=h dbname='my shop' user='o\'brien' password='a b\\c'
+    => postgres at h:5432/my shop as o'brien
+      password: the password is the connection string's
+    host=h dbname=my\ shop
+    => postgres at h:5432/my shop as ann
+    host=h dbname=shop 2
+    => postgres at h:5432/shop 2 as ann
+    host=h
+    port=5433	user=reader
+    => postgres at h:5433/reader as reader
+    host=h user=''
+    => postgres at h:5432/ann as ann
+    host=a,b,c port=1,2,3
+    => postgres at a:1,b:2,c:3/ann as ann
+    host=a,b port=5433
+    => postgres at a:5433,b:5433/ann as ann
+    host=a,b hostaddr=10.0.0.1,10.0.0.2
+    => postgres at a:5432,b:5432/ann as ann
+      hostaddr: 10.0.0.1
+      hostaddr: 10.0.0.2
+    hostaddr=10.0.0.1
+    => postgres at 10.0.0.1:5432/ann as ann
+      hostaddr: 10.0.0.1
+    hostaddr=::1 port=5433
+    => postgres at [::1]:5433/ann as ann
+      hostaddr: ::1
+    host=a,,c port=5433,,5434
+    => postgres at a:5433,localhost:5432,c:5434/ann as ann
+    host=/run/pg port=5433
+    => postgres at /run/pg/.s.PGSQL.5433/ann as ann
+    host=/run/pg,db.example.com
+    => postgres at /run/pg/.s.PGSQL.5432,db.example.com:5432/ann as ann
+    host=h host=i
+    => postgres at i:5432/ann as ann
+    host=h sslmode=verify-ca sslrootcert=/etc/ca.pem sslcert=/etc/me.pem sslkey=/etc/me.key
+    => postgres at h:5432/ann as ann
+      sslmode: verify-ca
+      sslrootcert: /etc/ca.pem
+      sslcert: /etc/me.pem
+      sslkey: /etc/me.key
+    host=h sslrootcert=system
+    => postgres at h:5432/ann as ann
+      sslmode: verify-full
+      sslrootcert: system
+    host=h sslnegotiation=direct sslmode=require
+    => postgres at h:5432/ann as ann
+      sslmode: require
+      sslnegotiation: direct
+    host=h connect_timeout=0
+    => postgres at h:5432/ann as ann
+      connect_timeout: 600
+    host=h connect_timeout=-1
+    => postgres at h:5432/ann as ann
+      connect_timeout: 600
+    host=h connect_timeout=1
+    => postgres at h:5432/ann as ann
+      connect_timeout: 1
+    host=h connect_timeout=99999999999
+    => postgres at h:5432/ann as ann
+      connect_timeout: 600
+    host=h load_balance_hosts=random target_session_attrs=prefer-standby
+    => postgres at h:5432/ann as ann
+      target_session_attrs: prefer-standby
+      load_balance_hosts: random
+    host=h fallback_application_name=loader
+    => postgres at h:5432/ann as ann
+      application_name: loader
+    host=h fallback_application_name=loader application_name=night
+    => postgres at h:5432/ann as ann
+      application_name: night
+    host=h gssencmode=disable client_encoding=UTF8 sslcompression=1 krbsrvname=postgres
+    => postgres at h:5432/ann as ann
+    host=h keepalives=0 keepalives_idle=30 keepalives_interval=5 keepalives_count=3 tcp_user_timeout=9000
+    => postgres at h:5432/ann as ann
+      keepalives: 0
+      keepalives_idle: 30
+      keepalives_interval: 5
+      keepalives_count: 3
+      tcp_user_timeout: 9000
+    host=h ssl_min_protocol_version=TLSv1.3 sslsni=0
+    => postgres at h:5432/ann as ann
+      sslsni: 0
+      ssl_min_protocol_version: TLSv1.3
+    "#);
+}
+
+#[test]
+fn trailing_escaped_blank_is_kept() {
+    assert_eq!(EnvironmentFixture::new().parse_target("host=h user=an\\ ").user(), "an ");
+    assert_eq!(EnvironmentFixture::new().parse_target(" postgres://an@h \n").user(), "an");
+}
+
+#[test]
+fn malformed_strings_are_rejected() {
+    insta::assert_snapshot!(check(&[
+        "mysql://h/shop",
+        "jdbc:postgresql://h/shop",
+        "shop",
+        "host",
+        "host=h dbname",
+        "=h",
+        "host=h dbname='shop",
+        "hots=h",
+        "host=h sslmod=require",
+        "host=h pgbouncer=true",
+        "host=h pasword=s3cret",
+        "host=h password=s3cret phrase=more",
+        "host=h port=http",
+        "host=h port=0",
+        "host=h port=65536",
+        "host=h port=1,2",
+        "host=a,b hostaddr=10.0.0.1",
+        "host=h hostaddr=example.com",
+        "host=@abstract",
+        "host=h sslmode=on",
+        "host=h connect_timeout=soon",
+        "host=h keepalives_idle=-3",
+        "host=h target_session_attrs=master",
+        "host=h channel_binding=yes",
+        "host=h sslrootcert=system sslmode=require",
+        "host=h sslnegotiation=direct",
+        "host=h ssl_min_protocol_version=TLSv1.3 ssl_max_protocol_version=TLSv1.2",
+        "host=h ssl_min_protocol_version=TLSv1",
+        "host=h require_auth=scram-sha-256",
+        "host=h sslcrl=/etc/crl.pem",
+        "host=h gssencmode=require",
+        "host=h client_encoding=LATIN1",
+        "postgres://h:http/shop",
+        "postgres://reader:pa/ss@h/shop",
+        "postgres://reader:p@ss@h/shop",
+        "postgres://reader:12/ss?a=b@h/shop",
+        "postgres://[::1/shop",
+        "postgres://[]/shop",
+        "postgres://[::1]5432/shop",
+        "postgres://h/shop?sslmode",
+        "postgres://h/shop?sslmode=a=b",
+        "postgres://h/shop?sslmod=require",
+        "postgres://h/sh%zzop",
+        "postgres://h/sh%0",
+        "postgres://h/sh%00op",
+        "postgres://h/sh%ffop",
+    ]), @r#"
+    mysql://h/shop
+    => error: the connection string cannot be read: a URI that does not begin with postgresql:// or postgres://, at character 1
+    jdbc:postgresql://h/shop
+    => error: the connection string cannot be read: a URI that does not begin with postgresql:// or postgres://, at character 1
+    shop
+    => error: the connection string cannot be read: a keyword without =, at character 1
+    host
+    => error: the connection string cannot be read: a keyword without =, at character 1
+    host=h dbname
+    => error: the connection string cannot be read: a keyword without =, at character 8
+    =h
+    => error: the connection string has an unknown keyword ""
+    host=h dbname='shop
+    => error: the connection string cannot be read: a quote that is never closed, at character 15
+    hots=h
+    => error: the connection string has an unknown keyword "hots"; the nearest known is host
+    host=h sslmod=require
+    => error: the connection string has an unknown keyword "sslmod"; the nearest known is sslmode
+    host=h pgbouncer=true
+    => error: the connection string has an unknown keyword "pgbouncer"; the nearest known is gssencmode
+    host=h pasword=s3cret
+    => error: the connection string has an unknown keyword "pasword"; the nearest known is password
+    host=h password=s3cret phrase=more
+    => error: the connection string has an unknown keyword at character 24; the nearest known is passfile
+    host=h port=http
+    => error: the connection string: port must be a number from 1 to 65535
+    host=h port=0
+    => error: the connection string: port must be a number from 1 to 65535
+    host=h port=65536
+    => error: the connection string: port must be a number from 1 to 65535
+    host=h port=1,2
+    => error: port lists 2 and host lists 1; they must list the same number
+    host=a,b hostaddr=10.0.0.1
+    => error: host lists 2 and hostaddr lists 1; they must list the same number
+    host=h hostaddr=example.com
+    => error: the connection string: hostaddr must be an IP address
+    host=@abstract
+    => error: the connection string: host must be a name, an address or the folder of a socket
+    host=h sslmode=on
+    => error: the connection string: sslmode must be one of disable, allow, prefer, require, verify-ca, verify-full
+    host=h connect_timeout=soon
+    => error: the connection string: connect_timeout must be a number of seconds
+    host=h keepalives_idle=-3
+    => error: the connection string: keepalives_idle must be a number, 0 or more
+    host=h target_session_attrs=master
+    => error: the connection string: target_session_attrs must be one of any, read-write, read-only, primary, standby, prefer-standby
+    host=h channel_binding=yes
+    => error: the connection string: channel_binding must be one of disable, prefer, require
+    host=h sslrootcert=system sslmode=require
+    => error: sslrootcert=system trusts so many authorities that only the name tells servers apart: it needs sslmode=verify-full
+    host=h sslnegotiation=direct
+    => error: sslnegotiation=direct cannot go back to a connection without TLS, so it needs sslmode=require or more
+    host=h ssl_min_protocol_version=TLSv1.3 ssl_max_protocol_version=TLSv1.2
+    => error: ssl_min_protocol_version is above ssl_max_protocol_version
+    host=h ssl_min_protocol_version=TLSv1
+    => error: the connection string: ssl_min_protocol_version must be one of TLSv1.2, TLSv1.3
+    host=h require_auth=scram-sha-256
+    => error: the connection string: require_auth is not supported, and it would be unsafe to go on as if it were not there
+    host=h sslcrl=/etc/crl.pem
+    => error: the connection string: sslcrl is not supported, and it would be unsafe to go on as if it were not there
+    host=h gssencmode=require
+    => error: the connection string: gssencmode must be disable or prefer, if it is given at all
+    host=h client_encoding=LATIN1
+    => error: the connection string: client_encoding must be UTF8 or utf8 or UTF-8 or utf-8 or auto, if it is given at all
+    postgres://h:http/shop
+    => error: the connection string: port must be a number from 1 to 65535
+    postgres://reader:pa/ss@h/shop
+    => error: the connection string cannot be read: an @ after the hosts; in a name or password it is written %40, at character 21
+    postgres://reader:p@ss@h/shop
+    => error: the connection string cannot be read: an @ among the hosts; in a name or password it is written %40, at character 21
+    postgres://reader:12/ss?a=b@h/shop
+    => error: the connection string has an unknown keyword at character 25; the nearest known is passfile
+    postgres://[::1/shop
+    => error: the connection string cannot be read: a [ without ], at character 12
+    postgres://[]/shop
+    => error: the connection string cannot be read: an empty address between [ and ], at character 12
+    postgres://[::1]5432/shop
+    => error: the connection string cannot be read: something between ] and what comes after an address, at character 17
+    postgres://h/shop?sslmode
+    => error: the connection string cannot be read: a parameter without =, at character 19
+    postgres://h/shop?sslmode=a=b
+    => error: the connection string cannot be read: a second = in a parameter; in a value it is written %3D, at character 19
+    postgres://h/shop?sslmod=require
+    => error: the connection string has an unknown keyword "sslmod"; the nearest known is sslmode
+    postgres://h/sh%zzop
+    => error: the connection string cannot be read: a % without two hexadecimal digits, at character 14
+    postgres://h/sh%0
+    => error: the connection string cannot be read: a % without two hexadecimal digits, at character 14
+    postgres://h/sh%00op
+    => error: the connection string cannot be read: a character of the code 0, at character 14
+    postgres://h/sh%ffop
+    => error: the connection string cannot be read: an encoding that is not UTF-8, at character 14
+    "#);
+}

@@ -1,0 +1,139 @@
+//! Servers that refuse, and what is said of each to the caller and to the owner.
+
+use tidegate_core::ErrorKind;
+use tidegate_postgres::connect::{ConnectProblem, StartupParameters};
+
+use super::environment_fixture::{
+    EnvironmentFixture, connect, connect_error_text, connect_error_text_in, make_role, network_string, superuser_string,
+};
+
+/// What `told` says, without what differs from run to run.
+fn redact_role(told: &str, role: &str) -> String {
+    let port = super::environment_fixture::network_port().to_string();
+    told.replace(role, "ROLE").replace(&port, "PORT")
+}
+
+#[tokio::test]
+async fn wrong_password_names_user_and_password_source() {
+    let role = make_role("wrong").await;
+    let text = network_string(&format!("user={role} dbname=postgres"));
+    let told = connect_error_text(&format!("{text} password=s3cret")).await;
+    insta::assert_snapshot!(redact_role(&told, &role), @r#"
+    caller: the database shop cannot be reached: the password was not accepted
+    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the password was not accepted (the server says: password authentication failed for user "ROLE"); the user is ROLE, and the password is the connection string's
+    "#);
+    assert!(!told.contains("s3cret"));
+
+    let in_variable = EnvironmentFixture::new().with_variable("PGPASSWORD", "s3cret");
+    let told = connect_error_text_in(&in_variable, &text).await;
+    assert!(told.contains("the password is from PGPASSWORD") && !told.contains("s3cret"), "{told}");
+
+    let in_file = EnvironmentFixture::new().with_file(".pgpass", "*:*:*:*:s3cret\n");
+    let told = connect_error_text_in(&in_file, &text).await;
+    assert!(told.contains("the password is from the password file") && !told.contains("s3cret"), "{told}");
+
+    let right_in_file =
+        EnvironmentFixture::new().with_file(".pgpass", &format!("127.0.0.1:*:postgres:{role}:right-password\n"));
+    right_in_file.parse_target(&text).connect(&StartupParameters::default()).await.unwrap();
+
+    insta::assert_snapshot!(redact_role(&connect_error_text(&text).await, &role), @r#"
+    caller: the database shop cannot be reached: the server wants a password and none was given
+    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the server wants a password and none was given; the user is ROLE; put the password into a password file, PGPASSWORD or the connection string
+    "#);
+}
+
+#[tokio::test]
+async fn unknown_role_reads_like_a_wrong_password() {
+    let told =
+        connect_error_text(&network_string("user=nobody_at_all password=s3cret dbname=postgres sslmode=disable")).await;
+    insta::assert_snapshot!(redact_role(&told, "nobody_at_all"), @r#"
+    caller: the database shop cannot be reached: the password was not accepted
+    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the password was not accepted (the server says: password authentication failed for user "ROLE"); the user is ROLE, and the password is the connection string's
+    "#);
+}
+
+#[tokio::test]
+async fn unknown_database_is_reported() {
+    let role = make_role("nodb").await;
+    let told =
+        connect_error_text(&network_string(&format!("user={role} password=right-password dbname=nowhere"))).await;
+    insta::assert_snapshot!(redact_role(&told, &role), @r#"
+    caller: the database shop cannot be reached: the server has no such database
+    owner: cannot connect to postgres at 127.0.0.1:PORT/nowhere as ROLE: the server has no such database (the server says: database "nowhere" does not exist)
+    "#);
+}
+
+#[tokio::test]
+async fn forbidden_database_is_reported() {
+    let role = make_role("nogrant").await;
+    let admin = connect(&superuser_string("")).await;
+    admin.client().batch_execute(&format!("CREATE DATABASE {role}")).await.unwrap();
+    admin.client().batch_execute(&format!("REVOKE CONNECT ON DATABASE {role} FROM PUBLIC")).await.unwrap();
+    let told = connect_error_text(&network_string(&format!("user={role} password=right-password dbname={role}"))).await;
+    insta::assert_snapshot!(redact_role(&told, &role), @r#"
+    caller: the database shop cannot be reached: the role may not connect to the database
+    owner: cannot connect to postgres at 127.0.0.1:PORT/ROLE as ROLE: the role may not connect to the database (the server says: permission denied for database "ROLE")
+    "#);
+    admin.client().batch_execute(&format!("DROP DATABASE {role}")).await.unwrap();
+}
+
+#[tokio::test]
+async fn role_without_login_is_reported() {
+    let role = make_role("nologin").await;
+    let admin = connect(&superuser_string("")).await;
+    admin.client().batch_execute(&format!("ALTER ROLE {role} NOLOGIN")).await.unwrap();
+    let told =
+        connect_error_text(&network_string(&format!("user={role} password=right-password dbname=postgres"))).await;
+    insta::assert_snapshot!(redact_role(&told, &role), @r#"
+    caller: the database shop cannot be reached: the role does not exist or may not log in
+    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the role does not exist or may not log in (the server says: role "ROLE" is not permitted to log in); the user is ROLE
+    "#);
+}
+
+#[tokio::test]
+async fn connection_limit_is_reported() {
+    let role = make_role("many").await;
+    let admin = connect(&superuser_string("")).await;
+    admin.client().batch_execute(&format!("ALTER ROLE {role} CONNECTION LIMIT 1")).await.unwrap();
+    let text = network_string(&format!("user={role} password=right-password dbname=postgres"));
+    let _first = connect(&text).await;
+    let told = connect_error_text(&text).await;
+    insta::assert_snapshot!(redact_role(&told, &role), @r#"
+    caller: the database shop cannot be reached: the server has too many connections
+    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the server has too many connections (the server says: too many connections for role "ROLE")
+    "#);
+    let error = EnvironmentFixture::new().parse_target(&text).connect(&StartupParameters::default()).await.unwrap_err();
+    assert_eq!(error.problem(), &ConnectProblem::TooManyConnections);
+    assert!(error.is_transient());
+}
+
+#[tokio::test]
+async fn log_message_becomes_the_error_detail() {
+    let text = "host=127.0.0.1 port=1 user=reader password=s3cret dbname=shop";
+    let error = EnvironmentFixture::new()
+        .parse_target(text)
+        .connect(&StartupParameters::default())
+        .await
+        .unwrap_err()
+        .into_error("sales");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    insta::assert_snapshot!(error.to_string(), @"the database sales cannot be reached: connection refused");
+    insta::assert_snapshot!(error.detail().unwrap(), @"cannot connect to postgres at 127.0.0.1:1/shop as reader: connection refused");
+}
+
+#[tokio::test]
+async fn channel_binding_requires_tls() {
+    let role = make_role("unbound").await;
+    let demands = "sslmode=disable channel_binding=require";
+    let told =
+        connect_error_text(&network_string(&format!("user={role} password=right-password dbname=postgres {demands}")))
+            .await;
+    assert!(told.contains("channel binding is required and the server does not offer it"), "{told}");
+}
+
+#[tokio::test]
+async fn unknown_setting_is_reported() {
+    let told = connect_error_text(&superuser_string("options='-c no_such_setting=1'")).await;
+    assert!(told.contains("the server refused the connection (SQLSTATE 42704)"), "{told}");
+    assert!(told.contains("no_such_setting"), "{told}");
+}

@@ -1,0 +1,122 @@
+//! What the parser's grammars lack of expressions that people write.
+//!
+//! A database of its own gets the words and not the tree, so the nodes made here need only hold
+//! whatever stands in the expression, for the policy to see.
+
+use sqlparser::ast::{BinaryOperator, DataType, Expr, Ident, ObjectName, TypedString};
+use sqlparser::dialect::{Dialect, Precedence};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, Word};
+
+use crate::dialect::SqlDialect;
+
+type ParsedExpr = Option<Result<Expr, ParserError>>;
+
+/// An expression that begins at the next word, if it is one of ours.
+pub(super) fn parse_prefix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &mut Parser<'_>) -> ParsedExpr {
+    if dialect == SqlDialect::Sqlite {
+        return None;
+    }
+    let word = peek_unquoted_word(parser, 0)?.clone();
+    let after = &parser.peek_nth_token_ref(1).token;
+    // `inet '10.0.0.1'`: a string of any type.
+    if dialect == SqlDialect::Postgres
+        && matches!(after, Token::SingleQuotedString(_))
+        && word.keyword == Keyword::NoKeyword
+    {
+        parser.advance_token();
+        return Some(parser.parse_value().map(|value| {
+            let data_type = DataType::Custom(ObjectName::from(vec![Ident::new(word.value)]), Vec::new());
+            Expr::TypedString(TypedString { data_type, value, uses_odbc_syntax: false })
+        }));
+    }
+    // `f(VARIADIC array)` and `BETWEEN SYMMETRIC a AND b`.
+    let begins = matches!(after, Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::LParen)
+        || matches!(after, Token::Placeholder(_) | Token::Minus);
+    let is_variadic = dialect == SqlDialect::Postgres && is_word(&word, "VARIADIC");
+    if begins && (is_variadic || is_word(&word, "SYMMETRIC")) {
+        parser.advance_token();
+        let value = parser.parse_subexpr(grammar.prec_value(Precedence::Between));
+        return Some(value.map(|value| Expr::Prefixed { prefix: Ident::new(word.value), value: Box::new(value) }));
+    }
+    None
+}
+
+/// How closely an operator of ours binds, if it comes next.
+pub(super) fn next_precedence(dialect: SqlDialect, parser: &Parser<'_>) -> Option<Precedence> {
+    let word = peek_unquoted_word(parser, 0)?;
+    if is_word(word, "ISNULL") {
+        return Some(Precedence::Is);
+    }
+    if dialect == SqlDialect::DataFusion {
+        return None;
+    }
+    let negated = usize::from(word.keyword == Keyword::NOT);
+    let is_glob = dialect == SqlDialect::Sqlite && is_word(peek_unquoted_word(parser, negated)?, "GLOB");
+    is_glob.then_some(Precedence::Like)
+}
+
+/// `left` and an operator of ours with what follows it, if one comes next.
+pub(super) fn parse_infix(
+    dialect: SqlDialect,
+    grammar: &dyn Dialect,
+    parser: &mut Parser<'_>,
+    left: &Expr,
+) -> ParsedExpr {
+    let word = peek_unquoted_word(parser, 0)?;
+    if is_word(word, "ISNULL") {
+        parser.advance_token();
+        return Some(Ok(Expr::IsNull(Box::new(left.clone()))));
+    }
+    if dialect != SqlDialect::Sqlite {
+        return None;
+    }
+    match word.keyword {
+        Keyword::IS => parse_is(grammar, parser, left),
+        _ => parse_glob(grammar, parser, left),
+    }
+}
+
+/// `a GLOB b`, which SQLite has beside LIKE.
+fn parse_glob(grammar: &dyn Dialect, parser: &mut Parser<'_>, left: &Expr) -> ParsedExpr {
+    let negated = peek_unquoted_word(parser, 0)?.keyword == Keyword::NOT;
+    if !is_word(peek_unquoted_word(parser, usize::from(negated))?, "GLOB") {
+        return None;
+    }
+    if negated {
+        parser.advance_token();
+    }
+    parser.advance_token();
+    let op = BinaryOperator::Custom(if negated { "NOT GLOB" } else { "GLOB" }.to_owned());
+    let right = parser.parse_subexpr(grammar.prec_value(Precedence::Like));
+    Some(right.map(|right| Expr::BinaryOp { left: Box::new(left.clone()), op, right: Box::new(right) }))
+}
+
+/// `a IS b` and `a IS NOT b` of any two values, which SQLite has.
+fn parse_is(grammar: &dyn Dialect, parser: &mut Parser<'_>, left: &Expr) -> ParsedExpr {
+    let negated = peek_unquoted_word(parser, 1).is_some_and(|word| word.keyword == Keyword::NOT);
+    let of_the_grammar = [Keyword::NULL, Keyword::TRUE, Keyword::FALSE, Keyword::UNKNOWN, Keyword::DISTINCT];
+    let next = peek_unquoted_word(parser, 1 + usize::from(negated));
+    if next.is_some_and(|word| of_the_grammar.contains(&word.keyword)) {
+        return None;
+    }
+    for _ in 0..=usize::from(negated) {
+        parser.advance_token();
+    }
+    let op = BinaryOperator::Custom(if negated { "IS NOT" } else { "IS" }.to_owned());
+    let right = parser.parse_subexpr(grammar.prec_value(Precedence::Is));
+    Some(right.map(|right| Expr::BinaryOp { left: Box::new(left.clone()), op, right: Box::new(right) }))
+}
+
+/// The word without quotes that comes `ahead` tokens after the next, if it is one.
+fn peek_unquoted_word<'a>(parser: &'a Parser<'_>, ahead: usize) -> Option<&'a Word> {
+    match &parser.peek_nth_token_ref(ahead).token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word),
+        _ => None,
+    }
+}
+
+fn is_word(word: &Word, text: &str) -> bool {
+    word.value.eq_ignore_ascii_case(text)
+}

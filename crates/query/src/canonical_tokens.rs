@@ -1,0 +1,366 @@
+//! The words of a statement, each as the parser reads it and as the database shall.
+//!
+//! What reaches a database is neither the caller's text nor the printed tree. The caller's text
+//! may be cut into words in another way there (comments, escapes, dollar quotes, odd spaces), and
+//! the tree prints words that were never written (`- -1` becomes a comment). So the words that the
+//! parser was given are written again, each in a spelling that can be read in one way only, with
+//! spaces between them. Comments are left out: some extensions take orders from them.
+
+mod clauses;
+mod operators;
+mod placeholders;
+mod table_command;
+mod text_forms;
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
+use tidegate_core::{Error, ErrorKind};
+
+use crate::dialect::SqlDialect;
+use crate::refusal::refusal_error;
+
+pub(crate) use clauses::rewrite_clauses;
+pub(crate) use placeholders::mark_placeholders;
+pub(crate) use table_command::expand_table_commands;
+pub(crate) use text_forms::rewrite_text_forms;
+
+/// A word or sign of a statement.
+#[derive(Debug, Clone)]
+pub(crate) struct CanonicalToken {
+    /// As the parser reads it.
+    pub(crate) token: TokenWithSpan,
+    /// As the database reads it.
+    text: String,
+    /// Whether it stood right after the one before it.
+    is_adjacent: bool,
+}
+
+/// The words of `tokenize`, which are those of `sql`.
+pub(crate) fn canonicalize(
+    sql: &str,
+    tokens: Vec<TokenWithSpan>,
+    dialect: SqlDialect,
+) -> Result<Vec<CanonicalToken>, Error> {
+    if sql.contains('\0') {
+        return Err(refusal_error("the character U+0000", "no text of a database may hold it", "Leave it out."));
+    }
+    let pieces = Vec::with_capacity(tokens.len());
+    let mut speller = Canonicalizer {
+        dialect,
+        tokens: pieces,
+        gap: TokenGap::Space,
+        gap_before: TokenGap::Space,
+        placeholders: 0,
+        has_numbers: false,
+    };
+    let mut run = operators::OperatorRun::default();
+    for (token, source) in pair_with_sources(sql, tokens) {
+        if dialect == SqlDialect::Postgres && run.add_if_operator(&token, source) {
+            continue;
+        }
+        speller.add_operators(&mut run)?;
+        speller.add_token(token, source)?;
+    }
+    speller.add_operators(&mut run)?;
+    Ok(speller.tokens)
+}
+
+/// The text of `pieces` for the database.
+pub(crate) fn join_tokens(pieces: &[CanonicalToken]) -> String {
+    let mut text = String::with_capacity(pieces.len() * 6);
+    let mut before: Option<&Token> = None;
+    for piece in pieces {
+        let token = &piece.token.token;
+        if before.is_some_and(|before| !(piece.is_adjacent && can_be_adjacent(before, token))) {
+            text.push(' ');
+        }
+        text.push_str(&piece.text);
+        before = Some(token);
+    }
+    text
+}
+
+/// Whether two words need no space between them to stay two; where in doubt they do.
+fn can_be_adjacent(left: &Token, right: &Token) -> bool {
+    let is_name = |token: &Token| matches!(token, Token::Word(_));
+    let closes = |token: &Token| matches!(token, Token::RParen | Token::RBracket);
+    let is_literal =
+        |token: &Token| matches!(token, Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_));
+    match (left, right) {
+        (Token::LParen | Token::LBracket, _) => true,
+        (_, Token::RParen | Token::RBracket | Token::Comma | Token::SemiColon) => true,
+        (left, Token::DoubleColon) => is_name(left) || closes(left) || is_literal(left),
+        (left, Token::LParen | Token::LBracket | Token::Period) if is_name(left) || closes(left) => true,
+        (Token::Period | Token::DoubleColon, right) => is_name(right) || *right == Token::Mul,
+        (left, right) if operators::is_operator(left) => is_name(right) || is_literal(right) || *right == Token::LParen,
+        (left, right) if operators::is_operator(right) => is_name(left) || is_literal(left) || closes(left),
+        _ => false,
+    }
+}
+
+/// What stood before a word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TokenGap {
+    Nothing,
+    Space,
+    /// Space with the end of a line in it, over which strings go on.
+    LineBreak,
+}
+
+struct Canonicalizer {
+    dialect: SqlDialect,
+    tokens: Vec<CanonicalToken>,
+    /// What stands after the last word so far.
+    gap: TokenGap,
+    /// What stands before the word that is being added.
+    gap_before: TokenGap,
+    /// How many `?` there are so far.
+    placeholders: usize,
+    /// Whether there are placeholders with numbers.
+    has_numbers: bool,
+}
+
+impl Canonicalizer {
+    fn add_token(&mut self, token: TokenWithSpan, source: &str) -> Result<(), Error> {
+        let TokenWithSpan { token, span } = token;
+        let gap = std::mem::replace(&mut self.gap, TokenGap::Nothing);
+        self.gap_before = gap;
+        match token {
+            Token::Whitespace(space) => self.gap = gap.extended_by(&space),
+            Token::EOF => {}
+            Token::Word(word) => self.add_word(word, span, source)?,
+            Token::SingleQuotedString(value) if gap == TokenGap::LineBreak && self.continues_a_string() => {
+                self.extend_string(&value)
+            }
+            Token::SingleQuotedString(value)
+            | Token::EscapedStringLiteral(value)
+            | Token::UnicodeStringLiteral(value) => {
+                self.add_string(value, span);
+            }
+            Token::DollarQuotedString(string) => self.add_string(string.value, span),
+            Token::NationalStringLiteral(value) => self.add_national_string(value, span)?,
+            Token::SingleQuotedByteStringLiteral(bits) => {
+                let text = format!("B'{bits}'");
+                let is_known = bits.chars().all(|bit| matches!(bit, '0' | '1'));
+                self.add_literal(Token::SingleQuotedByteStringLiteral(bits), span, is_known.then_some(text), source)?;
+            }
+            // The parser takes the number 0x1F for the bytes X'1F'.
+            Token::HexStringLiteral(_) if source.starts_with('0') => {
+                let number = Token::Number(source.to_owned(), false);
+                let text = checked_source(&number, source).map(str::to_owned);
+                self.add_literal(number, span, text, source)?;
+            }
+            Token::HexStringLiteral(digits) => {
+                let text = source.to_owned();
+                let is_known = digits.chars().all(|digit| digit.is_ascii_hexdigit());
+                self.add_literal(Token::HexStringLiteral(digits), span, is_known.then_some(text), source)?;
+            }
+            Token::Placeholder(name) => self.add_placeholder(&name, span)?,
+            other => {
+                let text = checked_source(&other, source).map(str::to_owned);
+                self.add_literal(other, span, text, source)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, token: Token, span: Span, text: String) {
+        let is_close = self.gap_before == TokenGap::Nothing;
+        self.tokens.push(CanonicalToken { token: TokenWithSpan { token, span }, text, is_adjacent: is_close });
+    }
+
+    /// Operators of PostgreSQL, as it cuts them itself.
+    fn add_operators(&mut self, run: &mut operators::OperatorRun) -> Result<(), Error> {
+        for (token, text) in run.take()? {
+            self.gap_before = std::mem::replace(&mut self.gap, TokenGap::Nothing);
+            self.push(token.token, token.span, text);
+        }
+        Ok(())
+    }
+
+    fn add_word(&mut self, word: Word, span: Span, source: &str) -> Result<(), Error> {
+        if word.quote_style.is_some() {
+            self.check_no_unicode_name()?;
+            let text = self.dialect.quote_identifier(&word.value);
+            let quote_style = Some(self.dialect.identifier_quote());
+            self.push(Token::Word(Word { quote_style, ..word }), span, text);
+            return Ok(());
+        }
+        if word.value.eq_ignore_ascii_case("uescape")
+            && matches!(self.token_from_end(0), Some(Token::SingleQuotedString(_)))
+        {
+            return Err(refusal_error("UESCAPE", "such escapes are not read here", "Write the characters themselves."));
+        }
+        let starts =
+            word.value.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_' || !first.is_ascii());
+        let is_name = word.value.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '$') || !c.is_ascii());
+        if !(starts && is_name) {
+            return Err(ambiguous_token_error(source));
+        }
+        if word.keyword == Keyword::TABLE && self.dialect == SqlDialect::Postgres && self.begins_a_query() {
+            // `TABLE name` is short for `SELECT * FROM name`, and of that the parser keeps the quotes.
+            self.push(keyword_token("SELECT", Keyword::SELECT), span, "SELECT".to_owned());
+            self.gap_before = TokenGap::Space;
+            self.push(Token::Mul, span, "*".to_owned());
+            self.push(keyword_token("FROM", Keyword::FROM), span, "FROM".to_owned());
+            return Ok(());
+        }
+        let text = word.value.clone();
+        self.push(Token::Word(word), span, text);
+        Ok(())
+    }
+
+    /// The token `back` places before the end.
+    fn token_from_end(&self, back: usize) -> Option<&Token> {
+        self.tokens.iter().rev().nth(back).map(|piece| &piece.token.token)
+    }
+
+    fn begins_a_query(&self) -> bool {
+        self.token_from_end(0).is_none_or(table_command::can_precede_query)
+    }
+
+    /// `U&"d\0061ta"` names something else than the parser would see.
+    fn check_no_unicode_name(&self) -> Result<(), Error> {
+        let is_marked = match (self.token_from_end(1), self.token_from_end(0)) {
+            (Some(Token::Word(u)), Some(Token::Ampersand)) => u.value.eq_ignore_ascii_case("u"),
+            _ => false,
+        };
+        if is_marked && self.gap_before == TokenGap::Nothing && self.dialect == SqlDialect::Postgres {
+            let reason = "a name must be read as it stands";
+            return Err(refusal_error("a name with escapes (U&\"…\")", reason, "Write the characters themselves."));
+        }
+        Ok(())
+    }
+
+    fn continues_a_string(&self) -> bool {
+        self.dialect == SqlDialect::Postgres && matches!(self.token_from_end(0), Some(Token::SingleQuotedString(_)))
+    }
+
+    /// A string that goes on in the next line.
+    fn extend_string(&mut self, more: &str) {
+        if let Some(CanonicalToken { token, text, .. }) = self.tokens.last_mut()
+            && let Token::SingleQuotedString(value) = &mut token.token
+        {
+            value.push_str(more);
+            *text = quote_string(value, self.dialect);
+        }
+    }
+
+    fn add_string(&mut self, value: String, span: Span) {
+        let text = quote_string(&value, self.dialect);
+        self.push(Token::SingleQuotedString(value), span, text);
+    }
+
+    fn add_national_string(&mut self, value: String, span: Span) -> Result<(), Error> {
+        if self.dialect != SqlDialect::Postgres || value.contains('\\') {
+            return Err(refusal_error("the string N'…'", "it can be read in several ways", "Leave out the N."));
+        }
+        let text = format!("N'{}'", value.replace('\'', "''"));
+        self.push(Token::NationalStringLiteral(value), span, text);
+        Ok(())
+    }
+
+    /// `?` becomes the next `$n` for the parser; SQLite reads `?n`, which is a number and not a name there.
+    fn add_placeholder(&mut self, name: &str, span: Span) -> Result<(), Error> {
+        let number = if name == "?" {
+            self.placeholders += 1;
+            self.placeholders.to_string()
+        } else {
+            self.has_numbers = true;
+            name[1..].to_owned()
+        };
+        if self.placeholders > 0 && self.has_numbers {
+            return Err(Error::new(ErrorKind::InvalidArguments, "the statement mixes ? and $1")
+                .with_hint("Write placeholders as $1, $2, … or as ?; not both in one statement."));
+        }
+        let is_number = !number.is_empty() && number.len() < 6 && number.chars().all(|digit| digit.is_ascii_digit());
+        if !is_number {
+            let message = format!("{name} is no placeholder that is understood here");
+            return Err(Error::new(ErrorKind::InvalidArguments, message)
+                .with_hint("Write placeholders as $1, $2, … in the order of the parameters."));
+        }
+        let mark = if self.dialect == SqlDialect::Sqlite { '?' } else { '$' };
+        self.push(Token::Placeholder(format!("${number}")), span, format!("{mark}{number}"));
+        Ok(())
+    }
+
+    fn add_literal(&mut self, token: Token, span: Span, text: Option<String>, source: &str) -> Result<(), Error> {
+        let text = text.ok_or_else(|| ambiguous_token_error(source))?;
+        self.push(token, span, text);
+        Ok(())
+    }
+}
+
+impl TokenGap {
+    fn extended_by(self, space: &Whitespace) -> Self {
+        match space {
+            Whitespace::Newline | Whitespace::SingleLineComment { .. } => Self::LineBreak,
+            _ if self == Self::LineBreak => Self::LineBreak,
+            _ => Self::Space,
+        }
+    }
+}
+
+/// The text of numbers, brackets and operators, which stand as they were written.
+fn checked_source<'a>(token: &Token, source: &'a str) -> Option<&'a str> {
+    let is_one_word = match token {
+        Token::Number(..) => source.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '+' | '-')),
+        Token::Char(_) | Token::Backslash => false,
+        _ => source.chars().all(|c| c.is_ascii_punctuation() && !matches!(c, '\'' | '"' | '`' | '\\')),
+    };
+    (is_one_word && !source.contains("--") && !source.contains("/*")).then_some(source)
+}
+
+/// `value` as a string of `dialect`, whatever is in it.
+fn quote_string(value: &str, dialect: SqlDialect) -> String {
+    let doubled = value.replace('\'', "''");
+    if dialect == SqlDialect::Postgres && doubled.contains('\\') {
+        // Whatever the server's setting standard_conforming_strings is.
+        return format!("E'{}'", doubled.replace('\\', "\\\\"));
+    }
+    format!("'{doubled}'")
+}
+
+fn keyword_token(text: &str, keyword: Keyword) -> Token {
+    Token::Word(Word { value: text.to_owned(), quote_style: None, keyword })
+}
+
+fn ambiguous_token_error(source: &str) -> Error {
+    let shown: String = source.chars().take(40).collect();
+    refusal_error(
+        &format!("\"{shown}\""),
+        "it can be read in several ways",
+        "Put spaces between operators; pass odd strings as parameters ($1).",
+    )
+}
+
+/// Each token with its text in `sql`. Tokens follow one another without gaps.
+fn pair_with_sources(sql: &str, tokens: Vec<TokenWithSpan>) -> impl Iterator<Item = (TokenWithSpan, &str)> {
+    let mut rest = sql;
+    let (mut line, mut column) = (1, 1);
+    tokens.into_iter().map(move |token| {
+        let end = token.span.end;
+        let mut bytes = 0;
+        for character in rest.chars() {
+            if line > end.line || (line == end.line && column >= end.column) {
+                break;
+            }
+            bytes += character.len_utf8();
+            if character == '\n' {
+                (line, column) = (line + 1, 1);
+            } else {
+                column += 1;
+            }
+        }
+        let (source, after) = rest.split_at(bytes);
+        rest = after;
+        (token, source)
+    })
+}
+
+/// The token that `text` alone is, as the parser would have it.
+fn parse_single_token(text: &str, dialect: SqlDialect) -> Option<Token> {
+    let mut tokens = Tokenizer::new(dialect.parser_dialect(), text).tokenize().ok()?;
+    let only = tokens.pop().filter(|_| tokens.is_empty())?;
+    (only.to_string() == text || (only == Token::Neq && text == "!=")).then_some(only)
+}

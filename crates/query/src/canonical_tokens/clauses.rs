@@ -1,0 +1,144 @@
+//! PostgreSQL's clauses that the parser does not know, in words that it does.
+
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// What stands in PARTITION BY for `EXCLUDE …` of the frame, after which the kind of exclusion follows.
+pub(crate) const EXCLUSION_MARK: &str = "exclude\u{1}";
+
+/// `tokenize` with `ORDER BY x USING >` as `ORDER BY x DESC`, `ROWS FROM (…)` as `rows_from(…)`, and a frame's
+/// `EXCLUDE …` as a string in front of PARTITION BY.
+pub(crate) fn rewrite_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut written: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    // The places in `written` of the brackets that are open.
+    let mut open: Vec<usize> = Vec::new();
+    let mut rest = tokens.into_iter();
+    while let Some(token) = rest.next() {
+        match &token.token {
+            Token::LParen => open.push(written.len()),
+            Token::RParen => {
+                if let Some(place) = open.pop() {
+                    move_exclusion(&mut written, place);
+                }
+            }
+            Token::Lt | Token::Gt if last_word_is(&written, "using") => {
+                let direction = if token.token == Token::Gt { "DESC" } else { "ASC" };
+                pop_word(&mut written);
+                written.push(TokenWithSpan { token: Token::make_keyword(direction), span: token.span });
+                continue;
+            }
+            word if is_word(word, "from")
+                && last_word_is(&written, "rows")
+                && begins_with_parenthesis(rest.as_slice()) =>
+            {
+                while rest.as_slice().first().is_some_and(is_space) {
+                    rest.next();
+                }
+                let span = pop_word(&mut written).map_or(token.span, |token| token.span);
+                written.push(TokenWithSpan { token: Token::make_word("rows_from", None), span });
+                continue;
+            }
+            _ => {}
+        }
+        written.push(token);
+    }
+    written
+}
+
+fn is_space(token: &TokenWithSpan) -> bool {
+    matches!(token.token, Token::Whitespace(_))
+}
+
+fn is_word(token: &Token, text: &str) -> bool {
+    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(text))
+}
+
+fn last_word_is(written: &[TokenWithSpan], text: &str) -> bool {
+    written.iter().rev().find(|token| !is_space(token)).is_some_and(|token| is_word(&token.token, text))
+}
+
+/// Takes the last word away, with the spaces behind it.
+fn pop_word(written: &mut Vec<TokenWithSpan>) -> Option<TokenWithSpan> {
+    while written.last().is_some_and(is_space) {
+        written.pop();
+    }
+    written.pop()
+}
+
+/// Whether a bracket comes next.
+fn begins_with_parenthesis(rest: &[TokenWithSpan]) -> bool {
+    rest.iter().find(|token| !is_space(token)).is_some_and(|token| token.token == Token::LParen)
+}
+
+/// Moves the exclusion at the end of a window, which begins with the bracket at `place`, to its front.
+fn move_exclusion(written: &mut Vec<TokenWithSpan>, place: usize) {
+    const EXCLUSIONS: [(&[&str], &str); 4] = [
+        (&["exclude", "current", "row"], "current row"),
+        (&["exclude", "group"], "group"),
+        (&["exclude", "ties"], "ties"),
+        (&["exclude", "no", "others"], "no others"),
+    ];
+    let words: Vec<usize> = (place + 1..written.len()).filter(|index| !is_space(&written[*index])).collect();
+    let ends_with = |names: &[&str]| {
+        words.len() > names.len() + 1
+            && words.iter().rev().zip(names.iter().rev()).all(|(index, name)| is_word(&written[*index].token, name))
+    };
+    let Some((names, kind)) = EXCLUSIONS.into_iter().find(|(names, _)| ends_with(names)) else { return };
+    let (words, of_clause) = words.split_at(words.len() - names.len());
+    let span = written[place].span;
+    written.truncate(of_clause.first().copied().unwrap_or(written.len()));
+    if kind == "no others" {
+        return;
+    }
+    let made = |token: Token| TokenWithSpan { token, span };
+    let space = || made(Token::Whitespace(sqlparser::tokenizer::Whitespace::Space));
+    // In brackets, as constants that stand alone are no part of what windows are divided by.
+    let mark = made(Token::SingleQuotedString(format!("{EXCLUSION_MARK}{kind}")));
+    let mark = [made(Token::LParen), mark, made(Token::RParen)];
+    let by = words.iter().zip(words.iter().skip(1)).find(|(partition, by)| {
+        is_word(&written[**partition].token, "partition") && is_word(&written[**by].token, "by")
+    });
+    if let Some((_, by)) = by {
+        let by = by + 1;
+        let mark = std::iter::once(space()).chain(mark).chain([made(Token::Comma), space()]);
+        written.splice(by..by, mark);
+        return;
+    }
+    // A window's name comes first.
+    let starts = ["order", "rows", "range", "groups"];
+    let first = words.iter().copied().find(|index| starts.iter().any(|start| is_word(&written[*index].token, start)));
+    let first = first.unwrap_or(place + 1);
+    let [partition, by] = ["PARTITION", "BY"].map(|word| made(Token::make_keyword(word)));
+    let clause = [partition, space(), by, space()].into_iter().chain(mark).chain([space()]);
+    written.splice(first..first, clause);
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlparser::dialect::PostgreSqlDialect;
+    use sqlparser::tokenizer::Tokenizer;
+
+    use super::rewrite_clauses;
+
+    fn rewritten(sql: &str) -> String {
+        let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location().unwrap();
+        rewrite_clauses(tokens).iter().map(|token| token.token.to_string()).collect::<String>().replace('\u{1}', "*")
+    }
+
+    #[test]
+    fn rewrites_postgresql_clauses_for_parser() {
+        assert_eq!(rewritten("ORDER BY x USING >, y USING <"), "ORDER BY x DESC, y ASC");
+        assert_eq!(rewritten("a JOIN b USING (x)"), "a JOIN b USING (x)");
+        assert_eq!(rewritten("FROM ROWS FROM (f(1), g()) AS t"), "FROM rows_from(f(1), g()) AS t");
+        assert_eq!(rewritten("SELECT rows FROM t"), "SELECT rows FROM t");
+        assert_eq!(
+            rewritten("OVER (ORDER BY f(x) ROWS 1 PRECEDING EXCLUDE TIES)"),
+            "OVER (PARTITION BY ('exclude*ties') ORDER BY f(x) ROWS 1 PRECEDING )"
+        );
+        assert_eq!(
+            rewritten("(w PARTITION BY a ROWS 1 PRECEDING EXCLUDE CURRENT ROW)"),
+            "(w PARTITION BY ('exclude*current row'),  a ROWS 1 PRECEDING )"
+        );
+        assert_eq!(rewritten("(ROWS 1 PRECEDING EXCLUDE NO OTHERS)"), "(ROWS 1 PRECEDING )");
+        assert_eq!(rewritten("SELECT * EXCLUDE (a)"), "SELECT * EXCLUDE (a)");
+    }
+}

@@ -1,0 +1,77 @@
+//! Answers that are given again: the same statement, by somebody with the same rights, over data that has not changed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tidegate_core::{Error, Job, Metadata, ReplySender};
+
+use super::continuation::{ResultPosition, no_store_error};
+use super::{Executor, OverflowPolicy, QueryRequest};
+use crate::answer::{AnswerExpectation, ProgressReporter};
+use crate::format::AnswerForm;
+use crate::freshness::Freshness;
+use crate::store::{CacheKey, StoredResult};
+
+/// An answer that came faster is asked for again rather than kept.
+pub(super) const CACHEABLE_AFTER: Duration = Duration::from_millis(20);
+
+/// What is known of a question before it is asked.
+#[derive(Default)]
+pub(super) struct CacheLookup {
+    /// What to remember its answer by; none if it must not be given again.
+    pub(super) key: Option<CacheKey>,
+    /// An earlier answer that is still right.
+    pub(super) result: Option<Arc<StoredResult>>,
+}
+
+impl Executor {
+    /// What is known of `question`.
+    pub(super) async fn look_up_cache(&self, question: &QueryRequest, job: &Job) -> CacheLookup {
+        let (Some(store), OverflowPolicy::Store { cached: true, .. }) = (&self.store, question.overflow) else {
+            return CacheLookup::default();
+        };
+        if question.statement.transaction().writes {
+            return CacheLookup::default();
+        }
+        let (version, age) = match question.database.freshness(&question.statement, job.principal()).await {
+            Freshness::Never => return CacheLookup::default(),
+            Freshness::UntilChanged(version) => (version, None),
+            Freshness::MaxAge(age) => (0, Some(age)),
+        };
+        let policies = question.database.row_policy_stamp(job.principal());
+        let mark = job.redactor().map_or("", |screen| screen.rules_id());
+        let shape = format!("{:?} {:?} {policies} {mark}", question.max_rows, question.extract);
+        let key = CacheKey::for_statement(&question.statement, question.database.name(), version, &shape, job);
+        let result = store.cached_answer(&key, age, job.caller());
+        // One from before a table changed may not conform to the output schema of today.
+        let result = result.filter(|result| question.check_output_schema(result.schema()).is_ok());
+        CacheLookup { key: Some(key), result }
+    }
+
+    /// Answers `question` with the rows of `result`.
+    pub(super) async fn replay_answer(
+        &self,
+        result: &Arc<StoredResult>,
+        question: &QueryRequest,
+        job: &Arc<Job>,
+        reply: &ReplySender,
+    ) -> Result<Metadata, Error> {
+        let store = self.store.as_ref().ok_or_else(no_store_error)?;
+        let form = AnswerForm::resolve(question.format, job.format());
+        let is_list = question.extract.is_some();
+        let progress = ProgressReporter::new(job, reply);
+        let prospect = AnswerExpectation {
+            progress: &progress,
+            rows_max: None,
+            answer_form: form,
+            is_list,
+            started: Instant::now(),
+        };
+        let is_linked = matches!(question.overflow, OverflowPolicy::Store { linked: true, .. });
+        let place = ResultPosition { store, result, row: 0, is_linked, is_structured: question.structured.is_some() };
+        job.set_result_uri(result.header().id.uri());
+        let mut metadata = place.answer(&prospect).await?;
+        metadata.insert("dev.tidegate/cached".to_owned(), true.into());
+        Ok(metadata)
+    }
+}

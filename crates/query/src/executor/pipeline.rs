@@ -1,0 +1,221 @@
+//! Rows on their way into an answer, and beyond its end into the store.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt};
+use tidegate_core::{Error, ErrorKind, Job, Metadata};
+
+use super::continuation::AnswerRecorder;
+use crate::answer::{AnswerExpectation, AnswerWriter, ProgressReporter, TruncationHints};
+use crate::distinct::DistinctValues;
+use crate::format::{AnswerForm, new_list_writer, new_row_writer};
+
+pub(super) type RecordBatches = BoxStream<'static, Result<RecordBatch, Error>>;
+
+/// What is answered: the rows, or the unique values of one column.
+pub(super) enum AnswerKind {
+    Rows,
+    Values(Box<DistinctValues>),
+    /// Rows that were stored; `is_list` says that they are such values.
+    Stored {
+        is_list: bool,
+    },
+}
+
+impl AnswerKind {
+    pub(super) fn new(extract: Option<&str>, schema: &SchemaRef) -> Result<Self, Error> {
+        match extract {
+            None => Ok(Self::Rows),
+            Some(column) => Ok(Self::Values(Box::new(DistinctValues::new(column, schema)?))),
+        }
+    }
+
+    /// The columns of what is answered.
+    pub(super) fn schema(&self, schema: &SchemaRef) -> SchemaRef {
+        match self {
+            Self::Rows | Self::Stored { .. } => schema.clone(),
+            Self::Values(distinct) => distinct.schema(schema),
+        }
+    }
+
+    pub(super) fn noun(&self) -> &'static str {
+        if self.is_list() { "value" } else { "row" }
+    }
+
+    pub(super) fn is_list(&self) -> bool {
+        matches!(self, Self::Values(_) | Self::Stored { is_list: true })
+    }
+
+    /// An answer of nothing yet from rows of `schema`; `is_buffering` says whether its text waits until all of it is there.
+    pub(super) fn start_answer<'a>(
+        &self,
+        prospect: &AnswerExpectation<'a>,
+        schema: &SchemaRef,
+        holding: bool,
+    ) -> Result<AnswerWriter<'a>, Error> {
+        let columns = self.schema(schema);
+        let format = match prospect.answer_form {
+            AnswerForm::Batches(format) => return AnswerWriter::new_batches(prospect, format, &columns),
+            AnswerForm::Content(format) | AnswerForm::Body(format) => format,
+        };
+        let writer = if self.is_list() { new_list_writer(format, &columns) } else { new_row_writer(format, &columns) };
+        Ok(AnswerWriter::new_text(prospect, writer, holding))
+    }
+}
+
+/// One answer with everything that it takes.
+pub(super) struct AnswerPipeline<'a> {
+    pub(super) batches: RecordBatches,
+    pub(super) kind: AnswerKind,
+    pub(super) answer: AnswerWriter<'a>,
+    pub(super) hints: TruncationHints,
+    /// What stores the rows that do not fit, if they are to be stored.
+    pub(super) recorder: Option<AnswerRecorder<'a>>,
+    /// The columns of the rows.
+    pub(super) schema: SchemaRef,
+    pub(super) progress: &'a ProgressReporter<'a>,
+}
+
+impl AnswerPipeline<'_> {
+    /// Lets the rows flow into the answer and ends it. What does not fit flows on into the store after that.
+    pub(super) async fn deliver(self) -> Result<Metadata, Error> {
+        let Self { mut batches, kind, mut answer, hints, recorder: keeper, schema, progress } = self;
+        let reply = progress.reply();
+        let schema = kind.schema(&schema);
+        let mut kept = keeper.is_some().then(Vec::new);
+        let delivered = match kind {
+            AnswerKind::Rows | AnswerKind::Stored { .. } => {
+                stream_rows(&mut batches, &mut answer, progress, kept.as_mut()).await
+            }
+            AnswerKind::Values(distinct) => match collect_distinct_values(&mut batches, *distinct, progress).await {
+                Ok(values) => {
+                    batches = futures::stream::iter(values.into_iter().map(Ok)).boxed();
+                    stream_rows(&mut batches, &mut answer, progress, kept.as_mut()).await
+                }
+                Err(error) => Err(error),
+            },
+        };
+        match delivered {
+            Ok(()) => match (keeper, answer.rows_if_over_budget()) {
+                (Some(keeper), Some(rows)) => {
+                    let kept = futures::stream::iter(kept.unwrap_or_default().into_iter().map(Ok));
+                    keeper.continue_in_store(kept.chain(batches).boxed(), &schema, rows, answer, hints, reply).await
+                }
+                (keeper, _) => {
+                    // Stops the query before the last words are sent.
+                    drop(batches);
+                    match keeper {
+                        Some(keeper) => {
+                            keeper.store_if_cacheable(kept.unwrap_or_default(), &schema, answer, hints, reply).await
+                        }
+                        None => answer.finish(&hints, None).await,
+                    }
+                }
+            },
+            Err(error) => {
+                drop(batches);
+                Err(abandon_answer(answer, error).await?)
+            }
+        }
+    }
+}
+
+/// Closes `answer`, which `error` ended.
+pub(super) async fn abandon_answer(answer: AnswerWriter<'_>, error: Error) -> Result<Error, Error> {
+    // When the caller is gone there is nothing to close.
+    if error.kind() != ErrorKind::Cancelled {
+        answer.abandon(&error).await?;
+    }
+    Ok(error)
+}
+
+/// Lets the rows flow until they end or the answer does.
+pub(super) async fn stream_rows(
+    batches: &mut RecordBatches,
+    answer: &mut AnswerWriter<'_>,
+    progress: &ProgressReporter<'_>,
+    mut kept: Option<&mut Vec<RecordBatch>>,
+) -> Result<(), Error> {
+    let (mut first, mut rows, mut has_ended) = (Vec::new(), 0, false);
+    while rows < answer.lookahead_rows() && !has_ended {
+        match next_batch(batches, progress).await? {
+            Some(batch) => {
+                rows += batch.num_rows();
+                first.push(batch);
+            }
+            None => has_ended = true,
+        }
+    }
+    answer.inspect_rows(&first);
+    let mut keep = |batch: &RecordBatch| {
+        if let Some(kept) = kept.as_mut() {
+            kept.push(batch.clone());
+        }
+    };
+    // Those that were looked at and are not shown are kept all the same.
+    first.iter().for_each(&mut keep);
+    for batch in first {
+        if answer.push(&batch).await?.is_break() {
+            return Ok(());
+        }
+    }
+    if has_ended {
+        // A stream that has ended may not be asked again.
+        return Ok(());
+    }
+    loop {
+        let batch = match batches.next().now_or_never() {
+            Some(batch) => batch.transpose()?,
+            None => {
+                answer.flush_pending().await?;
+                next_batch(batches, progress).await?
+            }
+        };
+        let Some(batch) = batch else { return Ok(()) };
+        keep(&batch);
+        if answer.push(&batch).await?.is_break() {
+            return Ok(());
+        }
+        if progress.job().is_cancelled() {
+            return Err(cancelled_error());
+        }
+    }
+}
+
+/// Reads all rows and keeps the unique values of one column.
+async fn collect_distinct_values(
+    batches: &mut RecordBatches,
+    mut distinct: DistinctValues,
+    progress: &ProgressReporter<'_>,
+) -> Result<Vec<RecordBatch>, Error> {
+    let mut rows = 0;
+    while let Some(batch) = next_batch(batches, progress).await? {
+        distinct.add(&batch)?;
+        rows += batch.num_rows() as u64;
+        progress.update(rows, 0).await?;
+    }
+    distinct.into_batches()
+}
+
+async fn next_batch(
+    batches: &mut RecordBatches,
+    progress: &ProgressReporter<'_>,
+) -> Result<Option<RecordBatch>, Error> {
+    run_until_cancelled(progress.job(), progress.run_with_heartbeat(batches.next().map(Option::transpose))).await
+}
+
+pub(super) async fn run_until_cancelled<T>(
+    job: &Job,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    tokio::select! {
+        biased;
+        () = job.cancelled() => Err(cancelled_error()),
+        done = work => done,
+    }
+}
+
+pub(super) fn cancelled_error() -> Error {
+    Error::new(ErrorKind::Cancelled, "the call was cancelled")
+}

@@ -1,0 +1,74 @@
+//! What a call's wish and a tool's argument make together: content for a model, or a body of its own.
+
+use tidegate_core::AnswerFormat;
+
+use super::OutputFormat;
+
+/// The form of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnswerForm {
+    /// Blocks of text for a model.
+    Content(OutputFormat),
+    /// A body of text.
+    Body(OutputFormat),
+    /// A body of batches.
+    Batches(BatchFormat),
+}
+
+/// The form of a body that is no text: whole batches are written at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BatchFormat {
+    /// A stream of Arrow's IPC format.
+    Arrow,
+    /// A Parquet file.
+    Parquet,
+}
+
+impl AnswerForm {
+    /// The form that `argument` and `wish` make. An argument that was given is of this very question and says more than
+    /// the wish of the call around it.
+    pub(crate) fn resolve(argument: OutputFormat, wish: Option<AnswerFormat>) -> Self {
+        match (wish, argument) {
+            (None, format) => Self::Content(format),
+            (Some(wish), OutputFormat::Mcp) => Self::from_answer_format(wish),
+            (Some(_), format) => Self::Body(format),
+        }
+    }
+
+    /// The body that `wish` names.
+    pub(crate) fn from_answer_format(wish: AnswerFormat) -> Self {
+        Self::Body(match wish {
+            AnswerFormat::Arrow => return Self::Batches(BatchFormat::Arrow),
+            AnswerFormat::Parquet => return Self::Batches(BatchFormat::Parquet),
+            AnswerFormat::Json => OutputFormat::Json,
+            AnswerFormat::Ndjson => OutputFormat::Ndjson,
+            AnswerFormat::Csv => OutputFormat::Csv,
+            AnswerFormat::Table => OutputFormat::Table,
+            AnswerFormat::Markdown => OutputFormat::Markdown,
+        })
+    }
+
+    /// How its text is written, if it is text.
+    pub(crate) fn text_format(self) -> Option<OutputFormat> {
+        match self {
+            Self::Content(format) | Self::Body(format) => Some(format),
+            Self::Batches(_) => None,
+        }
+    }
+
+    /// The media type of a body. A list of values has no header line.
+    pub(crate) fn media_type(self, is_list: bool) -> Option<&'static str> {
+        Some(match self {
+            Self::Content(_) => return None,
+            Self::Batches(BatchFormat::Arrow) => AnswerFormat::Arrow.media_type(),
+            Self::Batches(BatchFormat::Parquet) => AnswerFormat::Parquet.media_type(),
+            Self::Body(OutputFormat::Mcp | OutputFormat::Json) => AnswerFormat::Json.media_type(),
+            Self::Body(OutputFormat::Ndjson) => AnswerFormat::Ndjson.media_type(),
+            Self::Body(OutputFormat::Csv) if is_list => "text/csv; charset=utf-8; header=absent",
+            Self::Body(OutputFormat::Csv) => "text/csv; charset=utf-8; header=present",
+            Self::Body(OutputFormat::Table) => "text/plain; charset=utf-8",
+            Self::Body(OutputFormat::Markdown) => "text/markdown; charset=utf-8",
+            Self::Body(OutputFormat::Toon) => "text/toon; charset=utf-8",
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! What a field's metadata says of its values, where their Arrow type alone does not say it.
+//!
+//! Engines mark their fields; formats, schemas of answers and type names read the marks. JSON and UUIDs have canonical
+//! [extension types](https://arrow.apache.org/docs/format/CanonicalExtensions.html), which other writers of Arrow use
+//! too.
+
+use arrow::datatypes::{DataType, Field};
+
+/// The key under which a field has the name of its type in the SQL of its database.
+const TYPE_NAME_KEY: &str = "tidegate.type";
+/// Arrow's key of extension types.
+const EXTENSION_NAME_KEY: &str = "ARROW:extension:name";
+
+/// What the values of a field are beyond their Arrow type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ExtensionType {
+    /// Text that is a number with all its digits, beyond Arrow's decimals; or `NaN`, `Infinity`, `-Infinity`. In JSON
+    /// it is a number; with more than 308 digits before the point it is a string, since readers refuse such numbers.
+    Number,
+    /// Text that is JSON.
+    Json,
+    /// 16 bytes that are a UUID.
+    Uuid,
+}
+
+impl ExtensionType {
+    const ALL: [Self; 3] = [Self::Number, Self::Json, Self::Uuid];
+
+    /// The meaning that `field` is marked with, if its Arrow type can have it.
+    pub fn from_field(field: &Field) -> Option<Self> {
+        let name = field.metadata().get(EXTENSION_NAME_KEY)?;
+        let meaning = Self::ALL.into_iter().find(|meaning| meaning.extension_name() == name)?;
+        meaning.supports(field.data_type()).then_some(meaning)
+    }
+
+    /// `field`, marked with this meaning.
+    #[must_use]
+    pub fn annotate(self, mut field: Field) -> Field {
+        field.metadata_mut().insert(EXTENSION_NAME_KEY.to_owned(), self.extension_name().to_owned());
+        field
+    }
+
+    /// The name of a type with this meaning whose database gave it none.
+    pub(crate) fn type_name(self) -> &'static str {
+        match self {
+            Self::Number => "numeric",
+            Self::Json => "json",
+            Self::Uuid => "uuid",
+        }
+    }
+
+    fn extension_name(self) -> &'static str {
+        match self {
+            Self::Number => "tidegate.number",
+            Self::Json => "arrow.json",
+            Self::Uuid => "arrow.uuid",
+        }
+    }
+
+    fn supports(self, data_type: &DataType) -> bool {
+        match self {
+            Self::Number | Self::Json => {
+                matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+            }
+            Self::Uuid => *data_type == DataType::FixedSizeBinary(16),
+        }
+    }
+}
+
+/// `field`, marked with the name that its type has in the SQL of its database.
+#[must_use]
+pub fn with_type_name(mut field: Field, name: impl Into<String>) -> Field {
+    field.metadata_mut().insert(TYPE_NAME_KEY.to_owned(), name.into());
+    field
+}
+
+/// The name that `field` is marked with.
+pub fn declared_type_name(field: &Field) -> Option<&str> {
+    field.metadata().get(TYPE_NAME_KEY).map(String::as_str)
+}

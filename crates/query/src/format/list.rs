@@ -1,0 +1,42 @@
+//! The values of one column in formats that have no list: one value a line, without a header.
+
+use super::OutputFormat;
+use super::csv::quote_field;
+use super::row_writer::{AnswerStatistics, RowWriter};
+use super::value::{BoxedCells, write_single_line};
+
+pub(crate) struct ListWriter {
+    format: OutputFormat,
+}
+
+impl ListWriter {
+    pub(crate) fn new(format: OutputFormat) -> Self {
+        Self { format }
+    }
+}
+
+impl RowWriter for ListWriter {
+    fn write_header(&self, _out: &mut String) {}
+
+    fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, _index: u64, out: &mut String) {
+        if self.format == OutputFormat::Markdown {
+            out.push_str("- ");
+        }
+        if let Some(cell) = cells.first() {
+            if self.format != OutputFormat::Csv {
+                write_single_line(cell.as_ref(), row, out);
+            } else if !cell.is_null(row) {
+                let start = out.len();
+                cell.append_text(row, out);
+                quote_field(start, out);
+            }
+        }
+        out.push_str(if self.format == OutputFormat::Csv { "\r\n" } else { "\n" });
+    }
+
+    fn write_footer(&self, _facts: AnswerStatistics, _out: &mut String) {}
+
+    fn closing_bytes_max(&self) -> usize {
+        0
+    }
+}

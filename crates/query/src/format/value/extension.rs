@@ -1,0 +1,124 @@
+//! Values that mean more than their Arrow type says: numbers and JSON kept as text, UUIDs kept as bytes.
+//!
+//! Numbers and JSON go into JSON as they are. Text that is not what its mark says becomes a string, so that an answer
+//! is JSON whoever marked the field.
+
+use arrow::array::{Array, ArrayAccessor, AsArray, FixedSizeBinaryArray};
+use arrow::datatypes::{DataType, Field};
+use serde_json::value::RawValue;
+
+use super::{BoxedCells, ColumnCells, DisplayCells, FnCells, Quotes, write_json_string};
+use crate::format::ExtensionType;
+
+/// The cells of `array`, whose values are those of `field`.
+pub(crate) fn field_cells<'a>(field: &Field, array: &'a dyn Array) -> BoxedCells<'a> {
+    match ExtensionType::from_field(field) {
+        None => super::column_cells(array),
+        Some(ExtensionType::Uuid) => uuid_cells(array),
+        Some(meaning) => match array.data_type() {
+            DataType::Utf8 => Box::new(TextJsonCells { texts: array.as_string::<i32>(), extension_type: meaning }),
+            DataType::LargeUtf8 => Box::new(TextJsonCells { texts: array.as_string::<i64>(), extension_type: meaning }),
+            DataType::Utf8View => Box::new(TextJsonCells { texts: array.as_string_view(), extension_type: meaning }),
+            _ => Box::new(DisplayCells(array)),
+        },
+    }
+}
+
+/// Text that is JSON itself.
+struct TextJsonCells<A> {
+    texts: A,
+    extension_type: ExtensionType,
+}
+
+impl<'a, A: ArrayAccessor<Item = &'a str>> ColumnCells for TextJsonCells<A> {
+    fn is_null(&self, row: usize) -> bool {
+        self.texts.is_null(row)
+    }
+
+    fn append_json(&self, row: usize, out: &mut String) {
+        let text = self.texts.value(row);
+        if self.extension_type == ExtensionType::Number {
+            return if is_json_number(text) { out.push_str(text) } else { write_json_string(text, out) };
+        }
+        match serde_json::from_str::<&RawValue>(text) {
+            Ok(document) => write_without_line_breaks(document.get(), out),
+            Err(_) => write_json_string(text, out),
+        }
+    }
+
+    fn append_text(&self, row: usize, out: &mut String) {
+        out.push_str(self.texts.value(row));
+    }
+
+    fn is_plain_json(&self, row: usize) -> bool {
+        self.extension_type == ExtensionType::Number && is_json_number(self.texts.value(row))
+    }
+}
+
+/// Writes a JSON document without line breaks, which end the rows of some formats and the messages of some transports.
+fn write_without_line_breaks(document: &str, out: &mut String) {
+    if document.bytes().any(|byte| byte < b' ') {
+        // Strings have theirs escaped; between values they are spaces.
+        out.extend(document.chars().map(|character| if character < ' ' { ' ' } else { character }));
+    } else {
+        out.push_str(document);
+    }
+}
+
+/// The most digits before the point for which any number is below the greatest float, so that every reader takes it.
+const WHOLE_DIGITS_MAX: usize = 308;
+
+/// Whether `text` is a number of JSON, without an exponent, for which readers have room: some refuse a whole document
+/// for one number beyond floats.
+fn is_json_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let are_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    whole.len() <= WHOLE_DIGITS_MAX
+        && are_digits(whole)
+        && are_digits(fraction)
+        && (whole == "0" || !whole.starts_with('0'))
+}
+
+fn uuid_cells(array: &dyn Array) -> BoxedCells<'_> {
+    let write = |array: &FixedSizeBinaryArray, row, out: &mut String| {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        for (index, byte) in array.value(row).iter().enumerate() {
+            if matches!(index, 4 | 6 | 8 | 10) {
+                out.push('-');
+            }
+            out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            out.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+    };
+    Box::new(FnCells { array: array.as_fixed_size_binary(), quotes: Quotes::Around, write })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_deeply_nested_json_unchanged() {
+        let document = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+        let texts = arrow::array::StringArray::from(vec![document.as_str()]);
+        let mut out = String::new();
+        field_cells(&ExtensionType::Json.annotate(Field::new("c", DataType::Utf8, true)), &texts)
+            .append_json(0, &mut out);
+        assert!(out == document);
+    }
+
+    #[test]
+    fn accepts_exactly_json_numbers() {
+        for text in ["0", "-0.50", "10", "123456789012345678901234567890.000", "0.0001"] {
+            assert!(is_json_number(text), "{text}");
+            serde_json::from_str::<serde_json::Value>(text).unwrap();
+        }
+        let (widest, wider) = ("9".repeat(308), "1".repeat(309));
+        assert!(is_json_number(&widest) && !is_json_number(&wider));
+        assert!(widest.parse::<f64>().unwrap().is_finite());
+        for text in ["", "-", ".5", "5.", "01", "+1", "1e5", "NaN", "Infinity", "1 ", "--1", "1.2.3", "٣"] {
+            assert!(!is_json_number(text), "{text}");
+        }
+    }
+}

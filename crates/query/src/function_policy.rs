@@ -1,0 +1,76 @@
+//! Which functions a statement may call.
+//!
+//! Table functions must be on the list of their dialect: what stands in FROM may reach files and
+//! networks. Other functions pass unless they are known to do more than compute; the database
+//! itself is the wall behind that.
+
+mod embedded;
+mod postgres;
+mod sqlite;
+
+use crate::dialect::SqlDialect;
+
+/// Why functions are refused: patterns of names (`*` at the end for any end), and the reason.
+type RefusalRules = &'static [(&'static [&'static str], &'static str)];
+
+const READS_FILES: &str = "it reaches files, and only the tables of the catalog can be read";
+const REACHES_SYSTEMS: &str = "it reaches other systems, and only the tables of the catalog can be read";
+const SQL_AS_TEXT: &str = "it runs SQL or reads tables given as text, which cannot be checked";
+const CHANGES_STATE: &str = "it changes something beside its answer, and only reading is allowed";
+const WASTES_TIME: &str = "it only spends time";
+
+/// The table functions of `dialect` that only compute; `*` at the end stands for any end.
+pub(crate) fn table_functions(dialect: SqlDialect) -> &'static [&'static str] {
+    match dialect {
+        SqlDialect::DataFusion => embedded::TABLE_FUNCTIONS,
+        SqlDialect::Postgres => postgres::TABLE_FUNCTIONS,
+        SqlDialect::Sqlite => sqlite::TABLE_FUNCTIONS,
+    }
+}
+
+/// Whether the table function of that name (its parts folded) only computes.
+pub(crate) fn is_known_table_function(name: &[String], dialect: SqlDialect) -> bool {
+    let is_known = |last: &str| table_functions(dialect).iter().any(|pattern| matches_pattern(pattern, last));
+    match (name, dialect) {
+        ([only], SqlDialect::DataFusion) => {
+            is_known(only) || embedded::SCALAR_FUNCTIONS_IN_FROM.contains(&only.as_str())
+        }
+        ([only], _) => is_known(only),
+        ([schema, last], SqlDialect::Postgres) => is_known(last) && (schema == "pg_catalog" || last.starts_with("st_")),
+        ([schema, last], SqlDialect::DataFusion) => is_known(last) && schema == "pg_catalog",
+        _ => false,
+    }
+}
+
+/// Why calling `name` (in lower case), in `schema` if one is given, is refused, if it is.
+pub(crate) fn function_refusal(schema: Option<&str>, name: &str, dialect: SqlDialect) -> Option<&'static str> {
+    if !name.chars().all(|character| character.is_alphanumeric() || character == '_' || character == '$') {
+        return Some("a function's name is made of letters, digits and underscores");
+    }
+    match dialect {
+        SqlDialect::DataFusion => find_reason(embedded::REFUSED_FUNCTIONS, name),
+        SqlDialect::Postgres => postgres::function_refusal(schema, name),
+        SqlDialect::Sqlite => find_reason(sqlite::REFUSED_FUNCTIONS, name),
+    }
+}
+
+/// Why reading what looks like the table `name` (in lower case) is refused, if it is: some tables are functions.
+pub(crate) fn table_refusal(name: &str, dialect: SqlDialect) -> Option<&'static str> {
+    match dialect {
+        SqlDialect::DataFusion => None,
+        SqlDialect::Postgres => postgres::table_refusal(name),
+        SqlDialect::Sqlite => sqlite::table_refusal(name),
+    }
+}
+
+fn find_reason(refused: RefusalRules, name: &str) -> Option<&'static str> {
+    let is_in = |patterns: &[&str]| patterns.iter().any(|pattern| matches_pattern(pattern, name));
+    refused.iter().find(|(patterns, _)| is_in(patterns)).map(|(_, reason)| *reason)
+}
+
+fn matches_pattern(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
+}

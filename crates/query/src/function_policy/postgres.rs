@@ -1,0 +1,276 @@
+//! Functions of PostgreSQL and of the extensions that many databases have.
+//!
+//! Its own functions that manage the server are hundreds, and each version brings more of them.
+//! Nearly all begin with `pg_`, so of those only the ones that look are let through. Whoever may
+//! call what is left to roles and grants; what one of them would write, to the transaction.
+
+use super::{
+    CHANGES_STATE, REACHES_SYSTEMS, READS_FILES, RefusalRules, SQL_AS_TEXT, WASTES_TIME, find_reason, matches_pattern,
+};
+
+/// Table functions that only compute, in PostgreSQL's own order, then those of PostGIS.
+pub(super) const TABLE_FUNCTIONS: &[&str] = &[
+    "generate_series",
+    "generate_subscripts",
+    "unnest",
+    "json_array_elements",
+    "json_array_elements_text",
+    "json_each",
+    "json_each_text",
+    "json_object_keys",
+    "json_populate_record",
+    "json_populate_recordset",
+    "json_to_record",
+    "json_to_recordset",
+    "jsonb_array_elements",
+    "jsonb_array_elements_text",
+    "jsonb_each",
+    "jsonb_each_text",
+    "jsonb_object_keys",
+    "jsonb_path_query",
+    "jsonb_path_query_tz",
+    "jsonb_populate_record",
+    "jsonb_populate_recordset",
+    "jsonb_to_record",
+    "jsonb_to_recordset",
+    "regexp_matches",
+    "regexp_split_to_table",
+    "string_to_table",
+    "ts_debug",
+    "ts_parse",
+    "ts_token_type",
+    "aclexplode",
+    "pg_get_keywords",
+    "pg_options_to_table",
+    "pg_partition_ancestors",
+    "pg_partition_tree",
+    "pg_timezone_abbrevs",
+    "pg_timezone_names",
+    "each",
+    "skeys",
+    "svals",
+    "st_dump*",
+    "st_subdivide",
+    "st_hexagongrid",
+    "st_squaregrid",
+    "st_pixelascentroids",
+    "st_pixelaspoints",
+    "st_pixelaspolygons",
+];
+
+/// Functions that begin with `pg_` and only look.
+const READ_ONLY_FUNCTIONS: &[&str] = &[
+    "pg_backend_pid",
+    "pg_blocking_pids",
+    "pg_char_to_encoding",
+    "pg_client_encoding",
+    "pg_collation_actual_version",
+    "pg_collation_is_visible",
+    "pg_column_compression",
+    "pg_column_is_updatable",
+    "pg_column_size",
+    "pg_conf_load_time",
+    "pg_conversion_is_visible",
+    "pg_current_snapshot",
+    "pg_current_xact_id_if_assigned",
+    "pg_database_collation_actual_version",
+    "pg_database_size",
+    "pg_describe_object",
+    "pg_encoding_max_length",
+    "pg_encoding_to_char",
+    "pg_function_is_visible",
+    "pg_get_catalog_foreign_keys",
+    "pg_get_constraintdef",
+    "pg_get_expr",
+    "pg_get_function_arg_default",
+    "pg_get_function_arguments",
+    "pg_get_function_identity_arguments",
+    "pg_get_function_result",
+    "pg_get_function_sqlbody",
+    "pg_get_functiondef",
+    "pg_get_indexdef",
+    "pg_get_keywords",
+    "pg_get_object_address",
+    "pg_get_partition_constraintdef",
+    "pg_get_partkeydef",
+    "pg_get_ruledef",
+    "pg_get_serial_sequence",
+    "pg_get_statisticsobjdef*",
+    "pg_get_triggerdef",
+    "pg_get_userbyid",
+    "pg_get_viewdef",
+    "pg_has_role",
+    "pg_identify_object*",
+    "pg_index_column_has_property",
+    "pg_index_has_property",
+    "pg_indexam_has_property",
+    "pg_indexes_size",
+    "pg_input_error_info",
+    "pg_input_is_valid",
+    "pg_is_in_recovery",
+    "pg_is_other_temp_schema",
+    "pg_jit_available",
+    "pg_last_committed_xact",
+    "pg_lsn*",
+    "pg_my_temp_schema",
+    "pg_opclass_is_visible",
+    "pg_operator_is_visible",
+    "pg_opfamily_is_visible",
+    "pg_options_to_table",
+    "pg_partition_ancestors",
+    "pg_partition_root",
+    "pg_partition_tree",
+    "pg_postmaster_start_time",
+    "pg_relation_is_publishable",
+    "pg_relation_is_updatable",
+    "pg_relation_size",
+    "pg_sequence_last_value",
+    "pg_sequence_parameters",
+    "pg_size_bytes",
+    "pg_size_pretty",
+    "pg_snapshot_xip",
+    "pg_snapshot_xmax",
+    "pg_snapshot_xmin",
+    "pg_stat_get_*",
+    "pg_statistics_obj_is_visible",
+    "pg_table_is_visible",
+    "pg_table_size",
+    "pg_tablespace_databases",
+    "pg_tablespace_size",
+    "pg_timezone_abbrevs",
+    "pg_timezone_names",
+    "pg_total_relation_size",
+    "pg_trigger_depth",
+    "pg_ts_config_is_visible",
+    "pg_ts_dict_is_visible",
+    "pg_ts_parser_is_visible",
+    "pg_ts_template_is_visible",
+    "pg_type_is_visible",
+    "pg_typeof",
+    "pg_visible_in_snapshot",
+    "pg_xact_commit_timestamp",
+    "pg_xact_status",
+];
+
+const MANAGES_SERVER: &str = "of PostgreSQL's functions pg_… only those pass that look at tables, types and sizes";
+const SHOWS_RAW_STORAGE: &str = "it shows raw storage, past what the role may read";
+const ASSIGNS_TRANSACTION_ID: &str = "it takes a transaction number, and only reading is allowed";
+
+/// Functions that are refused, the more special reason first.
+const REFUSED: RefusalRules = &[
+    (
+        &[
+            "pg_read_*",
+            "pg_ls_*",
+            "pg_stat_file",
+            "pg_file_*",
+            "pg_logdir_ls",
+            "lo_*",
+            "loread",
+            "lowrite",
+            "xslt_process",
+        ],
+        READS_FILES,
+    ),
+    (&["dblink*", "http", "http_*", "postgres_fdw_*", "oracle_execute", "ogr_fdw_*"], REACHES_SYSTEMS),
+    (
+        &[
+            "query_to_xml*",
+            "table_to_xml*",
+            "cursor_to_xml*",
+            "schema_to_xml*",
+            "database_to_xml*",
+            "ts_stat",
+            "ts_rewrite",
+            "xpath_table",
+            "crosstab*",
+            "connectby",
+            "pgr_*",
+            "run_command_on_*",
+            "st_findextent",
+        ],
+        SQL_AS_TEXT,
+    ),
+    (&["pg_sleep*"], WASTES_TIME),
+    (&["pg_current_xact_id", "txid_current"], ASSIGNS_TRANSACTION_ID),
+    (
+        &[
+            "set_config",
+            "setval",
+            "nextval",
+            "setseed",
+            "pg_advisory_*",
+            "pg_try_advisory_*",
+            "pg_notify",
+            "pg_terminate_backend",
+            "pg_cancel_backend",
+            "pg_reload_conf",
+            "pg_stat_reset*",
+            "pg_export_snapshot",
+            "brin_summarize_*",
+            "brin_desummarize_*",
+            "gin_clean_pending_list",
+            "heap_force_*",
+            "autoprewarm_*",
+            "binary_upgrade_*",
+            "hypopg_*",
+            "addgeometrycolumn",
+            "dropgeometry*",
+            "updategeometrysrid",
+            "populate_geometry_columns",
+            "lockrow",
+            "unlockrows",
+            "addauth",
+            "enablelongtransactions",
+            "disablelongtransactions",
+        ],
+        CHANGES_STATE,
+    ),
+    (
+        &[
+            "get_raw_page*",
+            "bt_page_*",
+            "bt_multi_page_stats",
+            "bt_metap",
+            "heap_page_*",
+            "page_header",
+            "pgrowlocks",
+            "bt_index_check",
+            "bt_index_parent_check",
+            "verify_heapam",
+        ],
+        SHOWS_RAW_STORAGE,
+    ),
+];
+
+/// Schemas of extensions whose functions act outside of the statement.
+const REFUSED_SCHEMAS: RefusalRules = &[
+    (&["net", "aws_s3", "aws_lambda", "supabase_functions"], REACHES_SYSTEMS),
+    (&["utl_file", "azure_storage"], READS_FILES),
+    (&["dbms_sql", "graphql"], SQL_AS_TEXT),
+    (&["cron", "dbms_alert", "dbms_pipe", "pglogical", "pgmq", "pgq", "partman", "pgagent"], CHANGES_STATE),
+];
+
+/// Views that show what others ask, literals included, to everybody of the same role, or samples of rows.
+const REFUSED_TABLES: RefusalRules = &[
+    (
+        &["pg_stat_activity", "pg_stat_statements*", "pg_prepared_statements", "pg_cursors", "pg_stat_replication"],
+        "it shows what others ask",
+    ),
+    (&["pg_stats*", "pg_statistic*"], "it shows samples of rows"),
+];
+
+/// Why reading the table `name` is refused, if it is.
+pub(super) fn table_refusal(name: &str) -> Option<&'static str> {
+    find_reason(REFUSED_TABLES, name)
+}
+
+/// Why calling `name`, in `schema` if one is given, is refused, if it is.
+pub(super) fn function_refusal(schema: Option<&str>, name: &str) -> Option<&'static str> {
+    let manages =
+        || name.starts_with("pg_") && !READ_ONLY_FUNCTIONS.iter().any(|pattern| matches_pattern(pattern, name));
+    schema
+        .and_then(|schema| find_reason(REFUSED_SCHEMAS, schema))
+        .or_else(|| find_reason(REFUSED, name))
+        .or_else(|| manages().then_some(MANAGES_SERVER))
+}

@@ -1,0 +1,97 @@
+//! Matching of text: the same pattern means the same in each database.
+//!
+//! `like` and what is built on it see the case of letters, `ilike` does not, and a backslash takes
+//! away a wildcard's meaning. SQLite's LIKE is blind to the case of ASCII letters and knows no
+//! escape unless told, so there `like` becomes GLOB and `ilike` LIKE.
+
+use sqlparser::ast::{BinaryOperator, Expr, Value};
+
+use super::build::binary_expression;
+use crate::dialect::SqlDialect;
+use crate::parameter::Parameter;
+use crate::spec::ComparisonOperator;
+
+/// The pattern that is bound for `value`; what is no text stays as it is.
+pub(super) fn build_pattern(operator: ComparisonOperator, value: &Parameter, dialect: SqlDialect) -> Parameter {
+    let Parameter::Text(text) = value else { return value.clone() };
+    let like = match operator {
+        ComparisonOperator::Contains => format!("%{}%", escape_wildcards(text)),
+        ComparisonOperator::StartsWith => format!("{}%", escape_wildcards(text)),
+        _ => text.clone(),
+    };
+    let is_glob = dialect == SqlDialect::Sqlite && operator != ComparisonOperator::Ilike;
+    Parameter::Text(if is_glob { like_to_glob(&like) } else { like })
+}
+
+/// `column` matched with `build_pattern`, which [`build_pattern`] made.
+pub(super) fn match_expression(
+    column: Box<Expr>,
+    operator: ComparisonOperator,
+    pattern: Expr,
+    dialect: SqlDialect,
+) -> Expr {
+    let negated = operator == ComparisonOperator::NotLike;
+    match (dialect, operator) {
+        (SqlDialect::Sqlite, ComparisonOperator::Ilike) => {
+            let escape_char = Some(Value::SingleQuotedString("\\".to_owned()).into());
+            Expr::Like { negated, any: false, expr: column, pattern: Box::new(pattern), escape_char }
+        }
+        (SqlDialect::Sqlite, _) => {
+            let op = BinaryOperator::Custom(if negated { "NOT GLOB" } else { "GLOB" }.to_owned());
+            binary_expression(*column, op, pattern)
+        }
+        (SqlDialect::DataFusion | SqlDialect::Postgres, ComparisonOperator::Ilike) => {
+            Expr::ILike { negated, any: false, expr: column, pattern: Box::new(pattern), escape_char: None }
+        }
+        (SqlDialect::DataFusion | SqlDialect::Postgres, _) => {
+            Expr::Like { negated, any: false, expr: column, pattern: Box::new(pattern), escape_char: None }
+        }
+    }
+}
+
+/// `text` with the wildcards of LIKE escaped.
+fn escape_wildcards(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, '%' | '_' | '\\') {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+/// The pattern of GLOB that means what `like` means.
+fn like_to_glob(like: &str) -> String {
+    let mut glob = String::with_capacity(like.len());
+    let mut characters = like.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '%' => glob.push('*'),
+            '_' => glob.push('?'),
+            '\\' => push_glob_literal(characters.next().unwrap_or('\\'), &mut glob),
+            other => push_glob_literal(other, &mut glob),
+        }
+    }
+    glob
+}
+
+fn push_glob_literal(character: char, glob: &mut String) {
+    match character {
+        '*' | '?' | '[' => glob.extend(['[', character, ']']),
+        other => glob.push(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn translates_like_to_glob() {
+        assert_eq!(like_to_glob("a%b_"), "a*b?");
+        assert_eq!(like_to_glob("100\\%*[x]?\\\\"), "100%[*][[]x][?]\\");
+        assert_eq!(like_to_glob("end\\"), "end\\");
+        assert_eq!(like_to_glob(&escape_wildcards("50%_\\*")), "50%_\\[*]");
+    }
+}

@@ -1,0 +1,189 @@
+//! From the parser's tree to a condition: what may stand in one, and words for what may not.
+
+use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value, ValueWithSpan};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+use tidegate_core::Error;
+
+use super::Comparator;
+use super::condition::{ColumnName, ConditionNode, ConditionTerm};
+use super::resolve::CallerAttribute;
+
+const ALLOWED_SYNTAX: &str = "a condition may consist of comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT over \
+     columns, literals, :subject, :tenant and :claims.NAME";
+
+/// `tokenize` with a colon and the names after it as one placeholder each: `:claims.tenant`, `:claims."odd name"`.
+///
+/// # Errors
+/// Never: what is none stays as it is, for the parser to complain about.
+pub(super) fn join_placeholders(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, Error> {
+    let mut joined = Vec::with_capacity(tokens.len());
+    let mut tokens = tokens.into_iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).peekable();
+    while let Some(mut token) = tokens.next() {
+        let is_name = |token: &TokenWithSpan| matches!(token.token, Token::Word(_));
+        if token.token == Token::Colon && tokens.peek().is_some_and(is_name) {
+            let mut parts = Vec::new();
+            while let Some(name) = tokens.next_if(is_name) {
+                if let Token::Word(word) = name.token {
+                    parts.push(word.value);
+                }
+                if tokens.next_if(|token| token.token == Token::Period).is_none() {
+                    break;
+                }
+            }
+            // Names may hold anything but this sign.
+            token.token = Token::Placeholder(format!(":{}", parts.join(SEPARATOR)));
+        }
+        joined.push(token);
+    }
+    Ok(joined)
+}
+
+const SEPARATOR: &str = "\0";
+
+/// `reason` as people wrote what it shows.
+pub(super) fn restore_separators(reason: &str) -> String {
+    reason.replace(SEPARATOR, ".")
+}
+
+/// The condition that `parse_expression` is.
+pub(super) fn convert_node(expression: &Expr) -> Result<ConditionNode, String> {
+    Ok(match expression {
+        Expr::Nested(inner) => convert_node(inner)?,
+        Expr::UnaryOp { op: UnaryOperator::Not, expr } => ConditionNode::Not(Box::new(convert_node(expr)?)),
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            ConditionNode::All(vec![convert_node(left)?, convert_node(right)?])
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::Or, right } => {
+            ConditionNode::Any(vec![convert_node(left)?, convert_node(right)?])
+        }
+        Expr::BinaryOp { left, op, right } => {
+            build_comparison(convert_term(left)?, convert_operator(op)?, convert_term(right)?)?
+        }
+        Expr::InList { expr, list, negated } => {
+            let (term, list) =
+                (convert_term(expr)?, list.iter().map(self::convert_term).collect::<Result<Vec<_>, _>>()?);
+            if list.iter().any(|item| matches!(item, ConditionTerm::Column(_))) {
+                return Err(format!("a column stands in the list of {expression}; literals and claims may"));
+            }
+            check_list_terms(&term, &list, expression)?;
+            ConditionNode::In { term, list, is_negated: *negated }
+        }
+        Expr::Between { expr, negated, low, high } => {
+            let (term, low, high) = (convert_term(expr)?, convert_term(low)?, convert_term(high)?);
+            let from = build_comparison(term.clone(), Comparator::GreaterOrEqual, low)?;
+            let both = ConditionNode::All(vec![from, build_comparison(term, Comparator::LessOrEqual, high)?]);
+            if *negated { ConditionNode::Not(Box::new(both)) } else { both }
+        }
+        Expr::IsNull(inner) => ConditionNode::IsNull { column: expect_column(inner)?, is_negated: false },
+        Expr::IsNotNull(inner) => ConditionNode::IsNull { column: expect_column(inner)?, is_negated: true },
+        Expr::Like { negated, any: false, expr, pattern, escape_char: None } => match convert_term(pattern)? {
+            ConditionTerm::Text(pattern) => {
+                ConditionNode::Like { column: expect_column(expr)?, pattern, is_negated: *negated }
+            }
+            // What a caller brings could be a pattern that fits all.
+            _ => return Err(format!("the pattern of {expression} is no literal text")),
+        },
+        Expr::Identifier(name) => ConditionNode::Column(column_name(name)),
+        Expr::Value(ValueWithSpan { value: Value::Boolean(value), .. }) => ConditionNode::Constant(*value),
+        other => return Err(format!("{other} cannot stand in a row policy: {ALLOWED_SYNTAX}")),
+    })
+}
+
+fn build_comparison(
+    left: ConditionTerm,
+    comparator: Comparator,
+    right: ConditionTerm,
+) -> Result<ConditionNode, String> {
+    match (&left, &right) {
+        (ConditionTerm::CallerAttribute(_), ConditionTerm::CallerAttribute(_)) => {
+            Err("what a caller brings is compared with itself; compare a column".to_owned())
+        }
+        _ => Ok(ConditionNode::Compare { left, comparator, right }),
+    }
+}
+
+/// What a caller brings is typed by what it is compared with.
+fn check_list_terms(term: &ConditionTerm, list: &[ConditionTerm], expression: &Expr) -> Result<(), String> {
+    let is_asked = |term: &ConditionTerm| matches!(term, ConditionTerm::CallerAttribute(_));
+    if is_asked(term) && list.iter().any(is_asked) {
+        return Err(format!("in {expression} what a caller brings is compared with itself; compare a column"));
+    }
+    Ok(())
+}
+
+fn convert_operator(operator: &BinaryOperator) -> Result<Comparator, String> {
+    Ok(match operator {
+        BinaryOperator::Eq => Comparator::Equal,
+        BinaryOperator::NotEq => Comparator::NotEqual,
+        BinaryOperator::Lt => Comparator::Less,
+        BinaryOperator::LtEq => Comparator::LessOrEqual,
+        BinaryOperator::Gt => Comparator::Greater,
+        BinaryOperator::GtEq => Comparator::GreaterOrEqual,
+        other => return Err(format!("the operator {other} cannot stand in a row policy: {ALLOWED_SYNTAX}")),
+    })
+}
+
+fn convert_term(expression: &Expr) -> Result<ConditionTerm, String> {
+    Ok(match expression {
+        Expr::Nested(inner) => convert_term(inner)?,
+        Expr::Identifier(name) => ConditionTerm::Column(column_name(name)),
+        Expr::CompoundIdentifier(_) => return Err(format!("write {expression} without what stands before its name")),
+        Expr::Value(ValueWithSpan { value, .. }) => convert_literal(value)?,
+        Expr::TypedString(typed) => match &typed.value.value {
+            Value::SingleQuotedString(text) => ConditionTerm::Text(text.clone()),
+            other => return Err(format!("{other} is no text")),
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
+            Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => parse_number(&format!("-{digits}"))?,
+            other => return Err(format!("-{other} cannot stand in a row policy: {ALLOWED_SYNTAX}")),
+        },
+        other => return Err(format!("{other} cannot stand in a row policy: {ALLOWED_SYNTAX}")),
+    })
+}
+
+fn convert_literal(value: &Value) -> Result<ConditionTerm, String> {
+    Ok(match value {
+        Value::Number(digits, _) => parse_number(digits)?,
+        Value::SingleQuotedString(text) => ConditionTerm::Text(text.clone()),
+        Value::Boolean(value) => ConditionTerm::Boolean(*value),
+        Value::Null => return Err("nothing equals NULL; write IS NULL or IS NOT NULL".to_owned()),
+        Value::Placeholder(name) => ConditionTerm::CallerAttribute(parse_caller_attribute(name)?),
+        other => return Err(format!("the literal {other} cannot stand in a row policy")),
+    })
+}
+
+fn parse_number(digits: &str) -> Result<ConditionTerm, String> {
+    if let Ok(integer) = digits.parse::<i64>() {
+        return Ok(ConditionTerm::Integer(integer));
+    }
+    match digits.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(ConditionTerm::Number(number)),
+        _ => Err(format!("the number {digits} is too large")),
+    }
+}
+
+fn parse_caller_attribute(placeholder: &str) -> Result<CallerAttribute, String> {
+    let names: Vec<&str> = placeholder.trim_start_matches(':').split(SEPARATOR).collect();
+    match names.as_slice() {
+        ["subject"] => Ok(CallerAttribute::Subject),
+        ["tenant"] => Ok(CallerAttribute::Tenant),
+        ["claims", path @ ..] if !path.is_empty() => {
+            Ok(CallerAttribute::Claim(path.iter().map(|name| (*name).to_owned()).collect()))
+        }
+        names => {
+            let name = names.join(".");
+            Err(format!("a caller does not bring :{name}; it brings :subject, :tenant and :claims.NAME"))
+        }
+    }
+}
+
+fn expect_column(expression: &Expr) -> Result<ColumnName, String> {
+    match convert_term(expression)? {
+        ConditionTerm::Column(name) => Ok(name),
+        _ => Err(format!("{expression} is no column")),
+    }
+}
+
+fn column_name(name: &Ident) -> ColumnName {
+    ColumnName { text: name.value.clone(), is_quoted: name.quote_style.is_some() }
+}

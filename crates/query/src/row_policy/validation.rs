@@ -1,0 +1,86 @@
+//! Policies held against the tables of a database when a configuration is entered.
+
+use tidegate_core::nearest_names;
+
+use super::{PolicyColumn, RowPolicies, RowPolicy};
+
+/// A table that policies are held against.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyTable<'a> {
+    /// The names that it has or might have, the one that callers see first.
+    pub names: &'a [&'a str],
+    /// Its columns; none where they cannot be told.
+    pub columns: Option<&'a [PolicyColumn<'a>]>,
+}
+
+/// What of a policy does not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PolicyPart {
+    /// Its table.
+    Table,
+    /// Its condition.
+    Rows,
+    /// The mask of the column of that name.
+    Column(String),
+}
+
+/// What does not fit between policies and tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyProblem {
+    /// Which policy, counted from 0.
+    pub policy: usize,
+    /// What of it.
+    pub part: PolicyPart,
+    /// What is wrong, for the owner of the configuration.
+    pub message: String,
+    /// Whether it is only told: the tables that a policy for all tables does not fit cannot be read.
+    pub is_warning: bool,
+}
+
+impl RowPolicies {
+    /// What does not fit between these policies and `tables`, which are all of the database's.
+    pub fn find_problems(&self, tables: &[PolicyTable<'_>]) -> Vec<PolicyProblem> {
+        let mut problems = Vec::new();
+        for (index, policy) in self.policies.iter().enumerate() {
+            policy.report_problems(tables, |part, message| {
+                problems.push(PolicyProblem { policy: index, part, message, is_warning: policy.covers_all_tables() });
+            });
+        }
+        problems
+    }
+}
+
+impl RowPolicy {
+    fn report_problems(&self, tables: &[PolicyTable<'_>], mut complain: impl FnMut(PolicyPart, String)) {
+        let mut meant = tables.iter().filter(|table| self.covers(table.names)).peekable();
+        if meant.peek().is_none() && !self.covers_all_tables() {
+            let near = nearest_names(&self.table, tables.iter().filter_map(|table| table.names.first().copied()));
+            let meant = near.first().map(|near| format!("; {near} is one")).unwrap_or_default();
+            complain(PolicyPart::Table, format!("there is no table {:?}{meant}", self.table));
+        }
+        for table in meant {
+            let name = table.names.first().copied().unwrap_or_default();
+            let Some(columns) = table.columns else { continue };
+            if let Some(Err(reason)) = self.rows.as_ref().map(|rows| rows.bind(columns).map(drop)) {
+                complain(
+                    PolicyPart::Rows,
+                    format!("it does not fit the table {name}, which cannot be read so: {reason}"),
+                );
+            }
+            for (column, mask) in &self.columns {
+                let checked = self.matching_columns(column, columns);
+                let checked = checked.and_then(|found| found.iter().try_for_each(|at| mask.check(&columns[*at])));
+                if let Err(reason) = checked {
+                    let message = format!("it does not fit the table {name}, which cannot be read so: {reason}");
+                    complain(PolicyPart::Column(column.clone()), message);
+                }
+            }
+        }
+    }
+}
+
+impl<'a> From<(&'a str, super::ValueKind)> for PolicyColumn<'a> {
+    fn from((name, kind): (&'a str, super::ValueKind)) -> Self {
+        Self { name, kind }
+    }
+}

@@ -1,0 +1,109 @@
+//! Rows whose secrets are masked: before any form, so that text, JSON, Arrow and Parquet are screened alike.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayData, ArrayRef, AsArray, GenericStringBuilder, OffsetSizeTrait, RecordBatch, StringViewBuilder,
+    make_array,
+};
+use arrow::datatypes::DataType;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use tidegate_core::{Error, Job};
+
+type RecordBatches = BoxStream<'static, Result<RecordBatch, Error>>;
+
+/// `batches` with each secret in their texts masked, as `job` is to be answered; untouched where nothing is looked for.
+pub(crate) fn redact_stream(batches: RecordBatches, job: &Arc<Job>) -> RecordBatches {
+    if job.redactor().is_none() {
+        return batches;
+    }
+    let job = job.clone();
+    batches.map(move |batch| batch.and_then(|batch| redact_batch(batch, &job))).boxed()
+}
+
+fn redact_batch(batch: RecordBatch, job: &Job) -> Result<RecordBatch, Error> {
+    let mut columns: Option<Vec<ArrayRef>> = None;
+    for (index, column) in batch.columns().iter().enumerate() {
+        if let Some(column) = redact_array(column, job)? {
+            columns.get_or_insert_with(|| batch.columns().to_vec())[index] = column;
+        }
+    }
+    let Some(columns) = columns else { return Ok(batch) };
+    RecordBatch::try_new(batch.schema(), columns).map_err(|error| Error::internal(format!("a screened batch: {error}")))
+}
+
+/// `array` with its secrets masked; none if there are none in it.
+fn redact_array(array: &ArrayRef, job: &Job) -> Result<Option<ArrayRef>, Error> {
+    Ok(match array.data_type() {
+        DataType::Utf8 => redact_strings::<i32>(array, job)?,
+        DataType::LargeUtf8 => redact_strings::<i64>(array, job)?,
+        DataType::Utf8View => redact_string_views(array, job)?,
+        other if may_contain_text(other) => redact_children(array, job)?,
+        _ => None,
+    })
+}
+
+/// Whether values of `data_type` may have text in them.
+fn may_contain_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _)
+        | DataType::RunEndEncoded(_, item) => may_contain_text(item.data_type()),
+        DataType::Struct(members) => members.iter().any(|member| may_contain_text(member.data_type())),
+        DataType::Union(members, _) => members.iter().any(|(_, member)| may_contain_text(member.data_type())),
+        DataType::Dictionary(_, values) => may_contain_text(values),
+        _ => false,
+    }
+}
+
+/// The masked values of an array, if there is a secret among `values`.
+fn redact_values<'a>(
+    values: impl Iterator<Item = Option<&'a str>> + Clone,
+    job: &Job,
+    mut append: impl FnMut(Option<&str>),
+) -> Result<bool, Error> {
+    let Some(screen) = job.redactor() else { return Ok(false) };
+    if !values.clone().flatten().any(|text| screen.redact(text).is_some()) {
+        return Ok(false);
+    }
+    for value in values {
+        match value {
+            Some(text) => append(Some(&job.redact_text(text)?)),
+            None => append(None),
+        }
+    }
+    Ok(true)
+}
+
+fn redact_strings<O: OffsetSizeTrait>(array: &ArrayRef, job: &Job) -> Result<Option<ArrayRef>, Error> {
+    let mut builder = GenericStringBuilder::<O>::new();
+    let found = redact_values(array.as_string::<O>().iter(), job, |text| builder.append_option(text))?;
+    Ok(found.then(|| Arc::new(builder.finish()) as ArrayRef))
+}
+
+fn redact_string_views(array: &ArrayRef, job: &Job) -> Result<Option<ArrayRef>, Error> {
+    let mut builder = StringViewBuilder::new();
+    let found = redact_values(array.as_string_view().iter(), job, |text| builder.append_option(text))?;
+    Ok(found.then(|| Arc::new(builder.finish()) as ArrayRef))
+}
+
+/// The texts within lists, structs, dictionaries and the like.
+fn redact_children(array: &ArrayRef, job: &Job) -> Result<Option<ArrayRef>, Error> {
+    let data = array.to_data();
+    let mut children: Option<Vec<ArrayData>> = None;
+    for (index, child) in data.child_data().iter().enumerate() {
+        if let Some(child) = redact_array(&make_array(child.clone()), job)? {
+            children.get_or_insert_with(|| data.child_data().to_vec())[index] = child.to_data();
+        }
+    }
+    let Some(children) = children else { return Ok(None) };
+    let data = data.into_builder().child_data(children).build();
+    let data = data.map_err(|error| Error::internal(format!("a screened array: {error}")))?;
+    Ok(Some(make_array(data)))
+}

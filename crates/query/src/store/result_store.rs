@@ -1,0 +1,392 @@
+//! All stored results of a node: begun, found, paged, and taken away when their time or their room is over.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use arrow::datatypes::SchemaRef;
+use lru::LruCache;
+use parking_lot::Mutex;
+use tidegate_core::{Caller, Error, ErrorKind, Job, LinkVerifier, Owner};
+use tokio::task::AbortHandle;
+
+use super::answer_cache::{self, CacheKey};
+use super::block::{ResultBlock, sha256_hex};
+use super::counters::StoreCounters;
+use super::folder::{self, ProcessFolder, RecoveredResult, ResultFiles};
+use super::id::{ResultId, not_found_error};
+use super::limits::StoreLimits;
+use super::manifest::ResultHeader;
+use super::quota::{self, has_ended};
+use super::result::{ResultEnd, ResultProgress, StoredResult, run_blocking};
+use super::result_file::FileDescription;
+use super::result_writer::ResultWriter;
+use super::seal::{Cursor, ResultLink, ResultSeal, expired_error, ms_since_1970, now_ms, to_ms};
+use super::space::free_bytes;
+use crate::body::PortableSchema;
+use crate::format::BatchFormat;
+
+/// How long a link lives.
+const LINK_LIFETIME: Duration = Duration::from_secs(5 * 60);
+/// How often the store looks for what has expired.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+/// Results that are gone and of which the store still knows why.
+const REMOVED_MAX: usize = 1_000;
+
+/// What a result is of.
+#[derive(Debug, Clone, Copy)]
+pub struct NewResult<'a> {
+    /// The job that writes it.
+    pub job: &'a Job,
+    /// The database that was asked.
+    pub database: &'a str,
+    /// The row policies that bind whoever asks, as the database stamps them.
+    pub policies: u64,
+    /// Bytes of blocks at which it ends; none is as much as its owner may have.
+    pub bytes_max: Option<u64>,
+    /// Rows at which it ends.
+    pub rows_max: Option<u64>,
+}
+
+/// All stored results of a node.
+pub struct ResultStore {
+    folder: ProcessFolder,
+    limits: StoreLimits,
+    seal: ResultSeal,
+    index: Mutex<ResultIndex>,
+    sweeper: Mutex<Option<AbortHandle>>,
+    /// Answers that are still right.
+    pub(super) answers: Mutex<LruCache<CacheKey, ResultId>>,
+    /// Shared with those who write.
+    pub(super) counts: Arc<StoreCounters>,
+}
+
+#[derive(Default)]
+struct ResultIndex {
+    results: HashMap<ResultId, Arc<StoredResult>>,
+    /// The last that went.
+    removed: VecDeque<(ResultId, Owner)>,
+}
+
+impl ResultStore {
+    /// The store in a place of its own in `root`, with what an earlier process left there. Must be called within a
+    /// tokio runtime.
+    ///
+    /// # Errors
+    /// `Unavailable` when the folder cannot be made, read or written.
+    pub async fn open(root: &Path, limits: StoreLimits) -> Result<Arc<Self>, Error> {
+        let path = root.to_owned();
+        let unusable = |error: std::io::Error| {
+            let message = format!("the folder of the stored results cannot be used: {}: {error}", root.display());
+            Error::new(ErrorKind::Unavailable, message)
+        };
+        let (folder, key, found) = run_blocking(move || {
+            let folder = ProcessFolder::claim(&path)?;
+            folder.remove_expired_in_other_folders(now_ms());
+            let (key, found) = (folder.read_or_create_key()?, folder.recover_results()?);
+            Ok((folder, key, found))
+        })
+        .await
+        .map_err(unusable)?;
+        let store = Self {
+            folder,
+            limits,
+            seal: ResultSeal::new(&key),
+            index: Mutex::default(),
+            sweeper: Mutex::default(),
+            answers: Mutex::new(answer_cache::new_answer_cache()),
+            counts: Arc::default(),
+        };
+        let store = Arc::new(store);
+        for left in found {
+            store.recover(left).await;
+        }
+        store.sweep().await;
+        let sweeper = tokio::spawn(run_sweeper(Arc::downgrade(&store)));
+        *store.sweeper.lock() = Some(sweeper.abort_handle());
+        Ok(store)
+    }
+
+    /// Its bounds.
+    pub fn limits(&self) -> &StoreLimits {
+        &self.limits
+    }
+
+    /// The folder of this process, which no other uses.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// How many results there are.
+    pub fn len(&self) -> usize {
+        self.index.lock().results.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A new result with the columns of `schema`, to be written by the caller of `asked`.
+    ///
+    /// # Errors
+    /// `RateLimited` when as many are being written as may be; `Unavailable` when there is no room or no folder.
+    pub async fn begin(self: &Arc<Self>, asked: NewResult<'_>, schema: &SchemaRef) -> Result<ResultWriter, Error> {
+        self.begin_with_file(asked, schema, None).await
+    }
+
+    /// As [`ResultStore::begin`], for rows that are the bytes of `file` if there is one.
+    pub(super) async fn begin_with_file(
+        self: &Arc<Self>,
+        asked: NewResult<'_>,
+        schema: &SchemaRef,
+        file: Option<FileDescription>,
+    ) -> Result<ResultWriter, Error> {
+        let created_at_ms = now_ms();
+        let head = ResultHeader {
+            id: ResultId::new(),
+            owner: Owner::from_caller(asked.job.caller()),
+            tool: asked.job.target().name().to_owned(),
+            database: asked.database.to_owned(),
+            policies: asked.policies,
+            job: asked.job.id().0,
+            created_at_ms,
+            expires_at_ms: created_at_ms.saturating_add(to_ms(self.limits.time_to_live)),
+            rows_max: asked.rows_max,
+            file,
+        };
+        let folder = self.folder.result_path(head.id);
+        let portable = PortableSchema::new(schema, BatchFormat::Arrow);
+        let columns = portable.schema().clone();
+        let result = StoredResult::new(head, folder, columns, ResultProgress::default());
+        // Counted from here on, so that many who begin at once do not pass together. Whatever becomes of the writer, it
+        // gives its place back.
+        self.admit(&result)?;
+        ResultWriter::new(self.clone(), result, portable, asked).begin().await
+    }
+
+    /// The result `id`, if it belongs to `caller`.
+    ///
+    /// # Errors
+    /// `NotFound`, the same whether there is none or it belongs to somebody else; its owner is told when it expired.
+    pub fn get(&self, id: ResultId, caller: &Caller) -> Result<Arc<StoredResult>, Error> {
+        let owner = Owner::from_caller(caller);
+        let index = self.index.lock();
+        match index.results.get(&id).filter(|result| result.header.owner == owner) {
+            Some(result) if result.header.expires_at_ms > now_ms() => Ok(result.clone()),
+            Some(_) => Err(expired_error()),
+            None if index.removed.contains(&(id, owner)) => Err(expired_error()),
+            None => Err(not_found_error(id)),
+        }
+    }
+
+    /// The results of `caller`, newest first.
+    pub fn list(&self, caller: &Caller) -> Vec<Arc<StoredResult>> {
+        let owner = Owner::from_caller(caller);
+        let mut results: Vec<_> =
+            self.index.lock().results.values().filter(|result| result.header.owner == owner).cloned().collect();
+        results.sort_by_key(|result| std::cmp::Reverse((result.header.created_at_ms, result.header.id)));
+        results
+    }
+
+    /// All that there are.
+    pub(super) fn all(&self) -> Vec<Arc<StoredResult>> {
+        self.index.lock().results.values().cloned().collect()
+    }
+
+    /// The cursor to `row` of `result`, for nobody but `caller` and no question but `question`.
+    pub fn create_cursor(&self, result: &StoredResult, row: u64, question: u64, caller: &Caller) -> String {
+        let ResultHeader { id, expires_at_ms, .. } = result.header;
+        self.seal
+            .sign_cursor(&Cursor { result: id, row, query_id: question, expires_at_ms }, &Owner::from_caller(caller))
+    }
+
+    /// The result and the place in it that `cursor` names.
+    ///
+    /// # Errors
+    /// `InvalidArguments` for a cursor that `caller` was never given, or that belongs to another question; `NotFound`
+    /// when it has expired.
+    pub fn resolve_cursor(
+        &self,
+        cursor: &str,
+        question: u64,
+        caller: &Caller,
+    ) -> Result<(Arc<StoredResult>, u64), Error> {
+        let place = self.seal.verify_cursor(cursor, &Owner::from_caller(caller))?;
+        if place.query_id != question {
+            let message = "the cursor belongs to a question with other arguments";
+            return Err(Error::new(ErrorKind::InvalidArguments, message)
+                .with_hint("Repeat the arguments of that question and change nothing but cursor, limit and format."));
+        }
+        Ok((self.get(place.result, caller)?, place.row))
+    }
+
+    /// A key to `result` for a short time, and when that is over, in milliseconds since 1970. Whoever has it reads as
+    /// `holder`, whoever else is given one, and no longer than that one's own proof is good: who began the result may be
+    /// of an earlier configuration or process.
+    pub fn create_link(&self, result: &StoredResult, reader: &Caller) -> (String, u64) {
+        let good_until_ms = reader.principal.expires_at.map_or(u64::MAX, ms_since_1970);
+        let expires_at_ms = good_until_ms.min(now_ms() + to_ms(LINK_LIFETIME));
+        let reader = result.link_holders.lock().register(reader, expires_at_ms);
+        (self.seal.sign_link(result.header.id, &ResultLink { holder: reader, expires_at_ms }), expires_at_ms)
+    }
+
+    /// Takes away what has expired.
+    pub async fn sweep(&self) {
+        let now = now_ms();
+        let late: Vec<Arc<StoredResult>> = {
+            let mut index = self.index.lock();
+            index.results.values().for_each(|result| result.link_holders.lock().remove_expired(now));
+            let late = index.results.values().filter(|it| it.header.expires_at_ms <= now && has_ended(it));
+            let late: Vec<_> = late.cloned().collect();
+            late.iter().for_each(|result| index.remove(result, "it has expired"));
+            late
+        };
+        self.counts.count_expired(late.len());
+        remove_files(late).await;
+    }
+
+    /// Makes room for `bytes` more of `writing`, which they are counted to from then on.
+    ///
+    /// # Errors
+    /// `Unavailable` with what there is too little of; nothing was taken away for it then.
+    pub(super) async fn make_room(&self, writing: &StoredResult, bytes: u64) -> Result<(), Error> {
+        let folder = self.folder.path().to_owned();
+        let free = run_blocking(move || Ok(free_bytes(&folder))).await.ok().flatten();
+        let unavailable = |message: &str| {
+            Error::new(ErrorKind::Unavailable, message).with_hint("Ask for less, or later: stored results expire.")
+        };
+        let leaving = {
+            let mut index = self.index.lock();
+            let leaving = quota::choose_evictions(&index.results, &self.limits, writing, bytes);
+            let leaving = leaving.map_err(|shortage| unavailable(shortage.room_message()))?;
+            let freed: u64 = leaving.iter().map(|result| result.occupied_bytes()).sum();
+            let needed = self.limits.free_bytes.saturating_add(bytes);
+            if free.is_some_and(|free| free.saturating_add(freed) < needed) {
+                return Err(unavailable("the server's disk has too little room left"));
+            }
+            writing.reserve_bytes(bytes);
+            leaving.iter().for_each(|result| index.remove(result, "it made room for newer ones"));
+            leaving
+        };
+        self.counts.count_evicted(leaving.len());
+        remove_files(leaving).await;
+        Ok(())
+    }
+
+    fn admit(&self, result: &Arc<StoredResult>) -> Result<(), Error> {
+        let mut index = self.index.lock();
+        quota::check_writer_limits(&index.results, &self.limits, &result.header.owner).map_err(|shortage| {
+            let (message, hint) = shortage.writers_message();
+            Error::new(ErrorKind::RateLimited, message).with_hint(hint)
+        })?;
+        index.results.insert(result.header.id, result.clone());
+        Ok(())
+    }
+
+    /// Takes away a result of which nothing was written; keeps others waiting.
+    pub(super) fn discard(&self, result: &StoredResult) {
+        self.index.lock().results.remove(&result.header.id);
+        // A folder with a manifest and no block; what is left of it goes at the next start.
+        let _ = std::fs::remove_dir_all(&result.folder);
+    }
+
+    /// Enters what an earlier process left. What it was still writing is not whole, and says so.
+    async fn recover(&self, found: RecoveredResult) {
+        let folder = self.folder.result_path(found.head.id);
+        let path = folder.clone();
+        let read = run_blocking(move || {
+            let end = match &found.end {
+                _ if found.is_truncated => {
+                    ResultEnd::Incomplete("the rest of it is missing on the server's disk".to_owned())
+                }
+                Some(None) => ResultEnd::Complete,
+                Some(Some(reason)) => ResultEnd::Incomplete(reason.clone()),
+                None => ResultEnd::Incomplete("the server was stopped while it was being written".to_owned()),
+            };
+            if found.end.is_none() {
+                ResultFiles::reopen(path.clone(), &found)?.write_end(end.reason())?;
+            }
+            let first = folder::read_block(&path, 0, &found.blocks[0])?;
+            let is_right = sha256_hex(&first) == found.blocks[0].sha256;
+            Ok((found, end, is_right.then(|| ResultBlock(first.into()))))
+        });
+        let read = read.await.ok().and_then(|(found, end, first)| Some((found, end, first?.schema().ok()?)));
+        let Some((RecoveredResult { head, blocks, .. }, end, schema)) = read else {
+            // Nobody knows its columns.
+            let _ = run_blocking(move || std::fs::remove_dir_all(folder)).await;
+            return;
+        };
+        let id = head.id;
+        let stage = ResultProgress { blocks, end: Some(end) };
+        self.index.lock().results.insert(id, StoredResult::new(head, folder, schema, stage));
+    }
+}
+
+/// Takes the files of `result_store` away, which are forgotten already.
+async fn remove_files(results: Vec<Arc<StoredResult>>) {
+    if results.is_empty() {
+        return;
+    }
+    let cleared = run_blocking(move || {
+        for result in results {
+            // What is left of it is found and taken away at the next start.
+            let _ = std::fs::remove_dir_all(&result.folder);
+        }
+        Ok(())
+    });
+    // It ends by itself, whether or not somebody waits.
+    let _ = cleared.await;
+}
+
+impl ResultIndex {
+    fn remove(&mut self, result: &Arc<StoredResult>, reason: &str) {
+        self.results.remove(&result.header.id);
+        if self.removed.len() >= REMOVED_MAX {
+            self.removed.pop_front();
+        }
+        self.removed.push_back((result.header.id, result.header.owner.clone()));
+        result.progress.send_modify(|stage| stage.end = Some(ResultEnd::Removed(reason.to_owned())));
+    }
+}
+
+impl fmt::Debug for ResultStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResultStore")
+            .field("folder", &self.folder)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LinkVerifier for ResultStore {
+    fn verify_link(&self, id: &str, link: &str) -> Option<Caller> {
+        let id = id.parse().ok()?;
+        let link = self.seal.verify_link(link, id)?;
+        let result = self.index.lock().results.get(&id).cloned()?;
+        result.link_holders.lock().get(link.holder)
+    }
+}
+
+impl Drop for ResultStore {
+    fn drop(&mut self) {
+        if let Some(sweeper) = self.sweeper.get_mut() {
+            sweeper.abort();
+        }
+    }
+}
+
+async fn run_sweeper(store: Weak<ResultStore>) {
+    loop {
+        tokio::time::sleep(SWEEP_INTERVAL).await;
+        let Some(store) = store.upgrade() else { return };
+        store.sweep().await;
+    }
+}
+
+/// What the caller is told when a result cannot be written.
+pub(super) fn unwritable_error(error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Unavailable, "the server cannot write stored results now").with_detail(error.to_string())
+}

@@ -1,0 +1,111 @@
+//! Statements whose tables are moved: the same question, asked of what stands in their place.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    Expr, Ident, ObjectName, ObjectNamePart, Select, SelectItem, SelectItemQualifiedWildcardKind, TableAlias,
+    TableFactor, VisitMut, VisitorMut,
+};
+use tidegate_core::Error;
+
+use crate::parse;
+use crate::statement::Statement;
+
+/// Where a table is found instead: schema and name.
+pub type TableLocation = (String, String);
+
+impl Statement {
+    /// The statement with each table that is named together with its schema read where `moved` says, under the name
+    /// that it had; what is named without a schema stays. None when nothing is moved, or it was never parsed.
+    ///
+    /// # Errors
+    /// `InvalidArguments` when it cannot be written down again without changing its meaning.
+    pub fn with_tables_redirected(
+        &self,
+        moved: &dyn Fn(&str, &str) -> Option<TableLocation>,
+    ) -> Result<Option<Self>, Error> {
+        let Some(ast) = self.ast() else { return Ok(None) };
+        let mut ast = ast.clone();
+        let mut mover = TableRedirector { locate: moved, quote: self.dialect().identifier_quote(), count: 0 };
+        // It never breaks off.
+        let _: ControlFlow<()> = ast.visit(&mut mover);
+        if mover.count == 0 {
+            return Ok(None);
+        }
+        let text = parse::print_checked(&ast, self.dialect())?;
+        Ok(Some(self.with_ast(ast, text)))
+    }
+}
+
+struct TableRedirector<'a> {
+    locate: &'a dyn Fn(&str, &str) -> Option<TableLocation>,
+    /// Around names, as they are written down.
+    quote: char,
+    count: usize,
+}
+
+impl TableRedirector<'_> {
+    /// Where the table of the first two of `parts` is found, and whether under another name.
+    fn redirected(&self, parts: &[Ident]) -> Option<(TableLocation, bool)> {
+        let [schema, table, ..] = parts else { return None };
+        let moved = (self.locate)(&schema.value, &table.value)?;
+        let is_renamed = !moved.1.eq_ignore_ascii_case(&table.value);
+        Some((moved, is_renamed))
+    }
+
+    /// `parts` of a column's name, as they are after the move.
+    fn redirect_column(&mut self, parts: &[Ident]) -> Option<Vec<Ident>> {
+        let ((schema, _), is_renamed) = self.redirected(parts)?;
+        self.count += 1;
+        Some(match is_renamed {
+            // Its table has an alias now, which goes without a schema.
+            true => parts[1..].to_vec(),
+            false => [vec![Ident::with_quote(self.quote, schema)], parts[1..].to_vec()].concat(),
+        })
+    }
+}
+
+fn name_identifiers(name: &ObjectName) -> Option<Vec<Ident>> {
+    name.0.iter().map(|part| part.as_ident().cloned()).collect()
+}
+
+impl VisitorMut for TableRedirector<'_> {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        let TableFactor::Table { name, alias, args: None, .. } = factor else { return ControlFlow::Continue(()) };
+        let Some(parts) = name_identifiers(name).filter(|parts| parts.len() == 2) else {
+            return ControlFlow::Continue(());
+        };
+        let Some(((schema, table), is_renamed)) = self.redirected(&parts) else { return ControlFlow::Continue(()) };
+        self.count += 1;
+        if is_renamed && alias.is_none() {
+            *alias = Some(TableAlias { explicit: true, name: parts[1].clone(), columns: Vec::new(), at: None });
+        }
+        let parts = [schema, table].map(|part| ObjectNamePart::Identifier(Ident::with_quote(self.quote, part)));
+        *name = ObjectName(parts.to_vec());
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::CompoundIdentifier(parts) = expr
+            && parts.len() == 3
+            && let Some(moved) = self.redirect_column(parts)
+        {
+            *parts = moved;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
+                && let Some(parts) = name_identifiers(name).filter(|parts| parts.len() == 2)
+                && let Some(moved) = self.redirect_column(&parts)
+            {
+                *name = ObjectName(moved.into_iter().map(ObjectNamePart::Identifier).collect());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,83 @@
+//! A second look at a statement's words, which trusts no parser.
+//!
+//! The policy walks the parser's tree. Where the parser took words for something else than the
+//! database will, the tree would not show it; but what does harm has to stand in the words, as a
+//! name before a bracket or as one of a few reserved words. This look finds too much rather than
+//! too little, and comes first, so that it also names what the parser does not know.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, Word};
+use tidegate_core::Error;
+
+use crate::dialect::SqlDialect;
+use crate::function_policy;
+use crate::refusal::{self, refusal_error};
+
+/// Refuses words that do harm wherever they stand. `tokenize` are without space between them.
+///
+/// The embedded engine runs the tree itself, so there the walk sees all.
+pub(crate) fn check_tokens<'a>(tokens: impl Iterator<Item = &'a Token>, dialect: SqlDialect) -> Result<(), Error> {
+    if dialect == SqlDialect::DataFusion {
+        return Ok(());
+    }
+    let tokens: Vec<&Token> = tokens.collect();
+    for (index, token) in tokens.iter().enumerate() {
+        let Token::Word(word) = token else { continue };
+        let before = index.checked_sub(1).map(|before| tokens[before]);
+        let after = &tokens[index + 1..];
+        if after.first() == Some(&&Token::LParen) {
+            check_call(word, preceding_schema(&tokens[..index]), dialect)?;
+        }
+        let is_only_a_name = word.quote_style.is_some() || before.is_some_and(introduces_name);
+        if dialect == SqlDialect::Postgres && !is_only_a_name {
+            check_reserved_word(word, after)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_call(word: &Word, schema: Option<String>, dialect: SqlDialect) -> Result<(), Error> {
+    let name = word.value.to_lowercase();
+    // Before a bracket an odd name may be that of a common table expression; the tree tells.
+    if !name.chars().all(|character| character.is_alphanumeric() || character == '_') {
+        return Ok(());
+    }
+    match function_policy::function_refusal(schema.as_deref(), &name, dialect) {
+        Some(reason) => Err(refusal_error(&format!("the function {}", word.value), reason, "Leave it out.")),
+        None => Ok(()),
+    }
+}
+
+/// The name before the dot at the end of `rows_before`.
+fn preceding_schema(before: &[&Token]) -> Option<String> {
+    match before {
+        [.., Token::Word(schema), Token::Period] => Some(schema.value.to_lowercase()),
+        _ => None,
+    }
+}
+
+/// After AS and after a dot a reserved word is a name; what is inserted somewhere is refused in words of its own.
+fn introduces_name(token: &Token) -> bool {
+    match token {
+        Token::Period => true,
+        Token::Word(Word { keyword, quote_style: None, .. }) => {
+            matches!(keyword, Keyword::AS | Keyword::INSERT | Keyword::MERGE | Keyword::REPLACE)
+        }
+        _ => false,
+    }
+}
+
+fn check_reserved_word(word: &Word, after: &[&Token]) -> Result<(), Error> {
+    let next = |place: usize| match after.get(place) {
+        Some(Token::Word(Word { keyword, quote_style: None, .. })) => *keyword,
+        _ => Keyword::NoKeyword,
+    };
+    match (word.keyword, next(0), next(1)) {
+        (Keyword::INTO, ..) => Err(refusal::refuse_into()),
+        (Keyword::FOR, Keyword::UPDATE, _) => Err(refusal::refuse_lock("FOR UPDATE")),
+        (Keyword::FOR, Keyword::SHARE, _) => Err(refusal::refuse_lock("FOR SHARE")),
+        (Keyword::FOR, Keyword::NO, Keyword::KEY) => Err(refusal::refuse_lock("FOR NO KEY UPDATE")),
+        (Keyword::FOR, Keyword::KEY, Keyword::SHARE) => Err(refusal::refuse_lock("FOR KEY SHARE")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,302 @@
+//! Questions as data: the SQL they become, and the words of their errors.
+
+use serde_json::{Map, Value, json};
+use tidegate_core::{Error, Principal, Violation};
+use tidegate_query::{QuerySpec, Statement};
+
+use crate::fake::FakeDatabase;
+
+fn read(question: Value) -> Result<QuerySpec, Error> {
+    let Value::Object(arguments) = question else { panic!("a question is an object") };
+    QuerySpec::from_json(&arguments)
+}
+
+async fn render(question: Value) -> Result<Statement, Error> {
+    let fake = FakeDatabase::counting(1, 1);
+    read(question)?.render(&fake, &Principal::anonymous()).await
+}
+
+/// The SQL and its parameters, or the error's text.
+async fn check(question: Value) -> String {
+    match render(question).await {
+        Ok(statement) if statement.parameters().is_empty() => statement.text().to_owned(),
+        Ok(statement) => format!("{}\n{:?}", statement.text(), statement.parameters()),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test]
+async fn columns_conditions_and_order() {
+    insta::assert_snapshot!(check(json!({"table": "flights"})).await, @r#"SELECT * FROM "flights" LIMIT 101"#);
+    insta::assert_snapshot!(
+        check(json!({
+            "table": "flights",
+            "select": ["carrier", {"column": "tail number", "as": "tail"}, "flights.origin"],
+            "where": {"and": [
+                {"column": "dep_delay", "op": ">=", "value": 60},
+                {"or": [
+                    {"column": "carrier", "op": "in", "value": ["UA", "DL"]},
+                    {"not": {"column": "origin", "value": "JFK"}},
+                ]},
+            ]},
+            "order_by": ["-dep_delay", "carrier", {"column": "tail", "direction": "desc"}, "origin DESC"],
+            "limit": 10,
+        }))
+        .await,
+        @r#"
+    SELECT "carrier", "Tail Number" AS "tail", "origin" FROM "flights" WHERE "dep_delay" >= $1 AND ("carrier" IN ($2, $3) OR (NOT ("origin" = $4))) ORDER BY "dep_delay" DESC NULLS LAST, "carrier" NULLS LAST, "tail" DESC NULLS LAST, "origin" DESC NULLS LAST LIMIT 11
+    [Integer(60), Text("UA"), Text("DL"), Text("JFK")]
+    "#
+    );
+}
+
+#[tokio::test]
+async fn every_operator() {
+    let conditions = json!([
+        {"column": "carrier", "value": "UA"},
+        {"column": "carrier", "op": "!=", "value": "x' OR 1=1 --"},
+        {"column": "distance", "op": "<", "value": 1},
+        {"column": "distance", "op": "<=", "value": 1.5},
+        {"column": "distance", "op": ">", "value": -1},
+        {"column": "distance", "op": ">=", "value": true},
+        {"column": "carrier", "op": "NOT IN", "value": ["a"]},
+        {"column": "carrier", "op": "like", "value": "U%"},
+        {"column": "carrier", "op": "not_like", "value": "U_"},
+        {"column": "carrier", "op": "ilike", "value": "u%"},
+        {"column": "flight_date", "op": "between", "value": ["2013-01-01", "2013-01-31"]},
+        {"column": "carrier", "op": "is_null"},
+        {"column": "carrier", "op": "IS NOT NULL"},
+        {"column": "carrier", "op": "contains", "value": "50%_\\"},
+        {"column": "carrier", "op": "starts_with", "value": "a_"},
+        "dep_delay > arr_delay + 10 AND carrier IN ('UA', 'DL')",
+    ]);
+    insta::assert_snapshot!(check(json!({"table": "flights", "where": conditions})).await, @r#"
+    SELECT * FROM "flights" WHERE "carrier" = $1 AND "carrier" <> $2 AND "distance" < $3 AND "distance" <= $4 AND "distance" > $5 AND "distance" >= $6 AND "carrier" NOT IN ($7) AND "carrier" LIKE $8 AND "carrier" NOT LIKE $9 AND "carrier" ILIKE $10 AND "flight_date" BETWEEN $11 AND $12 AND "carrier" IS NULL AND "carrier" IS NOT NULL AND "carrier" LIKE $13 AND "carrier" LIKE $14 AND ("dep_delay" > "arr_delay" + 10 AND "carrier" IN ('UA', 'DL')) LIMIT 101
+    [Text("UA"), Text("x' OR 1=1 --"), Integer(1), Float(1.5), Integer(-1), Boolean(true), Text("a"), Text("U%"), Text("U_"), Text("u%"), Text("2013-01-01"), Text("2013-01-31"), Text("%50\\%\\_\\\\%"), Text("a\\_%")]
+    "#);
+}
+
+#[tokio::test]
+async fn group_by_and_having() {
+    insta::assert_snapshot!(
+        check(json!({
+            "table": "flights",
+            "select": [
+                "carrier",
+                {"function": "count"},
+                {"function": "avg", "column": "dep_delay", "as": "delay"},
+                {"function": "count_distinct", "column": "dest"},
+                {"function": "sum", "column": "distance", "distinct": true, "as": "distance"},
+                {"function": "median", "column": "Tail Number"},
+            ],
+            "group_by": ["carrier"],
+            "having": {"and": [
+                {"column": "count", "op": ">", "value": 100},
+                {"column": "delay", "op": "is_not_null"},
+                "distance > 5 AND max(distance) > 7",
+            ]},
+            "order_by": ["-delay", "count"],
+            "limit": 5,
+        }))
+        .await,
+        @r#"
+    SELECT "carrier", count(*) AS "count", avg("dep_delay") AS "delay", count(DISTINCT "dest") AS "count_distinct_dest", sum(DISTINCT "distance") AS "distance", median("Tail Number") AS "median_Tail Number" FROM "flights" GROUP BY "carrier" HAVING count(*) > $1 AND avg("dep_delay") IS NOT NULL AND (sum(DISTINCT "distance") > 5 AND max("distance") > 7) ORDER BY "delay" DESC NULLS LAST, "count" NULLS LAST LIMIT 6
+    [Integer(100)]
+    "#
+    );
+    insta::assert_snapshot!(check(json!({"table": "flights", "group_by": ["origin", "dest"]})).await, @r#"SELECT "origin", "dest" FROM "flights" GROUP BY "origin", "dest" LIMIT 101"#);
+}
+
+#[tokio::test]
+async fn joins_qualify_their_columns() {
+    insta::assert_snapshot!(
+        check(json!({
+            "table": "flights",
+            "select": ["name", "flights.carrier", "distance"],
+            "joins": [
+                {"table": "airlines", "type": "left", "on": [{"left": "carrier", "right": "carrier"}]},
+                {"table": "flights", "as": "back", "on": [{"left": "flights.dest", "right": "origin"}, {"left": "flights.origin", "right": "back.dest"}]},
+            ],
+            "where": "airlines.name LIKE 'A%' AND back.distance > flights.distance",
+            "order_by": ["-back.distance"],
+        }))
+        .await,
+        @r#"
+    the question does not fit the tables:
+    - select[2]: "distance" is a column of several tables; say which: flights.distance, back.distance
+    Columns of flights: flight_date, carrier, origin, dest, dep_delay, arr_delay, distance, Tail Number
+    Columns of airlines: carrier, name
+    Columns of back: flight_date, carrier, origin, dest, dep_delay, arr_delay, distance, Tail Number
+    "#
+    );
+    insta::assert_snapshot!(
+        check(json!({
+            "table": "flights",
+            "select": ["name", "flights.carrier", "back.distance"],
+            "joins": [
+                {"table": "airlines", "type": "left", "on": [{"left": "carrier", "right": "carrier"}]},
+                {"table": "flights", "as": "back", "on": "back.origin = flights.dest"},
+            ],
+            "where": "airlines.name LIKE 'A%' AND back.distance > flights.distance",
+            "order_by": ["-back.distance"],
+        }))
+        .await,
+        @r#"SELECT "airlines"."name", "flights"."carrier", "back"."distance" FROM "flights" LEFT JOIN "airlines" ON "flights"."carrier" = "airlines"."carrier" INNER JOIN "flights" AS "back" ON "back"."origin" = "flights"."dest" WHERE "airlines"."name" LIKE 'A%' AND "back"."distance" > "flights"."distance" ORDER BY "back"."distance" DESC NULLS LAST LIMIT 101"#
+    );
+    insta::assert_snapshot!(check(json!({"table": "flights", "joins": [{"table": "flights", "on": "true"}]})).await, @r#"
+    the table "flights" stands twice in the question
+    Give the joined one another name: {"table": …, "as": "other", "on": …}.
+    "#);
+}
+
+#[tokio::test]
+async fn extract_asks_for_unique_values() {
+    insta::assert_snapshot!(check(json!({"table": "flights", "extract": "carrier", "where": "distance > 100"})).await, @r#"SELECT DISTINCT "carrier" FROM "flights" WHERE "distance" > 100 ORDER BY "carrier" NULLS LAST LIMIT 101"#);
+    // The ten longest flights, and of these the carriers.
+    insta::assert_snapshot!(check(json!({"table": "flights", "extract": "carrier", "order_by": ["-distance"], "limit": 10})).await, @r#"SELECT * FROM "flights" ORDER BY "distance" DESC NULLS LAST LIMIT 10"#);
+    insta::assert_snapshot!(check(json!({"table": "flights", "extract": "n", "select": [{"function": "count", "as": "n"}, "dest"], "group_by": ["dest"]})).await, @r#"SELECT count(*) AS "n", "dest" FROM "flights" GROUP BY "dest""#);
+}
+
+#[tokio::test]
+async fn quotes_odd_names() {
+    insta::assert_snapshot!(check(json!({"table": "odd \" name", "select": ["a\"b", "c.d"], "where": {"column": "c.d", "value": "x"}})).await, @r#"
+    SELECT "a""b", "c.d" FROM "odd "" name" WHERE "c.d" = $1 LIMIT 101
+    [Text("x")]
+    "#);
+}
+
+#[tokio::test]
+async fn names_that_do_not_exist() {
+    insta::assert_snapshot!(check(json!({"table": "flight"})).await, @r#"
+    there is no table "flight"
+    Valid choices: flights, airlines, odd " name
+    "#);
+    insta::assert_snapshot!(
+        check(json!({
+            "table": "flights",
+            "select": ["carier", "count(*)", {"function": "avg", "column": "delay"}],
+            "where": {"or": [{"column": "xyzzy", "value": 1}, "dep_dely > 1 AND carrier = \"UA\" AND f.origin = 'x'"]},
+            "group_by": ["origine"],
+            "having": {"column": "avg_dely", "op": ">", "value": 1},
+            "order_by": ["-distanc"],
+        }))
+        .await
+    );
+}
+
+#[tokio::test]
+async fn text_is_one_expression_and_nothing_else() {
+    let mut out = String::new();
+    for text in [
+        "1 = 1; DROP TABLE flights",
+        "distance > 1 UNION SELECT 1",
+        "distance IN (SELECT 1)",
+        "EXISTS (SELECT 1 FROM \"/etc/passwd\")",
+        "pg_read_file('/etc/passwd') = ''",
+        "distance > $1",
+        "distance > ?",
+        "distance >",
+        "distance > 1) OR (1 = 1",
+        "distance > 1 -- and so on",
+        "(",
+    ] {
+        out.push_str(&format!(
+            "{text}\n    {}\n",
+            check(json!({"table": "flights", "where": text})).await.replace('\n', "\n    ")
+        ));
+    }
+    insta::assert_snapshot!(out);
+}
+
+#[tokio::test]
+async fn plain_columns_beside_functions_must_be_groups() {
+    insta::assert_snapshot!(check(json!({"table": "flights", "select": ["carrier", "*", {"function": "count"}], "group_by": ["origin"]})).await, @r#"
+    the question does not fit the tables:
+    - select[0]: the plain column "carrier" stands beside functions; add it to group_by or give it a function
+    - select[1]: "*" cannot stand beside groups; name the columns
+    Columns of flights: flight_date, carrier, origin, dest, dep_delay, arr_delay, distance, Tail Number
+    "#);
+}
+
+#[test]
+fn reports_all_violations_with_paths() {
+    insta::assert_snapshot!(
+        read(json!({
+            "tabel": "flights",
+            "select": [5, {"function": "mean", "column": "x"}, {"function": "sum"}, {"col": "x"}, {"column": "x", "as": "a\"b"}],
+            "where": {"and": [
+                {"column": "a", "op": "=~", "value": 1},
+                {"column": "b", "op": "in", "value": 1},
+                {"column": "c", "op": "between", "value": [1]},
+                {"column": "d", "value": null},
+                {"column": "e", "value": [1, 2]},
+                {"column": "f", "op": "like", "value": 3},
+                {"field": "g", "value": 3},
+                {"or": []},
+                {"carrier": "UA"},
+                7,
+            ]},
+            "joins": [{"table": "t", "type": "outer", "on": []}, "t"],
+            "order_by": [{"column": "x", "direction": "down"}],
+            "limit": 0,
+            "format": "xml",
+            "mode": 1,
+        }))
+        .unwrap_err()
+    );
+}
+
+#[test]
+fn conditions_have_bounds() {
+    let deep = (0..100).fold(json!({"column": "a", "value": 1}), |inner, _| json!({"not": inner}));
+    insta::assert_snapshot!(read(json!({"table": "t", "where": deep})).unwrap_err(), @r"
+    the question cannot be read:
+    - where.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not: at most 100 conditions in 20 levels are taken; use in for lists
+    ");
+    let many: Vec<Value> = (0..1_000).map(|n| json!({"column": "a", "value": n})).collect();
+    insta::assert_snapshot!(read(json!({"table": "t", "where": {"or": many}})).unwrap_err(), @r"
+    the question cannot be read:
+    - where.or[99]: at most 100 conditions in 20 levels are taken; use in for lists
+    ");
+    let values: Vec<i64> = (0..1_000).collect();
+    assert!(read(json!({"table": "t", "where": {"column": "a", "op": "in", "value": values}})).is_err());
+}
+
+#[tokio::test]
+async fn the_largest_question_passes() {
+    let conditions: Vec<Value> = (0..98).map(|n| json!({"not": {"column": "carrier", "value": n}})).collect();
+    let question = json!({"table": "flights", "where": {"or": conditions[..49]}});
+    assert!(render(question).await.is_ok());
+    let values: Vec<i64> = (0..900).collect();
+    assert!(
+        render(json!({"table": "flights", "where": {"column": "distance", "op": "in", "value": values}})).await.is_ok()
+    );
+}
+
+#[test]
+fn the_schema_is_short_and_agrees_with_what_is_read() {
+    let schema = QuerySpec::schema();
+    let text = schema.to_string();
+    assert!(text.len() < 1_600, "{}", text.len());
+    insta::assert_snapshot!(serde_json::to_string_pretty(&schema).unwrap());
+
+    // Each key of the schema is read, and no other.
+    let keys: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+    let odd: Map<String, Value> = keys.iter().map(|key| ((*key).clone(), json!(0.5))).collect();
+    let told = QuerySpec::from_json(&odd).unwrap_err();
+    for key in &keys {
+        assert!(told.violations().iter().any(|Violation { path, .. }| path.starts_with(key.as_str())), "{key}");
+    }
+    assert!(!told.to_string().contains("unknown"), "{told}");
+    // Defaults are what they are said to be.
+    let bare = read(json!({"table": "t"})).unwrap();
+    assert_eq!(schema["properties"]["limit"]["default"], bare.limit);
+    assert_eq!(schema["properties"]["format"]["default"], bare.format.name());
+    assert_eq!(schema["properties"]["mode"]["default"], bare.mode.name());
+    // Choices are those that are read.
+    for key in ["format", "mode"] {
+        for choice in schema["properties"][key]["enum"].as_array().unwrap() {
+            assert!(read(json!({"table": "t", key: choice})).is_ok());
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! SQLite's complaints about a statement, with the names that would mend it.
+
+use rusqlite::Error as SqliteError;
+use tidegate_core::{Error, ErrorKind, nearest_names};
+use tidegate_query::Statement;
+
+use super::SqliteStatement;
+use crate::policy_views::{MASK_PREFIX, policy_names, unreadable_under_policy_error};
+use crate::session::ReadTransaction;
+use crate::tables::{self, SqliteTable, TableKind, suggest_names};
+use crate::work_error::{WorkError, sqlite_message};
+
+/// Columns that an error names at most.
+const COLUMNS_MAX: usize = 60;
+
+/// `work_error` of planning `statement` as the caller of `database` reads it.
+pub(super) fn add_suggestions(
+    failure: WorkError,
+    reading: &ReadTransaction<'_>,
+    asked: &SqliteStatement,
+    database: &str,
+) -> WorkError {
+    let failure = hide_names(failure, reading, asked);
+    let WorkError::Sqlite(error) = &failure else { return failure };
+    // Whatever keeps the names from being read, the complaint itself stands.
+    match diagnose(error, reading, asked, database) {
+        Ok(Some(complaint)) => WorkError::ClientError(complaint),
+        _ => failure,
+    }
+}
+
+/// `work_error` of planning `statement`, which tells of nothing that is not shown to whoever asks: what fails may be a table,
+/// or what the owner wrote, and would name it.
+pub(super) fn hide_names(failure: WorkError, reading: &ReadTransaction<'_>, asked: &SqliteStatement) -> WorkError {
+    if !reading.has_policies() || !failure.is_about_statement() {
+        return failure;
+    }
+    let named = asked.parsed.as_ref().map_or(asked.tables.as_slice(), Statement::tables);
+    let Ok(tables) = tables::list_tables(reading) else { return owner_sql_error(&failure) };
+    for table in tables.iter().filter(|table| may_be_named(reading, table, named)) {
+        if let Err(WorkError::ClientError(error)) = tables::check_readable(reading, table) {
+            return WorkError::ClientError(error);
+        }
+    }
+    if asked.is_by_owner { owner_sql_error(&failure) } else { failure }
+}
+
+/// `work_error` while rows are read: of the tables of modules it may tell what they are made of.
+pub(super) fn row_error(failure: WorkError, reading: &ReadTransaction<'_>) -> WorkError {
+    if !reading.has_policies() || !failure.is_about_statement() {
+        return failure;
+    }
+    let read = reading.tables_read().into_iter();
+    let mut read = read.filter_map(|(schema, name)| tables::lookup_table(reading, &schema, &name).ok().flatten());
+    let Some(table) = read.find(|table| table.kind == TableKind::Virtual && reading.visibility(table).is_some()) else {
+        return failure;
+    };
+    let error = unreadable_under_policy_error(reading.files, &table, &failure.to_string());
+    WorkError::ClientError(error.with_hint("What its module adds to SQL, such as MATCH, is not for such tables."))
+}
+
+fn owner_sql_error(failure: &WorkError) -> WorkError {
+    let error = Error::new(ErrorKind::Unavailable, "what is asked here cannot be asked where row policies apply");
+    WorkError::ClientError(error.with_detail(failure.to_string()))
+}
+
+/// Whether one of `named` may be `table`.
+fn may_be_named(reading: &ReadTransaction<'_>, table: &SqliteTable, named: &[String]) -> bool {
+    let names = policy_names(reading.files, table);
+    named.iter().any(|one| names.iter().any(|name| name.eq_ignore_ascii_case(one)))
+}
+
+/// Checks that each bare name of a table means one file's only. SQLite itself would take the first file's.
+///
+/// # Errors
+/// The full names.
+pub(super) fn check_unambiguous(
+    reading: &ReadTransaction<'_>,
+    asked: &SqliteStatement,
+    database: &str,
+) -> Result<(), WorkError> {
+    if reading.files.is_single() {
+        return Ok(());
+    }
+    let tables = tables::list_tables(reading)?;
+    for name in &asked.tables {
+        let of_name = tables.iter().filter(|table| table.name.eq_ignore_ascii_case(name));
+        let full: Vec<String> = of_name.map(|table| reading.files.display_name(&table.schema, &table.name)).collect();
+        if full.len() > 1 {
+            let message = format!("several files of {database:?} have a table {name:?}");
+            return Err(WorkError::ClientError(Error::new(ErrorKind::InvalidArguments, message).with_choices(full)));
+        }
+    }
+    Ok(())
+}
+
+fn diagnose(
+    error: &SqliteError,
+    reading: &ReadTransaction<'_>,
+    asked: &SqliteStatement,
+    database: &str,
+) -> Result<Option<Error>, WorkError> {
+    let text = sqlite_message(error);
+    let invalid = |message: String| Error::new(ErrorKind::InvalidArguments, message);
+    if let Some(name) = text.strip_prefix("no such table: ") {
+        let names: Vec<String> = tables::list_tables(reading)?
+            .iter()
+            .map(|table| reading.files.display_name(&table.schema, &table.name))
+            .collect();
+        let error = invalid(format!("there is no table {name:?} in {database:?}"));
+        return Ok(Some(error.with_choices(suggest_names(name, &names))));
+    }
+    if let Some(name) = text.strip_prefix("no such column: ") {
+        // SQLite adds a question when the name stood in double quotes.
+        let (name, was_quoted) = match name.split_once(" - ") {
+            Some((name, _)) => (name.trim_matches('"'), true),
+            None => (name, false),
+        };
+        let error =
+            invalid(format!("there is no column {name:?}")).with_choices(suggest_columns(reading, asked, name)?);
+        let hint = "Texts stand in single quotes; double quotes are for names.";
+        return Ok(Some(if was_quoted { error.with_hint(hint) } else { error }));
+    }
+    if let Some(name) = text.strip_prefix("no such function: ") {
+        let names = list_functions(reading)?;
+        let near = nearest_names(name, names.iter().map(String::as_str));
+        return Ok(Some(invalid(format!("SQLite has no function {name:?}")).with_choices(near)));
+    }
+    if let Some(name) = text.strip_prefix("ambiguous column name: ") {
+        let error = invalid(format!("the column {name:?} is in several tables of the query"));
+        return Ok(Some(error.with_hint("Write the table before it: table.column.")));
+    }
+    if let SqliteError::SqlInputError { sql, offset, .. } = error {
+        let place = usize::try_from(*offset).ok().and_then(|offset| line_and_column(sql, offset));
+        let place = place.map_or_else(String::new, |(line, column)| format!(" at line {line}, column {column}"));
+        return Ok(Some(invalid(format!("{text}{place}"))));
+    }
+    Ok(None)
+}
+
+/// The columns of the tables that `statement` reads, those like `required_views` first.
+fn suggest_columns(
+    reading: &ReadTransaction<'_>,
+    asked: &SqliteStatement,
+    wanted: &str,
+) -> Result<Vec<String>, WorkError> {
+    let mut names = Vec::new();
+    for table in tables::list_tables(reading)? {
+        if may_be_named(reading, &table, &asked.tables) {
+            names.extend(tables::visible_columns(reading, &table)?.into_iter().map(|column| column.name));
+        }
+    }
+    let last = wanted.rsplit_once('.').map_or(wanted, |(_, last)| last);
+    let mut ordered = nearest_names(last, names.iter().map(String::as_str));
+    for name in names {
+        if ordered.len() < COLUMNS_MAX && !ordered.contains(&name) {
+            ordered.push(name);
+        }
+    }
+    Ok(ordered)
+}
+
+fn list_functions(reading: &ReadTransaction<'_>) -> Result<Vec<String>, WorkError> {
+    let mut names = reading.run_internal(|connection| {
+        let mut statement = connection.prepare("SELECT DISTINCT name FROM pragma_function_list ORDER BY name")?;
+        let names = statement.query_map([], |row| row.get(0))?;
+        names.collect::<rusqlite::Result<Vec<String>>>()
+    })?;
+    // Whoever knows the whole name of the function of row policies can guess what its masks hide.
+    names.retain(|name| !name.starts_with(MASK_PREFIX));
+    Ok(names)
+}
+
+/// Line and column of the byte at `offset`, both from 1.
+fn line_and_column(sql: &str, offset: usize) -> Option<(usize, usize)> {
+    let before = sql.get(..offset)?;
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    Some((before.matches('\n').count() + 1, line.chars().count() + 1))
+}

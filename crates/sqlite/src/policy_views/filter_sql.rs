@@ -1,0 +1,135 @@
+//! The filter of a row policy as SQL.
+
+use std::fmt::Write as _;
+
+use tidegate_query::{Comparator, RowFilter, RowValue};
+
+use crate::tables::quote_identifier;
+
+/// Bytes of a pattern that SQLite matches; it fails where one is longer.
+const PATTERN_BYTES_MAX: usize = 100;
+
+/// `filter_sql` over `columns`; why SQLite cannot have it.
+pub(super) fn filter_to_sql(filter: &RowFilter, columns: &[String]) -> Result<String, String> {
+    let name = |column: usize| {
+        columns
+            .get(column)
+            .map(|name| quote_identifier(name))
+            .ok_or_else(|| "it asks for a column that is not there".to_owned())
+    };
+    Ok(match filter {
+        RowFilter::All(filters) => join_filters(filters, " AND ", "1", columns)?,
+        RowFilter::Any(filters) => join_filters(filters, " OR ", "0", columns)?,
+        RowFilter::Not(filter) => format!("(NOT {})", filter_to_sql(filter, columns)?),
+        RowFilter::Constant(value) => u8::from(*value).to_string(),
+        RowFilter::IsNull { column, is_negated } => {
+            format!("({} IS {}NULL)", name(*column)?, not_keyword(*is_negated))
+        }
+        RowFilter::IsTrue(column) => format!("({} AND 1)", name(*column)?),
+        RowFilter::Compare { column, comparator, value } => {
+            let plain = affinity_prefix(std::slice::from_ref(value));
+            format!("({plain}{} COLLATE BINARY {} {})", name(*column)?, operator_sql(*comparator), literal(value))
+        }
+        RowFilter::CompareColumns { left, comparator, right } => {
+            format!("({} COLLATE BINARY {} {})", name(*left)?, operator_sql(*comparator), name(*right)?)
+        }
+        RowFilter::In { column, values, is_negated } => {
+            let list: Vec<String> = values.iter().map(literal).collect();
+            let (plain, list) = (affinity_prefix(values), list.join(", "));
+            format!("({plain}{} COLLATE BINARY {}IN ({list}))", name(*column)?, not_keyword(*is_negated))
+        }
+        RowFilter::Like { column, pattern, is_negated } => {
+            let pattern = like_to_glob(pattern);
+            if pattern.len() > PATTERN_BYTES_MAX {
+                return Err(format!("a pattern has more than {PATTERN_BYTES_MAX} bytes"));
+            }
+            format!("({} {}GLOB {})", name(*column)?, not_keyword(*is_negated), text_literal(&pattern))
+        }
+    })
+}
+
+fn join_filters(filters: &[RowFilter], by: &str, none: &str, columns: &[String]) -> Result<String, String> {
+    let parts = filters.iter().map(|filter| filter_to_sql(filter, columns)).collect::<Result<Vec<_>, _>>()?;
+    Ok(if parts.is_empty() { none.to_owned() } else { format!("({})", parts.join(by)) })
+}
+
+fn not_keyword(is_negated: bool) -> &'static str {
+    if is_negated { "NOT " } else { "" }
+}
+
+fn operator_sql(comparator: Comparator) -> &'static str {
+    match comparator {
+        Comparator::Equal => "=",
+        Comparator::NotEqual => "<>",
+        Comparator::Less => "<",
+        Comparator::LessOrEqual => "<=",
+        Comparator::Greater => ">",
+        Comparator::GreaterOrEqual => ">=",
+    }
+}
+
+/// What keeps a column from making numbers of texts: `007` must not be 7. Other texts stay what they are, and the
+/// column may be looked up in an index.
+fn affinity_prefix(values: &[RowValue]) -> &'static str {
+    let is_like_a_number =
+        |value: &RowValue| matches!(value, RowValue::Text(text) if text.trim().parse::<f64>().is_ok());
+    if values.iter().any(is_like_a_number) { "+" } else { "" }
+}
+
+fn literal(value: &RowValue) -> String {
+    match value {
+        RowValue::Boolean(value) => u8::from(*value).to_string(),
+        RowValue::Integer(value) => value.to_string(),
+        // With a point or an exponent, so that it is no integer.
+        RowValue::Number(value) => format!("{value:?}"),
+        RowValue::Text(value) => text_literal(value),
+        RowValue::Date(value) => text_literal(&value.to_string()),
+        RowValue::Timestamp(value) => text_literal(&value.to_string()),
+    }
+}
+
+/// `value` as a literal; SQL ends where a text holds a NUL.
+fn text_literal(value: &str) -> String {
+    if !value.contains('\0') {
+        return format!("'{}'", value.replace('\'', "''"));
+    }
+    let mut hexadecimal = String::with_capacity(value.len() * 2);
+    for byte in value.bytes() {
+        // Writing to a String cannot fail.
+        let _ = write!(hexadecimal, "{byte:02x}");
+    }
+    format!("CAST(x'{hexadecimal}' AS TEXT)")
+}
+
+/// A pattern of LIKE as one of GLOB, which tells cases apart.
+fn like_to_glob(pattern: &str) -> String {
+    let mut glob = String::with_capacity(pattern.len());
+    let mut letters = pattern.chars();
+    while let Some(letter) = letters.next() {
+        let (letter, is_plain) = match letter {
+            '\\' => (letters.next().unwrap_or('\\'), true),
+            letter => (letter, false),
+        };
+        match (letter, is_plain) {
+            ('%', false) => glob.push('*'),
+            ('_', false) => glob.push('?'),
+            ('*' | '?' | '[', _) => glob.extend(['[', letter, ']']),
+            (letter, _) => glob.push(letter),
+        }
+    }
+    glob
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn like_patterns_become_equal_globs() {
+        assert_eq!(like_to_glob(r"a%b_c\%d\_e*?[x]\\"), r"a*b?c%d_e[*][?][[]x]\");
+        assert_eq!(text_literal("it's"), "'it''s'");
+        assert_eq!(text_literal("a\0b"), "CAST(x'610062' AS TEXT)");
+        assert_eq!(affinity_prefix(&[RowValue::Text(" 007 ".to_owned())]), "+");
+        assert_eq!(affinity_prefix(&[RowValue::Text("2024-01-01".to_owned())]), "");
+    }
+}

@@ -1,0 +1,100 @@
+//! What computed columns are made of: one that is made of a masked column would show it.
+
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+
+use crate::tables::{SqliteTable, TableColumn, quote_identifier};
+
+/// For each of `columns` the positions of those that it may be made of; none of what is not computed.
+pub(super) fn find_source_columns(
+    connection: &Connection,
+    table: &SqliteTable,
+    columns: &[TableColumn],
+) -> Vec<BTreeSet<usize>> {
+    if !columns.iter().any(TableColumn::is_generated) {
+        return vec![BTreeSet::new(); columns.len()];
+    }
+    let sql =
+        format!("SELECT sql FROM {}.sqlite_schema WHERE type = 'table' AND name = ?1", quote_identifier(&table.schema));
+    let sql: String = connection.query_row(&sql, [&table.name], |row| row.get(0)).unwrap_or_default();
+    let definitions = split_definitions(&sql);
+    let of = |(position, column): (usize, &TableColumn)| {
+        if !column.is_generated() {
+            return BTreeSet::new();
+        }
+        let name = column.name.to_lowercase();
+        let definition = definitions.iter().find(|words| words.first() == Some(&name));
+        let is_named = |other: &TableColumn| match definition {
+            Some(words) => words[1..].contains(&other.name.to_lowercase()),
+            // It could be made of any.
+            None => true,
+        };
+        let others = columns.iter().enumerate().filter(|(other, _)| *other != position);
+        others.filter(|(_, other)| is_named(other)).map(|(other, _)| other).collect()
+    };
+    columns.iter().enumerate().map(of).collect()
+}
+
+/// The words of each definition in the brackets of `filter_to_sql`, in lower case and without quotes.
+fn split_definitions(sql: &str) -> Vec<Vec<String>> {
+    let (mut definitions, mut words, mut word) = (Vec::new(), Vec::new(), String::new());
+    let (mut depth, mut letters) = (0_usize, sql.chars().peekable());
+    while let Some(letter) = letters.next() {
+        if letter.is_alphanumeric() || letter == '_' || letter == '$' || !letter.is_ascii() {
+            word.extend(letter.to_lowercase());
+            continue;
+        }
+        words.extend((!word.is_empty()).then(|| std::mem::take(&mut word)));
+        match letter {
+            '-' if letters.peek() == Some(&'-') => {
+                let _ = letters.by_ref().find(|letter| *letter == '\n');
+            }
+            '/' if letters.peek() == Some(&'*') => {
+                let mut before = ' ';
+                letters.next();
+                let _ =
+                    letters.by_ref().find(|letter| std::mem::replace(&mut before, *letter) == '*' && *letter == '/');
+            }
+            '\'' | '"' | '`' | '[' => {
+                let close = if letter == '[' { ']' } else { letter };
+                let mut name = String::new();
+                while let Some(letter) = letters.next() {
+                    if letter != close {
+                        name.extend(letter.to_lowercase());
+                    } else if letter != ']' && letters.peek() == Some(&close) {
+                        name.extend(letters.next());
+                    } else {
+                        break;
+                    }
+                }
+                words.push(name);
+            }
+            '(' => {
+                depth += 1;
+                if depth == 1 {
+                    words.clear();
+                }
+            }
+            ')' | ',' if depth == 1 => {
+                definitions.push(std::mem::take(&mut words));
+                depth = if letter == ')' { 0 } else { 1 };
+            }
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    definitions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn column_definitions_are_split() {
+        let sql = "CREATE TABLE \"t(\" (a TEXT DEFAULT ',(', -- b, (\n [b c] AS (substr(a, 1, 2)), /* x, */ \"C\"\"d\" INT, PRIMARY KEY (a, `b c`))";
+        let told: Vec<String> = split_definitions(sql).iter().map(|words| words.join("|")).collect();
+        assert_eq!(told, ["a|text|default|,(", "b c|as|substr|a|1|2", "c\"d|int", "primary|key|a|b c"]);
+    }
+}

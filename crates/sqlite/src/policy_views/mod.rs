@@ -1,0 +1,177 @@
+//! What a principal is shown of tables to which row policies apply: views of the connection that stand before them.
+//!
+//! A view in `temp` has the table's name and so stands before it. It reads a second view, the barrier, whose name
+//! nobody knows, and the wall lets that one alone read the table. The barrier has a LIMIT and an OFFSET that leave out
+//! nothing, for SQLite moves no condition into such a query and never merges it with the one around it: nothing that a
+//! caller writes is computed for a row that is hidden from it. A table that is read past its view is refused by the
+//! wall.
+
+mod filter_sql;
+mod generated_columns;
+mod policy_view_cache;
+mod redacted_plan;
+mod visibility;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tidegate_core::{Error, Principal};
+use tidegate_query::{Mask, PointQuery, RowPolicies, TableLocation};
+
+pub(crate) use policy_view_cache::{MASK_PREFIX, PolicyViewCache, mask_code};
+pub(crate) use redacted_plan::redact_plan;
+pub(crate) use visibility::{TableVisibility, declared_value_kind, policy_names, unreadable_under_policy_error};
+
+use crate::tables::SqliteTable;
+
+/// Who asks, where policies may apply.
+pub(crate) struct PolicyCaller {
+    pub(crate) policies: RowPolicies,
+    pub(crate) principal: Principal,
+    /// What tells it from others to whom something else is shown.
+    pub(crate) stamp: u64,
+}
+
+impl PolicyCaller {
+    /// `principal`, where there are `policies`.
+    pub(crate) fn for_principal(policies: &RowPolicies, principal: &Principal) -> Option<Arc<Self>> {
+        let asker =
+            || Self { policies: policies.clone(), principal: principal.clone(), stamp: policies.stamp(principal) };
+        (!policies.is_empty()).then(|| Arc::new(asker()))
+    }
+}
+
+/// Schema and name of a table, in lower case, as SQLite compares them.
+pub(crate) type TableKey = (String, String);
+
+/// The key of the table `name` of `schema`.
+pub(crate) fn table_key(schema: &str, name: &str) -> TableKey {
+    (schema.to_ascii_lowercase(), name.to_ascii_lowercase())
+}
+
+/// How the tables of the files are shown to a principal.
+pub(crate) struct PolicyViews {
+    pub(super) stamp: u64,
+    /// The versions of the files' schemas.
+    pub(super) versions: Vec<i64>,
+    /// What the names of barriers end in.
+    pub(crate) token: String,
+    /// Tables to which a policy applies, and all that must not be read past it.
+    pub(super) visibilities: BTreeMap<TableKey, TableVisibility>,
+    /// The names of the views that may read these tables as they are.
+    pub(super) security_barriers: BTreeSet<String>,
+    /// Views of the files' owners, made again over what is shown, by their keys.
+    pub(super) views: BTreeMap<TableKey, visibility::ViewDefinition>,
+}
+
+impl PolicyViews {
+    /// How the table is shown; none if it is as it is.
+    pub(crate) fn visibility(&self, table: &SqliteTable) -> Option<&TableVisibility> {
+        self.visibilities.get(&table_key(&table.schema, &table.name))
+    }
+
+    /// Whether the table `name` (in lower case) of `schema` must not be read past a view.
+    pub(crate) fn has_policy(&self, schema: &str, name: &str) -> bool {
+        self.visibilities.contains_key(&table_key(schema, name))
+    }
+
+    /// Whether `accessor` is a view of ours that may read a table as it is.
+    pub(crate) fn is_security_barrier(&self, accessor: &str) -> bool {
+        self.security_barriers.contains(accessor)
+    }
+
+    /// Whether `filter_to_sql` holds what nobody but us may name.
+    pub(crate) fn contains_reserved_name(&self, sql: &str) -> bool {
+        sql.to_ascii_lowercase().contains(&self.token)
+    }
+
+    /// Whether any file has such a table.
+    pub(crate) fn has_policy_on_name(&self, name: &str) -> bool {
+        self.visibilities.keys().any(|(_, one)| one == name)
+    }
+
+    /// Whether what is called so is a view of ours before a table, and no owner's.
+    pub(crate) fn is_policy_view(&self, schema: &str, name: &str) -> bool {
+        let is_shadow = |sight: &TableVisibility| matches!(sight, TableVisibility::Filtered(one) if one.view_name.eq_ignore_ascii_case(name));
+        name.ends_with(&self.token) || schema == "temp" && self.visibilities.values().any(is_shadow)
+    }
+
+    /// The mask of a column of a table; none when it is shown as it is.
+    pub(crate) fn mask(&self, table: &SqliteTable, column: &str) -> Option<Mask> {
+        match self.visibility(table)? {
+            TableVisibility::Filtered(guarded) => {
+                guarded.masks.iter().find(|(name, _)| name == column).and_then(|(_, mask)| *mask)
+            }
+            TableVisibility::Denied(_) => Some(Mask::Deny),
+        }
+    }
+
+    /// Whether nothing may be told of `column` of the table `name` of `schema`, or of the table where none is given.
+    pub(crate) fn denies(&self, schema: &str, name: &str, column: Option<&str>) -> bool {
+        match (self.visibilities.get(&table_key(schema, name)), column) {
+            (Some(TableVisibility::Filtered(guarded)), Some(column)) => {
+                let is_it = |(name, _): &&(String, Option<Mask>)| name.eq_ignore_ascii_case(column);
+                guarded.masks.iter().find(is_it).is_none_or(|(_, mask)| *mask == Some(Mask::Deny))
+            }
+            (Some(TableVisibility::Denied(_)), _) => true,
+            _ => false,
+        }
+    }
+
+    /// Where the table `name` of `schema` is read instead.
+    pub(crate) fn replacement_for(&self, schema: &str, name: &str) -> Option<TableLocation> {
+        let key = table_key(schema, name);
+        let shadow = match self.visibilities.get(&key) {
+            Some(TableVisibility::Filtered(guarded)) => guarded.view_name.clone(),
+            Some(TableVisibility::Denied(_)) => return None,
+            None => self.views.get(&key)?.name.clone(),
+        };
+        Some(("temp".to_owned(), shadow))
+    }
+
+    /// Why those of `tables` that are not read at all are not.
+    pub(crate) fn denial_for(&self, tables: &[String]) -> Option<&Error> {
+        let is_named = |(schema, name): &TableKey| matches_any(tables, schema, name);
+        self.visibilities.iter().find_map(|(key, sight)| match sight {
+            TableVisibility::Denied(error) if is_named(key) => Some(error),
+            _ => None,
+        })
+    }
+
+    /// The key of the table that `lookup_table` reads, and the name of its view that is no barrier; none if it must stay
+    /// behind one.
+    pub(crate) fn mergeable_view_for(&self, lookup: &PointQuery) -> Option<(TableKey, String)> {
+        let mut meant =
+            self.visibilities.iter().filter(|((schema, name), _)| matches_any(&[lookup.table.join(".")], schema, name));
+        let (Some((key, TableVisibility::Filtered(guarded))), None) = (meant.next(), meant.next()) else { return None };
+        let is_shown_as_it_is = |compared: &String| {
+            let mut columns = guarded.masks.iter().filter(|(name, _)| name.eq_ignore_ascii_case(compared));
+            matches!((columns.next(), columns.next()), (Some((_, None)), None))
+        };
+        let open = guarded.mergeable_view.as_ref().filter(|_| lookup.filter_columns.iter().all(is_shown_as_it_is))?;
+        Some((key.clone(), open.name.clone()))
+    }
+
+    /// The keys of the tables that must stand in `temp` for a statement that reads `tables`; all for one that may read
+    /// any.
+    pub(crate) fn required_views(&self, tables: Option<&[String]>) -> BTreeSet<TableKey> {
+        let all = || self.visibilities.keys().chain(self.views.keys()).cloned().collect();
+        let Some(tables) = tables else { return all() };
+        let is_named = |(schema, name): &&TableKey| matches_any(tables, schema, name);
+        // A view of the owner's may read whatever there is.
+        let is_view = |sight: &TableVisibility| matches!(sight, TableVisibility::Filtered(guarded) if guarded.mergeable_view.is_none());
+        let guarded = self.visibilities.iter().filter(|(_, sight)| is_view(sight)).map(|(key, _)| key);
+        if self.views.keys().chain(guarded).any(|key| is_named(&key)) {
+            return all();
+        }
+        self.visibilities.keys().filter(is_named).cloned().collect()
+    }
+}
+
+/// Whether one of `tables` may be the table `name` of `schema`.
+fn matches_any(tables: &[String], schema: &str, name: &str) -> bool {
+    tables.iter().any(|table| {
+        let table = table.to_ascii_lowercase();
+        table == name || table.strip_suffix(name).is_some_and(|rest| rest == format!("{schema}."))
+    })
+}

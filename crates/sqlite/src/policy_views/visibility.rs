@@ -1,0 +1,239 @@
+//! How one table is shown, and the views that show it.
+
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_query::{Mask, PolicyColumn, TableView, ValueKind};
+
+use super::filter_sql;
+use super::policy_view_cache::{MASK_PREFIX, TableShape};
+use super::{PolicyCaller, mask_code};
+use crate::files::DatabaseFiles;
+use crate::tables::{SqliteTable, TableColumn, TableKind, quote_identifier};
+
+/// How a table is shown.
+pub(crate) enum TableVisibility {
+    /// Through a view.
+    Filtered(FilteredTable),
+    /// Not at all.
+    Denied(Error),
+}
+
+impl TableVisibility {
+    /// The names of the views that may read the table as it is.
+    pub(super) fn security_barriers(&self) -> Vec<String> {
+        match self {
+            Self::Filtered(guarded) => guarded
+                .mergeable_view
+                .iter()
+                .map(|open| &open.name)
+                .chain([&guarded.security_barrier])
+                .cloned()
+                .collect(),
+            Self::Denied(_) => Vec::new(),
+        }
+    }
+}
+
+/// A table behind a view.
+pub(crate) struct FilteredTable {
+    /// The view's name in `temp`.
+    pub(crate) view_name: String,
+    /// The columns of the table and their masks.
+    pub(crate) masks: Vec<(String, Option<Mask>)>,
+    /// The name of the view that the one called `view_name` reads.
+    pub(super) security_barrier: String,
+    /// Views by their names, in the order in which they are made.
+    pub(super) views: Vec<ViewDefinition>,
+    /// The view that is no barrier, for statements that SQLite may merge with it; only before a table.
+    pub(super) mergeable_view: Option<ViewDefinition>,
+}
+
+/// A view of `temp`.
+#[derive(Clone)]
+pub(crate) struct ViewDefinition {
+    pub(crate) name: String,
+    pub(super) sql: String,
+}
+
+/// No rows, of which SQLite expects a million. Joined with itself they are more than the four billion that it counts
+/// to, so that, added to a table's, the estimate of a view is the same whatever the table holds, and so are the plans
+/// of those who read it. Its column is called as no column of a table is: one of that name would mean either.
+fn empty_rows_cte(token: &str) -> String {
+    format!("WITH RECURSIVE none(\"{token}\") AS (SELECT 1 WHERE 0 UNION ALL SELECT \"{token}\" FROM none)")
+}
+
+/// The names that policies may know `table` by; callers see the first.
+pub(crate) fn policy_names(files: &DatabaseFiles, table: &SqliteTable) -> [String; 3] {
+    [files.display_name(&table.schema, &table.name), format!("{}.{}", table.schema, table.name), table.name.clone()]
+}
+
+/// What the values of a column are, by its declared type. SQLite holds nobody to it but where it makes numbers of
+/// texts.
+pub(crate) fn declared_value_kind(declared: &str) -> ValueKind {
+    let declared = declared.to_uppercase();
+    let has = |part: &str| declared.contains(part);
+    // The order is SQLite's own.
+    match () {
+        () if has("INT") => ValueKind::Integer,
+        () if has("CHAR") || has("CLOB") || has("TEXT") => ValueKind::Text,
+        () if has("BLOB") || declared.is_empty() => ValueKind::Any,
+        () if has("REAL") || has("FLOA") || has("DOUB") => ValueKind::Number,
+        () if has("BOOL") => ValueKind::Boolean,
+        () => ValueKind::Any,
+    }
+}
+
+/// How the table of `shape` is shown to `asker`; none if it is as it is.
+pub(super) fn determine_visibility(
+    asker: &PolicyCaller,
+    files: &DatabaseFiles,
+    shape: &TableShape,
+    is_alone: bool,
+    token: &str,
+) -> Option<TableVisibility> {
+    let TableShape { table, columns, sources } = shape;
+    let names = policy_names(files, table);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let of_policy: Vec<PolicyColumn<'_>> = columns
+        .iter()
+        .map(|column| PolicyColumn { name: &column.name, kind: declared_value_kind(column.declared_type()) })
+        .collect();
+    let view = match asker.policies.view(&names, &of_policy, &asker.principal) {
+        Ok(None) => return None,
+        Ok(Some(view)) => TableView { masks: mask_derived_columns(view.masks, sources), ..view },
+        Err(error) => return Some(TableVisibility::Denied(error)),
+    };
+    Some(
+        build_filtered_table(table, columns, &view, files, is_alone, token)
+            .map_or_else(TableVisibility::Denied, TableVisibility::Filtered),
+    )
+}
+
+/// `masks`, where no column is shown that is made of one with a mask, unless it has its own.
+fn mask_derived_columns(mut masks: Vec<Option<Mask>>, sources: &[BTreeSet<usize>]) -> Vec<Option<Mask>> {
+    // Computed columns may be made of each other.
+    loop {
+        let tells = |position: usize, masks: &[Option<Mask>]| sources[position].iter().any(|one| masks[*one].is_some());
+        let found = (0..masks.len()).find(|position| masks[*position].is_none() && tells(*position, &masks));
+        match found {
+            Some(position) => masks[position] = Some(Mask::Deny),
+            None => return masks,
+        }
+    }
+}
+
+fn build_filtered_table(
+    table: &SqliteTable,
+    columns: &[TableColumn],
+    view: &TableView,
+    files: &DatabaseFiles,
+    is_alone: bool,
+    token: &str,
+) -> Result<FilteredTable, Error> {
+    let display = files.display_name(&table.schema, &table.name);
+    let cannot = |reason: String| {
+        let message = format!("the table {display:?} cannot be read: its row policy does not fit it");
+        Error::new(ErrorKind::Unavailable, message).with_detail(reason)
+    };
+    let all: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+    let rows = filter_sql::filter_to_sql(&view.rows, &all).map_err(cannot)?;
+    let mut shown = Vec::new();
+    for position in view.visible_columns() {
+        let name = quote_identifier(&all[position]);
+        shown.push(match view.masks[position] {
+            None => name.clone(),
+            Some(mask) => match mask_code(mask) {
+                None => format!("NULL AS {name}"),
+                Some((code, kept)) => {
+                    // Cast, so that it is compared as a column of texts is.
+                    format!("CAST({MASK_PREFIX}{token}(CAST({name} AS TEXT), {code}, {kept}) AS TEXT) AS {name}")
+                }
+            },
+        });
+    }
+    if shown.is_empty() {
+        return Err(cannot("no column of it is shown".to_owned()));
+    }
+    let shown = shown.join(", ");
+    let shadow = if is_alone { table.name.clone() } else { format!("{}.{}", table.schema, table.name) };
+    let (barrier, open) = (format!("{display}#{token}"), format!("{display}##{token}"));
+    // A view is read as it was made again, over what is shown of its own tables.
+    let again = (table.kind == TableKind::View && files.is_single()).then(|| format!("{}#{token}#", table.name));
+    let source = match &again {
+        Some(again) => format!("temp.{}", quote_identifier(again)),
+        None => format!("{}.{}", quote_identifier(&table.schema), quote_identifier(&table.name)),
+    };
+    let shut = format!(
+        "CREATE TEMP VIEW {} AS {none} SELECT {shown} FROM none AS a CROSS JOIN none AS b CROSS JOIN {source} \
+         UNION ALL SELECT {shown} FROM {source} WHERE {rows} LIMIT -1 OFFSET 0",
+        quote_identifier(&barrier),
+        none = empty_rows_cte(token)
+    );
+    let named =
+        format!("CREATE TEMP VIEW {} AS SELECT * FROM temp.{}", quote_identifier(&shadow), quote_identifier(&barrier));
+    let through = format!("CREATE TEMP VIEW {} AS SELECT {shown} FROM {source} WHERE {rows}", quote_identifier(&open));
+    let made =
+        [ViewDefinition { name: barrier.clone(), sql: shut }, ViewDefinition { name: shadow.clone(), sql: named }];
+    Ok(FilteredTable {
+        view_name: shadow,
+        security_barrier: barrier,
+        masks: all.into_iter().zip(view.masks.iter().copied()).collect(),
+        views: made.to_vec(),
+        mergeable_view: (table.kind == TableKind::Table).then_some(ViewDefinition { name: open, sql: through }),
+    })
+}
+
+/// The owner's view of that name as one of `temp` called `name`; none if what makes it is not written as SQLite does.
+pub(super) fn recreate_owner_view(connection: &Connection, table: &SqliteTable, name: &str) -> Option<ViewDefinition> {
+    let sql =
+        format!("SELECT sql FROM {}.sqlite_schema WHERE type = 'view' AND name = ?1", quote_identifier(&table.schema));
+    let sql: String = connection.query_row(&sql, [&table.name], |row| row.get(0)).ok()?;
+    let rest = skip_name(sql.strip_prefix("CREATE VIEW ")?.trim_start())?;
+    Some(ViewDefinition { name: name.to_owned(), sql: format!("CREATE TEMP VIEW {}{rest}", quote_identifier(name)) })
+}
+
+/// What follows the name that `filter_to_sql` begins with.
+fn skip_name(sql: &str) -> Option<&str> {
+    let first = sql.chars().next()?;
+    let end = match first {
+        '"' | '`' | '\'' | '[' => {
+            let close = if first == '[' { ']' } else { first };
+            let mut at = 1;
+            loop {
+                at += sql[at..].find(close)? + 1;
+                // A doubled quote is a part of the name.
+                match first != '[' && sql[at..].starts_with(close) {
+                    true => at += 1,
+                    false => break at,
+                }
+            }
+        }
+        _ => sql.find(|letter: char| letter.is_whitespace() || letter == '(')?,
+    };
+    Some(&sql[end..])
+}
+
+/// Why a virtual table without a policy is not read: what its module reads is not known.
+pub(super) fn virtual_table_error(files: &DatabaseFiles, table: &SqliteTable) -> Error {
+    let name = files.display_name(&table.schema, &table.name);
+    Error::new(
+        ErrorKind::Unavailable,
+        format!("the table {name:?} cannot be read: no row policy says what is shown of it"),
+    )
+    .with_hint("Where policies bind the caller, tables of modules need one of their own.")
+}
+
+/// Why `table` is not read that fails over what is shown: the caller reads nothing of the `reason`, which may name what
+/// is not.
+pub(crate) fn unreadable_under_policy_error(files: &DatabaseFiles, table: &SqliteTable, reason: &str) -> Error {
+    let name = files.display_name(&table.schema, &table.name);
+    Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read where row policies apply"))
+        .with_detail(format!("reading {name:?} over what row policies show: {reason}"))
+}
+
+/// Why a table is not read that a module keeps rows in.
+pub(super) fn shadow_table_error(name: &str) -> Error {
+    Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read: another is made of its rows"))
+}

@@ -1,0 +1,211 @@
+//! The wall inside SQLite: an authorizer that lets through what reads and nothing else.
+//!
+//! It does not look at the text. SQLite asks it about each thing that a statement would do, views and virtual tables
+//! included, so it holds whatever the parser in front of it was made to believe.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+
+use crate::policy_views::{MASK_PREFIX, PolicyViews};
+
+/// Functions that do more than compute; most of them exist only in builds of SQLite other than ours.
+const DENIED_FUNCTIONS: &[&str] = &[
+    "load_extension",
+    "readfile",
+    "writefile",
+    "edit",
+    "fts3_tokenizer",
+    "sqlite_log",
+    "optimize",
+    "rtreecheck",
+    "fsdir",
+    "zipfile",
+    "shell_putsnl",
+];
+
+/// Functions that take a time with the product of their arguments' lengths, within which nothing can end them.
+const UNBOUNDED_FUNCTIONS: &[&str] = &["json_patch", "jsonb_patch"];
+
+/// Tables that SQLite has without anybody having made them, and that show the file instead of what is in it.
+const DENIED_TABLES: &[&str] =
+    &["dbstat", "sqlite_dbpage", "sqlite_stmt", "bytecode", "tables_used", "fsdir", "zipfile"];
+
+/// Settings that full-text search asks for by itself while it reads. Each only tells a number.
+const ALLOWED_PRAGMAS: &[&str] = &["data_version", "page_size"];
+
+/// The wall of one connection.
+#[derive(Default)]
+pub(super) struct Authorizer {
+    /// Whether it is our own SQL that is prepared.
+    is_internal: AtomicBool,
+    reads: Mutex<BTreeSet<(String, String)>>,
+    refused_action: Mutex<Option<String>>,
+    /// How tables are shown to whoever asks, where policies apply, and the names that stand before them.
+    active_policy: Mutex<Option<(Arc<PolicyViews>, BTreeSet<String>)>>,
+    /// Whether a caller's SQL is being prepared. Modules prepare their own while rows are read.
+    is_planning: AtomicBool,
+}
+
+impl Authorizer {
+    /// Lets everything through as long as the guard lives.
+    pub(super) fn allow_internal(&self) -> InternalSqlScope<'_> {
+        self.is_internal.store(true, Ordering::Release);
+        InternalSqlScope(self)
+    }
+
+    /// Forgets what the last statement did; a caller's is being prepared as long as the guard lives.
+    pub(super) fn begin_planning(&self) -> PlanningScope<'_> {
+        self.reads.lock().clear();
+        *self.refused_action.lock() = None;
+        self.is_planning.store(true, Ordering::Release);
+        PlanningScope(self)
+    }
+
+    /// From now on tables are read as they are `shown`.
+    pub(super) fn set_policy_views(&self, shown: Option<Arc<PolicyViews>>) {
+        *self.active_policy.lock() = shown.map(|shown| (shown, BTreeSet::new()));
+    }
+
+    /// Views called `names` (in lower case) stand before tables.
+    pub(super) fn set_active_views(&self, names: BTreeSet<String>) {
+        if let Some((_, standing)) = self.active_policy.lock().as_mut() {
+            *standing = names;
+        }
+    }
+
+    /// What is refused since policies apply.
+    fn policy_refusal(&self, context: &AuthContext<'_>) -> Option<String> {
+        let guard = self.active_policy.lock();
+        let Some((shown, standing)) = guard.as_ref() else { return mask_function_refusal(&context.action) };
+        if !self.is_planning.load(Ordering::Acquire) {
+            return None;
+        }
+        let is_of_barrier = context.accessor.is_some_and(|accessor| shown.is_security_barrier(accessor));
+        match context.action {
+            AuthAction::Read { table_name, .. } if is_of_barrier => {
+                let tells = table_name.to_ascii_lowercase().starts_with("sqlite_");
+                tells.then(|| format!("reading {table_name} past its row policy"))
+            }
+            _ if is_of_barrier => None,
+            AuthAction::Read { table_name, .. } => {
+                let name = table_name.to_ascii_lowercase();
+                let is_read_past = match context.database_name {
+                    // A part of the name of what is read: SQLite says no more of a table of which no column is wanted.
+                    None => shown.has_policy_on_name(&name) && !standing.contains(&name),
+                    Some(schema) => shown.has_policy(schema, &name),
+                };
+                let tells = name.starts_with("sqlite_") || is_read_past;
+                tells.then(|| format!("reading {table_name} past its row policy"))
+            }
+            AuthAction::Function { .. } => mask_function_refusal(&context.action),
+            AuthAction::Pragma { pragma_name, .. } => Some(format!("PRAGMA {pragma_name}")),
+            _ => None,
+        }
+    }
+
+    /// The schemas and names of the tables and views that the last statement reads.
+    pub(super) fn tables_read(&self) -> BTreeSet<(String, String)> {
+        self.reads.lock().clone()
+    }
+
+    /// What the last statement was refused for.
+    pub(super) fn last_refusal(&self) -> Option<String> {
+        self.refused_action.lock().clone()
+    }
+
+    /// Answers SQLite.
+    pub(super) fn authorize(&self, context: AuthContext<'_>) -> Authorization {
+        if self.is_internal.load(Ordering::Acquire) {
+            return Authorization::Allow;
+        }
+        if let AuthAction::Read { table_name, .. } = context.action {
+            let schema = context.database_name.unwrap_or_default();
+            self.reads.lock().insert((schema.to_owned(), table_name.to_owned()));
+        }
+        match action_refusal(&context.action).or_else(|| self.policy_refusal(&context)) {
+            None => Authorization::Allow,
+            Some(what) => {
+                self.refused_action.lock().get_or_insert(what);
+                Authorization::Deny
+            }
+        }
+    }
+}
+
+/// A caller's SQL is being prepared.
+pub(super) struct PlanningScope<'a>(&'a Authorizer);
+
+impl Drop for PlanningScope<'_> {
+    fn drop(&mut self) {
+        self.0.is_planning.store(false, Ordering::Release);
+    }
+}
+
+/// Closes the wall again.
+pub(super) struct InternalSqlScope<'a>(&'a Authorizer);
+
+impl Drop for InternalSqlScope<'_> {
+    fn drop(&mut self) {
+        self.0.is_internal.store(false, Ordering::Release);
+    }
+}
+
+/// What is refused of `action`, as the caller reads it; none when it only reads.
+fn action_refusal(action: &AuthAction<'_>) -> Option<String> {
+    let is_among = |names: &[&str], name: &str| names.iter().any(|other| other.eq_ignore_ascii_case(name));
+    match action {
+        AuthAction::Select | AuthAction::Recursive => None,
+        AuthAction::Read { table_name, .. } => {
+            is_among(DENIED_TABLES, table_name).then(|| format!("reading {table_name}"))
+        }
+        AuthAction::Function { function_name } if is_among(UNBOUNDED_FUNCTIONS, function_name) => {
+            Some(format!("the function {function_name}, whose time has no bound,"))
+        }
+        AuthAction::Function { function_name } => {
+            is_among(DENIED_FUNCTIONS, function_name).then(|| format!("the function {function_name}"))
+        }
+        AuthAction::Pragma { pragma_name, pragma_value } => {
+            let is_harmless = pragma_value.is_none() && is_among(ALLOWED_PRAGMAS, pragma_name);
+            (!is_harmless).then(|| format!("PRAGMA {pragma_name}"))
+        }
+        other => Some(action_name(other).to_owned()),
+    }
+}
+
+/// What is refused of calls of the function of row policies, which views of ours alone may call.
+fn mask_function_refusal(action: &AuthAction<'_>) -> Option<String> {
+    let AuthAction::Function { function_name } = action else { return None };
+    let is_ours = function_name.to_ascii_lowercase().starts_with(MASK_PREFIX);
+    is_ours.then(|| "a function of row policies".to_owned())
+}
+
+/// The SQL that asks for what changes something.
+fn action_name(action: &AuthAction<'_>) -> &'static str {
+    match action {
+        AuthAction::Attach { .. } => "ATTACH",
+        AuthAction::Detach { .. } => "DETACH",
+        AuthAction::Insert { .. } => "INSERT",
+        AuthAction::Update { .. } => "UPDATE",
+        AuthAction::Delete { .. } => "DELETE",
+        AuthAction::Transaction { .. } => "controlling the transaction",
+        AuthAction::Savepoint { .. } => "SAVEPOINT",
+        AuthAction::CreateVtable { .. } => "CREATE VIRTUAL TABLE",
+        AuthAction::CreateTempTable { .. }
+        | AuthAction::CreateTempView { .. }
+        | AuthAction::CreateTempIndex { .. }
+        | AuthAction::CreateTempTrigger { .. }
+        | AuthAction::CreateTable { .. }
+        | AuthAction::CreateView { .. }
+        | AuthAction::CreateIndex { .. }
+        | AuthAction::CreateTrigger { .. } => "CREATE",
+        AuthAction::AlterTable { .. } => "ALTER TABLE",
+        AuthAction::Reindex { .. } => "REINDEX",
+        AuthAction::Analyze { .. } => "ANALYZE",
+        AuthAction::Unknown { .. } => "an action that is not known here",
+        _ => "DROP",
+    }
+}

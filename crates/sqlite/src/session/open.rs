@@ -1,0 +1,262 @@
+//! Opening a connection: for reading, with every door shut that SQLite has, and bounds on what a statement may take.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::authorizer::Authorizer;
+use super::functions;
+use super::work_cancellation::WorkCancellation;
+use crate::files::{DatabaseFile, DatabaseFiles, FileStamp, MAIN_SCHEMA};
+use crate::options::SqliteOptions;
+use crate::policy_views::PolicyViewCache;
+use crate::tables::quote_identifier;
+
+/// Instructions of SQLite's machine between two looks at whether the work must end: some ten microseconds.
+const PROGRESS_INSTRUCTIONS: i32 = 1_000;
+
+/// The work that has the connection now.
+pub(super) type CurrentWork = Arc<Mutex<Option<Arc<WorkCancellation>>>>;
+
+/// An open connection.
+pub(super) struct SqliteConnection {
+    pub(super) connection: Connection,
+    pub(super) authorizer: Arc<Authorizer>,
+    pub(super) view_cache: PolicyViewCache,
+    /// The files as they were before they were opened.
+    pub(super) stamps: Vec<FileStamp>,
+    /// The logs of the files that were opened as ones that nobody changes. There must be none.
+    pub(super) logs_excluded: Vec<PathBuf>,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenFileError {
+    /// The file is gone or cannot be seen.
+    #[error("{0}: {1}")]
+    FileUnavailable(String, std::io::Error),
+    /// The file has a log that cannot be read.
+    #[error("{0}: the write-ahead log cannot be opened")]
+    LogUnreadable(String),
+    /// SQLite refuses the file.
+    #[error("{0}: {1}")]
+    RejectedBySqlite(String, rusqlite::Error),
+}
+
+/// Opens `files`.
+///
+/// # Errors
+/// Why it cannot, with the schema of the file.
+pub(super) fn open(
+    files: &DatabaseFiles,
+    options: &SqliteOptions,
+    slot: &CurrentWork,
+) -> Result<SqliteConnection, OpenFileError> {
+    // Before the files are opened: one that is replaced in between looks changed, and is opened again.
+    let stamps = files
+        .files
+        .iter()
+        .map(|file| {
+            FileStamp::read(&file.path).map_err(|error| OpenFileError::FileUnavailable(file.schema.clone(), error))
+        })
+        .collect::<Result<_, _>>()?;
+    let (mut connection, logs_excluded) = match files.files.as_slice() {
+        [file] => open_single(file, options, slot)?,
+        several => open_several(several, options, slot)?,
+    };
+    let refused = |error| OpenFileError::RejectedBySqlite(MAIN_SCHEMA.to_owned(), error);
+    let attached = if files.is_single() { 0 } else { i32::try_from(files.files.len()).unwrap_or(i32::MAX) };
+    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, attached).map_err(refused)?;
+    let ledger = PolicyViewCache::new(&connection, options.row_policies.key()).map_err(refused)?;
+    let wall = Arc::new(Authorizer::default());
+    let judge = wall.clone();
+    connection
+        .authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| judge.authorize(context)))
+        .map_err(refused)?;
+    Ok(SqliteConnection { connection, authorizer: wall, view_cache: ledger, stamps, logs_excluded })
+}
+
+fn open_single(
+    file: &DatabaseFile,
+    options: &SqliteOptions,
+    slot: &CurrentWork,
+) -> Result<(Connection, Vec<PathBuf>), OpenFileError> {
+    let refused = |error| OpenFileError::RejectedBySqlite(file.schema.clone(), error);
+    let open = |path: &Path, flags| -> rusqlite::Result<Connection> {
+        let mut connection = Connection::open_with_flags(path, flags)?;
+        configure(&mut connection, options, slot)?;
+        read_schema(&connection, MAIN_SCHEMA)?;
+        Ok(connection)
+    };
+    match open(&file.path, open_flags()) {
+        Ok(connection) => Ok((connection, Vec::new())),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
+            let (uri, log) = immutable_uri(file, error)?;
+            let connection = open(Path::new(&uri), open_flags() | OpenFlags::SQLITE_OPEN_URI).map_err(refused)?;
+            Ok((connection, vec![log]))
+        }
+        Err(error) => Err(refused(error)),
+    }
+}
+
+/// Opens an empty database in memory and attaches the files to it, so that each has a schema of its own name.
+fn open_several(
+    files: &[DatabaseFile],
+    options: &SqliteOptions,
+    slot: &CurrentWork,
+) -> Result<(Connection, Vec<PathBuf>), OpenFileError> {
+    let own = |error| OpenFileError::RejectedBySqlite(MAIN_SCHEMA.to_owned(), error);
+    let mut connection = Connection::open_in_memory_with_flags(open_flags()).map_err(own)?;
+    configure(&mut connection, options, slot).map_err(own)?;
+    let mut logs_excluded = Vec::new();
+    for file in files {
+        let refused = |error| OpenFileError::RejectedBySqlite(file.schema.clone(), error);
+        let attach = |path: &str| -> rusqlite::Result<()> {
+            connection.execute("ATTACH ?1 AS ?2", [path, &file.schema])?;
+            read_schema(&connection, &file.schema)
+        };
+        match attach(&file.path.to_string_lossy()) {
+            Ok(()) => {}
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
+                let (uri, log) = immutable_uri(file, error)?;
+                // The first attempt may have got as far as having the name.
+                let _ = connection.execute("DETACH ?1", [&file.schema]);
+                attach(&uri).map_err(refused)?;
+                logs_excluded.push(log);
+            }
+            Err(error) => return Err(refused(error)),
+        }
+    }
+    Ok((connection, logs_excluded))
+}
+
+fn open_flags() -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX
+}
+
+/// The file as one that nobody changes, for what SQLite cannot open otherwise: a database in WAL mode in a folder that
+/// we may not write, where the index of the log cannot be made. Such a file is read without locks, so it is only for
+/// when there is no log beside it; that it did not change is looked at after each query. Gives the log's path too.
+fn immutable_uri(file: &DatabaseFile, error: rusqlite::Error) -> Result<(String, PathBuf), OpenFileError> {
+    // The log lies beside the file itself, not beside a link to it.
+    let path = std::fs::canonicalize(&file.path).unwrap_or_else(|_| file.path.clone());
+    let mut log = path.clone().into_os_string();
+    log.push("-wal");
+    let log = PathBuf::from(log);
+    if has_log(&log) {
+        return Err(OpenFileError::LogUnreadable(file.schema.clone()));
+    }
+    match path.to_str() {
+        Some(path) => Ok((immutable_file_uri(path), log)),
+        None => Err(OpenFileError::RejectedBySqlite(file.schema.clone(), error)),
+    }
+}
+
+/// Whether there is a log with something in it at `path`.
+pub(super) fn has_log(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0)
+}
+
+/// `path` as a URI whose every odd byte is escaped.
+fn immutable_file_uri(path: &str) -> String {
+    let mut uri = "file:".to_owned();
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => uri.push(char::from(byte)),
+            // Writing to a String cannot fail.
+            _ => drop(write!(uri, "%{byte:02X}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    uri
+}
+
+/// Reads from `schema`, which is when SQLite first opens its file.
+pub(super) fn read_schema(connection: &Connection, schema: &str) -> rusqlite::Result<()> {
+    let sql = format!("SELECT 1 FROM {}.sqlite_schema LIMIT 1", quote_identifier(schema));
+    connection.prepare(&sql)?.raw_query().next()?;
+    Ok(())
+}
+
+/// Settings that must stand before the first file is read.
+fn configure(connection: &mut Connection, options: &SqliteOptions, slot: &CurrentWork) -> rusqlite::Result<()> {
+    set_switches(connection)?;
+    set_limits(connection, options)?;
+    functions::replace_slow(connection, options.value_bytes_max)?;
+    let running = slot.clone();
+    let must_end = move || running.lock().as_ref().is_some_and(|running| running.must_stop());
+    connection.progress_handler(PROGRESS_INSTRUCTIONS, Some(must_end.clone()))?;
+    let patience = options.busy_timeout;
+    let mut since = Instant::now();
+    connection.busy_handler(Some(move |count: i32| {
+        if count == 0 {
+            since = Instant::now();
+        }
+        if must_end() || since.elapsed() >= patience {
+            return false;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(if count < 10 { 1 } else { 10 }));
+        true
+    }))?;
+    // Last, since some of them read the file, which somebody may have locked.
+    set_pragmas(connection, options)
+}
+
+/// What SQLite can turn on and off.
+fn set_switches(connection: &Connection) -> rusqlite::Result<()> {
+    let switches = [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false),
+        (DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_WRITE, false),
+        (DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true),
+        // A misspelt column in double quotes is an error, not a text.
+        (DbConfig::SQLITE_DBCONFIG_DQS_DML, false),
+        (DbConfig::SQLITE_DBCONFIG_DQS_DDL, false),
+    ];
+    switches.into_iter().try_for_each(|(switch, on)| connection.set_db_config(switch, on).map(|_| ()))
+}
+
+fn set_limits(connection: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
+    let limits = [
+        (Limit::SQLITE_LIMIT_LENGTH, i32::try_from(options.value_bytes_max).unwrap_or(i32::MAX)),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20),
+        (Limit::SQLITE_LIMIT_COLUMN, 2_000),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, 500),
+        (Limit::SQLITE_LIMIT_PARSER_DEPTH, 1_000),
+        (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 200),
+        (Limit::SQLITE_LIMIT_VDBE_OP, 1_000_000),
+        (Limit::SQLITE_LIMIT_FUNCTION_ARG, 127),
+        // Matching costs the product of the lengths and cannot be interrupted.
+        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100),
+        (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 1_000),
+        (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 0),
+        (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+    ];
+    limits.into_iter().try_for_each(|(limit, value)| connection.set_limit(limit, value).map(|_| ()))
+}
+
+fn set_pragmas(connection: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
+    let pragmas = [
+        "query_only = ON".to_owned(),
+        format!("cache_size = -{}", (options.cache_bytes / 1_024).max(64)),
+        // A file that is cut short while it is mapped kills the process that reads it.
+        "mmap_size = 0".to_owned(),
+        "cell_size_check = ON".to_owned(),
+        format!("hard_heap_limit = {}", options.memory_bytes),
+    ];
+    for pragma in pragmas {
+        // Some of them answer with a row.
+        connection.prepare(&format!("PRAGMA {pragma}"))?.raw_query().next()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! How the command fails: what is said and with which exit code.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use tidegate_core::Error;
+use tidegate_fetch::FetchError;
+
+use crate::config::ConfigError;
+
+/// The question failed, or the server did.
+const EXIT_FAILED: u8 = 1;
+/// The command line asks for something that cannot be.
+const EXIT_USAGE: u8 = 2;
+
+const LABEL: Style = AnsiColor::Red.on_default().bold();
+
+/// Why the command ends early.
+#[derive(Debug)]
+pub(crate) enum CommandError {
+    /// The command line asks for something that cannot be.
+    Usage(String),
+    /// The configuration cannot be used.
+    Configuration(ConfigError),
+    /// The question was answered with an error.
+    Query(Error),
+    /// Anything else.
+    Other(anyhow::Error),
+    /// Nobody reads the output any more, which is no news to anybody.
+    BrokenPipe,
+}
+
+impl CommandError {
+    /// Says on standard error what happened and gives the exit code.
+    pub(crate) fn report(self) -> ExitCode {
+        let (message, code) = match self {
+            Self::BrokenPipe => return ExitCode::SUCCESS,
+            Self::Query(error) if error.is_rendered() => return ExitCode::from(EXIT_FAILED),
+            Self::Usage(message) => (message, EXIT_USAGE),
+            Self::Configuration(broken) => (format!("the configuration cannot be used\n{broken}"), EXIT_USAGE),
+            Self::Query(error) => (error.to_string(), EXIT_FAILED),
+            Self::Other(error) => (format!("{error:#}"), EXIT_FAILED),
+        };
+        // When standard error is closed there is nowhere left to say it.
+        let _ = writeln!(anstream::stderr(), "{LABEL}error:{LABEL:#} {message}");
+        ExitCode::from(code)
+    }
+}
+
+impl From<anyhow::Error> for CommandError {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<ConfigError> for CommandError {
+    fn from(broken: ConfigError) -> Self {
+        Self::Configuration(broken)
+    }
+}
+
+impl From<Error> for CommandError {
+    fn from(error: Error) -> Self {
+        Self::Query(error)
+    }
+}
+
+impl From<FetchError> for CommandError {
+    fn from(error: FetchError) -> Self {
+        let message = error.to_string();
+        // It says its causes itself.
+        if error.is_usage() { Self::Usage(message) } else { Self::Other(anyhow::Error::msg(message)) }
+    }
+}
+
+/// Errors of writing to standard output.
+impl From<std::io::Error> for CommandError {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Self::BrokenPipe,
+            _ => Self::Other(anyhow::Error::from(error).context("cannot write to standard output")),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! `${VARIABLE}`, `${VARIABLE:-default}` and `${file:PATH}` in the texts of a configuration.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use tidegate_tools::declared::escape_braces;
+
+use super::FileHashes;
+
+/// Secrets in files are short.
+const SECRET_FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Shorter values are no secrets, and stand in other words too.
+const REDACTED_BYTES_MIN: usize = 4;
+
+/// Gives the value of an environment variable, if it is set.
+type VariableLookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
+/// Where variables come from.
+pub(crate) struct VariableResolver<'a> {
+    lookup: Box<VariableLookup<'a>>,
+    /// What paths are relative to: the folder of the configuration.
+    folder: PathBuf,
+    /// The files that were read.
+    files: RefCell<FileHashes>,
+}
+
+/// A text, with its variables put in if it has any.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Expansion {
+    Unchanged,
+    Expanded(ExpandedText),
+}
+
+/// What a variable holds that did not stand in the configuration.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct VariableValue {
+    value: String,
+    /// The variable as it was written.
+    source_text: String,
+}
+
+impl std::fmt::Debug for VariableValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.source_text)
+    }
+}
+
+impl VariableValue {
+    /// What it holds.
+    pub(crate) fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// `text` with the variable's name for what it holds.
+    pub(crate) fn redact_in(&self, text: &str) -> String {
+        if self.value.len() < REDACTED_BYTES_MIN {
+            return text.to_owned();
+        }
+        // As it stands between the quotation marks of a message.
+        let quoted = format!("{:?}", self.value);
+        text.replace(&quoted[1..quoted.len() - 1], &self.source_text).replace(&self.value, &self.source_text)
+    }
+}
+
+/// A text with its variables put in.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct ExpandedText {
+    /// The whole.
+    pub(crate) text: String,
+    /// The whole as a template in which only the braces that were written mean anything.
+    pub(crate) template: String,
+    /// What the variables hold, which is told to nobody.
+    pub(crate) values: Vec<VariableValue>,
+}
+
+impl ExpandedText {
+    fn push_text(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.template.push_str(text);
+    }
+
+    fn push_value(&mut self, value: String, inside: &str) {
+        self.text.push_str(&value);
+        self.template.push_str(&escape_braces(&value));
+        // A default stands in the file for everybody to read.
+        if !inside.ends_with(&format!(":-{value}")) {
+            self.values.push(VariableValue { value, source_text: format!("${{{inside}}}") });
+        }
+    }
+}
+
+impl<'a> VariableResolver<'a> {
+    /// The environment of the process.
+    pub(crate) fn from_environment(folder: &Path) -> Self {
+        Self::new(folder, |name| std::env::var(name).ok())
+    }
+
+    pub(crate) fn new(folder: &Path, lookup: impl Fn(&str) -> Option<String> + 'a) -> Self {
+        Self { lookup: Box::new(lookup), folder: folder.to_owned(), files: RefCell::default() }
+    }
+
+    /// The files of `${file:…}` so far, as they were before they were read.
+    pub(crate) fn files(&self) -> FileHashes {
+        self.files.borrow().clone()
+    }
+
+    /// Puts the variables in. `$${` stands for `${`.
+    pub(crate) fn expand(&self, text: &str) -> Result<Expansion, String> {
+        if !text.contains("${") {
+            return Ok(Expansion::Unchanged);
+        }
+        let mut filled = ExpandedText::default();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("${") {
+            if let Some(before) = before.strip_suffix('$') {
+                filled.push_text(before);
+                filled.push_text("${");
+                rest = after;
+                continue;
+            }
+            filled.push_text(before);
+            let (inside, behind) =
+                after.split_once('}').ok_or("has ${ without a closing }; write $${ for ${ itself")?;
+            filled.push_value(self.resolve(inside)?, inside);
+            rest = behind;
+        }
+        filled.push_text(rest);
+        Ok(Expansion::Expanded(filled))
+    }
+
+    fn resolve(&self, inside: &str) -> Result<String, String> {
+        if let Some(path) = inside.strip_prefix("file:") {
+            return self.read_file(path.trim());
+        }
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        let is_name = !name.is_empty()
+            && !name.starts_with(|letter: char| letter.is_ascii_digit())
+            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        if !is_name {
+            return Err(format!("${{{inside}}} is no variable; write ${{NAME}}, ${{NAME:-default}} or ${{file:PATH}}"));
+        }
+        let set = (self.lookup)(name);
+        match default {
+            // As in a shell: the default stands in for an empty value too.
+            Some(default) => Ok(set.filter(|value| !value.is_empty()).unwrap_or_else(|| default.to_owned())),
+            None => set.ok_or_else(|| {
+                format!("the environment variable {name} is not set; set it, or write ${{{name}:-default}}")
+            }),
+        }
+    }
+
+    /// The text of a file, without the line break at its end.
+    fn read_file(&self, path: &str) -> Result<String, String> {
+        let failed = |error: std::io::Error| format!("the file of ${{file:{path}}} cannot be read: {error}");
+        let whole = self.folder.join(path);
+        self.files.borrow_mut().record(&whole);
+        // What is read is bounded, not what the system says of it: a device or a pipe says nothing.
+        let mut text = String::new();
+        let file = File::open(whole).map_err(failed)?;
+        file.take(SECRET_FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+        if text.len() as u64 > SECRET_FILE_BYTES_MAX {
+            return Err(format!("the file of ${{file:{path}}} is larger than {SECRET_FILE_BYTES_MAX} bytes"));
+        }
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expand(text: &str) -> Result<Expansion, String> {
+        let lookup = |name: &str| match name {
+            "HOST" => Some("db.example.com".to_owned()),
+            "QUOTED" => Some("a \"b\"".to_owned()),
+            "SHORT" => Some("a".to_owned()),
+            "EMPTY" => Some(String::new()),
+            "ODD" => Some("${HOST}: {a}".to_owned()),
+            _ => None,
+        };
+        VariableResolver::new(Path::new("/nowhere"), lookup).expand(text)
+    }
+
+    #[track_caller]
+    fn filled(text: &str, expected: &str) {
+        let Ok(Expansion::Expanded(filled)) = expand(text) else { panic!("{text} holds no variables") };
+        assert_eq!(filled.text, expected);
+    }
+
+    #[test]
+    fn variables_are_expanded_once() {
+        assert_eq!(expand("plain $1 {x}"), Ok(Expansion::Unchanged));
+        filled("postgres://${HOST}/a", "postgres://db.example.com/a");
+        filled("${ODD}", "${HOST}: {a}");
+        filled("${NONE:-5s}${EMPTY:-x}${EMPTY}", "5sx");
+        filled("$${HOST} ${HOST}", "${HOST} db.example.com");
+    }
+
+    #[test]
+    fn values_are_redacted_by_their_variable_names() {
+        let Ok(Expansion::Expanded(filled)) = expand("${HOST} ${QUOTED} ${SHORT}") else { panic!("they are set") };
+        let held = filled.values;
+        let told =
+            held.iter().fold(r#"db.example.com is "a \"b\"", an ace"#.to_owned(), |text, held| held.redact_in(&text));
+        assert_eq!(told, r#"${HOST} is "${QUOTED}", an ace"#);
+        assert_eq!(format!("{held:?}"), "[${HOST}, ${QUOTED}, ${SHORT}]");
+    }
+
+    #[test]
+    fn braces_in_values_are_escaped() {
+        let Ok(Expansion::Expanded(filled)) = expand("{id} ${ODD}") else { panic!("it holds a variable") };
+        assert_eq!(filled.text, "{id} ${HOST}: {a}");
+        assert_eq!(filled.template, "{id} ${{HOST}}: {{a}}");
+        assert_eq!(filled.values[0].value(), "${HOST}: {a}");
+    }
+
+    #[test]
+    fn errors_name_the_variable() {
+        for (text, words) in [
+            ("${NONE}", "NONE is not set"),
+            ("${HOST", "without a closing }"),
+            ("${a b}", "is no variable"),
+            ("${}", "is no variable"),
+            ("${file:key}", "cannot be read"),
+        ] {
+            let error = expand(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What a server says when it listens: where, and how a client is connected to it.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+
+use serde_json::json;
+
+use crate::commands::serve::StartupHelp;
+use crate::open_node::OpenNode;
+use crate::source::{DatabaseSource, sources_or_current_folder};
+
+/// Questions for the demo, one for each kind of join.
+const DEMO_QUESTIONS: [&str; 3] = [
+    "Which airlines had the longest departure delays from JFK, by month?",
+    "Does bad weather explain the delays in June and July?",
+    "How old are the planes of each airline, and does age matter for delays?",
+];
+
+/// Says on standard error where the server listens and, with `help`, what to do with that.
+pub(crate) fn print_address(scheme: &str, address: SocketAddr, help: StartupHelp) {
+    let url = format!("{scheme}://{address}/mcp");
+    let mut text = format!("listening on {url}\n");
+    if help != StartupHelp::None {
+        text.push_str(&connection_instructions(&url));
+    }
+    if help == StartupHelp::ConnectionAndExampleQuestions {
+        text.push_str("\nThen ask, for example:\n");
+        for question in DEMO_QUESTIONS {
+            text.push_str(&format!("  - {question}\n"));
+        }
+    }
+    // Without standard error there is nobody to tell; the server serves all the same.
+    let _ = anstream::stderr().write_all(text.as_bytes());
+}
+
+/// Says to somebody who started `tidegate stdio` by hand that a client is meant to do that.
+pub(crate) fn print_stdio_help(sources: &[DatabaseSource], opened: &OpenNode) {
+    let mut arguments = vec!["stdio".to_owned()];
+    if opened.has_file {
+        arguments.extend(["--config".to_owned(), opened.loaded_config.path().display().to_string()]);
+        arguments.extend(sources.iter().map(DatabaseSource::absolute_argument));
+    } else {
+        arguments.extend(sources_or_current_folder(sources).iter().map(DatabaseSource::absolute_argument));
+    }
+    let program = std::env::current_exe().unwrap_or_else(|_| "tidegate".into());
+    let servers = json!({"mcpServers": {"tidegate": {"command": program, "args": arguments}}});
+    let text =
+        format!("waiting for an MCP client on standard input; clients start this themselves with\n\n{servers:#}\n");
+    let _ = anstream::stderr().write_all(text.as_bytes());
+}
+
+fn connection_instructions(url: &str) -> String {
+    format!(
+        "\nAn MCP client that keeps its servers in a JSON file connects with this:\n\n\
+         {{\n  \"mcpServers\": {{\n    \"tidegate\": {{ \"type\": \"http\", \"url\": \"{url}\" }}\n  }}\n}}\n\n\
+         One that asks for a server's transport and address: streamable HTTP, {url}\n"
+    )
+}

@@ -1,0 +1,238 @@
+//! Who reaches what over which transport: the authorization matrix of one configuration, as it was reviewed.
+//!
+//! Every cell is tried on a real node, and two laws hold in all of them: what is listed can be had and nothing else,
+//! and what cannot be had is answered like a thing that there is not.
+
+mod client_connection;
+mod matrix_node;
+mod owned_resources;
+mod row_visibility;
+mod target;
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use client_connection::{Attempt, Transport};
+use matrix_node::{MatrixNode, databases_of};
+use target::{AttemptOutcome, Lists, Target};
+
+/// Over HTTP the visitor shows nothing, and the northern and the southern are of the tenants north and south.
+const ROLES: [&str; 10] =
+    ["admin", "analyst", "northern", "southern", "curated", "clerk", "reader", "operator", "visitor", "nobody"];
+const TRANSPORTS: [(Transport, char); 8] = [
+    (Transport::Modern, 'M'),
+    (Transport::Session, 'S'),
+    (Transport::EventStream, 'E'),
+    (Transport::WebSocket, 'W'),
+    (Transport::Bridge, 'B'),
+    (Transport::Rest, 'R'),
+    (Transport::Stdio, 'P'),
+    (Transport::CommandLine, 'C'),
+];
+/// What the letters say, for whoever reviews the file.
+const LEGEND: &str = "M: HTTP of 2026-07-28, S: HTTP in a session of 2025-11-25, E: HTTP+SSE, W: WebSocket, \
+    B: the bridge over HTTP, R: REST, P: a stdio process, C: the command line, +: over HTTP, whatever the transport, \
+    -: answered as if it were not there, .: cannot be asked there";
+
+fn targets() -> Vec<Target> {
+    let sql = json!({"database": "shop", "sql": "SELECT 1 AS one"});
+    vec![
+        Target::Tool("list_databases", json!({})),
+        Target::Tool("list_tables", json!({})),
+        Target::Tool("explain", sql),
+        Target::Tool("list_jobs", json!({})),
+        Target::Tool("node_status", json!({})),
+        Target::Tool("server_info", json!({})),
+        Target::Tool("orders_all", json!({})),
+        Target::Tool("orders_other", json!({})),
+        Target::Tool("orders_sales", json!({})),
+        Target::Tool("orders_vault", json!({})),
+        Target::Tool("orders_secret", json!({})),
+        Target::Tool("orders_local", json!({})),
+        Target::Tool("orders_http", json!({})),
+        Target::Tool("orders_near", json!({})),
+        Target::Tool("orders_far", json!({})),
+        Target::Database("shop"),
+        Target::Database("other"),
+        Target::Database("sales"),
+        Target::Database("vault"),
+        Target::Database("crm"),
+        Target::Database("both"),
+        Target::ExploredDatabase("shop"),
+        Target::ExploredDatabase("other"),
+        Target::ExploredDatabase("vault"),
+        Target::ExploredDatabase("both"),
+        Target::Resource("tidegate://databases/shop", "tidegate://databases/sho~"),
+        Target::Resource("tidegate://databases/other", "tidegate://databases/othe~"),
+        Target::Resource("tidegate://databases/other/tables/orders", "tidegate://databases/othe~/tables/orders"),
+        Target::Resource("tidegate://databases/vault", "tidegate://databases/vaul~"),
+        Target::Resource("tidegate://databases/sales/tables/orders", "tidegate://databases/sale~/tables/orders"),
+        Target::Resource("reports://orders", "reports://order~"),
+        Target::Resource("reports://secret", "reports://secre~"),
+        Target::Resource("reports://vault", "reports://vaul~"),
+        Target::Resource("reports://far", "reports://fa~"),
+        Target::Template("reports://order/{id}", "reports://order/7", "reports://orde~/7"),
+        Target::Template("reports://local/{id}", "reports://local/7", "reports://loca~/7"),
+        Target::Prompt("orders_review", json!({})),
+        Target::Prompt("orders_judge", json!({})),
+        Target::Prompt("orders_chat", json!({})),
+        Target::PromptCompletion("explore"),
+        Target::PromptCompletion("orders_judge"),
+        Target::TemplateCompletion("tidegate://databases/{database}", "database"),
+        Target::TemplateCompletion("reports://order/{id}", "id"),
+    ]
+}
+
+/// Doors of toolsets, and tools asked for there. A door shows nothing but its toolset.
+const TOOLSET_ENDPOINTS: [(&str, &[&str]); 2] =
+    [("orders", &["orders_all", "orders_secret", "node_status"]), ("discover", &["find_tool", "orders_all"])];
+/// Tools behind the two of the door that finds them.
+const DISCOVERABLE_TOOLS: [&str; 3] = ["orders_all", "orders_secret", "node_status"];
+
+/// The matrix as it is filled, and where it breaks a law.
+#[derive(Default)]
+struct Matrix {
+    rows: Vec<(String, Vec<String>)>,
+    violations: Vec<String>,
+}
+
+impl Matrix {
+    fn add_mark(&mut self, label: &str, role: usize, mark: char) {
+        let at = self.rows.iter().position(|(other, _)| other == label).unwrap_or_else(|| {
+            self.rows.push((label.to_owned(), vec![String::new(); ROLES.len()]));
+            self.rows.len() - 1
+        });
+        self.rows[at].1[role].push(mark);
+    }
+
+    /// Marks a cell, and holds the laws against it.
+    fn record_attempt(&mut self, label: &str, role: usize, letter: char, tried: &AttemptOutcome) {
+        let was_had = matches!(tried.answer, Attempt::Done(_));
+        self.add_mark(label, role, if was_had { letter } else { '-' });
+        let at = format!("{label} for {} over {letter}", ROLES[role]);
+        if tried.is_listed != was_had {
+            self.violations.push(format!("{at}: listed {}, and had: {:?}", tried.is_listed, tried.answer));
+        }
+        if let (Attempt::Refused(refused), Some(absent)) = (&tried.answer, &tried.absent_answer) {
+            let same =
+                matches!(absent, Attempt::Refused(absent) if without_choices(refused) == without_choices(absent));
+            if !same {
+                self.violations
+                    .push(format!("{at}: refused with {refused:?}, and one that is not there with {absent:?}"));
+            }
+        }
+    }
+
+    fn render(&self) -> String {
+        let wide = self.rows.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
+        let mut text = format!("{:wide$}", "");
+        ROLES.iter().for_each(|role| text.push_str(&format!(" {role:<8}")));
+        for (label, marks) in &self.rows {
+            let _ = write!(text, "\n{label:wide$}");
+            marks.iter().for_each(|marks| text.push_str(&format!(" {marks:<8}")));
+        }
+        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Choices are the names nearest to the one asked for, and those who ask for another are given others.
+fn without_choices(text: &str) -> String {
+    text.lines().filter(|line| !line.starts_with("Valid choices: ")).collect::<Vec<_>>().join("\n")
+}
+
+/// Every target at the door of the whole.
+async fn try_targets(house: &MatrixNode, matrix: &mut Matrix, role: usize, transport: Transport, letter: char) {
+    let mut line = house.connect(ROLES[role], transport, None).await.unwrap();
+    let has_tools_alone = transport.supports_only_tools();
+    let lists = if has_tools_alone { Lists::list_tools(&mut line).await } else { Lists::list_all(&mut line).await };
+    let listed = lists.tools.iter().chain(&lists.prompts).map(String::as_str);
+    let visible: Vec<&str> = listed.chain(databases_of(ROLES[role], transport).iter().copied()).collect();
+    for target in targets() {
+        let label = target.label();
+        if !target.supports(transport) {
+            matrix.add_mark(&label, role, '.');
+            continue;
+        }
+        let tried = target.attempt(&mut line, &lists).await;
+        matrix.record_attempt(&label, role, letter, &tried);
+        let choices = [Some(&tried.answer), tried.absent_answer.as_ref()].into_iter().flatten().flat_map(choices);
+        let hidden = choices.filter(|choice| !visible.contains(&choice.as_str()));
+        matrix.violations.extend(hidden.map(|hidden| format!("{label} for {}: offers {hidden}", ROLES[role])));
+    }
+}
+
+fn choices(answer: &Attempt) -> Vec<String> {
+    let Attempt::Refused(text) = answer else { return Vec::new() };
+    let offered = text.lines().filter_map(|line| line.strip_prefix("Valid choices: "));
+    offered.flat_map(|names| names.split(", ")).map(str::to_owned).collect()
+}
+
+/// The doors of toolsets, and tools asked for at them.
+async fn try_endpoints(house: &MatrixNode, matrix: &mut Matrix, role: usize, transport: Transport, letter: char) {
+    if transport == Transport::Rest {
+        // It has none.
+        let labels = TOOLSET_ENDPOINTS.iter().flat_map(|(door, tools)| {
+            let inside = endpoint_targets(door, tools)
+                .into_iter()
+                .map(move |target| format!("{} at /mcp/{door}", target.label()));
+            std::iter::once(format!("door /mcp/{door}")).chain(inside)
+        });
+        return labels.for_each(|label| matrix.add_mark(&label, role, '.'));
+    }
+    let absent = house.connect(ROLES[role], transport, Some("absent")).await.err().unwrap();
+    for (door, tools) in TOOLSET_ENDPOINTS {
+        let label = format!("door /mcp/{door}");
+        let mut line = match house.connect(ROLES[role], transport, Some(door)).await {
+            Ok(line) => Some(line),
+            Err(refused) if refused == absent.replace("absent", door) => None,
+            Err(refused) => panic!("{label} for {}: {refused}, but an absent one: {absent}", ROLES[role]),
+        };
+        matrix.add_mark(&label, role, if line.is_some() { letter } else { '-' });
+        let targets = endpoint_targets(door, tools);
+        let labels = targets.iter().map(|target| format!("{} at /mcp/{door}", target.label()));
+        match &mut line {
+            // `tidegate call` has no doors.
+            _ if transport == Transport::CommandLine => labels.for_each(|label| matrix.add_mark(&label, role, '.')),
+            None => labels.for_each(|label| matrix.add_mark(&label, role, '-')),
+            Some(line) => {
+                let lists = Lists::list_tools(line).await;
+                for (target, label) in targets.iter().zip(labels) {
+                    matrix.record_attempt(&label, role, letter, &target.attempt(line, &lists).await);
+                }
+            }
+        }
+    }
+}
+
+fn endpoint_targets(door: &str, tools: &[&'static str]) -> Vec<Target> {
+    let arguments = |tool: &str| if tool == "find_tool" { json!({"words": ""}) } else { json!({}) };
+    let tools = tools.iter().map(|tool| Target::Tool(tool, arguments(tool)));
+    let found = DISCOVERABLE_TOOLS.into_iter().filter(|_| door == "discover").map(Target::DiscoveredTool);
+    tools.chain(found).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn authorization_matrix_snapshot() {
+    let house = MatrixNode::start();
+    let mut matrix = Matrix::default();
+    for (role, name) in ROLES.into_iter().enumerate() {
+        for (transport, letter) in TRANSPORTS {
+            try_targets(&house, &mut matrix, role, transport, letter).await;
+            try_endpoints(&house, &mut matrix, role, transport, letter).await;
+            if transport.reaches_the_server() {
+                owned_resources::try_owned(&house, &mut matrix, role, transport, letter).await;
+            }
+        }
+        owned_resources::try_http_results(&house, &mut matrix, role).await;
+        // That there are metrics is no secret.
+        let (status, _) = house.fetch(name, "/metrics").await;
+        assert!([200, 403].contains(&status), "{status}");
+        matrix.add_mark("door /metrics", role, if status == 200 { '+' } else { '-' });
+    }
+    let rows = row_visibility::visible_rows(&house, &mut matrix).await;
+    assert_eq!(matrix.violations, Vec::<String>::new(), "\n{}", matrix.violations.join("\n"));
+    insta::with_settings!({description => LEGEND}, {
+        insta::assert_snapshot!("authorization", format!("{}\n\n{rows}", matrix.render()));
+    });
+}

@@ -1,0 +1,40 @@
+//! Tables of CSV files as a configuration says that they are read.
+
+use super::ConfiguredFolder;
+
+fn configured(tables: &str) -> ConfiguredFolder {
+    let configured =
+        ConfiguredFolder::new(&format!("databases:\n  - name: shop\n    files: shop\n    tables: {tables}\n"));
+    let shop = configured.folder().join("shop");
+    std::fs::write(shop.join("odd.csv"), "# made by hand\n007|'a|b'|1.50|n/a\n008|c|2|3\n").unwrap();
+    configured
+}
+
+fn query(configured: &ConfiguredFolder, sql: &str) -> String {
+    let ran = configured.run(&["query", sql, "--format", "mcp"]);
+    format!("{}{}", ran.stdout, ran.stderr)
+}
+
+#[test]
+fn csv_options_are_applied() {
+    let told = "{odd: {delimiter: '|', quote: \"'\", header: false, null: n/a, comment: '#', \
+                columns: {column_3: 'decimal(8,2)', column_4: string}}}";
+    let odd = configured(told);
+    insta::assert_snapshot!(query(&odd, "SELECT * FROM odd"), @r#"[{"column_1":"007","column_2":"a|b","column_3":1.50,"column_4":null},{"column_1":"008","column_2":"c","column_3":2.00,"column_4":"3"}]"#);
+    insta::assert_snapshot!(query(&odd, "SELECT sum(column_3) AS total, count(column_4) AS known FROM odd"), @r#"[{"total":3.50,"known":1}]"#);
+}
+
+#[test]
+fn reports_invalid_csv_options() {
+    let orders = configured("{orders: {columns: {customer: integer}}}");
+    insta::assert_snapshot!(query(&orders, "SELECT * FROM orders"), @r#"error: row 1 of the file orders.csv has 'Ann' in column "customer", which the configuration makes bigint"#);
+    insta::assert_snapshot!(query(&orders, "SELECT * FROM orders"), @r#"error: row 1 of the file orders.csv has 'Ann' in column "customer", which the configuration makes bigint"#);
+    let orders = configured("{orders: {columns: {custmer: integer}}}");
+    insta::assert_snapshot!(query(&orders, "SELECT * FROM orders"), @r#"error: the table "orders" cannot be read: the configuration gives a type to "custmer", but its columns are id, customer, amount"#);
+    let wrong = configured("{orders: {delimiter: '||', columns: {id: int}, null: a text that is too long}}");
+    insta::assert_snapshot!(wrong.usage_error(&["config", "check"]), @r#"
+    error: the configuration cannot be used
+    tidegate.yaml:4:23: databases[0].tables.orders.delimiter: "||" is not one ASCII character; write one, or tab
+    tidegate.yaml:4:50: databases[0].tables.orders.columns.id: there is no type "int"; there are string, integer, number, decimal(P,S), boolean, date, timestamp
+    "#);
+}

@@ -1,0 +1,98 @@
+//! Files as people have them, through the commands of the README: `tests/fixtures/messy` is served, asked and exported.
+
+use std::path::PathBuf;
+
+use super::server::Server;
+use super::{ConfiguredFolder, run, run_in, tidegate};
+
+fn folder(name: &str) -> String {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(name).canonicalize().unwrap().display().to_string()
+}
+
+fn messy() -> String {
+    folder("tests/fixtures/messy")
+}
+
+#[test]
+fn late_type_change_does_not_fail_queries() {
+    let ran = run(&["query", "SELECT id, amount FROM late WHERE id > 3000", &messy()]);
+    assert_eq!((ran.code, ran.lines()), (Some(0), vec!["id,amount", "3001,twelve", "3002,6004"]), "{ran:?}");
+    let ran = run(&["query", "SELECT count(amount) AS n FROM late", &messy()]);
+    assert_eq!(ran.lines(), ["n", "3002"], "{ran:?}");
+}
+
+#[test]
+fn serve_logs_merged_and_skipped_files() {
+    let mut server = Server::start(tidegate().args(["serve", "--listen", "127.0.0.1:0", "--log", "info"]).arg(messy()));
+    for words in ["the 2 files of mixed are tables of their own", "orders is one table", "skipped shop.db: SQLite"] {
+        server.wait_for_log(words);
+    }
+    assert!(server.wait_for_log("skipped manual.pdf").contains("WARN"));
+}
+
+#[test]
+fn the_tables_are_listed_with_notes() {
+    let ran = run(&["call", "list_tables", "--path", &messy()]);
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    for part in ["budget_Plan", "skipped warehouse.duckdb: DuckDB", "tables: {report: {skip: 3}}"] {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+}
+
+#[test]
+fn demo_data_has_five_tables() {
+    let ran = run(&["query", "SELECT count(*) AS airlines FROM demo.airlines", &folder("data")]);
+    assert_eq!(ran.lines(), ["airlines", "16"], "{ran:?}");
+    let ran = run(&["query", "SELECT count(DISTINCT faa) > 1000 AS many FROM demo.airports", &folder("data")]);
+    assert_eq!(ran.lines(), ["many", "true"], "{ran:?}");
+}
+
+#[test]
+fn suggested_settings_fix_the_tables() {
+    let tables = "report: {skip: 3}, ragged: {ragged: fill}, french: {encoding: latin-1}, titled: {skip: 2}, \
+                  umsatz: {decimal: ',', thousands: .}, missing: {null: [NA, '-', N/A, '\\N']}, late: {columns: {amount: string}}";
+    let configured =
+        ConfiguredFolder::new(&format!("databases: [{{name: messy, files: {:?}, tables: {{{tables}}}}}]\n", messy()));
+    let ask = |sql: &str| configured.run(&["query", sql]).lines().join(" ");
+    assert_eq!(ask("SELECT sum(price) AS p FROM report"), "p 9");
+    assert_eq!(ask("SELECT nom FROM french"), "nom mère");
+    assert_eq!(ask("SELECT sum(\"Betrag\") AS b FROM umsatz"), "b -9778.34");
+    assert_eq!(ask("SELECT count(country) AS c, sum(amount) AS a FROM missing"), "c,a 2,50");
+    let doctor = configured.run(&["doctor"]).stdout;
+    assert!(!doctor.contains("cannot be read"), "{doctor}");
+    assert!(doctor.contains("skipped shop.db: SQLite"), "{doctor}");
+}
+
+#[test]
+fn reports_invalid_table_settings() {
+    let tables = "a: {encoding: ebcdic}, b: {decimal: ab}, c: {decimal: '.', thousands: '.'}";
+    let configured =
+        ConfiguredFolder::new(&format!("databases: [{{name: shop, files: shop, tables: {{{tables}}}}}]\n"));
+    let ran = configured.run(&["config", "check"]);
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    for part in
+        ["there is no encoding \"ebcdic\"", "is not one character that may stand in a number", "they must differ"]
+    {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+}
+
+#[test]
+fn export_compression_follows_the_extension() {
+    let out = tempfile::tempdir().unwrap();
+    let export = |name: &str| {
+        let path = messy();
+        let ran = run_in(out.path(), &["export", "SELECT id FROM late WHERE id < 3", &path, "-o", name, "--quiet"]);
+        (ran.code, std::fs::read(out.path().join(name)).unwrap_or_default(), ran.stderr)
+    };
+    let (code, bytes, _) = export("a.csv.gz");
+    assert_eq!((code, bytes.get(..2)), (Some(0), Some(&[0x1F, 0x8B][..])));
+    let (code, bytes, _) = export("b.ndjson.zst");
+    assert_eq!((code, bytes.get(..4)), (Some(0), Some(&[0x28, 0xB5, 0x2F, 0xFD][..])));
+    // What was written is served again.
+    let sql = "SELECT a.s + b.s AS s FROM (SELECT sum(id) s FROM a) a, (SELECT sum(id) s FROM b) b";
+    let ran = run(&["query", sql, &out.path().display().to_string()]);
+    assert_eq!(ran.lines(), ["s", "6"], "{ran:?}");
+    let (code, _, said) = export("c.parquet.gz");
+    assert_eq!(code, Some(2), "{said}");
+}

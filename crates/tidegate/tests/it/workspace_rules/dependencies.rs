@@ -1,0 +1,208 @@
+//! Dependencies point down only, and fenced libraries stay in their crates.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::workspace;
+
+/// Which of our crates a crate may know. `tidegate` and the benchmarks may know all.
+const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
+    ("tidegate-core", &[]),
+    ("tidegate-audit", &["tidegate-core"]),
+    ("tidegate-auth", &["tidegate-core"]),
+    ("tidegate-mcp", &["tidegate-core"]),
+    ("tidegate-query", &["tidegate-core"]),
+    ("tidegate-transport", &["tidegate-core", "tidegate-mcp"]),
+    ("tidegate-pgsql", &[]),
+    ("tidegate-engines", &["tidegate-core", "tidegate-pgsql", "tidegate-query"]),
+    ("tidegate-postgres", &["tidegate-core", "tidegate-query"]),
+    ("tidegate-sqlite", &["tidegate-core", "tidegate-query"]),
+    ("tidegate-tools", &["tidegate-core", "tidegate-query"]),
+    ("tidegate-fetch", &["tidegate-core", "tidegate-query"]),
+];
+
+/// What the tests of a crate may know beside that, but not the crate itself.
+const ALLOWED_DEV_DEPENDENCIES: &[(&str, &str)] =
+    &[("tidegate-transport", "tidegate-auth"), ("tidegate-engines", "tidegate-postgres")];
+
+/// Crates without a row in [`ALLOWED_DEPENDENCIES`].
+const UNRESTRICTED_CRATES: &[&str] = &["tidegate", "tidegate-bench"];
+
+/// Third-party libraries and the crates that may name them. `x-*` means every crate of that family.
+const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
+    (&["axum", "axum-*", "hyper", "hyper-*", "tower", "tower-*", "tokio-tungstenite"], &["tidegate-transport"]),
+    (&["clap", "clap_*"], &["tidegate"]),
+    (&["indicatif"], &["tidegate-fetch"]),
+    (&["reqwest"], &["tidegate-auth", "tidegate-tools", "tidegate-transport", "tidegate-fetch", "tidegate"]),
+    (&["jsonwebtoken"], &["tidegate-auth"]),
+    (&["governor"], &["tidegate-core"]),
+    (&["datafusion", "datafusion-*"], &["tidegate-engines", "tidegate-pgsql", "tidegate-bench"]),
+    (&["object_store"], &["tidegate-engines", "tidegate-bench"]),
+    (&["parquet"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
+    (&["sqlparser"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
+    (
+        &["arrow", "arrow-*"],
+        &[
+            "tidegate-query",
+            "tidegate-engines",
+            "tidegate-pgsql",
+            "tidegate-postgres",
+            "tidegate-sqlite",
+            "tidegate-tools",
+            "tidegate-fetch",
+            "tidegate-bench",
+        ],
+    ),
+    (&["tokio-postgres", "tokio-postgres-*", "deadpool"], &["tidegate-postgres"]),
+    (&["rustls", "rustls-*"], &["tidegate-postgres", "tidegate-transport"]),
+    (&["tokio-rustls", "x509-parser"], &["tidegate-transport"]),
+    (&["rusqlite"], &["tidegate-sqlite"]),
+];
+
+/// What examples and tests name: hosts of their own mount our router in theirs, a file has to be there to be asked, and
+/// the embedded engine is compared with PostgreSQL.
+const LIBRARIES_ALLOWED_IN_TESTS: &[(&str, &str)] =
+    &[("tidegate", "axum"), ("tidegate", "rusqlite"), ("tidegate-engines", "tokio-postgres")];
+
+/// Crates that build without the data side, so that work on them compiles in seconds.
+const WITHOUT_DATA: &[&str] =
+    &["tidegate-core", "tidegate-audit", "tidegate-auth", "tidegate-mcp", "tidegate-transport"];
+const DATA_SIDE: &[&str] = &["arrow", "arrow-*", "datafusion", "datafusion-*", "parquet", "sqlparser"];
+
+/// Crates that may stand in the lock file once only.
+const SINGLE_VERSION_CRATES: &[&str] = &["arrow", "sqlparser"];
+
+/// Where metadata writes `null`, a dependency is a normal one.
+const NORMAL_DEPENDENCY: Value = Value::Null;
+
+struct Metadata(Value);
+
+impl Metadata {
+    fn read() -> Self {
+        let output = Command::new(env!("CARGO"))
+            .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &host_triple()])
+            .current_dir(workspace())
+            .output()
+            .expect("cargo runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Self(serde_json::from_slice(&output.stdout).expect("metadata is JSON"))
+    }
+
+    fn members(&self) -> Vec<&Value> {
+        let ids: Vec<&Value> = list(&self.0["workspace_members"]).iter().collect();
+        list(&self.0["packages"]).iter().filter(|package| ids.contains(&&package["id"])).collect()
+    }
+
+    /// The names that `package` depends on in its manifest, of whatever kind.
+    fn named(package: &Value) -> impl Iterator<Item = &str> {
+        list(&package["dependencies"]).iter().map(|dependency| text(&dependency["name"]))
+    }
+
+    /// Everything that a build of `root` without its tests contains.
+    fn closure(&self, root: &str) -> BTreeSet<&str> {
+        let names: BTreeMap<&str, &str> =
+            list(&self.0["packages"]).iter().map(|package| (text(&package["id"]), text(&package["name"]))).collect();
+        let nodes: BTreeMap<&str, &Value> =
+            list(&self.0["resolve"]["nodes"]).iter().map(|node| (text(&node["id"]), node)).collect();
+        let mut open: Vec<&str> = names.iter().filter(|(_, name)| **name == root).map(|(id, _)| *id).collect();
+        let mut seen: BTreeSet<&str> = open.iter().copied().collect();
+        while let Some(id) = open.pop() {
+            let dependencies = list(&nodes[id]["deps"]).iter();
+            let normal =
+                dependencies.filter(|dep| list(&dep["dep_kinds"]).iter().any(|kind| kind["kind"] == NORMAL_DEPENDENCY));
+            open.extend(normal.map(|dep| text(&dep["pkg"])).filter(|id| seen.insert(id)));
+        }
+        seen.into_iter().map(|id| names[id]).collect()
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("text")
+}
+
+/// The platform that this compiler builds for; metadata of others would need their packages.
+fn host_triple() -> String {
+    let output =
+        Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into())).arg("-vV").output().expect("rustc runs");
+    let version = String::from_utf8(output.stdout).expect("UTF-8");
+    version.lines().find_map(|line| line.strip_prefix("host: ")).expect("rustc names its host").to_owned()
+}
+
+/// Whether `name` is `pattern` or, where the pattern ends in `*`, begins like it.
+fn matches_pattern(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => name == pattern,
+    }
+}
+
+#[test]
+fn crates_depend_downward_only() {
+    let metadata = Metadata::read();
+    let members = metadata.members();
+    let ours: BTreeSet<&str> = members.iter().map(|package| text(&package["name"])).collect();
+    let mut wrong = Vec::new();
+    for package in &members {
+        let name = text(&package["name"]);
+        if UNRESTRICTED_CRATES.contains(&name) {
+            continue;
+        }
+        let Some((_, allowed)) = ALLOWED_DEPENDENCIES.iter().find(|(crate_name, _)| *crate_name == name) else {
+            wrong.push(format!("{name} has no row in MAY_KNOW"));
+            continue;
+        };
+        let known = Metadata::named(package).filter(|other| ours.contains(other) && !allowed.contains(other));
+        let is_of_tests =
+            |other: &str| ALLOWED_DEV_DEPENDENCIES.contains(&(name, other)) && !metadata.closure(name).contains(other);
+        let known = known.filter(|other| !is_of_tests(other));
+        wrong.extend(known.map(|other| format!("{name} must not know {other}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn restricted_libraries_stay_in_their_crates() {
+    let metadata = Metadata::read();
+    let mut wrong = Vec::new();
+    for package in metadata.members() {
+        let name = text(&package["name"]);
+        for library in Metadata::named(package) {
+            let fence = LIBRARY_RESTRICTIONS
+                .iter()
+                .find(|(patterns, _)| patterns.iter().any(|pattern| matches_pattern(pattern, library)));
+            let is_outside = LIBRARIES_ALLOWED_IN_TESTS.contains(&(name, library));
+            if fence.is_some_and(|(_, allowed)| !allowed.contains(&name)) && !is_outside {
+                wrong.push(format!("{name} must not name {library}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_lower_crates_build_without_the_data_side() {
+    let metadata = Metadata::read();
+    for root in WITHOUT_DATA {
+        let closure = metadata.closure(root);
+        let data: Vec<_> =
+            closure.iter().filter(|name| DATA_SIDE.iter().any(|pattern| matches_pattern(pattern, name))).collect();
+        assert!(closure.contains(root) && data.is_empty(), "{root} pulls in {data:?}");
+    }
+    // The same walk from the top finds them, so it does walk.
+    assert!(metadata.closure("tidegate").contains("datafusion"));
+}
+
+#[test]
+fn lock_file_has_one_version_of_arrow_and_sqlparser() {
+    let lock = std::fs::read_to_string(workspace().join("Cargo.lock")).expect("Cargo.lock is readable");
+    for name in SINGLE_VERSION_CRATES {
+        let line = format!("name = \"{name}\"");
+        assert_eq!(lock.lines().filter(|other| **other == line).count(), 1, "{name}");
+    }
+}

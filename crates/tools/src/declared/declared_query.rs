@@ -1,0 +1,126 @@
+//! SQL with typed parameters on one database, as declared tools and resources ask it.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use serde_json::{Map, Value};
+use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_query::{Database, SqlDialect, SqlTemplate, Statement, StatementCache, Transaction};
+
+use super::DeclarationProblem;
+use super::input::DeclaredInput;
+use crate::node_view::NodeView;
+
+/// SQL with typed parameters on one database.
+#[derive(Clone)]
+pub(super) struct DeclaredQuery {
+    pub(super) database: Arc<dyn Database>,
+    template: SqlTemplate,
+    inputs: Vec<DeclaredInput>,
+    transaction: Arc<Transaction>,
+}
+
+impl DeclaredQuery {
+    /// Reads the declaration; all that is wrong is told together.
+    pub(super) fn parse(
+        node: &NodeView,
+        database: Option<&str>,
+        sql: &str,
+        inputs: Vec<DeclaredInput>,
+    ) -> Result<Self, Vec<DeclarationProblem>> {
+        let owner = Principal::process_user();
+        let database =
+            node.databases.get(database, &owner).map_err(|error| vec![DeclarationProblem::new("database", error)])?;
+        let template =
+            SqlTemplate::parse(sql, database.dialect()).map_err(|error| vec![DeclarationProblem::new("sql", error)])?;
+        let problems = check_parameters(&template, &inputs);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Self { database: database.clone(), template, inputs, transaction: Transaction::read_only() })
+    }
+
+    /// The question, run in `transaction`.
+    pub(super) fn in_transaction(self, transaction: Arc<Transaction>) -> Result<Self, Vec<DeclarationProblem>> {
+        if transaction.writes && self.database.dialect() != SqlDialect::Postgres {
+            let message = format!("the database {} can only be read", self.database.name());
+            return Err(vec![DeclarationProblem::new(
+                "transaction.writes",
+                Error::new(ErrorKind::InvalidArguments, message),
+            )]);
+        }
+        Ok(Self { transaction, ..self })
+    }
+
+    /// Whether the statement may write.
+    pub(super) fn writes(&self) -> bool {
+        self.transaction.writes
+    }
+
+    /// The statement for `arguments`, which have been checked against the schema of the inputs.
+    pub(super) fn bind_statement(
+        &self,
+        arguments: &Map<String, Value>,
+        known: &StatementCache,
+    ) -> Result<Statement, Error> {
+        self.bind_values(|input| input.value(arguments).clone(), known)
+    }
+
+    /// Plans the statement with sample values, each identifier that is allowed in turn, and gives the columns of
+    /// its answer; none if they depend on the identifiers.
+    ///
+    /// # Errors
+    /// Whatever the database says of the statement.
+    pub(super) async fn prepare(&self, known: &StatementCache) -> Result<Option<SchemaRef>, Error> {
+        let first = |input: &DeclaredInput| input.sample_values().into_iter().next().unwrap_or(Value::Null);
+        let mut schema = Some(self.describe_with(first, known).await?);
+        for chosen in &self.inputs {
+            for sample in chosen.sample_values().into_iter().skip(1) {
+                let pick =
+                    |input: &DeclaredInput| if input.name == chosen.name { sample.clone() } else { first(input) };
+                let other = self.describe_with(pick, known).await?;
+                schema = schema.filter(|schema| *schema == other);
+            }
+        }
+        Ok(schema)
+    }
+
+    async fn describe_with(
+        &self,
+        value: impl Fn(&DeclaredInput) -> Value,
+        known: &StatementCache,
+    ) -> Result<SchemaRef, Error> {
+        let statement = self.bind_values(value, known)?;
+        self.database.describe(&statement, &Principal::process_user()).await
+    }
+
+    fn bind_values(&self, value: impl Fn(&DeclaredInput) -> Value, known: &StatementCache) -> Result<Statement, Error> {
+        let dialect = self.database.dialect();
+        let filled = self.template.fill(|name| {
+            let input = self.inputs.iter().find(|input| input.name == name);
+            let input = input.ok_or_else(|| Error::internal(format!("the parameter {name} was never declared")))?;
+            input.bind(&value(input), dialect)
+        })?;
+        let statement = match dialect {
+            SqlDialect::DataFusion => known.parse(&filled.sql, dialect)?.with_parameters(filled.parameters)?,
+            SqlDialect::Postgres | SqlDialect::Sqlite => Statement::from_owner(filled.sql, filled.parameters, dialect),
+        };
+        Ok(statement.in_transaction(self.transaction.clone()))
+    }
+}
+
+/// Names of the SQL that are not declared, and declared ones that the SQL does not use.
+fn check_parameters(template: &SqlTemplate, inputs: &[DeclaredInput]) -> Vec<DeclarationProblem> {
+    let wrong = |message: String| Error::new(ErrorKind::InvalidArguments, message);
+    let declared: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
+    let names = template.names();
+    let undeclared = names.iter().filter(|name| !declared.iter().any(|other| other == *name)).map(|name| {
+        let error = wrong(format!("the SQL uses :{name}, which is not declared under input"));
+        DeclarationProblem::new("sql", error.with_choices(declared.clone()))
+    });
+    let unused = declared.iter().filter(|name| !names.contains(name.as_str())).map(|name| {
+        let error = wrong(format!("the SQL does not use {name}; write it as :{name}, or take it away"));
+        DeclarationProblem::new(format!("input.{name}"), error)
+    });
+    undeclared.chain(unused).collect()
+}

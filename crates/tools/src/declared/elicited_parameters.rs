@@ -1,0 +1,164 @@
+//! Parameters that the person behind a call is asked for when the call leaves them out.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, json};
+use tidegate_core::{Error, ErrorKind, InputAnswer, InputRequest, Job, JsonSchema, ReplySender, Violation};
+
+use super::input::{DeclaredInput, InputKind};
+use super::{DeclarationProblem, elicitation_form};
+
+/// How often a person is asked for the same, where the answers do not fit.
+const ATTEMPTS_MAX: usize = 3;
+/// Names the form among the questions of a call.
+const FORM_KEY: &str = "parameters";
+
+/// The parameters of one tool that are asked for.
+#[derive(Debug, Default)]
+pub(super) struct ElicitedParameters(Vec<ElicitedParameter>);
+
+#[derive(Debug)]
+struct ElicitedParameter {
+    input: DeclaredInput,
+    question: String,
+    schema: JsonSchema,
+}
+
+impl ElicitedParameters {
+    /// Those of `inputs` that are asked for.
+    ///
+    /// # Errors
+    /// For parameters that cannot be asked for.
+    pub(super) fn from_inputs(inputs: &[DeclaredInput]) -> Result<Self, Vec<DeclarationProblem>> {
+        let (mut asked, mut problems) = (Vec::new(), Vec::new());
+        for input in inputs {
+            let Some(question) = &input.ask else { continue };
+            match ElicitedParameter::new(input, question) {
+                Ok(parameter) => asked.push(parameter),
+                Err(wrong) => {
+                    let error = Error::new(ErrorKind::InvalidArguments, wrong);
+                    problems.push(DeclarationProblem::new(format!("input.{}.ask", input.name), error));
+                }
+            }
+        }
+        if problems.is_empty() { Ok(Self(asked)) } else { Err(problems) }
+    }
+
+    /// The arguments of `job`, and what the person gave for those that are left out.
+    ///
+    /// # Errors
+    /// `InvalidArguments` when there is no way to ask, and when the answers do not fit; `Forbidden` when the person
+    /// gives none; those of [`ReplySender::request_inputs`].
+    pub(super) async fn complete<'a>(
+        &self,
+        job: &'a Job,
+        reply: &ReplySender,
+    ) -> Result<Cow<'a, Map<String, Value>>, Error> {
+        let is_missing = |parameter: &&ElicitedParameter| !job.arguments().contains_key(&parameter.input.name);
+        let missing: Vec<&ElicitedParameter> = self.0.iter().filter(is_missing).collect();
+        if missing.is_empty() {
+            return Ok(Cow::Borrowed(job.arguments()));
+        }
+        let mut arguments = job.arguments().clone();
+        arguments.extend(elicit(&missing, reply).await?);
+        Ok(Cow::Owned(arguments))
+    }
+}
+
+impl ElicitedParameter {
+    fn new(input: &DeclaredInput, question: &str) -> Result<Self, String> {
+        if question.trim().is_empty() {
+            return Err("asks nothing; write the question, such as \"Which year?\"".to_owned());
+        }
+        if matches!(input.kind, InputKind::List(_)) {
+            return Err("a list cannot be asked for: a form takes one value a field; give it a default".to_owned());
+        }
+        if input.default.is_some() {
+            return Err("is never asked, since there is a default; take one of the two away".to_owned());
+        }
+        if !input.required {
+            return Err("is never asked, since required is false; take one of the two away".to_owned());
+        }
+        let schema = JsonSchema::new(input.schema()).map_err(|error| error.to_string())?;
+        Ok(Self { input: input.clone(), question: question.to_owned(), schema })
+    }
+
+    /// The value that was filled in for it.
+    fn read(&self, filled: &Map<String, Value>) -> Result<Value, Vec<Violation>> {
+        let name = &self.input.name;
+        let value =
+            filled.get(name).map(|filled| elicitation_form::parse_field_value(&self.input, filled)).unwrap_or_default();
+        let named = |violation| Violation { path: name.clone(), ..violation };
+        self.schema.check(&value).map_err(|violations| violations.into_iter().map(named).collect::<Vec<_>>())?;
+        Ok(value)
+    }
+}
+
+/// Asks for all of `missing` in one form, again when what comes does not fit.
+///
+/// Each attempt has a key of its own: a handler that is run again finds the answers of all of them in their order.
+async fn elicit(missing: &[&ElicitedParameter], reply: &ReplySender) -> Result<Map<String, Value>, Error> {
+    let mut wrong: Vec<Violation> = Vec::new();
+    for attempt in 1..=ATTEMPTS_MAX {
+        let key = if attempt == 1 { FORM_KEY.to_owned() } else { format!("{FORM_KEY}.{attempt}") };
+        let request = InputRequest::form(form_message(missing, &wrong), form_schema(missing));
+        let filled = match reply.request_input(&key, request).await {
+            Ok(InputAnswer::Accepted(filled)) => filled,
+            Ok(_) => return Err(declined_error(missing)),
+            Err(error) if error.kind() == ErrorKind::MissingClientCapability => {
+                return Err(elicitation_unsupported_error(missing));
+            }
+            Err(error) => return Err(error),
+        };
+        let mut values = Map::new();
+        wrong.clear();
+        for parameter in missing {
+            match parameter.read(&filled) {
+                Ok(value) => drop(values.insert(parameter.input.name.clone(), value)),
+                Err(violations) => wrong.extend(violations),
+            }
+        }
+        if wrong.is_empty() {
+            return Ok(values);
+        }
+    }
+    Err(Error::invalid_arguments("nothing was done: what the person answered does not fit:", wrong))
+}
+
+fn form_message(missing: &[&ElicitedParameter], wrong: &[Violation]) -> String {
+    let questions = missing.iter().map(|parameter| parameter.question.clone());
+    let mends =
+        wrong.iter().map(|Violation { path, message }| format!("(The last answer did not fit: {path}: {message})"));
+    questions.chain(mends).collect::<Vec<_>>().join("\n")
+}
+
+fn form_schema(missing: &[&ElicitedParameter]) -> Value {
+    let field = |parameter: &&ElicitedParameter| {
+        (parameter.input.name.clone(), elicitation_form::form_field(&parameter.input, &parameter.question))
+    };
+    let properties: Map<String, Value> = missing.iter().map(field).collect();
+    json!({"type": "object", "properties": properties, "required": parameter_names(missing)})
+}
+
+fn parameter_names(missing: &[&ElicitedParameter]) -> Vec<String> {
+    missing.iter().map(|parameter| parameter.input.name.clone()).collect()
+}
+
+fn declined_error(missing: &[&ElicitedParameter]) -> Error {
+    let message = format!(
+        "nothing was done: the person who was asked for {} gave no answer",
+        parameter_names(missing).join(", ")
+    );
+    Error::new(ErrorKind::Forbidden, message)
+}
+
+/// The caller can mend it without another client, so it is told as an argument that is missing.
+fn elicitation_unsupported_error(missing: &[&ElicitedParameter]) -> Error {
+    let violation = |parameter: &&ElicitedParameter| Violation {
+        path: parameter.input.name.clone(),
+        message: format!("is missing, and your client cannot ask a person for it: {}", parameter.question),
+    };
+    let violations = missing.iter().map(violation).collect();
+    Error::invalid_arguments("the arguments do not suffice:", violations)
+        .with_hint("Give what is missing as arguments, or call from a client that shows forms (elicitation).")
+}

@@ -1,0 +1,270 @@
+//! A declared file: read inline as far as it fits, and kept as a stored result where it does not.
+//!
+//! What is answered and what is kept are read from one open file, so that nobody can put another one in its place
+//! between the two.
+
+use std::fs::Metadata as Facts;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
+use tidegate_core::{Content, Error, ErrorKind, Handler, Job, Metadata, ReplySender, ResourceBody, ResourceContents};
+use tidegate_query::{FILE_PIECE_BYTES, FileDescription, ResultStore, pieces_to_rows};
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
+
+use super::TextTemplate;
+use super::uri_variables::TypedUriVariables;
+use crate::node_view::NodeView;
+use crate::text_preview::{PreviewExtent, send_preview};
+
+/// Files that are not text are sent whole, for clients that show them; larger ones are not sent at all.
+const BINARY_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// A file that changed as lately may change again within the same tick of its clock.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
+
+type ByteStream = BoxStream<'static, Result<Bytes, Error>>;
+
+/// Reads a file.
+pub(super) struct FileResourceHandler {
+    pub(super) node: Arc<NodeView>,
+    pub(super) folder: PathBuf,
+    pub(super) path: TextTemplate,
+    pub(super) variables: TypedUriVariables,
+    /// Its media type, if that is said of all of its files.
+    pub(super) mime_type: Option<String>,
+}
+
+/// A file that is open, as it was when it was opened.
+struct OpenResourceFile {
+    file: File,
+    metadata: Facts,
+    stored_file: FileDescription,
+}
+
+#[async_trait]
+impl Handler for FileResourceHandler {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let opened = self.open(&job).await?;
+        let shown = send_preview(opened.byte_stream().await?, job.inline_budget().bytes, &reply).await?;
+        match (shown, self.node.executor.store()) {
+            (PreviewExtent::Complete, _) => Ok(Metadata::new()),
+            (PreviewExtent::NotText, _) if opened.metadata.len() <= BINARY_BYTES_MAX => {
+                opened.send_whole(&job, &reply).await
+            }
+            (PreviewExtent::NotText, None) => Err(opened.too_large()),
+            (PreviewExtent::Truncated(_), None) => opened.end_truncated(shown, &reply).await,
+            (_, Some(store)) => opened.store_remainder(shown, store, &job, &reply).await,
+        }
+    }
+}
+
+impl FileResourceHandler {
+    async fn open(&self, job: &Job) -> Result<OpenResourceFile, Error> {
+        let absent = || Error::new(ErrorKind::NotFound, format!("there is no resource {:?}", job.target().name()));
+        // A caller may ask for any name; what cannot be read by it is not there. What we may not read the log hears of.
+        let unreadable = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::PermissionDenied => absent().with_detail(format!("{}: {error}", self.folder.display())),
+            _ => absent(),
+        };
+        let lost = |error: std::io::Error| Error::internal(format!("{}: {error}", self.folder.display()));
+        self.variables.parse_from_job(job)?;
+        let parts = |name: &str| job.variable(name).unwrap_or_default().to_owned();
+        if self.path.names().iter().any(|name| !is_safe_path_component(&parts(name))) {
+            return Err(absent());
+        }
+        let path = self.folder.join(self.path.fill(parts));
+        let path = tokio::fs::canonicalize(path).await.map_err(unreadable)?;
+        let folder = tokio::fs::canonicalize(&self.folder).await.map_err(lost)?;
+        if !path.starts_with(&folder) {
+            // A link that leads out of the folder.
+            return Err(absent());
+        }
+        // Opening a pipe would wait for somebody who writes.
+        if !tokio::fs::metadata(&path).await.map_err(unreadable)?.is_file() {
+            return Err(absent());
+        }
+        let file = File::open(&path).await.map_err(unreadable)?;
+        let facts = file.metadata().await.map_err(unreadable)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let media_type = self.mime_type.clone().or_else(|| media_type_from_extension(&path).map(str::to_owned));
+        Ok(OpenResourceFile {
+            file,
+            stored_file: FileDescription { name, media_type, bytes: facts.len() },
+            metadata: facts,
+        })
+    }
+}
+
+impl OpenResourceFile {
+    /// The bytes of the file from its first one on, whatever becomes of it meanwhile.
+    async fn byte_stream(&self) -> Result<ByteStream, Error> {
+        let pieces = stream::try_unfold(self.rewound_file().await?, |mut file| async move {
+            let piece = read_chunk(&mut file, FILE_PIECE_BYTES as u64).await?;
+            Ok((!piece.is_empty()).then_some((piece, file)))
+        });
+        Ok(pieces.boxed())
+    }
+
+    /// The same, as long as the file stays what it was when it was opened: a failure, if it does not.
+    async fn verified_byte_stream(&self) -> Result<ByteStream, Error> {
+        let reading = (self.rewound_file().await?, self.metadata.clone(), self.metadata.len());
+        let pieces = stream::try_unfold(reading, |(mut file, facts, left)| async move {
+            let wanted = left.min(FILE_PIECE_BYTES as u64);
+            let piece = read_chunk(&mut file, wanted).await?;
+            if (piece.len() as u64) < wanted {
+                return Err(changed_error());
+            }
+            if left == 0 {
+                return check_unchanged(&file, &facts).await.map(|()| None);
+            }
+            Ok(Some((piece, (file, facts, left - wanted))))
+        });
+        Ok(pieces.boxed())
+    }
+
+    /// The open file at its first byte. There is one place in it, whoever reads: one after the other.
+    async fn rewound_file(&self) -> Result<File, Error> {
+        let mut file = self.file.try_clone().await.map_err(|error| read_error(&error))?;
+        file.rewind().await.map_err(|error| read_error(&error))?;
+        Ok(file)
+    }
+
+    /// Ends an answer after what was shown of the file, and keeps all of it after that.
+    async fn store_remainder(
+        &self,
+        shown: PreviewExtent,
+        store: &Arc<ResultStore>,
+        job: &Arc<Job>,
+        reply: &ReplySender,
+    ) -> Result<Metadata, Error> {
+        let state = self.fingerprint();
+        let kept = state.as_deref().and_then(|state| store.find_file(&self.stored_file, state, job));
+        let begun = match kept {
+            Some(result) => Ok((result, None)),
+            None => {
+                let begun = store.begin_file(self.stored_file.clone(), state.as_deref(), job).await;
+                begun.map(|writer| (writer.result().clone(), Some(writer)))
+            }
+        };
+        let (result, writer) = match begun {
+            Ok(begun) => begun,
+            Err(error) if shown == PreviewExtent::NotText => return Err(error),
+            // Where nothing can be stored the answer ends as it would without a store.
+            Err(_) => return self.end_truncated(shown, reply).await,
+        };
+        let uri = result.header().id.uri();
+        job.set_result_uri(uri.clone());
+        self.append_note(&format!("{} All of it is kept at {uri}.", self.truncation_note(shown)), reply).await?;
+        let mut metadata = truncated_metadata();
+        metadata.insert("dev.tidegate/result".to_owned(), uri.into());
+        let Some(writer) = writer else { return Ok(metadata) };
+        let rows = pieces_to_rows(result.schema().clone(), self.verified_byte_stream().await?);
+        reply.end_early(metadata, store.limits().timeout).await?;
+        // Pieces of a file are not counted as rows.
+        writer.write_all(rows, u64::MAX, job).await?;
+        Ok(Metadata::new())
+    }
+
+    async fn end_truncated(&self, shown: PreviewExtent, reply: &ReplySender) -> Result<Metadata, Error> {
+        self.append_note(&self.truncation_note(shown), reply).await?;
+        Ok(truncated_metadata())
+    }
+
+    async fn append_note(&self, line: &str, reply: &ReplySender) -> Result<(), Error> {
+        reply.end_text().await?;
+        reply.send_block(Content::text(line)).await
+    }
+
+    fn truncation_note(&self, shown: PreviewExtent) -> String {
+        let FileDescription { name, media_type, bytes } = &self.stored_file;
+        match shown {
+            PreviewExtent::Truncated(shown) => format!("Shown: the first {shown} of the file's {bytes} bytes."),
+            PreviewExtent::Complete | PreviewExtent::NotText => {
+                let media_type = media_type.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
+                format!("{name}{media_type} has {bytes} bytes, which are not text: none of them is shown.")
+            }
+        }
+    }
+
+    fn too_large(&self) -> Error {
+        let bytes = self.metadata.len();
+        let message = format!("the file has {bytes} bytes; files that are not text are sent up to {BINARY_BYTES_MAX}");
+        Error::new(ErrorKind::TooLarge, message)
+    }
+
+    async fn send_whole(&self, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
+        let mut pieces = self.byte_stream().await?;
+        let mut bytes = Vec::new();
+        while let Some(piece) = pieces.next().await.transpose()? {
+            bytes.extend_from_slice(&piece);
+        }
+        let (uri, mime_type) = (job.target().name().to_owned(), None);
+        let contents = ResourceContents { uri, mime_type, body: ResourceBody::Blob(bytes.into()) };
+        reply.send_block(Content::Resource(contents)).await?;
+        Ok(Metadata::new())
+    }
+
+    /// Names the file as it is now; none for one that changed so lately that it may change again unseen.
+    fn fingerprint(&self) -> Option<String> {
+        let facts = &self.metadata;
+        let is_settled = facts.modified().ok()?.elapsed().ok()? >= SETTLED_AFTER;
+        let numbers = [facts.dev(), facts.ino(), facts.len()];
+        let times = [facts.mtime(), facts.mtime_nsec(), facts.ctime(), facts.ctime_nsec()];
+        is_settled.then(|| format!("{numbers:?} {times:?}"))
+    }
+}
+
+/// The next `wanted` bytes; fewer at the end of the file.
+async fn read_chunk(file: &mut File, wanted: u64) -> Result<Bytes, Error> {
+    let mut piece = Vec::with_capacity(FILE_PIECE_BYTES);
+    file.take(wanted).read_to_end(&mut piece).await.map_err(|error| read_error(&error))?;
+    Ok(piece.into())
+}
+
+/// That the file is what it was when it was opened.
+async fn check_unchanged(file: &File, facts: &Facts) -> Result<(), Error> {
+    let now = file.metadata().await.map_err(|error| read_error(&error))?;
+    // Not what else its entry tells: it may lose its name while it is read.
+    let stamp = |facts: &Facts| (facts.len(), facts.mtime(), facts.mtime_nsec());
+    if stamp(&now) == stamp(facts) { Ok(()) } else { Err(changed_error()) }
+}
+
+fn changed_error() -> Error {
+    Error::new(ErrorKind::Unavailable, "the file changed while it was read").with_hint("Read the resource again.")
+}
+
+fn read_error(error: &std::io::Error) -> Error {
+    Error::internal(format!("a file of a resource broke off: {error}"))
+}
+
+fn truncated_metadata() -> Metadata {
+    Metadata::from_iter([("dev.tidegate/truncated".to_owned(), true.into())])
+}
+
+/// What a variable may put into a path.
+pub(super) fn is_safe_path_component(value: &str) -> bool {
+    !value.is_empty() && !value.starts_with('.') && !value.contains(['/', '\\', '\0'])
+}
+
+/// The media type of what is called so, if its ending says one.
+pub(super) fn media_type_from_extension(path: &Path) -> Option<&'static str> {
+    Some(match path.extension()?.to_str()? {
+        "md" => "text/markdown",
+        "txt" | "sql" => "text/plain",
+        "json" => "application/json",
+        "yaml" | "yml" => "application/yaml",
+        "csv" => "text/csv",
+        "html" => "text/html",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "svg" => "image/svg+xml",
+        "pdf" => "application/pdf",
+        _ => return None,
+    })
+}

@@ -1,0 +1,263 @@
+//! The hosts that http tools may reach, as the operator lists them.
+//!
+//! An entry is a name (`api.example.com`), all names below one (`*.internal.example.com`) or an address
+//! (`127.0.0.1`, `[::1]`), each with a port or for all ports; or a network (`10.0.0.0/8`), which lets no address be
+//! called but lets listed names stand for addresses in it.
+
+use std::net::IpAddr;
+
+use reqwest::Url;
+use tidegate_core::IpNetwork;
+
+use super::address_class::{AddressClass, classify_address};
+use super::definition::HttpProblem;
+
+/// The hosts that http tools may reach; by default none.
+#[derive(Debug, Clone, Default)]
+pub struct AllowedHosts {
+    hosts: Vec<AllowedHost>,
+    networks: Vec<IpNetwork>,
+}
+
+#[derive(Debug, Clone)]
+struct AllowedHost {
+    pattern: HostPattern,
+    /// None for every port.
+    port: Option<u16>,
+}
+
+#[derive(Debug, Clone)]
+enum HostPattern {
+    Name(String),
+    /// What names must end in, with its leading dot.
+    Subdomains(String),
+    Address(IpAddr),
+}
+
+/// One entry of the list.
+enum AllowListEntry {
+    Host(AllowedHost),
+    Network(IpNetwork),
+}
+
+impl AllowedHosts {
+    /// Reads the list, `http.allow_hosts` of the configuration.
+    ///
+    /// # Errors
+    /// All entries that are wrong.
+    pub fn parse(entries: &[String]) -> Result<Self, Vec<HttpProblem>> {
+        let mut allowed = Self::default();
+        let mut problems = Vec::new();
+        for (index, entry) in entries.iter().enumerate() {
+            match parse_entry(entry) {
+                Ok(AllowListEntry::Host(host)) => allowed.hosts.push(host),
+                Ok(AllowListEntry::Network(network)) => allowed.networks.push(network),
+                Err((wrong, right)) => {
+                    let wrong = format!("{entry:?} {wrong}");
+                    problems.push(HttpProblem::new(format!("http.allow_hosts[{index}]"), wrong, right));
+                }
+            }
+        }
+        if problems.is_empty() { Ok(allowed) } else { Err(problems) }
+    }
+
+    /// Whether a request may go to `url`, as far as its text tells.
+    pub fn permits(&self, url: &Url) -> bool {
+        let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return false };
+        let address = parse_ip_host(host);
+        let is_listed = |allowed: &AllowedHost| {
+            let is_host = match (&allowed.pattern, address) {
+                (HostPattern::Address(listed), Some(address)) => *listed == address,
+                (HostPattern::Name(listed), None) => listed == host,
+                (HostPattern::Subdomains(suffix), None) => host.len() > suffix.len() && host.ends_with(suffix.as_str()),
+                (HostPattern::Address(_), None) | (HostPattern::Name(_) | HostPattern::Subdomains(_), Some(_)) => false,
+            };
+            is_host && allowed.port.is_none_or(|listed| listed == port)
+        };
+        matches!(url.scheme(), "http" | "https") && self.hosts.iter().any(is_listed)
+    }
+
+    /// Whether the listed name `name` may stand for `url_template`.
+    ///
+    /// Whoever runs a name's zone chooses its addresses. So that nobody can aim a name at what only this machine
+    /// reaches, loopback is for `localhost` alone and private networks for nobody, unless the operator lists the
+    /// network. Link-local addresses, where clouds keep their credentials, are never behind a name.
+    pub(super) fn permits_address(&self, name: &str, address: IpAddr) -> bool {
+        let is_listed = || self.networks.iter().any(|network| network.contains(address));
+        match classify_address(address) {
+            AddressClass::Public => true,
+            AddressClass::Loopback => is_localhost(name) || is_listed(),
+            AddressClass::Private => is_listed(),
+            AddressClass::Forbidden => false,
+        }
+    }
+}
+
+fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// The address that the host of a parsed URL is, if it is one.
+fn parse_ip_host(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+type EntryProblem = (&'static str, &'static str);
+
+fn parse_entry(text: &str) -> Result<AllowListEntry, EntryProblem> {
+    if text.contains("://") {
+        return Err(("has a scheme", "list the host alone, for example api.example.com or api.example.com:8443"));
+    }
+    if let Some((address, bits)) = text.split_once('/') {
+        return parse_network(address, bits).map(AllowListEntry::Network).ok_or((
+            "is neither a host nor a network",
+            "list the host without a path, or a network such as 10.0.0.0/8",
+        ));
+    }
+    if let Ok(address) = text.parse() {
+        return Ok(AllowListEntry::Host(AllowedHost { pattern: HostPattern::Address(address), port: None }));
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        // A colon within brackets belongs to the address.
+        Some((host, port)) if !port.ends_with(']') => (host, Some(parse_port(port)?)),
+        _ => (text, None),
+    };
+    let pattern = parse_host(host)?;
+    Ok(AllowListEntry::Host(AllowedHost { pattern, port }))
+}
+
+fn parse_port(text: &str) -> Result<u16, EntryProblem> {
+    let port = text.parse().ok().filter(|port| *port != 0);
+    port.ok_or(("has no valid port", "a port is a number from 1 to 65535"))
+}
+
+fn parse_network(address: &str, bits: &str) -> Option<IpNetwork> {
+    let address: IpAddr = address.parse().ok()?;
+    let bits_max = if address.is_ipv4() { 32 } else { 128 };
+    let prefix_bits = bits.parse().ok().filter(|bits| *bits <= bits_max)?;
+    Some(IpNetwork { address, prefix_bits })
+}
+
+fn parse_host(text: &str) -> Result<HostPattern, EntryProblem> {
+    let (is_below, name) = text.strip_prefix("*.").map_or((false, text), |name| (true, name));
+    if name.contains('*') {
+        return Err(("has a star that is not its first part", "list *.example.com for all names below example.com"));
+    }
+    let not_a_host = ("is not a host", "list a name such as api.example.com, or an address");
+    // What a parser of addresses drops or takes for something else is no host.
+    let has_colon = name.contains(':') && !name.starts_with('[');
+    if name.is_empty() || has_colon || name.contains(['@', '?', '#', '\\', '%']) || name.contains(char::is_whitespace) {
+        return Err(not_a_host);
+    }
+    // The same reading as that of the tools' addresses, so that both spell a name alike.
+    let url = Url::parse(&format!("http://{name}/")).map_err(|_| not_a_host)?;
+    let host = url.host_str().ok_or(not_a_host)?;
+    match (parse_ip_host(host), is_below) {
+        (Some(_), true) => Err(("puts a star before an address", "list the address itself, or a network: 10.0.0.0/8")),
+        (Some(address), false) => Ok(HostPattern::Address(address)),
+        (None, true) => Ok(HostPattern::Subdomains(format!(".{host}"))),
+        (None, false) => Ok(HostPattern::Name(host.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(entries: &[&str]) -> AllowedHosts {
+        AllowedHosts::parse(&entries.iter().map(|entry| (*entry).to_owned()).collect::<Vec<_>>()).unwrap()
+    }
+
+    fn permits(entries: &[&str], url: &str) -> bool {
+        allowed(entries).permits(&Url::parse(url).unwrap())
+    }
+
+    #[test]
+    fn names_are_matched_whole_and_without_case() {
+        assert!(permits(&["API.example.com"], "https://api.EXAMPLE.com/x"));
+        assert!(permits(&["bücher.example"], "https://xn--bcher-kva.example/"));
+        assert!(!permits(&["api.example.com"], "https://api.example.com.evil.example/"));
+        assert!(!permits(&["api.example.com"], "https://xapi.example.com/"));
+        assert!(!permits(&["api.example.com"], "https://evil.example/api.example.com"));
+        assert!(!permits(&["api.example.com"], "https://api.example.com@evil.example/"));
+        assert!(!permits(&["api.example.com"], "ftp://api.example.com/"));
+        assert!(!permits(&[], "https://api.example.com/"));
+    }
+
+    #[test]
+    fn a_star_stands_for_one_label_or_more() {
+        let star = ["*.internal.example.com"];
+        assert!(permits(&star, "https://a.internal.example.com/"));
+        assert!(permits(&star, "https://a.b.internal.example.com/"));
+        assert!(!permits(&star, "https://internal.example.com/"));
+        assert!(!permits(&star, "https://xinternal.example.com/"));
+    }
+
+    #[test]
+    fn ports_count_when_they_are_listed() {
+        assert!(permits(&["api.example.com"], "https://api.example.com:8443/"));
+        assert!(permits(&["api.example.com:443"], "https://api.example.com/"));
+        assert!(!permits(&["api.example.com:443"], "http://api.example.com/"));
+        assert!(permits(&["[::1]:8080"], "http://[::1]:8080/"));
+        assert!(!permits(&["[::1]:8080"], "http://[::1]/"));
+        assert!(permits(&["::1"], "http://[::1]/"));
+    }
+
+    #[test]
+    fn addresses_are_reached_only_when_they_are_listed_themselves() {
+        assert!(permits(&["127.0.0.1:8080"], "http://127.0.0.1:8080/"));
+        assert!(permits(&["127.0.0.1"], "http://2130706433/"));
+        for url in ["http://127.0.0.1:8080/", "http://0x7f.1/", "http://[::ffff:127.0.0.1]/", "http://169.254.169.254/"]
+        {
+            assert!(!permits(&["localhost", "*.example.com", "127.0.0.0/8", "169.254.0.0/16"], url), "{url}");
+        }
+        assert!(!permits(&["127.0.0.1"], "http://[::ffff:127.0.0.1]/"));
+        assert!(permits(&["169.254.169.254"], "http://169.254.169.254/"));
+    }
+
+    #[test]
+    fn names_stand_for_public_addresses_and_listed_networks() {
+        let permits = |entries: &[&str], name: &str, address: &str| {
+            allowed(entries).permits_address(name, address.parse().unwrap())
+        };
+        assert!(permits(&[], "api.example.com", "93.184.216.34"));
+        for address in ["127.0.0.1", "::1", "10.1.2.3", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "fd00::1", "0.0.0.0"] {
+            assert!(!permits(&["127.0.0.1", "10.1.2.3"], "api.example.com", address), "{address}");
+        }
+        assert!(permits(&[], "localhost", "127.0.0.1"));
+        assert!(permits(&[], "app.localhost", "::1"));
+        assert!(!permits(&[], "localhost", "10.0.0.1"));
+        assert!(!permits(&[], "notlocalhost", "127.0.0.1"));
+        assert!(permits(&["10.0.0.0/8"], "a.internal.example.com", "10.1.2.3"));
+        assert!(!permits(&["10.0.0.0/8"], "a.internal.example.com", "192.168.1.1"));
+        for address in ["169.254.169.254", "::ffff:169.254.169.254", "fe80::1", "fd00:ec2::254"] {
+            let all = ["0.0.0.0/0", "::/0", "169.254.169.254"];
+            assert!(!permits(&all, "localhost", address), "{address}");
+        }
+    }
+
+    #[test]
+    fn reports_all_invalid_entries() {
+        let wrong = [
+            "https://a.example",
+            "a.example/path",
+            "*",
+            "a.*.example",
+            "*.10.0.0.1",
+            "a.example:0",
+            "a.example:x",
+            "",
+            "a@b.example",
+            "10.0.0.0/33",
+            "a b",
+            "[::1",
+            "a:81:80",
+        ];
+        let problems = AllowedHosts::parse(&wrong.map(str::to_owned)).unwrap_err();
+        let fields: Vec<_> = problems.iter().map(|problem| problem.field.clone()).collect();
+        assert_eq!(fields, (0..wrong.len()).map(|index| format!("http.allow_hosts[{index}]")).collect::<Vec<_>>());
+        let first = "http.allow_hosts[0]: \"https://a.example\" has a scheme; list the host alone, for example \
+                     api.example.com or api.example.com:8443";
+        assert_eq!(problems[0].to_string(), first);
+    }
+}

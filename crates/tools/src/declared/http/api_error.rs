@@ -1,0 +1,158 @@
+//! What is told when an API refuses, fails or cannot be reached.
+//!
+//! A caller reads the host and a plain reason. The request's secrets stand in no text, not even where the API sends
+//! them back.
+
+use std::error::Error as _;
+use std::io;
+
+use reqwest::Url;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use tidegate_core::{Error, ErrorKind};
+
+use super::api_result::{MediaType, media_type};
+use super::client::HttpResponse;
+use super::resolver::DisallowedAddresses;
+use super::secrets::Secrets;
+use super::url_template::host_and_port;
+
+/// Bytes of the body that are read when an API refuses.
+pub(super) const ERROR_BODY_BYTES_MAX: usize = 16 * 1024;
+/// Characters of the API's own words that a caller reads.
+const API_MESSAGE_CHARACTERS_MAX: usize = 2_000;
+/// Characters of a date in `Retry-After`.
+const DATE_CHARACTERS_MAX: usize = 40;
+
+/// The error for an answer that is not of the sort 2xx. `secrets` must not stand in it.
+pub(super) fn status_error(fetched: &HttpResponse, secrets: &Secrets) -> Error {
+    let HttpResponse { status, headers, host, .. } = fetched;
+    let with_words = |kind, what: &str| {
+        let error = Error::new(kind, format!("{what}: {host} answers {status}"));
+        match api_message(fetched, secrets) {
+            Some(words) => error.with_hint(format!("The API says: {words}")),
+            None => error,
+        }
+    };
+    match status.as_u16() {
+        401 | 403 | 407 => {
+            let message = format!("{host} refuses the credentials that this server has for it ({status})");
+            Error::new(ErrorKind::Forbidden, message)
+                .with_hint("Who runs the server can mend that; other arguments cannot.")
+        }
+        404 | 410 => with_words(ErrorKind::NotFound, "what was asked for is not there"),
+        408 | 504 => Error::new(ErrorKind::TimedOut, format!("{host} ran out of time ({status})")),
+        413 | 414 => with_words(ErrorKind::TooLarge, "the request is too large for the API"),
+        429 => with_retry_hint(
+            Error::new(ErrorKind::RateLimited, format!("{host} is asked too often ({status})")),
+            headers,
+        ),
+        // 4xx that name a fault of the tool's configuration and not of its arguments.
+        405 | 406 | 411 | 415 | 426 => {
+            Error::new(ErrorKind::Unavailable, format!("{host} does not take the request of this tool ({status})"))
+        }
+        400..=499 => with_words(ErrorKind::InvalidArguments, "the API refuses these arguments"),
+        500..=599 => with_retry_hint(Error::new(ErrorKind::Unavailable, format!("{host} fails ({status})")), headers),
+        _ => Error::new(ErrorKind::Unavailable, format!("{host} answers {status}, which no http tool can use")),
+    }
+}
+
+/// The error for an exchange that did not come to an answer.
+pub(super) fn transport_error(url: &Url, error: reqwest::Error) -> Error {
+    let host = host_and_port(url);
+    let (kind, reason) = failure_reason(url, &error);
+    // The address may hold what the caller must not read, and the log need not.
+    let error = error.without_url();
+    let mut detail = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        detail.push_str(": ");
+        detail.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    Error::new(kind, format!("{host} {reason}")).with_detail(format!("http tool, {host}: {detail}"))
+}
+
+fn failure_reason(url: &Url, error: &reqwest::Error) -> (ErrorKind, &'static str) {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if cause.is::<DisallowedAddresses>() {
+            return (ErrorKind::Unavailable, "has no address that http tools may reach");
+        }
+        let io_kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        if let Some(reason) = io_kind.filter(|_| !error.is_dns()).and_then(io_reason) {
+            return (ErrorKind::Unavailable, reason);
+        }
+        source = cause.source();
+    }
+    if error.is_dns() {
+        (ErrorKind::Unavailable, "is a name that nobody knows")
+    } else if error.is_timeout() {
+        (ErrorKind::TimedOut, "did not answer in time")
+    } else if error.is_connect() && url.scheme() == "https" {
+        (ErrorKind::Unavailable, "could not be reached over TLS: no secure connection that this machine trusts")
+    } else if error.is_connect() {
+        (ErrorKind::Unavailable, "could not be reached")
+    } else {
+        (ErrorKind::Unavailable, "broke the exchange off, or answered what is not HTTP")
+    }
+}
+
+fn io_reason(kind: io::ErrorKind) -> Option<&'static str> {
+    match kind {
+        io::ErrorKind::ConnectionRefused => Some("refused the connection"),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
+            Some("cut the connection")
+        }
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            Some("could not be reached: no way to it")
+        }
+        _ => None,
+    }
+}
+
+fn with_retry_hint(error: Error, headers: &HeaderMap) -> Error {
+    let text = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::trim);
+    match text {
+        Some(seconds) if seconds.parse::<u32>().is_ok() => error.with_hint(format!("Try again in {seconds} seconds.")),
+        // A date of RFC 9110 is made of these only.
+        Some(date) if is_date(date) => error.with_hint(format!("Try again after {date}.")),
+        _ => error,
+    }
+}
+
+fn is_date(text: &str) -> bool {
+    let is_of_date = |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | ',' | ':' | '-');
+    !text.is_empty() && text.len() <= DATE_CHARACTERS_MAX && text.chars().all(is_of_date)
+}
+
+/// The API's own words, when they are text.
+fn api_message(fetched: &HttpResponse, secrets: &Secrets) -> Option<String> {
+    let is_readable = match media_type(&fetched.headers) {
+        Some(media_type) => match MediaType::classify(&media_type) {
+            MediaType::Json => true,
+            MediaType::Text => media_type != "text/html",
+            MediaType::Other => false,
+        },
+        None => false,
+    };
+    if !is_readable {
+        return None;
+    }
+    let text = secrets.redact_error(&String::from_utf8_lossy(&fetched.body));
+    let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+    let text = text.trim();
+    if text.is_empty() {
+        return None;
+    }
+    Some(match text.char_indices().nth(API_MESSAGE_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    })
+}
+
+/// The error for a body that is longer than the tool allows.
+pub(super) fn body_too_large(host: &str, bytes_max: usize) -> Error {
+    let message = format!("the answer of {host} is larger than {bytes_max} bytes, the limit of this tool (max_bytes)");
+    Error::new(ErrorKind::TooLarge, message)
+        .with_hint("Ask for less; who runs the server can raise max_bytes of the tool.")
+}

@@ -1,0 +1,174 @@
+//! The JSON body of a request, with arguments in it.
+
+use serde_json::{Map, Value};
+use tidegate_core::Violation;
+
+use super::call_arguments::CallArguments;
+use super::definition::HttpProblem;
+use super::template::{TEMPLATE_HINT, Template};
+
+/// Deeper bodies are refused; they are read and written recursively.
+const DEPTH_MAX: usize = 64;
+
+/// A JSON value with arguments in it. What mentions an argument that was not given is left out.
+#[derive(Debug, Clone)]
+pub(super) enum BodyTemplate {
+    Fixed(Value),
+    /// The argument as it came, with its type.
+    Argument(String),
+    Text(Template),
+    Items(Vec<BodyTemplate>),
+    Members(Vec<(String, BodyTemplate)>),
+}
+
+impl BodyTemplate {
+    /// Reads `body_template`, the value of `form_field`; problems are added to `problems`.
+    pub(super) fn parse(field: &str, body: &Value, problems: &mut Vec<HttpProblem>) -> Option<Self> {
+        Self::parse_within(field, body, DEPTH_MAX, problems)
+    }
+
+    fn parse_within(field: &str, body: &Value, depth: usize, problems: &mut Vec<HttpProblem>) -> Option<Self> {
+        if depth == 0 {
+            problems.push(HttpProblem::new(field, "nests too deep", format!("at most {DEPTH_MAX} levels")));
+            return None;
+        }
+        match body {
+            Value::Null | Value::Bool(_) | Value::Number(_) => Some(Self::Fixed(body.clone())),
+            Value::String(text) => {
+                let template = parse_template(field, text, problems)?;
+                Some(match (template.only_argument(), template.fixed_text()) {
+                    (Some(name), _) => Self::Argument(name.to_owned()),
+                    (None, Some(fixed)) => Self::Fixed(Value::String(fixed)),
+                    (None, None) => Self::Text(template),
+                })
+            }
+            Value::Array(items) => {
+                // All items are read before the first failure counts, so that all problems are told.
+                let items: Vec<_> = items
+                    .iter()
+                    .enumerate()
+                    .map(|(index, item)| Self::parse_within(&format!("{field}[{index}]"), item, depth - 1, problems))
+                    .collect();
+                Some(Self::Items(items.into_iter().collect::<Option<_>>()?))
+            }
+            Value::Object(members) => {
+                let members: Vec<_> = members
+                    .iter()
+                    .map(|(name, member)| {
+                        let field = format!("{field}.{name}");
+                        let member = Self::parse_within(&field, member, depth - 1, problems);
+                        parse_name(&field, name, problems).zip(member)
+                    })
+                    .collect();
+                Some(Self::Members(members.into_iter().collect::<Option<_>>()?))
+            }
+        }
+    }
+
+    /// Calls `tell` with each argument that it mentions.
+    pub(super) fn for_each_argument(&self, tell: &mut impl FnMut(&str)) {
+        match self {
+            Self::Fixed(_) => {}
+            Self::Argument(name) => tell(name),
+            Self::Text(template) => template.arguments().for_each(tell),
+            Self::Items(items) => items.iter().for_each(|item| item.for_each_argument(tell)),
+            Self::Members(members) => members.iter().for_each(|(_, member)| member.for_each_argument(tell)),
+        }
+    }
+
+    /// The value with the arguments in it; none when it is to be left out.
+    pub(super) fn render(&self, given: CallArguments<'_>, violations: &mut Vec<Violation>) -> Option<Value> {
+        match self {
+            Self::Fixed(value) => Some(value.clone()),
+            Self::Argument(name) => given.value(name).cloned(),
+            Self::Text(template) => match template.render(|name| given.text(name)) {
+                Ok(text) => text.map(Value::String),
+                Err(violation) => {
+                    violations.push(violation);
+                    None
+                }
+            },
+            Self::Items(items) => {
+                Some(Value::Array(items.iter().filter_map(|item| item.render(given, violations)).collect()))
+            }
+            Self::Members(members) => {
+                let members = members
+                    .iter()
+                    .filter_map(|(name, member)| member.render(given, violations).map(|member| (name.clone(), member)));
+                Some(Value::Object(members.collect::<Map<_, _>>()))
+            }
+        }
+    }
+}
+
+/// `text` as a template.
+pub(super) fn parse_template(field: &str, text: &str, problems: &mut Vec<HttpProblem>) -> Option<Template> {
+    Template::parse(text).map_err(|fault| problems.push(HttpProblem::new(field, fault.to_string(), TEMPLATE_HINT))).ok()
+}
+
+/// `text` as a name, which holds no argument.
+pub(super) fn parse_name(field: &str, text: &str, problems: &mut Vec<HttpProblem>) -> Option<String> {
+    let name = parse_template(field, text, problems)?.fixed_text();
+    if name.is_none() {
+        let right = "put {name} into the value, or write {{ and }} for braces";
+        problems.push(HttpProblem::new(field, "the name holds an argument", right));
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn rendered(body: &Value, arguments: &Value) -> (Option<Value>, Vec<Violation>) {
+        let mut problems = Vec::new();
+        let template = BodyTemplate::parse("body", body, &mut problems);
+        assert!(problems.is_empty(), "{problems:?}");
+        let (mut violations, defaults) = (Vec::new(), BTreeMap::from([("size".to_owned(), json!(3))]));
+        let given = CallArguments { arguments: arguments.as_object().unwrap(), defaults: &defaults };
+        (template.unwrap().render(given, &mut violations), violations)
+    }
+
+    #[test]
+    fn whole_arguments_keep_their_json_type() {
+        let body = json!({"a": "{a}", "t": "a={a}, s={size}", "f": [1, null, "{{x}}"], "deep": {"l": "{l}"}});
+        let (value, violations) = rendered(&body, &json!({"a": 7, "l": [1, {"x": null}]}));
+        assert!(violations.is_empty());
+        let wanted = json!({"a": 7, "t": "a=7, s=3", "f": [1, null, "{x}"], "deep": {"l": [1, {"x": null}]}});
+        assert_eq!(value, Some(wanted));
+    }
+
+    #[test]
+    fn missing_arguments_are_left_out() {
+        let body = json!({"a": "{a}", "t": "is {a}", "list": ["{a}", "{b}"], "null": "{n}"});
+        let (value, _) = rendered(&body, &json!({"b": true, "n": null}));
+        assert_eq!(value, Some(json!({"list": [true], "null": null})));
+        assert_eq!(rendered(&json!("{a}"), &json!({})).0, None);
+    }
+
+    #[test]
+    fn values_cannot_add_members() {
+        let (value, _) = rendered(&json!({"t": "say {a}"}), &json!({"a": "\", \"admin\": true, \"x\": \"{b}"}));
+        assert_eq!(value, Some(json!({"t": "say \", \"admin\": true, \"x\": \"{b}"})));
+    }
+
+    #[test]
+    fn arrays_within_text_are_refused() {
+        let (_, violations) = rendered(&json!({"t": "say {a}"}), &json!({"a": [1]}));
+        assert_eq!(violations[0].path, "a");
+    }
+
+    #[test]
+    fn reports_all_body_problems() {
+        let mut problems = Vec::new();
+        let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+        let body = json!({"a": "{", "b": ["}"], "{c}": 1, "deep": deep});
+        assert!(BodyTemplate::parse("body", &body, &mut problems).is_none());
+        let fields: Vec<String> = problems.iter().map(|problem| problem.field.chars().take(10).collect()).collect();
+        assert_eq!(fields, ["body.a", "body.b[0]", "body.{c}", "body.deep["]);
+    }
+}

@@ -1,0 +1,288 @@
+//! The address of a request: its origin is fixed, arguments stand in segments of the path and values of the query.
+//!
+//! Every character of an argument that is not a letter, a digit, `-`, `.`, `_` or `~` is percent-encoded. That leaves
+//! one way to change the path, which is refused: segments of dots, which parsers of addresses resolve even when they
+//! are encoded, and which servers that decode `%2F` would resolve as well.
+
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use reqwest::Url;
+use serde_json::Value;
+use tidegate_core::Violation;
+
+use super::allowed_hosts::AllowedHosts;
+use super::body_template::{parse_name, parse_template};
+use super::call_arguments::{CallArguments, value_to_text};
+use super::definition::HttpProblem;
+use super::template::Template;
+
+/// Longer addresses are refused, as most servers do.
+const URL_BYTES_MAX: usize = 8_192;
+/// What an argument's value is encoded with.
+pub(super) const VALUE_ENCODE_SET: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// What the fixed text of a path is encoded with; what is encoded in it already stays.
+const PATH_ENCODE_SET: &AsciiSet =
+    &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\').add(b'^').add(b'`').add(b'{').add(b'|').add(b'}');
+
+/// An address with arguments in it.
+#[derive(Clone)]
+pub(super) struct UrlTemplate {
+    /// Scheme, host and port, with an empty path.
+    origin: Url,
+    segments: Vec<Template>,
+    query: Vec<QueryPair>,
+}
+
+#[derive(Clone)]
+struct QueryPair {
+    name: String,
+    value: Template,
+}
+
+impl UrlTemplate {
+    /// Reads `url` and the pairs that are added to its query; problems are added to `problems`.
+    pub(super) fn parse(
+        url: &str,
+        pairs: &[(String, Value)],
+        hosts: &AllowedHosts,
+        problems: &mut Vec<HttpProblem>,
+    ) -> Option<Self> {
+        let mut query = Vec::new();
+        let address = UrlParts::split(url, problems).and_then(|parts| {
+            let origin = parts.origin(hosts, problems);
+            let segments = parts.segments(problems);
+            query.extend(parts.query(problems)?);
+            origin.zip(segments)
+        });
+        for (name, value) in pairs {
+            add_pair(name, value, &mut query, problems);
+        }
+        let (origin, segments) = address?;
+        Some(Self { origin, segments, query })
+    }
+
+    /// Scheme, host and port.
+    pub(super) fn origin(&self) -> &Url {
+        &self.origin
+    }
+
+    /// The arguments in its path, which must always have a value.
+    pub(super) fn path_arguments(&self) -> impl Iterator<Item = &str> {
+        self.segments.iter().flat_map(Template::arguments)
+    }
+
+    /// The arguments in its query.
+    pub(super) fn query_arguments(&self) -> impl Iterator<Item = &str> {
+        self.query.iter().flat_map(|pair| pair.value.arguments())
+    }
+
+    /// The address with the arguments in it.
+    pub(super) fn render(&self, given: CallArguments<'_>, violations: &mut Vec<Violation>) -> Option<Url> {
+        let before = violations.len();
+        let mut text = self.origin.as_str().trim_end_matches('/').to_owned();
+        for segment in &self.segments {
+            text.push('/');
+            match render_segment(segment, given) {
+                Ok(segment) => text.push_str(&segment),
+                Err(violation) => violations.push(violation),
+            }
+        }
+        let mut separator = '?';
+        for pair in &self.query {
+            match pair.values(given) {
+                Ok(values) => {
+                    for value in values {
+                        text.push(separator);
+                        text.extend(utf8_percent_encode(&pair.name, VALUE_ENCODE_SET));
+                        text.push('=');
+                        text.extend(utf8_percent_encode(&value, VALUE_ENCODE_SET));
+                        separator = '&';
+                    }
+                }
+                Err(violation) => violations.push(violation),
+            }
+        }
+        if violations.len() > before {
+            return None;
+        }
+        let url = self.verify_rendered(&text);
+        if let Err(message) = &url {
+            violations.push(Violation { path: String::new(), message: message.clone() });
+        }
+        url.ok()
+    }
+
+    /// `text` as an address, if it has the template's origin and as many segments. The encoding sees to that; this
+    /// sees to the encoding.
+    fn verify_rendered(&self, text: &str) -> Result<Url, String> {
+        if text.len() > URL_BYTES_MAX {
+            return Err(format!("the address would be {} bytes long; at most {URL_BYTES_MAX} can be sent", text.len()));
+        }
+        let changed = || "the arguments would change where the request goes".to_owned();
+        let url = Url::parse(text).map_err(|_| changed())?;
+        let segments = url.path_segments().map_or(0, Iterator::count);
+        let is_bare = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
+        let is_same = is_bare && is_same_origin(&url, &self.origin) && segments == self.segments.len();
+        if is_same { Ok(url) } else { Err(changed()) }
+    }
+}
+
+/// Whether both have the same scheme, host and port.
+pub(super) fn is_same_origin(one: &Url, other: &Url) -> bool {
+    let origin = |url: &Url| (url.scheme().to_owned(), url.host_str().map(str::to_owned), url.port_or_known_default());
+    origin(one) == origin(other)
+}
+
+/// The host as a reader may see it, with the port when it is not the scheme's.
+pub(super) fn host_and_port(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("no host");
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+impl QueryPair {
+    /// The values that stand in the query: none when an argument was not given, several for an array.
+    fn values(&self, given: CallArguments<'_>) -> Result<Vec<String>, Violation> {
+        if let Some(name) = self.value.only_argument()
+            && let Some(Value::Array(items)) = given.value(name)
+        {
+            let texts = items.iter().map(|item| value_to_text(name, item));
+            return Ok(texts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect());
+        }
+        Ok(self.value.render(|name| given.text(name))?.into_iter().collect())
+    }
+}
+
+fn render_segment(segment: &Template, given: CallArguments<'_>) -> Result<String, Violation> {
+    let Some(name) = segment.arguments().next() else { return Ok(segment.texts().collect()) };
+    let wrong = |message: &str| Violation { path: name.to_owned(), message: message.to_owned() };
+    let encoded = segment.render(|name| {
+        let text = given.text(name)?;
+        Ok::<_, Violation>(text.map(|text| utf8_percent_encode(&text, VALUE_ENCODE_SET).to_string()))
+    })?;
+    let encoded = encoded.ok_or_else(|| wrong("is part of the address and must have a value"))?;
+    if encoded.is_empty() {
+        return Err(wrong("is part of the address and must not be empty"));
+    }
+    if has_dot_segment(&encoded) {
+        return Err(wrong("would climb in the address; parts of only dots are refused"));
+    }
+    Ok(encoded)
+}
+
+/// Whether a parser, or a server that decodes first, would take the segment or a part of it for `.` or `..`.
+fn has_dot_segment(encoded: &str) -> bool {
+    let decoded = percent_decode_str(encoded).decode_utf8_lossy();
+    decoded.split(['/', '\\']).any(|part| part == "." || part == "..")
+}
+
+fn add_pair(name: &str, value: &Value, query: &mut Vec<QueryPair>, problems: &mut Vec<HttpProblem>) {
+    let field = format!("query.{name}");
+    let Some(name) = parse_name(&field, name, problems) else { return };
+    let mut add = |value: Template| query.push(QueryPair { name: name.clone(), value });
+    match value {
+        Value::String(text) => {
+            if let Some(value) = parse_template(&field, text, problems) {
+                add(value);
+            }
+        }
+        Value::Bool(_) | Value::Number(_) => add(Template::literal(value.to_string())),
+        Value::Null | Value::Array(_) | Value::Object(_) => {
+            let right = "a text, a number, true or false; an argument that is an array repeats its pair";
+            problems.push(HttpProblem::new(field, "is not one value", right));
+        }
+    }
+}
+
+/// The parts of an address as the configuration has it.
+struct UrlParts<'a> {
+    scheme: &'a str,
+    authority: &'a str,
+    path: &'a str,
+    query: Option<&'a str>,
+}
+
+impl<'a> UrlParts<'a> {
+    fn split(url: &'a str, problems: &mut Vec<HttpProblem>) -> Option<Self> {
+        let mut wrong = |wrong: &str, right: &str| {
+            problems.push(HttpProblem::new("url", wrong, right));
+            None
+        };
+        if url.contains(|character: char| character.is_whitespace() || character.is_control()) {
+            return wrong("holds white space or a control character", "write it as %20 or as the code that it has");
+        }
+        let scheme_and_rest = url.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"));
+        let Some((scheme, rest)) = scheme_and_rest else {
+            return wrong("does not begin with a scheme", "begin with https:// or http://, without arguments");
+        };
+        if rest.contains('#') {
+            return wrong("has a fragment (#), which is never sent", "leave it out, or write %23");
+        }
+        let end = rest.find(['/', '?', '\\']).unwrap_or(rest.len());
+        let (authority, tail) = rest.split_at(end);
+        let (path, query) = tail.split_once('?').map_or((tail, None), |(path, query)| (path, Some(query)));
+        Some(Self { scheme, authority, path, query })
+    }
+
+    fn origin(&self, hosts: &AllowedHosts, problems: &mut Vec<HttpProblem>) -> Option<Url> {
+        let mut wrong = |wrong: String, right: &str| {
+            problems.push(HttpProblem::new("url", wrong, right));
+            None
+        };
+        if self.authority.contains(['{', '}']) {
+            let right = "write them out; arguments stand in the path and the query";
+            return wrong("host and port cannot hold arguments".to_owned(), right);
+        }
+        if self.authority.contains('@') {
+            return wrong("holds credentials".to_owned(), "send them in headers: Authorization");
+        }
+        let Some(origin) = Url::parse(&format!("{}://{}/", self.scheme, self.authority)).ok() else {
+            return wrong("has no valid host and port".to_owned(), "for example https://api.example.com/v1/tickets");
+        };
+        if !hosts.permits(&origin) {
+            let wrong_host = format!("{} is not among the hosts that http tools may reach", host_and_port(&origin));
+            return wrong(wrong_host, "add it to http.allow_hosts");
+        }
+        Some(origin)
+    }
+
+    fn segments(&self, problems: &mut Vec<HttpProblem>) -> Option<Vec<Template>> {
+        let path = self.path.strip_prefix('/').unwrap_or(self.path);
+        let mut segments = Vec::new();
+        let mut is_right = true;
+        for (index, text) in path.split('/').enumerate() {
+            let field = format!("url (part {} of the path)", index + 1);
+            let Some(template) = parse_template(&field, text, problems) else {
+                is_right = false;
+                continue;
+            };
+            if template.fixed_text().is_some_and(|text| has_dot_segment(&text)) {
+                problems.push(HttpProblem::new(field, "is only dots", "write the path as it is without them"));
+                is_right = false;
+            }
+            segments.push(template.map_texts(|text| utf8_percent_encode(text, PATH_ENCODE_SET).to_string()));
+        }
+        is_right.then_some(segments)
+    }
+
+    fn query(&self, problems: &mut Vec<HttpProblem>) -> Option<Vec<QueryPair>> {
+        let mut pairs = Vec::new();
+        for (index, text) in self.query.unwrap_or_default().split('&').filter(|text| !text.is_empty()).enumerate() {
+            let field = format!("url (pair {} of the query)", index + 1);
+            let (name, value) = text.split_once('=').unwrap_or((text, ""));
+            let name = parse_name(&field, name, problems);
+            let value = parse_template(&field, value, problems);
+            pairs.push(name.zip(value).map(|(name, value)| QueryPair {
+                name: decode_query_text(&name),
+                value: value.map_texts(decode_query_text),
+            }));
+        }
+        pairs.into_iter().collect()
+    }
+}
+
+/// The text that stands encoded in a query; it is encoded anew with the values.
+fn decode_query_text(text: &str) -> String {
+    percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! Completion of database and table names, for resource templates and prompts alike: those first that the caller asks
+//! for lately and often.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tidegate_core::{Completer, Completion, CompletionRequest, Error, Job};
+
+use crate::discover::list_catalogs;
+use crate::node_view::NodeView;
+
+/// Completes the arguments `database` and `table`; all others have no known values.
+pub(crate) struct NameCompleter(pub(crate) Arc<NodeView>);
+
+#[async_trait]
+impl Completer for NameCompleter {
+    async fn complete(&self, request: &CompletionRequest, job: Arc<Job>) -> Result<Completion, Error> {
+        let uses = self.0.executor.usage();
+        match request.argument.as_str() {
+            "database" => {
+                let names = self.0.databases.visible_to(job.principal()).map(|database| database.name().to_owned());
+                let mut names: Vec<String> = names.collect();
+                uses.rank_databases(job.caller()).sort(&mut names);
+                Ok(Completion::matching(names, &request.value))
+            }
+            "table" => {
+                let database = request.context.get("database").map(String::as_str);
+                let mut names = self.table_names(database, &job).await?;
+                uses.rank_tables(job.caller(), database).sort(&mut names);
+                Ok(Completion::matching(names, &request.value))
+            }
+            _ => Ok(Completion::default()),
+        }
+    }
+}
+
+impl NameCompleter {
+    /// The tables of the database, or of all while none is chosen; each name once.
+    async fn table_names(&self, database: Option<&str>, job: &Job) -> Result<Vec<String>, Error> {
+        let found = list_catalogs(&self.0.databases, database, job.principal()).await?;
+        let catalogs = found.iter().filter_map(|listing| listing.catalog.as_ref().ok());
+        let mut names: Vec<String> =
+            catalogs.flat_map(|catalog| catalog.tables.iter().map(|table| table.name.clone())).collect();
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+}

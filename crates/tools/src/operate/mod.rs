@@ -1,9 +1,0 @@
-//! Looking after the node: its jobs, its state, its identity.
-
-pub(crate) mod cancel_job;
-pub(crate) mod list_jobs;
-pub(crate) mod node_status;
-pub(crate) mod server_info;
-
-pub(crate) use cancel_job::unknown as unknown_job;
-pub(crate) use list_jobs::rows as job_rows;

@@ -1,0 +1,80 @@
+//! `cancel_job`: ends one of the caller's calls.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::json;
+use tidegate_core::{Error, ErrorKind, Handler, Job, JobStatus, Jobs, Metadata, ReplySender, Tool, ToolAnnotations};
+use tidegate_query::OutputOptions;
+
+use crate::arguments::parse_arguments;
+use crate::node_view::NodeView;
+use crate::table_builder::{TableBuilder, text_column};
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool};
+
+pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
+    let hints = ToolAnnotations {
+        read_only: Some(false),
+        destructive: Some(false),
+        idempotent: Some(true),
+        open_world: Some(false),
+    };
+    built_in_tool(
+        "cancel_job",
+        "Cancel a job",
+        "Ends one of your running calls; list_jobs gives its id.",
+        InputSchemaBuilder::new().with_required("id", json!({"type": "string"})),
+        hints,
+        CancelJob(node.clone()),
+    )
+}
+
+struct CancelJob(Arc<NodeView>);
+
+#[derive(Deserialize)]
+struct Arguments {
+    id: String,
+}
+
+#[async_trait]
+impl Handler for CancelJob {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let Arguments { id } = parse_arguments(&job)?;
+        let jobs = self.0.jobs()?;
+        let status = cancel(&jobs, &id, &job)?;
+        let answer = TableBuilder::new()
+            .with_column("id", text_column([Some(id)].into_iter()))
+            .with_column("status", text_column([Some(status)].into_iter()));
+        self.0.executor.answer_rows(answer.into_rows()?, OutputOptions::default(), &job, &reply).await
+    }
+}
+
+/// Cancels the job and says where it stands; an ended one stays as it ended.
+fn cancel(jobs: &Jobs, id: &str, asker: &Job) -> Result<String, Error> {
+    let mine = jobs.list(asker.caller());
+    let found = mine.iter().find(|job| has_id(job, id));
+    match found {
+        Some(job) if job.state.has_ended() => Ok(job.state.name().to_owned()),
+        // It may end between the look and the cancellation, and then it has ended as was wanted.
+        Some(job) => {
+            jobs.cancel(job.id, asker.caller());
+            Ok("cancelling".to_owned())
+        }
+        None => Err(unknown_job_error(id, &mine, asker)),
+    }
+}
+
+/// Whether that is the id of `job`.
+pub(super) fn has_id(job: &JobStatus, id: &str) -> bool {
+    job.id.to_string().eq_ignore_ascii_case(id.trim())
+}
+
+/// What is said of a job that there is not, or that is somebody else's.
+pub(crate) fn unknown_job_error(id: &str, mine: &[JobStatus], asker: &Job) -> Error {
+    let open = mine.iter().filter(|job| !job.state.has_ended() && job.id != asker.id());
+    let choices: Vec<String> = open.map(|job| job.id.to_string()).take(20).collect();
+    let hint =
+        if choices.is_empty() { "None of your jobs is running." } else { "list_jobs says what each of them is." };
+    Error::new(ErrorKind::NotFound, format!("you have no job {id:?}")).with_choices(choices).with_hint(hint)
+}

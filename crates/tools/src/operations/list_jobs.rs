@@ -1,0 +1,77 @@
+//! `list_jobs`: the caller's calls that run, wait or ended lately.
+
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use arrow::array::{ArrayRef, TimestampMillisecondArray};
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::json;
+use tidegate_core::{Error, Handler, Job, JobStatus, Metadata, ReplySender, Tool};
+use tidegate_query::QueryRows;
+
+use super::cancel_job::{has_id, unknown_job_error};
+use crate::arguments::{OutputArguments, parse_arguments};
+use crate::node_view::NodeView;
+use crate::table_builder::{TableBuilder, count_column, text_column};
+use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+
+pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
+    read_only_tool(
+        "list_jobs",
+        "List jobs",
+        "Your calls that run, wait or ended lately, newest first. Use before cancel_job.",
+        InputSchemaBuilder::new()
+            .with("id", json!({"type": "string", "description": "Only this one"}))
+            .with_output_arguments(),
+        ListJobs(node.clone()),
+    )
+}
+
+struct ListJobs(Arc<NodeView>);
+
+#[derive(Deserialize)]
+struct Arguments {
+    id: Option<String>,
+    #[serde(flatten)]
+    shape: OutputArguments,
+}
+
+#[async_trait]
+impl Handler for ListJobs {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let Arguments { id, shape } = parse_arguments(&job)?;
+        let mut jobs = self.0.jobs()?.list(job.caller());
+        // The call that asks is no news.
+        jobs.retain(|other| other.id != job.id());
+        if let Some(id) = id {
+            if !jobs.iter().any(|other| has_id(other, &id)) {
+                return Err(unknown_job_error(&id, &jobs, &job));
+            }
+            jobs.retain(|other| has_id(other, &id));
+        }
+        let presentation =
+            shape.output_options("Older jobs are further down; there is no way to ask for them alone.")?;
+        self.0.executor.answer_rows(jobs_as_rows(&jobs)?, presentation, &job, &reply).await
+    }
+}
+
+/// A row for each of `jobs`.
+pub(crate) fn jobs_as_rows(jobs: &[JobStatus]) -> Result<QueryRows, Error> {
+    let started = jobs.iter().map(|job| {
+        let since_epoch = job.started_at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since_epoch.as_millis()).ok()
+    });
+    let started: ArrayRef = Arc::new(started.collect::<TimestampMillisecondArray>().with_timezone("UTC"));
+    TableBuilder::new()
+        .with_column("id", text_column(jobs.iter().map(|job| Some(job.id.to_string()))))
+        .with_column("kind", text_column(jobs.iter().map(|job| Some(job.target.0.to_owned()))))
+        .with_column("target", text_column(jobs.iter().map(|job| Some(job.target.1.clone()))))
+        .with_column("status", text_column(jobs.iter().map(|job| Some(job.state.name().to_owned()))))
+        .with_column("started_at", started)
+        .with_column("elapsed_ms", count_column(jobs.iter().map(|job| u64::try_from(job.elapsed.as_millis()).ok())))
+        .with_column("rows", count_column(jobs.iter().map(|job| Some(job.rows))))
+        .with_column("result", text_column(jobs.iter().map(|job| job.result.clone())))
+        .with_column("bytes", count_column(jobs.iter().map(|job| Some(job.bytes))))
+        .into_rows()
+}

@@ -1,0 +1,105 @@
+//! `explain`: how a question would be answered, and what that is estimated to cost.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tidegate_core::{Error, ErrorKind, Handler, Job, JsonSchema, Metadata, ReplySender, Tool, Violation};
+use tidegate_query::{Database, Plan, QuerySpec, Statement};
+
+use crate::arguments::parse_arguments;
+use crate::node_view::NodeView;
+use crate::tool_definition::{InputSchemaBuilder, built_in_schema, read_only_tool};
+
+pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
+    read_only_tool(
+        "explain",
+        "Explain a question",
+        "Plan and estimated cost of a question, without running it. Give sql or query.",
+        InputSchemaBuilder::new()
+            .with_database()
+            .with("sql", json!({"type": "string"}))
+            .with("parameters", json!({"type": "array"}))
+            .with("query", json!({"type": "object", "description": "The arguments of query"})),
+        Explain { node: node.clone(), spec: Arc::new(built_in_schema(QuerySpec::schema())) },
+    )
+}
+
+struct Explain {
+    node: Arc<NodeView>,
+    spec: Arc<JsonSchema>,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    database: Option<String>,
+    sql: Option<String>,
+    #[serde(default)]
+    parameters: Vec<Value>,
+    query: Option<Map<String, Value>>,
+}
+
+#[async_trait]
+impl Handler for Explain {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let (database, statement) = self.resolve_query(parse_arguments(&job)?, &job).await?;
+        let plan = database.plan(&statement, job.principal()).await?;
+        reply.send_text(describe_plan(&statement, &*plan).await?).await?;
+        Ok(Metadata::new())
+    }
+}
+
+impl Explain {
+    async fn resolve_query(&self, arguments: Arguments, job: &Job) -> Result<(Arc<dyn Database>, Statement), Error> {
+        let databases = &self.node.databases;
+        match arguments {
+            Arguments { sql: Some(sql), query: None, database, parameters } => {
+                let database = databases.get(database.as_deref(), job.principal())?.clone();
+                job.record_database(database.name());
+                let statement = self.node.statement(&sql, &parameters, database.dialect())?;
+                Ok((database, statement))
+            }
+            Arguments { sql: None, query: Some(query), database, parameters } if parameters.is_empty() => {
+                let spec = self.parse_spec(query)?;
+                let database =
+                    databases.get(spec.database.as_deref().or(database.as_deref()), job.principal())?.clone();
+                job.record_database(database.name());
+                let statement = spec.render(&*database, job.principal()).await?;
+                Ok((database, statement))
+            }
+            _ => {
+                Err(Error::new(ErrorKind::InvalidArguments, "give either sql (with its parameters) or query, not both")
+                    .with_hint("Example: {\"query\": {\"table\": \"orders\"}}"))
+            }
+        }
+    }
+
+    fn parse_spec(&self, query: Map<String, Value>) -> Result<QuerySpec, Error> {
+        let query = Value::Object(query);
+        self.spec.check(&query).map_err(|violations| {
+            let inside = |violation: Violation| Violation {
+                path: format!("query.{}", violation.path).trim_end_matches('.').to_owned(),
+                ..violation
+            };
+            let violations = violations.into_iter().map(inside).collect();
+            Error::invalid_arguments("the arguments of tool \"explain\" are wrong:", violations)
+        })?;
+        QuerySpec::from_json(query.as_object().unwrap_or(&Map::new()))
+    }
+}
+
+/// A plan in words, its estimates first.
+pub(crate) async fn describe_plan(statement: &Statement, plan: &dyn Plan) -> Result<String, Error> {
+    // Some databases know what they expect only when they were asked for the plan.
+    let explained = plan.explain().await?;
+    let known = |estimate: Option<u64>| estimate.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
+    let first_row = if plan.is_blocking() { "after all input is read" } else { "at once" };
+    Ok(format!(
+        "Statement: {}\nEstimated rows: {}\nEstimated bytes read: {}\nFirst row: {first_row}\n\n{}",
+        statement.text(),
+        known(plan.estimated_rows()),
+        known(plan.estimated_bytes()),
+        explained.trim_end(),
+    ))
+}

@@ -1,0 +1,97 @@
+//! `sql`: one read-only statement in the database's own SQL.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tidegate_core::{Error, Handler, Job, Metadata, ReplySender, Tool, Violation};
+use tidegate_query::{AnswerMode, OutputFormat, OverflowPolicy, Parameter, QueryRequest, SqlDialect, Statement};
+
+use crate::arguments::{OutputArguments, parse_arguments};
+use crate::node_view::NodeView;
+use crate::paging::PagingArguments;
+use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+
+/// Rows answered unless the caller says otherwise.
+const MAX_ROWS_DEFAULT: u64 = 1_000;
+
+pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
+    read_only_tool(
+        "sql",
+        "Run SQL",
+        "One read-only SQL statement, for what query cannot express. Use get_schema before it.",
+        InputSchemaBuilder::new()
+            .with_database()
+            .with_required("sql", json!({"type": "string"}))
+            .with("parameters", json!({"type": "array", "description": "Values of $1, $2, …"}))
+            .with("max_rows", json!({"type": "integer", "minimum": 1, "default": MAX_ROWS_DEFAULT}))
+            .with("format", json!({"enum": OutputFormat::ALL.map(OutputFormat::name)}))
+            .with("extract", json!({"type": "string"}))
+            .with("mode", json!({"enum": AnswerMode::ALL.map(AnswerMode::name)}))
+            .with_paging(),
+        Sql(node.clone()),
+    )
+}
+
+struct Sql(Arc<NodeView>);
+
+#[derive(Deserialize)]
+struct Arguments {
+    database: Option<String>,
+    sql: String,
+    #[serde(default)]
+    parameters: Vec<Value>,
+    max_rows: Option<u64>,
+    #[serde(flatten)]
+    shape: OutputArguments,
+    mode: Option<String>,
+    #[serde(flatten)]
+    paging: PagingArguments,
+}
+
+#[async_trait]
+impl Handler for Sql {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let Arguments { database, sql, parameters, max_rows, shape, mode, paging } = parse_arguments(&job)?;
+        if let Some(page) = paging.read_page(&self.0, shape.parse_format()?, false, &job, &reply).await {
+            return page;
+        }
+        let database = self.0.databases.get(database.as_deref(), job.principal())?.clone();
+        job.record_database(database.name());
+        let statement = self.0.statement(&sql, &parameters, database.dialect())?;
+        let question = QueryRequest {
+            database,
+            statement,
+            max_rows: paging.rows_max(max_rows, MAX_ROWS_DEFAULT),
+            format: shape.parse_format()?,
+            extract: shape.extract,
+            structured: None,
+            overflow_hint: None,
+            overflow: OverflowPolicy::default(),
+            mode: mode.as_deref().map_or(Ok(AnswerMode::Auto), AnswerMode::parse)?,
+        };
+        paging.run_query(&self.0, question, &job, &reply).await
+    }
+}
+
+impl NodeView {
+    /// The statement of `sql` with its parameters, all wrong ones told together.
+    pub(crate) fn statement(&self, sql: &str, parameters: &[Value], dialect: SqlDialect) -> Result<Statement, Error> {
+        let mut bound = Vec::with_capacity(parameters.len());
+        let mut violations = Vec::new();
+        for (index, value) in parameters.iter().enumerate() {
+            match Parameter::from_json(value) {
+                Ok(parameter) => bound.push(parameter),
+                Err(error) => {
+                    let path = format!("parameters[{index}]");
+                    violations.push(Violation { path, message: error.message().to_owned() });
+                }
+            }
+        }
+        if !violations.is_empty() {
+            return Err(Error::invalid_arguments("the parameters of the statement are wrong:", violations));
+        }
+        self.statements.parse(sql, dialect)?.with_parameters(bound)
+    }
+}

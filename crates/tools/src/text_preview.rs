@@ -1,0 +1,62 @@
+//! The beginning of a file, as much of it as an answer carries: whole characters, or nothing where it is no text.
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use tidegate_core::{Error, ReplySender};
+
+/// What of a file stands in an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PreviewExtent {
+    /// All of it, as text.
+    Complete,
+    /// Its first bytes, so many, as text; there are more.
+    Truncated(u64),
+    /// Nothing: it is no text.
+    NotText,
+}
+
+/// Sends the text that comes in `byte_stream`, at most `bytes_max` bytes of it. What is no UTF-8 behind a text of some
+/// length is shown as such.
+///
+/// # Errors
+/// Those of the pieces; `CancelJob` when nobody listens any more.
+pub(crate) async fn send_preview(
+    mut pieces: impl Stream<Item = Result<Bytes, Error>> + Unpin,
+    bytes_max: Option<usize>,
+    reply: &ReplySender,
+) -> Result<PreviewExtent, Error> {
+    let mut left = bytes_max.unwrap_or(usize::MAX);
+    let mut shown_bytes = 0;
+    // A character whose rest comes with the next piece.
+    let mut begun = Vec::new();
+    let mut is_text = false;
+    while let Some(piece) = pieces.next().await.transpose()? {
+        begun.extend_from_slice(&piece);
+        let text_bytes = match std::str::from_utf8(&begun) {
+            Ok(_) => begun.len(),
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            Err(_) if !is_text => return Ok(PreviewExtent::NotText),
+            Err(_) => begun.len(),
+        };
+        is_text = true;
+        let rest = begun.split_off(text_bytes);
+        let text = String::from_utf8_lossy(&begun);
+        if text.len() > left {
+            let end = text.floor_char_boundary(left);
+            reply.send_text(&text[..end]).await?;
+            return Ok(PreviewExtent::Truncated(shown_bytes + end as u64));
+        }
+        left -= text.len();
+        shown_bytes += text_bytes as u64;
+        reply.send_text(text).await?;
+        begun = rest;
+    }
+    // The file ends within a character.
+    if !begun.is_empty() {
+        if !is_text {
+            return Ok(PreviewExtent::NotText);
+        }
+        reply.send_text(String::from_utf8_lossy(&begun)).await?;
+    }
+    Ok(PreviewExtent::Complete)
+}

@@ -1,0 +1,143 @@
+//! A call together with the person behind it: the questions, the answers and the end, as one text.
+
+use std::collections::BTreeMap;
+use std::iter::Cloned;
+use std::slice::Iter;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tidegate_core::{
+    Call, CallTarget, Chunk, ClientCapabilities, Content, Error, ErrorKind, InputAnswer, InputRequest,
+    InputRequestKind, Outcome, ProvidedAnswer, Registry, Reply, ReplyEvent, ReplyMessage,
+};
+
+use crate::fake::call;
+
+/// Rounds after which a call that asks on is wrong.
+const ROUNDS_MAX: usize = 10;
+
+/// How a client is asked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum ElicitationMode {
+    /// The call ends with its questions and is made again with the answers.
+    Rounds,
+    /// The call waits for the answers.
+    Live,
+}
+
+/// A filled in form.
+pub(super) fn filled_form(values: Value) -> InputAnswer {
+    let Value::Object(values) = values else { panic!("a form is an object") };
+    InputAnswer::Accepted(values)
+}
+
+/// A person's yes.
+pub(super) fn consent_answer() -> InputAnswer {
+    filled_form(json!({"confirm": true}))
+}
+
+/// What a client that shows forms can do.
+pub(super) fn form_capabilities() -> ClientCapabilities {
+    ClientCapabilities { forms: true, ..ClientCapabilities::default() }
+}
+
+/// A call of `tool` by a client that shows forms.
+pub(super) fn call_with_forms(tool: &str, arguments: Value) -> Call {
+    Call { client_capabilities: form_capabilities(), ..call(CallTarget::Tool(tool.to_owned()), arguments) }
+}
+
+/// Makes `call` with a person behind it who gives `answers` one after the other; a question that has none is the end.
+pub(super) async fn run_conversation(
+    registry: &Arc<Registry>,
+    call: Call,
+    way: ElicitationMode,
+    answers: &[InputAnswer],
+) -> String {
+    let mut talk = Conversation { answers: answers.iter().cloned(), transcript: Vec::new() };
+    let end = match way {
+        ElicitationMode::Rounds => talk.run_in_rounds(registry, call).await,
+        ElicitationMode::Live => talk.run_live(registry, call).await,
+    };
+    talk.transcript.push(end.unwrap_or_else(|error| format!("{}: {error}", error.kind().name())));
+    talk.transcript.join("\n")
+}
+
+struct Conversation<'a> {
+    answers: Cloned<Iter<'a, InputAnswer>>,
+    transcript: Vec<String>,
+}
+
+impl Conversation<'_> {
+    async fn run_in_rounds(&mut self, registry: &Arc<Registry>, call: Call) -> Result<String, Error> {
+        let mut answers = BTreeMap::new();
+        for _ in 0..ROUNDS_MAX {
+            let again = Call { input_answers: answers.clone(), ..call.clone() };
+            let error = match collect_text(registry.call(again)?, |_| panic!("nobody waits")).await {
+                Err(error) if error.kind() == ErrorKind::InputRequired => error,
+                ended => return ended,
+            };
+            for (key, request) in error.input_requests() {
+                let Some(answer) = self.answer_request(request) else { return Ok("(no answer)".to_owned()) };
+                answers.insert(
+                    key.clone(),
+                    ProvidedAnswer { value: answer, request_fingerprint: Some(request.fingerprint()) },
+                );
+            }
+        }
+        panic!("the call asks on and on: {:?}", self.transcript)
+    }
+
+    async fn run_live(&mut self, registry: &Arc<Registry>, call: Call) -> Result<String, Error> {
+        let reply = registry.call(Call { supports_live_input: true, ..call })?;
+        let ended = collect_text(reply, |asked| match self.answer_request(&asked.request) {
+            Some(answer) => drop(asked.answer_sender.send(answer)),
+            None => drop(asked.answer_sender),
+        })
+        .await;
+        match ended {
+            Err(error) if error.kind() == ErrorKind::Unavailable => Ok("(no answer)".to_owned()),
+            ended => ended,
+        }
+    }
+
+    fn answer_request(&mut self, request: &InputRequest) -> Option<InputAnswer> {
+        let InputRequestKind::Form { message, schema } = &request.kind else { panic!("only forms are asked for") };
+        assert!(!request.accepts_unsolicited);
+        self.transcript.push(format!("asked: {message}\n  {}", fields(schema)));
+        self.answers.next()
+    }
+}
+
+/// The fields of a form, which is nothing else.
+fn fields(schema: &Value) -> String {
+    let mut schema = schema.as_object().cloned().unwrap();
+    assert_eq!(schema.remove("type"), Some(json!("object")));
+    let properties: Map<String, Value> = serde_json::from_value(schema.remove("properties").unwrap()).unwrap();
+    let names: Vec<&String> = properties.keys().collect();
+    assert_eq!(schema.remove("required"), Some(json!(names)));
+    assert!(schema.is_empty());
+    json!(properties).to_string()
+}
+
+/// The text of an answer.
+pub(super) async fn collect_text(
+    mut reply: Reply,
+    mut hear: impl FnMut(tidegate_core::PendingInputRequest),
+) -> Result<String, Error> {
+    let mut text = String::new();
+    while let Some(said) = reply.next_message().await {
+        match said {
+            ReplyMessage::InputRequest(asked) => hear(asked),
+            ReplyMessage::Event(ReplyEvent::Chunk(Chunk::Text(piece))) => text.push_str(&piece),
+            ReplyMessage::Event(ReplyEvent::Chunk(Chunk::Block(Content::Text { text: block, .. }))) => {
+                text.push_str(&block)
+            }
+            ReplyMessage::Event(ReplyEvent::Chunk(_)) => {}
+            ReplyMessage::Event(ReplyEvent::End(Outcome::Done(_))) => {
+                return Ok(format!("answer: {}", text.trim_end()));
+            }
+            ReplyMessage::Event(ReplyEvent::End(Outcome::Failed(error))) => return Err(error),
+        }
+    }
+    panic!("the reply had no end")
+}

@@ -1,0 +1,154 @@
+//! A database that remembers the statements that it ran, and declared tools on it.
+
+use std::sync::Arc;
+
+use arrow::array::{Int64Array, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tidegate_core::event::EventDispatcher;
+use tidegate_core::{CallLimits, Error, Job, Principal, Registry, SnapshotBuilder, Tool};
+use tidegate_query::{
+    Catalog, ColumnEntry, Database, Databases, Executor, Plan, QueryRows, SqlDialect, Statement, Transaction,
+};
+use tidegate_tools::declared::{
+    DeclarationProblem, DeclaredInput, DeclaredSqlTool, InputKind, ScalarType, TextTemplate,
+};
+use tidegate_tools::{NodeIdentity, NodeView, register};
+
+/// Statements that were run, with their values.
+pub(super) type ExecutedStatements = Arc<Mutex<Vec<String>>>;
+
+/// Whatever it is asked, one row.
+#[derive(Default)]
+pub(super) struct RecordingDatabase {
+    ran: ExecutedStatements,
+}
+
+#[async_trait]
+impl Database for RecordingDatabase {
+    fn name(&self) -> &str {
+        "ledger"
+    }
+
+    fn kind(&self) -> &'static str {
+        "memory"
+    }
+
+    fn dialect(&self) -> SqlDialect {
+        SqlDialect::Postgres
+    }
+
+    async fn catalog(&self, _principal: &Principal) -> Result<Arc<Catalog>, Error> {
+        Ok(Arc::new(Catalog::from_tables(Vec::new())))
+    }
+
+    async fn columns(&self, _table: &str, _principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn plan(&self, statement: &Statement, _principal: &Principal) -> Result<Box<dyn Plan>, Error> {
+        let text = format!("{} {:?}", statement.text(), statement.parameters());
+        Ok(Box::new(RecordingPlan { ran: self.ran.clone(), text }))
+    }
+}
+
+struct RecordingPlan {
+    ran: ExecutedStatements,
+    text: String,
+}
+
+fn row() -> RecordBatch {
+    RecordBatch::try_from_iter([("done", Arc::new(Int64Array::from(vec![1])) as _)]).unwrap()
+}
+
+#[async_trait]
+impl Plan for RecordingPlan {
+    fn schema(&self) -> SchemaRef {
+        row().schema()
+    }
+
+    fn estimated_rows(&self) -> Option<u64> {
+        None
+    }
+
+    fn estimated_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    fn is_blocking(&self) -> bool {
+        false
+    }
+
+    async fn explain(&self) -> Result<String, Error> {
+        Ok(String::new())
+    }
+
+    async fn run(self: Box<Self>, _job: &Arc<Job>) -> Result<QueryRows, Error> {
+        self.ran.lock().push(self.text);
+        Ok(QueryRows::from_batch(row()))
+    }
+}
+
+/// A node over a ledger, and what the ledger ran.
+pub(super) fn node() -> (Arc<NodeView>, ExecutedStatements) {
+    let ledger = RecordingDatabase::default();
+    let ran = ledger.ran.clone();
+    let databases = Databases::new([Arc::new(ledger) as Arc<dyn Database>]);
+    let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
+    (NodeView::new(databases, Executor::new(EventDispatcher::default()), identity), ran)
+}
+
+/// A registry with `tool` and the built-in ones.
+pub(super) fn registry(view: &Arc<NodeView>, tool: Tool) -> Arc<Registry> {
+    let registry = Registry::new(register(SnapshotBuilder::new(), view).tool(tool).build(), EventDispatcher::default());
+    view.attach(&registry);
+    registry
+}
+
+/// A parameter called `name`.
+pub(super) fn input(name: &str, scalar: ScalarType, constraints: Value) -> DeclaredInput {
+    let Value::Object(constraints) = constraints else { panic!("constraints are an object") };
+    DeclaredInput { constraints, ..DeclaredInput::new(name, InputKind::Scalar(scalar)) }
+}
+
+/// The same, asked for by `question`.
+pub(super) fn elicited_input(name: &str, scalar: ScalarType, constraints: Value, question: &str) -> DeclaredInput {
+    DeclaredInput { ask: Some(question.to_owned()), ..input(name, scalar, constraints) }
+}
+
+/// A tool that writes `sql`.
+pub(super) fn writing_tool(sql: &str, inputs: Vec<DeclaredInput>, confirm: Option<&str>) -> DeclaredSqlTool {
+    DeclaredSqlTool {
+        name: "refund".to_owned(),
+        description: "Pays money back.".to_owned(),
+        sql: sql.to_owned(),
+        inputs,
+        confirm: confirm.map(|question| TextTemplate::parse(question).unwrap()),
+        transaction: Arc::new(Transaction { writes: true, ..Transaction::default() }),
+        ..DeclaredSqlTool::default()
+    }
+}
+
+/// A registry with `tool`, and what its database ran.
+pub(super) async fn registry_offering(tool: DeclaredSqlTool) -> (Arc<Registry>, ExecutedStatements) {
+    let (view, ran) = node();
+    let (tool, _) = tool.prepare(&view, CallLimits::default()).await.unwrap();
+    (registry(&view, tool), ran)
+}
+
+/// Refunds an amount to an order, once somebody agreed.
+pub(super) fn refund() -> DeclaredSqlTool {
+    let inputs =
+        vec![input("amount", ScalarType::Number, json!({"minimum": 0})), input("order", ScalarType::String, json!({}))];
+    writing_tool("SELECT refund(:amount, :order)", inputs, Some("Refund {{amount}} to order {{order}}?"))
+}
+
+/// What is wrong with `tool`.
+pub(super) async fn declaration_problems(tool: DeclaredSqlTool) -> String {
+    let (view, _) = node();
+    let Err(problems) = tool.prepare(&view, CallLimits::default()).await else { panic!("nothing is wrong") };
+    let told = problems.into_iter().map(|DeclarationProblem { path: at, error }| format!("{at}: {error}"));
+    told.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,126 @@
+//! `query`, `sql`, `explain`.
+
+use serde_json::json;
+
+use crate::fake::{call_tool, node, shop, unreachable};
+
+#[tokio::test]
+async fn query_answers_rows() {
+    let registry = node([shop()]);
+    insta::assert_snapshot!(call_tool(&registry, "query", json!({"table": "orders"})).await, @r#"[{"id":1,"customer":"Ann","note":null},{"id":2,"customer":"Bob","note":"said \"hello\""},{"id":3,"customer":"Ann","note":"plain"}]"#);
+    insta::assert_snapshot!(call_tool(&registry, "query", json!({"table": "orders", "limit": 2, "format": "csv"})).await, @r#"
+    id,customer,note
+    1,Ann,
+    2,Bob,"said ""hello"""
+
+    Shown: the first 2 rows; more exist. Ask for less (where, group_by, select) or a larger limit.
+    "#);
+    insta::assert_snapshot!(call_tool(&registry, "query", json!({"table": "orders", "extract": "customer"})).await, @r#"["Ann","Bob"]"#);
+}
+
+#[tokio::test]
+async fn query_errors_suggest_fixes() {
+    let registry = node([shop(), unreachable()]);
+    let query = async |arguments| call_tool(&registry, "query", arguments).await;
+    insta::assert_snapshot!(query(json!({"table": "orders"})).await, @r#"
+    invalid_arguments: name the database to ask: argument "database"
+    Valid choices: shop, warehouse
+    "#);
+    insta::assert_snapshot!(query(json!({"database": "shop", "table": "oders"})).await, @r#"
+    not_found: there is no table "oders" in database "shop"
+    Valid choices: orders
+    "#);
+    insta::assert_snapshot!(query(json!({"database": "shop", "table": "orders", "select": ["costumer"]})).await, @r#"
+    invalid_arguments: the question does not fit the tables:
+    - select[0]: there is no column "costumer"; nearest: customer, note
+    Columns of orders: id, customer, note
+    "#);
+    insta::assert_snapshot!(query(json!({"database": "shop", "table": "orders", "limit": "many"})).await, @r#"
+    invalid_arguments: the arguments of tool "query" are wrong:
+    - limit: "many" is not of type "integer"
+    "#);
+}
+
+#[tokio::test]
+async fn sql_answers_rows() {
+    let registry = node([shop()]);
+    let arguments =
+        json!({"sql": "SELECT * FROM orders WHERE id > $1", "parameters": [0], "max_rows": 2, "format": "csv"});
+    insta::assert_snapshot!(call_tool(&registry, "sql", arguments).await, @r#"
+    id,customer,note
+    1,Ann,
+    2,Bob,"said ""hello"""
+
+    Shown: the first 2 rows; more exist. Ask for less (where, group_by, select) or a larger limit.
+    "#);
+}
+
+#[tokio::test]
+async fn sql_errors_suggest_fixes() {
+    let registry = node([shop()]);
+    let sql = async |arguments| call_tool(&registry, "sql", arguments).await;
+    insta::assert_snapshot!(sql(json!({"sql": "DROP TABLE orders"})).await, @"
+    invalid_arguments: DROP TABLE is refused: it would change what the database consists of, and only reading is allowed
+    Only SELECT can be run, with WITH, UNION, VALUES and all else that belongs to it.
+    ");
+    insta::assert_snapshot!(sql(json!({"sql": "SELECT * FROM oders"})).await, @r#"
+    not_found: there is no table "oders" in database "shop"
+    Valid choices: orders
+    "#);
+    insta::assert_snapshot!(sql(json!({"sql": "SELECT id FROM orders WHERE id = $1"})).await, @"
+    invalid_arguments: the statement has 1 placeholder ($1), but parameters has 0 values
+    Give exactly one value for each placeholder, in their order.
+    ");
+    let arguments = json!({"sql": "SELECT id FROM orders WHERE id IN ($1, $2)", "parameters": [[1], {"a": 1}]});
+    insta::assert_snapshot!(sql(arguments).await, @"
+    invalid_arguments: the parameters of the statement are wrong:
+    - parameters[0]: an array cannot be a parameter; wanted a string, a number, true, false or null
+    - parameters[1]: an object cannot be a parameter; wanted a string, a number, true, false or null
+    ");
+    insta::assert_snapshot!(sql(json!({"sql": "SELECT 1", "max_rows": 0, "mode": "fast"})).await, @r#"
+    invalid_arguments: the arguments of tool "sql" are wrong:
+    - max_rows: 0 is less than the minimum of 1
+    - mode: "fast" is not one of "streaming", "batch" or "auto"
+    "#);
+}
+
+#[tokio::test]
+async fn explain_shows_the_plan_of_sql_and_of_a_query() {
+    let registry = node([shop()]);
+    insta::assert_snapshot!(call_tool(&registry, "explain", json!({"sql": "SELECT id FROM orders"})).await, @"
+    Statement: SELECT id FROM orders
+    Estimated rows: 3
+    Estimated bytes read: unknown
+    First row: at once
+
+    Scan: memory
+    ");
+    insta::assert_snapshot!(call_tool(&registry, "explain", json!({"query": {"table": "orders"}})).await, @r#"
+    Statement: SELECT * FROM "orders" LIMIT 101
+    Estimated rows: 3
+    Estimated bytes read: unknown
+    First row: at once
+
+    Scan: memory
+    "#);
+}
+
+#[tokio::test]
+async fn explain_errors_suggest_fixes() {
+    let registry = node([shop()]);
+    let explain = async |arguments| call_tool(&registry, "explain", arguments).await;
+    insta::assert_snapshot!(explain(json!({})).await, @r#"
+    invalid_arguments: give either sql (with its parameters) or query, not both
+    Example: {"query": {"table": "orders"}}
+    "#);
+    insta::assert_snapshot!(explain(json!({"sql": "SELECT 1", "query": {"table": "orders"}})).await, @r#"
+    invalid_arguments: give either sql (with its parameters) or query, not both
+    Example: {"query": {"table": "orders"}}
+    "#);
+    insta::assert_snapshot!(explain(json!({"query": {"tabel": "orders", "limit": "x"}})).await, @r#"
+    invalid_arguments: the arguments of tool "explain" are wrong:
+    - query.limit: "x" is not of type "integer"
+    - query: Additional properties are not allowed ('tabel' was unexpected)
+    - query: "table" is a required property
+    "#);
+}

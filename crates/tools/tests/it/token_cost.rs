@@ -1,0 +1,101 @@
+//! What the catalog of a database of a hundred tables costs a model, counted by the tokenizers of two.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tidegate_core::event::EventDispatcher;
+use tidegate_core::{Error, Principal, Registry};
+use tidegate_query::{
+    Catalog, ColumnEntry, Database, Databases, Executor, Plan, SqlDialect, Statement, TableEntry, TableStatus,
+};
+use tidegate_tools::{NodeIdentity, NodeView, snapshot};
+
+use crate::fake::call_tool;
+
+/// Tokens that a list of a hundred tables may cost.
+const TOKENS_MAX: usize = 2_000;
+
+/// Tables as a company has them: of six schemas, that of the search path first, a third with a comment.
+const TABLES: &str = include_str!("hundred_tables.tsv");
+
+/// A database of PostgreSQL's kind that knows nothing but its tables.
+struct Hundred;
+
+impl Hundred {
+    fn entry(line: &str) -> TableEntry {
+        let [name, rows, comment] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line:?}") };
+        TableEntry {
+            name: name.to_owned(),
+            rows: rows.parse().ok(),
+            comment: Some(comment.to_owned()).filter(|comment| !comment.is_empty()),
+            status: TableStatus::Readable,
+        }
+    }
+}
+
+#[async_trait]
+impl Database for Hundred {
+    fn name(&self) -> &str {
+        "shop"
+    }
+
+    fn kind(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn dialect(&self) -> SqlDialect {
+        SqlDialect::Postgres
+    }
+
+    async fn catalog(&self, _: &Principal) -> Result<Arc<Catalog>, Error> {
+        Ok(Arc::new(Catalog::from_tables(TABLES.lines().map(Self::entry).collect())))
+    }
+
+    async fn columns(&self, _: &str, _: &Principal) -> Result<Vec<ColumnEntry>, Error> {
+        panic!("nobody asks for columns")
+    }
+
+    async fn plan(&self, _: &Statement, _: &Principal) -> Result<Box<dyn Plan>, Error> {
+        panic!("nobody asks a question")
+    }
+}
+
+async fn listed(arguments: Value) -> String {
+    let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
+    let view = NodeView::new(
+        Databases::new([Arc::new(Hundred) as Arc<dyn Database>]),
+        Executor::new(EventDispatcher::default()),
+        identity,
+    );
+    let registry = Registry::new(snapshot(&view), EventDispatcher::default());
+    view.attach(&registry);
+    call_tool(&registry, "list_tables", arguments).await
+}
+
+#[tokio::test]
+async fn a_hundred_tables_fit_in_two_thousand_tokens() {
+    assert_eq!(TABLES.lines().count(), 100);
+    let tokenizers = [tiktoken_rs::o200k_base().unwrap(), tiktoken_rs::cl100k_base().unwrap()];
+    for arguments in [json!({}), json!({"database": "shop"})] {
+        let text = listed(arguments).await;
+        let rows: Vec<Value> = serde_json::from_str(&text).unwrap();
+        assert_eq!(rows.len(), 100);
+        for tokenizer in &tokenizers {
+            let tokens = tokenizer.encode_ordinary(&text).len();
+            // Fewer would say that it is not this list which was counted.
+            assert!((1_000..=TOKENS_MAX).contains(&tokens), "{tokens} tokens");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_asks_for_a_format_gets_every_column() {
+    let text = listed(json!({"format": "ndjson", "pattern": "shipping.carrier*"})).await;
+    insta::assert_snapshot!(text, @r#"
+    {"database":"shop","name":"shipping.carrier_rates","rows":1691,"comment":"Prices of carriers by weight and zone"}
+    {"database":"shop","name":"shipping.carriers","rows":804970,"comment":null}
+    "#);
+    let text = listed(json!({"pattern": "shipping.carrier*"})).await;
+    insta::assert_snapshot!(text, @r#"[{"name":"shipping.carrier_rates","rows":1691,"comment":"Prices of carriers by weight and zone"},{"name":"shipping.carriers","rows":804970,"comment":null}]"#);
+}

@@ -1,0 +1,110 @@
+//! Why a call has no answer, in words for whoever made it.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::json;
+use thiserror::Error;
+use tidegate_core::ErrorKind;
+use tidegate_mcp::RpcError;
+
+use super::address::ServerAddress;
+use super::bearer::BearerToken;
+
+/// Why a call failed on its way. Whether it may have run decides whether it is safe to make it again.
+#[derive(Debug, Clone, Error)]
+pub(super) enum BridgeError {
+    #[error("the server could not be reached within {waited:?}: {reason}; the call was not sent")]
+    Unreachable { waited: Duration, reason: String },
+    #[error("the connection was lost while the call was under way ({reason}); it may have run")]
+    ConnectionLost { reason: String },
+    #[error("the server does not accept the bearer token (401); check --bearer or TIDEGATE_BEARER{words}")]
+    WrongToken { words: ServerMessage },
+    #[error(
+        "the server wants to know who calls (401); give the bridge a token with --bearer TOKEN, \
+         or with TIDEGATE_BEARER in its environment{words}"
+    )]
+    NoToken { words: ServerMessage },
+    #[error(
+        "the server refuses this caller (403); a token of somebody who may call it is given with --bearer TOKEN{words}"
+    )]
+    Forbidden { words: ServerMessage },
+    #[error("there is no MCP at that address ({status}); a Tidegate has it at {usual_path}{words}")]
+    NoEndpoint { status: u16, usual_path: &'static str, words: ServerMessage },
+    #[error("the server redirects ({status}), which is not followed; give --connect the address that it redirects to")]
+    Redirects { status: u16 },
+    #[error("the server refuses the call ({status}){words}")]
+    Refused { status: u16, words: ServerMessage },
+    #[error("the server failed ({status}); the call may have run{words}")]
+    Failed { status: u16, words: ServerMessage },
+    #[error("the answer of the server cannot be passed on: {what}; the call may have run")]
+    InvalidAnswer { what: String },
+    #[error("{what}; the call may have run")]
+    TooLarge { what: String },
+    #[error(
+        "the server began anew and speaks MCP {now} instead of {before}, on which this client agreed; \
+         restart the client or its connection; the call was not sent"
+    )]
+    VersionChanged { before: String, now: String },
+    #[error("the server began anew and refuses the client's handshake: {reason}; the call was not sent")]
+    HandshakeRefused { reason: String },
+}
+
+/// What the server itself says, bounded; it stands at the end of a message.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ServerMessage(String);
+
+/// Characters of the server's own words that a caller reads.
+const SERVER_MESSAGE_CHARS_MAX: usize = 500;
+
+impl ServerMessage {
+    /// `text` without what a terminal would act upon, and without the token, should the server repeat it.
+    pub(super) fn new(text: &str, bearer: Option<&BearerToken>) -> Self {
+        let text = bearer.map_or_else(|| text.to_owned(), |bearer| bearer.redact(text));
+        let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+        Self(printable.take(SERVER_MESSAGE_CHARS_MAX).collect::<String>().trim().to_owned())
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ServerMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, "; the server says: {}", self.0) }
+    }
+}
+
+impl BridgeError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::WrongToken { .. } | Self::NoToken { .. } => ErrorKind::Unauthenticated,
+            Self::Forbidden { .. } => ErrorKind::Forbidden,
+            Self::TooLarge { .. } => ErrorKind::TooLarge,
+            Self::Unreachable { .. }
+            | Self::ConnectionLost { .. }
+            | Self::NoEndpoint { .. }
+            | Self::Redirects { .. }
+            | Self::Refused { .. }
+            | Self::Failed { .. }
+            | Self::InvalidAnswer { .. }
+            | Self::VersionChanged { .. }
+            | Self::HandshakeRefused { .. } => ErrorKind::Unavailable,
+        }
+    }
+
+    fn may_have_run(&self) -> bool {
+        matches!(
+            self,
+            Self::ConnectionLost { .. } | Self::Failed { .. } | Self::InvalidAnswer { .. } | Self::TooLarge { .. }
+        )
+    }
+
+    /// What the client reads; it names the server.
+    pub(super) fn to_rpc_error(&self, address: &ServerAddress) -> RpcError {
+        let mut error = RpcError::new(RpcError::REFUSED, format!("{address}: {self}"));
+        error.data = Some(json!({"kind": self.kind().name(), "mayHaveRun": self.may_have_run()}));
+        error
+    }
+}

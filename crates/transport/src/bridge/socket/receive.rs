@@ -1,0 +1,116 @@
+//! Reading a connection: each message goes to the client, and to whoever waits for it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::{SplitStream, StreamExt};
+use serde_json::value::RawValue;
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::SocketLink;
+use super::connection::{SocketConnection, SocketStream};
+use crate::bridge::incoming::{MEMORY_BYTES_MAX, replace_line_breaks};
+use crate::bridge::notice::BridgeNotice;
+use crate::bridge::scanner::{MalformedMessage, MessageScanner, MessageShape};
+use crate::outbox::OutgoingMessage;
+use crate::spool::Spool;
+
+/// A silent connection is asked for a sign of life this often.
+const PING_EVERY: Duration = Duration::from_secs(15);
+const PING_WITHIN: Duration = Duration::from_secs(1);
+/// A connection that gives none for this long is lost.
+const SILENT_MAX: Duration = Duration::from_secs(60);
+
+impl SocketLink {
+    /// Reads until the connection is lost, and says why it was.
+    pub(super) async fn receive_until_lost(
+        &self,
+        connection: &SocketConnection,
+        mut stream: SplitStream<SocketStream>,
+    ) -> String {
+        let mut pings = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
+        // A client that was slow to read is no reason to ask twice.
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut heard = Instant::now();
+        loop {
+            let message = tokio::select! {
+                message = stream.next() => message,
+                _ = pings.tick() => {
+                    if heard.elapsed() > SILENT_MAX {
+                        return format!("the server was silent for {SILENT_MAX:?}");
+                    }
+                    // A server that reads nothing holds up what is sent; its silence is noticed all the same.
+                    let _ = tokio::time::timeout(PING_WITHIN, connection.ping()).await;
+                    continue;
+                }
+            };
+            match message {
+                Some(Ok(Message::Text(text))) => {
+                    if let Err(reason) = self.forward_message(connection, text.into()).await {
+                        return reason;
+                    }
+                }
+                Some(Ok(Message::Binary(_))) => return "the server sent bytes where MCP has text".to_owned(),
+                Some(Ok(Message::Close(Some(frame)))) if !frame.reason.is_empty() => {
+                    return format!("the server closed it: {}", frame.reason);
+                }
+                Some(Ok(Message::Close(_))) | None => return "the server closed it".to_owned(),
+                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+                Some(Err(error)) => return error.to_string(),
+            }
+            // The client may have taken its time to read.
+            heard = Instant::now();
+        }
+    }
+
+    async fn forward_message(&self, connection: &SocketConnection, text: Bytes) -> Result<(), String> {
+        let garbage = |error: MalformedMessage| format!("the server sent what is no message of JSON-RPC: {error}");
+        let shape = scan_shape(&text).map_err(garbage)?;
+        if shape.has_method {
+            self.output.send(self.to_outgoing(&text).await?).await;
+            return Ok(());
+        }
+        let ids = if shape.is_batch { ids_of_batch(&text) } else { shape.id.iter().cloned().collect() };
+        if !shape.is_batch && !shape.is_answer() {
+            return Err("the server sent what is no message of JSON-RPC: it has neither method nor result".to_owned());
+        }
+        // An error without an id is about a message that the server could not take; it is for the client to see.
+        let waiting: Vec<_> = match ids.as_slice() {
+            [] => connection.take_batch_waiters(),
+            ids => ids.iter().filter_map(|id| connection.take_waiter(id)).collect(),
+        };
+        if waiting.is_empty() && !ids.is_empty() {
+            self.options.notify(&BridgeNotice::Ignored("an answer that nobody waits for".to_owned()));
+            return Ok(());
+        }
+        self.output.send(self.to_outgoing(&text).await?).await;
+        for waiter in waiting {
+            // A call that was taken back waits no more.
+            let _ = waiter.send(text.clone());
+        }
+        Ok(())
+    }
+
+    /// A large message waits on disk for its turn, as one that comes over HTTP does.
+    async fn to_outgoing(&self, text: &Bytes) -> Result<OutgoingMessage, String> {
+        let text = replace_line_breaks(text.clone());
+        if text.len() <= MEMORY_BYTES_MAX {
+            return Ok(OutgoingMessage::Whole(text));
+        }
+        let mut spool = Spool::new(text.len() as u64);
+        spool.push(text).await.map_err(|error| format!("the bridge cannot keep the answer: {error}"))?;
+        Ok(OutgoingMessage::Spooled(spool))
+    }
+}
+
+fn scan_shape(text: &[u8]) -> Result<MessageShape, MalformedMessage> {
+    let mut scanner = MessageScanner::new();
+    scanner.push(text)?;
+    scanner.finish()
+}
+
+fn ids_of_batch(text: &[u8]) -> Vec<String> {
+    let messages: Vec<&RawValue> = serde_json::from_slice(text).unwrap_or_default();
+    messages.iter().filter_map(|message| scan_shape(message.get().as_bytes()).ok()?.id).collect()
+}

@@ -1,0 +1,259 @@
+//! The client's side: reads its lines, and gives each to the link in a task of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tidegate_mcp::{IncomingMessage, RpcError, RpcNotification, RpcRequest, decode};
+use tokio::io::{AsyncRead, BufReader};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use super::BridgeOptions;
+use super::calls::{ClientCallGuard, OpenCalls};
+use super::error::BridgeError;
+use super::link::ServerLink;
+use super::output::Output;
+use super::request::{ClientCall, ModernMetadata};
+use crate::lines::{ReadLine, read_line};
+
+/// Messages that are passed on at the same time; reading stops beyond them.
+const MESSAGES_MAX: usize = 512;
+/// How long calls that were told to end may take to do so.
+const END_WITHIN: Duration = Duration::from_secs(1);
+
+/// One client.
+pub(super) struct StdioClient {
+    link: Arc<ServerLink>,
+    output: Output,
+    options: Arc<BridgeOptions>,
+    calls: Arc<OpenCalls>,
+    permits: Arc<Semaphore>,
+    tasks: TaskTracker,
+    /// Fires when the part of the handshake that came last is done with: what comes after it waits.
+    handshake_done: CancellationToken,
+    /// Fires when nothing is to be waited for any more.
+    ended: CancellationToken,
+}
+
+#[derive(Deserialize)]
+struct CancelledParams {
+    #[serde(rename = "requestId")]
+    request_id: Box<RawValue>,
+}
+
+impl StdioClient {
+    pub(super) fn new(link: Arc<ServerLink>, output: Output, options: Arc<BridgeOptions>) -> Self {
+        let handshake_done = CancellationToken::new();
+        handshake_done.cancel();
+        Self {
+            link,
+            output,
+            options,
+            calls: Arc::default(),
+            permits: Arc::new(Semaphore::new(MESSAGES_MAX)),
+            tasks: TaskTracker::new(),
+            handshake_done,
+            ended: CancellationToken::new(),
+        }
+    }
+
+    /// Reads until the client closes its side or hangs up.
+    pub(super) async fn read_until_end(&mut self, reader: impl AsyncRead + Unpin) -> std::io::Result<()> {
+        let mut reader = BufReader::new(reader);
+        let output = self.output.clone();
+        let mut line = Vec::new();
+        loop {
+            tokio::select! {
+                biased;
+                () = output.closed() => {
+                    self.ended.cancel();
+                    return Ok(());
+                }
+                read = read_line(&mut reader, &mut line, self.options.message_bytes_max) => {
+                    match read? {
+                        ReadLine::End => return Ok(()),
+                        ReadLine::TooLong => self.refuse_long_line().await,
+                        ReadLine::Whole => self.receive_line(Bytes::from(std::mem::take(&mut line))).await,
+                    }
+                    line.clear();
+                }
+            }
+        }
+    }
+
+    /// Lets open calls end within the bound, then gives them up. Nobody waits for streams of notifications.
+    pub(super) async fn drain(self) {
+        self.tasks.close();
+        self.calls.end_streams();
+        let drained = async {
+            tokio::select! {
+                () = self.tasks.wait() => {}
+                () = self.ended.cancelled() => {}
+                // Nobody is left to hear an answer.
+                () = self.output.closed() => {}
+            }
+        };
+        let _ = tokio::time::timeout(self.options.drain_within, drained).await;
+        self.ended.cancel();
+        // A task may still wait for an output that nobody reads.
+        let _ = tokio::time::timeout(END_WITHIN, self.tasks.wait()).await;
+    }
+
+    async fn receive_line(&mut self, line: Bytes) {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        match decode(&line) {
+            Ok(IncomingMessage::Request(request)) if is_initialize(&request) => {
+                let call = ClientCall::from_request(line, &request);
+                let settling = self.begin_handshake_step();
+                self.spawn_call(call, Some(settling)).await;
+            }
+            Ok(IncomingMessage::Request(request)) => {
+                self.spawn_call(ClientCall::from_request(line, &request), None).await
+            }
+            Ok(IncomingMessage::Notification(notification)) => self.receive_notification(line, &notification).await,
+            Ok(IncomingMessage::Response(_)) => self.spawn_notification(line, None).await,
+            Ok(IncomingMessage::Batch(messages)) => {
+                let call = ClientCall::from_batch(line, &messages);
+                if call.ids.is_empty() {
+                    self.spawn_notification(call.line, None).await;
+                } else {
+                    self.spawn_call(call, None).await;
+                }
+            }
+            Err(rejection) => self.output.refuse(rejection.id.as_ref(), &rejection.error).await,
+        }
+    }
+
+    async fn receive_notification(&mut self, line: Bytes, notification: &RpcNotification) {
+        match notification.method.as_str() {
+            "notifications/cancelled" => self.cancel_call(line, notification).await,
+            "notifications/initialized" => {
+                let (before, settling) = self.begin_handshake_step();
+                let link = self.link.clone();
+                self.spawn(async move {
+                    before.cancelled().await;
+                    link.initialized(line).await;
+                    drop(settling);
+                })
+                .await;
+            }
+            _ => self.spawn_notification(line, ModernMetadata::from_notification(notification)).await,
+        }
+    }
+
+    /// A part of the handshake: what it waits for, and what keeps all that comes later waiting.
+    fn begin_handshake_step(&mut self) -> (CancellationToken, DropGuard) {
+        let mine = CancellationToken::new();
+        let before = std::mem::replace(&mut self.handshake_done, mine.clone());
+        (before, mine.drop_guard())
+    }
+
+    async fn cancel_call(&self, line: Bytes, notification: &RpcNotification) {
+        let Ok(params) = notification.params::<CancelledParams>() else { return };
+        let Some((call, is_modern)) = self.calls.cancel(params.request_id.get()) else { return };
+        if !call.may_have_been_sent() || self.link.cancels_by_dropping(is_modern) {
+            return call.ended.cancel();
+        }
+        let link = self.link.clone();
+        self.spawn(async move {
+            link.notify(&line, None).await;
+            call.ended.cancel();
+        })
+        .await;
+    }
+
+    /// Passes a call on; with `settling` it is the client's handshake.
+    async fn spawn_call(&self, call: ClientCall, settling: Option<(CancellationToken, DropGuard)>) {
+        let open = match self.calls.open(&call) {
+            Ok(open) => open,
+            Err(error) => return self.output.refuse(call.ids.first(), &error).await,
+        };
+        let (link, output, options) = (self.link.clone(), self.output.clone(), self.options.clone());
+        let task = CallTask { link, output, options, _open: open };
+        let settled = self.handshake_done.clone();
+        self.spawn(async move {
+            match settling {
+                Some((before, _settling)) => task.run(&call, before, true).await,
+                None => task.run(&call, settled, false).await,
+            }
+        })
+        .await;
+    }
+
+    async fn spawn_notification(&self, line: Bytes, modern: Option<ModernMetadata>) {
+        let (link, settled) = (self.link.clone(), self.handshake_done.clone());
+        self.spawn(async move {
+            settled.cancelled().await;
+            link.notify(&line, modern.as_ref()).await;
+        })
+        .await;
+    }
+
+    /// Runs `work` when there is a place for it, until it is done or nothing is waited for any more.
+    async fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        // The semaphore is never closed.
+        let Ok(place) = self.permits.clone().acquire_owned().await else { return };
+        let ended = self.ended.clone();
+        self.tasks.spawn(async move {
+            let _place: OwnedSemaphorePermit = place;
+            tokio::select! {
+                biased;
+                () = ended.cancelled() => {}
+                () = work => {}
+            }
+        });
+    }
+
+    async fn refuse_long_line(&self) {
+        let message = format!("Invalid request: the message is longer than {} bytes", self.options.message_bytes_max);
+        self.output.refuse(None, &RpcError::invalid_request(message)).await;
+    }
+}
+
+fn is_initialize(request: &RpcRequest) -> bool {
+    request.method == "initialize" && request.meta.protocol_version.is_none()
+}
+
+/// What the task of one call needs.
+struct CallTask {
+    link: Arc<ServerLink>,
+    output: Output,
+    options: Arc<BridgeOptions>,
+    _open: ClientCallGuard,
+}
+
+impl CallTask {
+    /// Makes the call once `handshake_done` fires, and tells the client what became of it, unless it took the call back.
+    async fn run(self, call: &ClientCall, settled: CancellationToken, is_handshake: bool) {
+        let made = async {
+            // Modern requests know no handshake.
+            if call.modern.is_none() {
+                settled.cancelled().await;
+            }
+            if is_handshake { self.link.initialize(call).await } else { self.link.call(call).await }
+        };
+        let made = tokio::select! {
+            biased;
+            () = call.open.ended.cancelled() => return,
+            made = made => made,
+        };
+        if let Err(failure) = made
+            && !call.open.is_cancelled()
+        {
+            self.send_error(call, &failure).await;
+        }
+    }
+
+    async fn send_error(&self, call: &ClientCall, failure: &BridgeError) {
+        let error = failure.to_rpc_error(&self.options.address);
+        for id in &call.ids {
+            self.output.refuse(Some(id), &error).await;
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Origin and Host allowlists: a web page that rebinds its name to this machine reaches nothing.
+//!
+//! [MCP 2026-07-28, Security & Endpoint](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#security--endpoint)
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use tidegate_core::{CallOrigin, ErrorKind, TransportKind};
+use tidegate_mcp::RpcError;
+
+use super::path::transport_of;
+use super::protected_resource::is_metadata_path;
+use super::response::refusal;
+use super::rest::{ProblemDetails, ProblemType};
+use super::security_headers::add_security_headers;
+use super::{HttpOptions, HttpState, PeerAddress, body};
+use crate::tls::TlsPeer;
+
+/// Lets a request pass whose `Host` and `Origin` are allowed; 403 for the rest. Whatever is said, its head protects it.
+pub(super) async fn check_host(State(door): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
+    let is_over_tls = request.extensions().get::<Arc<TlsPeer>>().is_some();
+    let mut response = respond_if_allowed(&door, request, next).await;
+    add_security_headers(response.headers_mut(), is_over_tls);
+    response
+}
+
+async fn respond_if_allowed(door: &HttpState, request: Request, next: Next) -> Response {
+    if is_metadata_path(request.uri().path()) {
+        return next.run(request).await;
+    }
+    let refused = match validate_host_and_origin(request.headers(), request.uri().host(), &door.options) {
+        Ok(()) => return next.run(request).await,
+        Err(reason) => reason,
+    };
+    let transport = transport_of(request.uri().path());
+    door.report_rejection(CallOrigin { transport, peer: PeerAddress::from_extensions(request.extensions()) }, &refused);
+    body::discard(request.into_body(), door.options.read_within).await;
+    if transport == TransportKind::Rest {
+        return ProblemDetails::new(ProblemType::Call(ErrorKind::Forbidden), refused).into_response(door);
+    }
+    refusal(StatusCode::FORBIDDEN, None, &RpcError::invalid_request(refused))
+}
+
+fn validate_host_and_origin(headers: &HeaderMap, uri_host: Option<&str>, options: &HttpOptions) -> Result<(), String> {
+    // Of several each must be allowed: a proxy in front of us may have looked at any of them.
+    let said = |name| headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
+    if let Some(host) = said(header::HOST).chain(uri_host).find(|host| !is_allowed_host(host_name(host), options)) {
+        return Err(format!("the host {host:?} is not allowed; the server's option --allow-host adds it"));
+    }
+    if let Some(origin) = said(header::ORIGIN).find(|origin| !is_allowed_origin(origin, options)) {
+        return Err(format!("the origin {origin:?} is not allowed; the server's option --allow-origin adds it"));
+    }
+    Ok(())
+}
+
+fn is_allowed_origin(origin: &str, options: &HttpOptions) -> bool {
+    let is_listed = options.allowed_origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin));
+    let is_local = origin
+        .split_once("://")
+        .is_some_and(|(scheme, host)| matches!(scheme, "http" | "https") && is_loopback_name(host_name(host)));
+    is_listed || is_local
+}
+
+/// `[::1]:80` is `[::1]`, `example.com:80` is `example.com`.
+fn host_name(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+fn is_allowed_host(name: &str, options: &HttpOptions) -> bool {
+    is_loopback_name(name) || options.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
+}
+
+fn is_loopback_name(name: &str) -> bool {
+    name.eq_ignore_ascii_case("localhost") || matches!(name, "127.0.0.1" | "[::1]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(host: &str, origin: Option<&str>) -> bool {
+        let options = HttpOptions {
+            allowed_hosts: vec!["data.example.com".to_owned()],
+            allowed_origins: vec!["https://app.example.com".to_owned()],
+            ..HttpOptions::default()
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        }
+        validate_host_and_origin(&headers, None, &options).is_ok()
+    }
+
+    #[test]
+    fn accepts_only_local_and_allowed_hosts() {
+        assert!(allows("localhost:7070", None));
+        assert!(allows("127.0.0.1", Some("http://localhost:3000")));
+        assert!(allows("[::1]:7070", Some("http://[::1]:7070")));
+        assert!(allows("DATA.example.com", Some("https://app.example.com")));
+        assert!(!allows("evil.example.com", None));
+        assert!(!allows("localhost.evil.com", None));
+        assert!(!allows("127.0.0.1:7070", Some("http://evil.example.com")));
+        assert!(!allows("127.0.0.1:7070", Some("https://app.example.com.evil.com")));
+        assert!(!allows("127.0.0.1:7070", Some("file://localhost")));
+        assert!(!allows("127.0.0.1:7070", Some("null")));
+    }
+
+    #[test]
+    fn rejects_when_any_of_several_hosts_is_not_allowed() {
+        let mut headers = HeaderMap::new();
+        headers.append(header::HOST, "localhost".parse().unwrap());
+        assert!(validate_host_and_origin(&headers, Some("127.0.0.1"), &HttpOptions::default()).is_ok());
+        assert!(validate_host_and_origin(&headers, Some("evil.example.com"), &HttpOptions::default()).is_err());
+        for name in [header::HOST, header::ORIGIN] {
+            let mut headers = headers.clone();
+            headers.append(header::ORIGIN, "http://localhost".parse().unwrap());
+            headers.append(name, "http://evil.example.com".parse().unwrap());
+            assert!(validate_host_and_origin(&headers, None, &HttpOptions::default()).is_err());
+        }
+    }
+}

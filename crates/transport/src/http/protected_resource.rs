@@ -1,0 +1,259 @@
+//! The way in for clients of OAuth: what they are told of the authorization servers whose tokens are taken here, and
+//! the challenges that point to it.
+//!
+//! [RFC 9728](https://www.rfc-editor.org/rfc/rfc9728), [RFC 6750, 3](https://www.rfc-editor.org/rfc/rfc6750#section-3),
+//! [MCP 2026-07-28, Authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization)
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::Response;
+use serde_json::json;
+use tidegate_core::{AuthenticationError, is_scope};
+
+use super::HttpState;
+use super::response::json;
+
+/// Where the metadata stand, before the path of the resource.
+pub(super) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+
+/// What clients are told of the resource that this server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProtectedResource {
+    resource: String,
+    authorization_servers: Vec<String>,
+    scopes: Vec<String>,
+    /// The address of all this.
+    metadata: String,
+}
+
+/// Why something cannot be told to clients.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProtectedResourceError {
+    /// The resource is no address that tokens can be for.
+    #[error("{0:?} is no address that tokens can be for: write it as https://data.example.com/mcp")]
+    Resource(String),
+    /// An authorization server is no issuer.
+    #[error("{0:?} is no issuer: write it as https://login.example.com")]
+    AuthorizationServer(String),
+    /// A scope is no word.
+    #[error("{0:?} is no scope: one is a word without spaces, quotes and backslashes")]
+    Scope(String),
+}
+
+impl ProtectedResource {
+    /// The resource at the address `resource`, which tokens name as their audience, as its clients see it; the issuers
+    /// of its tokens, and the scopes that suffice for most of what it does.
+    ///
+    /// # Errors
+    /// For what is no such address, and no scope. Addresses are https, or http on this machine.
+    pub fn new(
+        resource: impl Into<String>,
+        authorization_servers: Vec<String>,
+        scopes: Vec<String>,
+    ) -> Result<Self, ProtectedResourceError> {
+        let resource = resource.into();
+        let metadata = parse_address(&resource).map(|uri| metadata_url(&uri));
+        let metadata = metadata.ok_or_else(|| ProtectedResourceError::Resource(resource.clone()))?;
+        if let Some(server) = authorization_servers.iter().find(|server| parse_address(server).is_none()) {
+            return Err(ProtectedResourceError::AuthorizationServer(server.clone()));
+        }
+        if let Some(scope) = scopes.iter().find(|scope| !is_scope(scope)) {
+            return Err(ProtectedResourceError::Scope(scope.clone()));
+        }
+        Ok(Self { resource, authorization_servers, scopes, metadata })
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        let mut document = json!({
+            "resource": self.resource,
+            "authorization_servers": self.authorization_servers,
+            "bearer_methods_supported": ["header"],
+        });
+        if !self.scopes.is_empty() {
+            document["scopes_supported"] = json!(self.scopes);
+        }
+        document
+    }
+}
+
+/// The address `text`, if it may be one of a resource or an issuer.
+fn parse_address(text: &str) -> Option<Uri> {
+    let uri: Uri = text.parse().ok()?;
+    let host = uri.host()?;
+    let is_here = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
+    let is_safe = uri.scheme_str() == Some("https") || (uri.scheme_str() == Some("http") && is_here);
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !b"#\"\\".contains(&byte));
+    let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
+    (is_safe && is_plain && !has_user).then_some(uri)
+}
+
+/// Where the metadata of `resource` stand: the well-known part comes before its path (RFC 9728, 3.1).
+fn metadata_url(resource: &Uri) -> String {
+    let mut parts = resource.clone().into_parts();
+    let path = parts.path_and_query.as_ref().map_or("", |path| path.as_str());
+    let path = if path == "/" { "" } else { path };
+    // What was a path before is one with a path before it.
+    parts.path_and_query = format!("{WELL_KNOWN}{path}").parse().ok();
+    Uri::from_parts(parts).map(|uri| uri.to_string()).unwrap_or_default()
+}
+
+/// Whether the metadata are asked for: everybody may read them, also pages of others.
+pub(super) fn is_metadata_path(path: &str) -> bool {
+    path.strip_prefix(WELL_KNOWN).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// What is told now. All that are cloned from one another tell the same: a host keeps one and may change it while it
+/// serves.
+#[derive(Debug, Clone, Default)]
+pub struct SharedProtectedResource(Arc<ArcSwapOption<ProtectedResource>>);
+
+impl SharedProtectedResource {
+    /// From now on tells `resource`, or nothing.
+    pub fn publish(&self, resource: Option<ProtectedResource>) {
+        self.0.store(resource.map(Arc::new));
+    }
+
+    /// Whether anything is told.
+    pub(super) fn is_published(&self) -> bool {
+        self.0.load().is_some()
+    }
+
+    /// `challenge` as the value of `WWW-Authenticate`.
+    pub(super) fn challenge_header(&self, challenge: &Challenge) -> HeaderValue {
+        let mut text = "Bearer realm=\"tidegate\"".to_owned();
+        let published = self.0.load();
+        // Nothing that is said here can fail, and text takes it.
+        let first = published.as_ref().map(|resource| resource.scopes.as_slice()).unwrap_or_default();
+        let (error, scopes): (_, Vec<&String>) = match challenge {
+            // One who comes for this call wants to make others after it.
+            Challenge::Missing { scopes } => {
+                let further = scopes.iter().filter(|scope| is_scope(scope) && !first.contains(scope));
+                (None, first.iter().chain(further).collect())
+            }
+            Challenge::Invalid => (Some("invalid_token"), first.iter().collect()),
+            // No scope mends that.
+            Challenge::Malformed => (Some("invalid_request"), Vec::new()),
+            Challenge::Scopes(scopes) => {
+                (Some("insufficient_scope"), scopes.iter().filter(|scope| is_scope(scope)).collect())
+            }
+        };
+        if let Some(error) = error {
+            let _ = write!(text, ", error=\"{error}\"");
+        }
+        if !scopes.is_empty() {
+            let scopes: Vec<&str> = scopes.into_iter().map(String::as_str).collect();
+            let _ = write!(text, ", scope=\"{}\"", scopes.join(" "));
+        }
+        if let Some(resource) = published.as_ref() {
+            let _ = write!(text, ", resource_metadata=\"{}\"", resource.metadata);
+        }
+        // Each part is visible ASCII.
+        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("Bearer realm=\"tidegate\""))
+    }
+}
+
+/// What a caller lacks who is not let in, or not let do what it asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Challenge {
+    /// Any proof of who it is.
+    Missing {
+        /// The OAuth scopes that a token needs for what it asks for, where that is known.
+        scopes: Vec<String>,
+    },
+    /// A proof that counts.
+    Invalid,
+    /// A proof of a form that can be read.
+    Malformed,
+    /// OAuth scopes, all of which it would need.
+    Scopes(Vec<String>),
+}
+
+impl From<AuthenticationError> for Challenge {
+    fn from(reason: AuthenticationError) -> Self {
+        match reason {
+            AuthenticationError::Missing => Self::Missing { scopes: Vec::new() },
+            AuthenticationError::Invalid => Self::Invalid,
+            AuthenticationError::Malformed => Self::Malformed,
+        }
+    }
+}
+
+/// The metadata, for everybody and every page. They are the same at each address, so that none tells what is there.
+pub(super) async fn metadata(State(door): State<Arc<HttpState>>, method: Method) -> Response {
+    let published = door.options.protected_resource.0.load_full();
+    let mut response = match published {
+        None => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            return response;
+        }
+        Some(_) if method == Method::OPTIONS => json(StatusCode::NO_CONTENT, bytes::Bytes::new()),
+        Some(_) if !matches!(method, Method::GET | Method::HEAD) => {
+            json(StatusCode::METHOD_NOT_ALLOWED, bytes::Bytes::new())
+        }
+        Some(resource) => json(StatusCode::OK, resource.to_json().to_string().into()),
+    };
+    allow_cross_origin(response.headers_mut());
+    response
+}
+
+fn allow_cross_origin(headers: &mut HeaderMap) {
+    const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
+    headers.insert(header::ALLOW, METHODS);
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*"));
+    // A reload may change them.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=60"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_url_precedes_the_resource_path() {
+        let metadata = |resource: &str| ProtectedResource::new(resource, vec![], vec![]).map(|it| it.metadata);
+        let told = [
+            "https://data.example.com/mcp",
+            "https://data.example.com",
+            "https://data.example.com/",
+            "https://data.example.com:8443/a/mcp",
+            "http://localhost:7070/mcp",
+            "http://data.example.com/mcp",
+            "https://ann@data.example.com/mcp",
+            "https://data.example.com/mcp#a",
+            "data.example.com",
+            "/mcp",
+        ];
+        let told = told.map(|resource| match metadata(resource) {
+            Ok(metadata) => metadata,
+            Err(error) => error.to_string(),
+        });
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        https://data.example.com/.well-known/oauth-protected-resource/mcp
+        https://data.example.com/.well-known/oauth-protected-resource
+        https://data.example.com/.well-known/oauth-protected-resource
+        https://data.example.com:8443/.well-known/oauth-protected-resource/a/mcp
+        http://localhost:7070/.well-known/oauth-protected-resource/mcp
+        "http://data.example.com/mcp" is no address that tokens can be for: write it as https://data.example.com/mcp
+        "https://ann@data.example.com/mcp" is no address that tokens can be for: write it as https://data.example.com/mcp
+        "https://data.example.com/mcp#a" is no address that tokens can be for: write it as https://data.example.com/mcp
+        "data.example.com" is no address that tokens can be for: write it as https://data.example.com/mcp
+        "/mcp" is no address that tokens can be for: write it as https://data.example.com/mcp
+        "#);
+    }
+
+    #[test]
+    fn rejects_malformed_scopes() {
+        for wrong in ["", "a b", "a\"b", "a\\b", "ä"] {
+            let made = ProtectedResource::new("https://a.example", vec![], vec![wrong.to_owned()]);
+            assert_eq!(made, Err(ProtectedResourceError::Scope(wrong.to_owned())));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a request asks for: the form, the coding, and whether a part of a result will do.
+
+use axum::http::request::Parts;
+use serde_json::{Map, Value};
+use tidegate_core::AnswerFormat;
+
+use super::super::rest::{Accept, FORMAT, ParameterKind, ProblemDetails, QueryParameter, parse_query};
+use super::link::LINK;
+use super::route::{ResultRoute, ResultView};
+
+pub(in super::super) const PARTIAL: QueryParameter = QueryParameter::new(
+    "partial",
+    ParameterKind::Flag,
+    "Whether the rows of a result that broke off are wanted all the same",
+);
+
+/// The wishes of a request.
+#[derive(Debug)]
+pub(super) struct ResultRequest {
+    pub(super) format: AnswerFormat,
+    /// Those of the call.
+    pub(super) arguments: Map<String, Value>,
+    /// Why no form of rows will do, although nobody knows yet whether the result has rows: a file is as it is.
+    pub(super) format_problem: Option<ProblemDetails>,
+    /// Whether a link opens the result.
+    pub(super) has_link: bool,
+}
+
+impl ResultRequest {
+    /// What address and headers say.
+    pub(super) fn read(route: &ResultRoute, parts: &Parts) -> Result<Self, ProblemDetails> {
+        let known: &[QueryParameter] = match route.view {
+            ResultView::Data => &[PARTIAL, LINK],
+            ResultView::Block(_) | ResultView::Manifest => &[LINK],
+        };
+        let (mut arguments, format) = parse_query(&parts.uri, known)?;
+        let has_link = arguments.remove(LINK.name).is_some();
+        let accepted = Accept::best_of(&parts.headers, format.as_deref(), &offered_formats(&route.view));
+        let may_be_file = route.view == ResultView::Data && format.is_none();
+        let (format, refused) = match accepted {
+            Ok(accepted) => {
+                // What an address names is asked for whatever the result is.
+                let named = format.filter(|_| route.view == ResultView::Data);
+                arguments.extend(named.map(|named| (FORMAT.name.to_owned(), named.into())));
+                (accepted, None)
+            }
+            Err(problem) if may_be_file => (AnswerFormat::Arrow, Some(problem)),
+            Err(problem) => return Err(problem),
+        };
+        Ok(Self { format, arguments, format_problem: refused, has_link })
+    }
+}
+
+/// The forms that there are of a view, the one it is stored in first. Tables for people are no files to download.
+pub(in super::super) fn offered_formats(view: &ResultView) -> Vec<AnswerFormat> {
+    if *view == ResultView::Manifest {
+        return vec![AnswerFormat::Json];
+    }
+    let is_other =
+        |format: &AnswerFormat| !matches!(format, AnswerFormat::Arrow | AnswerFormat::Table | AnswerFormat::Markdown);
+    std::iter::once(AnswerFormat::Arrow).chain(AnswerFormat::ALL.into_iter().filter(is_other)).collect()
+}
+
+/// How the name of a file ends that holds rows in `format`.
+pub(super) fn file_extension(format: AnswerFormat) -> &'static str {
+    match format {
+        // The registered one of streams; `.arrow` is that of files, which have their index at the end.
+        AnswerFormat::Arrow => "arrows",
+        AnswerFormat::Table => "txt",
+        AnswerFormat::Markdown => "md",
+        named => named.name(),
+    }
+}

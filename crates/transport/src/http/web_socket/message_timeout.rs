@@ -1,0 +1,115 @@
+//! How much has arrived, counted below the frames: a message that began holds memory until it ends, and its fragments
+//! do not show above.
+
+use std::io::{IoSlice, Result};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Of what a client sends so much is read at once. Less than that is no message under way that counts.
+pub(super) const READ_BYTES: usize = 16 * 1024;
+
+/// A frame of control has a head of two bytes and a mask of four before its payload.
+const CONTROL_HEAD_BYTES: usize = 6;
+
+/// A stream that counts what is read from it.
+pub(super) struct CountingStream<S> {
+    stream: S,
+    received_bytes: Arc<AtomicU64>,
+}
+
+impl<S> CountingStream<S> {
+    /// `stream`, whose bytes are added to `received_bytes`.
+    pub(super) fn new(stream: S, received_bytes: Arc<AtomicU64>) -> Self {
+        Self { stream, received_bytes }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for CountingStream<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &mut ReadBuf<'_>) -> Poll<Result<()>> {
+        let filled_before = bytes.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, bytes);
+        self.received_bytes.fetch_add((bytes.filled().len() - filled_before) as u64, Ordering::Relaxed);
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for CountingStream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// How long a message may be under way: one that was so at two looks, and did not end between them, takes too long.
+#[derive(Default)]
+pub(super) struct MessageTimeout {
+    bytes_at_message_end: u64,
+    was_under_way: bool,
+}
+
+impl MessageTimeout {
+    /// A message ended when so much had arrived.
+    pub(super) fn message_ended(&mut self, arrived: u64) {
+        *self = Self { bytes_at_message_end: arrived, was_under_way: false };
+    }
+
+    /// A ping or pong came, which is no part of a message.
+    pub(super) fn control_frame_received(&mut self, payload_bytes: usize) {
+        self.bytes_at_message_end += (CONTROL_HEAD_BYTES + payload_bytes) as u64;
+    }
+
+    /// Whether there is any left, as so much has arrived now.
+    pub(super) fn is_within_limit(&mut self, arrived: u64) -> bool {
+        let is_under_way = arrived.saturating_sub(self.bytes_at_message_end) > READ_BYTES as u64;
+        let was_under_way = std::mem::replace(&mut self.was_under_way, is_under_way);
+        !(is_under_way && was_under_way)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_frames_never_time_out() {
+        let mut patience = MessageTimeout::default();
+        for look in 1..100 {
+            patience.control_frame_received(100_000 - CONTROL_HEAD_BYTES);
+            assert!(patience.is_within_limit(look * 100_000 + READ_BYTES as u64), "{look}");
+        }
+    }
+
+    #[test]
+    fn only_an_unfinished_message_times_out() {
+        let mut patience = MessageTimeout::default();
+        for look in 1..10 {
+            assert!(patience.is_within_limit(look * 100_000), "{look}");
+            patience.message_ended(look * 100_000);
+        }
+        assert!(patience.is_within_limit(1_000_000));
+        assert!(!patience.is_within_limit(1_000_001));
+    }
+}

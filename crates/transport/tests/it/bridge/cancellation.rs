@@ -1,0 +1,68 @@
+//! Calls that the client takes back are cancelled at the server, and never answered.
+
+use serde_json::json;
+
+use super::server::Server;
+use super::{BridgeTransport, cancelled, until};
+
+#[tokio::test]
+async fn cancelled_call_ends_at_the_server() {
+    for carrier in BridgeTransport::BOTH {
+        for is_legacy in [true, false] {
+            let server = Server::start(carrier).await;
+            let mut client = server.client().of_era(is_legacy).await;
+            let with_progress =
+                json!({"name": "script", "arguments": {"steps": [["wait", null]]}, "_meta": {"progressToken": 1}});
+            client.send(json!("b"), "tools/call", with_progress).await;
+            for id in ["a", "c"] {
+                client.call(id, json!([["wait", null]])).await;
+            }
+            until(|| server.open_calls() == 3).await;
+            for id in ["a", "b"] {
+                client.line(&cancelled(&json!(id))).await;
+            }
+            until(|| server.open_calls() == 1).await;
+            client.lives().await;
+            server.host.gate.cancel();
+            // The third was not taken back; nothing is heard of the others.
+            assert_eq!(client.answer().await["id"], "c", "{carrier:?} {is_legacy}");
+            assert!(client.close().await.is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn cancels_an_unsent_call() {
+    for carrier in BridgeTransport::BOTH {
+        for is_legacy in [true, false] {
+            let server = Server::start(carrier).await;
+            let mut client = server.client().of_era(is_legacy).await;
+            client.lives().await;
+            server.proxy.stop_listening().await;
+            client.call(1, json!([["text", "mark"]])).await;
+            until(|| !client.notices.lock().is_empty()).await;
+            client.line(&cancelled(&json!(1))).await;
+            // What comes after it on the same line of messages is heard after it.
+            client.line("no message").await;
+            assert!(client.hear().await.contains("Parse error"));
+            server.proxy.listen_again().await;
+            client.lives().await;
+            assert!(client.close().await.is_empty());
+            assert_eq!(server.counts.of("mark"), 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn rejects_duplicate_open_ids() {
+    for carrier in BridgeTransport::BOTH {
+        let server = Server::start(carrier).await;
+        let mut client = server.client();
+        client.call(1, json!([["wait", null], ["text", "first"]])).await;
+        client.call(1, json!([["text", "second"]])).await;
+        let refused = client.answer().await;
+        assert_eq!(refused["error"]["message"], "a request with the id 1 is open already");
+        server.host.gate.cancel();
+        assert_eq!(super::text(&client.answer().await), "first");
+    }
+}

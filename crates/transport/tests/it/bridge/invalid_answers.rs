@@ -1,0 +1,213 @@
+//! What no server should send: the call fails in clear words, and the bridge lives on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tidegate_transport::bridge::{BridgeOptions, ServerAddress};
+use tokio::io::AsyncBufReadExt;
+use tokio::net::TcpListener;
+use tokio_tungstenite::accept_hdr_async;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
+
+use super::scripted::{ScriptedServer, events, json as json_response, response};
+use super::{Client, legacy};
+
+/// What an answer's error says after the address of its server.
+fn said(answer: &Value) -> String {
+    let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    message.split_once(": ").unwrap().1.to_owned()
+}
+
+/// Gives `answers` one after the other, then an honest one.
+async fn saying(answers: Vec<Vec<u8>>) -> ScriptedServer {
+    let next = AtomicUsize::new(0);
+    ScriptedServer::start(move |asked| match answers.get(next.fetch_add(1, Ordering::SeqCst)) {
+        Some(answer) => answer.clone(),
+        None => json_response(&json!({"jsonrpc": "2.0", "id": asked.message()["id"], "result": {}}).to_string()),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn each_malformed_answer_has_its_error() {
+    let answers = vec![
+        json_response("<html>"),
+        json_response(""),
+        json_response("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":"),
+        json_response(r#"{"jsonrpc":"2.0","id":"other","result":{}}"#),
+        json_response(r#"{"jsonrpc":"2.0","id":1}"#),
+        json_response(r#"{"jsonrpc":"2.0","id":null,"result":{}}"#),
+        json_response(r#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#),
+        response("200 OK", &[("Content-Type", "text/plain")], "hello"),
+        response("202 Accepted", &[], ""),
+        events("data: hello\n\n"),
+        events("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n\n"),
+        events("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n"),
+        events(": nothing\n\n"),
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{}".to_vec(),
+        b"no HTTP at all\r\n\r\n".to_vec(),
+    ];
+    let count = answers.len();
+    let server = saying(answers).await;
+    let mut client = server.client();
+    let mut told = String::new();
+    for _ in 0..count {
+        told += &said(&client.ask(1, "tools/list", json!({})).await);
+        told.push('\n');
+    }
+    insta::assert_snapshot!(told, @r#"
+    the answer of the server cannot be passed on: it is no JSON, at byte 0; the call may have run
+    the answer of the server cannot be passed on: it breaks off; the call may have run
+    the answer of the server cannot be passed on: it breaks off; the call may have run
+    the answer of the server cannot be passed on: it has the id "other", and the request 1; the call may have run
+    the answer of the server cannot be passed on: it is no answer of JSON-RPC; the call may have run
+    the answer of the server cannot be passed on: it has no id; the call may have run
+    the answer of the server cannot be passed on: it is a batch, to a single request; the call may have run
+    the answer of the server cannot be passed on: to a request it gave 200 OK and "text/plain", not JSON and no events; the call may have run
+    the answer of the server cannot be passed on: to a request it gave 202 Accepted and "", not JSON and no events; the call may have run
+    the answer of the server cannot be passed on: it is no JSON, at byte 0; the call may have run
+    the answer of the server cannot be passed on: it has the id 2, and the request 1; the call may have run
+    the answer of the server cannot be passed on: its stream of events ended without an answer; the call may have run
+    the answer of the server cannot be passed on: its stream of events ended without an answer; the call may have run
+    the connection was lost while the call was under way (end of file before message length reached); it may have run
+    the connection was lost while the call was under way (invalid HTTP version parsed); it may have run
+    "#);
+    assert_eq!(client.ask(1, "tools/list", json!({})).await, json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
+    assert_eq!(server.methods().len(), count + 1);
+}
+
+#[tokio::test]
+async fn an_answer_beyond_the_bound_ends_its_call_alone() {
+    let huge = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"{}\"}}", "x".repeat(1_000_000));
+    let answers = vec![json_response(&huge), events(&format!("data: {huge}\n\n")), events(&format!("id: {huge}\n\n"))];
+    let server = saying(answers).await;
+    let mut client = Client::bridged(BridgeOptions { answer_bytes_max: 500_000, ..server.options() });
+    for _ in 0..2 {
+        let answer = client.ask(1, "tools/list", json!({})).await;
+        assert_eq!(
+            said(&answer),
+            "the answer is larger than 500000 bytes, the bound of the bridge; the call may have run"
+        );
+        assert_eq!(answer["error"]["data"], json!({"kind": "too_large", "mayHaveRun": true}));
+    }
+    assert!(said(&client.ask(1, "tools/list", json!({})).await).contains("ended without an answer"));
+    assert!(client.ask(1, "tools/list", json!({})).await.get("result").is_some());
+}
+
+#[tokio::test]
+async fn joins_multi_line_answers() {
+    let pretty = "{\r\n  \"jsonrpc\": \"2.0\",\n  \"id\": 1,\n  \"result\": {}\n}";
+    let in_events = format!("data: {}\n\n", pretty.replace("\r\n", "\n").replace('\n', "\ndata: "));
+    let server = saying(vec![json_response(pretty), events(&in_events)]).await;
+    let mut client = server.client();
+    for _ in 0..2 {
+        client.line(&legacy(&json!(1), "tools/list", &json!({}))).await;
+        let line = client.hear().await;
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
+        assert!(line.contains("{  ") && !line.contains('\r'), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn forwards_server_requests() {
+    let question = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}"#;
+    let answer = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+    let both = format!("event: message\ndata: {question}\n\ndata: {answer}\n\n");
+    let server = saying(vec![events(&both), response("202 Accepted", &[], "")]).await;
+    let mut client = server.client();
+    client.line(&legacy(&json!(1), "tools/call", &json!({}))).await;
+    assert_eq!([client.hear().await, client.hear().await], [question, answer]);
+    let reply = r#"{"jsonrpc":"2.0","id":"q","result":{"action":"decline","x":1.0}}"#;
+    client.line(reply).await;
+    super::until(|| server.asked.lock().len() == 2).await;
+    assert_eq!(server.asked.lock()[1].body, reply.as_bytes());
+}
+
+/// A WebSocket server that answers the request numbered so with `answers`, and the rest honestly.
+async fn talking(answers: Vec<Message>) -> BridgeOptions {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut answers = answers.into_iter();
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(mut socket) = accept_hdr_async(stream, choose_mcp).await else { continue };
+            while let Some(Ok(Message::Text(text))) = socket.next().await {
+                let asked: Value = serde_json::from_str(&text).unwrap();
+                let honest = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {}}).to_string();
+                let _ = socket.send(answers.next().unwrap_or(Message::text(honest))).await;
+            }
+        }
+    });
+    BridgeOptions::new(ServerAddress::parse(&format!("ws://{address}/mcp/ws")).unwrap())
+}
+
+#[allow(clippy::result_large_err, reason = "the library wants it so")]
+fn choose_mcp(_: &Request, mut response: Response) -> Result<Response, ErrorResponse> {
+    response.headers_mut().insert("Sec-WebSocket-Protocol", "mcp".parse().unwrap());
+    Ok(response)
+}
+
+#[tokio::test]
+async fn malformed_answer_reconnects_the_websocket() {
+    let answers = vec![
+        Message::text("hello"),
+        Message::text("{}"),
+        Message::binary(&b"{}"[..]),
+        Message::text(format!("{{\"id\":1,\"result\":\"{}\"}}", "x".repeat(100_000))),
+        Message::Close(None),
+    ];
+    let count = answers.len();
+    let mut client = Client::bridged(BridgeOptions { socket_message_bytes_max: 65_536, ..talking(answers).await });
+    let mut told = String::new();
+    for _ in 0..count {
+        told += &said(&client.ask(1, "tools/list", json!({})).await);
+        told.push('\n');
+    }
+    insta::assert_snapshot!(told, @r#"
+    the connection was lost while the call was under way (the server sent what is no message of JSON-RPC: it is no JSON, at byte 0); it may have run
+    the connection was lost while the call was under way (the server sent what is no message of JSON-RPC: it has neither method nor result); it may have run
+    the connection was lost while the call was under way (the server sent bytes where MCP has text); it may have run
+    the connection was lost while the call was under way (Space limit exceeded: Message too long: 100020 > 65536); it may have run
+    the connection was lost while the call was under way (the server closed it); it may have run
+    "#);
+    assert!(client.ask(1, "tools/list", json!({})).await.get("result").is_some());
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_waits_for_is_left_out() {
+    let options = talking(vec![Message::text(r#"{"jsonrpc":"2.0","id":"other","result":{}}"#)]).await;
+    let mut client = Client::bridged(options);
+    client.send(json!(1), "tools/list", json!({})).await;
+    super::until(|| !client.notices.lock().is_empty()).await;
+    assert!(client.ask(2, "tools/list", json!({})).await.get("result").is_some());
+}
+
+#[tokio::test]
+async fn silent_websocket_is_reconnected() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let heard = Arc::new(tokio::sync::Notify::new());
+    let told = heard.clone();
+    let holding = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut socket = accept_hdr_async(stream, choose_mcp).await.unwrap();
+        socket.next().await.unwrap().unwrap();
+        told.notify_one();
+        // Held open and not read: nobody answers a ping.
+        std::future::pending::<()>().await;
+        drop(socket);
+    });
+    let mut client = Client::bridged(BridgeOptions::new(ServerAddress::parse(&format!("ws://{address}/")).unwrap()));
+    client.send(json!(1), "tools/list", json!({})).await;
+    heard.notified().await;
+    tokio::time::pause();
+    let mut line = String::new();
+    client.reader.read_line(&mut line).await.unwrap();
+    let answer: Value = serde_json::from_str(&line).unwrap();
+    let lost = "the connection was lost while the call was under way (the server was silent for 60s); it may have run";
+    assert_eq!(said(&answer), lost);
+    holding.abort();
+}

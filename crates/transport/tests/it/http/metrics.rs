@@ -1,0 +1,174 @@
+//! `/health`, `/ready` and `/metrics`; and that everything comes back to where it was.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::json;
+use tidegate_core::event::{Event, EventDispatcher, Subscriber};
+use tidegate_core::{AuditReservation, AuditStats, Auditor, Error, ErrorKind, Job, StoredResultStats, StoredResults};
+use tidegate_mcp::Revision;
+use tidegate_transport::Metrics;
+use tidegate_transport::http::HttpOptions;
+
+use super::request::Post;
+use super::{Server, until, wire};
+use crate::host::Host;
+
+impl Server {
+    /// The value of a series as `/metrics` shows it; empty when there is none.
+    pub(super) async fn figure(&self, series: &str) -> String {
+        let text = self.metrics().await;
+        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.unwrap_or_default().to_owned()
+    }
+
+    pub(super) async fn metrics(&self) -> String {
+        // For servers that ask who calls.
+        let key = [("Authorization", "Bearer key")];
+        let answer = self.connect().await.ask(&wire::request("GET", "/metrics", &key, b"")).await;
+        assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+        answer.text().to_owned()
+    }
+}
+
+#[tokio::test]
+async fn health_and_readiness_are_ok() {
+    let server = Server::start().await;
+    let mut connection = server.connect().await;
+    for (path, text) in [("/health", "ok\n"), ("/ready", "ready\n")] {
+        let answer = connection.ask(&wire::request("GET", path, &[], b"")).await;
+        assert_eq!((answer.head.status, answer.text()), (200, text));
+    }
+}
+
+/// An auditor whose disk is full.
+struct Stuck;
+
+impl Subscriber for Stuck {
+    fn on_event(&self, _: Event<'_>) {}
+}
+
+#[async_trait]
+impl Auditor for Stuck {
+    async fn reserve(&self) -> Result<Box<dyn AuditReservation>, Error> {
+        Err(Error::new(ErrorKind::Unavailable, "the disk is full"))
+    }
+
+    fn record_unreserved(&self, _: &Job, _: &'static str) {}
+
+    fn stats(&self) -> AuditStats {
+        AuditStats { is_blocked: true, ..AuditStats::default() }
+    }
+}
+
+#[tokio::test]
+async fn blocked_audit_log_is_not_ready() {
+    let metrics = Arc::new(Metrics::new());
+    let host =
+        Host::heard_by(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]).with_auditor(Arc::new(Stuck)));
+    let server = Server::of(host, metrics, HttpOptions::default()).await;
+    let mut connection = server.connect().await;
+    for (path, told) in [("/health", (200, "ok\n")), ("/ready", (503, "the audit log cannot be written\n"))] {
+        let answer = connection.ask(&wire::request("GET", path, &[], b"")).await;
+        assert_eq!((answer.head.status, answer.text()), told);
+    }
+}
+
+#[tokio::test]
+async fn exports_the_documented_series() {
+    let server = Server::start().await;
+    server.session(Revision::V2025_11_25).await;
+    server.ask(&Post::script(json!([["text", "twelve bytes"]]))).await;
+    server.ask(&Post::script(json!([["panic"]]))).await;
+    server.ask(&Post::modern("tools/call", json!({"name": "unknown\"} 1"}))).await;
+    server.ask(&Post::modern("resources/read", json!({"uri": "test://plain"}))).await;
+    server.ask(&Post::raw("{")).await;
+    let text = server.metrics().await;
+    let series: BTreeSet<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty() && !line.contains("_bucket{"))
+        .map(|line| line.rsplit_once(' ').unwrap().0)
+        .collect();
+    insta::assert_snapshot!(series.into_iter().collect::<Vec<_>>().join("\n"), @r#"
+    tidegate_bytes_total
+    tidegate_call_seconds_count{kind="resource",name="",outcome="done"}
+    tidegate_call_seconds_count{kind="tool",name="script",outcome="done"}
+    tidegate_call_seconds_count{kind="tool",name="script",outcome="internal"}
+    tidegate_call_seconds_sum{kind="resource",name="",outcome="done"}
+    tidegate_call_seconds_sum{kind="tool",name="script",outcome="done"}
+    tidegate_call_seconds_sum{kind="tool",name="script",outcome="internal"}
+    tidegate_calls_refused_total{kind="tool",outcome="not_found"}
+    tidegate_calls_total{kind="resource",name="",outcome="done",transport="http"}
+    tidegate_calls_total{kind="tool",name="script",outcome="done",transport="http"}
+    tidegate_calls_total{kind="tool",name="script",outcome="internal",transport="http"}
+    tidegate_connections{transport="http"}
+    tidegate_faults_total
+    tidegate_jobs_open
+    tidegate_messages_refused_total{transport="http"}
+    tidegate_registry_version
+    tidegate_rows_total
+    tidegate_sessions{transport="http"}
+    tidegate_tasks
+    "#);
+    assert_eq!(server.figure("tidegate_bytes_total").await, "25");
+    assert_eq!(server.figure("tidegate_faults_total").await, "1");
+    assert_eq!(server.figure("tidegate_messages_refused_total{transport=\"http\"}").await, "1");
+}
+
+/// A store that always has the same.
+struct FixedResults;
+
+impl StoredResults for FixedResults {
+    fn stats(&self) -> StoredResultStats {
+        StoredResultStats { results: 3, bytes: 4096, running: 1, blocks_written: 17, expired: 5, evicted: 2 }
+    }
+}
+
+#[tokio::test]
+async fn exports_stored_result_gauges() {
+    let metrics = Arc::new(Metrics::new().with_results(Some(Arc::new(FixedResults))));
+    let server = Server::of(Host::heard_by(EventDispatcher::default()), metrics, HttpOptions::default()).await;
+    // What is counted elsewhere does not grow by being asked for.
+    server.metrics().await;
+    let text = server.metrics().await;
+    let shown: BTreeSet<&str> = text.lines().filter(|line| line.starts_with("tidegate_results")).collect();
+    insta::assert_snapshot!(shown.into_iter().collect::<Vec<_>>().join("\n"), @r#"
+    tidegate_results 3
+    tidegate_results_blocks_total 17
+    tidegate_results_bytes 4096
+    tidegate_results_removed_total{reason="expired"} 5
+    tidegate_results_removed_total{reason="room"} 2
+    tidegate_results_running 1
+    "#);
+}
+
+#[tokio::test]
+async fn gauges_return_to_zero() {
+    let server = Server::start().await;
+    for revision in [Revision::V2025_03_26, Revision::V2025_11_25] {
+        let session = server.session(revision).await;
+        assert_eq!(server.figure("tidegate_sessions{transport=\"http\"}").await, "1");
+        let mut listening = server.connect().await;
+        listening.send(&session.head("GET", &[])).await;
+        listening.head().await;
+        let mut running = server.connect().await;
+        running.send(&session.call(json!([["progress", 1], ["cancelled"]])).bytes()).await;
+        running.head().await;
+        let mut modern = server.connect().await;
+        modern.send(&Post::script_with_progress(json!([["cancelled"]])).bytes()).await;
+        modern.head().await;
+        assert_eq!(server.figure("tidegate_jobs_open").await, "2");
+        assert_eq!(server.figure("tidegate_connections{transport=\"http\"}").await, "4");
+        drop(modern);
+        server.connect().await.ask(&session.head("DELETE", &[])).await;
+        drop((listening, running));
+        for (series, value) in [
+            ("tidegate_jobs_open", "0"),
+            ("tidegate_sessions{transport=\"http\"}", "0"),
+            ("tidegate_connections{transport=\"http\"}", "1"),
+        ] {
+            until(async || server.figure(series).await == value).await;
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! A server whose tools tell what they were asked, and requests to it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tidegate_core::event::{EventDispatcher, Subscriber};
+use tidegate_core::{BodyHead, Budget, Metadata, SnapshotBuilder, Tool, handler_fn};
+use tidegate_transport::Metrics;
+use tidegate_transport::http::HttpOptions;
+
+use super::super::Server;
+use super::super::wire::{self, Answer};
+use crate::host::Host;
+
+/// The tools that have paths of their own.
+const BUILT_IN: [&str; 7] = ["query", "sql", "list_databases", "list_tables", "get_schema", "list_jobs", "cancel_job"];
+
+/// A server with the tools `script` and those that have paths of their own, which answer with what they were asked.
+pub(super) async fn start() -> Server {
+    with(HttpOptions::default()).await
+}
+
+pub(super) async fn with(options: HttpOptions) -> Server {
+    let metrics = Arc::new(Metrics::new());
+    let host = Host::with(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]), built_in);
+    Server::of(host, metrics, options).await
+}
+
+fn built_in(entries: SnapshotBuilder) -> SnapshotBuilder {
+    BUILT_IN.into_iter().fold(entries, |entries, name| entries.tool(echo(name)))
+}
+
+/// A tool that answers with its name, the format and its arguments.
+pub(in crate::http) fn echo(name: &'static str) -> Tool {
+    let handler = handler_fn(move |job, reply| async move {
+        let format = job.format().unwrap();
+        reply
+            .begin_body(BodyHead {
+                media_type: format.media_type(),
+                budget: Budget::default(),
+                stable: None,
+                file: None,
+            })
+            .await?;
+        let asked = json!({"tool": name, "arguments": job.arguments(), "format": format.name()});
+        reply.send_bytes(asked.to_string().into()).await?;
+        Ok(Metadata::new())
+    });
+    Tool::new(name, "Says what it was asked.", handler).with_input_schema(json!({"type": "object"})).unwrap()
+}
+
+/// A request of any method.
+pub(super) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
+    wire::request(method, path, headers, body.as_bytes())
+}
+
+pub(super) fn get(path: &str) -> Vec<u8> {
+    request("GET", path, &[], "")
+}
+
+/// A POST of JSON.
+pub(super) fn post(path: &str, body: &Value) -> Vec<u8> {
+    request("POST", path, &[("Content-Type", "application/json")], &body.to_string())
+}
+
+/// A call of the tool `script`, with more headers.
+pub(super) fn script(steps: Value, headers: &[(&str, &str)]) -> Vec<u8> {
+    let headers: Vec<_> = [("Content-Type", "application/json")].iter().chain(headers).copied().collect();
+    request("POST", "/rest/tools/script/call", &headers, &json!({ "steps": steps }).to_string())
+}
+
+impl Server {
+    /// One request on a connection of its own.
+    pub(in crate::http) async fn rest(&self, request: &[u8]) -> Answer {
+        self.connect().await.ask(request).await
+    }
+}
+
+/// `status type body`.
+pub(super) fn summary(answer: &Answer) -> String {
+    let media_type = answer.header("content-type").unwrap_or("-");
+    format!("{} {media_type} {}", answer.head.status, answer.text())
+}
+
+/// `status name: detail` of a problem.
+pub(in crate::http) fn problem(answer: &Answer) -> String {
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{}", answer.text());
+    let problem: Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(problem["status"], answer.head.status);
+    assert!(problem["title"].is_string());
+    let name = problem["type"].as_str().unwrap().strip_prefix("tag:tidegate.dev,2026:problem/").unwrap();
+    format!("{} {name}: {}", answer.head.status, problem["detail"].as_str().unwrap())
+}

@@ -1,0 +1,194 @@
+//! A server whose results do what their id says, and requests to it.
+
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use serde_json::json;
+use tidegate_core::event::{EventDispatcher, Subscriber};
+use tidegate_core::{
+    AnswerFormat, BodyFile, BodyHead, Budget, Error, ErrorKind, Job, Metadata, ReplySender, ResourceTemplate,
+    SnapshotBuilder, StableBody, UriTemplate, handler_fn,
+};
+use tidegate_transport::Metrics;
+use tidegate_transport::http::HttpOptions;
+use tokio_util::sync::CancellationToken;
+
+use super::super::Server;
+use super::super::wire::{self, Answer};
+use crate::host::Host;
+
+/// A result that is complete: its rows are [`ROWS`] in any form.
+pub(super) const COMPLETE: &str = "0a1b2c3d-1111-4222-8333-444455556666";
+/// One that is still being written: the rest of its rows come when the gate opens.
+pub(super) const RUNNING: &str = "11111111-1111-4222-8333-444455556666";
+/// One that breaks off within its rows when the gate opens.
+pub(super) const BREAKING: &str = "22222222-1111-4222-8333-444455556666";
+/// One that breaks off behind its last row when the gate opens.
+pub(super) const DAMAGED: &str = "33333333-1111-4222-8333-444455556666";
+/// One that says that it has a byte more than it has.
+pub(super) const SHORT: &str = "44444444-1111-4222-8333-444455556666";
+/// One that fails before its first byte.
+pub(super) const FAILING: &str = "55555555-1111-4222-8333-444455556666";
+/// One without an end.
+pub(super) const ENDLESS: &str = "66666666-1111-4222-8333-444455556666";
+/// One without a row.
+pub(super) const EMPTY: &str = "77777777-1111-4222-8333-444455556666";
+/// One that answers with what was asked.
+pub(super) const ASKED: &str = "88888888-1111-4222-8333-444455556666";
+/// A file: [`ROWS`] as it is.
+pub(super) const FILE: &str = "aaaaaaaa-1111-4222-8333-444455556666";
+/// None at all.
+pub(super) const ABSENT: &str = "99999999-1111-4222-8333-444455556666";
+
+/// The rows of a result, as text; larger than what is sent at once.
+pub(super) static ROWS: LazyLock<Bytes> =
+    LazyLock::new(|| (0..40_000).map(|n| format!("{n},row {n}\n")).collect::<String>().into());
+/// In pieces of this many bytes they come.
+pub(super) const PIECE_BYTES: usize = 60_000;
+
+pub(super) async fn start() -> Server {
+    with(HttpOptions::default()).await
+}
+
+pub(super) async fn with(options: HttpOptions) -> Server {
+    with_subscriber(options, None).await
+}
+
+/// A server whose events `subscriber` hears, too.
+pub(super) async fn with_subscriber(options: HttpOptions, subscriber: Option<Arc<dyn Subscriber>>) -> Server {
+    let metrics = Arc::new(Metrics::new());
+    let events = EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>].into_iter().chain(subscriber));
+    let gate = CancellationToken::new();
+    let mut host = Host::with(events, |entries| with_results(entries, &gate));
+    host.gate = gate;
+    Server::of(host, metrics, options).await
+}
+
+fn with_results(entries: SnapshotBuilder, gate: &CancellationToken) -> SnapshotBuilder {
+    let results = ["tidegate://results/{id}", "tidegate://results/{id}/blocks/{n}", "tidegate://results/{id}/data"];
+    results.into_iter().fold(entries, |entries, template| {
+        let gate = gate.clone();
+        let handler = handler_fn(move |job, reply| answer(job, reply, gate.clone()));
+        entries.template(ResourceTemplate::new(UriTemplate::parse(template).unwrap(), "result", handler))
+    })
+}
+
+/// What was asked, as JSON.
+fn asked(job: &Job) -> String {
+    let mut asked = json!({
+        "uri": job.target().name(),
+        "arguments": job.arguments(),
+        "format": job.format().map(AnswerFormat::name),
+        "subject": job.principal().subject,
+        "transport": job.caller().origin.transport.name(),
+        "peer": job.caller().origin.peer,
+    });
+    if job.caller().is_link_only {
+        asked["by_link"] = true.into();
+    }
+    asked.to_string()
+}
+
+async fn answer(job: Arc<Job>, reply: ReplySender, gate: CancellationToken) -> Result<Metadata, Error> {
+    let uri = job.target().name();
+    let is_manifest = !uri.ends_with("/data") && !uri.contains("/blocks/");
+    let id = job.variable("id").unwrap();
+    match id {
+        ASKED if is_manifest => reply.send_text(asked(&job)).await?,
+        ASKED => {
+            reply.begin_body(head(&job, None)).await?;
+            reply.send_bytes(asked(&job).into()).await?;
+        }
+        COMPLETE if is_manifest => {
+            reply.send_text("{\"id\":").await?;
+            reply.send_text("1}").await?;
+        }
+        COMPLETE => {
+            reply.begin_body(head(&job, Some(ROWS.len()))).await?;
+            write(&reply, &ROWS).await?;
+        }
+        FILE if is_manifest => reply.send_text("{}").await?,
+        FILE => {
+            let lasting = Some(StableBody { tag: "tag-file".to_owned(), bytes: Some(ROWS.len() as u64) });
+            let file = BodyFile { name: "Größe.html".to_owned(), media_type: Some("text/html".to_owned()) };
+            let media_type = "application/octet-stream";
+            reply
+                .begin_body(BodyHead { media_type, budget: Budget::default(), stable: lasting, file: Some(file) })
+                .await?;
+            write(&reply, &ROWS).await?;
+        }
+        EMPTY => reply.begin_body(head(&job, Some(0))).await?,
+        SHORT => {
+            reply.begin_body(head(&job, Some(ROWS.len() + 1))).await?;
+            write(&reply, &ROWS).await?;
+        }
+        RUNNING | BREAKING => {
+            reply.begin_body(head(&job, None)).await?;
+            reply.send_bytes(ROWS.slice(..PIECE_BYTES)).await?;
+            gate.cancelled().await;
+            if id == BREAKING {
+                return Err(Error::new(ErrorKind::Unavailable, "gone"));
+            }
+            write(&reply, &ROWS.slice(PIECE_BYTES..)).await?;
+        }
+        DAMAGED => {
+            reply.begin_body(head(&job, Some(ROWS.len()))).await?;
+            write(&reply, &ROWS).await?;
+            gate.cancelled().await;
+            return Err(Error::internal("a checksum is wrong"));
+        }
+        FAILING => return Err(Error::new(ErrorKind::Unavailable, "the result is incomplete: it has 5 rows")),
+        ENDLESS => {
+            reply.begin_body(head(&job, None)).await?;
+            loop {
+                write(&reply, &ROWS).await?;
+            }
+        }
+        _ => return Err(Error::new(ErrorKind::NotFound, format!("there is no resource {uri:?}"))),
+    }
+    Ok(Metadata::from_iter([("dev.tidegate/rows".to_owned(), 40_000.into())]))
+}
+
+async fn write(reply: &ReplySender, rows: &Bytes) -> Result<(), Error> {
+    for from in (0..rows.len()).step_by(PIECE_BYTES) {
+        reply.send_bytes(rows.slice(from..rows.len().min(from + PIECE_BYTES))).await?;
+    }
+    Ok(())
+}
+
+/// The head of a body of so many bytes, whose length is known in the form in which it is stored; none for one that is
+/// not finished yet.
+fn head(job: &Job, bytes: Option<usize>) -> BodyHead {
+    let format = job.format().unwrap();
+    let lasting = bytes.map(|bytes| StableBody {
+        tag: format!("tag-{}", format.name()),
+        bytes: (format == AnswerFormat::Arrow).then_some(bytes as u64),
+    });
+    BodyHead { media_type: format.media_type(), budget: Budget::default(), stable: lasting, file: None }
+}
+
+/// A request without a body. `ID` in the path is the complete result.
+pub(super) fn request(method: &str, path: &str, headers: &[(&str, &str)]) -> Vec<u8> {
+    wire::request(method, &path.replace("ID", COMPLETE), headers, b"")
+}
+
+pub(super) fn get(path: &str) -> Vec<u8> {
+    request("GET", path, &[])
+}
+
+/// The rows of the result `id`.
+pub(super) fn data(id: &str) -> String {
+    format!("/results/{id}/data")
+}
+
+impl Server {
+    /// One request on a connection of its own.
+    pub(super) async fn download(&self, request: &[u8]) -> Answer {
+        self.connect().await.ask(request).await
+    }
+}
+
+/// `name: parse_value` of each of the fields that there are, a line each.
+pub(super) fn fields(head: &wire::Head, names: &[&str]) -> String {
+    names.iter().filter_map(|name| Some(format!("{name}: {}\n", head.header(name)?))).collect()
+}

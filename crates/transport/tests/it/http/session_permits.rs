@@ -1,0 +1,141 @@
+//! How many sessions there are of one principal, of one tenant, and of all.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use serde_json::{Value, json};
+use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials, Grants, Principal};
+use tidegate_transport::http::{HttpOptions, PeerAddress};
+use tower::ServiceExt;
+
+use super::in_process::InProcessRouter;
+use super::request::Post;
+
+/// Lets everybody in under the `name~tenant` that it shows, and who shows nothing as nobody.
+struct Tenants {
+    is_configured: AtomicBool,
+}
+
+#[async_trait]
+impl Authenticator for Tenants {
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
+        let Some(bearer) = credentials.bearer else { return Ok(Principal::anonymous()) };
+        let (name, tenant) = bearer.split_once('~').ok_or(AuthenticationError::Invalid)?;
+        let principal = Principal::new(name, AuthMethod::Token, Arc::new(Grants::everything()));
+        Ok(Arc::new(Principal { tenant: Some(tenant.to_owned()), ..principal }))
+    }
+
+    fn local_principal(&self) -> Arc<Principal> {
+        Principal::process_user()
+    }
+
+    fn enforces_authentication(&self) -> bool {
+        self.is_configured.load(Ordering::Relaxed)
+    }
+}
+
+/// A door with eight places, of which one principal has three.
+fn door() -> InProcessRouter {
+    door_of(Arc::new(Tenants { is_configured: true.into() }))
+}
+
+fn door_of(authenticator: Arc<Tenants>) -> InProcessRouter {
+    InProcessRouter::new(HttpOptions {
+        authenticator,
+        sessions_max: 8,
+        sessions_per_principal_max: 3,
+        ..HttpOptions::default()
+    })
+}
+
+fn opening() -> Post {
+    Post::message("initialize", json!({"protocolVersion": "2025-11-25"}))
+}
+
+/// What becomes of a session that `who` asks for.
+async fn opened(door: &InProcessRouter, who: &str) -> Result<String, String> {
+    open_outcome(door, &opening().with("Authorization", &format!("Bearer {who}")), None).await
+}
+
+/// The same of somebody at `address` who shows nothing.
+async fn opened_at(door: &InProcessRouter, address: &str) -> Result<String, String> {
+    open_outcome(door, &opening(), Some(PeerAddress(address.parse::<IpAddr>().unwrap()))).await
+}
+
+async fn open_outcome(door: &InProcessRouter, post: &Post, peer: Option<PeerAddress>) -> Result<String, String> {
+    let request = post.headers().fold(Request::post("/mcp"), |request, (name, value)| request.header(name, value));
+    let mut request = request.body(Body::from(post.body.clone())).unwrap();
+    if let Some(peer) = peer {
+        request.extensions_mut().insert(peer);
+    }
+    let response = door.app.clone().oneshot(request).await.unwrap();
+    if let Some(id) = response.headers().get("mcp-session-id") {
+        return Ok(id.to_str().unwrap().to_owned());
+    }
+    let status = response.status().as_u16();
+    let body: Value = serde_json::from_slice(&to_bytes(response.into_body(), 4096).await.unwrap()).unwrap();
+    Err(format!("{status} {}", body["error"]["message"].as_str().unwrap()))
+}
+
+#[tokio::test]
+async fn tenant_cannot_take_all_sessions() {
+    let door = door();
+    let of_tenant = "503 too many sessions of your tenant are open; try again later";
+    let mut refused = Vec::new();
+    let mut first = None;
+    for name in ["ann", "bob", "carol", "dave"] {
+        for _ in 0..4 {
+            match opened(&door, &format!("{name}~north")).await {
+                Ok(id) => first = first.or(Some(id)),
+                Err(said) => refused.push(said),
+            }
+        }
+    }
+    let of_one = "503 too many sessions of yours are open; try again later";
+    assert_eq!(refused, [&[of_one][..], &[of_tenant; 11]].concat());
+    for name in ["ann", "ann", "ann", "bob"] {
+        opened(&door, &format!("{name}~south")).await.unwrap();
+    }
+    assert_eq!(opened(&door, "ann~west").await.unwrap_err(), "503 too many sessions are open; try again later");
+    // A place that is given back is its tenant's again.
+    let ended = Request::delete("/mcp")
+        .header("Mcp-Session-Id", first.unwrap())
+        .header("Authorization", "Bearer ann~north")
+        .body(Body::empty());
+    assert!(door.app.clone().oneshot(ended.unwrap()).await.unwrap().status().is_success());
+    assert_eq!(opened(&door, "bob~south").await.unwrap_err(), of_tenant);
+    opened(&door, "dave~north").await.unwrap();
+    assert_eq!(opened(&door, "dave~north").await.unwrap_err(), of_tenant);
+}
+
+#[tokio::test]
+async fn anonymous_sessions_are_counted_by_network() {
+    let door = door();
+    for host in 1..=3 {
+        opened_at(&door, &format!("2001:db8::{host}")).await.unwrap();
+    }
+    let of_one = "503 too many sessions of yours are open; try again later";
+    assert_eq!(opened_at(&door, "2001:db8::ffff").await.unwrap_err(), of_one);
+    for host in 1..=3 {
+        opened_at(&door, "192.0.2.1").await.unwrap();
+        opened_at(&door, &format!("2001:db8:0:{host}::1")).await.ok();
+    }
+    assert_eq!(opened_at(&door, "192.0.2.2").await.unwrap_err(), "503 too many sessions are open; try again later");
+}
+
+#[tokio::test]
+async fn principal_share_applies_once_authentication_is_configured() {
+    let authenticator = Arc::new(Tenants { is_configured: false.into() });
+    let door = door_of(authenticator.clone());
+    for _ in 0..4 {
+        opened_at(&door, "192.0.2.1").await.unwrap();
+    }
+    authenticator.is_configured.store(true, Ordering::Relaxed);
+    let of_one = "503 too many sessions of yours are open; try again later";
+    assert_eq!(opened_at(&door, "192.0.2.1").await.unwrap_err(), of_one);
+    opened_at(&door, "192.0.2.2").await.unwrap();
+}

@@ -1,0 +1,129 @@
+//! Listening where many requests share a connection: the same over HTTP+SSE and WebSocket, but for how a connection begins
+//! and ends.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde_json::{Value, json};
+use tidegate_core::Access;
+use tidegate_mcp::Revision;
+use tidegate_transport::Metrics;
+use tidegate_transport::http::HttpOptions;
+
+use super::Server;
+use super::identity::asking;
+use crate::garden::Garden;
+use crate::message_checker::{MessageChecker, error_summary, notification_summary};
+
+/// A client whose requests share a connection.
+pub(super) trait SharedConnectionClient: Sized {
+    /// With further headers.
+    async fn open(server: &Server, headers: &[(&str, &str)]) -> Self;
+    /// With a handshake of `revision`.
+    async fn agreed(server: &Server, revision: Revision) -> Self;
+    async fn say(&mut self, text: &str);
+    async fn send(&mut self, id: Value, method: &str, params: Value);
+    async fn call(&mut self, id: Value, steps: Value);
+    async fn ask(&mut self, id: Value, method: &str, params: Value) -> Value;
+    async fn receive(&mut self) -> Value;
+    async fn assert_alive(&mut self);
+    /// Hears that the server lets it go, and nothing before that.
+    async fn assert_disconnected(&mut self);
+    fn ledger(&mut self) -> &mut MessageChecker;
+}
+
+async fn garden(options: HttpOptions) -> (Server, Arc<Garden>) {
+    let (host, garden) = Garden::with_host();
+    (Server::of(host, Arc::new(Metrics::new()), options).await, garden)
+}
+
+fn subscription_params(uris: &[&str]) -> Value {
+    json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": uris}})
+}
+
+/// Opens a stream of notifications.
+async fn listen(client: &mut impl SharedConnectionClient, id: Value, uris: &[&str]) {
+    client.send(id.clone(), "subscriptions/listen", subscription_params(uris)).await;
+    assert_eq!(next(client).await, format!("{id} subscriptions/acknowledged"));
+}
+
+/// The next message: the stream that it belongs to, and what it says.
+async fn next(client: &mut impl SharedConnectionClient) -> String {
+    notification_summary(&client.receive().await)
+}
+
+async fn cancel(client: &mut impl SharedConnectionClient, id: Value) {
+    let params = json!({"requestId": id});
+    let message = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+    client.say(&message.to_string()).await;
+    client.ledger().open.remove(&id.to_string());
+}
+
+/// Each stream tells what it was asked for until it is cancelled or the server shuts down.
+pub(super) async fn tell_each_stream<S: SharedConnectionClient>() {
+    let (server, garden) = garden(HttpOptions::default()).await;
+    let mut client = S::open(&server, &[]).await;
+    listen(&mut client, json!("a"), &["garden://rose"]).await;
+    listen(&mut client, json!(7), &[]).await;
+    client.call(json!("slow"), json!([["cancelled"]])).await;
+    garden.dig("rose");
+    garden.dig("lily");
+    assert_eq!(next(&mut client).await, "\"a\" resources/updated garden://rose");
+    client.assert_alive().await;
+    cancel(&mut client, json!("a")).await;
+    cancel(&mut client, json!("slow")).await;
+    // The next answer comes after the cancellation was heard.
+    client.assert_alive().await;
+    garden.dig("rose");
+    server.host.service.registry().swap(garden.state(Access::default()));
+    assert_eq!(next(&mut client).await, "7 tools/list_changed");
+    listen(&mut client, json!("a"), &[]).await;
+    server.shutdown.cancel();
+    let mut rest = [next(&mut client).await, next(&mut client).await];
+    rest.sort_unstable();
+    assert_eq!(rest, ["\"a\" result", "7 result"]);
+}
+
+/// Streams are bounded and take no place of requests.
+pub(super) async fn bound_streams<S: SharedConnectionClient>() {
+    let (server, _) = garden(HttpOptions::default()).await;
+    let before = server.resource_usage().await;
+    let mut client = S::open(&server, &[]).await;
+    for id in 0..16 {
+        listen(&mut client, json!(id), &["test://plain"]).await;
+    }
+    client.send(json!("more"), "subscriptions/listen", subscription_params(&[])).await;
+    let refused = client.receive().await;
+    assert_eq!(error_summary(&refused), "-32600 for id \"more\": more than 16 streams of notifications are open");
+    client.assert_alive().await;
+    drop(client);
+    server.wait_until_back_at(&before).await;
+}
+
+/// A key that is revoked hears nothing more.
+pub(super) async fn revoke<S: SharedConnectionClient>() {
+    let (one_key, options) = asking();
+    let (server, garden) = garden(options).await;
+    let mut client = S::open(&server, &[("Authorization", "Bearer key")]).await;
+    listen(&mut client, json!(1), &["garden://rose"]).await;
+    one_key.is_revoked.store(true, Ordering::SeqCst);
+    garden.dig("rose");
+    server.host.service.registry().swap(garden.state(Access::default()));
+    client.assert_disconnected().await;
+}
+
+/// A legacy session hears of the resource that changed alone.
+pub(super) async fn tell_a_session<S: SharedConnectionClient>() {
+    let (server, garden) = garden(HttpOptions::default()).await;
+    let mut client = S::agreed(&server, Revision::V2024_11_05).await;
+    for uri in ["garden://rose", "garden://lily"] {
+        client.ask(json!(uri), "resources/subscribe", json!({"uri": uri})).await;
+    }
+    garden.dig("lily");
+    assert_eq!(client.receive().await["params"], json!({"uri": "garden://lily"}));
+    client.ask(json!(1), "resources/unsubscribe", json!({"uri": "garden://lily"})).await;
+    garden.dig("lily");
+    garden.dig("rose");
+    assert_eq!(client.receive().await["params"], json!({"uri": "garden://rose"}));
+    client.assert_alive().await;
+}
