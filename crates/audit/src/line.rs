@@ -93,10 +93,10 @@ pub(crate) fn render_line(record: &mut Record, seq: u64) -> String {
             ..JsonLine::default()
         },
         RecordKind::Call(call) => call_line(call),
-        RecordKind::RefusedCall { caller: who, target, outcome } => JsonLine {
+        RecordKind::RefusedCall { caller: subject, target, outcome } => JsonLine {
             target: Some(LineTarget { kind: target.0, name: &target.1 }),
             outcome: Some(outcome),
-            ..caller_line("refused_call", who)
+            ..caller_line("refused_call", subject)
         },
         RecordKind::RefusedMessage(RefusedMessage { principal, transport, address, reason, times }) => JsonLine {
             kind: "refused_message",
@@ -114,10 +114,10 @@ pub(crate) fn render_line(record: &mut Record, seq: u64) -> String {
 
 fn call_line(call: &mut CallRecord) -> JsonLine<'_> {
     let statements = std::mem::take(&mut call.statements).into_iter();
-    let statements = statements.map(|asked| LineStatement {
-        database: truncate_word(&asked.database).to_owned(),
-        fingerprint: (asked.fingerprint)(),
-        tables: asked.tables.iter().map(|table| truncate_word(table).to_owned()).collect(),
+    let statements = statements.map(|audited_statement| LineStatement {
+        database: truncate_word(&audited_statement.database).to_owned(),
+        fingerprint: (audited_statement.fingerprint)(),
+        tables: audited_statement.tables.iter().map(|table| truncate_word(table).to_owned()).collect(),
     });
     JsonLine {
         target: Some(LineTarget { kind: call.target.0, name: &call.target.1 }),
@@ -136,8 +136,13 @@ fn call_line(call: &mut CallRecord) -> JsonLine<'_> {
     }
 }
 
-fn caller_line<'a>(kind: &'static str, who: &'a RecordCaller) -> JsonLine<'a> {
-    JsonLine { kind, transport: Some(who.transport.name()), address: who.address, ..principal_line(&who.principal) }
+fn caller_line<'a>(kind: &'static str, caller: &'a RecordCaller) -> JsonLine<'a> {
+    JsonLine {
+        kind,
+        transport: Some(caller.transport.name()),
+        address: caller.address,
+        ..principal_line(&caller.principal)
+    }
 }
 
 fn principal_line(principal: &Principal) -> JsonLine<'_> {

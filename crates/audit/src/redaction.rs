@@ -64,9 +64,9 @@ impl Redaction {
                 items.iter().take(MEMBERS_MAX).map(|item| self.redact_value(item, path, depth + 1, left)).collect()
             }
             Value::String(text) => {
-                let shown = truncate(text, TEXT_BYTES_MAX.min(*left));
-                *left -= shown.len();
-                if shown.len() < text.len() { format!("{shown}…").into() } else { shown.into() }
+                let visible = truncate(text, TEXT_BYTES_MAX.min(*left));
+                *left -= visible.len();
+                if visible.len() < text.len() { format!("{visible}…").into() } else { visible.into() }
             }
             other => {
                 *left = left.saturating_sub(8);

@@ -92,13 +92,13 @@ mod tests {
     }
 
     fn counts(records: Vec<Record>) -> Vec<(Option<IpAddr>, u64)> {
-        let told = records.into_iter().map(|record| match record.kind {
+        let rendered = records.into_iter().map(|record| match record.kind {
             RecordKind::RefusedMessage(message) => (message.address, message.times),
             _ => unreachable!("only refused messages are counted"),
         });
-        let mut told: Vec<_> = told.collect();
-        told.sort();
-        told
+        let mut rendered: Vec<_> = rendered.collect();
+        rendered.sort();
+        rendered
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl RequiredHash {
     }
 
     fn observe(&mut self, hash: &str) {
-        self.hash.take_if(|wanted| wanted == hash);
+        self.hash.take_if(|expected| expected == hash);
     }
 }
 

@@ -51,11 +51,11 @@ impl ApiKeys {
 
     /// Who holds the key `text`; none if it is not valid at `now`.
     pub(crate) fn principal_for(&self, text: &str, now: DateTime<Utc>) -> Option<Arc<Principal>> {
-        let shown = ParsedKey::parse(text)?;
-        let key = self.0.get(shown.id);
+        let parsed_key = ParsedKey::parse(text)?;
+        let key = self.0.get(parsed_key.id);
         // An unknown id costs as much as a wrong secret, and no comparison tells how much of the secret was right.
-        let wanted = key.map_or(Digest::default(), |key| key.digest);
-        let is_right = verify_slices_are_equal(&sha256(shown.secret), &wanted).is_ok();
+        let expected = key.map_or(Digest::default(), |key| key.digest);
+        let is_right = verify_slices_are_equal(&sha256(parsed_key.secret), &expected).is_ok();
         let key = key.filter(|_| is_right)?;
         key.expires.is_none_or(|expires| now < expires).then(|| key.principal.clone())
     }

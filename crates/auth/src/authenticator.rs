@@ -160,14 +160,19 @@ impl CredentialAuthenticator {
         }
     }
 
-    async fn authenticate_credentials(&self, shown: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
+    async fn authenticate_credentials(
+        &self,
+        credentials: Credentials<'_>,
+    ) -> Result<Arc<Principal>, AuthenticationError> {
         // What is shown where nothing is asked for is no reason to refuse anybody.
         if self.is_open {
             return self.anonymous.clone().ok_or(AuthenticationError::Missing);
         }
-        match shown.bearer {
-            Some(bearer) => self.authenticate_bearer(bearer, shown.peer).await.ok_or(AuthenticationError::Invalid),
-            None => self.authenticate_without_bearer(shown),
+        match credentials.bearer {
+            Some(bearer) => {
+                self.authenticate_bearer(bearer, credentials.peer).await.ok_or(AuthenticationError::Invalid)
+            }
+            None => self.authenticate_without_bearer(credentials),
         }
     }
 
@@ -180,14 +185,17 @@ impl CredentialAuthenticator {
         self.tokens.as_ref()?.principal_for(bearer, peer, now, &self.roles).await
     }
 
-    fn authenticate_without_bearer(&self, shown: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
-        let certificate = shown.certificate.filter(|_| !self.certificates.is_empty());
-        if let Some(principal) = certificate.and_then(|shown| self.certificates.principal_for(shown)) {
-            let is_good = certificate.is_some_and(|shown| self.clock.now() < DateTime::<Utc>::from(shown.expires));
+    fn authenticate_without_bearer(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
+        let certificate = credentials.certificate.filter(|_| !self.certificates.is_empty());
+        if let Some(principal) =
+            certificate.and_then(|client_certificate| self.certificates.principal_for(client_certificate))
+        {
+            let is_good = certificate
+                .is_some_and(|client_certificate| self.clock.now() < DateTime::<Utc>::from(client_certificate.expires));
             return if is_good { Ok(principal) } else { Err(AuthenticationError::Invalid) };
         }
         // A certificate that is nobody's may be the proxy's own.
-        let named = self.proxy.as_ref().map_or(Ok(None), |proxy| proxy.principal_for(shown, &self.roles));
+        let named = self.proxy.as_ref().map_or(Ok(None), |proxy| proxy.principal_for(credentials, &self.roles));
         match named? {
             Some(principal) => Ok(principal),
             None if certificate.is_some() => Err(AuthenticationError::Invalid),

@@ -146,10 +146,10 @@ impl DevelopmentKey {
         let now = clock.now().timestamp();
         let expires = now.saturating_add(i64::try_from(token.expires_in.as_secs()).unwrap_or(i64::MAX));
         let mut claims = token.claims.clone();
-        let said = json!({
+        let output = json!({
             "iss": token.issuer, "aud": token.audience, "sub": token.subject, "iat": now, "exp": expires,
         });
-        claims.extend(said.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
+        claims.extend(output.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
         let header = json!({ "alg": Self::ALGORITHM.name(), "typ": "JWT" });
         let part = |part: String| URL_SAFE_NO_PAD.encode(part);
         let message = format!("{}.{}", part(header.to_string()), part(Value::Object(claims).to_string()));

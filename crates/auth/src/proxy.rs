@@ -84,14 +84,16 @@ impl TrustedProxies {
     /// When one says something that cannot be understood in one way only.
     pub(crate) fn principal_for(
         &self,
-        shown: Credentials<'_>,
+        credentials: Credentials<'_>,
         roles: &Roles,
     ) -> Result<Option<Arc<Principal>>, AuthenticationError> {
-        let Some(peer) = shown.peer.filter(|peer| self.networks.iter().any(|network| network.contains(*peer))) else {
+        let Some(peer) = credentials.peer.filter(|peer| self.networks.iter().any(|network| network.contains(*peer)))
+        else {
             return Ok(None);
         };
-        let said =
-            |header: Option<&String>| header.map_or(Ok(None), |header| single_value(shown.identity_headers, header));
+        let said = |header: Option<&String>| {
+            header.map_or(Ok(None), |header| single_value(credentials.identity_headers, header))
+        };
         let subject = said(Some(&self.user))?;
         let (tenant, names) = (said(self.tenant.as_ref())?, said(self.roles.as_ref())?);
         let Some(subject) = subject else {
@@ -122,8 +124,8 @@ fn parse_header_name(name: &str) -> Result<String, ProxyOptionsError> {
 /// # Errors
 /// When it is there twice: one of both may be the caller's own.
 fn single_value<'a>(asserted: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, AuthenticationError> {
-    let mut said = asserted.iter().filter(|(header, _)| header.eq_ignore_ascii_case(name));
-    match (said.next(), said.next()) {
+    let mut text = asserted.iter().filter(|(header, _)| header.eq_ignore_ascii_case(name));
+    match (text.next(), text.next()) {
         (None, _) => Ok(None),
         (Some((_, value)), None) => Ok(Some(value.trim())),
         (Some(_), Some(_)) => Err(AuthenticationError::Invalid),

@@ -18,19 +18,19 @@ pub struct ReloadableAuthenticator {
 
 impl ReloadableAuthenticator {
     /// A doorkeeper of `gate`.
-    pub fn new(gate: CredentialAuthenticator) -> Self {
-        gate.start_background_tasks();
-        Self { current: ArcSwap::from_pointee(gate), credential_reloads: watch::Sender::new(0) }
+    pub fn new(credential_authenticator: CredentialAuthenticator) -> Self {
+        credential_authenticator.start_background_tasks();
+        Self { current: ArcSwap::from_pointee(credential_authenticator), credential_reloads: watch::Sender::new(0) }
     }
 
     /// Puts `gate` in force. Callers that the old gate let in keep their principals until they are asked again who they
     /// are, which doors do at once for what goes on; these reach nothing of another generation, and links that they
     /// were given end; what the old one remembered of tokens is forgotten. Keys that the old one fetched from the same
     /// place are handed on, so that nobody waits for them again.
-    pub fn swap(&self, mut gate: CredentialAuthenticator) {
-        gate.reuse_fetched_keys(&self.current.load());
-        gate.start_background_tasks();
-        self.current.store(Arc::new(gate));
+    pub fn swap(&self, mut credential_authenticator: CredentialAuthenticator) {
+        credential_authenticator.reuse_fetched_keys(&self.current.load());
+        credential_authenticator.start_background_tasks();
+        self.current.store(Arc::new(credential_authenticator));
         self.credential_reloads.send_modify(|count| *count += 1);
     }
 }

@@ -21,28 +21,28 @@ pub struct Role {
 impl Role {
     /// Whether a token with these `claims` holds the role, where scopes imply each other as `implied` says.
     pub(crate) fn is_granted_by(&self, claims: &Map<String, Value>, implied: &ImpliedScopes) -> bool {
-        let fits = |(name, wanted): (&String, &Value)| {
+        let fits = |(name, expected): (&String, &Value)| {
             let scopes = SCOPE_CLAIMS.contains(&name.as_str()).then_some(implied);
-            claims.get(name).is_some_and(|had| claim_matches(wanted, had, scopes))
+            claims.get(name).is_some_and(|had| claim_matches(expected, had, scopes))
         };
         !self.claims.is_empty() && self.claims.iter().all(fits)
     }
 }
 
 /// Whether a claim of `had` is what is `fetch_requested`; one of scopes if it is told which of them imply which.
-fn claim_matches(wanted: &Value, had: &Value, scopes: Option<&ImpliedScopes>) -> bool {
-    match wanted {
-        Value::Array(any_of) => any_of.iter().any(|wanted| contains(had, wanted, scopes)),
-        wanted => contains(had, wanted, scopes),
+fn claim_matches(expected: &Value, had: &Value, scopes: Option<&ImpliedScopes>) -> bool {
+    match expected {
+        Value::Array(any_of) => any_of.iter().any(|expected| contains(had, expected, scopes)),
+        expected => contains(had, expected, scopes),
     }
 }
 
-fn contains(had: &Value, wanted: &Value, scopes: Option<&ImpliedScopes>) -> bool {
-    match (had, wanted, scopes) {
-        (had, Value::String(wanted), Some(scopes)) => {
-            wanted.split(' ').all(|wanted| scopes.claim_includes(had, wanted))
+fn contains(had: &Value, expected: &Value, scopes: Option<&ImpliedScopes>) -> bool {
+    match (had, expected, scopes) {
+        (had, Value::String(expected), Some(scopes)) => {
+            expected.split(' ').all(|expected| scopes.claim_includes(had, expected))
         }
-        (Value::Array(values), wanted, _) => values.contains(wanted),
-        (had, wanted, _) => had == wanted,
+        (Value::Array(values), expected, _) => values.contains(expected),
+        (had, expected, _) => had == expected,
     }
 }

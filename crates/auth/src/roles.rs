@@ -32,7 +32,7 @@ pub(crate) struct Roles {
 impl Roles {
     /// # Errors
     /// When a role has no name, or two have the same.
-    pub(crate) fn new(roles: Vec<Role>, generation: u64, gate: u64) -> Result<Self, AuthenticatorError> {
+    pub(crate) fn new(roles: Vec<Role>, generation: u64, authenticator: u64) -> Result<Self, AuthenticatorError> {
         let mut by_name = BTreeMap::new();
         for role in roles {
             if role.name.is_empty() {
@@ -43,7 +43,7 @@ impl Roles {
                 return Err(AuthenticatorError::DuplicateRole { name });
             }
         }
-        Ok(Self { by_name, generation, authenticator_version: gate, ..Self::empty() })
+        Ok(Self { by_name, generation, authenticator_version: authenticator, ..Self::empty() })
     }
 
     /// No roles.

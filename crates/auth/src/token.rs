@@ -181,9 +181,9 @@ impl TokenAuthenticator {
             return None;
         }
         let find = async {
-            let told = introspector.introspect(token, peer).await;
+            let introspection_result = introspector.introspect(token, peer).await;
             let now = self.clock.now();
-            let verified = match told {
+            let verified = match introspection_result {
                 IntrospectionResult::Unavailable => return None,
                 IntrospectionResult::Inactive => None,
                 IntrospectionResult::Active(claims) => self.verifier.check_introspected_claims(claims, seconds_of(now)),

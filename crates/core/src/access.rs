@@ -185,9 +185,10 @@ impl Access {
     }
 
     fn is_in_toolset(&self, name: &str, caller: &Caller) -> bool {
-        let door = caller.toolset.as_ref();
-        let is_in_toolset = door.is_none_or(|toolset| toolset.entries.includes(name));
-        let is_its_door = self.toolset.as_ref().is_none_or(|only| door.is_some_and(|toolset| toolset.name == *only));
+        let http_state = caller.toolset.as_ref();
+        let is_in_toolset = http_state.is_none_or(|toolset| toolset.entries.includes(name));
+        let is_its_door =
+            self.toolset.as_ref().is_none_or(|only| http_state.is_some_and(|toolset| toolset.name == *only));
         is_in_toolset && is_its_door
     }
 }

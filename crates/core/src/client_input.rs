@@ -93,8 +93,8 @@ impl ReplySender {
     ///
     /// # Errors
     /// `CancelJob` when nobody listens any more.
-    pub async fn forward_input_request(&self, asked: PendingInputRequest) -> Result<(), Error> {
-        self.push(ReplyMessage::InputRequest(asked)).await
+    pub async fn forward_input_request(&self, pending_input_request: PendingInputRequest) -> Result<(), Error> {
+        self.push(ReplyMessage::InputRequest(pending_input_request)).await
     }
 
     /// Waits for answers, without a place among the running calls, and without using up the call's time.
@@ -102,8 +102,9 @@ impl ReplySender {
         let mut waiting = Vec::with_capacity(requests.len());
         for (key, request) in requests {
             let (answer, answered) = oneshot::channel();
-            let asked = PendingInputRequest { key: key.clone(), request: request.clone(), answer_sender: answer };
-            self.push(ReplyMessage::InputRequest(asked)).await?;
+            let pending_input_request =
+                PendingInputRequest { key: key.clone(), request: request.clone(), answer_sender: answer };
+            self.push(ReplyMessage::InputRequest(pending_input_request)).await?;
             waiting.push((key, request, answered));
         }
         let pause = self.job().pause_for_input();
@@ -256,9 +257,9 @@ impl Job {
     }
 
     /// Waits for a place among the running calls and keeps it until the job has ended or asks somebody.
-    pub(crate) async fn acquire_permits(&self, places: &PermitQueues) -> Result<(), Error> {
-        let place = places.acquire().await?;
-        let _ = self.interaction.permit_queues.set(places.clone());
+    pub(crate) async fn acquire_permits(&self, permit_queues: &PermitQueues) -> Result<(), Error> {
+        let place = permit_queues.acquire().await?;
+        let _ = self.interaction.permit_queues.set(permit_queues.clone());
         *self.interaction.held_permits.lock() = Some(place);
         Ok(())
     }
@@ -284,13 +285,13 @@ impl Job {
 
     /// Waits for a place again, unless it had none or has one.
     async fn reacquire_permits(&self) -> Result<(), Error> {
-        let Some(places) = self.interaction.permit_queues.get() else { return Ok(()) };
+        let Some(permit_queues) = self.interaction.permit_queues.get() else { return Ok(()) };
         // Of questions that were asked side by side, one takes the place for all.
         let _turn = self.interaction.reacquire_lock.lock().await;
         if self.interaction.held_permits.lock().is_some() {
             return Ok(());
         }
-        self.acquire_permits(places).await
+        self.acquire_permits(permit_queues).await
     }
 }
 
@@ -300,12 +301,12 @@ struct InputPause<'a>(&'a Job);
 impl InputPause<'_> {
     /// Lets the clock go on, and waits for a place again.
     async fn end(self) -> Result<(), Error> {
-        let asker = self.0;
+        let caller = self.0;
         drop(self);
-        for job in asker.ancestors() {
+        for job in caller.ancestors() {
             tokio::select! {
                 biased;
-                () = asker.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+                () = caller.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
                 regained = job.reacquire_permits() => regained?,
             }
         }

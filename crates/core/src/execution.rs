@@ -100,11 +100,11 @@ impl Execution {
             };
             *self.audit_reservation.lock() = Some(line);
         }
-        if let Some(places) = &self.permit_queues {
+        if let Some(permit_queues) = &self.permit_queues {
             tokio::select! {
                 biased;
                 () = self.job.cancelled() => return Err(self.cancellation_error()),
-                taken = self.job.acquire_permits(places) => taken?,
+                taken = self.job.acquire_permits(permit_queues) => taken?,
                 // Asked only when there is no place at once.
                 () = self.report_waiting() => return Err(self.cancellation_error()),
             }

@@ -223,10 +223,10 @@ impl InputRequest {
 fn check_form(schema: &Value, content: &Map<String, Value>) -> Result<(), String> {
     let schema = JsonSchema::object(schema.clone()).map_err(|error| error.to_string())?;
     schema.check(&Value::Object(content.clone())).map_err(|violations| {
-        let told = violations.iter().map(|violation| match violation.path.as_str() {
+        let message = violations.iter().map(|violation| match violation.path.as_str() {
             "" => violation.message.clone(),
             path => format!("{path}: {}", violation.message),
         });
-        told.collect::<Vec<_>>().join("; ")
+        message.collect::<Vec<_>>().join("; ")
     })
 }

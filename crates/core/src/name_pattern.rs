@@ -42,7 +42,7 @@ impl NamePattern {
                     glob.advance();
                     last_star = Some((glob, name));
                 }
-                Some(wanted) if wanted == '?' || wanted == letter => {
+                Some(expected) if expected == '?' || expected == letter => {
                     glob.advance();
                     name.advance();
                 }

@@ -8,27 +8,27 @@ const WANTED_BYTES_MAX: usize = 256;
 const SIMILARITY_MIN: f64 = 0.6;
 
 /// Of `candidates` the ones most like `kind`, nearest first.
-pub fn nearest_names<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    if wanted.len() > WANTED_BYTES_MAX {
+pub fn nearest_names<'a>(expected: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    if expected.len() > WANTED_BYTES_MAX {
         return Vec::new();
     }
-    let wanted = wanted.to_lowercase();
+    let expected = expected.to_lowercase();
     let mut scored: Vec<(f64, &str)> = candidates
         .into_iter()
-        .map(|candidate| (similarity(&wanted, &candidate.to_lowercase()), candidate))
-        .filter(|(likeness, _)| *likeness >= SIMILARITY_MIN)
+        .map(|candidate| (similarity(&expected, &candidate.to_lowercase()), candidate))
+        .filter(|(comparison, _)| *comparison >= SIMILARITY_MIN)
         .collect();
     scored.sort_by(|(a, first), (b, second)| b.total_cmp(a).then_with(|| first.cmp(second)));
     scored.into_iter().take(NEAREST_MAX).map(|(_, candidate)| candidate.to_owned()).collect()
 }
 
-fn similarity(wanted: &str, candidate: &str) -> f64 {
-    if wanted.len() > 2 && (candidate.contains(wanted) || wanted.contains(candidate)) {
+fn similarity(expected: &str, candidate: &str) -> f64 {
+    if expected.len() > 2 && (candidate.contains(expected) || expected.contains(candidate)) {
         // The less there is beside it, the nearer.
-        let (shorter, longer) = (wanted.len().min(candidate.len()), wanted.len().max(candidate.len()));
+        let (shorter, longer) = (expected.len().min(candidate.len()), expected.len().max(candidate.len()));
         return 0.9 + 0.09 * shorter as f64 / longer as f64;
     }
-    strsim::jaro_winkler(wanted, candidate)
+    strsim::jaro_winkler(expected, candidate)
 }
 
 #[cfg(test)]

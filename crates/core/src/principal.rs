@@ -128,9 +128,9 @@ impl Principal {
     }
 
     /// Whether its token carries all of these OAuth scopes, or broader ones that imply them.
-    pub fn has_scopes(&self, wanted: &[String]) -> bool {
+    pub fn has_scopes(&self, expected: &[String]) -> bool {
         let claims: Vec<&Value> = SCOPE_CLAIMS.iter().filter_map(|name| self.claims.get(*name)).collect();
-        wanted.iter().all(|scope| claims.iter().any(|claim| self.implied_scopes.claim_includes(claim, scope)))
+        expected.iter().all(|scope| claims.iter().any(|claim| self.implied_scopes.claim_includes(claim, scope)))
     }
 
     /// Whether both are the same somebody. A key and a token may carry the same name.

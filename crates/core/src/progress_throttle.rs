@@ -61,19 +61,19 @@ mod tests {
         #[test]
         fn never_admits_more_than_four_a_second(steps in prop::collection::vec((0u64..700, -3i32..10), 1..80)) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-            let told = runtime.block_on(async {
-                let (mut pace, mut done, mut told) = (ProgressThrottle::default(), 0.0, Vec::new());
+            let message = runtime.block_on(async {
+                let (mut pace, mut done, mut message) = (ProgressThrottle::default(), 0.0, Vec::new());
                 for (wait_ms, step) in steps {
                     tokio::time::advance(Duration::from_millis(wait_ms)).await;
                     done += f64::from(step);
                     if pace.admits(done) {
-                        told.push((Instant::now(), done));
+                        message.push((Instant::now(), done));
                     }
                 }
-                told
+                message
             });
-            prop_assert!(told.windows(2).all(|pair| pair[0].1 < pair[1].1));
-            prop_assert!(told.windows(SENT_MAX + 1).all(|five| five[SENT_MAX].0 - five[0].0 >= WINDOW));
+            prop_assert!(message.windows(2).all(|pair| pair[0].1 < pair[1].1));
+            prop_assert!(message.windows(SENT_MAX + 1).all(|five| five[SENT_MAX].0 - five[0].0 >= WINDOW));
         }
     }
 }

@@ -197,7 +197,7 @@ impl Registry {
             Ok(route) => route,
             Err(error) => return Err((call.target, error)),
         };
-        let Admission { permit_queues: places, charges, guard: held } =
+        let Admission { permit_queues: positions, charges, guard: held } =
             match self.meters.admit_call(&call, &route.limits, limits) {
                 Ok(admitted) => admitted,
                 Err(reached) => return Err((call.target, self.report_limit(reached, &call.caller))),
@@ -232,7 +232,7 @@ impl Registry {
             job,
             sender,
             handler: route.handler,
-            permit_queues: places,
+            permit_queues: positions,
             admission: Some(held),
             jobs: self.jobs.clone(),
             events: self.events.clone(),
@@ -254,9 +254,9 @@ impl Registry {
     pub async fn list_resources(&self, lister: &dyn ResourceLister, caller: &Caller) -> Result<Vec<Resource>, Error> {
         let limits = *self.snapshot_for(caller).limits();
         let admitted = self.meters.admit_listing(caller, &limits);
-        let (places, _held) = admitted.map_err(|reached| self.report_limit(reached, caller))?;
+        let (permit_queues, _held) = admitted.map_err(|reached| self.report_limit(reached, caller))?;
         let listing = async {
-            let _place = places.acquire().await?;
+            let _place = permit_queues.acquire().await?;
             lister.list(&caller.principal).await
         };
         let listing = AssertUnwindSafe(listing).catch_unwind();
@@ -277,9 +277,9 @@ impl Registry {
             // Handlers that ignore the cancellation are dropped after the grace.
             let _ = tokio::time::timeout(self.limits().cancel_grace * 2, self.tasks.wait()).await;
         }
-        let keeper = self.usage_flusher.lock().take();
-        if let Some(keeper) = keeper {
-            keeper.stop().await;
+        let usage_flusher = self.usage_flusher.lock().take();
+        if let Some(usage_flusher) = usage_flusher {
+            usage_flusher.stop().await;
         }
     }
 }

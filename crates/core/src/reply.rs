@@ -164,13 +164,13 @@ impl Reply {
         if self.ended {
             return None;
         }
-        let said = self.receiver.recv().await.unwrap_or_else(|| {
+        let reply_message = self.receiver.recv().await.unwrap_or_else(|| {
             // The registry sends an end for every job that it runs; without one the runtime is going down.
             let error = Error::new(ErrorKind::Unavailable, "the server is shutting down");
             ReplyMessage::Event(ReplyEvent::End(Outcome::Failed(error)))
         });
-        self.ended = matches!(said, ReplyMessage::Event(ReplyEvent::End(_)));
-        Some(said)
+        self.ended = matches!(reply_message, ReplyMessage::Event(ReplyEvent::End(_)));
+        Some(reply_message)
     }
 }
 
@@ -304,7 +304,7 @@ impl ReplySender {
 
     /// Sends a log message; nothing happens unless the caller asked for messages of this level.
     pub async fn send_log(&self, level: LogLevel, logger: Option<String>, data: Value) -> Result<(), Error> {
-        if self.job.log_level.is_none_or(|wanted| level < wanted) {
+        if self.job.log_level.is_none_or(|log_level| level < log_level) {
             return Ok(());
         }
         self.send(Chunk::Notification(ReplyNotification::Log { level, logger, data })).await
@@ -318,12 +318,12 @@ impl ReplySender {
         self.push(ReplyMessage::Event(event)).await
     }
 
-    pub(crate) async fn push(&self, said: ReplyMessage) -> Result<(), Error> {
+    pub(crate) async fn push(&self, reply_message: ReplyMessage) -> Result<(), Error> {
         let cancelled = || Error::new(ErrorKind::Cancelled, "the call was cancelled");
         tokio::select! {
             biased;
             () = self.job.cancelled() => Err(cancelled()),
-            sent = self.sender.send(said) => sent.map_err(|_| cancelled()),
+            sent = self.sender.send(reply_message) => sent.map_err(|_| cancelled()),
         }
     }
 

@@ -52,29 +52,29 @@ impl ImpliedScopes {
     ///
     /// # Errors
     /// When a name is no scope, a scope would imply itself, or there are more than 256.
-    pub fn new(said: &BTreeMap<String, Vec<String>>) -> Result<Self, ImpliedScopesError> {
+    pub fn new(text: &BTreeMap<String, Vec<String>>) -> Result<Self, ImpliedScopesError> {
         let names: BTreeSet<&String> =
-            said.iter().flat_map(|(broad, narrow)| [broad].into_iter().chain(narrow)).collect();
+            text.iter().flat_map(|(broad, narrow)| [broad].into_iter().chain(narrow)).collect();
         if let Some(name) = names.iter().find(|name| !is_scope(name)) {
             return Err(ImpliedScopesError::InvalidScope((*name).clone()));
         }
         if names.len() > SCOPES_MAX {
             return Err(ImpliedScopesError::TooMany { count: names.len() });
         }
-        let narrower = said.keys().map(|broad| Ok((broad.clone(), collect_narrower(broad, said)?)));
+        let narrower = text.keys().map(|broad| Ok((broad.clone(), collect_narrower(broad, text)?)));
         Ok(Self { narrower: narrower.collect::<Result<_, _>>()? })
     }
 
     /// Whether who has the scope `had` has `kind` by it.
-    pub fn implies(&self, had: &str, wanted: &str) -> bool {
-        had == wanted || self.narrower.get(had).is_some_and(|narrower| narrower.contains(wanted))
+    pub fn implies(&self, had: &str, expected: &str) -> bool {
+        had == expected || self.narrower.get(had).is_some_and(|narrower| narrower.contains(expected))
     }
 
     /// Whether the claim of a token, words with blanks between them or a list, carries `kind` or what implies it.
-    pub fn claim_includes(&self, claim: &Value, wanted: &str) -> bool {
+    pub fn claim_includes(&self, claim: &Value, expected: &str) -> bool {
         match claim {
-            Value::String(words) => words.split(' ').any(|word| self.implies(word, wanted)),
-            Value::Array(words) => words.iter().filter_map(Value::as_str).any(|word| self.implies(word, wanted)),
+            Value::String(words) => words.split(' ').any(|word| self.implies(word, expected)),
+            Value::Array(words) => words.iter().filter_map(Value::as_str).any(|word| self.implies(word, expected)),
             _ => false,
         }
     }
@@ -95,13 +95,13 @@ impl ImpliedScopes {
 /// All scopes that `broad` implies. Each is looked at once.
 fn collect_narrower(
     broad: &String,
-    said: &BTreeMap<String, Vec<String>>,
+    text: &BTreeMap<String, Vec<String>>,
 ) -> Result<BTreeSet<String>, ImpliedScopesError> {
     // From where each was come to, and so the way back.
     let mut from: BTreeMap<&String, &String> = BTreeMap::new();
     let mut open = vec![broad];
     while let Some(scope) = open.pop() {
-        for narrow in said.get(scope).into_iter().flatten() {
+        for narrow in text.get(scope).into_iter().flatten() {
             if narrow == broad {
                 return Err(ImpliedScopesError::Cycle { scope: broad.clone(), way: cycle_path(broad, scope, &from) });
             }

@@ -266,14 +266,14 @@ impl Snapshot {
     /// How long clients may keep what the resource of that URI holds; not at all when nothing is said. Shared caches
     /// may not, whatever is said, where it is not the same for every caller.
     pub fn resource_cache_hint(&self, uri: &str, caller: &Caller) -> CacheHint {
-        let (said, access) = match self.reachable_resource(uri, caller) {
+        let (cache_hint, access) = match self.reachable_resource(uri, caller) {
             Some(ResourceMatch::Exact(resource)) => (resource.cache, Some(&resource.access)),
             Some(ResourceMatch::Template(template, _)) => (template.cache, Some(&template.access)),
             None => (None, None),
         };
-        let said = said.unwrap_or(CacheHint { time_to_live: Duration::ZERO, public: false });
+        let cache_hint = cache_hint.unwrap_or(CacheHint { time_to_live: Duration::ZERO, public: false });
         let is_open = self.cache_hint.public && access.is_some_and(Access::is_unrestricted);
-        CacheHint { public: said.public && is_open, ..said }
+        CacheHint { public: cache_hint.public && is_open, ..cache_hint }
     }
 
     /// The template of exactly that text.

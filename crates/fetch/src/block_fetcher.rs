@@ -49,8 +49,8 @@ impl BlockFetcher<'_> {
             }
             self.progress.remove_bytes(bytes.len() as u64);
             if fetches == FETCHES_MAX {
-                let what = format!("{FETCHES_MAX} times its bytes did not have the hash that the manifest names");
-                return Err(FetchError::Damaged { block: block.index, what });
+                let subject = format!("{FETCHES_MAX} times its bytes did not have the hash that the manifest names");
+                return Err(FetchError::Damaged { block: block.index, what: subject });
             }
             self.client.options().notify(&DownloadEvent::BlockDamaged { block: block.index });
         }
@@ -58,7 +58,7 @@ impl BlockFetcher<'_> {
 
     /// The bytes of a result without blocks: its columns alone.
     pub(crate) async fn fetch_empty(&self) -> Result<Vec<u8>, FetchError> {
-        let mut patience = self.client.new_retry();
+        let mut retry_state = self.client.new_retry();
         loop {
             let attempt = async {
                 let response =
@@ -67,22 +67,22 @@ impl BlockFetcher<'_> {
             };
             match attempt.await {
                 Ok(bytes) => return Ok(bytes),
-                Err(trouble) => patience.wait_after_failure(trouble).await?,
+                Err(trouble) => retry_state.wait_after_failure(trouble).await?,
             }
         }
     }
 
     async fn fetch_unverified(&self, block: &ManifestBlock) -> Result<Vec<u8>, FetchError> {
-        let mut patience = self.client.new_retry();
+        let mut retry_state = self.client.new_retry();
         let mut arrived = PartialBlock::default();
         let mut most = 0;
         loop {
             let Err(trouble) = self.fetch_remaining(block, &mut arrived).await else { return Ok(arrived.bytes) };
             if arrived.bytes.len() > most {
                 most = arrived.bytes.len();
-                patience.reset();
+                retry_state.reset();
             }
-            let waited = patience.wait_after_failure(trouble).await;
+            let waited = retry_state.wait_after_failure(trouble).await;
             if waited.is_err() {
                 self.discard(&mut arrived);
             }

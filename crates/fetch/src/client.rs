@@ -115,8 +115,8 @@ impl ResultClient {
     }
 
     /// The error of an answer that cannot be read.
-    pub(crate) fn invalid_response(&self, what: &str) -> FetchError {
-        FetchError::InvalidResponse { subject: self.subject.clone(), what: sanitize(what) }
+    pub(crate) fn invalid_response(&self, description: &str) -> FetchError {
+        FetchError::InvalidResponse { subject: self.subject.clone(), what: sanitize(description) }
     }
 
     async fn send(&self, request: RequestBuilder, within: Duration) -> Result<Response, RequestFailure> {

@@ -132,7 +132,7 @@ impl Destination {
     }
 
     fn check(&self) -> Result<(), FetchError> {
-        let no_place = |what| Err(FetchError::InvalidDestination { path: self.path.clone(), what });
+        let no_place = |subject| Err(FetchError::InvalidDestination { path: self.path.clone(), what: subject });
         if self.path.file_name().is_none() {
             return no_place("this names no file");
         }
@@ -232,8 +232,10 @@ mod tests {
     #[test]
     fn format_comes_from_extension_unless_given() {
         let folder = tempfile::tempdir().unwrap();
-        let format = |name: &str, said| Destination::new(folder.path().join(name), said, false).map(|it| it.format());
-        for (name, wanted) in [
+        let format = |name: &str, answer_format| {
+            Destination::new(folder.path().join(name), answer_format, false).map(|it| it.format())
+        };
+        for (name, expected) in [
             ("a.arrow", AnswerFormat::Arrow),
             ("a.ARROWS", AnswerFormat::Arrow),
             ("a.b.csv", AnswerFormat::Csv),
@@ -244,7 +246,7 @@ mod tests {
             ("a.csv.gz", AnswerFormat::Csv),
             ("a.ndjson.ZST", AnswerFormat::Ndjson),
         ] {
-            assert_eq!(format(name, None).unwrap(), wanted);
+            assert_eq!(format(name, None).unwrap(), expected);
             assert_eq!(format(name, Some(AnswerFormat::Csv)).unwrap(), AnswerFormat::Csv);
         }
         assert!(matches!(format("a.txt", None), Err(FetchError::UnknownFormat { .. })));

@@ -41,7 +41,9 @@ pub struct DownloadProgress {
 impl fmt::Display for DownloadEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Progressed(standing) => write!(f, "{} of {} bytes are here", standing.bytes, standing.bytes_known),
+            Self::Progressed(download_progress) => {
+                write!(f, "{} of {} bytes are here", download_progress.bytes, download_progress.bytes_known)
+            }
             Self::Retrying { reason, delay } => write!(f, "{reason}; trying again in {} ms", delay.as_millis()),
             Self::BlockDamaged { block } => write!(f, "block {block} does not have its hash; it is fetched once more"),
         }

@@ -84,11 +84,11 @@ pub(crate) async fn fetch_manifest(
     client: &ResultClient,
     address: &ResultAddress,
 ) -> Result<ResultManifest, FetchError> {
-    let mut patience = client.new_retry();
+    let mut retry_state = client.new_retry();
     loop {
         match fetch_manifest_once(client, address).await {
             Ok(manifest) => return Ok(manifest),
-            Err(trouble) => patience.wait_after_failure(trouble).await?,
+            Err(trouble) => retry_state.wait_after_failure(trouble).await?,
         }
     }
 }

@@ -41,18 +41,22 @@ impl DownloadProgressBar {
     /// Shows what `download_event` tells.
     pub fn on_event(&self, notice: &DownloadEvent) {
         match notice {
-            DownloadEvent::Progressed(standing) => self.update_progress(standing),
+            DownloadEvent::Progressed(download_progress) => self.update_progress(download_progress),
             DownloadEvent::Retrying { .. } | DownloadEvent::BlockDamaged { .. } => self.bar.println(notice.to_string()),
         }
     }
 
-    fn update_progress(&self, standing: &DownloadProgress) {
-        let (bytes, rows) = (BinaryBytes(standing.bytes_known), HumanCount(standing.rows));
-        self.bar.set_style(if standing.is_running { self.running_style.clone() } else { self.complete_style.clone() });
+    fn update_progress(&self, download_progress: &DownloadProgress) {
+        let (bytes, rows) = (BinaryBytes(download_progress.bytes_known), HumanCount(download_progress.rows));
+        self.bar.set_style(if download_progress.is_running {
+            self.running_style.clone()
+        } else {
+            self.complete_style.clone()
+        });
         self.bar.set_message(format!("of {bytes}, {rows} rows"));
         self.bar.update(|state| {
-            state.set_len(standing.bytes_known);
-            state.set_pos(standing.bytes);
+            state.set_len(download_progress.bytes_known);
+            state.set_pos(download_progress.bytes);
         });
     }
 }

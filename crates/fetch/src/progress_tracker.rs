@@ -18,34 +18,34 @@ impl ProgressTracker {
 
     /// That is known of the result.
     pub(crate) fn update_from_manifest(&self, manifest: &ResultManifest) {
-        self.update(|standing| {
-            standing.bytes_known = manifest.bytes;
-            standing.rows_known = manifest.rows;
-            standing.is_running = manifest.status == ResultStatus::Running;
+        self.update(|download_progress| {
+            download_progress.bytes_known = manifest.bytes;
+            download_progress.rows_known = manifest.rows;
+            download_progress.is_running = manifest.status == ResultStatus::Running;
         });
     }
 
     /// More bytes of blocks are here.
     pub(crate) fn add_bytes(&self, bytes: u64) {
-        self.update(|standing| standing.bytes += bytes);
+        self.update(|download_progress| download_progress.bytes += bytes);
     }
 
     /// Bytes that were here are worth nothing.
     pub(crate) fn remove_bytes(&self, bytes: u64) {
-        self.update(|standing| standing.bytes = standing.bytes.saturating_sub(bytes));
+        self.update(|download_progress| download_progress.bytes = download_progress.bytes.saturating_sub(bytes));
     }
 
     /// A block with that many rows is here and checked.
     pub(crate) fn add_verified_rows(&self, rows: u64) {
-        self.update(|standing| standing.rows += rows);
+        self.update(|download_progress| download_progress.rows += rows);
     }
 
     fn update(&self, change: impl FnOnce(&mut DownloadProgress)) {
-        let standing = {
-            let mut standing = self.progress.lock();
-            change(&mut standing);
-            *standing
+        let download_progress = {
+            let mut validity = self.progress.lock();
+            change(&mut validity);
+            *validity
         };
-        (self.listener)(&DownloadEvent::Progressed(standing));
+        (self.listener)(&DownloadEvent::Progressed(download_progress));
     }
 }

@@ -43,7 +43,7 @@ pub async fn start_query(
     let client = ResultClient::new(server.to_string(), access, options)?;
     let json = question.to_json();
     let asking = async {
-        let mut patience = client.new_retry();
+        let mut retry_state = client.new_retry();
         loop {
             match start_query_once(&client, server.sql_url(), &json).await {
                 Ok(id) => return Ok(server.result(id)),
@@ -51,7 +51,7 @@ pub async fn start_query(
                     let subject = client.subject().to_owned();
                     return Err(FetchError::ResponseLost { subject, reason });
                 }
-                Err(trouble) => patience.wait_after_failure(trouble).await?,
+                Err(trouble) => retry_state.wait_after_failure(trouble).await?,
             }
         }
     };

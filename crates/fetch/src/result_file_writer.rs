@@ -95,8 +95,8 @@ impl ResultFileWriter {
         if let Some((_, body)) = self.encoder {
             self.file.write(&body.finish(is_part)?)?;
         }
-        if let Some(wanted) = length.filter(|wanted| *wanted != self.file.bytes()) {
-            return Err(FetchError::LengthMismatch { wanted, bytes: self.file.bytes() });
+        if let Some(expected) = length.filter(|expected| *expected != self.file.bytes()) {
+            return Err(FetchError::LengthMismatch { wanted: expected, bytes: self.file.bytes() });
         }
         self.file.finish()
     }
@@ -147,8 +147,8 @@ fn file_bytes(batch: &RecordBatch) -> Result<bytes::Bytes, FetchError> {
     Ok(column.iter().flatten().flatten().copied().collect::<Vec<u8>>().into())
 }
 
-fn damaged_block(held: &VerifiedBlock, what: String) -> FetchError {
-    FetchError::Damaged { block: held.index, what }
+fn damaged_block(held: &VerifiedBlock, subject: String) -> FetchError {
+    FetchError::Damaged { block: held.index, what: subject }
 }
 
 fn format_error(error: ArrowError) -> FetchError {

@@ -30,8 +30,8 @@ impl ServerMessage {
             // Pages for browsers are nothing to read here.
             return if text.trim_start().starts_with('<') { Self::default() } else { Self::new(&text, secret) };
         };
-        let said = |name: &str| problem[name].as_str().filter(|text| !text.is_empty());
-        let sentences = [said("detail").or_else(|| said("title")), said("hint")];
+        let output = |name: &str| problem[name].as_str().filter(|text| !text.is_empty());
+        let sentences = [output("detail").or_else(|| output("title")), output("hint")];
         Self::new(&sentences.into_iter().flatten().collect::<Vec<_>>().join("; "), secret)
     }
 }
@@ -54,13 +54,13 @@ mod tests {
 
     #[test]
     fn redacts_secrets_and_control_characters() {
-        let said = |body: &str| ServerMessage::from_body(body.as_bytes(), Some("tide_abc")).to_string();
+        let text = |body: &str| ServerMessage::from_body(body.as_bytes(), Some("tide_abc")).to_string();
         let problem = r#"{"title":"There is no such thing","detail":"the result has expired","hint":"ask again"}"#;
-        assert_eq!(said(problem), "; the server says: the result has expired; ask again");
-        assert_eq!(said(r#"{"title":"Too many calls"}"#), "; the server says: Too many calls");
-        assert_eq!(said("no tide_abc\u{1b}[2Jhere\n"), "; the server says: no … [2Jhere");
-        assert_eq!(said("<html><body>502</body></html>"), "");
-        assert_eq!(said(""), "");
-        assert!(said(&"x".repeat(100_000)).len() < 600);
+        assert_eq!(text(problem), "; the server says: the result has expired; ask again");
+        assert_eq!(text(r#"{"title":"Too many calls"}"#), "; the server says: Too many calls");
+        assert_eq!(text("no tide_abc\u{1b}[2Jhere\n"), "; the server says: no … [2Jhere");
+        assert_eq!(text("<html><body>502</body></html>"), "");
+        assert_eq!(text(""), "");
+        assert!(text(&"x".repeat(100_000)).len() < 600);
     }
 }

@@ -165,8 +165,8 @@ impl AnswerStream {
             AnswerFrame::Notification(bytes) | AnswerFrame::ResponseBytes(bytes) => bytes.as_ref(),
         });
         let bytes = pieces.collect::<Vec<_>>().concat().into();
-        let (error_code, hindrance) = self.error.map(|error| (error.code, error.rejection)).unzip();
-        Answer::Whole(ResponseMessage { bytes, error_code, rejection: hindrance.flatten() })
+        let (error_code, call_rejection) = self.error.map(|error| (error.code, error.rejection)).unzip();
+        Answer::Whole(ResponseMessage { bytes, error_code, rejection: call_rejection.flatten() })
     }
 
     /// The next part; `None` when the answer is complete, or when the client cancelled the
@@ -199,8 +199,10 @@ impl AnswerStream {
             };
             let frame = match step {
                 StreamStep::Reply(ReplyMessage::Event(event)) => self.reply_frame(event),
-                StreamStep::Reply(ReplyMessage::InputRequest(asked)) => self.input_request_frame(asked),
-                StreamStep::Transition(became) => self.task_frame(became),
+                StreamStep::Reply(ReplyMessage::InputRequest(pending_input_request)) => {
+                    self.input_request_frame(pending_input_request)
+                }
+                StreamStep::Transition(transition_outcome) => self.task_frame(transition_outcome),
                 StreamStep::Ended => return None,
             };
             if let Some(frame) = frame {
@@ -221,16 +223,16 @@ impl AnswerStream {
                 biased;
                 () = to_task.requested(&self.job) => {}
                 // Before the time: what has ended, or ended to be run again, is no task because its reader was slow.
-                said = reply.next_message() => return said.map_or(StreamStep::Ended, StreamStep::Reply),
+                text = reply.next_message() => return text.map_or(StreamStep::Ended, StreamStep::Reply),
                 () = late => {}
             }
         }
         if let Some(reply) = self.reply.take() {
             to_task.begin(reply, self.envelope.clone(), self.last_message.take());
         }
-        let became = to_task.finish().await;
+        let transition_outcome = to_task.finish().await;
         self.task_transition = None;
-        StreamStep::Transition(became)
+        StreamStep::Transition(transition_outcome)
     }
 
     async fn next_reply_message(&mut self) -> StreamStep {
@@ -241,8 +243,8 @@ impl AnswerStream {
     }
 
     /// The response that says that the call became a task; none when it goes on as it is.
-    fn task_frame(&mut self, became: TransitionOutcome) -> Option<AnswerFrame> {
-        let (response, error) = match became {
+    fn task_frame(&mut self, transition_outcome: TransitionOutcome) -> Option<AnswerFrame> {
+        let (response, error) = match transition_outcome {
             TransitionOutcome::Task(members) => {
                 let envelope = self.envelope.clone().with_result_type(ResultType::Task);
                 (envelope.encode_response(&members, &Metadata::new(), None), None)
@@ -303,10 +305,10 @@ impl AnswerStream {
     }
 
     /// A request of ours. It has no place within a response, and then its handler is told that there is no answer.
-    fn input_request_frame(&mut self, asked: PendingInputRequest) -> Option<AnswerFrame> {
+    fn input_request_frame(&mut self, pending_input_request: PendingInputRequest) -> Option<AnswerFrame> {
         match &self.input_mode {
             InputMode::Live(session) if !self.has_begun => {
-                session.server_requests().create_request(asked).map(AnswerFrame::Notification)
+                session.server_requests().create_request(pending_input_request).map(AnswerFrame::Notification)
             }
             _ => None,
         }

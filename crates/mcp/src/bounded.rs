@@ -19,10 +19,10 @@ pub(crate) fn uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, 
     bounded(deserializer, "URI", URI_BYTES_MAX)
 }
 
-fn bounded<'de, D: Deserializer<'de>>(deserializer: D, what: &str, bytes_max: usize) -> Result<String, D::Error> {
+fn bounded<'de, D: Deserializer<'de>>(deserializer: D, subject: &str, bytes_max: usize) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     if text.len() > bytes_max {
-        return Err(D::Error::custom(format_args!("the {what} is {} bytes long; at most {bytes_max}", text.len())));
+        return Err(D::Error::custom(format_args!("the {subject} is {} bytes long; at most {bytes_max}", text.len())));
     }
     Ok(text)
 }

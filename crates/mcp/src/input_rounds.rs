@@ -59,17 +59,17 @@ impl InputRound {
             Some(state) => Some(states.verify(state, &request_fingerprint(method, target, arguments), caller)?),
             None => None,
         };
-        let asked = opened.as_ref().map(|opened| &opened.round.asked);
-        let given = read_answers(params.responses.unwrap_or_default(), asked)?;
+        let requested = opened.as_ref().map(|opened| &opened.round.asked);
+        let given = read_answers(params.responses.unwrap_or_default(), requested)?;
         // After the answers were read: whoever answered wrongly may answer again.
         let mut answers = match opened {
             Some(opened) => states.consume(opened)?.answers,
             None => BTreeMap::new(),
         };
-        for (key, told) in given {
+        for (key, received_answer) in given {
             // What was asked for is never replaced by what was not.
-            if told.asked.is_some() || answers.get(&key).is_none_or(|earlier| earlier.asked.is_none()) {
-                answers.insert(key, told);
+            if received_answer.asked.is_some() || answers.get(&key).is_none_or(|earlier| earlier.asked.is_none()) {
+                answers.insert(key, received_answer);
             }
         }
         Ok(Self { states: states.clone(), caller: caller.clone(), method, received_answers: answers })
@@ -77,9 +77,9 @@ impl InputRound {
 
     /// The answers that it brings.
     pub(crate) fn provided_answers(&self) -> BTreeMap<String, ProvidedAnswer> {
-        let given = self.received_answers.iter().filter_map(|(key, told)| {
-            let answer = parse_input_answer(&told.result).ok()?;
-            Some((key.clone(), ProvidedAnswer { value: answer, request_fingerprint: told.asked.clone() }))
+        let given = self.received_answers.iter().filter_map(|(key, received_answer)| {
+            let answer = parse_input_answer(&received_answer.result).ok()?;
+            Some((key.clone(), ProvidedAnswer { value: answer, request_fingerprint: received_answer.asked.clone() }))
         });
         given.collect()
     }
@@ -91,13 +91,13 @@ impl InputRound {
     pub(crate) fn encode_input_required(
         self,
         envelope: ResponseEnvelope,
-        wanted: &Error,
+        expected: &Error,
         target: &str,
         arguments: &Map<String, Value>,
     ) -> Result<Bytes, RpcError> {
-        let requests = wanted.input_requests().iter().map(|(key, request)| (key.as_str(), request));
-        let asked = requests.clone().map(|(key, request)| (key.to_owned(), request.fingerprint())).collect();
-        let round = InputRoundState { asked, answers: self.received_answers };
+        let requests = expected.input_requests().iter().map(|(key, request)| (key.as_str(), request));
+        let requested = requests.clone().map(|(key, request)| (key.to_owned(), request.fingerprint())).collect();
+        let round = InputRoundState { asked: requested, answers: self.received_answers };
         let state = self.states.issue(round, request_fingerprint(self.method, target, arguments), &self.caller)?;
         let members =
             format!("\"inputRequests\":{},\"requestState\":{}", encode_input_requests(requests), json!(state));
@@ -108,17 +108,17 @@ impl InputRound {
 /// The answers of one request, of which `asked` were asked for.
 fn read_answers(
     responses: Map<String, Value>,
-    asked: Option<&BTreeMap<String, String>>,
+    requested: Option<&BTreeMap<String, String>>,
 ) -> Result<BTreeMap<String, ReceivedAnswer>, RpcError> {
     if responses.len() > ANSWERS_MAX {
         return Err(RpcError::invalid_params(format!("inputResponses holds more than {ANSWERS_MAX} answers")));
     }
     let mut answers = BTreeMap::new();
     for (key, result) in responses {
-        let asked = asked.and_then(|asked| asked.get(&key)).cloned();
+        let requested = requested.and_then(|requested| requested.get(&key)).cloned();
         match parse_input_answer(&result) {
-            Ok(_) => drop(answers.insert(key, ReceivedAnswer { result, asked })),
-            Err(wrong) if asked.is_some() => {
+            Ok(_) => drop(answers.insert(key, ReceivedAnswer { result, asked: requested })),
+            Err(wrong) if requested.is_some() => {
                 return Err(RpcError::invalid_params(format!("inputResponses[{key:?}] is wrong: {wrong}")));
             }
             // What was not asked for is passed over.

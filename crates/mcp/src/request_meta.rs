@@ -61,7 +61,7 @@ impl RequestMeta {
     /// `-32602` when a member has the wrong type.
     pub(crate) fn read(params: Option<&RawValue>) -> Result<Self, RpcError> {
         let Some(params) = params else { return Ok(Self::default()) };
-        let wrong = |what: &str| RpcError::invalid_params(format!("params._meta is wrong: {what}"));
+        let wrong = |subject: &str| RpcError::invalid_params(format!("params._meta is wrong: {subject}"));
         let params: RequestMetaParams<'_> =
             serde_json::from_str(params.get()).map_err(|error| wrong(&error.to_string()))?;
         let Some(meta) = params.meta else { return Ok(Self::default()) };

@@ -185,12 +185,12 @@ impl UsedStates {
 }
 
 fn used_limit_error(level: LimitLevel) -> RpcError {
-    let whose = match level {
+    let owner_key = match level {
         LimitLevel::Principal => " by you",
         LimitLevel::Tenant => " by your tenant",
         LimitLevel::Tool | LimitLevel::Node => "",
     };
-    let message = format!("too many questions were answered{whose} lately; try again in a few minutes");
+    let message = format!("too many questions were answered{owner_key} lately; try again in a few minutes");
     RpcError::new(RpcError::REFUSED, message)
 }
 
@@ -244,8 +244,9 @@ mod tests {
             let of_north = owner(&format!("user{number}"), "north");
             (0..USED_PER_PRINCIPAL_MAX).for_each(|_| add(&of_north, 0).unwrap());
         }
-        let told =
-            |whose| Err(format!("too many questions were answered by {whose} lately; try again in a few minutes"));
+        let told = |owner_key| {
+            Err(format!("too many questions were answered by {owner_key} lately; try again in a few minutes"))
+        };
         assert_eq!(add(&owner("user0", "north"), 0), told("you"));
         assert_eq!(add(&owner("more", "north"), 0), told("your tenant"));
         assert_eq!(add(&owner("user0", "south"), 0), Ok(()));

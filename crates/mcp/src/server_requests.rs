@@ -27,7 +27,7 @@ pub(crate) struct ServerRequests {
 
 impl ServerRequests {
     /// The request that asks what `asked` wants; none when too many wait, and then its handler is told so.
-    pub(crate) fn create_request(&self, asked: PendingInputRequest) -> Option<Bytes> {
+    pub(crate) fn create_request(&self, pending_input_request: PendingInputRequest) -> Option<Bytes> {
         let mut waiting = self.pending.lock();
         if waiting.len() >= PENDING_MAX {
             // Of calls that have ended meanwhile.
@@ -37,9 +37,9 @@ impl ServerRequests {
             return None;
         }
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        waiting.insert(id, asked.answer_sender);
-        let (method, mut params) = encode_input_request(&asked.request);
-        if let InputRequestKind::Url { .. } = asked.request.kind {
+        waiting.insert(id, pending_input_request.answer_sender);
+        let (method, mut params) = encode_input_request(&pending_input_request.request);
+        if let InputRequestKind::Url { .. } = pending_input_request.request.kind {
             // Legacy clients are told under it when the person is done, where a server knows.
             params["elicitationId"] = Uuid::new_v4().to_string().into();
         }
@@ -52,9 +52,9 @@ impl ServerRequests {
         let Some(id) = response.id.as_ref().and_then(|id| id.as_json().parse::<u64>().ok()) else { return };
         let Some(answer) = self.pending.lock().remove(&id) else { return };
         let result = response.result.as_deref().and_then(|result| serde_json::from_str(result.get()).ok());
-        if let Some(Ok(said)) = result.as_ref().map(parse_input_answer) {
+        if let Some(Ok(input_answer)) = result.as_ref().map(parse_input_answer) {
             // An error means that the call has ended.
-            let _ = answer.send(said);
+            let _ = answer.send(input_answer);
         }
     }
 }

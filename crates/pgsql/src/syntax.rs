@@ -20,6 +20,6 @@ pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
 }
 
 /// Whether `name` is the unqualified name `replaces_when`, in any case.
-pub(crate) fn is_named(name: &ObjectName, wanted: &str) -> bool {
-    matches!(name.0.as_slice(), [part] if part.as_ident().is_some_and(|ident| ident.value.eq_ignore_ascii_case(wanted)))
+pub(crate) fn is_named(name: &ObjectName, expected: &str) -> bool {
+    matches!(name.0.as_slice(), [part] if part.as_ident().is_some_and(|ident| ident.value.eq_ignore_ascii_case(expected)))
 }

@@ -18,13 +18,13 @@ use crate::running_statement::RunningStatement;
 /// Hands over what is left of `running_statement`; ends early when `cancellation` fires or the stream is dropped.
 pub(crate) fn spawn_forwarder(
     running: RunningStatement,
-    house: Arc<BackgroundTasks>,
+    background_tasks: Arc<BackgroundTasks>,
     cancellation: CancellationToken,
     stall: Duration,
 ) -> BoxStream<'static, Result<RecordBatch, Error>> {
     let (sender, batches) = batch_channel(cancellation.clone(), ());
-    let closing = house.closing.clone();
-    house.spawn(async move {
+    let closing = background_tasks.closing.clone();
+    background_tasks.spawn(async move {
         let outcome = tokio::select! {
             biased;
             () = sender.closed() => return,

@@ -150,9 +150,9 @@ fn nearest_tables(table: &str, catalog: &Catalog) -> Vec<String> {
 }
 
 /// The refusal of a statement that names a table which is not there, with those that are nearest.
-pub(crate) fn with_nearest_tables(told: Error, refusal: &tokio_postgres::Error, catalog: &Catalog) -> Error {
+pub(crate) fn with_nearest_tables(rendered: Error, refusal: &tokio_postgres::Error, catalog: &Catalog) -> Error {
     // The name stands in the message alone: relation "order" does not exist.
     let message = refusal.as_db_error().map(tokio_postgres::error::DbError::message).unwrap_or_default();
-    let Some(name) = message.split('"').nth(1) else { return told };
-    told.with_choices(nearest_tables(name, catalog))
+    let Some(name) = message.split('"').nth(1) else { return rendered };
+    rendered.with_choices(nearest_tables(name, catalog))
 }

@@ -9,7 +9,7 @@ use tokio_postgres::error::{DbError, ErrorPosition, SqlState};
 /// The error of a statement that was sent for a caller. `text` is the statement, which places are told in.
 pub(crate) fn statement_error(error: &tokio_postgres::Error, database: &str, text: &str) -> Error {
     match error.as_db_error() {
-        Some(said) => server_error(said, database, text),
+        Some(db_error) => server_error(db_error, database, text),
         None if error.is_closed() => connection_lost_error(database, error),
         None => driver_error(error, database),
     }
@@ -18,8 +18,8 @@ pub(crate) fn statement_error(error: &tokio_postgres::Error, database: &str, tex
 /// The error of a statement of ours.
 pub(crate) fn internal_statement_error(error: &tokio_postgres::Error, database: &str) -> Error {
     match error.as_db_error() {
-        Some(said) if error_kind(said.code()) == ErrorKind::Unavailable => server_error(said, database, ""),
-        Some(said) => Error::internal(format!("database {database}: {said}")),
+        Some(db_error) if error_kind(db_error.code()) == ErrorKind::Unavailable => server_error(db_error, database, ""),
+        Some(db_error) => Error::internal(format!("database {database}: {db_error}")),
         None => connection_lost_error(database, error),
     }
 }
@@ -27,8 +27,8 @@ pub(crate) fn internal_statement_error(error: &tokio_postgres::Error, database: 
 /// The error of beginning a transaction as `role`: it is the configuration that names one which cannot be taken.
 pub(crate) fn role_error(error: &tokio_postgres::Error, database: &str, role: &str) -> Error {
     match error.as_db_error() {
-        Some(said) if error_kind(said.code()) != ErrorKind::Unavailable => {
-            Error::internal(format!("database {database}: the role {role} cannot be taken: {}", said.message()))
+        Some(db_error) if error_kind(db_error.code()) != ErrorKind::Unavailable => {
+            Error::internal(format!("database {database}: the role {role} cannot be taken: {}", db_error.message()))
         }
         _ => internal_statement_error(error, database),
     }
@@ -43,8 +43,8 @@ pub(crate) fn is_retryable(error: &tokio_postgres::Error) -> bool {
 
 /// Whether the columns of a prepared statement are other ones now.
 pub(crate) fn is_result_type_changed(error: &tokio_postgres::Error) -> bool {
-    error.as_db_error().is_some_and(|said| {
-        *said.code() == SqlState::FEATURE_NOT_SUPPORTED && said.routine() == Some("RevalidateCachedQuery")
+    error.as_db_error().is_some_and(|db_error| {
+        *db_error.code() == SqlState::FEATURE_NOT_SUPPORTED && db_error.routine() == Some("RevalidateCachedQuery")
     })
 }
 
@@ -82,36 +82,38 @@ fn driver_error(error: &tokio_postgres::Error, database: &str) -> Error {
     connection_lost_error(database, error).with_detail(format!("{text}: {}", source.unwrap_or_default()))
 }
 
-fn server_error(said: &DbError, database: &str, text: &str) -> Error {
-    let kind = error_kind(said.code());
-    let detail = format!("database {database}: {} {said:?}", said.code().code());
+fn server_error(db_error: &DbError, database: &str, text: &str) -> Error {
+    let kind = error_kind(db_error.code());
+    let detail = format!("database {database}: {} {db_error:?}", db_error.code().code());
     let message = match kind {
-        ErrorKind::Unavailable => format!("the database {database} cannot answer now: {}", unavailable_reason(said)),
+        ErrorKind::Unavailable => {
+            format!("the database {database} cannot answer now: {}", unavailable_reason(db_error))
+        }
         ErrorKind::Cancelled => "the query was cancelled".to_owned(),
-        ErrorKind::Forbidden if *said.code() == SqlState::READ_ONLY_SQL_TRANSACTION => {
-            format!("only reading is allowed: {}", said.message())
+        ErrorKind::Forbidden if *db_error.code() == SqlState::READ_ONLY_SQL_TRANSACTION => {
+            format!("only reading is allowed: {}", db_error.message())
         }
         ErrorKind::Internal => return Error::internal(detail),
-        _ => match error_position(said, text) {
-            Some(place) => format!("{} at {place}", said.message()),
-            None => said.message().to_owned(),
+        _ => match error_position(db_error, text) {
+            Some(place) => format!("{} at {place}", db_error.message()),
+            None => db_error.message().to_owned(),
         },
     };
     let error = Error::new(kind, message).with_detail(detail);
     // What the server says about its own troubles is for whoever runs it.
-    let hint = said.hint().filter(|_| kind != ErrorKind::Unavailable).map(str::to_owned);
-    match hint.or_else(|| default_hint(said.code())) {
+    let hint = db_error.hint().filter(|_| kind != ErrorKind::Unavailable).map(str::to_owned);
+    match hint.or_else(|| default_hint(db_error.code())) {
         Some(hint) => error.with_hint(hint),
         None => error,
     }
 }
 
 /// What keeps the server from answering. Its own words about files name them, which is nothing for a caller.
-fn unavailable_reason(said: &DbError) -> &str {
-    match said.code().code() {
+fn unavailable_reason(db_error: &DbError) -> &str {
+    match db_error.code().code() {
         "53100" => "its disk is full",
         "58000" | "58030" | "58P01" | "58P02" => "it has trouble with its files",
-        _ => said.message(),
+        _ => db_error.message(),
     }
 }
 
@@ -148,8 +150,8 @@ fn default_hint(code: &SqlState) -> Option<String> {
 }
 
 /// Where in the statement, for the reader: line and column, both from 1.
-fn error_position(said: &DbError, text: &str) -> Option<String> {
-    let Some(ErrorPosition::Original(position)) = said.position() else { return None };
+fn error_position(db_error: &DbError, text: &str) -> Option<String> {
+    let Some(ErrorPosition::Original(position)) = db_error.position() else { return None };
     let before: String = text.chars().take(usize::try_from(*position).ok()?.checked_sub(1)?).collect();
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;

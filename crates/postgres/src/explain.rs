@@ -39,8 +39,8 @@ impl PlanEstimate {
         let bound = BoundParameter::bind_all(statement.parameters())?;
         let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
         let client = lease.session()?.client();
-        let asked = client.query_one(&text, &bound).await;
-        let row = asked.map_err(|error| error::statement_error(&error, database, &text))?;
+        let requested = client.query_one(&text, &bound).await;
+        let row = requested.map_err(|error| error::statement_error(&error, database, &text))?;
         let unreadable = |error: &dyn std::fmt::Display| Error::internal(format!("a plan of {database}: {error}"));
         let text: JsonText = row.try_get(0).map_err(|error| unreadable(&error))?;
         let mut plan: Value = serde_json::from_str(&text.0).map_err(|error| unreadable(&error))?;

@@ -148,13 +148,13 @@ impl ClaimSettings {
     /// The same, as far as it outlives a token: without the claims of one token among all of them. A claim that a
     /// setting of its own holds stays, whatever it is, since policies ask for it by name.
     fn stable_values(&self, principal: &Principal) -> Vec<String> {
-        let mut lasting = principal.clone();
+        let mut remembered = principal.clone();
         // Names come in any order.
-        lasting.claims.values_mut().for_each(Value::sort_all_objects);
-        let mut all = all_claims(&lasting);
+        remembered.claims.values_mut().for_each(Value::sort_all_objects);
+        let mut all = all_claims(&remembered);
         all.retain(|name, _| !PER_TOKEN_CLAIMS.contains(&name.as_str()));
         all.sort_keys();
-        self.setting_values(all, &lasting)
+        self.setting_values(all, &remembered)
     }
 
     /// What they hold for `principal` if `all` are all its claims.

@@ -152,11 +152,11 @@ impl PlanRun<'_> {
             Err(failed) => failed,
         };
         match (failure, freed) {
-            (RowError::Server(said), Some(lease)) if error::is_retryable(&said) => {
-                Ok(RunAttempt::Retry(RowError::Server(said).into_error(&context), lease))
+            (RowError::Server(output), Some(lease)) if error::is_retryable(&output) => {
+                Ok(RunAttempt::Retry(RowError::Server(output).into_error(&context), lease))
             }
-            (RowError::Server(said), Some(lease)) if error::is_statement_outdated(&said) => {
-                Ok(RunAttempt::Outdated(RowError::Server(said).into_error(&context), lease))
+            (RowError::Server(output), Some(lease)) if error::is_statement_outdated(&output) => {
+                Ok(RunAttempt::Outdated(RowError::Server(output).into_error(&context), lease))
             }
             (failure, _) => Err(failure.into_error(&context)),
         }

@@ -118,8 +118,8 @@ impl Pool {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| Error::internal(error.to_string()))?;
-        let house = Arc::new(BackgroundTasks { tasks: TaskTracker::new(), closing: CancellationToken::new() });
-        Ok(Self { database, connections, background_tasks: house })
+        let tasks_value = Arc::new(BackgroundTasks { tasks: TaskTracker::new(), closing: CancellationToken::new() });
+        Ok(Self { database, connections, background_tasks: tasks_value })
     }
 
     /// A connection for one call.
@@ -146,8 +146,8 @@ impl Pool {
 
     fn open_error(&self, error: SessionOpenError) -> Error {
         match error {
-            SessionOpenError::Unreachable(ConnectFailure { client_message: told, log_message: for_owner }) => {
-                Error::new(ErrorKind::Unavailable, told).with_detail(for_owner)
+            SessionOpenError::Unreachable(ConnectFailure { client_message: message, log_message: for_owner }) => {
+                Error::new(ErrorKind::Unavailable, message).with_detail(for_owner)
             }
             SessionOpenError::Settings(error) => error::internal_statement_error(&error, &self.database),
         }

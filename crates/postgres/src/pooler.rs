@@ -103,8 +103,8 @@ impl PoolerSession {
         if types.is_empty() {
             return Ok(true);
         }
-        let places: Vec<String> = (1..=types.len()).map(|place| format!("${place}")).collect();
-        match client.prepare_typed(&format!("SELECT {}", places.join(", ")), &types).await {
+        let positions: Vec<String> = (1..=types.len()).map(|place| format!("${place}")).collect();
+        match client.prepare_typed(&format!("SELECT {}", positions.join(", ")), &types).await {
             Ok(_) => Ok(true),
             Err(error) if error.as_db_error().is_some() => {
                 tracing::debug!(%error, "a type that was met is gone");

@@ -49,9 +49,11 @@ pub(crate) async fn prepare(client: &Client, text: &str, writes: bool) -> Result
             return Err(PrepareError::Column { name: column.name().to_owned(), type_name });
         }
         let in_text = client.prepare(&select_with_text_casts(text, statement.columns(), &known)).await?;
-        let asked = statement.columns().iter().zip(known);
-        let columns = asked.map(|(asked, known)| {
-            known.unwrap_or_else(|| ColumnDecoder::for_text(asked.name(), asked.type_(), asked.type_modifier()))
+        let zip = statement.columns().iter().zip(known);
+        let columns = zip.map(|(requested, known)| {
+            known.unwrap_or_else(|| {
+                ColumnDecoder::for_text(requested.name(), requested.type_(), requested.type_modifier())
+            })
         });
         let prepared = PreparedStatement::new(in_text, columns.collect(), types);
         return Ok(PreparedStatement { original_statement: Some(statement), ..prepared });

@@ -93,14 +93,14 @@ pub(crate) async fn inspect(lease: &Lease, roles: &[&str], database: &str) -> Re
 
 fn check_role(row: &tokio_postgres::Row, findings: &mut Vec<RoleFinding>) -> Result<(), tokio_postgres::Error> {
     let role: String = row.try_get(0)?;
-    let mut find = |what: String, mend: String| {
-        findings.push(RoleFinding { problem: format!("the role {role} {what}"), remedy: mend })
+    let mut find = |subject: String, mend: String| {
+        findings.push(RoleFinding { problem: format!("the role {role} {subject}"), remedy: mend })
     };
     let attributes = [(1, "is a superuser", "NOSUPERUSER"), (2, "goes around row-level security", "NOBYPASSRLS")];
     let further = [(3, "may make roles", "NOCREATEROLE"), (4, "may make databases", "NOCREATEDB")];
-    for (index, what, word) in attributes.into_iter().chain(further).chain([(5, "may replicate", "NOREPLICATION")]) {
+    for (index, subject, word) in attributes.into_iter().chain(further).chain([(5, "may replicate", "NOREPLICATION")]) {
         if row.try_get(index)? {
-            find(what.to_owned(), format!("ALTER ROLE {role} {word}, or use another role (tidegate pg role)"));
+            find(subject.to_owned(), format!("ALTER ROLE {role} {word}, or use another role (tidegate pg role)"));
         }
     }
     // Nothing holds a superuser back, so the rest says nothing more.
@@ -140,18 +140,18 @@ fn check_role(row: &tokio_postgres::Row, findings: &mut Vec<RoleFinding>) -> Res
     }
     let definers: i64 = row.try_get(13)?;
     if definers > 0 {
-        let what = format!("may call {definers} functions that run with their owner's rights (SECURITY DEFINER)");
-        find(what, "make sure that none of them writes for its caller".to_owned());
+        let subject = format!("may call {definers} functions that run with their owner's rights (SECURITY DEFINER)");
+        find(subject, "make sure that none of them writes for its caller".to_owned());
     }
     Ok(())
 }
 
 fn check_version(version: u32) -> Vec<RoleFinding> {
     let (major, minor) = (version / 10_000, version % 10_000);
-    let known = ROW_SECURITY_BUGS.iter().filter_map(|RowSecurityBug { name, fixed_in: mended, effect: what }| {
+    let known = ROW_SECURITY_BUGS.iter().filter_map(|RowSecurityBug { name, fixed_in: mended, effect: subject }| {
         let (_, mended) = mended.iter().find(|(of, _)| *of == major)?;
         (minor < *mended).then(|| RoleFinding {
-            problem: format!("PostgreSQL {major}.{minor} has {name}: {what}"),
+            problem: format!("PostgreSQL {major}.{minor} has {name}: {subject}"),
             remedy: format!("update it to {major}.{mended} or later"),
         })
     });

@@ -199,11 +199,11 @@ async fn await_end(mut lease: Lease, end: PendingEnd) -> Option<Lease> {
     Some(lease)
 }
 
-fn check_parameter_count(wanted: usize, came: usize) -> Result<(), Error> {
-    if wanted == came {
+fn check_parameter_count(expected: usize, actual: usize) -> Result<(), Error> {
+    if expected == actual {
         return Ok(());
     }
-    let message = format!("the statement has {wanted} placeholders, but {came} values came");
+    let message = format!("the statement has {expected} placeholders, but {actual} values came");
     Err(Error::new(ErrorKind::InvalidArguments, message))
 }
 

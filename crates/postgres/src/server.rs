@@ -278,9 +278,9 @@ impl PostgresServer {
         if statement.author() == Author::Handler {
             return handler_error::rows_error(refusal, &self.database);
         }
-        let told = error::statement_error(refusal, &self.database, statement.text());
+        let message = error::statement_error(refusal, &self.database, statement.text());
         if refusal.code() != Some(&SqlState::UNDEFINED_TABLE) || refusal.is_closed() {
-            return told;
+            return message;
         }
         // The transaction has failed; the names are looked up in another one.
         let looked_up = async {
@@ -292,8 +292,8 @@ impl PostgresServer {
             Some(catalog)
         };
         match looked_up.await {
-            Some(catalog) => catalog::with_nearest_tables(told, refusal, &catalog),
-            None => told,
+            Some(catalog) => catalog::with_nearest_tables(message, refusal, &catalog),
+            None => message,
         }
     }
 }

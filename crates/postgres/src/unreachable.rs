@@ -46,11 +46,11 @@ mod tests {
 
     #[test]
     fn failure_is_reused_for_one_second() {
-        let (away, now) = (LastConnectFailure::default(), Instant::now());
-        assert_eq!(away.recent(now), None);
+        let (last_connect_failure, now) = (LastConnectFailure::default(), Instant::now());
+        assert_eq!(last_connect_failure.recent(now), None);
         let failure = ConnectFailure { client_message: "refused".into(), log_message: "db:5432 refused".into() };
-        away.remember(failure.clone(), now);
-        assert_eq!(away.recent(now), Some(failure));
-        assert_eq!(away.recent(now + FAILURE_MAX_AGE), None);
+        last_connect_failure.remember(failure.clone(), now);
+        assert_eq!(last_connect_failure.recent(now), Some(failure));
+        assert_eq!(last_connect_failure.recent(now + FAILURE_MAX_AGE), None);
     }
 }

@@ -48,9 +48,13 @@ pub(crate) enum AnswerWriter<'a> {
 
 impl<'a> AnswerWriter<'a> {
     /// An answer of text from `writer`; `is_buffering` says whether it waits until all of it is there.
-    pub(crate) fn new_text(prospect: &AnswerExpectation<'a>, writer: Box<dyn RowWriter>, holding: bool) -> Self {
-        let (bound, outlet) = prospect.open_sink();
-        Self::Text(TextAnswerWriter::new(writer, holding, bound, outlet, prospect.started))
+    pub(crate) fn new_text(
+        answer_expectation: &AnswerExpectation<'a>,
+        writer: Box<dyn RowWriter>,
+        holding: bool,
+    ) -> Self {
+        let (bound, response_sink) = answer_expectation.open_sink();
+        Self::Text(TextAnswerWriter::new(writer, holding, bound, response_sink, answer_expectation.started))
     }
 
     /// An answer of batches in `format`, with the columns of `schema`.
@@ -58,12 +62,12 @@ impl<'a> AnswerWriter<'a> {
     /// # Errors
     /// For columns that the format has no form of.
     pub(crate) fn new_batches(
-        prospect: &AnswerExpectation<'a>,
+        answer_expectation: &AnswerExpectation<'a>,
         format: BatchFormat,
         schema: &SchemaRef,
     ) -> Result<Self, Error> {
-        let (bound, outlet) = prospect.open_sink();
-        Ok(Self::Batches(BatchAnswerWriter::new(new_batch_body(format, schema)?, bound, outlet)))
+        let (bound, response_sink) = answer_expectation.open_sink();
+        Ok(Self::Batches(BatchAnswerWriter::new(new_batch_body(format, schema)?, bound, response_sink)))
     }
 
     /// Gathers the rows as data too, where the budget bounds how much that can be. A body has no place for them.

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(dialect: SqlDialect, corpus: &str, lacking: usize) {
+    fn check(dialect: SqlDialect, corpus: &str, missing: usize) {
         let plain = dialect.parser_dialect();
         let mut only_ours = 0;
         for entry in entries(corpus) {
@@ -353,7 +353,7 @@ mod tests {
             }
         }
         // Those are what the plain grammar lacks; a grammar that is not handed on in full reads less or other things.
-        assert!(only_ours >= lacking, "{only_ours}");
+        assert!(only_ours >= missing, "{only_ours}");
     }
 
     #[test]

@@ -326,9 +326,9 @@ fn keyword_token(text: &str, keyword: Keyword) -> Token {
 }
 
 fn ambiguous_token_error(source: &str) -> Error {
-    let shown: String = source.chars().take(40).collect();
+    let visible: String = source.chars().take(40).collect();
     refusal_error(
-        &format!("\"{shown}\""),
+        &format!("\"{visible}\""),
         "it can be read in several ways",
         "Put spaces between operators; pass odd strings as parameters ($1).",
     )

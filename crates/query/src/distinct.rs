@@ -124,8 +124,8 @@ fn find_column(name: &str, names: &[String]) -> Option<usize> {
 }
 
 /// All `names`, those like `wanted` first.
-pub(crate) fn sort_by_similarity(wanted: &str, names: &[String]) -> Vec<String> {
-    let mut ordered = nearest_names(wanted, names.iter().map(String::as_str));
+pub(crate) fn sort_by_similarity(expected: &str, names: &[String]) -> Vec<String> {
+    let mut ordered = nearest_names(expected, names.iter().map(String::as_str));
     ordered.extend(names.iter().filter(|name| !ordered.contains(name)).cloned().collect::<Vec<_>>());
     ordered
 }

@@ -225,25 +225,25 @@ fn syntax_error(error: ParserError, sql: &str) -> Error {
         ParserError::RecursionLimitExceeded => return nesting::too_deep_error(),
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => text,
     };
-    let (what, place) = match text.rsplit_once(" at Line: ") {
-        Some((what, place)) => (what, place.split_once(", Column: ")),
+    let (subject, place) = match text.rsplit_once(" at Line: ") {
+        Some((subject, place)) => (subject, place.split_once(", Column: ")),
         None => (text.as_str(), None),
     };
     let position = place.and_then(|(line, column)| Some((line.parse::<usize>().ok()?, column.parse::<usize>().ok()?)));
-    let what = lowercase_first(what.trim_end_matches(','))
+    let subject = lowercase_first(subject.trim_end_matches(','))
         .replace("expected: ", "expected ")
         .replace(", found: ", ", found ")
         .replace("found EOF", "found the end of the text");
     match position {
         Some((line, column)) if line > 0 => {
-            let message = format!("SQL syntax error at line {line}, column {column}: {what}");
+            let message = format!("SQL syntax error at line {line}, column {column}: {subject}");
             let error = Error::new(ErrorKind::InvalidArguments, message);
             match excerpt(sql, line, column) {
                 Some(excerpt) => error.with_hint(format!("Near: {excerpt}")),
                 None => error,
             }
         }
-        _ => Error::new(ErrorKind::InvalidArguments, format!("SQL syntax error: {what}")),
+        _ => Error::new(ErrorKind::InvalidArguments, format!("SQL syntax error: {subject}")),
     }
 }
 

@@ -41,9 +41,9 @@ impl Statement {
     ///
     /// # Errors
     /// `InvalidArguments` when it cannot be written down again without changing its meaning.
-    pub fn with_only_table_redirected(&self, moved: &TableLocation) -> Result<Option<Self>, Error> {
+    pub fn with_only_table_redirected(&self, rewritten: &TableLocation) -> Result<Option<Self>, Error> {
         let Some(mut ast) = self.point_query().and_then(|_| self.ast().cloned()) else { return Ok(None) };
-        let mut mover = OnlyTableRedirector { target: moved, quote: self.dialect().identifier_quote() };
+        let mut mover = OnlyTableRedirector { target: rewritten, quote: self.dialect().identifier_quote() };
         // It never breaks off.
         let _: ControlFlow<()> = VisitMut::visit(&mut ast, &mut mover);
         let text = parse::print_checked(&ast, self.dialect())?;
@@ -211,12 +211,12 @@ mod tests {
 
     #[test]
     fn keeps_table_name_when_redirected() {
-        let moved = |sql: &str| {
+        let rewritten = |sql: &str| {
             let statement = Statement::parse(sql, SqlDialect::Sqlite).unwrap();
-            let moved = statement.with_only_table_redirected(&("temp".to_owned(), "u".to_owned())).unwrap();
-            moved.unwrap().text().to_owned()
+            let rewritten = statement.with_only_table_redirected(&("temp".to_owned(), "u".to_owned())).unwrap();
+            rewritten.unwrap().text().to_owned()
         };
-        assert_eq!(moved("SELECT t.a FROM t WHERE main.t.a = 1"), "SELECT t.a FROM `temp`.`u` AS t WHERE t.a = 1");
-        assert_eq!(moved("SELECT a FROM main.t x"), "SELECT a FROM `temp`.`u` x");
+        assert_eq!(rewritten("SELECT t.a FROM t WHERE main.t.a = 1"), "SELECT t.a FROM `temp`.`u` AS t WHERE t.a = 1");
+        assert_eq!(rewritten("SELECT a FROM main.t x"), "SELECT a FROM `temp`.`u` x");
     }
 }

@@ -132,16 +132,16 @@ impl Statement {
 
     /// Whether each placeholder has its parameter.
     pub(crate) fn check_parameters(&self) -> Result<(), Error> {
-        let (wanted, came) = (self.source.placeholders, self.parameters.len());
-        if wanted == came {
+        let (expected, actual) = (self.source.placeholders, self.parameters.len());
+        if expected == actual {
             return Ok(());
         }
-        let placeholders = match wanted {
+        let placeholders = match expected {
             0 => "the statement has no placeholders".to_owned(),
             1 => "the statement has 1 placeholder ($1)".to_owned(),
-            _ => format!("the statement has {wanted} placeholders ($1 to ${wanted})"),
+            _ => format!("the statement has {expected} placeholders ($1 to ${expected})"),
         };
-        Err(Error::new(ErrorKind::InvalidArguments, format!("{placeholders}, but parameters has {came} values"))
+        Err(Error::new(ErrorKind::InvalidArguments, format!("{placeholders}, but parameters has {actual} values"))
             .with_hint("Give exactly one value for each placeholder, in their order."))
     }
 

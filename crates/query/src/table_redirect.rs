@@ -22,11 +22,11 @@ impl Statement {
     /// `InvalidArguments` when it cannot be written down again without changing its meaning.
     pub fn with_tables_redirected(
         &self,
-        moved: &dyn Fn(&str, &str) -> Option<TableLocation>,
+        rewritten: &dyn Fn(&str, &str) -> Option<TableLocation>,
     ) -> Result<Option<Self>, Error> {
         let Some(ast) = self.ast() else { return Ok(None) };
         let mut ast = ast.clone();
-        let mut mover = TableRedirector { locate: moved, quote: self.dialect().identifier_quote(), count: 0 };
+        let mut mover = TableRedirector { locate: rewritten, quote: self.dialect().identifier_quote(), count: 0 };
         // It never breaks off.
         let _: ControlFlow<()> = ast.visit(&mut mover);
         if mover.count == 0 {
@@ -48,9 +48,9 @@ impl TableRedirector<'_> {
     /// Where the table of the first two of `parts` is found, and whether under another name.
     fn redirected(&self, parts: &[Ident]) -> Option<(TableLocation, bool)> {
         let [schema, table, ..] = parts else { return None };
-        let moved = (self.locate)(&schema.value, &table.value)?;
-        let is_renamed = !moved.1.eq_ignore_ascii_case(&table.value);
-        Some((moved, is_renamed))
+        let rewritten = (self.locate)(&schema.value, &table.value)?;
+        let is_renamed = !rewritten.1.eq_ignore_ascii_case(&table.value);
+        Some((rewritten, is_renamed))
     }
 
     /// `parts` of a column's name, as they are after the move.
@@ -90,9 +90,9 @@ impl VisitorMut for TableRedirector<'_> {
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if let Expr::CompoundIdentifier(parts) = expr
             && parts.len() == 3
-            && let Some(moved) = self.redirect_column(parts)
+            && let Some(idents) = self.redirect_column(parts)
         {
-            *parts = moved;
+            *parts = idents;
         }
         ControlFlow::Continue(())
     }
@@ -101,9 +101,9 @@ impl VisitorMut for TableRedirector<'_> {
         for item in &mut select.projection {
             if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
                 && let Some(parts) = name_identifiers(name).filter(|parts| parts.len() == 2)
-                && let Some(moved) = self.redirect_column(&parts)
+                && let Some(idents) = self.redirect_column(&parts)
             {
-                *name = ObjectName(moved.into_iter().map(ObjectNamePart::Identifier).collect());
+                *name = ObjectName(idents.into_iter().map(ObjectNamePart::Identifier).collect());
             }
         }
         ControlFlow::Continue(())

@@ -137,34 +137,34 @@ mod tests {
 
     #[test]
     fn ranks_names_by_recent_use_per_caller() {
-        let uses = UsageTracker::default();
+        let usage_tracker = UsageTracker::default();
         let ask = |database: &str, table: &str, times: usize| {
-            (0..times).for_each(|_| uses.record(&caller(1), database, &[table.to_owned()]));
+            (0..times).for_each(|_| usage_tracker.record(&caller(1), database, &[table.to_owned()]));
         };
-        assert_eq!(ordered(&uses.rank_tables(&caller(1), None)), "abc", "ties stay as they were");
+        assert_eq!(ordered(&usage_tracker.rank_tables(&caller(1), None)), "abc", "ties stay as they were");
         ask("shop", "c", 1);
-        assert_eq!(ordered(&uses.rank_tables(&caller(1), Some("shop"))), "cab");
+        assert_eq!(ordered(&usage_tracker.rank_tables(&caller(1), Some("shop"))), "cab");
         ask("shop", "b", 2);
-        assert_eq!(ordered(&uses.rank_tables(&caller(1), Some("shop"))), "bca");
+        assert_eq!(ordered(&usage_tracker.rank_tables(&caller(1), Some("shop"))), "bca");
         ask("other", "a", 5);
-        assert_eq!(ordered(&uses.rank_tables(&caller(1), Some("shop"))), "bca", "of another database");
-        assert_eq!(ordered(&uses.rank_tables(&caller(1), None)), "abc");
+        assert_eq!(ordered(&usage_tracker.rank_tables(&caller(1), Some("shop"))), "bca", "of another database");
+        assert_eq!(ordered(&usage_tracker.rank_tables(&caller(1), None)), "abc");
         ask("b", "a", 500);
         ask("c", "c", 9);
-        assert_eq!(ordered(&uses.rank_tables(&caller(1), None)), "acb", "what was used long ago fades");
-        assert_eq!(ordered(&uses.rank_databases(&caller(1))), "bca");
-        assert_eq!(ordered(&uses.rank_tables(&caller(2), None)), "abc", "others see nothing of it");
+        assert_eq!(ordered(&usage_tracker.rank_tables(&caller(1), None)), "acb", "what was used long ago fades");
+        assert_eq!(ordered(&usage_tracker.rank_databases(&caller(1))), "bca");
+        assert_eq!(ordered(&usage_tracker.rank_tables(&caller(2), None)), "abc", "others see nothing of it");
     }
 
     #[test]
     fn bounds_callers_and_names() {
-        let uses = UsageTracker::default();
+        let usage_tracker = UsageTracker::default();
         for n in 0..300 {
-            uses.record(&caller(1), "shop", &[format!("t{n}"), "x".repeat(10_000)]);
-            uses.record(&caller((n % 200) as u8), "shop", &[]);
+            usage_tracker.record(&caller(1), "shop", &[format!("t{n}"), "x".repeat(10_000)]);
+            usage_tracker.record(&caller((n % 200) as u8), "shop", &[]);
         }
-        assert_eq!(uses.by_owner.lock().len(), 100);
-        assert!(uses.by_owner.lock().iter().all(|(_, names)| names.counts.len() <= 100));
-        assert!(uses.rank_tables(&caller(1), None).0.keys().all(|name| name.len() < 10));
+        assert_eq!(usage_tracker.by_owner.lock().len(), 100);
+        assert!(usage_tracker.by_owner.lock().iter().all(|(_, names)| names.counts.len() <= 100));
+        assert!(usage_tracker.rank_tables(&caller(1), None).0.keys().all(|name| name.len() < 10));
     }
 }

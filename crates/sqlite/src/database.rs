@@ -130,12 +130,13 @@ impl Database for SqliteDatabase {
     /// alone are looked at while they stay as they are.
     async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         let files = self.pool.files().clone();
-        let away = |why: String| {
+        let unreachable = |why: String| {
             let message = format!("the files of {} cannot be seen now", self.name);
             Error::new(ErrorKind::Unavailable, message).with_detail(why)
         };
         let version = tokio::task::spawn_blocking(move || files.version()).await;
-        let version = version.map_err(|error| away(error.to_string()))?.map_err(|error| away(error.to_string()))?;
+        let version =
+            version.map_err(|error| unreachable(error.to_string()))?.map_err(|error| unreachable(error.to_string()))?;
         let finding = compute_schema_stamp(self, table, principal);
         let policies = self.row_policy_stamp(principal);
         let shape = self.stamps.get(format!("{policies:016x} {table:?}"), version, finding).await?;

@@ -99,8 +99,8 @@ impl WorkError {
             Self::ClientError(error) => error,
             Self::Open(error) => open_error(&error, database),
             Self::Sqlite(error) => sqlite_error(&error, database),
-            Self::Unauthorized(what) => {
-                Error::new(ErrorKind::InvalidArguments, format!("{what} is refused: only reading tables is allowed"))
+            Self::Unauthorized(subject) => {
+                Error::new(ErrorKind::InvalidArguments, format!("{subject} is refused: only reading tables is allowed"))
                     .with_hint("Ask with one SELECT over the tables of the catalog.")
             }
             Self::PolicyView(error) => match error_code(&error) {

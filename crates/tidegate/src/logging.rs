@@ -106,9 +106,9 @@ mod tests {
             }
             tracing::error!(target: "hyper", "an error");
         });
-        let said = String::from_utf8(kept.0.lock().clone()).unwrap();
-        let lines: Vec<&str> = said.lines().collect();
-        assert_eq!(lines.len(), 2, "{said}");
-        assert!(lines[0].contains("ours is_traced=true") && lines[1].contains("an error"), "{said}");
+        let text = String::from_utf8(kept.0.lock().clone()).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        assert!(lines[0].contains("ours is_traced=true") && lines[1].contains("an error"), "{text}");
     }
 }

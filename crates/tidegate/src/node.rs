@@ -216,7 +216,7 @@ impl NodeBuilder {
         let events = EventDispatcher::new(own.into_iter().chain(self.subscribers));
         let events = self.auditor.into_iter().fold(events, EventDispatcher::with_auditor);
         let executor = Executor::new(events.clone()).with_store(self.store.clone());
-        let uses = executor.usage().clone();
+        let usage_tracker = executor.usage().clone();
         let databases = Databases::new(self.databases);
         let mut entries = empty_entries(&databases);
         let view = NodeView::new(databases, executor, self.identity.clone());
@@ -242,7 +242,7 @@ impl NodeBuilder {
             metrics,
             identity: self.identity,
             store: self.store,
-            usage: uses,
+            usage: usage_tracker,
         }
     }
 }

@@ -82,7 +82,8 @@ impl<'a> NodePlan<'a> {
         let Self { loaded_config: loaded, file_hashes: seen, has_file, sources: served, options } = self;
         let engine = Engine::start(options.engine_options(&loaded)?)?;
         let further = source::open_databases(served, &engine)?;
-        let doorkeeper = Arc::new(ReloadableAuthenticator::new(tidegate_auth::CredentialAuthenticator::allow_all()));
+        let reloadable_authenticator =
+            Arc::new(ReloadableAuthenticator::new(tidegate_auth::CredentialAuthenticator::allow_all()));
         let flags = options.limit_flags(audience);
         let limits = move |config: &crate::config::Config| flags.apply_to(config);
         let store = match audience {
@@ -95,7 +96,8 @@ impl<'a> NodePlan<'a> {
             Audience::CommandLine => None,
         };
         let node = Arc::new(build_node(&loaded, store.clone(), audit.clone()));
-        let assembly = Arc::new(NodeAssembler::new(node, engine.clone(), doorkeeper.clone(), limits, further));
+        let assembly =
+            Arc::new(NodeAssembler::new(node, engine.clone(), reloadable_authenticator.clone(), limits, further));
         let assembled = assembly.apply_config(&loaded).await?;
         if audience == Audience::Clients {
             persist_usage(assembly.node(), &loaded);
@@ -105,7 +107,7 @@ impl<'a> NodePlan<'a> {
         }
         Ok(OpenNode {
             assembly,
-            authenticator: doorkeeper,
+            authenticator: reloadable_authenticator,
             loaded_config: loaded,
             file_hashes: seen,
             has_file,

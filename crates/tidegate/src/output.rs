@@ -15,11 +15,11 @@ use crate::terminal;
 /// Prints `reply` to its end. What it asks is asked at the terminal.
 pub(crate) async fn print_reply(mut reply: Reply) -> Result<(), CommandError> {
     let mut printer = ReplyPrinter { at_line_start: true, has_streamed: false };
-    while let Some(said) = reply.next_message().await {
-        let event = match said {
+    while let Some(reply_message) = reply.next_message().await {
+        let event = match reply_message {
             ReplyMessage::Event(event) => event,
-            ReplyMessage::InputRequest(asked) => {
-                answer_input_request(asked, &reply).await;
+            ReplyMessage::InputRequest(pending_input_request) => {
+                answer_input_request(pending_input_request, &reply).await;
                 continue;
             }
         };
@@ -40,12 +40,12 @@ pub(crate) async fn print_reply(mut reply: Reply) -> Result<(), CommandError> {
 }
 
 /// Hands on what the person answers, unless the call ends meanwhile.
-async fn answer_input_request(asked: PendingInputRequest, reply: &Reply) {
+async fn answer_input_request(pending_input_request: PendingInputRequest, reply: &Reply) {
     tokio::select! {
-        answer = terminal::prompt_form(asked.request) => {
+        answer = terminal::prompt_form(pending_input_request.request) => {
             if let Some(answer) = answer {
                 // An error means that the call has ended.
-                let _ = asked.answer_sender.send(answer);
+                let _ = pending_input_request.answer_sender.send(answer);
             }
         }
         () = reply.job().cancelled() => {}

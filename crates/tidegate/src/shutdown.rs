@@ -26,13 +26,13 @@ impl Shutdown {
     pub(crate) fn on_signals() -> anyhow::Result<Self> {
         let shutdown = Self::default();
         let mut signals = Signals::listen()?;
-        let told = shutdown.clone();
+        let message = shutdown.clone();
         tokio::spawn(async move {
             signals.next().await;
             tracing::info!(within_s = DRAIN_TIMEOUT.as_secs(), "shutting down; a second signal ends at once");
-            told.graceful.cancel();
+            message.graceful.cancel();
             signals.next().await;
-            told.forced.cancel();
+            message.forced.cancel();
         });
         Ok(shutdown)
     }

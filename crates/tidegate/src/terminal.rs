@@ -89,10 +89,10 @@ mod tests {
 
     /// What is read and what is answered when somebody writes `lines`.
     fn check(schema: &Value, lines: &str) -> String {
-        let mut asked = Vec::new();
-        let answer = fill_form("Refund 40?", schema, &mut lines.as_bytes(), &mut asked).unwrap();
-        let asked = String::from_utf8(asked).unwrap();
-        format!("{}\n{answer:?}", asked.trim_end())
+        let mut requested = Vec::new();
+        let answer = fill_form("Refund 40?", schema, &mut lines.as_bytes(), &mut requested).unwrap();
+        let requested = String::from_utf8(requested).unwrap();
+        format!("{}\n{answer:?}", requested.trim_end())
     }
 
     #[test]

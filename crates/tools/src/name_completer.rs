@@ -15,18 +15,18 @@ pub(crate) struct NameCompleter(pub(crate) Arc<NodeView>);
 #[async_trait]
 impl Completer for NameCompleter {
     async fn complete(&self, request: &CompletionRequest, job: Arc<Job>) -> Result<Completion, Error> {
-        let uses = self.0.executor.usage();
+        let usage_tracker = self.0.executor.usage();
         match request.argument.as_str() {
             "database" => {
                 let names = self.0.databases.visible_to(job.principal()).map(|database| database.name().to_owned());
                 let mut names: Vec<String> = names.collect();
-                uses.rank_databases(job.caller()).sort(&mut names);
+                usage_tracker.rank_databases(job.caller()).sort(&mut names);
                 Ok(Completion::matching(names, &request.value))
             }
             "table" => {
                 let database = request.context.get("database").map(String::as_str);
                 let mut names = self.table_names(database, &job).await?;
-                uses.rank_tables(job.caller(), database).sort(&mut names);
+                usage_tracker.rank_tables(job.caller(), database).sort(&mut names);
                 Ok(Completion::matching(names, &request.value))
             }
             _ => Ok(Completion::default()),

@@ -47,8 +47,8 @@ impl PagingArguments {
     }
 
     /// How many rows are wanted when `said` was said: a stored result has them all unless something was.
-    pub(crate) fn rows_max(&self, said: Option<u64>, default: u64) -> Option<u64> {
-        said.or((self.delivery.as_deref() != Some(Delivery::Blocks.name())).then_some(default))
+    pub(crate) fn rows_max(&self, text: Option<u64>, default: u64) -> Option<u64> {
+        text.or((self.delivery.as_deref() != Some(Delivery::Blocks.name())).then_some(default))
     }
 
     /// The answer to `question`.

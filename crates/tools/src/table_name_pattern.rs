@@ -42,7 +42,7 @@ fn glob_matches(glob: &[char], name: &[char]) -> bool {
                 last_star = Some((at_glob, at_name));
                 at_glob += 1;
             }
-            Some(&wanted) if wanted == '?' || wanted == name[at_name] => {
+            Some(&expected) if expected == '?' || expected == name[at_name] => {
                 at_glob += 1;
                 at_name += 1;
             }

@@ -320,9 +320,9 @@ impl RequestTask {
     /// Keeps the answer until it is complete; its notifications go out at once.
     async fn spool_answer(&self, id: &RequestId, mut stream: Box<AnswerStream>) {
         let mut spool = Spool::new(self.answer_bytes_max);
-        let mut standing = self.session_validity();
+        let mut session_validity = self.session_validity();
         loop {
-            let frame = match standing.next_frame(&mut stream).await {
+            let frame = match session_validity.next_frame(&mut stream).await {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
                 Err(Revoked) => return self.send(OutgoingMessage::Whole(revoked_response(id))).await,

@@ -121,13 +121,13 @@ mod tests {
     async fn revalidates_at_once_when_keys_are_reloaded() {
         let registry = Registry::new(SnapshotBuilder::new().build(), EventDispatcher::default());
         let identity = Arc::new(RevokedCaller(watch::Sender::new(0)));
-        let mut standing = SessionValidity::new(identity.clone(), &registry);
+        let mut session_validity = SessionValidity::new(identity.clone(), &registry);
         let begun = Instant::now();
         let work = async {
             identity.0.send_replace(1);
             std::future::pending::<()>().await;
         };
-        assert_eq!(standing.run_while_valid(work).await, Err(Revoked));
+        assert_eq!(session_validity.run_while_valid(work).await, Err(Revoked));
         // Time stands still but for what is waited for.
         assert_eq!(Instant::now(), begun);
         // Where nothing tells of it, now and then.

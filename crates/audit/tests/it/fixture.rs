@@ -150,8 +150,8 @@ pub(crate) fn member_of_each_line(path: &Path, member: &str) -> String {
         .lines()
         .map(|line| {
             let line: Value = serde_json::from_str(line).unwrap();
-            let told = line.get(member).map_or_else(String::new, |value| format!(" {value}"));
-            format!("{} {}{told}", line["seq"], line["kind"].as_str().unwrap())
+            let message = line.get(member).map_or_else(String::new, |value| format!(" {value}"));
+            format!("{} {}{message}", line["seq"], line["kind"].as_str().unwrap())
         })
         .collect::<Vec<_>>();
     lines.join("\n")

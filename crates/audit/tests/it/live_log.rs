@@ -24,16 +24,16 @@ async fn continues_in_a_new_file_after_a_move() {
     let place = LogFolder::new();
     let scene = TestNode::open(&place.options());
     scene.ask_often(2).await;
-    let moved = place.file().with_extension("moved");
-    fs::rename(place.file(), &moved).unwrap();
+    let rewritten = place.file().with_extension("moved");
+    fs::rename(place.file(), &rewritten).unwrap();
     until_head_knows(&place, 3).await;
     while !place.file().exists() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     scene.ask_often(2).await;
     scene.close().await;
-    assert_eq!((text(&moved).lines().count(), text(&place.file()).lines().count()), (3, 2));
-    let both = verify(&[moved, place.file()], &VerifyOptions::default()).unwrap();
+    assert_eq!((text(&rewritten).lines().count(), text(&place.file()).lines().count()), (3, 2));
+    let both = verify(&[rewritten, place.file()], &VerifyOptions::default()).unwrap();
     assert_eq!((both.first, both.last.seq), (1, 5));
     let error = verify(&[place.file()], &VerifyOptions::default()).unwrap_err().to_string();
     assert!(error.ends_with("line 1: is number 4, and the head of the log knows lines from 1 on"), "{error}");
@@ -64,8 +64,8 @@ async fn repeated_refusals_make_two_lines() {
     }
     scene.close().await;
     // What was counted comes in no order.
-    let shown = shown(&place.file());
-    let mut lines: Vec<&str> = shown.lines().skip(1).map(|line| line.split_once("\"kind\":").unwrap().1).collect();
+    let visible = shown(&place.file());
+    let mut lines: Vec<&str> = visible.lines().skip(1).map(|line| line.split_once("\"kind\":").unwrap().1).collect();
     lines.sort_by_key(|line| (line.contains("times"), line.contains("ann")));
     insta::assert_snapshot!(lines.join("\n"));
     assert_eq!(scene.figures().1, 0, "lines were dropped");

@@ -22,19 +22,19 @@ struct ThrottleState {
 impl LogThrottle {
     /// How often it happened since it was told last, this time included; none if it was told a moment ago.
     pub(crate) fn record_occurrence(&self) -> Option<u64> {
-        let mut told = self.state.lock();
-        told.suppressed += 1;
-        if told.last_logged.is_some_and(|at| at.elapsed() < LOG_INTERVAL) {
+        let mut message = self.state.lock();
+        message.suppressed += 1;
+        if message.last_logged.is_some_and(|at| at.elapsed() < LOG_INTERVAL) {
             return None;
         }
-        told.last_logged = Some(Instant::now());
-        Some(std::mem::take(&mut told.suppressed))
+        message.last_logged = Some(Instant::now());
+        Some(std::mem::take(&mut message.suppressed))
     }
 
     /// It went well again: says whether anybody was told of the contrary, and what comes next is told at once.
     pub(crate) fn clear(&self) -> bool {
-        let mut told = self.state.lock();
-        told.suppressed = 0;
-        told.last_logged.take().is_some()
+        let mut message = self.state.lock();
+        message.suppressed = 0;
+        message.last_logged.take().is_some()
     }
 }

@@ -68,17 +68,17 @@ mod tests {
 
     #[test]
     fn metadata_urls_follow_the_specifications() {
-        let places = |issuer: &str| -> Vec<String> {
+        let positions = |issuer: &str| -> Vec<String> {
             super::metadata_urls(&Url::parse(issuer).unwrap()).into_iter().map(String::from).collect()
         };
         let bare = [
             "https://login.example/.well-known/oauth-authorization-server",
             "https://login.example/.well-known/openid-configuration",
         ];
-        assert_eq!(places("https://login.example"), bare);
-        assert_eq!(places("https://login.example/"), bare);
+        assert_eq!(positions("https://login.example"), bare);
+        assert_eq!(positions("https://login.example/"), bare);
         assert_eq!(
-            places("https://login.example:8443/realms/one/"),
+            positions("https://login.example:8443/realms/one/"),
             [
                 "https://login.example:8443/.well-known/oauth-authorization-server/realms/one",
                 "https://login.example:8443/.well-known/openid-configuration/realms/one",

@@ -106,14 +106,14 @@ impl FetchedKeys {
     /// The keys that count at `now`. Where they should be fetched again, that begins, and nobody waits for it.
     pub(super) fn current_keys(&self, now: DateTime<Utc>) -> Option<Arc<KeyRing>> {
         self.start();
-        let shown = self.shared.keys.load();
-        let shown = shown.as_ref()?;
+        let guard = self.shared.keys.load();
+        let fetched_key_set = guard.as_ref()?;
         // Where the clock went back, nobody knows how old they are.
-        let age = now.signed_duration_since(shown.at).to_std().ok();
-        if age.is_none_or(|age| age >= shown.fresh_for) && self.shared.may_start_fetch(now) {
+        let age = now.signed_duration_since(fetched_key_set.at).to_std().ok();
+        if age.is_none_or(|age| age >= fetched_key_set.fresh_for) && self.shared.may_start_fetch(now) {
             self.shared.fetch_requested.notify_one();
         }
-        age.is_none_or(|age| age < shown.fresh_for + STALE_FOR).then(|| shown.keys.clone())
+        age.is_none_or(|age| age < fetched_key_set.fresh_for + STALE_FOR).then(|| fetched_key_set.keys.clone())
     }
 
     /// Which keys these are. What was found out with others counts no more.

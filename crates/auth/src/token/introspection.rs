@@ -119,11 +119,11 @@ impl Introspector {
     pub(super) async fn introspect(&self, token: &str, peer: Option<IpAddr>) -> IntrospectionResult {
         let _place = self.permits.acquire(peer).await;
         match self.query_issuer(token).await {
-            Ok(told) => {
+            Ok(introspection_result) => {
                 if self.failures.clear() {
                     tracing::info!(issuer = self.url.host_str(), "the issuer answers about tokens again");
                 }
-                told
+                introspection_result
             }
             Err(failure) => {
                 self.log_failure(&failure);
@@ -137,7 +137,7 @@ impl Introspector {
         match self.query_issuer_strictly(token).await {
             // Some answer so about what is no token of theirs, rather than that it is not active.
             Err(ProviderError::Status(400)) => Ok(IntrospectionResult::Inactive),
-            heard => heard,
+            received => received,
         }
     }
 

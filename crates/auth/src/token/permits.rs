@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn one_network_cannot_take_all_permits() {
-        let places = IntrospectionPermits::default();
-        let of = |peer: &str| places.acquire(peer.parse().ok()).now_or_never();
+        let introspection_permits = IntrospectionPermits::default();
+        let of = |peer: &str| introspection_permits.acquire(peer.parse().ok()).now_or_never();
         let of_one: Vec<_> = (0..=QUERIES_PER_NETWORK_MAX).map(|number| of(&format!("2001:db8::{number:x}"))).collect();
         assert_eq!(of_one.iter().flatten().count(), QUERIES_PER_NETWORK_MAX);
         let others: Vec<_> = (0..=QUERIES_MAX).map(|number| of(&format!("10.0.0.{number}"))).collect();
@@ -87,6 +87,6 @@ mod tests {
         drop(of_one);
         assert!(of("2001:db8::1").is_some());
         drop(others);
-        assert!(places.queues.lock().is_empty());
+        assert!(introspection_permits.queues.lock().is_empty());
     }
 }

@@ -20,26 +20,30 @@ fn roles() -> Vec<tidegate_auth::Role> {
 
 #[test]
 fn default_options_reject_callers_and_admit_the_owner() {
-    let gate = CredentialAuthenticator::new(AuthenticatorOptions::default()).unwrap();
-    assert_eq!(show(&gate, None), Err(AuthenticationError::Missing));
+    let credential_authenticator = CredentialAuthenticator::new(AuthenticatorOptions::default()).unwrap();
+    assert_eq!(show(&credential_authenticator, None), Err(AuthenticationError::Missing));
     for bearer in ["", "tg_", "a.b.c"] {
-        assert_eq!(show(&gate, Some(bearer)), Err(AuthenticationError::Invalid), "{bearer:?}");
+        assert_eq!(show(&credential_authenticator, Some(bearer)), Err(AuthenticationError::Invalid), "{bearer:?}");
     }
-    assert_eq!(*gate.local_principal().grants, Grants::everything());
-    assert!(gate.enforces_authentication());
+    assert_eq!(*credential_authenticator.local_principal().grants, Grants::everything());
+    assert!(credential_authenticator.enforces_authentication());
 }
 
 #[test]
 fn anonymous_callers_have_the_roles_that_were_named_and_no_others() {
     let options =
         AuthenticatorOptions { roles: roles(), anonymous: names(&["reader"]), ..AuthenticatorOptions::default() };
-    let gate = CredentialAuthenticator::new(options).unwrap();
-    let anonymous = show(&gate, None).unwrap();
+    let credential_authenticator = CredentialAuthenticator::new(options).unwrap();
+    let anonymous = show(&credential_authenticator, None).unwrap();
     assert_eq!((anonymous.auth_method, anonymous.subject.as_str()), (AuthMethod::Anonymous, "anonymous"));
     assert!(anonymous.grants.entries.includes("reader_a") && !anonymous.grants.entries.includes("writer_a"));
-    assert!(Arc::ptr_eq(&anonymous, &show(&gate, None).unwrap()));
-    assert_eq!(show(&gate, Some("wrong")), Err(AuthenticationError::Invalid), "what is shown wrongly is not ignored");
-    assert!(gate.enforces_authentication());
+    assert!(Arc::ptr_eq(&anonymous, &show(&credential_authenticator, None).unwrap()));
+    assert_eq!(
+        show(&credential_authenticator, Some("wrong")),
+        Err(AuthenticationError::Invalid),
+        "what is shown wrongly is not ignored"
+    );
+    assert!(credential_authenticator.enforces_authentication());
 }
 
 #[test]
@@ -99,7 +103,7 @@ fn recognizes_principals_it_issued() {
     let folder = tempfile::tempdir().unwrap();
     let keys = KeyFile::new(folder.path().join("keys.json"));
     let key = keys.add("ada", &names(&["reader"]), None).unwrap().key;
-    let gate = || {
+    let authenticator = || {
         CredentialAuthenticator::new(AuthenticatorOptions {
             keys: Some(keys.clone()),
             roles: roles(),
@@ -107,16 +111,21 @@ fn recognizes_principals_it_issued() {
         })
         .unwrap()
     };
-    let doorkeeper = ReloadableAuthenticator::new(gate());
-    let before = [show(&doorkeeper, Some(key.expose())).unwrap(), doorkeeper.local_principal()];
-    assert!(before.iter().all(|principal| doorkeeper.is_still_valid(principal)));
-    let renewals = doorkeeper.credential_reloads();
+    let reloadable_authenticator = ReloadableAuthenticator::new(authenticator());
+    let before =
+        [show(&reloadable_authenticator, Some(key.expose())).unwrap(), reloadable_authenticator.local_principal()];
+    assert!(before.iter().all(|principal| reloadable_authenticator.is_still_valid(principal)));
+    let renewals = reloadable_authenticator.credential_reloads();
     assert!(!renewals.has_changed().unwrap());
-    doorkeeper.swap(gate());
+    reloadable_authenticator.swap(authenticator());
     assert!(renewals.has_changed().unwrap(), "doors hear of it");
-    assert!(!before.iter().any(|principal| doorkeeper.is_still_valid(principal)), "their proof may be gone by now");
-    let now = [show(&doorkeeper, Some(key.expose())).unwrap(), doorkeeper.local_principal()];
-    assert!(now.iter().all(|principal| doorkeeper.is_still_valid(principal)));
+    assert!(
+        !before.iter().any(|principal| reloadable_authenticator.is_still_valid(principal)),
+        "their proof may be gone by now"
+    );
+    let now =
+        [show(&reloadable_authenticator, Some(key.expose())).unwrap(), reloadable_authenticator.local_principal()];
+    assert!(now.iter().all(|principal| reloadable_authenticator.is_still_valid(principal)));
     assert_eq!(
         (now[0].authenticator_version == before[0].authenticator_version, now[0].grants == before[0].grants),
         (false, true)
@@ -128,7 +137,7 @@ fn recognizes_principals_it_issued() {
 fn swap_replaces_everything() {
     let folder = tempfile::tempdir().unwrap();
     let keys = KeyFile::new(folder.path().join("keys.json"));
-    let gate = |local: Option<Vec<String>>| {
+    let authenticator = |local: Option<Vec<String>>| {
         CredentialAuthenticator::new(AuthenticatorOptions {
             keys: Some(keys.clone()),
             roles: roles(),
@@ -137,15 +146,22 @@ fn swap_replaces_everything() {
         })
         .unwrap()
     };
-    let doorkeeper = ReloadableAuthenticator::new(gate(None));
+    let reloadable_authenticator = ReloadableAuthenticator::new(authenticator(None));
     let key = keys.add("ada", &names(&["reader"]), None).unwrap().key;
-    assert_eq!(show(&doorkeeper, Some(key.expose())), Err(AuthenticationError::Invalid), "it was added later");
-    doorkeeper.swap(gate(Some(names(&["reader"]))));
-    assert_eq!(show(&doorkeeper, Some(key.expose())).unwrap().subject, "ada");
-    assert_eq!(doorkeeper.local_principal().roles.len(), 1);
-    assert!(doorkeeper.enforces_authentication());
+    assert_eq!(
+        show(&reloadable_authenticator, Some(key.expose())),
+        Err(AuthenticationError::Invalid),
+        "it was added later"
+    );
+    reloadable_authenticator.swap(authenticator(Some(names(&["reader"]))));
+    assert_eq!(show(&reloadable_authenticator, Some(key.expose())).unwrap().subject, "ada");
+    assert_eq!(reloadable_authenticator.local_principal().roles.len(), 1);
+    assert!(reloadable_authenticator.enforces_authentication());
     keys.revoke("ada").unwrap();
-    assert!(show(&doorkeeper, Some(key.expose())).is_ok(), "the gate in force has not read the file again");
-    doorkeeper.swap(gate(None));
-    assert_eq!(show(&doorkeeper, Some(key.expose())), Err(AuthenticationError::Invalid));
+    assert!(
+        show(&reloadable_authenticator, Some(key.expose())).is_ok(),
+        "the gate in force has not read the file again"
+    );
+    reloadable_authenticator.swap(authenticator(None));
+    assert_eq!(show(&reloadable_authenticator, Some(key.expose())), Err(AuthenticationError::Invalid));
 }

@@ -23,14 +23,19 @@ static SCENE: LazyLock<BearerFixture> = LazyLock::new(|| {
     let key = keys.add("ada", &[], None).unwrap().key.expose().to_owned();
     let tokens = token_options(TokenKey::PublicKeyPem(RSA.pem()), &[TokenAlgorithm::Rs256]);
     let clock = MovedClock::new().clock();
-    let gate = CredentialAuthenticator::new(AuthenticatorOptions {
+    let credential_authenticator = CredentialAuthenticator::new(AuthenticatorOptions {
         keys: Some(keys),
         tokens: Some(tokens),
         clock,
         ..AuthenticatorOptions::default()
     })
     .unwrap();
-    BearerFixture { _folder: folder, gate, key, token: RSA.token(TokenAlgorithm::Rs256, &claims()) }
+    BearerFixture {
+        _folder: folder,
+        gate: credential_authenticator,
+        key,
+        token: RSA.token(TokenAlgorithm::Rs256, &claims()),
+    }
 });
 
 fn is_refused(bearer: &str) {

@@ -64,34 +64,38 @@ fn gate(options: AuthenticatorOptions) -> CredentialAuthenticator {
     CredentialAuthenticator::new(options).unwrap()
 }
 
-fn with_certificate(gate: &CredentialAuthenticator, certificate: &ClientCertificate) -> AuthResult {
-    show_all(gate, Credentials { certificate: Some(certificate), ..Credentials::default() })
+fn with_certificate(credential_authenticator: &CredentialAuthenticator, certificate: &ClientCertificate) -> AuthResult {
+    show_all(credential_authenticator, Credentials { certificate: Some(certificate), ..Credentials::default() })
 }
 
 /// What a request with these headers gets that comes from `peer`.
-fn through(gate: &CredentialAuthenticator, peer: &str, headers: &[(&str, &str)]) -> AuthResult {
+fn through(credential_authenticator: &CredentialAuthenticator, peer: &str, headers: &[(&str, &str)]) -> AuthResult {
     let asserted: Vec<(String, String)> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let peer: IpAddr = peer.parse().unwrap();
-    show_all(gate, Credentials { peer: Some(peer), identity_headers: &asserted, ..Credentials::default() })
+    show_all(
+        credential_authenticator,
+        Credentials { peer: Some(peer), identity_headers: &asserted, ..Credentials::default() },
+    )
 }
 
 #[test]
 fn matches_subject_or_alternative_name() {
-    let gate = gate(options());
-    let etl = with_certificate(&gate, &certificate("CN=etl,O=Example", &["dns:etl.example"])).unwrap();
+    let credential_authenticator = gate(options());
+    let etl =
+        with_certificate(&credential_authenticator, &certificate("CN=etl,O=Example", &["dns:etl.example"])).unwrap();
     assert_eq!((etl.subject.as_str(), etl.auth_method, etl.tenant.as_deref()), ("etl", AuthMethod::Certificate, None));
     assert!(etl.grants.entries.includes("loader_a") && !etl.grants.entries.includes("reader_a"));
     let names = ["dns:x", "uri:spiffe://example/robot"];
-    let robot = with_certificate(&gate, &certificate("CN=whatever", &names)).unwrap();
+    let robot = with_certificate(&credential_authenticator, &certificate("CN=whatever", &names)).unwrap();
     assert_eq!((robot.subject.as_str(), robot.tenant.as_deref()), ("robot", Some("north")));
-    let both = with_certificate(&gate, &certificate("CN=etl,O=Example", &names)).unwrap();
+    let both = with_certificate(&credential_authenticator, &certificate("CN=etl,O=Example", &names)).unwrap();
     assert_eq!(both.subject, "etl", "the first one counts");
 }
 
 #[test]
 fn rejects_unknown_certificate() {
-    let gate = gate(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], ..options() });
+    let credential_authenticator = gate(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], ..options() });
     for wrong in [
         certificate("CN=etl", &[]),
         certificate("CN=etl,O=Other", &[]),
@@ -102,7 +106,7 @@ fn rejects_unknown_certificate() {
         certificate("", &["dns:spiffe://example/robot", "uri:spiffe://example/robots", "spiffe://example/robot"]),
         certificate("", &[]),
     ] {
-        assert_eq!(with_certificate(&gate, &wrong), Err(Invalid), "{wrong:?}");
+        assert_eq!(with_certificate(&credential_authenticator, &wrong), Err(Invalid), "{wrong:?}");
     }
     // Where none is known, none is asked for, and what is shown is no reason to refuse anybody.
     let indifferent = self::gate(AuthenticatorOptions {
@@ -116,12 +120,13 @@ fn rejects_unknown_certificate() {
 #[test]
 fn rejects_certificate_that_expired_during_the_connection() {
     let clock = MovedClock::new();
-    let gate = gate(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], clock: clock.clock(), ..options() });
+    let credential_authenticator =
+        gate(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], clock: clock.clock(), ..options() });
     let etl = certificate("CN=etl,O=Example", &[]);
     clock.pass(59);
-    assert!(with_certificate(&gate, &etl).is_ok());
+    assert!(with_certificate(&credential_authenticator, &etl).is_ok());
     clock.pass(1);
-    assert_eq!(with_certificate(&gate, &etl), Err(Invalid));
+    assert_eq!(with_certificate(&credential_authenticator, &etl), Err(Invalid));
 }
 
 #[test]
@@ -145,41 +150,50 @@ fn rejects_empty_or_duplicate_rules() {
 
 #[test]
 fn trusted_proxy_asserts_the_caller() {
-    let gate = gate(options());
+    let credential_authenticator = gate(options());
     let headers = [
         ("x-forwarded-user", "ann"),
         ("x-forwarded-tenant", "north"),
         ("x-forwarded-groups", "reader, other,,loader "),
     ];
     for peer in ["10.0.0.5", "10.1.255.255", "::ffff:10.0.0.5", "fd12::1"] {
-        let ann = through(&gate, peer, &headers).unwrap();
+        let ann = through(&credential_authenticator, peer, &headers).unwrap();
         assert_eq!(
             (ann.subject.as_str(), ann.auth_method, ann.tenant.as_deref()),
             ("ann", AuthMethod::Proxy, Some("north"))
         );
         assert_eq!(ann.roles.iter().collect::<Vec<_>>(), ["loader", "reader"], "{peer}");
     }
-    let bare = through(&gate, "10.0.0.5", &[("X-Forwarded-User", "ann")]).unwrap();
+    let bare = through(&credential_authenticator, "10.0.0.5", &[("X-Forwarded-User", "ann")]).unwrap();
     assert!(bare.roles.is_empty() && bare.tenant.is_none());
 }
 
 #[test]
 fn ignores_headers_from_untrusted_networks() {
-    let gate = gate(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], ..options() });
+    let credential_authenticator = gate(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], ..options() });
     let headers = [("x-forwarded-user", "ann"), ("x-forwarded-groups", "loader")];
     let twice = [("x-forwarded-user", "ann"), ("x-forwarded-user", "bob")];
     for peer in ["10.0.0.4", "10.2.0.0", "127.0.0.1", "::ffff:10.0.0.4", "fe80::1", "::a00:5", "192.0.2.1"] {
-        assert_eq!(through(&gate, peer, &headers).unwrap().auth_method, AuthMethod::Anonymous, "{peer}");
-        assert_eq!(through(&gate, peer, &twice).unwrap().auth_method, AuthMethod::Anonymous, "{peer}");
+        assert_eq!(
+            through(&credential_authenticator, peer, &headers).unwrap().auth_method,
+            AuthMethod::Anonymous,
+            "{peer}"
+        );
+        assert_eq!(
+            through(&credential_authenticator, peer, &twice).unwrap().auth_method,
+            AuthMethod::Anonymous,
+            "{peer}"
+        );
     }
     let asserted = [("x-forwarded-user".to_owned(), "ann".to_owned())];
-    let nowhere = show_all(&gate, Credentials { identity_headers: &asserted, ..Credentials::default() });
+    let nowhere =
+        show_all(&credential_authenticator, Credentials { identity_headers: &asserted, ..Credentials::default() });
     assert_eq!(nowhere.unwrap().auth_method, AuthMethod::Anonymous, "nobody knows where it comes from");
 }
 
 #[test]
 fn rejects_ambiguous_proxy_headers() {
-    let gate = gate(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], ..options() });
+    let credential_authenticator = gate(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], ..options() });
     let long = "a".repeat(257);
     let many = "a,".repeat(300);
     let cases: [&[(&str, &str)]; 10] = [
@@ -195,9 +209,13 @@ fn rejects_ambiguous_proxy_headers() {
         &[("x-forwarded-groups", "loader")],
     ];
     for headers in cases {
-        assert_eq!(through(&gate, "10.0.0.5", headers), Err(Invalid), "{headers:?}");
+        assert_eq!(through(&credential_authenticator, "10.0.0.5", headers), Err(Invalid), "{headers:?}");
     }
-    assert_eq!(through(&gate, "10.0.0.5", &[]).unwrap().auth_method, AuthMethod::Anonymous, "it names nobody");
+    assert_eq!(
+        through(&credential_authenticator, "10.0.0.5", &[]).unwrap().auth_method,
+        AuthMethod::Anonymous,
+        "it names nobody"
+    );
     let strict = self::gate(options());
     assert_eq!(through(&strict, "10.0.0.5", &[]), Err(Missing));
 }
@@ -207,13 +225,13 @@ fn bearer_precedes_certificate_precedes_proxy() {
     let folder = tempfile::tempdir().unwrap();
     let keys = KeyFile::new(folder.path().join("keys.json"));
     let key = keys.add_for_tenant(Some("south"), "ada", &[], None).unwrap().key;
-    let gate = gate(AuthenticatorOptions { keys: Some(keys), ..options() });
+    let credential_authenticator = gate(AuthenticatorOptions { keys: Some(keys), ..options() });
     let (etl, other) = (certificate("CN=etl,O=Example", &[]), certificate("CN=proxy", &[]));
     let asserted = [("x-forwarded-user".to_owned(), "ann".to_owned())];
     let peer = Some("10.0.0.5".parse().unwrap());
     let found = |bearer: Option<&str>, certificate: Option<&ClientCertificate>| {
-        let shown = Credentials { bearer, peer, certificate, identity_headers: &asserted };
-        show_all(&gate, shown).map(|principal| principal.subject.clone())
+        let credentials = Credentials { bearer, peer, certificate, identity_headers: &asserted };
+        show_all(&credential_authenticator, credentials).map(|principal| principal.subject.clone())
     };
     assert_eq!(found(Some(key.expose()), Some(&etl)), Ok("ada".to_owned()));
     assert_eq!(found(Some("wrong"), Some(&etl)), Err(Invalid), "a bad key is not saved by the rest");
@@ -221,7 +239,7 @@ fn bearer_precedes_certificate_precedes_proxy() {
     assert_eq!(found(None, Some(&etl)), Ok("etl".to_owned()));
     assert_eq!(found(None, Some(&other)), Ok("ann".to_owned()), "the certificate is the proxy's own");
     assert_eq!(found(None, None), Ok("ann".to_owned()));
-    assert_eq!(show_all(&gate, Credentials::default()), Err(Missing));
+    assert_eq!(show_all(&credential_authenticator, Credentials::default()), Err(Missing));
 }
 
 #[test]
@@ -229,24 +247,24 @@ fn allow_all_ignores_credentials() {
     let open = CredentialAuthenticator::new(AuthenticatorOptions { is_open: true, ..options() }).unwrap();
     let asserted = [("x-forwarded-user".to_owned(), "ann".to_owned())];
     let etl = certificate("CN=etl,O=Example", &[]);
-    let shown = Credentials {
+    let credentials = Credentials {
         bearer: Some("wrong"),
         peer: Some("10.0.0.5".parse().unwrap()),
         certificate: Some(&etl),
         identity_headers: &asserted,
     };
-    assert_eq!(show_all(&open, shown).unwrap().auth_method, AuthMethod::Anonymous);
+    assert_eq!(show_all(&open, credentials).unwrap().auth_method, AuthMethod::Anonymous);
 }
 
 #[test]
 fn asserting_headers_are_lower_case() {
-    let doorkeeper = ReloadableAuthenticator::new(gate(options()));
+    let reloadable_authenticator = ReloadableAuthenticator::new(gate(options()));
     assert_eq!(
-        *doorkeeper.identity_headers().unwrap(),
+        *reloadable_authenticator.identity_headers().unwrap(),
         ["x-forwarded-user", "x-forwarded-tenant", "x-forwarded-groups"]
     );
-    doorkeeper.swap(CredentialAuthenticator::new(AuthenticatorOptions::default()).unwrap());
-    assert!(doorkeeper.identity_headers().is_none());
+    reloadable_authenticator.swap(CredentialAuthenticator::new(AuthenticatorOptions::default()).unwrap());
+    assert!(reloadable_authenticator.identity_headers().is_none());
 }
 
 #[test]

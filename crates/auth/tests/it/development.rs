@@ -31,7 +31,7 @@ fn accepts_development_tokens_until_expiry() {
     assert_eq!(made.public_key_pem().unwrap(), key.public_key_pem().unwrap());
     let clock = MovedClock::new();
     let tokens = token_options(TokenKey::PublicKeyPem(key.public_key_pem().unwrap()), &[DevelopmentKey::ALGORITHM]);
-    let gate = CredentialAuthenticator::new(AuthenticatorOptions {
+    let credential_authenticator = CredentialAuthenticator::new(AuthenticatorOptions {
         tokens: Some(TokenOptions { tenant_claim: Some("tenant".to_owned()), ..tokens }),
         roles: vec![role("reader", json!({ "groups": "readers" }))],
         clock: clock.clock(),
@@ -39,13 +39,13 @@ fn accepts_development_tokens_until_expiry() {
     })
     .unwrap();
     let signed = key.sign(&token(json!({ "tenant": "north", "groups": ["readers"] })), &clock.clock()).unwrap();
-    let ann = show(&gate, Some(signed.expose())).unwrap();
+    let ann = show(&credential_authenticator, Some(signed.expose())).unwrap();
     assert_eq!((ann.subject.as_str(), ann.tenant.as_deref()), ("ann", Some("north")));
     assert!(ann.roles.contains("reader"));
     clock.pass(3629);
-    assert!(show(&gate, Some(signed.expose())).is_ok());
+    assert!(show(&credential_authenticator, Some(signed.expose())).is_ok());
     clock.pass(1);
-    assert!(show(&gate, Some(signed.expose())).is_err());
+    assert!(show(&credential_authenticator, Some(signed.expose())).is_err());
 }
 
 #[test]

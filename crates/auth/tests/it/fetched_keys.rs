@@ -17,8 +17,11 @@ use TokenAlgorithm::{Es256, Hs256, Rs256};
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 
-pub(crate) async fn shown(door: &dyn Authenticator, bearer: &str) -> Result<Arc<Principal>, AuthenticationError> {
-    door.authenticate(Credentials { bearer: Some(bearer), ..Credentials::default() }).await
+pub(crate) async fn shown(
+    authenticator: &dyn Authenticator,
+    bearer: &str,
+) -> Result<Arc<Principal>, AuthenticationError> {
+    authenticator.authenticate(Credentials { bearer: Some(bearer), ..Credentials::default() }).await
 }
 
 fn options(provider: &Provider) -> TokenOptions {
@@ -46,8 +49,8 @@ fn token(signer: &Signer, id: &str, clock: &MovedClock) -> String {
 }
 
 /// Shows new tokens of `signer` until one is refused.
-async fn until_refused(gate: &dyn Authenticator, token: &str) {
-    while shown(gate, token).await.is_ok() {
+async fn until_refused(authenticator: &dyn Authenticator, token: &str) {
+    while shown(authenticator, token).await.is_ok() {
         tokio::task::yield_now().await;
     }
 }
@@ -56,13 +59,17 @@ async fn until_refused(gate: &dyn Authenticator, token: &str) {
 async fn only_the_first_token_waits_for_keys() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
-    let gate = gate(options(&provider), &clock);
-    assert_eq!(shown(&gate, &token(&RSA, "one", &clock)).await.unwrap().subject, "ada");
+    let credential_authenticator = gate(options(&provider), &clock);
+    assert_eq!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap().subject, "ada");
     provider.hold();
-    assert!(crate::scene::show(&gate, Some(&token(&RSA, "one", &clock))).is_ok());
+    assert!(crate::scene::show(&credential_authenticator, Some(&token(&RSA, "one", &clock))).is_ok());
     let other =
         RSA.token_with_header(Rs256, &json!({ "alg": "RS256", "kid": "one" }), &claims_with(json!({"sub": "bob"})));
-    assert_eq!(crate::scene::show(&gate, Some(&other)).unwrap().subject, "bob", "nobody waits for keys that are there");
+    assert_eq!(
+        crate::scene::show(&credential_authenticator, Some(&other)).unwrap().subject,
+        "bob",
+        "nobody waits for keys that are there"
+    );
     assert_eq!(provider.requests("/keys").len(), 1);
     provider.go_on();
 }
@@ -72,9 +79,9 @@ async fn coalesces_concurrent_fetches() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
     provider.hold();
-    let gate = gate(options(&provider), &clock);
+    let credential_authenticator = gate(options(&provider), &clock);
     let token = token(&RSA, "one", &clock);
-    let all = futures::future::join_all((0..50).map(|_| shown(&gate, &token)));
+    let all = futures::future::join_all((0..50).map(|_| shown(&credential_authenticator, &token)));
     let (found, ()) = tokio::join!(all, async {
         provider.wait_for_requests("/keys", 1).await;
         provider.go_on();
@@ -87,19 +94,26 @@ async fn coalesces_concurrent_fetches() {
 async fn unknown_kid_refetches_at_most_every_ten_seconds() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
-    let gate = gate(options(&provider), &clock);
-    shown(&gate, &token(&RSA, "one", &clock)).await.unwrap();
+    let credential_authenticator = gate(options(&provider), &clock);
+    shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
     provider.show_keys(&[named(&RSA, "one"), named(&P256, "two")]);
     let new = token(&P256, "two", &clock);
     for _ in 0..5 {
-        assert_eq!(shown(&gate, &new).await, Err(AuthenticationError::Invalid), "it was asked a moment ago");
+        assert_eq!(
+            shown(&credential_authenticator, &new).await,
+            Err(AuthenticationError::Invalid),
+            "it was asked a moment ago"
+        );
     }
     assert_eq!(provider.requests("/keys").len(), 1);
     clock.pass(10);
-    assert!(shown(&gate, &new).await.is_ok());
-    assert!(shown(&gate, &token(&RSA, "one", &clock)).await.is_ok());
+    assert!(shown(&credential_authenticator, &new).await.is_ok());
+    assert!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
     for id in ["three", "four", "five"] {
-        assert_eq!(shown(&gate, &token(&P256, id, &clock)).await, Err(AuthenticationError::Invalid));
+        assert_eq!(
+            shown(&credential_authenticator, &token(&P256, id, &clock)).await,
+            Err(AuthenticationError::Invalid)
+        );
     }
     assert_eq!(provider.requests("/keys").len(), 2);
 }
@@ -108,8 +122,8 @@ async fn unknown_kid_refetches_at_most_every_ten_seconds() {
 async fn invalid_claims_never_trigger_a_fetch() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
-    let gate = gate(options(&provider), &clock);
-    shown(&gate, &token(&RSA, "one", &clock)).await.unwrap();
+    let credential_authenticator = gate(options(&provider), &clock);
+    shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
     clock.pass(20);
     let header = json!({ "alg": "RS256", "kid": "new" });
     let bad = |changes| OTHER_RSA.token_with_header(Rs256, &header, &claims_with(changes));
@@ -130,10 +144,13 @@ async fn invalid_claims_never_trigger_a_fetch() {
         ),
     ];
     for (case, token) in bad {
-        assert_eq!(shown(&gate, &token).await, Err(AuthenticationError::Invalid), "{case}");
+        assert_eq!(shown(&credential_authenticator, &token).await, Err(AuthenticationError::Invalid), "{case}");
     }
     assert_eq!(provider.requests("/keys").len(), 1);
-    assert_eq!(shown(&gate, &token(&OTHER_RSA, "new", &clock)).await, Err(AuthenticationError::Invalid));
+    assert_eq!(
+        shown(&credential_authenticator, &token(&OTHER_RSA, "new", &clock)).await,
+        Err(AuthenticationError::Invalid)
+    );
     assert_eq!(provider.requests("/keys").len(), 2, "this one was");
 }
 
@@ -141,29 +158,29 @@ async fn invalid_claims_never_trigger_a_fetch() {
 async fn rotated_key_invalidates_cached_tokens() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
-    let gate = gate(options(&provider), &clock);
+    let credential_authenticator = gate(options(&provider), &clock);
     let old = token(&RSA, "one", &clock);
-    shown(&gate, &old).await.unwrap();
+    shown(&credential_authenticator, &old).await.unwrap();
     provider.show_keys(&[named(&P256, "two")]);
     clock.pass(20);
-    assert!(shown(&gate, &old).await.is_ok(), "nobody knows yet");
-    assert!(shown(&gate, &token(&P256, "two", &clock)).await.is_ok());
-    assert_eq!(shown(&gate, &old).await, Err(AuthenticationError::Invalid));
+    assert!(shown(&credential_authenticator, &old).await.is_ok(), "nobody knows yet");
+    assert!(shown(&credential_authenticator, &token(&P256, "two", &clock)).await.is_ok());
+    assert_eq!(shown(&credential_authenticator, &old).await, Err(AuthenticationError::Invalid));
 }
 
 #[tokio::test]
 async fn refetches_stale_keys() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
-    let gate = gate(options(&provider), &clock);
-    shown(&gate, &token(&RSA, "one", &clock)).await.unwrap();
+    let credential_authenticator = gate(options(&provider), &clock);
+    shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
     // All keys are taken away, and nobody shows a token that asks for a new one.
     provider.show_keys(&[]);
     clock.pass(10 * MINUTE - 1);
-    shown(&gate, &token(&RSA, "one", &clock)).await.unwrap();
+    shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
     assert_eq!(provider.requests("/keys").len(), 1);
     clock.pass(1);
-    until_refused(&gate, &token(&RSA, "one", &clock)).await;
+    until_refused(&credential_authenticator, &token(&RSA, "one", &clock)).await;
     assert_eq!(provider.requests("/keys").len(), 2);
 }
 
@@ -179,14 +196,14 @@ async fn cache_lifetime_is_bounded() {
     ] {
         let (provider, clock) = (Provider::start().await, MovedClock::new());
         provider.answer("/keys", 200, says, json!({ "keys": [named(&RSA, "one")] }));
-        let gate = gate(options(&provider), &clock);
-        shown(&gate, &token(&RSA, "one", &clock)).await.unwrap();
+        let credential_authenticator = gate(options(&provider), &clock);
+        shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
         clock.pass(seconds - 1);
-        shown(&gate, &token(&RSA, "one", &clock)).await.unwrap();
+        shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
         tokio::task::yield_now().await;
         assert_eq!(provider.requests("/keys").len(), 1, "{says}");
         clock.pass(1);
-        shown(&gate, &token(&RSA, "one", &clock)).await.unwrap();
+        shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
         provider.wait_for_requests("/keys", 2).await;
     }
 }
@@ -195,18 +212,18 @@ async fn cache_lifetime_is_bounded() {
 async fn uses_stale_keys_for_an_hour() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
-    let gate = gate(options(&provider), &clock);
-    shown(&gate, &token(&RSA, "one", &clock)).await.unwrap();
+    let credential_authenticator = gate(options(&provider), &clock);
+    shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
     provider.answer("/keys", 503, "", "");
     clock.pass(10 * MINUTE + HOUR - 1);
-    assert!(shown(&gate, &token(&RSA, "one", &clock)).await.is_ok());
+    assert!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
     provider.wait_for_requests("/keys", 2).await;
     clock.pass(1);
-    assert_eq!(shown(&gate, &token(&RSA, "one", &clock)).await, Err(AuthenticationError::Invalid));
+    assert_eq!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await, Err(AuthenticationError::Invalid));
     // It is back.
     provider.show_keys(&[named(&RSA, "one")]);
     clock.pass(10);
-    assert!(shown(&gate, &token(&RSA, "one", &clock)).await.is_ok());
+    assert!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
 }
 
 #[tokio::test]
@@ -226,13 +243,16 @@ async fn invalid_key_set_keeps_the_previous_keys() {
     ] {
         let (provider, clock) = (Provider::start().await, MovedClock::new());
         provider.show_keys(&[named(&RSA, "one")]);
-        let gate = gate(options(&provider), &clock);
-        shown(&gate, &token(&RSA, "one", &clock)).await.unwrap();
+        let credential_authenticator = gate(options(&provider), &clock);
+        shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
         provider.answer("/keys", status, headers, body);
         clock.pass(10);
-        assert_eq!(shown(&gate, &token(&P256, "two", &clock)).await, Err(AuthenticationError::Invalid));
+        assert_eq!(
+            shown(&credential_authenticator, &token(&P256, "two", &clock)).await,
+            Err(AuthenticationError::Invalid)
+        );
         assert_eq!(provider.requests("/keys").len(), 2);
-        assert!(shown(&gate, &token(&RSA, "one", &clock)).await.is_ok());
+        assert!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
     }
 }
 
@@ -253,12 +273,12 @@ async fn follows_same_origin_redirects_only() {
 async fn starts_without_issuer_and_recovers() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.answer("/keys", 503, "", "");
-    let door = ReloadableAuthenticator::new(gate(options(&provider), &clock));
+    let reloadable_authenticator = ReloadableAuthenticator::new(gate(options(&provider), &clock));
     provider.wait_for_requests("/keys", 1).await;
-    assert_eq!(shown(&door, &token(&RSA, "one", &clock)).await, Err(AuthenticationError::Invalid));
+    assert_eq!(shown(&reloadable_authenticator, &token(&RSA, "one", &clock)).await, Err(AuthenticationError::Invalid));
     provider.show_keys(&[named(&RSA, "one")]);
     clock.pass(10);
-    assert!(shown(&door, &token(&RSA, "one", &clock)).await.is_ok());
+    assert!(shown(&reloadable_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
     let nobody = token_options(TokenKey::JwksUrl("http://127.0.0.1:1/keys".to_owned()), &[Rs256]);
     assert_eq!(shown(&gate(nobody, &clock), &token(&RSA, "one", &clock)).await, Err(AuthenticationError::Invalid));
 }
@@ -267,18 +287,18 @@ async fn starts_without_issuer_and_recovers() {
 async fn slow_issuer_delays_only_its_own_tokens() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
-    let gate = gate(options(&provider), &clock);
-    shown(&gate, &token(&RSA, "one", &clock)).await.unwrap();
+    let credential_authenticator = gate(options(&provider), &clock);
+    shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
     provider.hold();
     clock.pass(20);
     let new = token(&P256, "two", &clock);
-    let waiting = shown(&gate, &new);
+    let waiting = shown(&credential_authenticator, &new);
     tokio::pin!(waiting);
     tokio::select! {
         _ = &mut waiting => panic!("it does not wait"),
         () = provider.wait_for_requests("/keys", 2) => {}
     }
-    assert!(crate::scene::show(&gate, Some(&token(&RSA, "one", &clock))).is_ok());
+    assert!(crate::scene::show(&credential_authenticator, Some(&token(&RSA, "one", &clock))).is_ok());
     // Nobody does anything but wait: the time passes at once.
     tokio::time::pause();
     assert_eq!(waiting.await, Err(AuthenticationError::Invalid));
@@ -288,9 +308,9 @@ async fn slow_issuer_delays_only_its_own_tokens() {
 async fn background_fetch_ends_on_drop() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.hold();
-    let door = ReloadableAuthenticator::new(gate(options(&provider), &clock));
+    let reloadable_authenticator = ReloadableAuthenticator::new(gate(options(&provider), &clock));
     provider.wait_for_requests("/keys", 1).await;
-    drop(door);
+    drop(reloadable_authenticator);
     provider.wait_until_disconnected().await;
 }
 
@@ -299,19 +319,24 @@ async fn swap_reuses_fetched_keys() {
     let (provider, other, clock) = (Provider::start().await, Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
     other.show_keys(&[named(&P256, "two")]);
-    let door = ReloadableAuthenticator::new(gate(options(&provider), &clock));
+    let reloadable_authenticator = ReloadableAuthenticator::new(gate(options(&provider), &clock));
     let (one, two) = (token(&RSA, "one", &clock), token(&P256, "two", &clock));
-    shown(&door, &one).await.unwrap();
+    shown(&reloadable_authenticator, &one).await.unwrap();
     provider.hold();
-    door.swap(gate(options(&provider), &clock));
-    assert!(crate::scene::show(&door, Some(&one)).is_ok(), "nobody waits");
+    reloadable_authenticator.swap(gate(options(&provider), &clock));
+    assert!(crate::scene::show(&reloadable_authenticator, Some(&one)).is_ok(), "nobody waits");
     assert_eq!(provider.requests("/keys").len(), 1);
     // What else the next gate demands counts, though the keys are the same.
-    door.swap(gate(TokenOptions { issuer: "https://other.example".to_owned(), ..options(&provider) }, &clock));
-    assert_eq!(crate::scene::show(&door, Some(&one)), Err(AuthenticationError::Invalid));
-    door.swap(gate(options(&other), &clock));
-    assert_eq!(shown(&door, &one).await, Err(AuthenticationError::Invalid), "those of another place do not count");
-    assert!(shown(&door, &two).await.is_ok());
+    reloadable_authenticator
+        .swap(gate(TokenOptions { issuer: "https://other.example".to_owned(), ..options(&provider) }, &clock));
+    assert_eq!(crate::scene::show(&reloadable_authenticator, Some(&one)), Err(AuthenticationError::Invalid));
+    reloadable_authenticator.swap(gate(options(&other), &clock));
+    assert_eq!(
+        shown(&reloadable_authenticator, &one).await,
+        Err(AuthenticationError::Invalid),
+        "those of another place do not count"
+    );
+    assert!(shown(&reloadable_authenticator, &two).await.is_ok());
     provider.go_on();
 }
 
@@ -319,10 +344,10 @@ async fn swap_reuses_fetched_keys() {
 async fn tolerates_clock_going_back() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
-    let gate = gate(options(&provider), &clock);
-    shown(&gate, &token(&RSA, "one", &clock)).await.unwrap();
+    let credential_authenticator = gate(options(&provider), &clock);
+    shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
     clock.pass(-HOUR);
-    assert!(shown(&gate, &token(&RSA, "one", &clock)).await.is_ok());
+    assert!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
     provider.wait_for_requests("/keys", 2).await;
 }
 
@@ -337,13 +362,13 @@ async fn discovers_the_key_set() {
         let issuer = provider.at("/one");
         provider.show_keys(&[named(&RSA, "one")]);
         provider.answer(place, 200, "", json!({ "issuer": issuer, "jwks_uri": provider.at("/keys") }));
-        let gate =
+        let credential_authenticator =
             gate(TokenOptions { issuer: issuer.clone(), ..token_options(TokenKey::Discovery, &[Rs256]) }, &clock);
         let claims = claims_with(json!({ "iss": issuer }));
         let good = RSA.token_with_header(Rs256, &json!({ "alg": "RS256", "kid": "one" }), &claims);
-        assert!(shown(&gate, &good).await.is_ok(), "{place}");
+        assert!(shown(&credential_authenticator, &good).await.is_ok(), "{place}");
         assert_eq!(
-            shown(&gate, &token(&RSA, "one", &clock)).await,
+            shown(&credential_authenticator, &token(&RSA, "one", &clock)).await,
             Err(AuthenticationError::Invalid),
             "of another issuer"
         );
@@ -357,9 +382,9 @@ async fn rejects_metadata_of_another_issuer() {
     let metadata = json!({ "issuer": "https://other.example", "jwks_uri": provider.at("/keys") });
     provider.answer("/.well-known/oauth-authorization-server", 200, "", metadata);
     let options = TokenOptions { issuer: provider.url.clone(), ..token_options(TokenKey::Discovery, &[Rs256]) };
-    let gate = gate(options, &clock);
+    let credential_authenticator = gate(options, &clock);
     let claims = claims_with(json!({ "iss": provider.url }));
     let token = RSA.token_with_header(Rs256, &json!({ "alg": "RS256", "kid": "one" }), &claims);
-    assert_eq!(shown(&gate, &token).await, Err(AuthenticationError::Invalid));
+    assert_eq!(shown(&credential_authenticator, &token).await, Err(AuthenticationError::Invalid));
     assert!(provider.requests("/keys").is_empty());
 }

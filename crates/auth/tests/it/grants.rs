@@ -14,14 +14,14 @@ use crate::scene::{MovedClock, role, show, token_options};
 use crate::signer::{SECRET, Signer, claims_with};
 
 /// Who shows a token with `claims`, where the role `r` is given for `fetch_requested`.
-fn holder(wanted: Value, claims: Value) -> Arc<Principal> {
+fn holder(expected: Value, claims: Value) -> Arc<Principal> {
     let mut tokens = token_options(TokenKey::Secret(Secret::new(SECRET)), &[TokenAlgorithm::Hs256]);
     let implied = [("admin", "write"), ("write", "list")];
     let implied = implied.map(|(broad, narrow)| (broad.to_owned(), vec![narrow.to_owned()]));
     tokens.implied_scopes = Arc::new(ImpliedScopes::new(&implied.into()).unwrap());
     let clock = MovedClock::new().clock();
-    let roles = vec![role("r", wanted)];
-    let gate = CredentialAuthenticator::new(AuthenticatorOptions {
+    let roles = vec![role("r", expected)];
+    let credential_authenticator = CredentialAuthenticator::new(AuthenticatorOptions {
         tokens: Some(tokens),
         roles,
         clock,
@@ -29,7 +29,7 @@ fn holder(wanted: Value, claims: Value) -> Arc<Principal> {
     })
     .unwrap();
     let token = Signer::Secret(SECRET.to_owned()).token(TokenAlgorithm::Hs256, &claims_with(claims));
-    let principal = show(&gate, Some(&token)).unwrap();
+    let principal = show(&credential_authenticator, Some(&token)).unwrap();
     assert!(principal.implied_scopes.implies("admin", "list"), "entries ask it of whoever shows a token");
     principal
 }
@@ -70,9 +70,9 @@ fn claims_give_roles() {
         (json!({ "groups": "list" }), json!({ "groups": "admin" }), false),
         (json!({ "sub": "ada" }), json!({}), true),
     ];
-    for (wanted, claims, is_held) in cases {
-        let principal = holder(wanted.clone(), claims.clone());
-        assert_eq!(principal.roles.contains("r"), is_held, "wanted {wanted}, claimed {claims}");
+    for (expected, claims, is_held) in cases {
+        let principal = holder(expected.clone(), claims.clone());
+        assert_eq!(principal.roles.contains("r"), is_held, "wanted {expected}, claimed {claims}");
         assert_eq!(principal.grants.entries.includes("r_a"), is_held);
     }
 }
@@ -85,31 +85,31 @@ fn without_a_role_there_are_no_grants() {
 #[test]
 fn shares_grants_of_equal_role_sets() {
     let folder = tempfile::tempdir().unwrap();
-    let moved = MovedClock::new();
-    let keys = KeyFile::new(folder.path().join("keys.json")).with_clock(moved.clock());
+    let moved_clock = MovedClock::new();
+    let keys = KeyFile::new(folder.path().join("keys.json")).with_clock(moved_clock.clock());
     let add = |name: &str, roles: &[&str]| {
         let roles: Vec<String> = roles.iter().map(|role| (*role).to_owned()).collect();
         keys.add(name, &roles, None).unwrap().key
     };
     let (ada, bob, eve) = (add("ada", &["a", "b"]), add("bob", &["b", "gone", "a", "b"]), add("eve", &["a"]));
     let tokens = token_options(TokenKey::Secret(Secret::new(SECRET)), &[TokenAlgorithm::Hs256]);
-    let gate = CredentialAuthenticator::new(AuthenticatorOptions {
+    let credential_authenticator = CredentialAuthenticator::new(AuthenticatorOptions {
         keys: Some(keys.clone()),
         tokens: Some(tokens),
         roles: vec![role("a", json!({ "groups": "a" })), role("b", json!({ "groups": "b" }))],
         anonymous: vec!["a".to_owned()],
-        clock: moved.clock(),
+        clock: moved_clock.clock(),
         ..AuthenticatorOptions::default()
     })
     .unwrap();
     let token = |claims| Signer::Secret(SECRET.to_owned()).token(TokenAlgorithm::Hs256, &claims_with(claims));
-    let [ada, bob, eve] = [ada, bob, eve].map(|key| show(&gate, Some(key.expose())).unwrap());
-    let both = show(&gate, Some(&token(json!({ "groups": ["b", "a"] })))).unwrap();
-    let one = show(&gate, Some(&token(json!({ "groups": ["a"], "sub": "zoe" })))).unwrap();
+    let [ada, bob, eve] = [ada, bob, eve].map(|key| show(&credential_authenticator, Some(key.expose())).unwrap());
+    let both = show(&credential_authenticator, Some(&token(json!({ "groups": ["b", "a"] })))).unwrap();
+    let one = show(&credential_authenticator, Some(&token(json!({ "groups": ["a"], "sub": "zoe" })))).unwrap();
     assert_eq!(bob.roles.iter().collect::<Vec<_>>(), ["a", "b"], "a role that is not known is not held");
     assert!(Arc::ptr_eq(&ada.grants, &bob.grants) && Arc::ptr_eq(&ada.grants, &both.grants));
     assert!(Arc::ptr_eq(&eve.grants, &one.grants) && !Arc::ptr_eq(&eve.grants, &ada.grants));
-    assert!(Arc::ptr_eq(&eve.grants, &show(&gate, None).unwrap().grants));
+    assert!(Arc::ptr_eq(&eve.grants, &show(&credential_authenticator, None).unwrap().grants));
     assert!(ada.grants.entries.includes("a_x") && ada.grants.entries.includes("b_x"));
 }
 
@@ -151,15 +151,15 @@ fn warns_once_about_unknown_roles_of_keys() {
     keys.revoke("old").unwrap();
     let warnings = Warnings::default();
     tracing::subscriber::with_default(warnings.clone(), || {
-        let gate =
+        let credential_authenticator =
             CredentialAuthenticator::new(AuthenticatorOptions { keys: Some(keys), ..AuthenticatorOptions::default() })
                 .unwrap();
         for _ in 0..3 {
-            let ada = show(&gate, Some(key.expose())).unwrap();
+            let ada = show(&credential_authenticator, Some(key.expose())).unwrap();
             assert!(ada.roles.is_empty() && *ada.grants == Grants::default());
         }
     });
-    let said = warnings.1.lock().unwrap();
-    assert_eq!(warnings.0.load(Ordering::Relaxed), 1, "{said}");
-    assert!(said.contains("gone") && said.contains("ada") && said.contains("bob"), "{said}");
+    let text = warnings.1.lock().unwrap();
+    assert_eq!(warnings.0.load(Ordering::Relaxed), 1, "{text}");
+    assert!(text.contains("gone") && text.contains("ada") && text.contains("bob"), "{text}");
 }

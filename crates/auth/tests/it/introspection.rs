@@ -25,13 +25,13 @@ impl IntrospectionFixture {
 
     async fn with(needs_audience: bool) -> Self {
         let (provider, clock) = (Provider::start().await, MovedClock::new());
-        let asked = IntrospectionOptions {
+        let introspection_options = IntrospectionOptions {
             url: provider.at("/introspect"),
             client_id: "tide gate".to_owned(),
             client_secret: Secret::new("hunter/2"),
             needs_audience,
         };
-        let tokens = token_options(TokenKey::Introspection(asked), &[]);
+        let tokens = token_options(TokenKey::Introspection(introspection_options), &[]);
         let tokens = TokenOptions { tenant_claim: Some("tenant".to_owned()), ..tokens };
         let roles = vec![role("reader", json!({ "scope": "read" }))];
         let options = AuthenticatorOptions {
@@ -44,11 +44,11 @@ impl IntrospectionFixture {
     }
 
     /// From now on each token is `told`, and for us unless that is said otherwise.
-    fn answer_with(&self, mut told: Value) {
-        if let Some(told) = told.as_object_mut() {
-            told.entry("aud").or_insert_with(|| AUDIENCE.into());
+    fn answer_with(&self, mut message: Value) {
+        if let Some(message) = message.as_object_mut() {
+            message.entry("aud").or_insert_with(|| AUDIENCE.into());
         }
-        self.provider.answer("/introspect", 200, "", told);
+        self.provider.answer("/introspect", 200, "", message);
     }
 
     fn questions(&self) -> usize {
@@ -68,11 +68,15 @@ async fn introspects_once_a_minute() {
         ("ada", Some("north"), AuthMethod::Token)
     );
     assert!(ada.roles.contains("reader") && ada.claims.get("active").is_none() && ada.claims.get("username").is_none());
-    let asked = &scene.provider.requests("/introspect")[0];
-    assert!(asked.head.starts_with("POST /introspect HTTP/1.1\r\n"));
-    assert_eq!(asked.body, "token=opaque-token%2F1%2B2%3D%3D&token_type_hint=access_token");
+    let received_request = &scene.provider.requests("/introspect")[0];
+    assert!(received_request.head.starts_with("POST /introspect HTTP/1.1\r\n"));
+    assert_eq!(received_request.body, "token=opaque-token%2F1%2B2%3D%3D&token_type_hint=access_token");
     // Of "tide%20gate:hunter%2F2".
-    assert!(asked.head.contains("authorization: Basic dGlkZSUyMGdhdGU6aHVudGVyJTJGMg==\r\n"), "{}", asked.head);
+    assert!(
+        received_request.head.contains("authorization: Basic dGlkZSUyMGdhdGU6aHVudGVyJTJGMg==\r\n"),
+        "{}",
+        received_request.head
+    );
     scene.clock.pass(59);
     assert!(show(&scene.gate, Some("opaque-token/1+2==")).is_ok(), "nobody waits");
     assert_eq!(scene.questions(), 1);
@@ -83,7 +87,7 @@ async fn introspects_once_a_minute() {
 
 #[tokio::test]
 async fn rejects_mismatched_introspection_claims() {
-    for (told, is_good) in [
+    for (message, is_good) in [
         (json!({ "active": true, "sub": "ada" }), true),
         (json!({ "active": true, "sub": "ada", "iss": ISSUER, "aud": ["x", AUDIENCE], "exp": NOW + 60 }), true),
         (json!({ "active": true, "sub": "ada", "iss": "https://other.example" }), false),
@@ -104,8 +108,8 @@ async fn rejects_mismatched_introspection_claims() {
         (json!([]), false),
     ] {
         let scene = IntrospectionFixture::new().await;
-        scene.answer_with(told.clone());
-        assert_eq!(shown(&scene.gate, "token").await.is_ok(), is_good, "{told}");
+        scene.answer_with(message.clone());
+        assert_eq!(shown(&scene.gate, "token").await.is_ok(), is_good, "{message}");
     }
 }
 
@@ -204,21 +208,22 @@ async fn times_out_on_slow_issuer() {
     scene.answer_with(json!({ "active": true, "sub": "ada" }));
     scene.provider.hold();
     // More than may be on their way at once: of one network, and of all.
-    let shown = |(bearer, peer): (String, [u8; 4])| {
-        let gate = &scene.gate;
+    let visible = |(bearer, peer): (String, [u8; 4])| {
+        let credential_authenticator = &scene.gate;
         async move {
-            let shown = Credentials { bearer: Some(&bearer), peer: Some(peer.into()), ..Credentials::default() };
-            gate.authenticate(shown).await
+            let credentials = Credentials { bearer: Some(&bearer), peer: Some(peer.into()), ..Credentials::default() };
+            credential_authenticator.authenticate(credentials).await
         }
     };
     let of_one = (0..40).map(|number| (format!("greedy{number}"), [192, 0, 2, 1]));
     let of_others = (2..42).map(|number: u8| (format!("other{number}"), [192, 0, 2, number]));
-    let all = futures::future::join_all(of_one.chain(of_others).map(shown));
+    let all = futures::future::join_all(of_one.chain(of_others).map(visible));
     let (found, ()) = tokio::join!(all, async {
         scene.provider.wait_for_requests("/introspect", 32).await;
-        let asked = scene.provider.requests("/introspect");
-        let of_one = asked.iter().filter(|asked| asked.body.contains("greedy")).count();
-        assert_eq!((asked.len(), of_one), (32, 8));
+        let received_requests = scene.provider.requests("/introspect");
+        let of_one =
+            received_requests.iter().filter(|received_request| received_request.body.contains("greedy")).count();
+        assert_eq!((received_requests.len(), of_one), (32, 8));
         // Nobody does anything but wait: the time passes at once.
         tokio::time::pause();
     });
@@ -230,8 +235,8 @@ async fn never_introspects_malformed_tokens() {
     let scene = IntrospectionFixture::new().await;
     scene.answer_with(json!({ "active": true, "sub": "ada" }));
     for text in ["", "=", "a b", "a\nb", "é", "a=b", "tg_abcdefgh_x", &"a".repeat(16 * 1024 + 1)] {
-        let shown = scene.gate.authenticate(Credentials { bearer: Some(text), ..Credentials::default() }).await;
-        assert_eq!(shown, Err(INVALID), "{text:?}");
+        let visible = scene.gate.authenticate(Credentials { bearer: Some(text), ..Credentials::default() }).await;
+        assert_eq!(visible, Err(INVALID), "{text:?}");
     }
     assert_eq!(scene.questions(), 0);
 }

@@ -54,7 +54,7 @@ async fn reports_issuer_keys_and_errors() {
 #[tokio::test]
 async fn detects_issuer_that_accepts_everything() {
     let provider = Provider::start().await;
-    let asked = IntrospectionOptions {
+    let introspection_options = IntrospectionOptions {
         url: provider.at("/introspect"),
         client_id: "tidegate".to_owned(),
         client_secret: Secret::new("hunter2"),
@@ -73,7 +73,7 @@ async fn detects_issuer_that_accepts_everything() {
         provider.answer("/introspect", status, "", answer.clone());
         table.push(format!(
             "{status} {answer}: {}",
-            report(token_options(TokenKey::Introspection(asked.clone()), &[])).await
+            report(token_options(TokenKey::Introspection(introspection_options.clone()), &[])).await
         ));
     }
     insta::assert_snapshot!(table.join("\n"), @r#"
@@ -85,7 +85,7 @@ async fn detects_issuer_that_accepts_everything() {
     200 []: trouble: its answer is no JSON object
     401 {"error":"invalid_client"}: trouble: it answered with the status 401
     "#);
-    let nowhere = IntrospectionOptions { url: "http://127.0.0.1:9/introspect".to_owned(), ..asked };
-    let told = report(token_options(TokenKey::Introspection(nowhere), &[])).await;
-    assert!(told.starts_with("trouble: it cannot be reached: ") && !told.contains("hunter2"), "{told}");
+    let nowhere = IntrospectionOptions { url: "http://127.0.0.1:9/introspect".to_owned(), ..introspection_options };
+    let message = report(token_options(TokenKey::Introspection(nowhere), &[])).await;
+    assert!(message.starts_with("trouble: it cannot be reached: ") && !message.contains("hunter2"), "{message}");
 }

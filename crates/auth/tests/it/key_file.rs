@@ -138,8 +138,8 @@ fn replacement_keeps_ownership_and_mode() {
     file.add("ada", &[], None).unwrap();
     file.revoke("ada").unwrap();
     let after = of("keys.json");
-    let told = |file: &fs::Metadata| (file.uid(), file.gid(), file.mode() & 0o7777);
-    assert_eq!(told(&after), told(&before));
+    let message = |file: &fs::Metadata| (file.uid(), file.gid(), file.mode() & 0o7777);
+    assert_eq!(message(&after), message(&before));
     if is_given {
         assert_eq!((after.uid(), after.gid()), (4711, 4712));
         assert_eq!(of("keys.json.lock").uid(), 4711, "its owner can lock it later");

@@ -44,14 +44,14 @@ impl KeyFixture {
 fn a_key_proves_its_holder() {
     let scene = KeyFixture::new();
     let (ada, bob) = (scene.add("ada", None), scene.add("bob", Some(60)));
-    let gate = scene.gate();
-    let principal = show(&gate, Some(&ada)).unwrap();
+    let credential_authenticator = scene.gate();
+    let principal = show(&credential_authenticator, Some(&ada)).unwrap();
     assert_eq!((principal.subject.as_str(), principal.auth_method), ("ada", AuthMethod::Key));
     assert_eq!(principal.roles.iter().collect::<Vec<_>>(), ["reader"]);
     assert!(principal.claims.is_empty() && principal.tenant.is_none());
     assert!(principal.grants.entries.includes("reader_a") && !principal.grants.entries.includes("other"));
     assert_eq!(principal.expires_at, None);
-    let bob = show(&gate, Some(&bob)).unwrap();
+    let bob = show(&credential_authenticator, Some(&bob)).unwrap();
     assert_eq!((bob.subject.as_str(), bob.expires_at), ("bob", Some(time(NOW + 60).into())));
 }
 
@@ -72,7 +72,7 @@ fn a_key_has_its_form() {
 fn rejects_foreign_keys() {
     let scene = KeyFixture::new();
     let (ada, bob) = (scene.add("ada", None), scene.add("bob", None));
-    let gate = scene.gate();
+    let credential_authenticator = scene.gate();
     let secret_of = |key: &str| key[12..].to_owned();
     let wrong = [
         ("unknown id", format!("tg_aaaaaaaa_{}", secret_of(&ada))),
@@ -91,7 +91,7 @@ fn rejects_foreign_keys() {
         ("other letters", format!("tg_éééé_{}", "é".repeat(21) + "a")),
     ];
     for (case, key) in wrong {
-        assert_eq!(show(&gate, Some(&key)), Err(AuthenticationError::Invalid), "{case}");
+        assert_eq!(show(&credential_authenticator, Some(&key)), Err(AuthenticationError::Invalid), "{case}");
     }
 }
 
@@ -99,11 +99,11 @@ fn rejects_foreign_keys() {
 fn key_expires_without_reload() {
     let scene = KeyFixture::new();
     let key = scene.add("ada", Some(60));
-    let gate = scene.gate();
+    let credential_authenticator = scene.gate();
     scene.clock.pass(59);
-    assert!(show(&gate, Some(&key)).is_ok());
+    assert!(show(&credential_authenticator, Some(&key)).is_ok());
     scene.clock.pass(1);
-    assert_eq!(show(&gate, Some(&key)), Err(AuthenticationError::Invalid));
+    assert_eq!(show(&credential_authenticator, Some(&key)), Err(AuthenticationError::Invalid));
     assert_eq!(scene.states(), [KeyState::Expired]);
     // Its name is free again, and the new key is the one that is revoked by it.
     let new = scene.add("ada", None);
@@ -118,9 +118,9 @@ fn a_revoked_key_stays_revoked() {
     let (by_name, by_id) = (scene.add("ada", None), scene.add("bob", None));
     assert_eq!(scene.keys.revoke("ada").unwrap().revoked, Some(time(NOW)));
     scene.keys.revoke(&by_id[3..11]).unwrap();
-    let gate = scene.gate();
+    let credential_authenticator = scene.gate();
     for key in [by_name, by_id] {
-        assert_eq!(show(&gate, Some(&key)), Err(AuthenticationError::Invalid));
+        assert_eq!(show(&credential_authenticator, Some(&key)), Err(AuthenticationError::Invalid));
     }
     assert_eq!(scene.states(), [KeyState::Revoked, KeyState::Revoked]);
     assert!(matches!(scene.keys.revoke("ada"), Err(KeyFileError::AlreadyRevoked(_))));
@@ -166,9 +166,9 @@ fn key_carries_its_tenant() {
     let north = scene.keys.add_for_tenant(Some("north"), "ada", &[], None).unwrap();
     assert_eq!(north.status.tenant.as_deref(), Some("north"));
     let nobodys = scene.add("bob", None);
-    let gate = scene.gate();
-    assert_eq!(show(&gate, Some(north.key.expose())).unwrap().tenant.as_deref(), Some("north"));
-    assert_eq!(show(&gate, Some(&nobodys)).unwrap().tenant, None);
+    let credential_authenticator = scene.gate();
+    assert_eq!(show(&credential_authenticator, Some(north.key.expose())).unwrap().tenant.as_deref(), Some("north"));
+    assert_eq!(show(&credential_authenticator, Some(&nobodys)).unwrap().tenant, None);
     for tenant in ["", " ", " north", "a\nb"] {
         let error = scene.keys.add_for_tenant(Some(tenant), "eve", &[], None).err().unwrap();
         assert!(matches!(error, KeyFileError::BadTenant(_)), "{tenant:?}");

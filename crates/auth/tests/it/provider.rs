@@ -79,14 +79,14 @@ impl Provider {
     }
 
     pub(crate) fn go_on(&self) {
-        if let Some(gate) = self.shared.gate.lock().take() {
-            gate.close();
+        if let Some(semaphore) = self.shared.gate.lock().take() {
+            semaphore.close();
         }
     }
 
     /// What was asked at `path` so far.
     pub(crate) fn requests(&self, path: &str) -> Vec<ReceivedRequest> {
-        self.shared.requests.lock().iter().filter(|asked| asked.path == path).cloned().collect()
+        self.shared.requests.lock().iter().filter(|received_request| received_request.path == path).cloned().collect()
     }
 
     /// Waits until `path` was asked so often.
@@ -128,16 +128,16 @@ impl Shared {
     }
 
     async fn answer(&self, stream: &mut TcpStream) -> std::io::Result<()> {
-        let asked = read(stream).await?;
-        let found = self.answers.lock().get(&asked.path).cloned();
-        self.requests.lock().push(asked);
+        let received_request = read(stream).await?;
+        let found = self.answers.lock().get(&received_request.path).cloned();
+        self.requests.lock().push(received_request);
         self.changed.notify_waiters();
-        let gate = self.gate.lock().clone();
-        if let Some(gate) = gate {
+        let semaphore = self.gate.lock().clone();
+        if let Some(semaphore) = semaphore {
             // Whoever waits no longer closes the connection, which ends this too.
             let mut byte = [0];
             tokio::select! {
-                _ = gate.acquire() => {}
+                _ = semaphore.acquire() => {}
                 _ = stream.read(&mut byte) => return Ok(()),
             }
         }

@@ -45,16 +45,19 @@ pub(crate) fn time(seconds: i64) -> DateTime<Utc> {
 }
 
 /// Shows `authenticate_bearer` to a door that waits for nothing.
-pub(crate) fn show(door: &dyn Authenticator, bearer: Option<&str>) -> Result<Arc<Principal>, AuthenticationError> {
-    show_all(door, Credentials { bearer, ..Credentials::default() })
+pub(crate) fn show(
+    http_state: &dyn Authenticator,
+    bearer: Option<&str>,
+) -> Result<Arc<Principal>, AuthenticationError> {
+    show_all(http_state, Credentials { bearer, ..Credentials::default() })
 }
 
 /// Shows all of `credentials` to a door that waits for nothing.
 pub(crate) fn show_all(
-    door: &dyn Authenticator,
+    http_state: &dyn Authenticator,
     credentials: Credentials<'_>,
 ) -> Result<Arc<Principal>, AuthenticationError> {
-    let mut answer = door.authenticate(credentials);
+    let mut answer = http_state.authenticate(credentials);
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
         Poll::Pending => panic!("it waits"),

@@ -9,11 +9,11 @@ use tidegate_core::AuthenticationError;
 use crate::scene::{MovedClock, NOW, show, token_options};
 use crate::signer::{P256, claims, claims_with};
 
-fn gate(moved: &MovedClock) -> CredentialAuthenticator {
+fn gate(moved_clock: &MovedClock) -> CredentialAuthenticator {
     let tokens = token_options(TokenKey::PublicKeyPem(P256.pem()), &[TokenAlgorithm::Es256]);
     CredentialAuthenticator::new(AuthenticatorOptions {
         tokens: Some(tokens),
-        clock: moved.clock(),
+        clock: moved_clock.clock(),
         ..AuthenticatorOptions::default()
     })
     .unwrap()
@@ -21,36 +21,39 @@ fn gate(moved: &MovedClock) -> CredentialAuthenticator {
 
 #[test]
 fn revalidates_cached_token_after_a_minute() {
-    let moved = MovedClock::new();
-    let gate = gate(&moved);
+    let moved_clock = MovedClock::new();
+    let credential_authenticator = gate(&moved_clock);
     let token = P256.token(TokenAlgorithm::Es256, &claims());
-    let first = show(&gate, Some(&token)).unwrap();
-    moved.pass(59);
-    assert!(Arc::ptr_eq(&first, &show(&gate, Some(&token)).unwrap()), "the principal is made by a check");
-    moved.pass(1);
-    let second = show(&gate, Some(&token)).unwrap();
+    let first = show(&credential_authenticator, Some(&token)).unwrap();
+    moved_clock.pass(59);
+    assert!(
+        Arc::ptr_eq(&first, &show(&credential_authenticator, Some(&token)).unwrap()),
+        "the principal is made by a check"
+    );
+    moved_clock.pass(1);
+    let second = show(&credential_authenticator, Some(&token)).unwrap();
     assert!(!Arc::ptr_eq(&first, &second) && *first == *second);
-    assert!(Arc::ptr_eq(&second, &show(&gate, Some(&token)).unwrap()));
+    assert!(Arc::ptr_eq(&second, &show(&credential_authenticator, Some(&token)).unwrap()));
 }
 
 #[test]
 fn cached_token_expires() {
-    let moved = MovedClock::new();
-    let gate = gate(&moved);
+    let moved_clock = MovedClock::new();
+    let credential_authenticator = gate(&moved_clock);
     let token = P256.token(TokenAlgorithm::Es256, &claims_with(json!({ "exp": NOW + 5 })));
-    assert!(show(&gate, Some(&token)).is_ok());
-    moved.pass(34);
-    assert!(show(&gate, Some(&token)).is_ok(), "within the leeway");
-    moved.pass(1);
-    assert_eq!(show(&gate, Some(&token)), Err(AuthenticationError::Invalid));
+    assert!(show(&credential_authenticator, Some(&token)).is_ok());
+    moved_clock.pass(34);
+    assert!(show(&credential_authenticator, Some(&token)).is_ok(), "within the leeway");
+    moved_clock.pass(1);
+    assert_eq!(show(&credential_authenticator, Some(&token)), Err(AuthenticationError::Invalid));
 }
 
 #[test]
 fn rejected_token_is_not_cached() {
-    let moved = MovedClock::new();
-    let gate = gate(&moved);
+    let moved_clock = MovedClock::new();
+    let credential_authenticator = gate(&moved_clock);
     let token = P256.token(TokenAlgorithm::Es256, &claims_with(json!({ "nbf": NOW + 100 })));
-    assert_eq!(show(&gate, Some(&token)), Err(AuthenticationError::Invalid));
-    moved.pass(70);
-    assert!(show(&gate, Some(&token)).is_ok());
+    assert_eq!(show(&credential_authenticator, Some(&token)), Err(AuthenticationError::Invalid));
+    moved_clock.pass(70);
+    assert!(show(&credential_authenticator, Some(&token)).is_ok());
 }

@@ -83,19 +83,19 @@ fn an_algorithm_fits_its_kind_of_key_only() {
         (jwks(json!([RSA.jwk_with(json!({ "alg": "RS512" }))])), Rs256, "an RSA key"),
     ];
     for (key, algorithm, kind) in cases {
-        let wanted = format!("the algorithm {algorithm} does not fit the key, which is {kind}");
-        assert_eq!(error_with(key, &[algorithm]), wanted);
+        let expected = format!("the algorithm {algorithm} does not fit the key, which is {kind}");
+        assert_eq!(error_with(key, &[algorithm]), expected);
     }
-    let wanted = "the algorithm HS256 does not fit the key, which is an RSA key";
-    assert_eq!(error_with(public(&RSA), &[Rs256, Hs256]), wanted, "each must fit");
+    let expected = "the algorithm HS256 does not fit the key, which is an RSA key";
+    assert_eq!(error_with(public(&RSA), &[Rs256, Hs256]), expected, "each must fit");
 }
 
 #[test]
 fn rejects_short_secret_without_quoting_it() {
     for (algorithm, bytes) in [(Hs256, 31), (Hs512, 63)] {
         let error = error_with(TokenKey::Secret(Secret::new("s3cr3t".repeat(11)[..bytes].to_owned())), &[algorithm]);
-        let wanted = format!("the secret is too short for {algorithm}, which needs at least {} bytes", bytes + 1);
-        assert_eq!(error, wanted);
+        let expected = format!("the secret is too short for {algorithm}, which needs at least {} bytes", bytes + 1);
+        assert_eq!(error, expected);
     }
 }
 

@@ -34,13 +34,20 @@ fn good_tokens_of_every_algorithm() {
             ],
         };
         for key in keys {
-            let gate = token_gate(token_options(key.clone(), algorithms));
+            let credential_authenticator = token_gate(token_options(key.clone(), algorithms));
             for algorithm in algorithms.iter().copied() {
                 let token = signer.token(algorithm, &claims());
-                assert_eq!(show(&gate, Some(&token)).unwrap().subject, "ada", "{algorithm} by {key:?}");
+                assert_eq!(
+                    show(&credential_authenticator, Some(&token)).unwrap().subject,
+                    "ada",
+                    "{algorithm} by {key:?}"
+                );
                 let (start, signature) = token.rsplit_once('.').unwrap();
                 let bent = signature.replacen(&signature[9..10], if &signature[9..10] == "A" { "B" } else { "A" }, 1);
-                assert_eq!(show(&gate, Some(&format!("{start}.{bent}"))), Err(AuthenticationError::Invalid));
+                assert_eq!(
+                    show(&credential_authenticator, Some(&format!("{start}.{bent}"))),
+                    Err(AuthenticationError::Invalid)
+                );
             }
         }
     }
@@ -50,15 +57,15 @@ fn good_tokens_of_every_algorithm() {
 fn accepts_pkcs1_rsa_keys() {
     let Signer::Rsa(key) = &*RSA else { panic!("it is RSA") };
     let key = TokenKey::PublicKeyPem(pem("RSA PUBLIC KEY", key.public_key().as_ref()));
-    let gate = token_gate(token_options(key, &[Rs256]));
-    assert!(show(&gate, Some(&RSA.token(Rs256, &claims()))).is_ok());
+    let credential_authenticator = token_gate(token_options(key, &[Rs256]));
+    assert!(show(&credential_authenticator, Some(&RSA.token(Rs256, &claims()))).is_ok());
 }
 
 #[test]
 fn a_token_proves_its_subject() {
     let options = token_options(TokenKey::PublicKeyPem(RSA.pem()), &[Rs256]);
-    let gate = token_gate(TokenOptions { tenant_claim: Some("org".to_owned()), ..options });
-    let of = |changes: Value| show(&gate, Some(&RSA.token(Rs256, &claims_with(changes))));
+    let credential_authenticator = token_gate(TokenOptions { tenant_claim: Some("org".to_owned()), ..options });
+    let of = |changes: Value| show(&credential_authenticator, Some(&RSA.token(Rs256, &claims_with(changes))));
     let principal = of(json!({ "org": "acme", "level": 3 })).unwrap();
     assert_eq!((principal.subject.as_str(), principal.auth_method), ("ada", AuthMethod::Token));
     assert_eq!(principal.tenant.as_deref(), Some("acme"));
@@ -71,7 +78,7 @@ fn a_token_proves_its_subject() {
 
 #[test]
 fn validates_claims() {
-    let gate = rsa_gate();
+    let credential_authenticator = rsa_gate();
     let huge = "x".repeat(17 * 1024);
     let cases = [
         ("nothing changed", json!({}), true),
@@ -105,19 +112,21 @@ fn validates_claims() {
         ("too many claims", json!({ "text": huge }), false),
     ];
     for (case, changes, is_good) in cases {
-        let found = show(&gate, Some(&RSA.token(Rs256, &claims_with(changes))));
+        let found = show(&credential_authenticator, Some(&RSA.token(Rs256, &claims_with(changes))));
         assert_eq!(found.is_ok(), is_good, "{case}");
         assert!(is_good || found == Err(AuthenticationError::Invalid));
     }
-    let ada = show(&gate, Some(&RSA.token(Rs256, &claims_with(json!({ "exp": NOW + 60 }))))).unwrap();
+    let ada =
+        show(&credential_authenticator, Some(&RSA.token(Rs256, &claims_with(json!({ "exp": NOW + 60 }))))).unwrap();
     assert_eq!(ada.expires_at, Some(time(NOW + 90).into()), "with the leeway");
 }
 
 #[test]
 fn zero_leeway_is_exact() {
     let options = token_options(TokenKey::PublicKeyPem(RSA.pem()), &[Rs256]);
-    let gate = token_gate(TokenOptions { leeway_seconds: 0, ..options });
-    let is_good = |changes: Value| show(&gate, Some(&RSA.token(Rs256, &claims_with(changes)))).is_ok();
+    let credential_authenticator = token_gate(TokenOptions { leeway_seconds: 0, ..options });
+    let is_good =
+        |changes: Value| show(&credential_authenticator, Some(&RSA.token(Rs256, &claims_with(changes)))).is_ok();
     assert!(is_good(json!({ "exp": NOW + 1, "nbf": NOW })));
     assert!(!is_good(json!({ "exp": NOW })));
     assert!(!is_good(json!({ "nbf": NOW + 1 })));
@@ -125,7 +134,7 @@ fn zero_leeway_is_exact() {
 
 #[test]
 fn validates_signatures() {
-    let gate = rsa_gate();
+    let credential_authenticator = rsa_gate();
     let claims = claims();
     let good = RSA.token(Rs256, &claims);
     let (signed, signature) = good.rsplit_once('.').unwrap();
@@ -172,7 +181,7 @@ fn validates_signatures() {
         ("with its scheme", format!("Bearer {good}"), false),
     ];
     for (case, token, is_good) in cases {
-        let found = show(&gate, Some(&token));
+        let found = show(&credential_authenticator, Some(&token));
         assert_eq!(found.is_ok(), is_good, "{case}");
         assert!(is_good || found == Err(AuthenticationError::Invalid));
     }
@@ -180,9 +189,9 @@ fn validates_signatures() {
 
 #[test]
 fn rejects_oversized_token_unparsed() {
-    let gate = rsa_gate();
+    let credential_authenticator = rsa_gate();
     let good = RSA.token(Rs256, &claims());
     for token in ["a".repeat(10 << 20), format!("{good}{}", "=".repeat(16 * 1024)), ".".repeat(16 * 1024 + 1)] {
-        assert_eq!(show(&gate, Some(&token)), Err(AuthenticationError::Invalid));
+        assert_eq!(show(&credential_authenticator, Some(&token)), Err(AuthenticationError::Invalid));
     }
 }

@@ -52,16 +52,16 @@ pub(crate) struct RunPermits {
 impl PermitQueues {
     /// Waits for a place.
     pub(crate) async fn acquire(&self) -> Result<RunPermits, Error> {
-        let (mut places, mut turns) = (Vec::with_capacity(self.0.len()), Vec::new());
+        let (mut owned_semaphore_permits, mut turns) = (Vec::with_capacity(self.0.len()), Vec::new());
         for line in &self.0 {
             let (line, held) = match line {
-                PermitQueue::Run(line) => (line, &mut places),
+                PermitQueue::Run(line) => (line, &mut owned_semaphore_permits),
                 PermitQueue::FairTurn(line) => (line, &mut turns),
             };
             // The semaphores are never closed.
             let closed = |_| Error::new(ErrorKind::Unavailable, "the server is shutting down");
             held.push(line.clone().acquire_owned().await.map_err(closed)?);
         }
-        Ok(RunPermits { _permits: places })
+        Ok(RunPermits { _permits: owned_semaphore_permits })
     }
 }

@@ -89,20 +89,22 @@ impl ReachedLimit {
     /// What the caller is told.
     pub(crate) fn to_error(&self) -> Error {
         let Self { level, measure, bound, retry_after } = *self;
-        let of_today = |what: &str| {
-            let whose = level.possessive();
-            format!("{whose} {what} of today are used up, of which there are {bound}; they begin anew at 00:00 UTC")
+        let of_today = |subject: &str| {
+            let owner_key = level.possessive();
+            format!(
+                "{owner_key} {subject} of today are used up, of which there are {bound}; they begin anew at 00:00 UTC"
+            )
         };
         let message = match (measure, level) {
             (LimitMeasure::Requests, _) => {
-                let whose = match level {
+                let owner_key = match level {
                     LimitLevel::Principal => "of yours",
                     LimitLevel::Tenant => "of your tenant",
                     LimitLevel::Tool => "to this tool",
                     LimitLevel::Node => "of all callers together",
                 };
                 let seconds = retry_after.as_secs_f64();
-                format!("too many requests {whose}; try again in {seconds:.1} s")
+                format!("too many requests {owner_key}; try again in {seconds:.1} s")
             }
             (LimitMeasure::Calls, LimitLevel::Node) => format!("more than {bound} calls are open; try again later"),
             (LimitMeasure::Calls, _) => {

@@ -52,8 +52,8 @@ impl RateMeter {
             other => other.insert(ActiveRate::carry_over(other.as_ref(), rate)),
         };
         measured.last_request = Instant::now();
-        let asked = measured.limiter.check();
-        asked.map(drop).map_err(|not_yet| not_yet.wait_time_from(measured.clock.now()))
+        let requested = measured.limiter.check();
+        requested.map(drop).map_err(|not_yet| not_yet.wait_time_from(measured.clock.now()))
     }
 
     /// Whether forgetting it changes nothing: all that may come at once may do so again.

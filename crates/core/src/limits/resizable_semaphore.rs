@@ -28,13 +28,13 @@ impl ResizableSemaphore {
     /// The places, of which there shall be `permit_count`. Where there are more, those that are free go at once; those that are
     /// held, when it is said again.
     pub(super) fn resize(&self, count: usize) -> Arc<Semaphore> {
-        let wanted = count.min(Semaphore::MAX_PERMITS);
+        let expected = count.min(Semaphore::MAX_PERMITS);
         let mut now = self.permit_count.lock();
-        if wanted > *now {
-            self.semaphore.add_permits(wanted - *now);
-            *now = wanted;
-        } else if wanted < *now {
-            *now -= self.semaphore.forget_permits(*now - wanted);
+        if expected > *now {
+            self.semaphore.add_permits(expected - *now);
+            *now = expected;
+        } else if expected < *now {
+            *now -= self.semaphore.forget_permits(*now - expected);
         }
         self.semaphore.clone()
     }

@@ -23,13 +23,13 @@ const STAMP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Asks until nobody listens any more, or the registry is drained.
 pub(super) async fn poll(shared: Arc<WatchShared>) {
-    let mut asked = FuturesUnordered::new();
+    let mut futures_unordered = FuturesUnordered::new();
     loop {
         let mut next_at = None;
-        while asked.len() < CONCURRENT_MAX {
+        while futures_unordered.len() < CONCURRENT_MAX {
             let version = *shared.versions.borrow();
             match shared.table.lock().next_step(Instant::now(), version) {
-                PollStep::Poll(question) => asked.push(poll_stamp(question)),
+                PollStep::Poll(question) => futures_unordered.push(poll_stamp(question)),
                 PollStep::WaitUntil(due) => {
                     next_at = Some(due);
                     break;
@@ -37,13 +37,13 @@ pub(super) async fn poll(shared: Arc<WatchShared>) {
                 PollStep::Idle => break,
             }
         }
-        if asked.is_empty() && next_at.is_none() && shared.table.lock().end_polling() {
+        if futures_unordered.is_empty() && next_at.is_none() && shared.table.lock().end_polling() {
             return;
         }
         tokio::select! {
             biased;
             () = shared.ended.cancelled() => return,
-            Some((id, caller, stamp)) = asked.next() => {
+            Some((id, caller, stamp)) = futures_unordered.next() => {
                 let again_at = Instant::now() + POLL_INTERVAL;
                 let has_failed_now = shared.table.lock().record_stamp(id, &caller, stamp.as_ref().ok(), again_at);
                 if let Err(error) = stamp && has_failed_now {

@@ -354,12 +354,12 @@ fn listener_limit_error() -> Error {
 }
 
 fn subscription_limit_error(level: LimitLevel) -> Error {
-    let whose = match level {
+    let owner_key = match level {
         LimitLevel::Principal => " by you",
         LimitLevel::Tenant => " by your tenant",
         LimitLevel::Tool | LimitLevel::Node => "",
     };
-    Error::new(ErrorKind::RateLimited, format!("too many resources are subscribed to{whose}; try again later"))
+    Error::new(ErrorKind::RateLimited, format!("too many resources are subscribed to{owner_key}; try again later"))
 }
 
 impl PartialEq for PolledKey {

@@ -139,7 +139,7 @@ async fn scopes_apply_to_tokens_only() {
         principal.claims.extend(scope.map(|scope| ("scope".to_owned(), scope.into())));
         Caller::new(Arc::new(principal), CallOrigin { transport: TransportKind::StreamableHttp, peer: None })
     };
-    let mut told = String::new();
+    let mut message = String::new();
     for (proof, scope) in [
         (AuthMethod::Token, Some("data:read data:write")),
         (AuthMethod::Token, Some("data:read")),
@@ -152,11 +152,11 @@ async fn scopes_apply_to_tokens_only() {
         let caller = by(proof, scope);
         assert_eq!(visible_tool_names(&host, &caller), ["change"], "lists show it all the same");
         let answer = host.call_to_text(called_by(&caller, tool_call("change"))).await;
-        let (name, said) = (proof.name(), answer.split(':').next().unwrap_or_default());
-        let said = if answer.ends_with("done {}") { "done" } else { said };
-        told.push_str(&format!("{name} {}: {said}\n", scope.unwrap_or("-")));
+        let (name, text) = (proof.name(), answer.split(':').next().unwrap_or_default());
+        let text = if answer.ends_with("done {}") { "done" } else { text };
+        message.push_str(&format!("{name} {}: {text}\n", scope.unwrap_or("-")));
     }
-    insta::assert_snapshot!(told, @r"
+    insta::assert_snapshot!(message, @r"
     token data:read data:write: done
     token data:read: refused forbidden
     token -: refused forbidden
@@ -314,10 +314,10 @@ async fn hidden_resource_does_not_fall_back_to_broader_template() {
     let host = Host::new(SnapshotBuilder::new().resource(exact).template(narrow).template(broad));
     let (stranger, friend) = (caller_with_access("stranger", &[]), caller_with_access("friend", &["see"]));
     let snapshot = host.registry.snapshot();
-    for (uri, said) in [("x://reports/salaries", "salaries"), ("x://reports/of_2013", "year")] {
+    for (uri, output) in [("x://reports/salaries", "salaries"), ("x://reports/of_2013", "year")] {
         let read = |caller| host.call_to_text(called_by(caller, call(CallTarget::Resource(uri.to_owned()))));
         assert_eq!(read(&stranger).await, format!("refused not_found: there is no resource {uri:?}"));
-        assert!(read(&friend).await.contains(said), "{uri}");
+        assert!(read(&friend).await.contains(output), "{uri}");
         assert!(!snapshot.has_resource(uri, &stranger));
         assert_eq!(snapshot.media_type(uri, &stranger), None);
     }

@@ -58,7 +58,14 @@ impl AuditReservation for MemoryReservation {
     fn write(self: Box<Self>, job: &Job, outcome: &'static str) {
         let statements = job.take_statements().into_iter();
         let statements: Vec<String> = statements
-            .map(|asked| format!("{} {} {}", asked.database, (asked.fingerprint)(), asked.tables.join("+")))
+            .map(|audited_statement| {
+                format!(
+                    "{} {} {}",
+                    audited_statement.database,
+                    (audited_statement.fingerprint)(),
+                    audited_statement.tables.join("+")
+                )
+            })
             .collect();
         let (name, rows) = (job.target().name(), job.rows());
         self.0.lock().push(format!("{name}: {outcome}, {rows} rows, {statements:?}"));

@@ -44,9 +44,9 @@ async fn everything_arrives_in_order_and_is_counted() {
     let (host, _) = counting_host(1_000);
     let reply = host.begin(tool_call("numbers"));
     let job = reply.job().clone();
-    let told = reply_text(reply).await;
+    let message = reply_text(reply).await;
     let expected: Vec<String> = (0..1_000).map(|number| format!("text {number}")).collect();
-    assert_eq!(told, format!("{}\ndone {{}}", expected.join("\n")));
+    assert_eq!(message, format!("{}\ndone {{}}", expected.join("\n")));
     assert_eq!(job.bytes(), 10 + 2 * 90 + 3 * 900);
 }
 

@@ -15,9 +15,9 @@ use crate::host::{Host, LOCAL, reply_text, tool_call};
 /// Answers at once and works on for `time`, for which it may have `allowed`; says how that ended.
 fn background_handler(time: Duration, allowed: Duration) -> (Arc<dyn Handler>, Arc<Mutex<Option<&'static str>>>) {
     let ended = Arc::new(Mutex::new(None));
-    let said = ended.clone();
+    let text = ended.clone();
     let handler = handler_fn(move |job, reply| {
-        let said = said.clone();
+        let text = text.clone();
         async move {
             job.set_result_uri("tidegate://results/1".to_owned());
             reply.send_text("shown").await?;
@@ -26,7 +26,7 @@ fn background_handler(time: Duration, allowed: Duration) -> (Arc<dyn Handler>, A
                 () = job.cancelled() => "cancelled",
                 () = tokio::time::sleep(time) => "done",
             };
-            *said.lock() = Some(how);
+            *text.lock() = Some(how);
             if job.is_cancelled() { Err(Error::new(ErrorKind::Cancelled, "ended")) } else { Ok(Metadata::new()) }
         }
     });

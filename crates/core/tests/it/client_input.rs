@@ -88,7 +88,7 @@ pub(crate) fn retried_call(name: &str, answers: impl IntoIterator<Item = (&'stat
 
 pub(crate) async fn next_input_request(reply: &mut Reply) -> PendingInputRequest {
     match reply.next_message().await {
-        Some(ReplyMessage::InputRequest(asked)) => asked,
+        Some(ReplyMessage::InputRequest(pending_input_request)) => pending_input_request,
         other => panic!("no question: {other:?}"),
     }
 }
@@ -105,9 +105,9 @@ pub(crate) async fn required_inputs(host: &Host, call: Call) -> Vec<(String, Inp
 async fn live_call_waits_for_answer() {
     let host = host();
     let mut reply = host.begin(live_call("greet"));
-    let asked = next_input_request(&mut reply).await;
-    assert_eq!((asked.key.as_str(), &asked.request), ("who", &name_form("Who?")));
-    asked.answer_sender.send(name_answer("Ann")).unwrap();
+    let pending_input_request = next_input_request(&mut reply).await;
+    assert_eq!((pending_input_request.key.as_str(), &pending_input_request.request), ("who", &name_form("Who?")));
+    pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
     assert_eq!(reply_text(reply).await, "text Accepted({\"name\": String(\"Ann\")})\ndone {}");
 }
 
@@ -116,9 +116,9 @@ async fn a_second_question_follows_the_first() {
     let host = host();
     let mut reply = host.begin(live_call("twice"));
     for (key, name) in [("first", "a"), ("second", "b")] {
-        let asked = next_input_request(&mut reply).await;
-        assert_eq!(asked.key, key);
-        asked.answer_sender.send(name_answer(name)).unwrap();
+        let pending_input_request = next_input_request(&mut reply).await;
+        assert_eq!(pending_input_request.key, key);
+        pending_input_request.answer_sender.send(name_answer(name)).unwrap();
     }
     assert!(
         reply_text(reply)
@@ -131,14 +131,14 @@ async fn a_second_question_follows_the_first() {
 async fn waiting_for_input_releases_permit() {
     let host = Host::with_limits(one_running_call(), entries());
     let mut reply = host.begin(live_call("greet"));
-    let asked = next_input_request(&mut reply).await;
+    let pending_input_request = next_input_request(&mut reply).await;
     run_until_idle().await;
     assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
     // It goes on only when it has a place again.
     let mut other = host.begin(live_call("greet"));
     let other_asked = next_input_request(&mut other).await;
     run_until_idle().await;
-    asked.answer_sender.send(name_answer("Ann")).unwrap();
+    pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
     other_asked.answer_sender.send(name_answer("Bob")).unwrap();
     assert!(reply_text(reply).await.contains("Ann"));
     assert!(reply_text(other).await.contains("Bob"));
@@ -150,13 +150,13 @@ async fn answered_call_reacquires_permit() {
     let busy = Tool::new("busy", "", until_cancelled());
     let host = Host::with_limits(one_running_call(), entries().tool(busy));
     let mut reply = host.begin(live_call("greet"));
-    let asked = next_input_request(&mut reply).await;
+    let pending_input_request = next_input_request(&mut reply).await;
     run_until_idle().await;
     let busy = host.begin(tool_call("busy"));
     run_until_idle().await;
-    asked.answer_sender.send(name_answer("Ann")).unwrap();
-    let said = tokio::time::timeout(Duration::from_secs(30), reply.next_message()).await;
-    assert!(said.is_err(), "it runs beside the one that has the only place: {said:?}");
+    pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
+    let text = tokio::time::timeout(Duration::from_secs(30), reply.next_message()).await;
+    assert!(text.is_err(), "it runs beside the one that has the only place: {text:?}");
     drop(busy);
     assert!(reply_text(reply).await.contains("Ann"));
 }
@@ -200,11 +200,11 @@ async fn input_wait_does_not_count_as_call_time() {
     let host = Host::new(entries().tool(working_tool()));
     for (seconds, outcome) in [(19, "done {}"), (25, "failed timed_out: the call was ended after")] {
         let mut reply = host.begin(with_arguments(live_call("work"), json!({"seconds": seconds})));
-        let asked = next_input_request(&mut reply).await;
+        let pending_input_request = next_input_request(&mut reply).await;
         tokio::time::sleep(Duration::from_secs(599)).await;
-        asked.answer_sender.send(name_answer("Ann")).unwrap();
-        let told = reply_text(reply).await;
-        assert!(told.starts_with(outcome), "{told}");
+        pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
+        let message = reply_text(reply).await;
+        assert!(message.starts_with(outcome), "{message}");
     }
 }
 
@@ -213,10 +213,10 @@ async fn input_request_times_out() {
     let host = host();
     let began = Instant::now();
     let mut reply = host.begin(live_call("greet"));
-    let asked = next_input_request(&mut reply).await;
+    let pending_input_request = next_input_request(&mut reply).await;
     assert_eq!(reply_text(reply).await, "failed timed_out: the call asked for something, and nobody answered in time");
     assert_eq!(began.elapsed().as_secs(), 600);
-    assert!(asked.answer_sender.send(name_answer("Ann")).is_err(), "a late answer is told so");
+    assert!(pending_input_request.answer_sender.send(name_answer("Ann")).is_err(), "a late answer is told so");
     assert_eq!(host.registry.jobs().open_count(), 0);
 }
 
@@ -224,16 +224,16 @@ async fn input_request_times_out() {
 async fn a_call_that_waits_for_an_answer_can_be_cancelled() {
     let host = Host::with_limits(one_running_call(), entries());
     let mut reply = host.begin(live_call("greet"));
-    let asked = next_input_request(&mut reply).await;
+    let pending_input_request = next_input_request(&mut reply).await;
     reply.job().cancel();
     assert_eq!(reply_text(reply).await, "failed cancelled: the call was cancelled");
-    assert!(asked.answer_sender.is_closed());
+    assert!(pending_input_request.answer_sender.is_closed());
     // So does hanging up.
     let mut reply = host.begin(live_call("greet"));
-    let asked = next_input_request(&mut reply).await;
+    let pending_input_request = next_input_request(&mut reply).await;
     drop(reply);
     run_until_idle().await;
-    assert!(asked.answer_sender.is_closed());
+    assert!(pending_input_request.answer_sender.is_closed());
     assert_eq!(host.registry.jobs().open_count(), 0);
     assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
 }
@@ -259,9 +259,9 @@ async fn rejects_invalid_answer() {
     ] {
         let mut reply = host.begin(live_call("greet"));
         next_input_request(&mut reply).await.answer_sender.send(answer).unwrap();
-        let told = reply_text(reply).await;
-        assert!(told.starts_with("failed invalid_arguments: the answer to \"who\" does not fit: "), "{told}");
-        assert!(told.contains(wrong), "{told}");
+        let message = reply_text(reply).await;
+        assert!(message.starts_with("failed invalid_arguments: the answer to \"who\" does not fit: "), "{message}");
+        assert!(message.contains(wrong), "{message}");
     }
     let mut reply = host.begin(live_call("greet"));
     next_input_request(&mut reply).await.answer_sender.send(InputAnswer::Declined).unwrap();
@@ -277,8 +277,11 @@ async fn non_live_call_ends_with_input_required() {
     let requests = required_inputs(&host, retried_call("twice", [("first", first.clone())])).await;
     assert_eq!(requests, [("second".to_owned(), name_form("Second?"))]);
     let second = solicited_answer(&name_form("Second?"), name_answer("b"));
-    let told = host.call_to_text(retried_call("twice", [("first", first), ("second", second)])).await;
-    assert!(told.starts_with("text Accepted({\"name\": String(\"a\")}) Accepted({\"name\": String(\"b\")})"), "{told}");
+    let message = host.call_to_text(retried_call("twice", [("first", first), ("second", second)])).await;
+    assert!(
+        message.starts_with("text Accepted({\"name\": String(\"a\")}) Accepted({\"name\": String(\"b\")})"),
+        "{message}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -385,9 +388,9 @@ async fn input_wait_releases_principal_permit() {
     let ann = Caller::new(Arc::new(principal), LOCAL);
     let of_ann = |call: Call| Call { caller: ann.clone(), ..call };
     let mut reply = host.begin(of_ann(live_call("greet")));
-    let asked = next_input_request(&mut reply).await;
+    let pending_input_request = next_input_request(&mut reply).await;
     run_until_idle().await;
     assert_eq!(host.call_to_text(of_ann(tool_call("say"))).await, "text a\ndone {}");
-    asked.answer_sender.send(name_answer("Ann")).unwrap();
+    pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
     assert!(reply_text(reply).await.contains("Ann"));
 }

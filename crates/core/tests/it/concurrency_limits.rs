@@ -148,7 +148,7 @@ enum CallAction {
 
 fn acts() -> impl Strategy<Value = Vec<CallAction>> {
     let act = prop_oneof![
-        3 => (0usize..6, any::<bool>()).prop_map(|(who, narrow)| CallAction::Begin(who, narrow)),
+        3 => (0usize..6, any::<bool>()).prop_map(|(caller, narrow)| CallAction::Begin(caller, narrow)),
         2 => (0usize..6).prop_map(CallAction::End),
     ];
     prop::collection::vec(act, 1..80)
@@ -173,37 +173,37 @@ proptest! {
             let mut open: Vec<(usize, bool, Reply)> = Vec::new();
             for act in acts {
                 match act {
-                    CallAction::Begin(who, narrow) => {
+                    CallAction::Begin(caller, narrow) => {
                         let tool = if narrow { "narrow" } else { "work" };
-                        let begun = host.registry.call(called_by(&callers[who], tool_call(tool)));
-                        open.extend(begun.ok().map(|reply| (who, narrow, reply)));
+                        let begun = host.registry.call(called_by(&callers[caller], tool_call(tool)));
+                        open.extend(begun.ok().map(|reply| (caller, narrow, reply)));
                     }
-                    CallAction::End(who) => {
-                        if let Some(index) = open.iter().position(|(other, ..)| *other == who) {
+                    CallAction::End(caller) => {
+                        if let Some(index) = open.iter().position(|(other, ..)| *other == caller) {
                             drop(open.remove(index));
                         }
                     }
                 }
                 run_until_idle().await;
                 let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-                let levels = |who: usize, narrow: bool| {
+                let levels = |caller: usize, narrow: bool| {
                     let tool = narrow.then(|| ("tool".to_owned(), 2));
-                    let names = [(format!("principal {who}"), 2), (format!("tenant {}", who % 2), 3), ("node".to_owned(), 5)];
+                    let names = [(format!("principal {caller}"), 2), (format!("tenant {}", caller % 2), 3), ("node".to_owned(), 5)];
                     names.into_iter().chain(tool)
                 };
-                for (who, narrow, reply) in &open {
+                for (caller, narrow, reply) in &open {
                     let runs = usize::from(reply.job().status().state == JobState::Running);
-                    for (name, bound) in levels(*who, *narrow) {
+                    for (name, bound) in levels(*caller, *narrow) {
                         counts.entry(name).or_insert((0, bound)).0 += runs;
                     }
                 }
                 prop_assert!(counts.values().all(|(runs, bound)| runs <= bound), "{counts:?}");
                 let is_full = |name: &String| counts.get(name).is_some_and(|(runs, bound)| runs == bound);
-                for (who, narrow, reply) in &open {
+                for (caller, narrow, reply) in &open {
                     let waits = reply.job().status().state == JobState::Waiting;
                     // Its places are held by others who run, or by others who wait for a wider level that is full.
                     let is_held_up = counts.keys().any(is_full);
-                    prop_assert!(!waits || is_held_up, "{who} {narrow} waits in vain: {counts:?}");
+                    prop_assert!(!waits || is_held_up, "{caller} {narrow} waits in vain: {counts:?}");
                 }
             }
             Ok(())

@@ -35,11 +35,11 @@ impl NodeWithClock {
             .tool(Tool::new("scarce", "", row_counting_handler(3)).with_limits(scarce))
             .tool(Tool::new("endless", "", streaming()))
             .tool(Tool::new("work", "", working()));
-        let heard = Arc::new(Recorder::default());
-        let events = EventDispatcher::new([heard.clone() as Arc<dyn Subscriber>]);
+        let received = Arc::new(Recorder::default());
+        let events = EventDispatcher::new([received.clone() as Arc<dyn Subscriber>]);
         let clock = time.clone();
         let registry = Registry::with_clock(tools.limits(limits).build(), events, move || *clock.lock());
-        Self { host: Host { registry, recorder: heard }, time }
+        Self { host: Host { registry, recorder: received }, time }
     }
 
     fn advance(&self, time: Duration) {
@@ -170,11 +170,11 @@ async fn usage_survives_restart() {
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(!text.contains("ann"), "who calls is nobody's business: {text}");
 
-    let again = NodeWithClock::at(node.time.clone(), limits);
-    again.host.registry.persist_usage(file.clone()).unwrap();
-    assert!(again.ask(&ann, "rows").await.contains("failed rate_limited"), "3 of before and 3 of now");
-    assert_eq!(again.ask(&bob, "rows").await, "text ok\ndone {}");
-    again.host.registry.drain(Duration::from_secs(1)).await;
+    let node_with_clock = NodeWithClock::at(node.time.clone(), limits);
+    node_with_clock.host.registry.persist_usage(file.clone()).unwrap();
+    assert!(node_with_clock.ask(&ann, "rows").await.contains("failed rate_limited"), "3 of before and 3 of now");
+    assert_eq!(node_with_clock.ask(&bob, "rows").await, "text ok\ndone {}");
+    node_with_clock.host.registry.drain(Duration::from_secs(1)).await;
 
     let tomorrow = NodeWithClock::at(node.time.clone(), limits);
     tomorrow.advance(2 * HOUR);

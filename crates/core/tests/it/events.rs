@@ -61,10 +61,10 @@ async fn subscribers_are_notified_in_order() {
             self.1.lock().push(self.0);
         }
     }
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let subscribers = ["log", "metrics"].map(|name| Arc::new(Named(name, heard.clone())) as Arc<dyn Subscriber>);
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let subscribers = ["log", "metrics"].map(|name| Arc::new(Named(name, received.clone())) as Arc<dyn Subscriber>);
     let tools = SnapshotBuilder::new().tool(tool_with_text("say", "a")).build();
     let registry = Registry::new(tools, EventDispatcher::new(subscribers));
     reply_text(registry.call(tool_call("say")).unwrap()).await;
-    assert_eq!(*heard.lock(), ["log", "metrics", "log", "metrics"]);
+    assert_eq!(*received.lock(), ["log", "metrics", "log", "metrics"]);
 }

@@ -17,18 +17,18 @@ async fn check(handler: Arc<dyn Handler>) -> (String, String) {
     let reply = host.begin(tool_call("work"));
     let job_id = reply.job().id().to_string();
     let answer = reply_text(reply).await;
-    let heard = host.recorder.lines().replace(&job_id, "<job>");
+    let received = host.recorder.lines().replace(&job_id, "<job>");
     // Ids are UUIDs, told as `fault <id>:`.
-    let heard = heard.lines().map(|line| match line.split_once(": ") {
+    let received = received.lines().map(|line| match line.split_once(": ") {
         Some((head, detail)) if head.starts_with("fault ") && head != "fault <job>" => format!("fault <id>: {detail}"),
         _ => line.to_owned(),
     });
-    (answer, heard.collect::<Vec<_>>().join("\n"))
+    (answer, received.collect::<Vec<_>>().join("\n"))
 }
 
 #[tokio::test]
 async fn a_panic_becomes_an_internal_error_with_an_id() {
-    let (answer, heard) = check(handler_fn(|_, reply| async move {
+    let (answer, received) = check(handler_fn(|_, reply| async move {
         reply.send_text("rows").await?;
         panic!("the secret is {}", 42)
     }))
@@ -37,13 +37,13 @@ async fn a_panic_becomes_an_internal_error_with_an_id() {
     text rows
     failed internal: internal error; the server's log has the detail under id <id>
     ");
-    insta::assert_snapshot!(heard, @r"
+    insta::assert_snapshot!(received, @r"
     started tool work
     fault <id>: a handler panicked: the secret is 42
     ended tool work: internal
     ");
-    let (_, heard) = check(handler_fn(|_, _| async { std::panic::panic_any(7_u8) })).await;
-    assert!(heard.contains("a handler panicked: a panic without a message"), "{heard}");
+    let (_, received) = check(handler_fn(|_, _| async { std::panic::panic_any(7_u8) })).await;
+    assert!(received.contains("a handler panicked: a panic without a message"), "{received}");
 }
 
 #[tokio::test]
@@ -62,12 +62,12 @@ async fn caller_and_log_share_error_id() {
 
 #[tokio::test]
 async fn detail_of_other_errors_is_logged_under_the_job() {
-    let (answer, heard) = check(handler_fn(|_, _| async {
+    let (answer, received) = check(handler_fn(|_, _| async {
         Err(Error::new(ErrorKind::Unavailable, "the database is gone").with_detail("/srv/data: no such folder"))
     }))
     .await;
     insta::assert_snapshot!(answer, @"failed unavailable: the database is gone");
-    insta::assert_snapshot!(heard, @r"
+    insta::assert_snapshot!(received, @r"
     started tool work
     fault <job>: /srv/data: no such folder
     ended tool work: unavailable
@@ -90,9 +90,9 @@ async fn a_structured_answer_must_conform_to_the_output_schema() {
     structured {"rows":3}
     done {}
     "#);
-    let (answer, heard) = check(structured(json!({"rows": "three"}))).await;
+    let (answer, received) = check(structured(json!({"rows": "three"}))).await;
     insta::assert_snapshot!(answer, @"failed internal: internal error; the server's log has the detail under id <id>");
-    insta::assert_snapshot!(heard, @r#"
+    insta::assert_snapshot!(received, @r#"
     started tool work
     fault <id>: work broke its output schema: [Violation { path: "rows", message: "\"three\" is not of type \"integer\"" }]
     ended tool work: internal

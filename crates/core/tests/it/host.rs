@@ -148,14 +148,14 @@ pub(crate) async fn run_until_idle() {
 
 /// The whole reply, one line for each piece.
 pub(crate) async fn reply_text(mut reply: Reply) -> String {
-    let mut told = String::new();
+    let mut message = String::new();
     while let Some(event) = reply.next().await {
-        if !told.is_empty() {
-            told.push('\n');
+        if !message.is_empty() {
+            message.push('\n');
         }
-        told.push_str(&event_line(event));
+        message.push_str(&event_line(event));
     }
-    told
+    message
 }
 
 fn event_line(event: ReplyEvent) -> String {

@@ -31,7 +31,9 @@ fn calling_tool(host: &Arc<Mutex<Option<Arc<Host>>>>) -> Tool {
             let mut called = host.registry.call(call)?;
             loop {
                 match called.next_message().await {
-                    Some(ReplyMessage::InputRequest(asked)) => reply.forward_input_request(asked).await?,
+                    Some(ReplyMessage::InputRequest(pending_input_request)) => {
+                        reply.forward_input_request(pending_input_request).await?
+                    }
                     Some(ReplyMessage::Event(ReplyEvent::Chunk(_))) => {}
                     Some(ReplyMessage::Event(ReplyEvent::End(Outcome::Done(metadata)))) => return Ok(metadata),
                     Some(ReplyMessage::Event(ReplyEvent::End(Outcome::Failed(error)))) => return Err(error),
@@ -54,15 +56,15 @@ fn calling_host(limits: Limits, entries: SnapshotBuilder) -> Arc<Host> {
 async fn nested_call_forwards_input_requests() {
     let host = calling_host(one_running_call(), entries());
     let mut reply = host.begin(with_arguments(live_call("call"), json!({"name": "greet"})));
-    let asked = next_input_request(&mut reply).await;
+    let pending_input_request = next_input_request(&mut reply).await;
     run_until_idle().await;
     assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}", "neither holds a place");
     tokio::time::sleep(Duration::from_secs(590)).await;
-    asked.answer_sender.send(name_answer("Ann")).unwrap();
+    pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
     assert_eq!(reply_text(reply).await, "done {}", "neither has lost time");
     assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
-    let asked = required_inputs(&host, with_arguments(retried_call("call", []), json!({"name": "greet"}))).await;
-    assert_eq!(asked, [("who".to_owned(), name_form("Who?"))]);
+    let requested = required_inputs(&host, with_arguments(retried_call("call", []), json!({"name": "greet"}))).await;
+    assert_eq!(requested, [("who".to_owned(), name_form("Who?"))]);
 }
 
 /// Becomes a task if it can, asks, and then works for ten minutes.
@@ -85,15 +87,15 @@ async fn task_requests_input_live_and_has_task_timeout() {
         let mut reply = host.begin(Call { client_capabilities: tasks, ..call });
         let job = reply.job().clone();
         job.task_requested().await;
-        let asked = next_input_request(&mut reply).await;
+        let pending_input_request = next_input_request(&mut reply).await;
         run_until_idle().await;
         // The adapter notices only now, while the clock stands still.
         job.continue_as_task();
         run_until_idle().await;
         tokio::time::sleep(Duration::from_secs(500)).await;
-        asked.answer_sender.send(name_answer("Ann")).unwrap();
-        let told = reply_text(reply).await;
-        assert!(told.ends_with("done {}"), "{told}");
+        pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
+        let message = reply_text(reply).await;
+        assert!(message.ends_with("done {}"), "{message}");
     }
     // Whoever cannot come back for a task gets none, and is asked in its own way.
     assert_eq!(required_inputs(&host, retried_call("long", [])).await.len(), 1);

@@ -90,8 +90,8 @@ async fn tenant_and_node_rates_ignore_rejected_requests() {
     assert_eq!(count_admitted(&host, &of("ann", "south"), 100), 4, "the same name, and somebody else");
     assert_eq!(count_admitted(&host, &key("eve"), 1), 0);
     let lines = host.recorder.lines();
-    for told in ["limit of principal: requests", "limit of tenant: requests", "limit of node: requests"] {
-        assert!(lines.contains(told), "{told}");
+    for message in ["limit of principal: requests", "limit of tenant: requests", "limit of node: requests"] {
+        assert!(lines.contains(message), "{message}");
     }
 }
 
@@ -173,17 +173,17 @@ proptest! {
     fn rate_holds_in_any_time_span(requests in requests(), each_second in 1u32..20, burst in 1u32..6) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let period = Duration::from_secs_f64(1.0 / f64::from(each_second));
-        let (told, polite_refused) = runtime.block_on(async {
+        let (message, polite_refused) = runtime.block_on(async {
             let host = host(Limits { per_principal: allowance_with_rate(each_second.into(), burst), ..Limits::default() });
             let callers = [key("ann"), key("bob"), key("cat")];
             let polite = key("polite");
-            let mut told: [Vec<Instant>; 3] = Default::default();
+            let mut message: [Vec<Instant>; 3] = Default::default();
             let (mut polite_at, mut polite_refused) = (Instant::now(), 0);
-            for (wait_ms, who) in requests {
+            for (wait_ms, caller) in requests {
                 tokio::time::advance(Duration::from_millis(wait_ms)).await;
                 for _ in 0..3 {
-                    if host.registry.count_request(&callers[who]).is_ok() {
-                        told[who].push(Instant::now());
+                    if host.registry.count_request(&callers[caller]).is_ok() {
+                        message[caller].push(Instant::now());
                     }
                 }
                 if polite_at.elapsed() >= period + Duration::from_micros(1) {
@@ -191,12 +191,12 @@ proptest! {
                     polite_refused += usize::from(host.registry.count_request(&polite).is_err());
                 }
             }
-            (told, polite_refused)
+            (message, polite_refused)
         });
         prop_assert_eq!(polite_refused, 0);
-        for told in &told {
-            for (index, from) in told.iter().enumerate() {
-                for (before, to) in told[index..].iter().enumerate() {
+        for message in &message {
+            for (index, from) in message.iter().enumerate() {
+                for (before, to) in message[index..].iter().enumerate() {
                     let periods = to.duration_since(*from).as_nanos() / period.as_nanos().max(1);
                     let allowed = u128::from(burst) + periods;
                     prop_assert!(allowed > before as u128, "more than {allowed} in {:?}", to.duration_since(*from));

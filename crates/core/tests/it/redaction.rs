@@ -138,17 +138,17 @@ proptest! {
 
     #[test]
     fn redacting_json_changes_only_secrets(value in any_json()) {
-        let said = value.clone();
+        let text = value.clone();
         let handler = handler_fn(move |_, reply| {
-            let said = said.clone();
-            async move { reply.send_structured(&said).await.map(|()| Metadata::new()) }
+            let text = text.clone();
+            async move { reply.send_structured(&text).await.map(|()| Metadata::new()) }
         });
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let told = runtime.block_on(async {
+        let message = runtime.block_on(async {
             let registry = registry(Tool::new("say", "", handler), false);
             reply_text(registry.call(tool_call("say")).unwrap()).await
         });
-        let json = told.lines().next().and_then(|line| line.strip_prefix("structured ")).unwrap();
+        let json = message.lines().next().and_then(|line| line.strip_prefix("structured ")).unwrap();
         let expected = value.to_string().replace("hush", "***");
         prop_assert_eq!(json, expected);
     }

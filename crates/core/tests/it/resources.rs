@@ -10,9 +10,9 @@ fn template(text: &str) -> ResourceTemplate {
     let (text, names) = (text.to_owned(), template.variables().map(str::to_owned).collect::<Vec<_>>());
     let handler = handler_fn(move |job, reply| {
         let values: Vec<_> = names.iter().map(|name| format!("{name}={:?}", job.variable(name).unwrap())).collect();
-        let said = format!("{text} {}", values.join(" "));
+        let output = format!("{text} {}", values.join(" "));
         async move {
-            reply.send_text(said).await?;
+            reply.send_text(output).await?;
             Ok(Metadata::new())
         }
     });

@@ -23,10 +23,10 @@ fn implied_scopes(pairs: &[(&str, &[&str])]) -> ImpliedScopes {
 #[tokio::test]
 async fn broader_scope_implies_narrower_ones() {
     let scopes = Arc::new(implied_scopes(&[("admin", &["write"]), ("write", &["read", "list"])]));
-    let wanted = ["read", "write", "audit"].map(str::to_owned).to_vec();
-    let access = Access { scopes: wanted, ..Access::default() };
+    let expected = ["read", "write", "audit"].map(str::to_owned).to_vec();
+    let access = Access { scopes: expected, ..Access::default() };
     let host = Host::new(SnapshotBuilder::new().tool(tool_with_text("change", "").with_access(access)));
-    let mut told = String::new();
+    let mut message = String::new();
     for carried in [
         json!({"scope": "read write audit"}),
         json!({"scope": "write audit"}),
@@ -44,9 +44,9 @@ async fn broader_scope_implies_narrower_ones() {
         principal.implied_scopes = scopes.clone();
         let origin = CallOrigin { transport: TransportKind::StreamableHttp, peer: None };
         let answer = host.call_to_text(called_by(&Caller::new(Arc::new(principal), origin), tool_call("change"))).await;
-        told.push_str(&format!("{carried}: {}\n", if answer.ends_with("done {}") { "done" } else { &answer }));
+        message.push_str(&format!("{carried}: {}\n", if answer.ends_with("done {}") { "done" } else { &answer }));
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(message, @r#"
     {"scope":"read write audit"}: done
     {"scope":"write audit"}: done
     {"scope":"admin audit"}: done
@@ -73,8 +73,8 @@ fn rejects_invalid_and_cyclic_scopes() {
         &[("z", &["a"]), ("a", &["b"]), ("b", &["a"])],
         &[("all", &many)],
     ];
-    let told = wrong.map(|pairs| ImpliedScopes::new(&scope_map(pairs)).unwrap_err().to_string()).join("\n");
-    insta::assert_snapshot!(told, @r#"
+    let message = wrong.map(|pairs| ImpliedScopes::new(&scope_map(pairs)).unwrap_err().to_string()).join("\n");
+    insta::assert_snapshot!(message, @r#"
     "a b" is no scope: one is a word without spaces, quotes and backslashes
     "\"c\"" is no scope: one is a word without spaces, quotes and backslashes
     the scope "a" implies itself: a, which implies a
@@ -89,19 +89,19 @@ proptest! {
     #[test]
     fn minimal_set_is_sufficient_and_necessary(
         pairs in prop::collection::vec((0_usize..12, 0_usize..12), 0..30),
-        wanted in prop::collection::vec(0_usize..12, 0..8),
+        expected in prop::collection::vec(0_usize..12, 0..8),
         had in prop::collection::btree_set(0_usize..12, 0..8),
     ) {
-        let mut said: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut text: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (one, other) in pairs.iter().filter(|(one, other)| one != other) {
-            said.entry(one.max(other).to_string()).or_default().push(one.min(other).to_string());
+            text.entry(one.max(other).to_string()).or_default().push(one.min(other).to_string());
         }
-        let scopes = ImpliedScopes::new(&said).unwrap();
-        let wanted: Vec<String> = wanted.iter().map(usize::to_string).collect();
-        let least = scopes.minimal(&wanted);
-        prop_assert!(least.iter().all(|scope| wanted.contains(scope)));
+        let scopes = ImpliedScopes::new(&text).unwrap();
+        let expected: Vec<String> = expected.iter().map(usize::to_string).collect();
+        let least = scopes.minimal(&expected);
+        prop_assert!(least.iter().all(|scope| expected.contains(scope)));
         let implies = |all: &[String], scope: &String| all.iter().any(|had| scopes.implies(had, scope));
-        prop_assert!(wanted.iter().all(|scope| implies(&least, scope)));
+        prop_assert!(expected.iter().all(|scope| implies(&least, scope)));
         for scope in &least {
             let others: Vec<String> = least.iter().filter(|other| *other != scope).cloned().collect();
             prop_assert!(!implies(&others, scope) && others.len() + 1 == least.len());
@@ -110,7 +110,7 @@ proptest! {
         let had: BTreeSet<String> = had.iter().map(usize::to_string).collect();
         let claim = json!(had.into_iter().collect::<Vec<_>>().join(" "));
         let has = |all: &[String]| all.iter().all(|scope| scopes.claim_includes(&claim, scope));
-        prop_assert_eq!(has(&wanted), has(&least));
+        prop_assert_eq!(has(&expected), has(&least));
     }
 }
 

@@ -9,8 +9,8 @@ use crate::host::{Host, LOCAL, called_by, process_user, reply_text, run_until_id
 
 #[tokio::test(start_paused = true)]
 async fn running_calls_keep_the_state_they_began_with() {
-    let gate = CancellationToken::new();
-    let opened = gate.clone();
+    let cancellation_token = CancellationToken::new();
+    let opened = cancellation_token.clone();
     let old = Tool::new(
         "version",
         "",
@@ -28,7 +28,7 @@ async fn running_calls_keep_the_state_they_began_with() {
     run_until_idle().await;
     host.registry.swap(SnapshotBuilder::new().tool(tool_with_text("version", "new")).build());
     assert_eq!(host.call_to_text(tool_call("version")).await, "text new\ndone {}");
-    gate.cancel();
+    cancellation_token.cancel();
     assert_eq!(reply_text(running).await, "text old\ndone {}");
     assert_eq!((kept.version(), host.registry.snapshot().version()), (1, 2));
 }

@@ -91,17 +91,17 @@ async fn watch_uris(host: &Host, caller: &Caller, uris: &[&str]) -> Watch {
 
 /// What the listener hears until nothing more comes for a while.
 async fn collect_changes(watch: &Watch, caller: &Caller) -> String {
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     while timeout(Duration::from_secs(7), watch.changed()).await.is_ok() {
         watch.update_caller(caller).await;
         while let Some(change) = watch.next_change() {
-            heard.push(match change {
+            received.push(match change {
                 WatchEvent::Registry => "registry".to_owned(),
                 WatchEvent::Resource(uri) => uri.to_string(),
             });
         }
     }
-    heard.join(" ")
+    received.join(" ")
 }
 
 #[tokio::test(start_paused = true)]
@@ -154,8 +154,8 @@ async fn stamps_are_polled_once_per_caller_while_watched() {
     }
     stamps.take_stamp_count();
     sleep(Duration::from_secs(10)).await;
-    let asked = stamps.take_stamp_count();
-    assert!((36..=44).contains(&asked), "two are asked for twice a second: {asked}");
+    let requested = stamps.take_stamp_count();
+    assert!((36..=44).contains(&requested), "two are asked for twice a second: {requested}");
     drop(watches);
     sleep(Duration::from_secs(1)).await;
     stamps.take_stamp_count();
@@ -349,14 +349,14 @@ async fn tenant_has_half_of_subscriptions() {
             }
         }
     };
-    let told = |whose: &str| format!("too many resources are subscribed to{whose}; try again later");
+    let message = |owner_key: &str| format!("too many resources are subscribed to{owner_key}; try again later");
     for name in ["ann", "bob"] {
-        assert_eq!(fill(&of("north", name)), (2_500, told(" by you")));
+        assert_eq!(fill(&of("north", name)), (2_500, message(" by you")));
     }
-    assert_eq!(fill(&of("north", "carol")), (0, told(" by your tenant")));
-    assert_eq!(fill(&of("south", "ann")), (2_500, told(" by you")));
-    assert_eq!(fill(&of("west", "ann")), (2_500, told(" by you")));
-    assert_eq!(fill(&of("west", "bob")), (0, told("")));
+    assert_eq!(fill(&of("north", "carol")), (0, message(" by your tenant")));
+    assert_eq!(fill(&of("south", "ann")), (2_500, message(" by you")));
+    assert_eq!(fill(&of("west", "ann")), (2_500, message(" by you")));
+    assert_eq!(fill(&of("west", "bob")), (0, message("")));
     watches.remove(0);
     let watch = host.registry.watch();
     assert!(watch.subscribe("thing://0", &of("north", "carol")).is_ok(), "what was given up is the tenant's again");

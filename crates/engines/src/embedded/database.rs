@@ -65,7 +65,7 @@ impl FileDatabase {
         paths: Vec<PathBuf>,
         engine: &Engine,
         limits: FileLimits,
-        told: BTreeMap<String, TextTableOptions>,
+        rendered: BTreeMap<String, TextTableOptions>,
     ) -> Result<Self, Error> {
         let name: Arc<str> = name.into().into();
         if paths.is_empty() {
@@ -75,7 +75,7 @@ impl FileDatabase {
         let paths = paths.iter().map(|path| parse_path(path)).collect::<Result<Vec<_>, Error>>()?;
         let sessions = SessionFactory::new(&name, engine).map_err(|error| Error::internal(error.to_string()))?;
         Ok(Self {
-            files: Arc::new(FileSnapshots::new(paths, limits, TableDeclarations::new(told), engine.clone())),
+            files: Arc::new(FileSnapshots::new(paths, limits, TableDeclarations::new(rendered), engine.clone())),
             sessions: Arc::new(sessions),
             engine: engine.clone(),
             policies: RowPolicies::default(),
@@ -127,10 +127,10 @@ fn parse_path(path: &Path) -> Result<FilesPath, Error> {
         |path: &Path, reason: &str| Error::new(ErrorKind::InvalidArguments, format!("{}: {reason}", path.display()));
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let glob = Glob::parse(&whole)?;
-    let shown = glob.as_ref().map_or(path, Glob::folder);
-    let metadata = std::fs::metadata(shown).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => refused(shown, "no such file or folder"),
-        _ => refused(shown, &super::files::io_error_reason(&error)),
+    let visible = glob.as_ref().map_or(path, Glob::folder);
+    let metadata = std::fs::metadata(visible).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => refused(visible, "no such file or folder"),
+        _ => refused(visible, &super::files::io_error_reason(&error)),
     })?;
     match glob {
         Some(glob) if metadata.is_dir() => Ok(FilesPath::Glob(glob)),
@@ -179,12 +179,14 @@ impl Database for FileDatabase {
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        let wanted = QueryCancellation::new(self.engine.shutdown_token());
+        let query_cancellation = QueryCancellation::new(self.engine.shutdown_token());
         // Who no longer waits for the plan ends the functions that are computed for it.
-        let ends_the_planning = wanted.token().clone().drop_guard();
+        let ends_the_planning = query_cancellation.token().clone().drop_guard();
         let (tables, sessions) = (self.load_tables(principal).await?, self.sessions.clone());
-        let lane = self.engine.worker_pool(principal)?;
-        let plan = lane.run(plan_statement(statement.clone(), tables, sessions, lane.clone(), wanted)).await?;
+        let worker_pool = self.engine.worker_pool(principal)?;
+        let plan = worker_pool
+            .run(plan_statement(statement.clone(), tables, sessions, worker_pool.clone(), query_cancellation))
+            .await?;
         ends_the_planning.disarm();
         Ok(Box::new(plan))
     }

@@ -95,7 +95,8 @@ impl Engine {
     /// # Errors
     /// `Unavailable` when its threads cannot be started or its spill folder cannot be made.
     pub fn start(options: EngineOptions) -> Result<Self, Error> {
-        let unavailable = |what: &str, reason: String| Error::new(ErrorKind::Unavailable, format!("{what}: {reason}"));
+        let unavailable =
+            |subject: &str, reason: String| Error::new(ErrorKind::Unavailable, format!("{subject}: {reason}"));
         let runtime = Builder::new_current_thread()
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_name("tidegate-files")

@@ -71,37 +71,37 @@ impl WorkerPools {
     /// # Errors
     /// `Unavailable` when its threads cannot be started.
     pub(super) fn pool_for(&self, principal: &Principal, tasks: &TaskTracker) -> Result<WorkerPool, Error> {
-        let whose = PoolKey::from_principal(principal);
-        let mut lanes = self.pools.lock();
-        let at = match lanes.iter().position(|(holder, _)| *holder == whose) {
+        let pool_key = PoolKey::from_principal(principal);
+        let mut pools = self.pools.lock();
+        let at = match pools.iter().position(|(holder, _)| *holder == pool_key) {
             Some(own) => own,
-            None => self.assign_pool(&mut lanes, whose)?,
+            None => self.assign_pool(&mut pools, pool_key)?,
         };
-        Ok(WorkerPool { threads: lanes[at].1.clone(), tasks: tasks.clone() })
+        Ok(WorkerPool { threads: pools[at].1.clone(), tasks: tasks.clone() })
     }
 
     /// The place among `lanes` of one that is not its own yet.
-    fn assign_pool(&self, lanes: &mut Vec<(PoolKey, Arc<PoolThreads>)>, whose: PoolKey) -> Result<usize, Error> {
-        let busy: Vec<usize> = (0..lanes.len()).filter(|at| !lanes[*at].1.is_idle()).collect();
-        let is_colleague = |at: &usize| whose.tenant.is_some() && lanes[*at].0.tenant == whose.tenant;
+    fn assign_pool(&self, pools: &mut Vec<(PoolKey, Arc<PoolThreads>)>, pool_key: PoolKey) -> Result<usize, Error> {
+        let busy: Vec<usize> = (0..pools.len()).filter(|at| !pools[*at].1.is_idle()).collect();
+        let is_colleague = |at: &usize| pool_key.tenant.is_some() && pools[*at].0.tenant == pool_key.tenant;
         let of_tenant: Vec<usize> = busy.iter().copied().filter(is_colleague).collect();
         if of_tenant.len() >= tenant_share(self.pools_max) {
             // Shared, and the lane stays the colleague's.
-            return Ok(least_loaded(&of_tenant, lanes));
+            return Ok(least_loaded(&of_tenant, pools));
         }
-        if let Some(idle) = (0..lanes.len()).find(|at| !busy.contains(at)) {
-            lanes[idle].0 = whose;
+        if let Some(idle) = (0..pools.len()).find(|at| !busy.contains(at)) {
+            pools[idle].0 = pool_key;
             return Ok(idle);
         }
-        if lanes.len() >= self.pools_max {
-            return Ok(least_loaded(&busy, lanes));
+        if pools.len() >= self.pools_max {
+            return Ok(least_loaded(&busy, pools));
         }
         match PoolThreads::start(self.threads) {
-            Ok(threads) => lanes.push((whose, Arc::new(threads))),
-            Err(_) if !busy.is_empty() => return Ok(least_loaded(&busy, lanes)),
+            Ok(threads) => pools.push((pool_key, Arc::new(threads))),
+            Err(_) if !busy.is_empty() => return Ok(least_loaded(&busy, pools)),
             Err(error) => return Err(error),
         }
-        Ok(lanes.len() - 1)
+        Ok(pools.len() - 1)
     }
 
     /// Stops all threads; what runs on them still is left to end by itself, since they cannot be killed.
@@ -111,11 +111,11 @@ impl WorkerPools {
 }
 
 /// That of `places` among `lanes` which the fewest hold, and of these with the fewest tasks.
-fn least_loaded(places: &[usize], lanes: &[(PoolKey, Arc<PoolThreads>)]) -> usize {
-    places
+fn least_loaded(positions: &[usize], pools: &[(PoolKey, Arc<PoolThreads>)]) -> usize {
+    positions
         .iter()
         .copied()
-        .min_by_key(|at| (Arc::strong_count(&lanes[*at].1), lanes[*at].1.alive_tasks()))
+        .min_by_key(|at| (Arc::strong_count(&pools[*at].1), pools[*at].1.alive_tasks()))
         .unwrap_or_default()
 }
 
@@ -219,8 +219,8 @@ mod tests {
 
     #[test]
     fn each_principal_has_its_own_pool_while_it_runs_something() {
-        let (lanes, tasks) = (WorkerPools::new(1), TaskTracker::new());
-        let of = |subject| lanes.pool_for(&principal(subject, None), &tasks).unwrap();
+        let (worker_pools, tasks) = (WorkerPools::new(1), TaskTracker::new());
+        let of = |subject| worker_pools.pool_for(&principal(subject, None), &tasks).unwrap();
         let ann = of("ann");
         assert!(is_same(&ann, &of("ann")));
         let bob = of("bob");
@@ -231,22 +231,23 @@ mod tests {
         assert!(Arc::ptr_eq(&left, &of("ann").threads), "it is held still, and hers");
         drop(left);
         let carl = of("carl");
-        assert_eq!(lanes.pools.lock().len(), 2, "one that is idle is taken again");
+        assert_eq!(worker_pools.pools.lock().len(), 2, "one that is idle is taken again");
         drop(carl);
     }
 
     #[test]
     fn principals_of_a_tenant_share_half_of_the_pools() {
-        let (lanes, tasks) = (WorkerPools { threads: 1, pools_max: 4, pools: Mutex::default() }, TaskTracker::new());
-        let of = |subject: &str, tenant| lanes.pool_for(&principal(subject, tenant), &tasks).unwrap();
+        let (worker_pools, tasks) =
+            (WorkerPools { threads: 1, pools_max: 4, pools: Mutex::default() }, TaskTracker::new());
+        let of = |subject: &str, tenant| worker_pools.pool_for(&principal(subject, tenant), &tasks).unwrap();
         let held: Vec<WorkerPool> = (0..10).map(|number| of(&format!("worker{number}"), Some("acme"))).collect();
-        assert_eq!(lanes.pools.lock().len(), 2);
+        assert_eq!(worker_pools.pools.lock().len(), 2);
         let other = of("zoe", Some("other"));
-        assert!(held.iter().all(|lane| !is_same(lane, &other)));
+        assert!(held.iter().all(|worker_pool| !is_same(worker_pool, &other)));
         let third = of("tom", None);
         assert!(!is_same(&third, &other));
-        assert_eq!(lanes.pools.lock().len(), 4);
+        assert_eq!(worker_pools.pools.lock().len(), 4);
         of("una", None);
-        assert_eq!(lanes.pools.lock().len(), 4, "the rest share");
+        assert_eq!(worker_pools.pools.lock().len(), 4, "the rest share");
     }
 }

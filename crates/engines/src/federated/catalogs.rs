@@ -35,9 +35,9 @@ pub(super) async fn load_objects(
     principal: &Principal,
     with_columns: bool,
 ) -> Result<VisibleObjects, Error> {
-    let asked = members.values().map(|member| async move { (member, member.catalog(principal).await) });
+    let requested = members.values().map(|member| async move { (member, member.catalog(principal).await) });
     let mut entries = Vec::new();
-    for (member, catalog) in join_all(asked).await {
+    for (member, catalog) in join_all(requested).await {
         // A member that is away takes its own tables along, and no others.
         let Ok(catalog) = catalog else { continue };
         entries.extend(catalog.tables.iter().map(|entry| (member.clone(), entry.clone())));

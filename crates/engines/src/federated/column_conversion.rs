@@ -45,8 +45,8 @@ fn convert_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef, Error> {
         return Ok(column.clone());
     }
     let unfit = |reason: String| {
-        let wanted = type_name(field.data_type());
-        let message = format!("the column {:?} has a value that is no {wanted}: {reason}", field.name());
+        let expected = type_name(field.data_type());
+        let message = format!("the column {:?} has a value that is no {expected}: {reason}", field.name());
         Error::new(ErrorKind::InvalidArguments, message).with_hint(
             "Ask the database of that table alone, where each value keeps its type, or leave the column out.",
         )

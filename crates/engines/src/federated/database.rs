@@ -159,9 +159,9 @@ impl Database for FederatedDatabase {
 
     /// The tables of all members that answer.
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        let asked = self.members.values().map(|member| async move { (member, member.catalog(principal).await) });
+        let requested = self.members.values().map(|member| async move { (member, member.catalog(principal).await) });
         let mut tables = Vec::new();
-        for (member, catalog) in join_all(asked).await {
+        for (member, catalog) in join_all(requested).await {
             // A member that is away takes its own tables along, and no others.
             let Ok(catalog) = catalog else { continue };
             let named =
@@ -192,8 +192,8 @@ impl Database for FederatedDatabase {
                 Err(error) => Err(error),
             };
         }
-        let asked = self.members.values().map(|member| member.stamp(None, principal));
-        let stamps = join_all(asked).await.into_iter().map(|stamp| stamp.ok().flatten().unwrap_or_default());
+        let requested = self.members.values().map(|member| member.stamp(None, principal));
+        let stamps = join_all(requested).await.into_iter().map(|stamp| stamp.ok().flatten().unwrap_or_default());
         Ok(Some(stamps.collect::<Vec<String>>().join(" ")))
     }
 
@@ -204,14 +204,14 @@ impl Database for FederatedDatabase {
         let session = with_cancellation(session, &asking.cancellation);
         // Who no longer waits for the plan ends the functions that are computed for it.
         let ends_the_planning = asking.cancellation.token().clone().drop_guard();
-        let lane = self.engine.worker_pool(principal)?;
-        let (statement, of_plan) = (statement.clone(), lane.clone());
+        let worker_pool = self.engine.worker_pool(principal)?;
+        let (statement, of_plan) = (statement.clone(), worker_pool.clone());
         let planning = async move {
             let logical = optimize_statement(&statement, &session, &tables).await?;
             let logical = push_down(logical, &asking).map_err(|error| to_core_error(&error, tables.database()))?;
             build_plan(logical, session, &tables, of_plan, asking.cancellation).await
         };
-        let plan = lane.run(planning).await?;
+        let plan = worker_pool.run(planning).await?;
         ends_the_planning.disarm();
         Ok(Box::new(plan))
     }

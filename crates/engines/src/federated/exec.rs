@@ -119,7 +119,7 @@ impl ExecutionPlan for MemberExec {
         };
         let (sender, batches) = batch_channel(job.cancellation(), ());
         let (question, asking, schema) = (self.query.clone(), self.context.clone(), self.schema.clone());
-        let asked = async move {
+        let requested = async move {
             let answered = tokio::select! {
                 biased;
                 () = sender.closed() => return,
@@ -130,7 +130,7 @@ impl ExecutionPlan for MemberExec {
                 Err(error) => sender.fail(error).await,
             }
         };
-        self.context.tasks.spawn_on(asked, &self.context.runtime);
+        self.context.tasks.spawn_on(requested, &self.context.runtime);
         let batches = batches.map(|batch| batch.map_err(|error| DataFusionError::External(Box::new(error))));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches)))
     }

@@ -83,13 +83,13 @@ impl StatementScope for MemberTables {
     }
 
     fn member_queries(&self, plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
-        let mut asked = Vec::new();
+        let mut requested = Vec::new();
         // Collecting never fails.
         let _ = plan.apply(|node| {
-            asked.extend(node.downcast_ref::<MemberExec>().map(MemberExec::describe_query));
+            requested.extend(node.downcast_ref::<MemberExec>().map(MemberExec::describe_query));
             Ok(TreeNodeRecursion::Continue)
         });
-        asked
+        requested
     }
 }
 

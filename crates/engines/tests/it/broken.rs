@@ -82,11 +82,11 @@ async fn mismatched_row_is_reported_and_corrects_the_type() {
     // Few rows are sampled, and only from the beginning.
     let limits = FileLimits { inferred_rows: 100, ..crate::support::no_delay_limits() };
     let node = || TestNode::open_with(vec![folder.path()], two_thread_options(), limits);
-    let asked = node();
-    assert_eq!(asked.columns("late").await.unwrap(), "id bigint, name text");
+    let test_node = node();
+    assert_eq!(test_node.columns("late").await.unwrap(), "id bigint, name text");
     // Where no row has left, the question begins anew.
-    assert_eq!(asked.rows("SELECT count(*), max(id) FROM late").await, "30001|unknown");
-    assert_eq!(asked.columns("late").await.unwrap(), "id text, name text");
+    assert_eq!(test_node.rows("SELECT count(*), max(id) FROM late").await, "30001|unknown");
+    assert_eq!(test_node.columns("late").await.unwrap(), "id text, name text");
     let streamed = node();
     assert_snapshot!(streamed.refusal("SELECT id, name FROM late").await, @r#"
     unavailable: row 30001 of the file late.csv has 'unknown' in column "id", which was taken for bigint after its first rows

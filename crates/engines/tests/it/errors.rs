@@ -151,14 +151,14 @@ async fn binds_parameters_and_reports_wrong_ones() {
 #[tokio::test]
 async fn the_longest_chains_that_are_allowed_do_not_break_the_process() {
     let (_folder, node) = database();
-    for (what, sql) in [
+    for (subject, sql) in [
         ("negations", format!("SELECT {}true AS x", "NOT ".repeat(250))),
         ("brackets", format!("SELECT {}1{} AS x", "(".repeat(55), ")".repeat(55))),
         ("additions", format!("SELECT id{} AS x FROM flights", " + id".repeat(250))),
         ("calls", format!("SELECT {}-1{} AS x", "abs(".repeat(50), ")".repeat(50))),
     ] {
         if let Err(error) = node.batches(&sql, Vec::new()).await {
-            assert_ne!(error.kind(), tidegate_core::ErrorKind::Internal, "{what}: {error}");
+            assert_ne!(error.kind(), tidegate_core::ErrorKind::Internal, "{subject}: {error}");
         }
     }
 }

@@ -76,7 +76,7 @@ async fn long_batches_are_computed_in_parts() {
 #[tokio::test]
 async fn ordinary_calls_are_not_refused() {
     let (_folder, node) = node();
-    for (sql, wanted) in [
+    for (sql, expected) in [
         ("SELECT levenshtein('kitten', 'sitting'), levenshtein('a', NULL)", "3|null"),
         ("SELECT btrim('xxaxx', 'x'), ltrim('xya', 'yx'), rtrim('axy', 'xy'), trim('  a ')", "a|a|a|a"),
         ("SELECT strpos('héllo', 'l'), position('z' IN 'abc'), strpos(name, 'ame') FROM n WHERE id = 1", "3|0|2"),
@@ -95,6 +95,6 @@ async fn ordinary_calls_are_not_refused() {
         ("SELECT length(regexp_replace(repeat('ab', 40000), '(b)', '\\1\\1', 'g'))", "120000"),
         ("SELECT count(*) FROM n WHERE levenshtein(name, 'name 1') <= 1", "28"),
     ] {
-        assert_eq!(with_timeout(sql, node.rows(sql)).await, wanted, "{sql}");
+        assert_eq!(with_timeout(sql, node.rows(sql)).await, expected, "{sql}");
     }
 }

@@ -147,8 +147,8 @@ async fn a_statement_that_grows_by_its_names_is_refused() {
             .fold("SELECT id AS x FROM n".to_owned(), |inner, n| format!("SELECT x + x AS x FROM ({inner}) t{n}"));
         format!("SELECT count(*) FROM ({inner}) t WHERE x > 0")
     };
-    let asked = |levels: usize| format!("SELECT (SELECT count(*) FROM ({}) s) AS n", doubled(levels));
-    for sql in [doubled(60), added(24), asked(60)] {
+    let requested = |levels: usize| format!("SELECT (SELECT count(*) FROM ({}) s) AS n", doubled(levels));
+    for sql in [doubled(60), added(24), requested(60)] {
         let refusal = with_timeout(&sql, node.refusal(&sql)).await;
         assert!(refusal.starts_with("too_large: ") && refusal.contains("are possible"), "{sql}: {refusal}");
     }

@@ -38,8 +38,8 @@ async fn a_large_pattern_of_a_long_text_is_refused() {
         format!("SELECT regexp_instr(t, '{many}') FROM {column}"),
     ] {
         let refusal = with_timeout(&sql, node.refusal(&sql)).await;
-        let shown: String = sql.chars().take(80).collect();
-        assert!(refusal.starts_with("too_large: ") && refusal.contains(" steps, more than"), "{shown}: {refusal}");
+        let visible: String = sql.chars().take(80).collect();
+        assert!(refusal.starts_with("too_large: ") && refusal.contains(" steps, more than"), "{visible}: {refusal}");
     }
 }
 

@@ -77,7 +77,7 @@ const ENDLESS: &[(&str, &str)] = &[
 #[tokio::test]
 async fn a_cancelled_job_ends_its_query_wherever_it_is() {
     let (_folder, node) = large_table();
-    for (what, sql) in ENDLESS {
+    for (subject, sql) in ENDLESS {
         let plan = node.plan(sql).await.unwrap();
         let job = TestJob::start().await;
         let running = job.job.clone();
@@ -96,10 +96,10 @@ async fn a_cancelled_job_ends_its_query_wherever_it_is() {
             }
         });
         tokio::time::sleep(Duration::from_millis(300)).await;
-        assert!(!reader.is_finished(), "{what} has ended by itself: {:?}", reader.await);
+        assert!(!reader.is_finished(), "{subject} has ended by itself: {:?}", reader.await);
         job.job.cancel();
-        let (kind, has_ended) = with_timeout(what, reader).await.unwrap();
-        assert_eq!((kind, has_ended), (ErrorKind::Cancelled, true), "{what}");
+        let (kind, has_ended) = with_timeout(subject, reader).await.unwrap();
+        assert_eq!((kind, has_ended), (ErrorKind::Cancelled, true), "{subject}");
         node.wait_until_idle().await;
     }
 }

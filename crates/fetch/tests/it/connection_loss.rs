@@ -26,18 +26,18 @@ async fn survives_connection_loss_at_any_point() {
         let attempts: Mutex<HashMap<String, u64>> = Mutex::default();
         let broken = Arc::new(Mutex::new(0));
         let counted = broken.clone();
-        let scene = DownloadFixture::with(9, move |stored, asked| {
-            let answer = stored.respond(asked);
+        let scene = DownloadFixture::with(9, move |stored, recorded_request| {
+            let answer = stored.respond(recorded_request);
             let attempt = {
                 let mut attempts = attempts.lock();
-                let attempt = attempts.entry(asked.path.clone()).or_default();
+                let attempt = attempts.entry(recorded_request.path.clone()).or_default();
                 *attempt += 1;
                 *attempt
             };
             // The id in the path is another each time.
-            let path = asked.path.rsplit('/').next().unwrap_or_default();
-            let chance = hash_of(seed, if asked.is_manifest() { "manifest" } else { path }, attempt);
-            let is_first = asked.is_manifest() && attempt == 1;
+            let path = recorded_request.path.rsplit('/').next().unwrap_or_default();
+            let chance = hash_of(seed, if recorded_request.is_manifest() { "manifest" } else { path }, attempt);
+            let is_first = recorded_request.is_manifest() && attempt == 1;
             if is_first || attempt % (BREAKS_MAX + 1) == 0 || chance.is_multiple_of(3) {
                 return answer;
             }
@@ -57,20 +57,23 @@ async fn survives_connection_loss_at_any_point() {
 #[tokio::test]
 async fn resumes_a_block_after_connection_loss() {
     let cut = 300;
-    let scene = DownloadFixture::with(1, move |stored, asked| match asked.block() {
-        Some(_) if asked.header("range").is_none() => {
-            let answer = stored.respond(asked);
+    let scene = DownloadFixture::with(1, move |stored, recorded_request| match recorded_request.block() {
+        Some(_) if recorded_request.header("range").is_none() => {
+            let answer = stored.respond(recorded_request);
             let length = answer.bytes.len();
             answer.cut_at(length - cut)
         }
-        _ => stored.respond(asked),
+        _ => stored.respond(recorded_request),
     })
     .await;
     scene.fetch("out.arrow", short_delay_options()).await.unwrap();
     let arrived = scene.stored.blocks[0].len() - cut;
-    let asked = scene.server.requests();
-    let ranges: Vec<_> =
-        asked.iter().filter(|asked| asked.block().is_some()).map(|asked| asked.header("range")).collect();
+    let recorded_requests = scene.server.requests();
+    let ranges: Vec<_> = recorded_requests
+        .iter()
+        .filter(|recorded_request| recorded_request.block().is_some())
+        .map(|recorded_request| recorded_request.header("range"))
+        .collect();
     assert_eq!(ranges, [None, Some(format!("bytes={arrived}-").as_str())]);
     assert_eq!(scene.read_rows("out.arrow"), scene.expected_rows());
 }
@@ -78,9 +81,11 @@ async fn resumes_a_block_after_connection_loss() {
 #[tokio::test]
 async fn retries_busy_server() {
     let refusals = Mutex::new(vec!["503 Service Unavailable", "429 Too Many Requests", "502 Bad Gateway"]);
-    let scene = DownloadFixture::with(2, move |stored, asked| match (asked.block(), refusals.lock().pop()) {
-        (Some(_), Some(status)) => TestResponse::problem(status, "come back later"),
-        _ => stored.respond(asked),
+    let scene = DownloadFixture::with(2, move |stored, recorded_request| {
+        match (recorded_request.block(), refusals.lock().pop()) {
+            (Some(_), Some(status)) => TestResponse::problem(status, "come back later"),
+            _ => stored.respond(recorded_request),
+        }
     })
     .await;
     scene.fetch("out.arrow", short_delay_options()).await.unwrap();
@@ -89,9 +94,9 @@ async fn retries_busy_server() {
 
 #[tokio::test]
 async fn gives_up_on_lost_server() {
-    let scene = DownloadFixture::with(4, |stored, asked| match asked.block() {
+    let scene = DownloadFixture::with(4, |stored, recorded_request| match recorded_request.block() {
         Some(block) if block >= 2 => TestResponse { bytes: Vec::new(), barrier: None },
-        _ => stored.respond(asked),
+        _ => stored.respond(recorded_request),
     })
     .await;
     let waits = Arc::new(Mutex::new(0));
@@ -105,10 +110,10 @@ async fn gives_up_on_lost_server() {
     let error = scene.fetch("out.csv", options).await.unwrap_err();
     assert!(matches!(error.cause(), FetchError::Unreachable { attempts: 5, .. }), "{error}");
     assert_eq!(*waits.lock(), 4);
-    let told = scene.with_placeholders(&error.to_string());
-    let (said, kept) = told.split_once('\n').unwrap();
-    assert!(said.starts_with("http://HOST/results/ID could not be reached: "), "{said}");
-    assert!(said.ends_with("; given up after 5 attempts"), "{said}");
+    let message = scene.with_placeholders(&error.to_string());
+    let (text, kept) = message.split_once('\n').unwrap();
+    assert!(text.starts_with("http://HOST/results/ID could not be reached: "), "{text}");
+    assert!(text.ends_with("; given up after 5 attempts"), "{text}");
     insta::assert_snapshot!(
         kept,
         @"2 blocks are kept in FOLDER/.out.csv.partial; to go on from there: tidegate fetch 'http://HOST/results/ID' -o 'FOLDER/out.csv'"

@@ -14,9 +14,9 @@ use super::test_server::TestResponse;
 /// A server that flips a bit in the middle of block 1, that many times.
 async fn corrupting_server(times: usize) -> DownloadFixture {
     let left = AtomicUsize::new(times);
-    DownloadFixture::with(3, move |stored, asked| {
-        let mut answer = stored.respond(asked);
-        let is_flipped = asked.block() == Some(1)
+    DownloadFixture::with(3, move |stored, recorded_request| {
+        let mut answer = stored.respond(recorded_request);
+        let is_flipped = recorded_request.block() == Some(1)
             && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
         if is_flipped {
             let middle = answer.bytes.len() - stored.blocks[1].len() / 2;
@@ -57,8 +57,8 @@ async fn repeatedly_corrupt_block_fails_without_file() {
 #[tokio::test]
 async fn wrong_block_length_is_corruption() {
     for (change, name) in [(false, "shorter"), (true, "longer")] {
-        let scene = DownloadFixture::with(1, move |stored, asked| {
-            let Some(index) = asked.block() else { return stored.respond(asked) };
+        let scene = DownloadFixture::with(1, move |stored, recorded_request| {
+            let Some(index) = recorded_request.block() else { return stored.respond(recorded_request) };
             let mut body = stored.blocks[index].clone();
             if change {
                 body.extend_from_slice(&[0; 1_000_000]);
@@ -86,8 +86,8 @@ async fn error_for_second_block(second: Vec<u8>) -> String {
 
 #[tokio::test]
 async fn valid_hash_of_invalid_arrow_is_rejected() {
-    let told = error_for_second_block(b"this is no Arrow".to_vec()).await;
-    assert!(told.starts_with("the server's block 1 is damaged: "), "{told}");
+    let message = error_for_second_block(b"this is no Arrow".to_vec()).await;
+    assert!(message.starts_with("the server's block 1 is damaged: "), "{message}");
     let short = super::stored_result::block(&schema(), &StoredResultFixture::new(1).batches[..1]);
     insta::assert_snapshot!(
         error_for_second_block(short).await,
@@ -104,12 +104,12 @@ async fn valid_hash_of_invalid_arrow_is_rejected() {
 #[tokio::test]
 async fn changed_manifest_is_an_error() {
     let reads = AtomicUsize::new(0);
-    let scene = DownloadFixture::with(3, move |stored, asked| {
-        let standing = ManifestState { status: "running", blocks: 2 };
-        if !asked.is_manifest() {
-            return stored.respond_at(asked, &standing);
+    let scene = DownloadFixture::with(3, move |stored, recorded_request| {
+        let manifest_state = ManifestState { status: "running", blocks: 2 };
+        if !recorded_request.is_manifest() {
+            return stored.respond_at(recorded_request, &manifest_state);
         }
-        let mut manifest: Value = stored.manifest(&standing);
+        let mut manifest: Value = stored.manifest(&manifest_state);
         if reads.fetch_add(1, Ordering::SeqCst) > 0 {
             manifest["blocks"][0]["sha256"] = sha256(b"another").into();
         }

@@ -39,9 +39,9 @@ fn stored_file() -> StoredResultFixture {
 async fn file_fixture(length: usize) -> DownloadFixture {
     DownloadFixture::with_stored(
         Arc::new(stored_file()),
-        move |stored: &StoredResultFixture, asked: &RecordedRequest| {
-            if !asked.is_manifest() {
-                return stored.respond(asked);
+        move |stored: &StoredResultFixture, recorded_request: &RecordedRequest| {
+            if !recorded_request.is_manifest() {
+                return stored.respond(recorded_request);
             }
             let mut manifest = stored.manifest(&ManifestState { status: "complete", blocks: BLOCKS });
             manifest["file"] = json!({"name": "photo.png", "media_type": "image/png", "bytes": length});

@@ -41,7 +41,7 @@ impl DownloadFixture {
         answer: impl Fn(&StoredResultFixture, &RecordedRequest) -> TestResponse + Send + Sync + 'static,
     ) -> Self {
         let kept = stored.clone();
-        let server = TestServer::start(move |asked| answer(&kept, asked)).await;
+        let server = TestServer::start(move |recorded_request| answer(&kept, recorded_request)).await;
         Self { stored, server, folder: tempfile::tempdir().unwrap(), stop: CancellationToken::new() }
     }
 

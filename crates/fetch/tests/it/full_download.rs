@@ -62,9 +62,9 @@ async fn every_format_has_all_rows_in_order() {
 async fn fetches_blocks_in_parallel_up_to_the_limit() {
     // Each request for a block waits for a second one: were there never two, the download would not end.
     let pair = Arc::new(Barrier::new(2));
-    let scene = DownloadFixture::with(8, move |stored, asked| {
-        let answer = stored.respond(asked);
-        if asked.block().is_some() { answer.wait_for(pair.clone()) } else { answer }
+    let scene = DownloadFixture::with(8, move |stored, recorded_request| {
+        let answer = stored.respond(recorded_request);
+        if recorded_request.block().is_some() { answer.wait_for(pair.clone()) } else { answer }
     })
     .await;
     let options = FetchOptions { parallel: 2, ..short_delay_options() };
@@ -82,17 +82,17 @@ async fn fetches_blocks_in_parallel_up_to_the_limit() {
 #[tokio::test]
 async fn listener_receives_progress() {
     let scene = DownloadFixture::new(5).await;
-    let heard: Arc<Mutex<Vec<DownloadProgress>>> = Arc::default();
-    let noted = heard.clone();
+    let received: Arc<Mutex<Vec<DownloadProgress>>> = Arc::default();
+    let noted = received.clone();
     let heard_by = Arc::new(move |notice: &DownloadEvent| match notice {
-        DownloadEvent::Progressed(standing) => noted.lock().push(*standing),
+        DownloadEvent::Progressed(download_progress) => noted.lock().push(*download_progress),
         other => panic!("{other}"),
     });
     scene.fetch("out.csv", FetchOptions { listener: heard_by, ..short_delay_options() }).await.unwrap();
-    let heard = heard.lock();
+    let received = received.lock();
     let bytes = scene.stored.blocks.iter().map(|block| block.len() as u64).sum();
     let rows = scene.stored.rows();
     let end = DownloadProgress { bytes, bytes_known: bytes, rows, rows_known: rows, is_running: false };
-    assert_eq!(heard.last(), Some(&end));
-    assert!(heard.windows(2).all(|pair| pair[0].bytes <= pair[1].bytes && pair[0].rows <= pair[1].rows));
+    assert_eq!(received.last(), Some(&end));
+    assert!(received.windows(2).all(|pair| pair[0].bytes <= pair[1].bytes && pair[0].rows <= pair[1].rows));
 }

@@ -55,13 +55,13 @@ async fn query_is_sent_once_and_returns_its_result() {
 #[tokio::test]
 async fn query_is_not_resent_after_a_lost_response() {
     for status in ["503 Service Unavailable", ""] {
-        let (told, requests) = error_and_request_count(move |_| match status {
+        let (message, requests) = error_and_request_count(move |_| match status {
             "" => TestResponse { bytes: Vec::new(), barrier: None },
             status => TestResponse::problem(status, "too much to do"),
         })
         .await;
-        assert!(told.starts_with("http://HOST/: "), "{told}");
-        assert!(told.ends_with("; the question may be running, and is not asked again by itself"), "{told}");
+        assert!(message.starts_with("http://HOST/: "), "{message}");
+        assert!(message.ends_with("; the question may be running, and is not asked again by itself"), "{message}");
         assert_eq!(requests, 1);
     }
 }

@@ -67,22 +67,26 @@ async fn rejects_invalid_manifest() {
 async fn sends_token_with_every_request() {
     let scene = DownloadFixture::new(2).await;
     scene.fetch("out.csv", options_with_bearer("tide_abc")).await.unwrap();
-    for asked in scene.server.requests() {
-        assert_eq!(asked.header("authorization"), Some("Bearer tide_abc"), "{}", asked.path);
-        assert_eq!((asked.method.as_str(), asked.query.as_str()), ("GET", ""));
+    for recorded_request in scene.server.requests() {
+        assert_eq!(recorded_request.header("authorization"), Some("Bearer tide_abc"), "{}", recorded_request.path);
+        assert_eq!((recorded_request.method.as_str(), recorded_request.query.as_str()), ("GET", ""));
     }
 }
 
 #[tokio::test]
 async fn resumes_with_a_fresh_link() {
     let given = AtomicUsize::new(0);
-    let scene = DownloadFixture::with(4, move |stored, asked| {
+    let scene = DownloadFixture::with(4, move |stored, recorded_request| {
         // The first is over in the middle.
-        let is_good = match asked.query.as_str() {
+        let is_good = match recorded_request.query.as_str() {
             "link=key%2B0" => given.fetch_add(1, Ordering::SeqCst) < 3,
             other => other == "link=key%2B1",
         };
-        if is_good { stored.respond(asked) } else { TestResponse::problem("401 Unauthorized", "an old link") }
+        if is_good {
+            stored.respond(recorded_request)
+        } else {
+            TestResponse::problem("401 Unauthorized", "an old link")
+        }
     })
     .await;
     let options = || FetchOptions { parallel: 1, ..options_with_bearer("tide_abc") };
@@ -92,10 +96,12 @@ async fn resumes_with_a_fresh_link() {
     scene.fetch_from(&address("key%2B1"), "out.arrow", options()).await.unwrap();
     assert_eq!(scene.read_rows("out.arrow"), scene.expected_rows());
     let with_the_second = scene.server.requests();
-    let with_the_second = with_the_second.iter().filter(|asked| asked.query == "link=key%2B1" && !asked.is_manifest());
+    let with_the_second = with_the_second
+        .iter()
+        .filter(|recorded_request| recorded_request.query == "link=key%2B1" && !recorded_request.is_manifest());
     assert_eq!(with_the_second.count(), 2, "what was fetched stays");
     assert!(
-        scene.server.requests().iter().all(|asked| asked.header("authorization").is_none()),
+        scene.server.requests().iter().all(|recorded_request| recorded_request.header("authorization").is_none()),
         "it is for another server"
     );
 }
@@ -131,8 +137,8 @@ async fn unwritable_folder_is_an_error() {
     let scene = DownloadFixture::new(1).await;
     std::fs::write(scene.file(".out.csv.partial"), "in the way").unwrap();
     let error = scene.fetch("out.csv", short_delay_options()).await.unwrap_err();
-    let told = scene.with_placeholders(&error.to_string());
-    assert!(told.starts_with("FOLDER/.out.csv.partial could not be written to: "), "{told}");
+    let message = scene.with_placeholders(&error.to_string());
+    assert!(message.starts_with("FOLDER/.out.csv.partial could not be written to: "), "{message}");
     assert!(scene.server.requested_blocks().is_empty());
     assert_eq!(scene.list_files(), [".out.csv.partial"]);
 }

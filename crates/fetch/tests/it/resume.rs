@@ -13,19 +13,19 @@ fn sequential_options() -> FetchOptions {
 async fn interrupted_download(blocks: usize, stopped_at: usize) -> DownloadFixture {
     let stop = CancellationToken::new();
     let stopping = stop.clone();
-    let scene = DownloadFixture::with(blocks, move |stored, asked| {
-        if asked.block() == Some(stopped_at) && !stopping.is_cancelled() {
+    let scene = DownloadFixture::with(blocks, move |stored, recorded_request| {
+        if recorded_request.block() == Some(stopped_at) && !stopping.is_cancelled() {
             stopping.cancel();
         }
-        stored.respond(asked)
+        stored.respond(recorded_request)
     })
     .await;
     let scene = DownloadFixture { stop, ..scene };
     let error = scene.fetch("out.arrow", sequential_options()).await.unwrap_err();
     assert!(matches!(error.cause(), FetchError::Interrupted), "{error}");
-    let told = scene.with_placeholders(&error.to_string());
-    assert!(told.starts_with("stopped\n"), "{told}");
-    assert!(told.contains("kept in FOLDER/.out.arrow.partial; to go on from there: tidegate fetch"), "{told}");
+    let message = scene.with_placeholders(&error.to_string());
+    assert!(message.starts_with("stopped\n"), "{message}");
+    assert!(message.contains("kept in FOLDER/.out.arrow.partial; to go on from there: tidegate fetch"), "{message}");
     assert_eq!(scene.list_files(), [".out.arrow.partial"]);
     DownloadFixture { stop: CancellationToken::new(), ..scene }
 }
@@ -71,20 +71,20 @@ async fn blocks_of_another_result_are_discarded() {
 async fn resume_command_includes_explicit_format() {
     let stop = CancellationToken::new();
     let stopping = stop.clone();
-    let scene = DownloadFixture::with(3, move |stored, asked| {
-        if asked.block() == Some(2) {
+    let scene = DownloadFixture::with(3, move |stored, recorded_request| {
+        if recorded_request.block() == Some(2) {
             stopping.cancel();
         }
-        stored.respond(asked)
+        stored.respond(recorded_request)
     })
     .await;
     let address = tidegate_fetch::ResultAddress::parse(&format!("{}?link=secret", scene.url())).unwrap();
     let format = Some(tidegate_core::AnswerFormat::Csv);
     let destination = tidegate_fetch::Destination::new(scene.file("out.txt"), format, false).unwrap();
     let error = tidegate_fetch::fetch(&address, &destination, sequential_options(), &stop).await.unwrap_err();
-    let told = scene.with_placeholders(&error.to_string());
+    let message = scene.with_placeholders(&error.to_string());
     assert!(
-        told.ends_with("tidegate fetch 'http://HOST/results/ID?link=…' -o 'FOLDER/out.txt' --format csv"),
-        "{told}"
+        message.ends_with("tidegate fetch 'http://HOST/results/ID?link=…' -o 'FOLDER/out.txt' --format csv"),
+        "{message}"
     );
 }

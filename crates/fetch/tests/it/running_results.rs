@@ -11,12 +11,15 @@ use super::stored_result::{ManifestState, StoredResultFixture};
 /// A result that grows by one block with each second look, and then is `complete_style`.
 async fn growing_result(blocks: usize, ended: &'static str) -> DownloadFixture {
     let looks = AtomicUsize::new(0);
-    DownloadFixture::with(blocks, move |stored, asked| {
-        let looks =
-            if asked.is_manifest() { looks.fetch_add(1, Ordering::SeqCst) } else { looks.load(Ordering::SeqCst) };
+    DownloadFixture::with(blocks, move |stored, recorded_request| {
+        let looks = if recorded_request.is_manifest() {
+            looks.fetch_add(1, Ordering::SeqCst)
+        } else {
+            looks.load(Ordering::SeqCst)
+        };
         let known = (looks / 2).min(stored.blocks.len());
         let status = if looks / 2 > stored.blocks.len() { ended } else { "running" };
-        stored.respond_at(asked, &ManifestState { status, blocks: known })
+        stored.respond_at(recorded_request, &ManifestState { status, blocks: known })
     })
     .await
 }
@@ -27,15 +30,15 @@ async fn follows_a_growing_result() {
     let fetched = scene.fetch("out.arrow", short_delay_options()).await.unwrap();
     assert_eq!((fetched.rows, fetched.incomplete), (scene.stored.rows(), None));
     assert_eq!(scene.read_rows("out.arrow"), scene.expected_rows());
-    let mut asked = scene.server.requested_blocks();
-    asked.sort_unstable();
-    assert_eq!(asked, [0, 1, 2, 3, 4], "each once");
+    let mut requested = scene.server.requested_blocks();
+    requested.sort_unstable();
+    assert_eq!(requested, [0, 1, 2, 3, 4], "each once");
 }
 
 #[tokio::test]
 async fn fails_when_a_result_stalls() {
-    let scene = DownloadFixture::with(2, |stored, asked| {
-        stored.respond_at(asked, &ManifestState { status: "running", blocks: 2 })
+    let scene = DownloadFixture::with(2, |stored, recorded_request| {
+        stored.respond_at(recorded_request, &ManifestState { status: "running", blocks: 2 })
     })
     .await;
     let options = FetchOptions { stall_timeout: Duration::from_millis(50), ..short_delay_options() };
@@ -45,8 +48,8 @@ async fn fails_when_a_result_stalls() {
 
 #[tokio::test]
 async fn incomplete_result_needs_partial_flag() {
-    let scene = DownloadFixture::with(3, |stored, asked| {
-        stored.respond_at(asked, &ManifestState { status: "incomplete", blocks: 3 })
+    let scene = DownloadFixture::with(3, |stored, recorded_request| {
+        stored.respond_at(recorded_request, &ManifestState { status: "incomplete", blocks: 3 })
     })
     .await;
     let error = scene.fetch("out.csv", short_delay_options()).await.unwrap_err();
@@ -71,9 +74,9 @@ async fn result_that_ends_incomplete_later_is_resumable() {
     let options = FetchOptions { accept_incomplete: true, ..short_delay_options() };
     scene.fetch("out.arrow", options).await.unwrap();
     assert_eq!(scene.read_rows("out.arrow"), scene.expected_rows());
-    let mut asked = scene.server.requested_blocks();
-    asked.sort_unstable();
-    assert_eq!(asked, [0, 1, 2], "each once");
+    let mut requested = scene.server.requested_blocks();
+    requested.sort_unstable();
+    assert_eq!(requested, [0, 1, 2], "each once");
 }
 
 #[tokio::test]

@@ -74,53 +74,60 @@ impl StoredResultFixture {
     }
 
     /// The manifest when the result is that far.
-    pub(super) fn manifest(&self, standing: &ManifestState<'_>) -> Value {
+    pub(super) fn manifest(&self, manifest_state: &ManifestState<'_>) -> Value {
         let rows = 2 * BATCH_ROWS;
-        let blocks = self.blocks.iter().enumerate().take(standing.blocks).map(|(index, block)| {
+        let blocks = self.blocks.iter().enumerate().take(manifest_state.blocks).map(|(index, block)| {
             let sha256 = sha256(block);
             json!({"index": index, "first_row": index as i64 * rows, "rows": rows, "bytes": block.len(), "sha256": sha256})
         });
-        let bytes: usize = self.blocks.iter().take(standing.blocks).map(Vec::len).sum();
+        let bytes: usize = self.blocks.iter().take(manifest_state.blocks).map(Vec::len).sum();
         let id = self.id;
         let mut manifest = json!({
-            "id": id.to_string(), "uri": format!("tidegate://results/{id}"), "status": standing.status,
+            "id": id.to_string(), "uri": format!("tidegate://results/{id}"), "status": manifest_state.status,
             "created_at": "2026-11-22T12:00:00Z", "expires_at": "2026-11-22T13:00:00Z", "tool": "sql",
-            "rows": rows * standing.blocks as i64, "bytes": bytes,
+            "rows": rows * manifest_state.blocks as i64, "bytes": bytes,
             "columns": [{"name": "id", "type": "Int64", "nullable": false}],
             "blocks": blocks.collect::<Vec<_>>(),
         });
-        if standing.status == "incomplete" {
+        if manifest_state.status == "incomplete" {
             manifest["reason"] = "the query ran longer than 10m".into();
         }
         manifest
     }
 
     /// The answer of a server that has all of it.
-    pub(super) fn respond(&self, asked: &RecordedRequest) -> TestResponse {
-        self.respond_at(asked, &ManifestState { status: "complete", blocks: self.blocks.len() })
+    pub(super) fn respond(&self, recorded_request: &RecordedRequest) -> TestResponse {
+        self.respond_at(recorded_request, &ManifestState { status: "complete", blocks: self.blocks.len() })
     }
 
     /// The answer of a server that has it that far.
-    pub(super) fn respond_at(&self, asked: &RecordedRequest, standing: &ManifestState<'_>) -> TestResponse {
+    pub(super) fn respond_at(
+        &self,
+        recorded_request: &RecordedRequest,
+        manifest_state: &ManifestState<'_>,
+    ) -> TestResponse {
         let absent = || TestResponse::problem("404 Not Found", "there is no such thing");
-        if !asked.path.starts_with(&format!("/results/{}", self.id)) {
+        if !recorded_request.path.starts_with(&format!("/results/{}", self.id)) {
             return absent();
         }
-        match asked.block() {
-            Some(index) if index < standing.blocks => self.respond_with_block(asked, index),
-            None if asked.is_manifest() => TestResponse::json(&self.manifest(standing).to_string()),
-            None if asked.path.ends_with("/data") => TestResponse::new("200 OK", &[], &block(&schema(), &[])),
+        match recorded_request.block() {
+            Some(index) if index < manifest_state.blocks => self.respond_with_block(recorded_request, index),
+            None if recorded_request.is_manifest() => TestResponse::json(&self.manifest(manifest_state).to_string()),
+            None if recorded_request.path.ends_with("/data") => {
+                TestResponse::new("200 OK", &[], &block(&schema(), &[]))
+            }
             _ => absent(),
         }
     }
 
-    fn respond_with_block(&self, asked: &RecordedRequest, index: usize) -> TestResponse {
+    fn respond_with_block(&self, recorded_request: &RecordedRequest, index: usize) -> TestResponse {
         let block = &self.blocks[index];
         let tag = format!("\"block-{index}\"");
-        let first =
-            asked.header("range").and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok());
+        let first = recorded_request
+            .header("range")
+            .and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok());
         match first {
-            Some(first) if asked.header("if-range") == Some(&tag) => {
+            Some(first) if recorded_request.header("if-range") == Some(&tag) => {
                 let range = format!("bytes {first}-{}/{}", block.len() - 1, block.len());
                 let headers = [("ETag", tag.as_str()), ("Content-Range", range.as_str())];
                 TestResponse::new("206 Partial Content", &headers, &block[first..])

@@ -64,8 +64,8 @@ impl TestResponse {
         self
     }
 
-    pub(super) fn wait_for(self, barrier: Arc<Barrier>) -> Self {
-        Self { barrier: Some(barrier), ..self }
+    pub(super) fn wait_for(self, security_barrier: Arc<Barrier>) -> Self {
+        Self { barrier: Some(security_barrier), ..self }
     }
 }
 
@@ -80,25 +80,25 @@ impl TestServer {
     pub(super) async fn start(answer: impl Fn(&RecordedRequest) -> TestResponse + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let asked: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
-        let (noted, answer) = (asked.clone(), Arc::new(answer));
+        let requested: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
+        let (noted, answer) = (requested.clone(), Arc::new(answer));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (noted, answer) = (noted.clone(), answer.clone());
                 tokio::spawn(async move {
                     let mut stream = stream;
-                    let Some(asked) = read_request(&mut stream).await else { return };
-                    noted.lock().push(asked.clone());
-                    let TestResponse { bytes, barrier } = answer(&asked);
-                    if let Some(barrier) = barrier {
-                        barrier.wait().await;
+                    let Some(recorded_request) = read_request(&mut stream).await else { return };
+                    noted.lock().push(recorded_request.clone());
+                    let TestResponse { bytes, barrier: security_barrier } = answer(&recorded_request);
+                    if let Some(security_barrier) = security_barrier {
+                        security_barrier.wait().await;
                     }
                     let _ = stream.write_all(&bytes).await;
                     let _ = stream.shutdown().await;
                 });
             }
         });
-        Self { address, requests: asked }
+        Self { address, requests: requested }
     }
 
     /// What it was asked, in order.
@@ -127,10 +127,10 @@ async fn read_request(stream: &mut TcpStream) -> Option<RecordedRequest> {
     let (method, target) = (line.next().unwrap().to_owned(), line.next().unwrap());
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let (path, query) = (path.to_owned(), query.to_owned());
-    let mut asked = RecordedRequest { method, path, query, head, body: bytes.split_off(head_end + 4) };
-    let length = asked.header("content-length").map_or(0, |length| length.parse().unwrap());
-    while asked.body.len() < length {
-        stream.read_buf(&mut asked.body).await.ok()?;
+    let mut recorded_request = RecordedRequest { method, path, query, head, body: bytes.split_off(head_end + 4) };
+    let length = recorded_request.header("content-length").map_or(0, |length| length.parse().unwrap());
+    while recorded_request.body.len() < length {
+        stream.read_buf(&mut recorded_request.body).await.ok()?;
     }
-    Some(asked)
+    Some(recorded_request)
 }

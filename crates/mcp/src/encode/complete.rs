@@ -34,8 +34,8 @@ impl ReplyEncoder for CompleteEncoder {
         match outcome {
             Outcome::Done(metadata) => {
                 let Completion { values, total, has_more } = std::mem::take(&mut self.completion);
-                let shown = &values[..values.len().min(Completion::VALUES_MAX)];
-                let mut completion = json!({"values": shown, "hasMore": has_more});
+                let visible = &values[..values.len().min(Completion::VALUES_MAX)];
+                let mut completion = json!({"values": visible, "hasMore": has_more});
                 if let Some(total) = total {
                     completion["total"] = total.into();
                 }

@@ -46,13 +46,13 @@ pub enum CallRejection {
 impl CallRejection {
     /// What hindered a call that failed with `error`, if it is one of these.
     pub(crate) fn from_error(error: &Error) -> Option<Box<Self>> {
-        let hindrance = match error.kind() {
+        let call_rejection = match error.kind() {
             ErrorKind::Unauthenticated => Self::Unauthenticated { scopes: error.scopes().to_vec() },
             ErrorKind::RateLimited => Self::RateLimited { retry_after: error.retry_after() },
             _ if !error.scopes().is_empty() => Self::InsufficientScope(error.scopes().to_vec()),
             _ => return None,
         };
-        Some(Box::new(hindrance))
+        Some(Box::new(call_rejection))
     }
 }
 

@@ -66,10 +66,10 @@ impl NotificationFeed {
         self.watch.update_caller(caller).await;
         let version = self.watch.version();
         match last_heard {
-            Some(heard) if heard.registry_version != version => self.watch.mark_all_changed(),
-            Some(heard) => {
+            Some(feed_position) if feed_position.registry_version != version => self.watch.mark_all_changed(),
+            Some(feed_position) => {
                 self.watch.skip_registry_change();
-                self.watch.redeliver_after(heard.resource_changes);
+                self.watch.redeliver_after(feed_position.resource_changes);
             }
             None => self.watch.skip_registry_change(),
         }

@@ -68,7 +68,7 @@ impl SubscriptionFilter {
     /// `-32602` when a member has the wrong type, or names too many resources.
     pub(super) fn read(request: &RpcRequest) -> Result<Self, RpcError> {
         let notifications = request.params::<ListenParams>()?.notifications;
-        let wrong = |what: &str| RpcError::invalid_params(format!("params.notifications is wrong: {what}"));
+        let wrong = |subject: &str| RpcError::invalid_params(format!("params.notifications is wrong: {subject}"));
         let members: FilterMembers =
             serde_json::from_value(Value::Object(notifications)).map_err(|error| wrong(&error.to_string()))?;
         let (resources, tasks) = (members.subscriptions.map(sort_and_dedup), members.tasks.map(sort_and_dedup));
@@ -93,8 +93,8 @@ impl SubscriptionFilter {
     pub(super) fn to_json(&self) -> Value {
         let ListFlags { tools, resources, prompts } = self.lists;
         let lists = [("toolsListChanged", tools), ("resourcesListChanged", resources), ("promptsListChanged", prompts)];
-        let wanted = lists.into_iter().filter(|(_, is_wanted)| *is_wanted);
-        let mut object: Map<String, Value> = wanted.map(|(name, _)| (name.to_owned(), true.into())).collect();
+        let expected = lists.into_iter().filter(|(_, is_wanted)| *is_wanted);
+        let mut object: Map<String, Value> = expected.map(|(name, _)| (name.to_owned(), true.into())).collect();
         if let Some(uris) = &self.resources {
             object.insert("resourceSubscriptions".to_owned(), json!(uris));
         }

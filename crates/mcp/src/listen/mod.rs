@@ -37,20 +37,20 @@ impl McpService {
         guard: Option<InFlightGuard>,
         peer: &Peer,
     ) -> Result<Answer, RpcError> {
-        let asked = SubscriptionFilter::read(request)?;
+        let subscription_filter = SubscriptionFilter::read(request)?;
         let mut tasks = None;
-        if let Some(ids) = asked.tasks {
+        if let Some(ids) = subscription_filter.tasks {
             self.require_tasks_extension(request, &envelope)?;
             tasks = Some(self.tasks.listen(ids, self.registry(), &peer.caller, &envelope.id));
         }
         let (news, ids) = tasks.unzip();
         let watch = self.registry().watch();
         let mut honoured = SubscriptionFilter {
-            lists: asked.lists,
-            resources: asked.resources.as_ref().map(|_| Vec::new()),
+            lists: subscription_filter.lists,
+            resources: subscription_filter.resources.as_ref().map(|_| Vec::new()),
             tasks: ids,
         };
-        for uri in asked.resources.into_iter().flatten() {
+        for uri in subscription_filter.resources.into_iter().flatten() {
             match watch.subscribe(&uri, &peer.caller) {
                 Ok(()) => honoured.resources.get_or_insert_default().push(uri),
                 // What is hidden and what does not exist are left out alike.

@@ -39,13 +39,16 @@ impl TaskEntry {
     }
 
     /// Takes a question of its handler.
-    pub(super) fn add_input_request(&mut self, asked: PendingInputRequest) {
-        let (mut key, mut times) = (asked.key.clone(), 1);
+    pub(super) fn add_input_request(&mut self, pending_input_request: PendingInputRequest) {
+        let (mut key, mut times) = (pending_input_request.key.clone(), 1);
         while !self.used_keys.insert(key.clone()) {
             times += 1;
-            key = format!("{}-{times}", asked.key);
+            key = format!("{}-{times}", pending_input_request.key);
         }
-        self.pending_inputs.insert(key, PendingInput { request: asked.request, answer_sender: asked.answer_sender });
+        self.pending_inputs.insert(
+            key,
+            PendingInput { request: pending_input_request.request, answer_sender: pending_input_request.answer_sender },
+        );
         self.update_status(TaskStatus::InputRequired, None);
     }
 

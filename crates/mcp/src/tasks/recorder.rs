@@ -73,10 +73,10 @@ struct TaskRecorder {
 
 impl TaskRecorder {
     async fn record(mut self) {
-        while let Some(said) = self.reply.next_message().await {
-            match said {
-                ReplyMessage::InputRequest(asked) => {
-                    self.tasks.with_entry(self.id, |entry| entry.add_input_request(asked));
+        while let Some(reply_message) = self.reply.next_message().await {
+            match reply_message {
+                ReplyMessage::InputRequest(pending_input_request) => {
+                    self.tasks.with_entry(self.id, |entry| entry.add_input_request(pending_input_request));
                 }
                 ReplyMessage::Event(ReplyEvent::Chunk(Chunk::Notification(notice))) => self.on_notification(&notice),
                 ReplyMessage::Event(ReplyEvent::Chunk(chunk)) => {

@@ -298,7 +298,7 @@ impl TaskTable {
     }
 
     fn check_room(&self, owner: &Owner, limits: &TaskLimits) -> Result<(), RpcError> {
-        let refuse = |what: String| Err(RpcError::new(RpcError::REFUSED, what));
+        let refuse = |subject: String| Err(RpcError::new(RpcError::REFUSED, subject));
         let of_one = self.owner_usage.get(owner).copied().unwrap_or_default();
         if of_one.tasks >= limits.kept_per_owner_max || of_one.bytes >= limits.kept_bytes_per_owner_max {
             return refuse(format!("you have {} tasks, as many as are kept; wait until some expire", of_one.tasks));

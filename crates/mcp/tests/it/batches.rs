@@ -83,7 +83,7 @@ async fn more_requests_than_run_at_once_are_all_answered() {
 async fn other_revisions_reject_batches() {
     let batch = json!([message(1, "ping", json!({}))]);
     for client in Client::all_revisions().filter(|client| client.revision != Revision::V2025_03_26) {
-        let told = check(&client, &batch).await;
-        assert_eq!(told, "error -32600: batches exist only in revision 2025-03-26", "{}", client.revision.name());
+        let rendered = check(&client, &batch).await;
+        assert_eq!(rendered, "error -32600: batches exist only in revision 2025-03-26", "{}", client.revision.name());
     }
 }

@@ -59,10 +59,10 @@ async fn any_character_is_escaped_wherever_the_chunks_are_cut() {
 #[tokio::test]
 async fn a_thousand_chunks_are_written_one_by_one() {
     let steps: Vec<Value> = (0..1_000).map(|number| json!(["text", format!("{number},")])).collect();
-    let heard = Client::modern().script(json!(steps)).await;
-    assert_eq!(heard.pieces, 1_001);
+    let client_result = Client::modern().script(json!(steps)).await;
+    assert_eq!(client_result.pieces, 1_001);
     let expected: String = (0..1_000).map(|number| format!("{number},")).collect();
-    assert_eq!(heard.result()["content"][0]["text"], expected);
+    assert_eq!(client_result.result()["content"][0]["text"], expected);
 }
 
 #[tokio::test]
@@ -76,8 +76,8 @@ async fn each_sort_of_content_is_what_the_revision_knows() {
         ["blob", "test://blob"],
         ["say", "a message"],
     ]);
-    let told = async |revision| blocks(&Client::of(revision).script(steps.clone()).await.result());
-    insta::assert_snapshot!(told(Revision::V2024_11_05).await, @r#"
+    let rendered = async |revision| blocks(&Client::of(revision).script(steps.clone()).await.result());
+    insta::assert_snapshot!(rendered(Revision::V2024_11_05).await, @r#"
     {"type":"text","text":"text"}
     {"type":"image","data":"AAH/","mimeType":"image/png"}
     {"type":"text","text":"[3 bytes of audio/wav]"}
@@ -87,7 +87,7 @@ async fn each_sort_of_content_is_what_the_revision_knows() {
     {"type":"text","text":"a message"}
     isError: false
     "#);
-    insta::assert_snapshot!(told(Revision::V2025_03_26).await, @r#"
+    insta::assert_snapshot!(rendered(Revision::V2025_03_26).await, @r#"
     {"type":"text","text":"text"}
     {"type":"image","data":"AAH/","mimeType":"image/png"}
     {"type":"audio","data":"AAH/","mimeType":"audio/wav"}
@@ -97,7 +97,7 @@ async fn each_sort_of_content_is_what_the_revision_knows() {
     {"type":"text","text":"a message"}
     isError: false
     "#);
-    insta::assert_snapshot!(told(Revision::V2025_06_18).await, @r#"
+    insta::assert_snapshot!(rendered(Revision::V2025_06_18).await, @r#"
     {"type":"text","text":"text"}
     {"type":"image","data":"AAH/","mimeType":"image/png"}
     {"type":"audio","data":"AAH/","mimeType":"audio/wav"}
@@ -107,7 +107,7 @@ async fn each_sort_of_content_is_what_the_revision_knows() {
     {"type":"text","text":"a message"}
     isError: false
     "#);
-    assert_eq!(told(Revision::V2025_06_18).await, told(Revision::V2026_07_28).await);
+    assert_eq!(rendered(Revision::V2025_06_18).await, rendered(Revision::V2026_07_28).await);
 }
 
 #[tokio::test]

@@ -160,15 +160,15 @@ impl Client {
     pub(crate) async fn send(&self, message: &Value) -> ClientResult {
         let request = request(message);
         let method = request.method.clone();
-        let heard = collect_answer(self.service.answer(request, &self.peer).await).await;
-        for notification in &heard.notifications {
+        let client_result = collect_answer(self.service.answer(request, &self.peer).await).await;
+        for notification in &client_result.notifications {
             check_notification(self.revision, notification);
         }
-        if let Some(response) = &heard.response {
+        if let Some(response) = &client_result.response {
             check_response(self.revision, &method, response);
             assert_eq!(response["id"], message["id"]);
         }
-        heard
+        client_result
     }
 
     /// Sends what answers a request of the server.
@@ -216,7 +216,7 @@ pub(crate) async fn bytes(answer: Answer) -> Vec<u8> {
 
 /// Everything of an answer. Notifications come first, messages are one line of JSON.
 pub(crate) async fn collect_answer(answer: Answer) -> ClientResult {
-    let mut heard = ClientResult::default();
+    let mut client_result = ClientResult::default();
     let read = |bytes: &[u8]| -> Value {
         assert!(bytes.iter().all(|byte| *byte >= 0x20), "more than one line: {:?}", String::from_utf8_lossy(bytes));
         serde_json::from_slice(bytes).unwrap()
@@ -226,12 +226,14 @@ pub(crate) async fn collect_answer(answer: Answer) -> ClientResult {
         Answer::Whole(message) => {
             let response = read(&message.bytes);
             assert_eq!(message.error_code, response["error"]["code"].as_i64());
-            (heard.response, heard.pieces) = (Some(response), 1);
+            (client_result.response, client_result.pieces) = (Some(response), 1);
         }
         // What waits to be told, and the end.
         Answer::Listen(mut stream) => {
-            heard.notifications.extend(std::iter::from_fn(|| stream.feed().next_message()).map(|bytes| read(&bytes)));
-            (heard.response, heard.pieces) = (Some(read(&stream.end().bytes)), 1);
+            client_result
+                .notifications
+                .extend(std::iter::from_fn(|| stream.feed().next_message()).map(|bytes| read(&bytes)));
+            (client_result.response, client_result.pieces) = (Some(read(&stream.end().bytes)), 1);
         }
         Answer::Stream(mut stream) => {
             let mut response = Vec::new();
@@ -239,16 +241,16 @@ pub(crate) async fn collect_answer(answer: Answer) -> ClientResult {
                 match frame {
                     AnswerFrame::Notification(bytes) => {
                         assert!(response.is_empty(), "a notification within the response");
-                        heard.notifications.push(read(&bytes));
+                        client_result.notifications.push(read(&bytes));
                     }
                     AnswerFrame::ResponseBytes(bytes) => {
                         response.extend_from_slice(&bytes);
-                        heard.pieces += 1;
+                        client_result.pieces += 1;
                     }
                 }
             }
-            heard.response = stream.is_complete().then(|| read(&response));
+            client_result.response = stream.is_complete().then(|| read(&response));
         }
     }
-    heard
+    client_result
 }

@@ -23,9 +23,9 @@ pub(crate) struct Garden {
 impl Garden {
     /// A host with a garden, `garden://` and the name of a bed.
     pub(crate) fn with_host() -> (Host, Arc<Self>) {
-        let garden = Arc::new(Self::default());
-        let host = Host::with(EventDispatcher::default(), |entries| garden.planted(entries, Access::default()));
-        (host, garden)
+        let resources = Arc::new(Self::default());
+        let host = Host::with(EventDispatcher::default(), |entries| resources.planted(entries, Access::default()));
+        (host, resources)
     }
 
     /// What one of the beds holds becomes another.

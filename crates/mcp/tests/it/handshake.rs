@@ -71,6 +71,6 @@ fn server_info_and_capabilities_follow_revision() {
 #[tokio::test]
 async fn a_second_handshake_is_no_ordinary_request() {
     let client = Client::of(Revision::V2025_11_25);
-    let heard = client.send_request("initialize", json!({"protocolVersion": "2025-11-25"})).await;
-    assert_eq!(heard.text(), "error -32601: there is no method \"initialize\" in this revision");
+    let client_result = client.send_request("initialize", json!({"protocolVersion": "2025-11-25"})).await;
+    assert_eq!(client_result.text(), "error -32601: there is no method \"initialize\" in this revision");
 }

@@ -35,8 +35,8 @@ impl Host {
 
     /// One with more entries.
     pub(crate) fn with(events: EventDispatcher, more: impl FnOnce(SnapshotBuilder) -> SnapshotBuilder) -> Self {
-        let gate = CancellationToken::new();
-        Self { service: service(more(entries(&gate)), events), gate }
+        let cancellation_token = CancellationToken::new();
+        Self { service: service(more(entries(&cancellation_token)), events), gate: cancellation_token }
     }
 
     pub(crate) fn of(entries: SnapshotBuilder) -> Self {
@@ -55,8 +55,8 @@ fn service(entries: SnapshotBuilder, events: EventDispatcher) -> Arc<McpService>
 }
 
 /// Every sort of entry, plain and with everything that an entry may carry.
-pub(crate) fn entries(gate: &CancellationToken) -> SnapshotBuilder {
-    let script: Arc<dyn Handler> = Arc::new(Script(gate.clone()));
+pub(crate) fn entries(cancellation_token: &CancellationToken) -> SnapshotBuilder {
+    let script: Arc<dyn Handler> = Arc::new(Script(cancellation_token.clone()));
     let steps = json!({"type": "object", "properties": {"steps": {"type": "array"}}, "additionalProperties": false});
     let rows = json!({"type": "object", "properties": {"rows": {"type": "integer"}}, "required": ["rows"]});
     let tool =
@@ -189,7 +189,7 @@ impl Handler for Script {
                 ("fail", message) => return Err(Error::new(kind(step[2].as_str()), message.as_str().unwrap())),
                 ("panic", _) => panic!("as asked"),
                 ("meta", members) => metadata.extend(members.as_object().unwrap().clone()),
-                ("ask", wanted) => answers.push_str(&ask(wanted, &reply).await?),
+                ("ask", expected) => answers.push_str(&ask(expected, &reply).await?),
                 ("body", bounds) => reply.begin_body(head(&job, bounds)).await?,
                 (verb, value) => send(verb, value, step, &reply).await?,
             }
@@ -202,27 +202,27 @@ impl Handler for Script {
 }
 
 /// Asks what `subscribed` says by key; the answers as one line of JSON.
-async fn ask(wanted: &Value, reply: &ReplySender) -> Result<String, Error> {
-    let requests = wanted.as_object().unwrap().iter().map(|(key, wanted)| (key.as_str(), input_request(wanted)));
+async fn ask(expected: &Value, reply: &ReplySender) -> Result<String, Error> {
+    let requests = expected.as_object().unwrap().iter().map(|(key, expected)| (key.as_str(), input_request(expected)));
     let answers = reply.request_inputs(requests).await?;
-    let told = answers.into_iter().map(|(key, answer)| match answer {
+    let message = answers.into_iter().map(|(key, answer)| match answer {
         InputAnswer::Accepted(content) => (key, Value::Object(content)),
         InputAnswer::Declined => (key, json!("declined")),
         InputAnswer::Cancelled => (key, json!("cancelled")),
         InputAnswer::Sampled(result) => (key, result["content"]["text"].clone()),
         InputAnswer::Roots(roots) => (key, json!(roots)),
     });
-    Ok(Value::Object(told.collect()).to_string())
+    Ok(Value::Object(message.collect()).to_string())
 }
 
 /// `{"form": message}` wants a name, `{"lax": message}` takes an unasked one; `{"url": address}`, `{"sampling": prompt}`,
 /// `"roots"`.
-fn input_request(wanted: &Value) -> InputRequest {
+fn input_request(expected: &Value) -> InputRequest {
     let form = |message: &Value| {
         let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
         InputRequest::form(message.as_str().unwrap(), schema)
     };
-    match wanted.as_object().and_then(|wanted| wanted.iter().next()) {
+    match expected.as_object().and_then(|expected| expected.iter().next()) {
         Some((kind, message)) if kind == "form" => form(message),
         Some((kind, message)) if kind == "lax" => form(message).allow_unsolicited(),
         Some((kind, url)) if kind == "url" => InputRequest::url("Please go there.", url.as_str().unwrap()),

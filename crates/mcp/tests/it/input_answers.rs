@@ -32,9 +32,9 @@ async fn retry_with_answers(client: &Client, params: &Value, answers: Value) -> 
     let mut params = params.clone();
     params["requestState"] = first["requestState"].clone();
     params["inputResponses"] = answers;
-    let told = client.send_request("tools/call", params).await.text();
+    let message = client.send_request("tools/call", params).await.text();
     // States differ each time.
-    told.split(",\"requestState\"").next().unwrap().to_owned()
+    message.split(",\"requestState\"").next().unwrap().to_owned()
 }
 
 #[tokio::test]
@@ -42,9 +42,9 @@ async fn ignores_unsolicited_answers() {
     let client = client();
     let mut params = input_params();
     params["inputResponses"] = json!({"who": accept("Ann")});
-    let told = client.send_request("tools/call", params).await.result();
-    assert_eq!(told["resultType"], "input_required");
-    let message = told["inputRequests"]["who"]["params"]["message"].as_str().unwrap();
+    let rendered = client.send_request("tools/call", params).await.result();
+    assert_eq!(rendered["resultType"], "input_required");
+    let message = rendered["inputRequests"]["who"]["params"]["message"].as_str().unwrap();
     assert_eq!(message, "Who?\n(The last answer did not fit: it came before it was asked for)");
     // Beside those that were asked for they are passed over, whatever they are.
     let answers = json!({"who": accept("Ann"), "other": accept("Bob"), "nonsense": 7, "wrong": {"action": "shout"}});
@@ -65,15 +65,15 @@ async fn handler_can_allow_unsolicited_answers() {
 async fn missing_answer_is_requested_again() {
     let client = client();
     for answers in [json!({}), json!({"other": accept("Ann")}), Value::Null] {
-        let told = retry_with_answers(&client, &input_params(), answers).await;
+        let rendered = retry_with_answers(&client, &input_params(), answers).await;
         insta::allow_duplicates! {
-            insta::assert_snapshot!(told, @r#"result {"inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}}"#);
+            insta::assert_snapshot!(rendered, @r#"result {"inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}}"#);
         }
     }
     // Of two, the one that is missing alone.
     let both = call(json!({"who": {"form": "Who?"}, "where": {"form": "Where?"}}));
-    let told = retry_with_answers(&client, &both, json!({"who": accept("Ann")})).await;
-    assert!(told.starts_with(r#"result {"inputRequests":{"where":"#), "{told}");
+    let rendered = retry_with_answers(&client, &both, json!({"who": accept("Ann")})).await;
+    assert!(rendered.starts_with(r#"result {"inputRequests":{"where":"#), "{rendered}");
 }
 
 #[tokio::test]
@@ -85,9 +85,9 @@ async fn wrong_answer_is_requested_again() {
         (json!({"action": "accept"}), "\"name\" is a required property"),
         (json!({"action": "accept", "content": {"name": ["Ann"]}}), "is not of type \"string\""),
     ] {
-        let told = retry_with_answers(&client, &input_params(), json!({"who": answer})).await;
-        assert!(told.starts_with("result {\"inputRequests\":{\"who\""), "{told}");
-        assert!(told.replace("\\\"", "\"").contains(wrong), "{told}");
+        let message = retry_with_answers(&client, &input_params(), json!({"who": answer})).await;
+        assert!(message.starts_with("result {\"inputRequests\":{\"who\""), "{message}");
+        assert!(message.replace("\\\"", "\"").contains(wrong), "{message}");
     }
 }
 
@@ -101,8 +101,8 @@ async fn malformed_answer_is_rejected_and_can_be_corrected() {
         (json!({"action": "accept", "content": [1]}), "its content must be an object"),
         (json!({"roots": {}}), "its roots must be a list"),
     ] {
-        let told = retry_with_answers(&client, &input_params(), json!({"who": answer})).await;
-        assert_eq!(told, format!("error -32602: inputResponses[\"who\"] is wrong: {wrong}"));
+        let message = retry_with_answers(&client, &input_params(), json!({"who": answer})).await;
+        assert_eq!(message, format!("error -32602: inputResponses[\"who\"] is wrong: {wrong}"));
     }
     // The state still holds: whoever answered wrongly need not begin again.
     let state = client.send_request("tools/call", input_params()).await.result()["requestState"].clone();
@@ -126,8 +126,8 @@ async fn rejects_malformed_input_responses() {
     ] {
         let mut params = input_params();
         params[name] = value;
-        let told = client.send_request("tools/call", params).await.text();
-        assert!(told.starts_with("error -32602: "), "{told}");
+        let message = client.send_request("tools/call", params).await.text();
+        assert!(message.starts_with("error -32602: "), "{message}");
     }
     // Null is as good as nothing.
     let mut params = input_params();
@@ -141,8 +141,8 @@ async fn answers_are_bounded_in_number_and_length() {
     let many = |count: usize| -> Value { (0..count).map(|number| (number.to_string(), accept("x"))).collect() };
     let mut params = input_params();
     params["inputResponses"] = many(101);
-    let told = client.send_request("tools/call", params.clone()).await.text();
-    assert_eq!(told, "error -32602: inputResponses holds more than 100 answers");
+    let message = client.send_request("tools/call", params.clone()).await.text();
+    assert_eq!(message, "error -32602: inputResponses holds more than 100 answers");
     params["inputResponses"] = many(100);
     assert_eq!(client.send_request("tools/call", params).await.result()["resultType"], "input_required");
 
@@ -150,12 +150,12 @@ async fn answers_are_bounded_in_number_and_length() {
     let long = "x".repeat(1024 * 1024);
     assert!(retry_with_answers(&client, &input_params(), json!({"who": accept(&long)})).await.contains(&long));
     let both = call(json!({"who": {"form": "Who?"}, "where": {"form": "Where?"}}));
-    let told = retry_with_answers(&client, &both, json!({"who": accept(&long)})).await;
-    assert_eq!(told, "error -32602: the answers are longer than 262144 bytes");
+    let message = retry_with_answers(&client, &both, json!({"who": accept(&long)})).await;
+    assert_eq!(message, "error -32602: the answers are longer than 262144 bytes");
     let mut params = input_params();
     params["inputResponses"] = json!({"unasked": accept(&long)});
-    let told = client.send_request("tools/call", params).await.text();
-    assert_eq!(told, "error -32602: the answers are longer than 262144 bytes");
+    let message = client.send_request("tools/call", params).await.text();
+    assert_eq!(message, "error -32602: the answers are longer than 262144 bytes");
     let mut params = input_params();
     params["requestState"] = "A".repeat(1024 * 1024).into();
     assert!(
@@ -167,8 +167,8 @@ async fn answers_are_bounded_in_number_and_length() {
 async fn answer_counts_only_for_its_request() {
     // The same request may ask something else under the same key by the time it comes again.
     let client = client();
-    let asked = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(2));
-    let rows = asked.clone();
+    let requested = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(2));
+    let rows = requested.clone();
     let handler = tidegate_core::handler_fn(move |_, reply| {
         let count = rows.fetch_add(1, std::sync::atomic::Ordering::Relaxed) / 3 * 3;
         async move {
@@ -186,11 +186,11 @@ async fn answer_counts_only_for_its_request() {
     let params = json!({"name": "delete"});
     let yes = json!({"confirm": {"action": "accept", "content": {}}});
     // Zero rows when it is asked, three when the yes comes.
-    let told = retry_with_answers(&client, &params, yes.clone()).await;
+    let message = retry_with_answers(&client, &params, yes.clone()).await;
     assert!(
-        told.contains("Delete 3 rows?\\n(The last answer did not fit: it was given to another question)"),
-        "{told}"
+        message.contains("Delete 3 rows?\\n(The last answer did not fit: it was given to another question)"),
+        "{message}"
     );
-    let told = retry_with_answers(&client, &params, yes).await;
-    assert!(told.contains("deleted 3"), "{told}");
+    let message = retry_with_answers(&client, &params, yes).await;
+    assert!(message.contains("deleted 3"), "{message}");
 }

@@ -45,8 +45,8 @@ fn retry_params(params: &Value, state: &str, answers: Value) -> Value {
 }
 
 /// What a response asks, and its state.
-fn input_required(heard: ClientResult) -> (Value, String) {
-    let mut result = heard.result();
+fn input_required(client_result: ClientResult) -> (Value, String) {
+    let mut result = client_result.result();
     assert_eq!(result["resultType"], "input_required", "{result}");
     assert!(result.get("content").is_none());
     (result["inputRequests"].take(), result["requestState"].as_str().unwrap().to_owned())
@@ -56,8 +56,8 @@ async fn state_of(client: &Client, params: &Value) -> String {
     input_required(client.send_request("tools/call", params.clone()).await).1
 }
 
-fn text(heard: ClientResult) -> String {
-    heard.result()["content"][0]["text"].as_str().unwrap().to_owned()
+fn text(client_result: ClientResult) -> String {
+    client_result.result()["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
 const FOREIGN: &str =
@@ -68,8 +68,8 @@ async fn call_is_retried_with_answer() {
     let client = client();
     let (requests, state) = input_required(client.send_request("tools/call", input_params()).await);
     insta::assert_snapshot!(requests, @r#"{"who":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}}"#);
-    let heard = client.send_request("tools/call", retry_params(&input_params(), &state, ann_answer())).await;
-    assert_eq!(text(heard), r#"{"who":{"name":"Ann"}}"#);
+    let client_result = client.send_request("tools/call", retry_params(&input_params(), &state, ann_answer())).await;
+    assert_eq!(text(client_result), r#"{"who":{"name":"Ann"}}"#);
 }
 
 #[tokio::test]
@@ -96,10 +96,10 @@ async fn all_input_kinds_are_requested_together() {
         "model": {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Hello"}},
         "folders": {"roots": [{"uri": "file:///a"}]},
     });
-    let told: Value =
+    let message: Value =
         serde_json::from_str(&text(client.send_request("tools/call", retry_params(&params, &state, answers)).await))
             .unwrap();
-    assert_eq!(told, json!({"folders": [{"uri": "file:///a"}], "form": "declined", "model": "Hello", "url": {}}));
+    assert_eq!(message, json!({"folders": [{"uri": "file:///a"}], "form": "declined", "model": "Hello", "url": {}}));
 }
 
 #[tokio::test]
@@ -118,13 +118,13 @@ async fn each_round_remembers_those_before_it() {
         if repeats {
             answers["first"] = json!({"action": "accept", "content": {"name": "changed"}});
         }
-        let heard = client.send_request("tools/call", retry_params(&params, &state, answers)).await;
+        let client_result = client.send_request("tools/call", retry_params(&params, &state, answers)).await;
         if round == "third" {
-            let told = text(heard);
-            assert_eq!(told, r#"{"first":{"name":"first"}}{"second":{"name":"second"}}{"third":{"name":"third"}}"#);
+            let message = text(client_result);
+            assert_eq!(message, r#"{"first":{"name":"first"}}{"second":{"name":"second"}}{"third":{"name":"third"}}"#);
             return;
         }
-        (requests, state) = input_required(heard);
+        (requests, state) = input_required(client_result);
     }
 }
 
@@ -193,8 +193,8 @@ async fn state_is_valid_once() {
     let state = state_of(&client, &input_params()).await;
     let params = retry_params(&input_params(), &state, ann_answer());
     assert_eq!(text(client.send_request("tools/call", params.clone()).await), r#"{"who":{"name":"Ann"}}"#);
-    let told = client.send_request("tools/call", params).await.text();
-    assert_eq!(told, "error -32602: the requestState was used already; call again without it");
+    let message = client.send_request("tools/call", params).await.text();
+    assert_eq!(message, "error -32602: the requestState was used already; call again without it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -207,11 +207,11 @@ async fn state_expires_after_ten_minutes() {
         r#"{"who":{"name":"Ann"}}"#
     );
     tokio::time::advance(Duration::from_millis(200)).await;
-    let told = client.send_request("tools/call", retry_params(&input_params(), &late, ann_answer())).await.text();
-    assert_eq!(told, "error -32602: the requestState has expired; call again without it");
+    let message = client.send_request("tools/call", retry_params(&input_params(), &late, ann_answer())).await.text();
+    assert_eq!(message, "error -32602: the requestState has expired; call again without it");
     // That it was used is told as long as it would hold; after that it is over.
-    let told = client.send_request("tools/call", retry_params(&input_params(), &in_time, ann_answer())).await.text();
-    assert_eq!(told, "error -32602: the requestState has expired; call again without it");
+    let message = client.send_request("tools/call", retry_params(&input_params(), &in_time, ann_answer())).await.text();
+    assert_eq!(message, "error -32602: the requestState has expired; call again without it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -223,8 +223,8 @@ async fn states_that_were_used_are_bounded() {
         client.send_request("tools/call", retry_params(&params, &state, ann_answer())).await.result();
     }
     let state = state_of(&client, &params).await;
-    let told = client.send_request("tools/call", retry_params(&params, &state, ann_answer())).await.text();
-    assert_eq!(told, "error -31000: too many questions were answered by you lately; try again in a few minutes");
+    let message = client.send_request("tools/call", retry_params(&params, &state, ann_answer())).await.text();
+    assert_eq!(message, "error -31000: too many questions were answered by you lately; try again in a few minutes");
     // Those that are over make room.
     tokio::time::advance(Duration::from_secs(600)).await;
     let state = state_of(&client, &params).await;
@@ -312,9 +312,9 @@ async fn state_is_bound_to_its_caller() {
     for (number, client) in clients.iter().enumerate() {
         let state = state_of(client, &input_params()).await;
         for (other, client) in clients.iter().enumerate().filter(|(other, _)| *other != number) {
-            let told =
+            let message =
                 client.send_request("tools/call", retry_params(&input_params(), &state, ann_answer())).await.text();
-            assert_eq!(told, FOREIGN, "{number} gave it to {other}");
+            assert_eq!(message, FOREIGN, "{number} gave it to {other}");
         }
         assert_eq!(
             text(client.send_request("tools/call", retry_params(&input_params(), &state, ann_answer())).await),
@@ -327,10 +327,10 @@ async fn state_is_bound_to_its_caller() {
         client().send_request("tools/call", retry_params(&input_params(), &state, ann_answer())).await.text(),
         FOREIGN
     );
-    let mut moved = client_on(&host);
-    moved.peer.caller = caller(holder("ann", AuthMethod::Key), Some("198.51.100.9"));
+    let mut rewritten = client_on(&host);
+    rewritten.peer.caller = caller(holder("ann", AuthMethod::Key), Some("198.51.100.9"));
     assert!(
-        moved
+        rewritten
             .send_request("tools/call", retry_params(&input_params(), &state, ann_answer()))
             .await
             .text()

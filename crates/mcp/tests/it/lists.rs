@@ -140,9 +140,9 @@ async fn lists_follow_snapshot_and_omit_hidden_tools() {
     host.service.registry().swap(entries.build());
     for client in &clients {
         assert_eq!(names(client).await, ["new"]);
-        let heard = client.send_request("tools/call", json!({"name": "secret"})).await;
+        let client_result = client.send_request("tools/call", json!({"name": "secret"})).await;
         insta::allow_duplicates! {
-            insta::assert_snapshot!(heard.text(), @r#"error -32602: there is no tool "secret" {"kind":"not_found"}"#);
+            insta::assert_snapshot!(client_result.text(), @r#"error -32602: there is no tool "secret" {"kind":"not_found"}"#);
         }
     }
 }

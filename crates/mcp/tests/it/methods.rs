@@ -74,7 +74,7 @@ async fn ping_and_set_level_answer_with_exactly_nothing() {
 #[tokio::test]
 async fn wrong_params_errors_name_the_cause() {
     let client = Client::of(Revision::V2025_11_25);
-    let mut told = String::new();
+    let mut message = String::new();
     for (method, params) in [
         ("tools/call", json!({})),
         ("tools/call", json!({"name": 7})),
@@ -87,12 +87,12 @@ async fn wrong_params_errors_name_the_cause() {
         ("logging/setLevel", json!({"level": "loud"})),
         ("logging/setLevel", json!({})),
     ] {
-        told.push_str(&format!(
+        message.push_str(&format!(
             "{method} {params}\n    {}\n",
             client.send_request(method, params.clone()).await.text()
         ));
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(message, @r#"
     tools/call {}
         error -32602: the params of tools/call are wrong: missing field `name` at line 1 column 2
     tools/call {"name":7}
@@ -124,8 +124,8 @@ async fn arguments_too_deep_to_be_read_are_wrong_params() {
     );
     let Ok(tidegate_mcp::IncomingMessage::Request(request)) = tidegate_mcp::decode(text.as_bytes()) else { panic!() };
     let client = Client::of(Revision::V2025_11_25);
-    let heard = crate::client::collect_answer(client.service.answer(request, &client.peer).await).await;
-    insta::assert_snapshot!(heard.text(), @"error -32602: the params of tools/call are wrong: recursion limit exceeded at line 1 column 164");
+    let client_result = crate::client::collect_answer(client.service.answer(request, &client.peer).await).await;
+    insta::assert_snapshot!(client_result.text(), @"error -32602: the params of tools/call are wrong: recursion limit exceeded at line 1 column 164");
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn names_and_uris_have_a_bound() {
     let client = Client::of(Revision::V2025_11_25);
     let (name, uri) = ("n".repeat(4_097), format!("test://{}", "u".repeat(8_192)));
     let argument = json!({"name": "a", "value": ""});
-    let mut told = String::new();
+    let mut rendered = String::new();
     for (method, params) in [
         ("tools/call", json!({"name": name})),
         ("prompts/get", json!({"name": name})),
@@ -142,12 +142,12 @@ async fn names_and_uris_have_a_bound() {
         ("completion/complete", json!({"ref": {"type": "ref/prompt", "name": name}, "argument": argument})),
         ("completion/complete", json!({"ref": {"type": "ref/resource", "uri": uri}, "argument": argument})),
     ] {
-        told.push_str(&client.send_request(method, params).await.text());
-        told.push('\n');
+        rendered.push_str(&client.send_request(method, params).await.text());
+        rendered.push('\n');
     }
     let column = |line: &str| line.split(" at line").next().unwrap().to_owned();
-    let told: Vec<String> = told.lines().map(column).collect();
-    insta::assert_snapshot!(told.join("\n"), @r"
+    let rendered: Vec<String> = rendered.lines().map(column).collect();
+    insta::assert_snapshot!(rendered.join("\n"), @r"
     error -32602: the params of tools/call are wrong: the name is 4097 bytes long; at most 4096
     error -32602: the params of prompts/get are wrong: the name is 4097 bytes long; at most 4096
     error -32602: the params of resources/read are wrong: the URI is 8199 bytes long; at most 8192

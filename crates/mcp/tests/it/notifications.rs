@@ -10,8 +10,8 @@ async fn call(client: &Client, steps: Value, meta: Value) -> ClientResult {
     client.send_request("tools/call", json!({"name": "script", "arguments": {"steps": steps}, "_meta": meta})).await
 }
 
-fn lines(heard: &ClientResult) -> String {
-    heard
+fn lines(client_result: &ClientResult) -> String {
+    client_result
         .notifications
         .iter()
         .map(|notification| format!("{} {}\n", notification["method"], notification["params"]))
@@ -31,16 +31,16 @@ fn steps() -> Value {
 #[tokio::test]
 async fn progress_comes_under_the_token_it_was_asked_for() {
     for client in Client::all_revisions() {
-        let heard = call(&client, steps(), json!({"progressToken": "p-1"})).await;
-        assert_eq!(heard.notifications.len(), 2, "{}", client.revision.name());
+        let client_result = call(&client, steps(), json!({"progressToken": "p-1"})).await;
+        assert_eq!(client_result.notifications.len(), 2, "{}", client.revision.name());
         if client.revision == Revision::V2024_11_05 {
-            insta::assert_snapshot!(lines(&heard), @r#"
+            insta::assert_snapshot!(lines(&client_result), @r#"
             "notifications/progress" {"progressToken":"p-1","progress":1.0,"total":4.0}
             "notifications/progress" {"progressToken":"p-1","progress":2.5}
             "#);
         } else {
             insta::allow_duplicates! {
-                insta::assert_snapshot!(lines(&heard), @r#"
+                insta::assert_snapshot!(lines(&client_result), @r#"
                 "notifications/progress" {"progressToken":"p-1","progress":1.0,"total":4.0,"message":"begun"}
                 "notifications/progress" {"progressToken":"p-1","progress":2.5}
                 "#);
@@ -66,19 +66,19 @@ async fn progress_only_rises() {
         ["progress", 3.5],
         ["progress", 4, 2],
     ]);
-    let heard = call(&Client::modern(), steps, json!({"progressToken": 7})).await;
-    let told: Vec<&Value> =
-        heard.notifications.iter().map(|notification| &notification["params"]["progress"]).collect();
-    assert_eq!(told, [&json!(3.0), &json!(3.5), &json!(4.0)]);
+    let client_result = call(&Client::modern(), steps, json!({"progressToken": 7})).await;
+    let message: Vec<&Value> =
+        client_result.notifications.iter().map(|notification| &notification["params"]["progress"]).collect();
+    assert_eq!(message, [&json!(3.0), &json!(3.5), &json!(4.0)]);
 }
 
 #[tokio::test]
 async fn no_notifications_after_response_begins() {
     let steps = json!([["progress", 1], ["text", "rows"], ["progress", 2], ["log", "error", 1], ["text", "more"]]);
     let meta = json!({"progressToken": 7, "io.modelcontextprotocol/logLevel": "debug"});
-    let heard = call(&Client::modern(), steps, meta).await;
-    insta::assert_snapshot!(lines(&heard), @r#""notifications/progress" {"progressToken":7,"progress":1.0}"#);
-    assert_eq!(heard.result()["content"][0]["text"], "rowsmore");
+    let client_result = call(&Client::modern(), steps, meta).await;
+    insta::assert_snapshot!(lines(&client_result), @r#""notifications/progress" {"progressToken":7,"progress":1.0}"#);
+    assert_eq!(client_result.result()["content"][0]["text"], "rowsmore");
 }
 
 #[tokio::test]
@@ -93,22 +93,22 @@ async fn progress_token_is_returned_verbatim() {
         };
         let Answer::Stream(mut stream) = client.service.answer(request, &client.peer).await else { panic!("{token}") };
         assert!(stream.may_notify());
-        let Some(tidegate_mcp::AnswerFrame::Notification(told)) = stream.next().await else { panic!("{token}") };
-        let told = String::from_utf8(told.to_vec()).unwrap();
-        assert!(told.contains(&format!(r#""params":{{"progressToken":{token},"progress":1.0}}"#)), "{told}");
+        let Some(tidegate_mcp::AnswerFrame::Notification(message)) = stream.next().await else { panic!("{token}") };
+        let message = String::from_utf8(message.to_vec()).unwrap();
+        assert!(message.contains(&format!(r#""params":{{"progressToken":{token},"progress":1.0}}"#)), "{message}");
     }
 }
 
 #[tokio::test]
 async fn a_legacy_client_sets_the_level_of_its_session() {
     for client in Client::all_revisions().filter(|client| client.revision.is_legacy()) {
-        let heard = async |level: &str| {
+        let received = async |level: &str| {
             assert_eq!(client.send_request("logging/setLevel", json!({"level": level})).await.result(), json!({}));
             lines(&call(&client, steps(), json!({})).await)
         };
-        let told = [heard("debug").await, heard("error").await, heard("critical").await].join("--\n");
+        let rendered = [received("debug").await, received("error").await, received("critical").await].join("--\n");
         insta::allow_duplicates! {
-            insta::assert_snapshot!(told, @r#"
+            insta::assert_snapshot!(rendered, @r#"
             "notifications/message" {"level":"debug","logger":"script","data":{"n":1}}
             "notifications/message" {"level":"error","logger":"script","data":"trouble"}
             --
@@ -122,8 +122,8 @@ async fn a_legacy_client_sets_the_level_of_its_session() {
 #[tokio::test]
 async fn a_modern_client_asks_for_a_level_with_each_request() {
     let client = Client::modern();
-    let heard = call(&client, steps(), json!({"io.modelcontextprotocol/logLevel": "error"})).await;
-    insta::assert_snapshot!(lines(&heard), @r#""notifications/message" {"level":"error","logger":"script","data":"trouble"}"#);
+    let client_result = call(&client, steps(), json!({"io.modelcontextprotocol/logLevel": "error"})).await;
+    insta::assert_snapshot!(lines(&client_result), @r#""notifications/message" {"level":"error","logger":"script","data":"trouble"}"#);
     assert!(call(&client, steps(), json!({})).await.notifications.is_empty());
     // The level of a session, if there is one, is not a modern client's.
     let legacy = Client::of(Revision::V2025_11_25);

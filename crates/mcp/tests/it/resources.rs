@@ -58,10 +58,10 @@ async fn additional_contents_are_appended() {
 #[tokio::test]
 async fn missing_resource_error_follows_revision() {
     for client in Client::all_revisions() {
-        let heard = client.send_request("resources/read", json!({"uri": "test://none"})).await.text();
+        let received = client.send_request("resources/read", json!({"uri": "test://none"})).await.text();
         let code = if client.revision.is_legacy() { -32_002 } else { -32_602 };
         let rest = r#": there is no resource "test://none" {"kind":"not_found","uri":"test://none"}"#;
-        assert_eq!(heard, format!("error {code}{rest}"), "{}", client.revision.name());
+        assert_eq!(received, format!("error {code}{rest}"), "{}", client.revision.name());
     }
 }
 
@@ -69,12 +69,12 @@ async fn missing_resource_error_follows_revision() {
 async fn failure_before_first_byte_is_error_else_last_contents() {
     let uri = script(&json!([["fail", "gone", "not_found"]]));
     for (revision, code) in [(Revision::V2025_06_18, -32_002), (Revision::V2026_07_28, -32_602)] {
-        let heard = Client::of(revision).send_request("resources/read", json!({"uri": uri})).await.text();
-        assert!(heard.starts_with(&format!("error {code}: gone {{")), "{heard}");
+        let received = Client::of(revision).send_request("resources/read", json!({"uri": uri})).await.text();
+        assert!(received.starts_with(&format!("error {code}: gone {{")), "{received}");
     }
     let unavailable = script(&json!([["fail", "try later"]]));
-    let heard = Client::modern().send_request("resources/read", json!({"uri": unavailable})).await.text();
-    assert!(heard.starts_with("error -31000: try later {\"kind\":\"unavailable\""), "{heard}");
+    let received = Client::modern().send_request("resources/read", json!({"uri": unavailable})).await.text();
+    assert!(received.starts_with("error -31000: try later {\"kind\":\"unavailable\""), "{received}");
     insta::assert_snapshot!(check(json!([["text", "rows"], ["fail", "the rest is lost"]])).await, @r#"
     {"uri":"script","mimeType":"application/json","text":"rows"}
     {"uri":"script","mimeType":"text/plain","text":"the rest is lost"}
@@ -99,13 +99,13 @@ async fn a_legacy_session_subscribes_to_resources_that_exist() {
         client.service.registry().swap(entries(&CancellationToken::new()).build());
         feed.update_caller(&client.peer.caller).await;
         let changes = std::iter::from_fn(|| feed.next_message()).map(|bytes| serde_json::from_slice(&bytes).unwrap());
-        let told = changes.map(|change: Value| {
+        let message = changes.map(|change: Value| {
             check_notification(client.revision, &change);
             format!("{}\n", change["method"].as_str().unwrap())
         });
-        let told: String = told.collect();
+        let message: String = message.collect();
         insta::allow_duplicates! {
-            insta::assert_snapshot!(told, @r"
+            insta::assert_snapshot!(message, @r"
             notifications/tools/list_changed
             notifications/resources/list_changed
             notifications/prompts/list_changed

@@ -16,8 +16,8 @@ fn steps(steps: Value) -> Value {
     json!({"name": "script", "arguments": {"steps": steps}})
 }
 
-fn input_step(wanted: Value) -> Value {
-    steps(json!([["ask", wanted]]))
+fn input_step(expected: Value) -> Value {
+    steps(json!([["ask", expected]]))
 }
 
 fn roots_step() -> Value {
@@ -32,38 +32,38 @@ async fn converse(
 ) -> (ClientResult, Vec<Value>) {
     let request = request(&message(1, "tools/call", params));
     let mut questions = Vec::new();
-    let mut heard = ClientResult::default();
+    let mut client_result = ClientResult::default();
     match client.service.answer(request, &client.peer).await {
         Answer::NoResponse | Answer::Listen(_) => {}
-        Answer::Whole(whole) => heard.response = Some(serde_json::from_slice(&whole.bytes).unwrap()),
+        Answer::Whole(whole) => client_result.response = Some(serde_json::from_slice(&whole.bytes).unwrap()),
         Answer::Stream(mut stream) => {
             let mut response = Vec::new();
             while let Some(frame) = stream.next().await {
                 match frame {
                     AnswerFrame::ResponseBytes(piece) => response.extend_from_slice(&piece),
                     AnswerFrame::Notification(bytes) => {
-                        let said: Value = serde_json::from_slice(&bytes).unwrap();
-                        if said.get("id").is_none() {
-                            check_notification(client.revision, &said);
+                        let text: Value = serde_json::from_slice(&bytes).unwrap();
+                        if text.get("id").is_none() {
+                            check_notification(client.revision, &text);
                             continue;
                         }
-                        check_request(client.revision, &said);
-                        if let Some(mut answer) = answer(&said) {
+                        check_request(client.revision, &text);
+                        if let Some(mut answer) = answer(&text) {
                             answer["jsonrpc"] = "2.0".into();
-                            answer["id"] = said["id"].clone();
+                            answer["id"] = text["id"].clone();
                             client.respond(&answer);
                         }
-                        questions.push(said);
+                        questions.push(text);
                     }
                 }
             }
-            heard.response = stream.is_complete().then(|| serde_json::from_slice(&response).unwrap());
+            client_result.response = stream.is_complete().then(|| serde_json::from_slice(&response).unwrap());
         }
     }
-    if let Some(response) = &heard.response {
+    if let Some(response) = &client_result.response {
         check_response(client.revision, "tools/call", response);
     }
-    (heard, questions)
+    (client_result, questions)
 }
 
 /// A good answer to any question.
@@ -79,28 +79,28 @@ fn valid_answer(question: &Value) -> Option<Value> {
     Some(json!({"result": result}))
 }
 
-fn text(heard: ClientResult) -> String {
-    heard.result()["content"][0]["text"].as_str().unwrap().to_owned()
+fn text(client_result: ClientResult) -> String {
+    client_result.result()["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
 async fn legacy_revisions_send_supported_requests() {
     let url = json!({"url": "https://example.test/pay"});
     for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {
-        for (wanted, told, since) in [
+        for (expected, message, since) in [
             (json!("roots"), r#"{"it":[{"uri":"file:///a"}]}"#, Revision::V2024_11_05),
             (json!({"sampling": "Greet."}), r#"{"it":"Hello"}"#, Revision::V2024_11_05),
             (json!({"form": "Who?"}), r#"{"it":{"name":"Ann"}}"#, Revision::V2025_06_18),
             (url.clone(), r#"{"it":{}}"#, Revision::V2025_11_25),
         ] {
-            let (heard, questions) =
-                converse(&capable_client(revision), input_step(json!({"it": wanted})), valid_answer).await;
+            let (client_result, questions) =
+                converse(&capable_client(revision), input_step(json!({"it": expected})), valid_answer).await;
             if revision >= since {
-                assert_eq!((questions.len(), text(heard).as_str()), (1, told), "{}", revision.name());
+                assert_eq!((questions.len(), text(client_result).as_str()), (1, message), "{}", revision.name());
                 continue;
             }
             assert_eq!(questions, Vec::<Value>::new());
-            let response = heard.response.unwrap();
+            let response = client_result.response.unwrap();
             assert_eq!(response["result"]["isError"], true, "{response}");
             assert!(response.to_string().contains("the call needs what your client has not declared"), "{response}");
         }
@@ -118,8 +118,8 @@ async fn request_format_follows_revision() {
         ["text", "done"],
     ]));
     params["_meta"] = json!({"progressToken": 1});
-    let (heard, mut questions) = converse(&client, params, valid_answer).await;
-    assert_eq!(text(heard), r#"{"who":{"name":"Ann"}}{"folders":[{"uri":"file:///a"}],"pay":{}}done"#);
+    let (client_result, mut questions) = converse(&client, params, valid_answer).await;
+    assert_eq!(text(client_result), r#"{"who":{"name":"Ann"}}{"folders":[{"uri":"file:///a"}],"pay":{}}done"#);
     // The name of an elicitation is made anew each time.
     let id = questions[1]["params"]["elicitationId"].take();
     assert_eq!(id.as_str().unwrap().len(), 36);
@@ -134,23 +134,23 @@ async fn request_format_follows_revision() {
 #[tokio::test]
 async fn client_without_capabilities_gets_no_requests() {
     let client = Client::of(Revision::V2025_11_25);
-    let (heard, questions) = converse(&client, roots_step(), valid_answer).await;
+    let (client_result, questions) = converse(&client, roots_step(), valid_answer).await;
     assert_eq!(questions.len(), 0);
-    insta::assert_snapshot!(heard.text(), @r#"result {"content":[{"type":"text","text":"the call needs what your client has not declared that it can do: roots"}],"isError":true}"#);
-    let told = client.send_request(
+    insta::assert_snapshot!(client_result.text(), @r#"result {"content":[{"type":"text","text":"the call needs what your client has not declared that it can do: roots"}],"isError":true}"#);
+    let message = client.send_request(
         "prompts/get",
         json!({"name": "decorated", "arguments": {"steps": "[[\"ask\",{\"a\":\"roots\"}]]"}}),
     );
-    insta::assert_snapshot!(told.await.text(), @r#"error -31000: the call needs what your client has not declared that it can do: roots {"kind":"incapable"}"#);
+    insta::assert_snapshot!(message.await.text(), @r#"error -31000: the call needs what your client has not declared that it can do: roots {"kind":"incapable"}"#);
 }
 
 #[tokio::test]
 async fn unreachable_client_gets_no_requests() {
     let mut client = capable_client(Revision::V2025_11_25);
     client.peer.accepts_server_requests = false;
-    let (heard, questions) = converse(&client, roots_step(), valid_answer).await;
+    let (client_result, questions) = converse(&client, roots_step(), valid_answer).await;
     assert_eq!(questions.len(), 0);
-    assert!(text(heard).starts_with("the call needs what your client has not declared"));
+    assert!(text(client_result).starts_with("the call needs what your client has not declared"));
     // The answers of a batch come together, so that nothing can be asked in between.
     let client = capable_client(Revision::V2025_03_26);
     let batch = json!([message(1, "tools/call", roots_step())]).to_string();
@@ -163,23 +163,24 @@ async fn unreachable_client_gets_no_requests() {
 async fn invalid_answers_are_reported_to_handler() {
     let client = capable_client(Revision::V2025_11_25);
     let nothing = "the client was asked for \"it\" and gave no answer";
-    for (answer, told) in [
+    for (answer, rendered) in [
         (json!({"error": {"code": -1, "message": "the user closed it"}}), nothing),
         (json!({"result": {}}), nothing),
         (json!({"result": {"action": "shout"}}), nothing),
         (json!({"result": {"roots": []}}), "the answer to \"it\" does not fit: it is an answer to something else"),
         (json!({"result": {"action": "accept"}}), "the answer to \"it\" does not fit: \"name\" is a required property"),
     ] {
-        let (heard, _) = converse(&client, input_step(json!({"it": {"form": "Who?"}})), |_| Some(answer.clone())).await;
-        let response = heard.response.unwrap();
+        let (client_result, _) =
+            converse(&client, input_step(json!({"it": {"form": "Who?"}})), |_| Some(answer.clone())).await;
+        let response = client_result.response.unwrap();
         assert_eq!(response["result"]["isError"], true);
-        assert_eq!(response["result"]["content"][0]["text"], told);
+        assert_eq!(response["result"]["content"][0]["text"], rendered);
     }
-    let (heard, _) = converse(&client, input_step(json!({"it": {"form": "Who?"}})), |_| {
+    let (client_result, _) = converse(&client, input_step(json!({"it": {"form": "Who?"}})), |_| {
         Some(json!({"result": {"action": "decline"}}))
     })
     .await;
-    assert_eq!(text(heard), r#"{"it":"declined"}"#);
+    assert_eq!(text(client_result), r#"{"it":"declined"}"#);
 }
 
 /// A call that has asked: the rest of its answer, and the question.
@@ -219,46 +220,47 @@ async fn concurrent_calls_get_own_answers() {
 async fn unexpected_answers_are_ignored() {
     let client = capable_client(Revision::V2025_11_25);
     let foreign = capable_client(Revision::V2025_11_25);
-    let (stream, asked) = begin_call(&client, 1, roots_step()).await;
-    let id = asked["id"].as_u64().unwrap();
+    let (stream, requested) = begin_call(&client, 1, roots_step()).await;
+    let id = requested["id"].as_u64().unwrap();
     for wrong in [json!(id + 1), json!(id.to_string()), json!(-1), json!("tidegate"), json!(u64::MAX)] {
         client.respond(&with_roots(&wrong, "wrong"));
     }
     // The same id in another session is another question.
-    foreign.respond(&with_roots(&asked["id"], "foreign"));
-    client.respond(&with_roots(&asked["id"], "right"));
+    foreign.respond(&with_roots(&requested["id"], "foreign"));
+    client.respond(&with_roots(&requested["id"], "right"));
     // The first answer counts.
-    client.respond(&with_roots(&asked["id"], "late"));
-    let told = read_rest(stream).await;
-    assert!(told.contains("file:///right"), "{told}");
+    client.respond(&with_roots(&requested["id"], "late"));
+    let message = read_rest(stream).await;
+    assert!(message.contains("file:///right"), "{message}");
 }
 
 #[tokio::test]
 async fn cancelled_call_sends_no_requests() {
     let client = capable_client(Revision::V2025_11_25);
-    let (mut stream, asked) = begin_call(&client, 1, roots_step()).await;
+    let (mut stream, requested) = begin_call(&client, 1, roots_step()).await;
     client.notify("notifications/cancelled", json!({"requestId": 1}));
     assert_eq!(stream.next().await, None);
     assert!(!stream.is_complete());
     drop(stream);
-    client.respond(&with_roots(&asked["id"], "late"));
-    let (heard, _) = converse(&client, roots_step(), valid_answer).await;
-    assert_eq!(text(heard), r#"{"folders":[{"uri":"file:///a"}]}"#);
+    client.respond(&with_roots(&requested["id"], "late"));
+    let (client_result, _) = converse(&client, roots_step(), valid_answer).await;
+    assert_eq!(text(client_result), r#"{"folders":[{"uri":"file:///a"}]}"#);
 }
 
 #[tokio::test]
 async fn no_request_after_response_begins() {
     let client = capable_client(Revision::V2025_11_25);
-    let (heard, questions) =
+    let (client_result, questions) =
         converse(&client, steps(json!([["text", "rows"], ["ask", {"it": "roots"}]])), valid_answer).await;
     assert_eq!(questions.len(), 0);
-    let result = heard.result();
+    let result = client_result.result();
     assert_eq!(result["isError"], true, "{result}");
     // Nor does a modern call begin twice.
     let capabilities = json!({"roots": {}});
     let client = Client::with_capabilities(&Host::new(), Revision::V2026_07_28, capabilities);
-    let heard = client.send_request("tools/call", steps(json!([["text", "rows"], ["ask", {"it": "roots"}]]))).await;
-    let result = heard.result();
+    let client_result =
+        client.send_request("tools/call", steps(json!([["text", "rows"], ["ask", {"it": "roots"}]]))).await;
+    let result = client_result.result();
     assert_eq!((&result["isError"], &result["content"][0]["text"]), (&json!(true), &json!("rows")));
 }
 
@@ -269,15 +271,15 @@ async fn pending_requests_are_bounded() {
     for id in 100..132 {
         waiting.push(begin_call(&client, id, roots_step()).await);
     }
-    let (heard, _) = converse(&client, roots_step(), valid_answer).await;
-    let told = heard.response.unwrap();
-    assert_eq!(told["result"]["isError"], true, "{told}");
+    let (client_result, _) = converse(&client, roots_step(), valid_answer).await;
+    let message = client_result.response.unwrap();
+    assert_eq!(message["result"]["isError"], true, "{message}");
     // Those of calls that have ended make room.
-    let (kept, asked) = waiting.pop().unwrap();
+    let (kept, requested) = waiting.pop().unwrap();
     drop(waiting);
     tokio::task::yield_now().await;
-    let (heard, _) = converse(&client, roots_step(), valid_answer).await;
-    assert_eq!(text(heard), r#"{"folders":[{"uri":"file:///a"}]}"#);
-    client.respond(&with_roots(&asked["id"], "kept"));
+    let (client_result, _) = converse(&client, roots_step(), valid_answer).await;
+    assert_eq!(text(client_result), r#"{"folders":[{"uri":"file:///a"}]}"#);
+    client.respond(&with_roots(&requested["id"], "kept"));
     assert!(read_rest(kept).await.contains("file:///kept"));
 }

@@ -7,14 +7,14 @@ use crate::client::Client;
 
 /// The result of a tool that answers with `steps`, in each revision that differs from the one before.
 async fn check(tool: &str, steps: Value) -> String {
-    let mut told: Vec<(String, String)> = Vec::new();
+    let mut message: Vec<(String, String)> = Vec::new();
     for client in Client::all_revisions() {
         let text = client.call(tool, steps.clone()).await.text();
-        if told.last().is_none_or(|(_, last)| *last != text) {
-            told.push((client.revision.name().to_owned(), text));
+        if message.last().is_none_or(|(_, last)| *last != text) {
+            message.push((client.revision.name().to_owned(), text));
         }
     }
-    told.into_iter().map(|(revision, text)| format!("{revision} {text}\n")).collect()
+    message.into_iter().map(|(revision, text)| format!("{revision} {text}\n")).collect()
 }
 
 #[tokio::test]

@@ -34,19 +34,19 @@ fn next(stream: &mut ListenStream) -> Option<String> {
     let params = &notification["params"];
     assert!(params["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some(), "{notification}");
     let method = notification["method"].as_str().unwrap().strip_prefix("notifications/").unwrap();
-    let what = params.get("uri").or(params.get("notifications"));
-    Some(format!("{method} {}", what.unwrap_or(&Value::Null)).trim_end_matches(" null").to_owned())
+    let subject = params.get("uri").or(params.get("notifications"));
+    Some(format!("{method} {}", subject.unwrap_or(&Value::Null)).trim_end_matches(" null").to_owned())
 }
 
 /// All that comes until it stays quiet.
 async fn collect_messages(stream: &mut ListenStream, caller: &Caller) -> String {
-    let mut told = String::new();
+    let mut message = String::new();
     loop {
         while let Some(line) = next(stream) {
-            told.push_str(&format!("{line}\n"));
+            message.push_str(&format!("{line}\n"));
         }
         if timeout(Duration::from_secs(2), stream.feed().changed()).await.is_err() {
-            return told;
+            return message;
         }
         stream.feed().update_caller(caller).await;
     }
@@ -62,20 +62,20 @@ async fn acknowledged(notifications: Value) -> String {
 #[tokio::test(start_paused = true)]
 async fn acknowledgement_lists_accepted_filters() {
     insta::assert_snapshot!(acknowledged(json!({})).await, @"subscriptions/acknowledged {}");
-    let wish = json!({
+    let expectation = json!({
         "toolsListChanged": true,
         "promptsListChanged": false,
         "someday": {"on": 1},
         "resourceSubscriptions": ["garden://rose", "nowhere://", "test://plain", "garden://rose"],
     });
-    insta::assert_snapshot!(acknowledged(wish).await, @r#"subscriptions/acknowledged {"toolsListChanged":true,"resourceSubscriptions":["garden://rose","test://plain"]}"#);
+    insta::assert_snapshot!(acknowledged(expectation).await, @r#"subscriptions/acknowledged {"toolsListChanged":true,"resourceSubscriptions":["garden://rose","test://plain"]}"#);
     insta::assert_snapshot!(acknowledged(json!({"resourceSubscriptions": ["nowhere://"]})).await, @r#"subscriptions/acknowledged {"resourceSubscriptions":[]}"#);
 }
 
 #[tokio::test]
 async fn rejects_filters_of_wrong_types() {
     let client = Client::modern();
-    let mut told = String::new();
+    let mut message = String::new();
     for params in [
         json!({}),
         json!({"notifications": null}),
@@ -90,9 +90,9 @@ async fn rejects_filters_of_wrong_types() {
         json!({"notifications": {"resourceSubscriptions": (0..1_001).map(|n| n.to_string()).collect::<Vec<_>>()}}),
         json!({"notifications": {"resourceSubscriptions": (10..70).map(|n| format!("{n}{}", "x".repeat(7_000))).collect::<Vec<_>>()}}),
     ] {
-        told.push_str(&format!("{}\n", client.send_request("subscriptions/listen", params).await.text()));
+        message.push_str(&format!("{}\n", client.send_request("subscriptions/listen", params).await.text()));
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(message, @r#"
     error -32602: the params of subscriptions/listen are wrong: missing field `notifications` at line 1 column 114
     error -32602: the params of subscriptions/listen are wrong: invalid type: null, expected a map at line 1 column 21
     error -32602: the params of subscriptions/listen are wrong: invalid type: sequence, expected a map at line 1 column 17
@@ -113,10 +113,10 @@ async fn subscriptions_of_all_streams_together_are_bounded() {
     let (host, _) = Garden::with_host();
     let client = Client::for_host(&host, MODERN);
     let uris: Vec<String> = (0..1_000).map(|number| format!("garden://{number}")).collect();
-    let wish = json!({"resourceSubscriptions": uris});
+    let expectation = json!({"resourceSubscriptions": uris});
     let mut streams = Vec::new();
     for id in 10..20 {
-        streams.push(open_stream(&client, json!(id), wish.clone()).await);
+        streams.push(open_stream(&client, json!(id), expectation.clone()).await);
     }
     let one_more = json!({"notifications": {"resourceSubscriptions": ["test://plain"]}});
     let refused = client.send_request("subscriptions/listen", one_more.clone()).await.text();
@@ -127,11 +127,11 @@ async fn subscriptions_of_all_streams_together_are_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn sends_only_subscribed_changes_once() {
-    let (host, garden) = Garden::with_host();
+    let (host, watched) = Garden::with_host();
     let client = Client::for_host(&host, MODERN);
     let caller = &client.peer.caller;
-    let wish = json!({"promptsListChanged": true, "resourceSubscriptions": ["garden://rose", "garden://lily"]});
-    let mut stream = open_stream(&client, json!("s"), wish).await;
+    let expectation = json!({"promptsListChanged": true, "resourceSubscriptions": ["garden://rose", "garden://lily"]});
+    let mut stream = open_stream(&client, json!("s"), expectation).await;
     let mut lists =
         open_stream(&client, json!("l"), json!({"toolsListChanged": true, "resourcesListChanged": true})).await;
     assert!(collect_messages(&mut stream, caller).await.starts_with("subscriptions/acknowledged"));
@@ -139,14 +139,14 @@ async fn sends_only_subscribed_changes_once() {
     // Nobody reads while it changes again and again.
     for _ in 0..5 {
         for bed in ["rose", "rose", "tulip"] {
-            garden.dig(bed);
+            watched.dig(bed);
         }
         sleep(Duration::from_secs(1)).await;
     }
     insta::assert_snapshot!(collect_messages(&mut stream, caller).await, @r#"resources/updated "garden://rose""#);
     assert_eq!(collect_messages(&mut lists, caller).await, "");
     for _ in 0..3 {
-        host.service.registry().swap(garden.state(Access::default()));
+        host.service.registry().swap(watched.state(Access::default()));
     }
     insta::assert_snapshot!(collect_messages(&mut stream, caller).await, @r#"
     prompts/list_changed
@@ -161,23 +161,23 @@ async fn sends_only_subscribed_changes_once() {
 
 #[tokio::test(start_paused = true)]
 async fn messages_carry_subscription_id() {
-    let (host, garden) = Garden::with_host();
+    let (host, resources) = Garden::with_host();
     let client = Client::for_host(&host, MODERN);
     for id in ["7.0", "12345678901234567890123", "\"a \\u0022b\\u0022\"", "-1", "\"7\""] {
-        let wish = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://plain"]});
-        let message = client.message(1, "subscriptions/listen", json!({"notifications": wish})).to_string();
+        let expectation = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://plain"]});
+        let message = client.message(1, "subscriptions/listen", json!({"notifications": expectation})).to_string();
         let message = message.replacen("\"id\":1", &format!("\"id\":{id}"), 1);
         let Ok(tidegate_mcp::IncomingMessage::Request(request)) = tidegate_mcp::decode(message.as_bytes()) else {
             panic!()
         };
         let Answer::Listen(mut stream) = client.service.answer(request, &client.peer).await else { panic!() };
-        host.service.registry().swap(garden.state(Access::default()));
-        let mut heard = vec![stream.feed().next_message().unwrap()];
+        host.service.registry().swap(resources.state(Access::default()));
+        let mut received = vec![stream.feed().next_message().unwrap()];
         stream.feed().update_caller(&client.peer.caller).await;
-        heard.extend(std::iter::from_fn(|| stream.feed().next_message()));
-        heard.push(stream.end().bytes);
-        assert_eq!(heard.len(), 4);
-        for message in heard {
+        received.extend(std::iter::from_fn(|| stream.feed().next_message()));
+        received.push(stream.end().bytes);
+        assert_eq!(received.len(), 4);
+        for message in received {
             let message = std::str::from_utf8(&message).unwrap();
             assert!(message.contains(&format!("\"io.modelcontextprotocol/subscriptionId\":{id}}}")), "{message}");
         }
@@ -224,24 +224,24 @@ async fn batch_rejects_listen() {
 
 #[tokio::test(start_paused = true)]
 async fn revoked_listener_gets_no_resource_updates() {
-    let (host, garden) = Garden::with_host();
+    let (host, watched) = Garden::with_host();
     let mut client = Client::for_host(&host, MODERN);
     let caller = caller("ann");
     client.peer.caller = caller.clone();
-    let wish = json!({"resourcesListChanged": true, "resourceSubscriptions": ["garden://rose", "test://plain"]});
-    let mut stream = open_stream(&client, json!(1), wish).await;
+    let expectation = json!({"resourcesListChanged": true, "resourceSubscriptions": ["garden://rose", "test://plain"]});
+    let mut stream = open_stream(&client, json!(1), expectation).await;
     let hidden = Access { names: vec!["gardening".to_owned()], ..Access::default() };
-    host.service.registry().swap(garden.state(hidden));
+    host.service.registry().swap(watched.state(hidden));
     insta::assert_snapshot!(collect_messages(&mut stream, &caller).await, @r#"
     subscriptions/acknowledged {"resourcesListChanged":true,"resourceSubscriptions":["garden://rose","test://plain"]}
     resources/list_changed
     resources/updated "test://plain"
     "#);
-    garden.dig("rose");
+    watched.dig("rose");
     assert_eq!(collect_messages(&mut stream, &caller).await, "");
-    let wish = json!({"resourceSubscriptions": ["garden://rose", "garden:// "]});
-    let told = collect_messages(&mut open_stream(&client, json!(2), wish).await, &caller).await;
-    insta::assert_snapshot!(told, @r#"subscriptions/acknowledged {"resourceSubscriptions":[]}"#);
+    let expectation = json!({"resourceSubscriptions": ["garden://rose", "garden:// "]});
+    let message = collect_messages(&mut open_stream(&client, json!(2), expectation).await, &caller).await;
+    insta::assert_snapshot!(message, @r#"subscriptions/acknowledged {"resourceSubscriptions":[]}"#);
 }
 
 fn caller(name: &str) -> Caller {
@@ -264,7 +264,7 @@ const LISTS: [&str; 3] = ["tools", "resources", "prompts"];
 /// Plays a history for a client that wants these lists and beds, and gives what it was never told of.
 async fn run_steps(
     host: &Host,
-    garden: &Arc<Garden>,
+    watched: &Arc<Garden>,
     lists: [bool; 3],
     beds: [bool; 4],
     steps: Vec<ListenStep>,
@@ -276,11 +276,11 @@ async fn run_steps(
     let wanted_lists: Vec<String> =
         (0..3).filter(|list| lists[*list]).map(|list| format!("{}/list_changed", LISTS[list])).collect();
     let uris: Vec<String> = wanted_beds.iter().map(|bed| format!("garden://{}", RESOURCE_NAMES[*bed])).collect();
-    let mut wish = json!({"resourceSubscriptions": uris});
+    let mut expectation = json!({"resourceSubscriptions": uris});
     for (list, is_wanted) in LISTS.iter().zip(lists) {
-        wish[format!("{list}ListChanged")] = is_wanted.into();
+        expectation[format!("{list}ListChanged")] = is_wanted.into();
     }
-    let mut stream = open_stream(&client, json!(1), wish).await;
+    let mut stream = open_stream(&client, json!(1), expectation).await;
     assert!(next(&mut stream).unwrap().starts_with("subscriptions/acknowledged"));
     let (mut owed, mut possible) = (BTreeSet::new(), BTreeSet::new());
     let hear = |line: String, owed: &mut BTreeSet<String>, possible: &BTreeSet<String>| {
@@ -291,11 +291,11 @@ async fn run_steps(
         let mut changed = Vec::new();
         match step {
             ListenStep::Dig(bed) => {
-                garden.dig(RESOURCE_NAMES[bed]);
+                watched.dig(RESOURCE_NAMES[bed]);
                 changed.extend(beds[bed].then(|| of_bed(bed)));
             }
             ListenStep::Swap => {
-                host.service.registry().swap(garden.state(Access::default()));
+                host.service.registry().swap(watched.state(Access::default()));
                 changed.extend(wanted_lists.iter().cloned().chain(wanted_beds.iter().map(|bed| of_bed(*bed))));
             }
             ListenStep::Wait(milliseconds) => sleep(Duration::from_millis(milliseconds)).await,
@@ -334,8 +334,8 @@ proptest! {
     ) {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-        let (host, garden) = Garden::with_host();
-        let missed = runtime.block_on(run_steps(&host, &garden, lists, beds, steps));
+        let (host, resources) = Garden::with_host();
+        let missed = runtime.block_on(run_steps(&host, &resources, lists, beds, steps));
         prop_assert!(missed.is_empty(), "never told: {missed:?}");
     }
 }

@@ -24,13 +24,13 @@ struct TaskFixture {
     release: CancellationToken,
 }
 
-fn entries(gate: &CancellationToken) -> Snapshot {
-    let gate = gate.clone();
+fn entries(cancellation_token: &CancellationToken) -> Snapshot {
+    let cancellation_token = cancellation_token.clone();
     let slow = handler_fn(move |_job, reply| {
-        let gate = gate.clone();
+        let cancellation_token = cancellation_token.clone();
         async move {
             reply.send_progress(1.0, None, Some("half of it".to_owned())).await?;
-            gate.cancelled().await;
+            cancellation_token.cancelled().await;
             reply.send_block(Content::text("it took its time")).await?;
             Ok(Metadata::new())
         }
@@ -46,8 +46,8 @@ fn entries(gate: &CancellationToken) -> Snapshot {
         let both =
             [("one", InputRequest::form("First?", schema.clone())), ("two", InputRequest::form("Second?", schema))];
         let answers = reply.request_inputs(both).await?;
-        let said = answers.values().filter(|answer| matches!(answer, InputAnswer::Accepted(_))).count();
-        reply.send_block(Content::text(format!("{said} accepted"))).await?;
+        let output = answers.values().filter(|answer| matches!(answer, InputAnswer::Accepted(_))).count();
+        reply.send_block(Content::text(format!("{output} accepted"))).await?;
         Ok(Metadata::new())
     });
     let failing = |kind| {
@@ -379,7 +379,7 @@ async fn restart_keeps_ended_tasks_and_fails_running_ones() {
     let before = TaskFixture::new(tasks());
     let client = before.client();
     let ended = call(&client, "refusing").await["taskId"].clone();
-    let told = loop {
+    let message = loop {
         let task = get(&client, &ended).await;
         if task["status"] == "completed" {
             break task;
@@ -391,7 +391,7 @@ async fn restart_keeps_ended_tasks_and_fails_running_ones() {
 
     let after = TaskFixture::new(tasks());
     let client = after.client();
-    assert_eq!(get(&client, &ended).await, told);
+    assert_eq!(get(&client, &ended).await, message);
     let failed = get(&client, &going_on).await;
     assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!(-32_603)));
     assert!(!folder.path().join("broken.json").exists());
@@ -452,10 +452,10 @@ async fn missing_folder_keeps_call_synchronous() {
     let scene = TaskFixture::new(Some(TaskFolder::open(folder.path().join("tasks")).unwrap()));
     std::fs::remove_dir_all(folder.path().join("tasks")).unwrap();
     let client = scene.client();
-    let gate = scene.release.clone();
+    let cancellation_token = scene.release.clone();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(30)).await;
-        gate.cancel();
+        cancellation_token.cancel();
     });
     let whole = call(&client, "slow").await;
     assert_eq!((&whole["resultType"], &whole["content"][0]["text"]), (&json!("complete"), &json!("it took its time")));
@@ -506,10 +506,10 @@ async fn task_listener_receives_status_changes() {
     let scene = TaskFixture::new(None);
     let client = scene.client();
     let id = call(&client, "slow").await["taskId"].clone();
-    let wish = json!({"notifications": {"taskIds": [id, "786512e2-9e0d-44bd-8f29-789f320fe840"]}});
-    let unable = client.send_request("subscriptions/listen", wish.clone()).await.response.unwrap();
+    let expectation = json!({"notifications": {"taskIds": [id, "786512e2-9e0d-44bd-8f29-789f320fe840"]}});
+    let unable = client.send_request("subscriptions/listen", expectation.clone()).await.response.unwrap();
     assert_eq!(unable["error"]["code"], -32_021);
-    let mut params = wish;
+    let mut params = expectation;
     params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": task_capabilities()});
     let message = client.message("s", "subscriptions/listen", params);
     let Answer::Listen(mut stream) = client.service.answer(request(&message), &client.peer).await else { panic!() };

@@ -15,17 +15,17 @@ pub(super) fn is_float(data_type: &DataType) -> bool {
 }
 
 /// The extreme value of all rows: the one that compares as `replaces_when` with all others.
-pub(super) fn create_accumulator(data_type: &DataType, wanted: Ordering) -> Box<dyn Accumulator> {
+pub(super) fn create_accumulator(data_type: &DataType, ordering: Ordering) -> Box<dyn Accumulator> {
     if *data_type == DataType::Float32 {
-        Box::new(FloatMinMax::<Float32Type> { replaces_when: wanted, extreme: None })
+        Box::new(FloatMinMax::<Float32Type> { replaces_when: ordering, extreme: None })
     } else {
-        Box::new(FloatMinMax::<Float64Type> { replaces_when: wanted, extreme: None })
+        Box::new(FloatMinMax::<Float64Type> { replaces_when: ordering, extreme: None })
     }
 }
 
 /// The extreme values of many groups.
-pub(super) fn create_groups_accumulator(data_type: &DataType, wanted: Ordering) -> Box<dyn GroupsAccumulator> {
-    match (data_type, wanted) {
+pub(super) fn create_groups_accumulator(data_type: &DataType, ordering: Ordering) -> Box<dyn GroupsAccumulator> {
+    match (data_type, ordering) {
         (DataType::Float32, Ordering::Less) => {
             let smallest = PrimitiveGroupsAccumulator::<Float32Type, _>::new(data_type, keep_smaller);
             Box::new(smallest.with_starting_value(f32::NAN))

@@ -19,7 +19,7 @@ use super::ordered::interval_length;
 
 pub(super) fn functions() -> Vec<AggregateUDF> {
     let function =
-        |inner: Arc<AggregateUDF>, wanted| AggregateUDF::new_from_impl(MinMax { inner, replaces_when: wanted });
+        |inner: Arc<AggregateUDF>, ordering| AggregateUDF::new_from_impl(MinMax { inner, replaces_when: ordering });
     vec![function(min_udaf(), Ordering::Less), function(max_udaf(), Ordering::Greater)]
 }
 

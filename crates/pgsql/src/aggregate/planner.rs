@@ -20,36 +20,36 @@ impl ExprPlanner for AggregatePlanner {
         let name = call.func.name().to_owned();
         match name.as_str() {
             "avg" => {
-                let shown = to_aggregate_expr(&call).schema_name().to_string();
-                Ok(PlannerResult::Planned(average::plan_aggregate(&call).alias(shown)))
+                let visible = to_aggregate_expr(&call).schema_name().to_string();
+                Ok(PlannerResult::Planned(average::plan_aggregate(&call).alias(visible)))
             }
             "count" if call.args.len() > 1 => {
                 plan_err!("count has one argument; count several columns as one row: count(DISTINCT (a, b))")
             }
             "regr_count" => {
                 let expr = to_aggregate_expr(&call);
-                let shown = expr.schema_name().to_string();
-                Ok(PlannerResult::Planned(cast(expr, DataType::Int64).alias(shown)))
+                let visible = expr.schema_name().to_string();
+                Ok(PlannerResult::Planned(cast(expr, DataType::Int64).alias(visible)))
             }
             "regr_r2" => {
-                let shown = to_aggregate_expr(&call).schema_name().to_string();
+                let visible = to_aggregate_expr(&call).schema_name().to_string();
                 let planned = regression::plan_regr_r2(|func| {
                     let func = func.unwrap_or_else(|| call.func.clone());
                     to_aggregate_expr(&RawAggregateExpr { func, ..call.clone() })
                 })?;
-                Ok(PlannerResult::Planned(planned.alias(shown)))
+                Ok(PlannerResult::Planned(planned.alias(visible)))
             }
             "string_agg" => match string_agg::plan_aggregate(&call)? {
                 Some(planned) => {
-                    let shown = to_aggregate_expr(&call).schema_name().to_string();
-                    Ok(PlannerResult::Planned(planned.alias(shown)))
+                    let visible = to_aggregate_expr(&call).schema_name().to_string();
+                    Ok(PlannerResult::Planned(planned.alias(visible)))
                 }
                 None => Ok(PlannerResult::Original(call)),
             },
             "percentile_cont" | "percentile_disc" | "mode" => {
-                let shown = to_aggregate_expr(&call).schema_name().to_string();
+                let visible = to_aggregate_expr(&call).schema_name().to_string();
                 let planned = ordered::with_direction(call)?;
-                Ok(PlannerResult::Planned(to_aggregate_expr(&planned).alias(shown)))
+                Ok(PlannerResult::Planned(to_aggregate_expr(&planned).alias(visible)))
             }
             _ => Ok(PlannerResult::Original(call)),
         }
@@ -68,7 +68,7 @@ impl ExprPlanner for AggregatePlanner {
             );
         }
         let expr = to_window_expr(&call);
-        let shown = expr.schema_name().to_string();
+        let visible = expr.schema_name().to_string();
         let planned = match name.as_str() {
             "avg" if call.null_treatment.is_none() => average::plan_window(&call),
             "row_number" | "rank" | "dense_rank" => cast(expr, DataType::Int64),
@@ -105,7 +105,7 @@ impl ExprPlanner for AggregatePlanner {
             }
             _ => return Ok(PlannerResult::Original(call)),
         };
-        Ok(PlannerResult::Planned(planned.alias(shown)))
+        Ok(PlannerResult::Planned(planned.alias(visible)))
     }
 }
 

@@ -68,12 +68,12 @@ fn subscript(call: &FunctionCall<'_>) -> Result<ArrayRef> {
             if list.is_null(row) || subscripts.is_null(row) {
                 return None;
             }
-            let (own, wanted) = (range(&list, row), subscripts.value(row));
-            let is_there = wanted >= 1 && wanted <= own.len() as i64;
-            is_there.then(|| own.start as u64 + wanted as u64 - 1)
+            let (own, expected) = (range(&list, row), subscripts.value(row));
+            let is_there = expected >= 1 && expected <= own.len() as i64;
+            is_there.then(|| own.start as u64 + expected as u64 - 1)
         };
-        let places: UInt64Array = (0..list.len()).map(place).collect();
-        values = take(list.values(), &places, None)?;
+        let primitive_array: UInt64Array = (0..list.len()).map(place).collect();
+        values = take(list.values(), &primitive_array, None)?;
     }
     Ok(values)
 }
@@ -130,16 +130,16 @@ fn slice_dimensions(call: &FunctionCall<'_>) -> Result<ArrayRef> {
 /// left.
 fn slice_rows(list: &ListArray, owners: &[usize], bounds: &[Int64Array], is_empty: &mut [bool]) -> Result<ListArray> {
     let [lower, upper, rest @ ..] = bounds else { return Ok(list.clone()) };
-    let (mut places, mut lengths, mut inner_owners) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut positions, mut lengths, mut inner_owners) = (Vec::new(), Vec::new(), Vec::new());
     for (row, owner) in owners.iter().enumerate() {
         let own = if list.is_valid(row) { range(list, row) } else { 0..0 };
         let kept = slice_range(own, lower.value(*owner), upper.value(*owner));
         is_empty[*owner] |= kept.is_empty();
         lengths.push(kept.len());
         inner_owners.extend(kept.clone().map(|_| *owner));
-        places.extend(kept.map(|place| place as u64));
+        positions.extend(kept.map(|place| place as u64));
     }
-    let mut values = take(list.values(), &UInt64Array::from(places), None)?;
+    let mut values = take(list.values(), &UInt64Array::from(positions), None)?;
     if !rest.is_empty() {
         values = Arc::new(slice_rows(&as_list(&values)?, &inner_owners, rest, is_empty)?);
     }

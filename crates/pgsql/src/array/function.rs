@@ -105,9 +105,9 @@ impl ListAssembler {
     }
 
     /// A row of elements: of which source, and its place there.
-    pub(super) fn push(&mut self, places: impl Iterator<Item = (usize, usize)>) -> Result<()> {
+    pub(super) fn push(&mut self, positions: impl Iterator<Item = (usize, usize)>) -> Result<()> {
         let before = self.places.len();
-        self.places.extend(places);
+        self.places.extend(positions);
         check_bytes(self.places.len() * size_of::<usize>())?;
         self.lengths.push(self.places.len() - before);
         self.valid.push(true);

@@ -77,17 +77,17 @@ fn compare(call: &FunctionCall<'_>, operator: u8, is_any: bool) -> Result<ArrayR
         _ => array,
     };
     let list = as_list(&array)?;
-    let (mut rows, mut places) = (Vec::new(), Vec::new());
+    let (mut rows, mut positions) = (Vec::new(), Vec::new());
     for row in 0..call.rows {
         if list.is_valid(row) {
             for place in range(&list, row) {
                 rows.push(row as u64);
-                places.push(place as u64);
+                positions.push(place as u64);
             }
         }
     }
     let left = take(&value, &UInt64Array::from(rows), None)?;
-    let right = take(list.values(), &UInt64Array::from(places), None)?;
+    let right = take(list.values(), &UInt64Array::from(positions), None)?;
     let results = match operator {
         0 => cmp::eq(&left, &right)?,
         1 => cmp::neq(&left, &right)?,

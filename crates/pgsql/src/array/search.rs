@@ -68,10 +68,10 @@ fn position(call: &FunctionCall<'_>) -> Result<ArrayRef> {
         if list.is_null(row) {
             return Ok(None);
         }
-        let places = range(&list, row);
+        let positions = range(&list, row);
         let skipped = usize::try_from(start - 1).unwrap_or(0);
-        let found = places.clone().skip(skipped).find(|place| own.row(*place) == sought.row(row));
-        Ok(found.and_then(|place| i32::try_from(place - places.start + 1).ok()))
+        let found = positions.clone().skip(skipped).find(|place| own.row(*place) == sought.row(row));
+        Ok(found.and_then(|place| i32::try_from(place - positions.start + 1).ok()))
     };
     Ok(Arc::new((0..call.rows).map(find).collect::<Result<Int32Array>>()?))
 }

@@ -121,8 +121,8 @@ fn length(list: &ListArray, row: usize, dimension: i64) -> Option<i32> {
 fn length_of(call: &FunctionCall<'_>, bound: fn(i32) -> i32) -> Result<ArrayRef> {
     let dimension = integers(call, 1)?;
     measure_each(call, 0, |list, row| {
-        let wanted = dimension.is_valid(row).then(|| dimension.value(row))?;
-        length(list, row, wanted).map(bound)
+        let expected = dimension.is_valid(row).then(|| dimension.value(row))?;
+        length(list, row, expected).map(bound)
     })
 }
 

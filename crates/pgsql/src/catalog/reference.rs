@@ -19,8 +19,8 @@ pub(super) fn resolve_class(objects: &VisibleObjects, name: &str) -> Option<(i64
         _ => return None,
     };
     let full = relation_name(schema, name)?;
-    let shown = full.strip_prefix("pg_catalog.").unwrap_or(full);
-    Some((oid_of_catalog(full), shown.to_owned()))
+    let visible = full.strip_prefix("pg_catalog.").unwrap_or(full);
+    Some((oid_of_catalog(full), visible.to_owned()))
 }
 
 /// Those that nothing points into have a number of their name's.

@@ -265,7 +265,7 @@ fn is_simple(plan: &LogicalPlan, schema: &DFSchema) -> Result<bool> {
     }
     loop {
         let own: Vec<Expr> = node.expressions();
-        let uses = |expression: &Expr| -> Result<bool> {
+        let usage = |expression: &Expr| -> Result<bool> {
             expression.exists(|inner| Ok(matches!(inner, Expr::OuterReferenceColumn(..))))
         };
         let nests = |expression: &Expr| -> Result<bool> {
@@ -282,12 +282,12 @@ fn is_simple(plan: &LogicalPlan, schema: &DFSchema) -> Result<bool> {
             if nests(expression)? {
                 simple = false;
             }
-            if uses(expression)? {
+            if usage(expression)? {
                 simple &= match node {
                     LogicalPlan::Filter(filter) => {
                         !kinds_above.has_other
                             && utils::split_conjunction(&filter.predicate).into_iter().all(|part| {
-                                !uses(part).unwrap_or(true) || !kinds_above.has_aggregate || is_equality(part)
+                                !usage(part).unwrap_or(true) || !kinds_above.has_aggregate || is_equality(part)
                             })
                     }
                     _ => false,

@@ -38,10 +38,10 @@ impl PhysicalOptimizerRule for ProjectionAboveFilter {
                 Transformed::no(node)
             })
         });
-        let moved = self.pushdown.optimize(with_barriers.data()?, config)?;
-        let without_barriers = moved.transform_up(|node| {
+        let execution_plan = self.pushdown.optimize(with_barriers.data()?, config)?;
+        let without_barriers = execution_plan.transform_up(|node| {
             Ok(match node.downcast_ref::<ProjectionBoundary>() {
-                Some(barrier) => Transformed::yes(barrier.filter().clone()),
+                Some(projection_boundary) => Transformed::yes(projection_boundary.filter().clone()),
                 None => Transformed::no(node),
             })
         });

@@ -21,8 +21,8 @@ pub(super) fn check_argument(function: &str, kind: JsonKind, field: &Field) -> R
         Some(own) if own == kind => Ok(()),
         None if is_text(field.data_type()) => Ok(()),
         Some(own) => {
-            let (name, wanted) = (own.name(), kind.name());
-            plan_err!("function {function}({name}, …) does not exist; write {function}(value::{wanted}, …)")
+            let (name, expected) = (own.name(), kind.name());
+            plan_err!("function {function}({name}, …) does not exist; write {function}(value::{expected}, …)")
         }
         None => {
             let (data_type, name) = (field.data_type(), kind.name());

@@ -118,12 +118,12 @@ pub(crate) fn output_field(field: &Field) -> Field {
         return Field::new(field.name(), DataType::Utf8, field.is_nullable()).with_metadata(HashMap::from(marks));
     }
     // Marks within a list would be lost where a constant is made of it.
-    let shown = |item: &FieldRef| Arc::new(output_field(item).with_metadata(item.metadata().clone()));
+    let visible = |item: &FieldRef| Arc::new(output_field(item).with_metadata(item.metadata().clone()));
     let data_type = match field.data_type() {
-        DataType::List(item) => DataType::List(shown(item)),
-        DataType::LargeList(item) => DataType::LargeList(shown(item)),
-        DataType::FixedSizeList(item, length) => DataType::FixedSizeList(shown(item), *length),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(shown).collect()),
+        DataType::List(item) => DataType::List(visible(item)),
+        DataType::LargeList(item) => DataType::LargeList(visible(item)),
+        DataType::FixedSizeList(item, length) => DataType::FixedSizeList(visible(item), *length),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(visible).collect()),
         other => other.clone(),
     };
     field.clone().with_data_type(data_type)

@@ -98,13 +98,13 @@ pub(super) fn array_length(document: &str) -> Result<i64> {
 }
 
 fn element(document: &str, index: i64) -> Result<Option<&str>> {
-    let wanted = if index < 0 { array_length(document)? + index } else { index };
-    if wanted < 0 {
+    let expected = if index < 0 { array_length(document)? + index } else { index };
+    if expected < 0 {
         return Ok(None);
     }
     let (mut found, mut place) = (None, 0);
     each_element(&mut JsonReader::new(document), |value| {
-        if place == wanted {
+        if place == expected {
             found = Some(value);
         }
         place += 1;

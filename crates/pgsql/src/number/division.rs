@@ -88,8 +88,8 @@ fn divide(left: (i128, i8), right: (i128, i8), scale: i8) -> Result<i128> {
     let whole = numerator.checked_div(denominator).ok_or_else(overflow)?;
     let rest = numerator.checked_rem(denominator).ok_or_else(overflow)?.wrapping_abs();
     let half_or_more = rest.checked_add(rest).ok_or_else(overflow)? >= denominator.wrapping_abs();
-    let away = if (left.0 < 0) == (right.0 < 0) { i256::ONE } else { i256::MINUS_ONE };
-    let rounded = if half_or_more { whole.checked_add(away).ok_or_else(overflow)? } else { whole };
+    let unreachable = if (left.0 < 0) == (right.0 < 0) { i256::ONE } else { i256::MINUS_ONE };
+    let rounded = if half_or_more { whole.checked_add(unreachable).ok_or_else(overflow)? } else { whole };
     let value = rounded.to_i128().ok_or_else(overflow)?;
     // 10^38, beyond which a Decimal128 has no name.
     if value.unsigned_abs() < 10_u128.pow(38) { Ok(value) } else { Err(overflow()) }
@@ -301,9 +301,9 @@ impl ScalarUDFImpl for Product {
             let product = i256::from_i128(left).checked_mul(i256::from_i128(right)).ok_or_else(overflow)?;
             let unit = i256::from_i128(10_i128.pow(u32::from((left_scale + right_scale - to).unsigned_abs())));
             let (whole, rest) = (product.wrapping_div(unit), product.wrapping_rem(unit).wrapping_abs());
-            let away = if (left < 0) == (right < 0) { i256::ONE } else { i256::MINUS_ONE };
+            let unreachable = if (left < 0) == (right < 0) { i256::ONE } else { i256::MINUS_ONE };
             let is_up = rest.wrapping_add(rest) >= unit;
-            let rounded = if is_up { whole.wrapping_add(away) } else { whole };
+            let rounded = if is_up { whole.wrapping_add(unreachable) } else { whole };
             rounded.to_i128().filter(|value| value.unsigned_abs() < 10_u128.pow(38)).ok_or_else(overflow)
         };
         let products = left.iter().zip(right.iter()).map(|(left, right)| match (left, right) {

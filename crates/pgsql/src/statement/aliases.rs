@@ -21,7 +21,7 @@ const HIDDEN_MARK: char = '\u{1}';
 
 /// The name that an answer shows for the column `name`.
 pub(super) fn visible_name(name: &str) -> &str {
-    name.split_once(HIDDEN_MARK).map_or(name, |(shown, _)| shown)
+    name.split_once(HIDDEN_MARK).map_or(name, |(visible, _)| visible)
 }
 
 /// `resolve_schema` with the names that an answer shows, of which several may be equal.

@@ -119,13 +119,13 @@ impl<'a> NameScope<'a> {
 
     fn table_columns_in_select(&mut self, select: &Select, name: &ObjectName) -> Option<Vec<String>> {
         let [part] = name.0.as_slice() else { return None };
-        let wanted = &part.as_ident()?.value;
+        let expected = &part.as_ident()?.value;
         let factors = select
             .from
             .iter()
             .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
         let factor =
-            factors.into_iter().find(|factor| qualifier_of(factor).is_some_and(|name| name.value == *wanted))?;
+            factors.into_iter().find(|factor| qualifier_of(factor).is_some_and(|name| name.value == *expected))?;
         self.factor_columns(factor)
     }
 

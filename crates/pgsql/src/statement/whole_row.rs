@@ -54,21 +54,21 @@ fn value_column(name: &str) -> String {
 /// Marks the tables of `select` whose rows are used as values, and names those rows. `has_outer_join` says whether
 /// rows of a table may be missing.
 pub(super) fn name_whole_rows(select: &mut Select, order_by: &mut [OrderByExpr], has_outer_join: bool) {
-    let mut uses = NameUses { has_outer_join, ..NameUses::default() };
+    let mut name_uses = NameUses { has_outer_join, ..NameUses::default() };
     // None of these breaks off.
     let _ = VisitMut::visit(select, &mut SubqueryRowRewriter);
-    let _ = Visit::visit(&*select, &mut uses);
+    let _ = Visit::visit(&*select, &mut name_uses);
     for order in order_by.iter().filter(|order| !matches!(order.expr, Expr::Identifier(_))) {
-        let _ = Visit::visit(&order.expr, &mut uses);
+        let _ = Visit::visit(&order.expr, &mut name_uses);
     }
-    let wanted: BTreeSet<String> =
-        uses.rows.into_iter().chain(uses.names.into_iter().filter_map(row_only_name)).collect();
+    let expected: BTreeSet<String> =
+        name_uses.rows.into_iter().chain(name_uses.names.into_iter().filter_map(row_only_name)).collect();
     let is_alone = matches!(select.from.as_slice(), [from] if from.joins.is_empty());
     let mut tables = BTreeMap::new();
     for from in &mut select.from {
         let projection = &select.projection;
         let mark_of = |name: &str| match wildcards_of(projection, name) {
-            _ if !wanted.contains(name) => None,
+            _ if !expected.contains(name) => None,
             WildcardUse::None => Some(ROW_MARK),
             WildcardUse::Plain if is_alone => Some(ROW_BESIDE_WILDCARD_MARK),
             _ => None,

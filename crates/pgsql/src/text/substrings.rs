@@ -144,10 +144,10 @@ fn text_position(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> 
 }
 
 fn byte_position(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
-    let (bytes, wanted) = (row.bytes(0)?, row.bytes(1)?);
-    if wanted.is_empty() {
+    let (bytes, expected) = (row.bytes(0)?, row.bytes(1)?);
+    if expected.is_empty() {
         return output.integer(1);
     }
-    let found = bytes.windows(wanted.len()).position(|window| *window == *wanted);
+    let found = bytes.windows(expected.len()).position(|window| *window == *expected);
     output.integer(found.map_or(0, |place| place as i64 + 1))
 }

@@ -64,7 +64,7 @@ fn rewrite_expression(expression: Expr) -> Result<Expr> {
                 _ => "btrim",
             };
             let mut args = vec![*expr];
-            args.extend(trim_what.map(|what| *what));
+            args.extend(trim_what.map(|subject| *subject));
             args.extend(trim_characters.unwrap_or_default());
             call(name, args)
         }

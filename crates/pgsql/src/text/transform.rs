@@ -103,14 +103,14 @@ fn trim_bytes(row: &RowArguments<'_>, output: &mut TextOutput, at_start: bool, a
 
 fn pad(row: &RowArguments<'_>, output: &mut TextOutput, at_start: bool) -> Result<()> {
     let text = row.text(0)?;
-    let wanted = row.integer(1)?.max(0) as usize;
+    let expected = row.integer(1)?.max(0) as usize;
     let fill = if row.len() > 2 { row.text(2)? } else { " " };
     let length = text.chars().count();
-    if length >= wanted || fill.is_empty() {
-        return output.text(&text.chars().take(wanted).collect::<String>());
+    if length >= expected || fill.is_empty() {
+        return output.text(&text.chars().take(expected).collect::<String>());
     }
-    check_length(wanted)?;
-    let padding: String = fill.chars().cycle().take(wanted - length).collect();
+    check_length(expected)?;
+    let padding: String = fill.chars().cycle().take(expected - length).collect();
     output.text(&if at_start { padding + text } else { text.to_owned() + &padding })
 }
 

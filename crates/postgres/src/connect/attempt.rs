@@ -123,10 +123,10 @@ impl ConnectAttempt<'_> {
                 OpenConnection::start(client, connection, canceller, false)
             }),
         };
-        let refusal = |problem, said| AttemptRefusal { problem, server_message: said, encrypted: was_encrypted() };
+        let refusal = |problem, text| AttemptRefusal { problem, server_message: text, encrypted: was_encrypted() };
         let connected = opened.map_err(|error| {
-            let said = error.as_db_error().map(DbError::message).map(str::to_owned);
-            refusal(ConnectProblem::from_driver(&error), said)
+            let text = error.as_db_error().map(DbError::message).map(str::to_owned);
+            refusal(ConnectProblem::from_driver(&error), text)
         })?;
         match connected.matches_session_role(self.session_role).await {
             Ok(true) => Ok(connected),

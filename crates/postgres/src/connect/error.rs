@@ -90,8 +90,8 @@ impl AttemptFailure {
             | ConnectProblem::AuthenticationFailed(detail) => text += &format!(": {detail}"),
             _ => {}
         }
-        if let Some(said) = &self.server_message {
-            text += &format!(" (the server says: {said})");
+        if let Some(output) = &self.server_message {
+            text += &format!(" (the server says: {output})");
         }
         if let Some(hint) = self.hint(user) {
             text += &format!("; {hint}");

@@ -55,7 +55,10 @@ impl fmt::Display for Host {
 
 impl Host {
     /// The hosts that `settings` list, or the one there is by default; without passwords.
-    pub(super) fn list(settings: &Settings, surroundings: &ConnectEnvironment<'_>) -> Result<Vec<Self>, TargetError> {
+    pub(super) fn list(
+        settings: &Settings,
+        connect_environment: &ConnectEnvironment<'_>,
+    ) -> Result<Vec<Self>, TargetError> {
         let (names, addresses, ports) = (settings.list("host"), settings.list("hostaddr"), settings.list("port"));
         let count = names.len().max(addresses.len()).max(1);
         let unequal = |first, first_count, second, second_count| {
@@ -76,7 +79,7 @@ impl Host {
                     text => Some(text.parse().map_err(|_| settings.bad_value("hostaddr", "an IP address"))?),
                 };
                 let name = names.get(index).map_or("", |name| name.trim());
-                let place = locate_host(settings, surroundings, name, address, port)?;
+                let place = locate_host(settings, connect_environment, name, address, port)?;
                 Ok(Self { location: place, port, password: None, password_source: PasswordSource::None })
             })
             .collect()
@@ -100,8 +103,8 @@ impl Host {
             return;
         }
         let hosts = self.names();
-        let wanted = PasswordLookup { hosts: &hosts, port: self.port, database, user };
-        if let Some((path, password)) = file.and_then(|(path, file)| Some((path, file.find(&wanted)?))) {
+        let password_lookup = PasswordLookup { hosts: &hosts, port: self.port, database, user };
+        if let Some((path, password)) = file.and_then(|(path, file)| Some((path, file.find(&password_lookup)?))) {
             self.password = Some(password);
             self.password_source = PasswordSource::File(path.to_owned());
         }
@@ -118,7 +121,7 @@ impl Host {
 
 fn locate_host(
     settings: &Settings,
-    surroundings: &ConnectEnvironment<'_>,
+    connect_environment: &ConnectEnvironment<'_>,
     name: &str,
     address: Option<IpAddr>,
     port: u16,
@@ -126,7 +129,7 @@ fn locate_host(
     if name.starts_with('@') {
         return Err(settings.bad_value("host", "a name, an address or the folder of a socket"));
     }
-    let by_default = || surroundings.socket_folder(port).map(|folder| HostLocation::Socket(folder.to_owned()));
+    let by_default = || connect_environment.socket_folder(port).map(|folder| HostLocation::Socket(folder.to_owned()));
     Ok(match (name, address) {
         ("", Some(address)) => HostLocation::Network { name: address.to_string(), address: Some(address) },
         ("", None) => by_default().unwrap_or(HostLocation::Network { name: "localhost".to_owned(), address: None }),

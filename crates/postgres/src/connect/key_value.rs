@@ -64,8 +64,8 @@ impl KeyValueReader<'_> {
         Some(character)
     }
 
-    fn next_if(&mut self, wanted: impl Fn(char) -> bool) -> Option<char> {
-        let character = self.characters.next_if(|character| wanted(*character))?;
+    fn next_if(&mut self, expected: impl Fn(char) -> bool) -> Option<char> {
+        let character = self.characters.next_if(|character| expected(*character))?;
         self.position += 1;
         Some(character)
     }

@@ -64,8 +64,8 @@ impl OpenConnection {
         let unneeded = CancellationToken::new();
         let notice_sender = NoticeSender::default();
         let (notified, notifications) = watch::channel(0);
-        let heard = MessageSinks { notice_sender: notice_sender.clone(), notification_count: notified };
-        let task = tokio::spawn(drive_connection(connection, unneeded.clone(), canceller.clone(), heard));
+        let message_sinks = MessageSinks { notice_sender: notice_sender.clone(), notification_count: notified };
+        let task = tokio::spawn(drive_connection(connection, unneeded.clone(), canceller.clone(), message_sinks));
         let shutdown = unneeded.drop_guard();
         Self { client, server_version, encrypted, canceller, notice_sender, task, notifications, shutdown }
     }
@@ -125,7 +125,7 @@ impl OpenConnection {
 
     /// Whether the session is of the kind `role`.
     pub(super) async fn matches_session_role(&self, role: SessionRole) -> Result<bool, tokio_postgres::Error> {
-        let (query, wanted) = match role {
+        let (query, expected) = match role {
             SessionRole::Any | SessionRole::PreferStandby => return Ok(true),
             SessionRole::ReadWrite => (TRANSACTION_READ_ONLY_SQL, "off"),
             SessionRole::ReadOnly => (TRANSACTION_READ_ONLY_SQL, "on"),
@@ -134,7 +134,7 @@ impl OpenConnection {
         };
         let messages = self.client.simple_query(query).await?;
         Ok(messages.iter().any(|message| match message {
-            SimpleQueryMessage::Row(row) => row.get(0) == Some(wanted),
+            SimpleQueryMessage::Row(row) => row.get(0) == Some(expected),
             _ => false,
         }))
     }
@@ -160,7 +160,7 @@ async fn drive_connection<S, T>(
     mut connection: Connection<S, T>,
     unneeded: CancellationToken,
     canceller: Canceller,
-    heard: MessageSinks,
+    message_sinks: MessageSinks,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
@@ -171,12 +171,14 @@ async fn drive_connection<S, T>(
                 // What a notice says may be anybody's data.
                 Some(Ok(AsyncMessage::Notice(notice))) => {
                     tracing::debug!(severity = notice.severity(), code = notice.code().code(), "postgres notice");
-                    if let Some(listener) = heard.notice_sender.lock().as_ref() {
+                    if let Some(listener) = message_sinks.notice_sender.lock().as_ref() {
                         // Nobody waits for room: what is too much is lost.
                         let _ = listener.try_send(notice);
                     }
                 }
-                Some(Ok(AsyncMessage::Notification(_))) => heard.notification_count.send_modify(|count| *count += 1),
+                Some(Ok(AsyncMessage::Notification(_))) => {
+                    message_sinks.notification_count.send_modify(|count| *count += 1)
+                }
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
                     let code = error.code().map(|code| code.code().to_owned());

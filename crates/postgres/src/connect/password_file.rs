@@ -50,8 +50,8 @@ impl PasswordFile {
     }
 
     /// The password on the first line that is for `wanted`.
-    pub(super) fn find(&self, wanted: &PasswordLookup<'_>) -> Option<Password> {
-        let port = wanted.port.to_string();
+    pub(super) fn find(&self, password_lookup: &PasswordLookup<'_>) -> Option<Password> {
+        let port = password_lookup.port.to_string();
         self.content.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
             let mut rest = line;
             let mut matches = |values: &[&str]| {
@@ -59,11 +59,11 @@ impl PasswordFile {
                 let matches = field == ANY || values.contains(&unescape(field).as_str());
                 matches.then_some(())
             };
-            let hosts: Vec<&str> = wanted.hosts.iter().map(String::as_str).collect();
+            let hosts: Vec<&str> = password_lookup.hosts.iter().map(String::as_str).collect();
             matches(&hosts)?;
             matches(&[&port])?;
-            matches(&[wanted.database])?;
-            matches(&[wanted.user])?;
+            matches(&[password_lookup.database])?;
+            matches(&[password_lookup.user])?;
             // What comes after the password, behind a further colon, is no part of it.
             let password = unescape(&rest[..field_length(rest)]);
             (!password.is_empty()).then(|| Password::new(password))

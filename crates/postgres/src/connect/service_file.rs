@@ -13,9 +13,9 @@ use super::target_error::{SettingOrigin, TargetError};
 /// What the service `name` says, and where: the user's own file first, then the system's.
 pub(super) fn find_service(
     name: &str,
-    surroundings: &ConnectEnvironment<'_>,
+    connect_environment: &ConnectEnvironment<'_>,
 ) -> Result<Vec<(KeywordValue, SettingOrigin)>, TargetError> {
-    let looked_in = service_file_paths(surroundings);
+    let looked_in = service_file_paths(connect_environment);
     for path in &looked_in {
         let content = match fs::read_to_string(path) {
             Ok(content) => content,
@@ -29,10 +29,11 @@ pub(super) fn find_service(
     Err(TargetError::UnknownService { name: name.to_owned(), looked_in })
 }
 
-fn service_file_paths(surroundings: &ConnectEnvironment<'_>) -> Vec<PathBuf> {
-    let of_home = || surroundings.home.as_ref().map(|home| home.join(".pg_service.conf"));
-    let own = surroundings.variable("PGSERVICEFILE").map(PathBuf::from).or_else(of_home);
-    let of_system = surroundings.variable("PGSYSCONFDIR").map(|folder| Path::new(&folder).join("pg_service.conf"));
+fn service_file_paths(connect_environment: &ConnectEnvironment<'_>) -> Vec<PathBuf> {
+    let of_home = || connect_environment.home.as_ref().map(|home| home.join(".pg_service.conf"));
+    let own = connect_environment.variable("PGSERVICEFILE").map(PathBuf::from).or_else(of_home);
+    let of_system =
+        connect_environment.variable("PGSYSCONFDIR").map(|folder| Path::new(&folder).join("pg_service.conf"));
     own.into_iter().chain(of_system).collect()
 }
 

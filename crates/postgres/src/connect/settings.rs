@@ -23,21 +23,22 @@ struct Setting {
 
 impl Settings {
     /// Everything that is said by `text` and, where it is silent, by a service and the environment.
-    pub(super) fn collect(text: &str, surroundings: &ConnectEnvironment<'_>) -> Result<Self, TargetError> {
+    pub(super) fn collect(text: &str, connect_environment: &ConnectEnvironment<'_>) -> Result<Self, TargetError> {
         let mut settings = Self(BTreeMap::new());
         for KeywordValue { keyword, value } in parse(text)? {
             // Of two in one string the later one counts.
             settings.0.insert(keyword.name, Setting { value, origin: SettingOrigin::ConnectionString });
         }
-        let service = settings.text("service").map(str::to_owned).or_else(|| surroundings.variable("PGSERVICE"));
+        let service = settings.text("service").map(str::to_owned).or_else(|| connect_environment.variable("PGSERVICE"));
         if let Some(service) = service {
-            for (KeywordValue { keyword, value }, origin) in service_file::find_service(&service, surroundings)? {
+            for (KeywordValue { keyword, value }, origin) in service_file::find_service(&service, connect_environment)?
+            {
                 settings.set_default(keyword, value, origin);
             }
         }
         for keyword in KEYWORDS {
             let Some(variable) = keyword.variable else { continue };
-            if let Some(value) = surroundings.variable(variable) {
+            if let Some(value) = connect_environment.variable(variable) {
                 settings.set_default(keyword, value, SettingOrigin::Variable(variable));
             }
         }
@@ -64,23 +65,23 @@ impl Settings {
     pub(super) fn read<T>(
         &self,
         name: &'static str,
-        wanted: &str,
+        expected: &str,
         read: impl Fn(&str) -> Option<T>,
     ) -> Result<Option<T>, TargetError> {
         let Some(text) = self.text(name) else { return Ok(None) };
-        read(text.trim()).map(Some).ok_or_else(|| self.bad_value(name, wanted))
+        read(text.trim()).map(Some).ok_or_else(|| self.bad_value(name, expected))
     }
 
     /// The value of the keyword `name`, one of `choices`.
     pub(super) fn choose<T: Copy>(&self, name: &'static str, choices: &[(&str, T)]) -> Result<Option<T>, TargetError> {
         let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
-        let wanted = format!("one of {}", names.join(", "));
-        self.read(name, &wanted, |text| choices.iter().find(|(choice, _)| *choice == text).map(|(_, value)| *value))
+        let expected = format!("one of {}", names.join(", "));
+        self.read(name, &expected, |text| choices.iter().find(|(choice, _)| *choice == text).map(|(_, value)| *value))
     }
 
     /// The error that the value of the keyword `name` is not what is `wanted`.
-    pub(super) fn bad_value(&self, name: &'static str, wanted: &str) -> TargetError {
-        TargetError::BadValue { keyword: name, origin: self.origin(name), wanted: wanted.to_owned() }
+    pub(super) fn bad_value(&self, name: &'static str, expected: &str) -> TargetError {
+        TargetError::BadValue { keyword: name, origin: self.origin(name), wanted: expected.to_owned() }
     }
 
     fn set_default(&mut self, keyword: &'static Keyword, value: String, origin: SettingOrigin) {

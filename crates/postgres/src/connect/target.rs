@@ -90,15 +90,15 @@ impl ConnectTarget {
     ///
     /// # Errors
     /// When the text, the service or an environment variable cannot be understood or honoured. No value is quoted.
-    pub fn parse(text: &str, surroundings: &ConnectEnvironment<'_>) -> Result<Self, TargetError> {
-        let settings = Settings::collect(text, surroundings)?;
-        let user = settings.text("user").map(str::to_owned).or_else(|| surroundings.user.clone());
+    pub fn parse(text: &str, connect_environment: &ConnectEnvironment<'_>) -> Result<Self, TargetError> {
+        let settings = Settings::collect(text, connect_environment)?;
+        let user = settings.text("user").map(str::to_owned).or_else(|| connect_environment.user.clone());
         let user = user.filter(|user| !user.is_empty()).ok_or(TargetError::NoUser)?;
         let database = settings.text("dbname").unwrap_or(&user).to_owned();
         let application_name = settings.text("application_name").or(settings.text("fallback_application_name"));
         let mut target = Self {
-            hosts: Host::list(&settings, surroundings)?,
-            tls: TlsSettings::from_settings(&settings, surroundings)?,
+            hosts: Host::list(&settings, connect_environment)?,
+            tls: TlsSettings::from_settings(&settings, connect_environment)?,
             channel_binding: settings.choose("channel_binding", &CHANNEL_BINDINGS)?.unwrap_or(ChannelBinding::Prefer),
             connect_timeout: read_connect_timeout(&settings)?,
             keepalive: Keepalive::from_settings(&settings)?,
@@ -120,7 +120,7 @@ impl ConnectTarget {
         if texts.into_iter().chain([target.options.as_ref()]).flatten().any(|text| text.contains('\0')) {
             return Err(TargetError::Contradiction("a value holds a character of the code 0"));
         }
-        target.find_passwords(&settings, surroundings);
+        target.find_passwords(&settings, connect_environment);
         Ok(target)
     }
 
@@ -150,8 +150,8 @@ impl ConnectTarget {
         self.tls.mode
     }
 
-    fn find_passwords(&mut self, settings: &Settings, surroundings: &ConnectEnvironment<'_>) {
-        let of_home = || surroundings.home.as_ref().map(|home| home.join(".pgpass"));
+    fn find_passwords(&mut self, settings: &Settings, connect_environment: &ConnectEnvironment<'_>) {
+        let of_home = || connect_environment.home.as_ref().map(|home| home.join(".pgpass"));
         let path = settings.text("passfile").map(PathBuf::from).or_else(of_home);
         // Nobody is warned about a file that is not needed.
         let path = path.filter(|_| settings.text("password").is_none());

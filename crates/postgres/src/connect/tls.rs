@@ -133,8 +133,8 @@ fn versions(settings: &TlsSettings) -> Vec<&'static SupportedProtocolVersion> {
 }
 
 fn load_roots(settings: &TlsSettings) -> Result<Option<TrustedRoots>, TlsFileError> {
-    let what = "cannot use the root certificates";
-    let unusable = |path: &Path, why: &str| TlsFileError { what, path: path.to_owned(), why: why.to_owned() };
+    let subject = "cannot use the root certificates";
+    let unusable = |path: &Path, why: &str| TlsFileError { what: subject, path: path.to_owned(), why: why.to_owned() };
     let path = match &settings.roots {
         RootCertificates::System => {
             let found = rustls_native_certs::load_native_certs();
@@ -156,7 +156,7 @@ fn load_roots(settings: &TlsSettings) -> Result<Option<TrustedRoots>, TlsFileErr
         }
         RootCertificates::FileIfPresent(_) | RootCertificates::None => return Ok(None),
     };
-    let roots = TrustedRoots::new(read_certificates(what, path)?);
+    let roots = TrustedRoots::new(read_certificates(subject, path)?);
     roots.map(Some).ok_or_else(|| unusable(path, "it holds no certificate in PEM form"))
 }
 
@@ -169,30 +169,34 @@ fn load_client_certificate(settings: &TlsSettings) -> Result<Option<ClientCertif
         ClientFile::IfPresent(path) if path.exists() => path,
         ClientFile::IfPresent(_) | ClientFile::None => return Ok(None),
     };
-    let what = "cannot use the client certificate";
-    let chain = read_certificates(what, path)?;
+    let subject = "cannot use the client certificate";
+    let chain = read_certificates(subject, path)?;
     if chain.is_empty() {
         let why = "it holds no certificate in PEM form".to_owned();
-        return Err(TlsFileError { what, path: path.clone(), why });
+        return Err(TlsFileError { what: subject, path: path.clone(), why });
     }
     let (ClientFile::Named(key) | ClientFile::IfPresent(key)) = &settings.key else {
         let why = "it needs a private key; name its file in sslkey".to_owned();
-        return Err(TlsFileError { what, path: path.clone(), why });
+        return Err(TlsFileError { what: subject, path: path.clone(), why });
     };
     Ok(Some((path.clone(), chain, read_key(key)?)))
 }
 
-fn read_certificates(what: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
-    let content = read_file(what, path)?;
+fn read_certificates(subject: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
+    let content = read_file(subject, path)?;
     let certificates: Result<_, _> = CertificateDer::pem_slice_iter(&content).collect();
     // The reader's own words may quote the file.
-    certificates.map_err(|_| TlsFileError { what, path: path.to_owned(), why: "it is not in PEM form".to_owned() })
+    certificates.map_err(|_| TlsFileError {
+        what: subject,
+        path: path.to_owned(),
+        why: "it is not in PEM form".to_owned(),
+    })
 }
 
 fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> {
-    let what = "cannot use the private key";
-    let unusable = |why: &str| TlsFileError { what, path: path.to_owned(), why: why.to_owned() };
-    let content = read_file(what, path)?;
+    let subject = "cannot use the private key";
+    let unusable = |why: &str| TlsFileError { what: subject, path: path.to_owned(), why: why.to_owned() };
+    let content = read_file(subject, path)?;
     if is_open_to_others(path) {
         return Err(unusable(
             "others may read it; its permissions must be 0600 or less, or 0640 or less if root owns it",
@@ -202,8 +206,8 @@ fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> {
         .map_err(|_| unusable("it holds no key in PEM form that is not itself encrypted"))
 }
 
-fn read_file(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsFileError> {
-    let failed = |why: String| TlsFileError { what, path: path.to_owned(), why };
+fn read_file(subject: &'static str, path: &Path) -> Result<Vec<u8>, TlsFileError> {
+    let failed = |why: String| TlsFileError { what: subject, path: path.to_owned(), why };
     let metadata = fs::metadata(path).map_err(|error| {
         let missing = error.kind() == ErrorKind::NotFound;
         failed(if missing { "there is no such file".to_owned() } else { error.to_string() })

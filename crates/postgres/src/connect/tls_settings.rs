@@ -91,9 +91,9 @@ pub(super) enum TlsVersion {
 impl TlsSettings {
     pub(super) fn from_settings(
         settings: &Settings,
-        surroundings: &ConnectEnvironment<'_>,
+        connect_environment: &ConnectEnvironment<'_>,
     ) -> Result<Self, TargetError> {
-        let of_home = |name: &str| surroundings.home.as_ref().map(|home| home.join(".postgresql").join(name));
+        let of_home = |name: &str| connect_environment.home.as_ref().map(|home| home.join(".postgresql").join(name));
         let roots = match settings.text("sslrootcert") {
             Some("system") => RootCertificates::System,
             Some(path) => RootCertificates::File(path.into()),

@@ -76,8 +76,8 @@ impl DatabaseHandler {
         loop {
             let outcome = self.attempt(request, identity).await;
             match outcome {
-                Err(HandlerFailure::Server(said))
-                    if error::is_retryable(&said) && tries < self.record.transaction.retries_max =>
+                Err(HandlerFailure::Server(text))
+                    if error::is_retryable(&text) && tries < self.record.transaction.retries_max =>
                 {
                     tries += 1;
                     tokio::time::sleep(retry_backoff::backoff_delay(tries)).await;

@@ -86,8 +86,8 @@ impl HandlerRecord {
     }
 
     fn tool_annotations(&self) -> Option<ToolAnnotations> {
-        let said = self.definition.get("annotations");
-        let hint = |name: &str| said.and_then(|said| said.get(name)).and_then(Value::as_bool);
+        let text = self.definition.get("annotations");
+        let hint = |name: &str| text.and_then(|text| text.get(name)).and_then(Value::as_bool);
         let annotations = ToolAnnotations {
             read_only: hint("readOnlyHint").or(self.read_only.then_some(true)),
             destructive: hint("destructiveHint"),

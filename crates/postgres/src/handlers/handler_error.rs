@@ -49,23 +49,23 @@ impl HandlerFailure {
                 ErrorKind::Unauthenticated,
                 "the database does not know who you are, and the handler asks for it",
             ),
-            Self::Server(said) => server_error(&said, record, database, may_write),
+            Self::Server(text) => server_error(&text, record, database, may_write),
         }
     }
 }
 
 /// The error of a handler whose rows were being read. It runs in a transaction that only reads.
-pub(crate) fn rows_error(said: &tokio_postgres::Error, database: &str) -> Error {
-    let Some(server) = said.as_db_error() else { return error::internal_statement_error(said, database) };
+pub(crate) fn rows_error(text: &tokio_postgres::Error, database: &str) -> Error {
+    let Some(server) = text.as_db_error() else { return error::internal_statement_error(text, database) };
     if is_function_missing(server) {
         return Error::new(ErrorKind::NotFound, "there is no such tool any more");
     }
-    common_error(said, server, "tool", database)
+    common_error(text, server, "tool", database)
         .unwrap_or_else(|| Error::internal(log_detail(server, "a handler with rows", database)))
 }
 
 /// What is the same for every handler.
-fn common_error(said: &tokio_postgres::Error, server: &DbError, kind: &str, database: &str) -> Option<Error> {
+fn common_error(text: &tokio_postgres::Error, server: &DbError, kind: &str, database: &str) -> Option<Error> {
     let detail = || log_detail(server, &format!("a handler of a {kind}"), database);
     Some(match server.code().code() {
         MCP_REFUSE_CODE => Error::new(ErrorKind::Failed, server.message()),
@@ -76,22 +76,22 @@ fn common_error(said: &tokio_postgres::Error, server: &DbError, kind: &str, data
             Error::new(ErrorKind::Unavailable, message).with_hint("Try again.").with_detail(detail())
         }
         code if code.starts_with("08") || code.starts_with("57P") || code.starts_with("53") => {
-            error::internal_statement_error(said, database)
+            error::internal_statement_error(text, database)
         }
         _ => return None,
     })
 }
 
 /// What only the log may show.
-fn log_detail(server: &DbError, what: &str, database: &str) -> String {
+fn log_detail(server: &DbError, subject: &str, database: &str) -> String {
     let context = server.where_().unwrap_or_default();
-    format!("database {database}: {what} failed: {}: {}\n{context}", server.code().code(), server.message())
+    format!("database {database}: {subject} failed: {}: {}\n{context}", server.code().code(), server.message())
 }
 
-fn server_error(said: &tokio_postgres::Error, record: &HandlerRecord, database: &str, may_write: bool) -> Error {
+fn server_error(text: &tokio_postgres::Error, record: &HandlerRecord, database: &str, may_write: bool) -> Error {
     let (kind, name) = (record.kind.name(), &record.name);
-    let Some(server) = said.as_db_error() else { return error::internal_statement_error(said, database) };
-    if let Some(error) = common_error(said, server, kind, database) {
+    let Some(server) = text.as_db_error() else { return error::internal_statement_error(text, database) };
+    if let Some(error) = common_error(text, server, kind, database) {
         return error;
     }
     let detail = || log_detail(server, &format!("the handler of the {kind} {name:?}"), database);

@@ -58,15 +58,15 @@ impl InstallChanges {
         self.steps.is_empty() && self.functions_added + self.functions_replaced + self.functions_dropped == 0
     }
 
-    fn between(survey: &InstallInspection, before: &SchemaInventory, after: &SchemaInventory) -> Self {
+    fn between(install_inspection: &InstallInspection, before: &SchemaInventory, after: &SchemaInventory) -> Self {
         let steps = after.steps.iter().filter(|step| !before.steps.contains(step)).cloned();
         let count = |of: &SchemaInventory, holds: &dyn Fn(&str, &String) -> bool| {
             of.functions.iter().filter(|(name, digest)| holds(name, digest)).count()
         };
         Self {
-            database: survey.database.clone(),
-            schema: survey.schema.clone(),
-            was_installed: survey.is_installed,
+            database: install_inspection.database.clone(),
+            schema: install_inspection.schema.clone(),
+            was_installed: install_inspection.is_installed,
             version_before: before.steps.iter().filter_map(MigrationStep::version).max(),
             steps: steps.collect(),
             functions_added: count(after, &|name, _| !before.functions.contains_key(name)),
@@ -109,10 +109,10 @@ impl Installer {
         let connected = self.connect().await?;
         let done = async {
             let client = connected.client();
-            let survey = self.begin(client).await?;
-            survey.check_installed()?;
-            survey.check_rights()?;
-            check_not_newer(&survey, &SchemaInventory::read(client, self.layer.schema()).await?.steps)?;
+            let install_inspection = self.begin(client).await?;
+            install_inspection.check_installed()?;
+            install_inspection.check_rights()?;
+            check_not_newer(&install_inspection, &SchemaInventory::read(client, self.layer.schema()).await?.steps)?;
             execute(client, &self.layer.uninstall_sql()).await?;
             end(client, ending).await
         };
@@ -133,9 +133,9 @@ impl Installer {
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {TIMEOUTS_SQL}; SET LOCAL search_path = pg_catalog, pg_temp"
             );
             execute(client, &begin).await?;
-            let survey = InstallInspection::query(client, self.layer.schema()).await?;
-            survey.check_installed()?;
-            InstallStatus::query(client, &survey).await
+            let install_inspection = InstallInspection::query(client, self.layer.schema()).await?;
+            install_inspection.check_installed()?;
+            InstallStatus::query(client, &install_inspection).await
         };
         let status = status.await;
         connected.close().await;
@@ -151,18 +151,18 @@ impl Installer {
         let changed = async {
             let client = connected.client();
             let schema = self.layer.schema();
-            let survey = self.begin(client).await?;
-            check(&survey)?;
-            survey.check_rights()?;
-            let before = match survey.is_installed {
+            let install_inspection = self.begin(client).await?;
+            check(&install_inspection)?;
+            install_inspection.check_rights()?;
+            let before = match install_inspection.is_installed {
                 true => SchemaInventory::read(client, schema).await?,
                 false => SchemaInventory::default(),
             };
-            check_not_newer(&survey, &before.steps)?;
+            check_not_newer(&install_inspection, &before.steps)?;
             execute(client, &self.layer.install_sql()).await?;
             let after = SchemaInventory::read(client, schema).await?;
             end(client, ending).await?;
-            Ok(InstallChanges::between(&survey, &before, &after))
+            Ok(InstallChanges::between(&install_inspection, &before, &after))
         };
         let changed = changed.await;
         // Where it failed in between, the transaction ends with the connection.
@@ -188,15 +188,15 @@ impl Installer {
 }
 
 /// Refuses to go back: what a newer program made, this one does not understand.
-fn check_not_newer(survey: &InstallInspection, steps: &[MigrationStep]) -> Result<(), Error> {
+fn check_not_newer(install_inspection: &InstallInspection, steps: &[MigrationStep]) -> Result<(), Error> {
     let Some(unknown) = steps.iter().rfind(|step| !step.is_known()) else { return Ok(()) };
-    let what = match unknown.version() {
+    let subject = match unknown.version() {
         Some(version) => format!("it has version {version}, and this program brings {}", SqlLayer::VERSION),
         None => format!("this program does not know its step {unknown}"),
     };
     let message = format!(
-        "the schema {} of the database {} was made by a newer Tidegate: {what}",
-        survey.schema, survey.database
+        "the schema {} of the database {} was made by a newer Tidegate: {subject}",
+        install_inspection.schema, install_inspection.database
     );
     Err(Error::new(ErrorKind::InvalidArguments, message).with_hint("Use that Tidegate or a newer one."))
 }

@@ -4,11 +4,11 @@ use tidegate_core::{Error, ErrorKind};
 
 /// The server's own words, message and hint, and where in the work it was.
 pub(super) fn from_driver(error: tokio_postgres::Error) -> Error {
-    let Some(said) = error.as_db_error() else {
+    let Some(db_error) = error.as_db_error() else {
         let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
         return Error::new(ErrorKind::Unavailable, format!("the connection to the server was lost: {error}{source}"));
     };
-    let (kind, advice) = match said.code().code() {
+    let (kind, advice) = match db_error.code().code() {
         "42501" => (ErrorKind::Forbidden, None),
         "55P03" => {
             (ErrorKind::Unavailable, Some("Somebody else works on the same objects; try again when they are done."))
@@ -19,9 +19,9 @@ pub(super) fn from_driver(error: tokio_postgres::Error) -> Error {
         code if code.starts_with("53") || code.starts_with("57") => (ErrorKind::Unavailable, None),
         _ => (ErrorKind::InvalidArguments, None),
     };
-    let detail = said.detail().map(|detail| format!("\n{detail}")).unwrap_or_default();
-    let refused = Error::new(kind, format!("{}{detail}", said.message()));
-    match said.hint().or(advice) {
+    let detail = db_error.detail().map(|detail| format!("\n{detail}")).unwrap_or_default();
+    let refused = Error::new(kind, format!("{}{detail}", db_error.message()));
+    match db_error.hint().or(advice) {
         Some(hint) => refused.with_hint(hint),
         None => refused,
     }

@@ -35,7 +35,7 @@ impl HandlerRows {
     ) -> Self {
         // Where the database has a check of its own, whoever it does not know is nobody. The handler runs behind it,
         // since it needs its answer.
-        let (who, context) = match catalog.checks_identity {
+        let (caller, context) = match catalog.checks_identity {
             true => (
                 format!(
                     "(SELECT {schema}.enter_identity($2::pg_catalog.text::pg_catalog.jsonb) AS is_known OFFSET 0) AS who, "
@@ -46,7 +46,7 @@ impl HandlerRows {
         };
         // In the list of columns the function gives row after row; behind FROM it would run to its end first.
         let rows = format!(
-            "{who}LATERAL (SELECT {}(ROW($1::pg_catalog.text::pg_catalog.jsonb, NULL, {context}, \
+            "{caller}LATERAL (SELECT {}(ROW($1::pg_catalog.text::pg_catalog.jsonb, NULL, {context}, \
              '{REQUEST_ID}'::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb)::{schema}.mcp_request) AS row) AS given",
             record.function
         );

@@ -167,7 +167,7 @@ impl<'a> StatementBuilder<'a> {
     }
 
     fn check_closed(&self) -> Result<(), ScriptError> {
-        let endless = |line, what| Err(ScriptError { line, problem: ScriptProblem::Unterminated(what) });
+        let endless = |line, subject| Err(ScriptError { line, problem: ScriptProblem::Unterminated(subject) });
         match self.parentheses.first() {
             _ if self.blocks > 0 => endless(self.block_line, "the body BEGIN ATOMIC"),
             Some(line) => endless(*line, "the parenthesis"),

@@ -70,9 +70,9 @@ struct ReadableTables {
 }
 
 impl InstallStatus {
-    pub(super) async fn query(client: &Client, survey: &InstallInspection) -> Result<Self, Error> {
+    pub(super) async fn query(client: &Client, install_inspection: &InstallInspection) -> Result<Self, Error> {
         let ask = async |sql: &str| {
-            let sql = sql.replace("@schema@", survey.schema.as_str());
+            let sql = sql.replace("@schema@", install_inspection.schema.as_str());
             client.query_typed(&sql, &[]).await.map_err(install_error::from_driver)
         };
         let rows = ask(READABLE_TABLES_SQL).await?;
@@ -87,7 +87,7 @@ impl InstallStatus {
         let readable =
             readable.ok_or_else(|| Error::internal("the catalog gave no row"))?.map_err(install_error::from_driver)?;
         let version = match readable.migration {
-            true => InstalledVersion::from_steps(&inspection::read_steps(client, &survey.schema).await?),
+            true => InstalledVersion::from_steps(&inspection::read_steps(client, &install_inspection.schema).await?),
             false => InstalledVersion::Hidden,
         };
         let handlers = match readable.handler {
@@ -122,10 +122,10 @@ impl InstallStatus {
             .collect::<Result<_, _>>()
             .map_err(install_error::from_driver)?;
         Ok(Self {
-            database: survey.database.clone(),
-            schema: survey.schema.clone(),
-            owner: survey.owner().to_owned(),
-            has_owner_rights: survey.has_owner_rights(),
+            database: install_inspection.database.clone(),
+            schema: install_inspection.schema.clone(),
+            owner: install_inspection.owner().to_owned(),
+            has_owner_rights: install_inspection.has_owner_rights(),
             version,
             handlers,
             exchange,

@@ -37,8 +37,8 @@ impl BatchBuilder {
     /// the batch is beyond 2 GiB.
     pub fn push(&mut self, row: &Row) -> Result<(), Error> {
         if row.len() != self.arrays.len() {
-            let wanted = self.arrays.len();
-            return Err(Error::internal(format!("the server sent rows of {} columns, not of {wanted}", row.len())));
+            let expected = self.arrays.len();
+            return Err(Error::internal(format!("the server sent rows of {} columns, not of {expected}", row.len())));
         }
         for (index, array) in self.arrays.iter_mut().enumerate() {
             let RawBytes(value) = row

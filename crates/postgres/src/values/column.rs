@@ -130,8 +130,8 @@ fn scalar(kind: &Type, modifier: i32) -> Option<ColumnParts> {
     Some(parts)
 }
 
-fn text(spelling: TextRendering) -> ColumnParts {
-    (DataType::Utf8, BinaryForm::Text(spelling), None)
+fn text(text_rendering: TextRendering) -> ColumnParts {
+    (DataType::Utf8, BinaryForm::Text(text_rendering), None)
 }
 
 fn number(modifier: i32) -> ColumnParts {

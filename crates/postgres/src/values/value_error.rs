@@ -22,16 +22,16 @@ pub(super) enum ValueError {
 impl ValueError {
     /// The error for the reader, who knows the value's column as `column`.
     pub(super) fn into_error(self, column: &str) -> Error {
-        let invalid = |what: String, hint: &str| {
-            Error::new(ErrorKind::InvalidArguments, format!("column {column:?} holds {what}")).with_hint(hint)
+        let invalid = |subject: String, hint: &str| {
+            Error::new(ErrorKind::InvalidArguments, format!("column {column:?} holds {subject}")).with_hint(hint)
         };
         match self {
             Self::Malformed => Error::internal(format!("a value of column {column:?} has not its type's binary form")),
             Self::NotANumber => {
                 invalid("NaN, which is no decimal number".to_owned(), "Cast it to text in the SQL: column::text.")
             }
-            Self::OutOfRange(what) => {
-                invalid(format!("{what} beyond 64 bits"), "Cast it to text in the SQL: column::text.")
+            Self::OutOfRange(subject) => {
+                invalid(format!("{subject} beyond 64 bits"), "Cast it to text in the SQL: column::text.")
             }
             Self::Dimensions(dimensions) => invalid(
                 format!("an array of {dimensions} dimensions; lists have one"),

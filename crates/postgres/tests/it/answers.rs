@@ -54,12 +54,12 @@ async fn owner_statement_runs_in_a_new_transaction_each_time() {
     let asked =
         |divisor| owner_statement(sql, vec![Parameter::Integer(divisor)]).in_transaction(Arc::new(transaction.clone()));
     for divisor in [5, 2, 0, 1, 0, 10] {
-        let told = node.lines(&asked(divisor)).await.unwrap_or_else(|error| error.to_string());
-        let wanted = match divisor {
+        let message = node.lines(&asked(divisor)).await.unwrap_or_else(|error| error.to_string());
+        let expected = match divisor {
             0 => "division by zero".to_owned(),
             _ => format!("repeatable read|on|{}", 10 / divisor),
         };
-        assert!(told.contains(&wanted), "{divisor}: {told}");
+        assert!(message.contains(&expected), "{divisor}: {message}");
     }
     node.wait_until_idle().await;
     assert_eq!(scene.value("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND datname = current_database()").await, "0");
@@ -172,11 +172,11 @@ async fn stamp_depends_on_columns_not_rows() {
 
 async fn columns(node: &OpenedDatabase, table: &str) -> String {
     let columns = node.database.columns(table, &Principal::process_user()).await.unwrap();
-    let shown = columns.iter().map(|column| {
+    let visible = columns.iter().map(|column| {
         let null = if column.nullable { "null" } else { "not null" };
         format!("{} {} {null} {}", column.name, column.type_name, column.comment.as_deref().unwrap_or("-"))
     });
-    shown.collect::<Vec<_>>().join("\n")
+    visible.collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]

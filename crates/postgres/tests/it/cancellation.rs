@@ -46,13 +46,13 @@ async fn cancelled_job_cancels_the_statement() {
             wait_until("the statement's start", || async { scene.active().await == "1" }).await;
             to_cancel.cancel();
         };
-        let asked = async {
+        let requested = async {
             match plan.run(&job.job).await {
                 Ok(rows) => collect_batches(rows).await.map(drop),
                 Err(error) => Err(error),
             }
         };
-        let (outcome, ()) = futures::join!(within_timeout("the end", asked), observed);
+        let (outcome, ()) = futures::join!(within_timeout("the end", requested), observed);
         assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Cancelled, "{sql}");
         wait_until_nothing_runs(&scene, &node).await;
     }

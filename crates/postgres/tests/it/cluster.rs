@@ -49,9 +49,9 @@ impl Cluster {
         (scene, pooler)
     }
 
-    fn start_with_script(&self, what: &str) -> BackgroundScript {
+    fn start_with_script(&self, subject: &str) -> BackgroundScript {
         let folder = self.script.variable("TIDEGATE_TEST_POSTGRES_FOLDER");
-        BackgroundScript::start(&["env", &format!("TIDEGATE_TEST_POSTGRES_FOLDER={folder}")], &[what])
+        BackgroundScript::start(&["env", &format!("TIDEGATE_TEST_POSTGRES_FOLDER={folder}")], &[subject])
     }
 
     /// A scene on this server.

@@ -31,8 +31,8 @@ struct Outcome {
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits for `future`, and fails when it takes forever.
-async fn within_timeout<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(TEST_TIMEOUT, future).await.unwrap_or_else(|_| panic!("no end of: {what}"))
+async fn within_timeout<T>(subject: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(TEST_TIMEOUT, future).await.unwrap_or_else(|_| panic!("no end of: {subject}"))
 }
 
 /// Has `caller` say each entry in turn. Ends early where nothing is left to compare with.
@@ -44,14 +44,14 @@ async fn run_attempts(
     let mut outcomes = Vec::new();
     let mut before = within_timeout("the first look", scene.state(None)).await.unwrap();
     for entry in entries {
-        let said = within_timeout(&entry.sql, caller.run_statement(&scene.localize_paths(&entry.sql))).await;
-        let mut left = said.left;
-        let after = within_timeout(&entry.sql, scene.state(said.process)).await;
+        let run_outcome = within_timeout(&entry.sql, caller.run_statement(&scene.localize_paths(&entry.sql))).await;
+        let mut left = run_outcome.left;
+        let after = within_timeout(&entry.sql, scene.state(run_outcome.process)).await;
         match &after {
             Ok(after) => left.extend(diff_states(&before, after)),
             Err(error) => drop(left.insert("everything".to_owned(), vec![error.to_string()])),
         }
-        outcomes.push(Outcome { entry, answer: said.answer.map(drop), left });
+        outcomes.push(Outcome { entry, answer: run_outcome.answer.map(drop), left });
         let Ok(after) = after else { break };
         before = if scene.restore().await { scene.state(None).await.unwrap() } else { after };
     }
@@ -69,11 +69,11 @@ impl Limit {
     /// "leaves this, that: why"; of what a later version stops, "leaves this, that until 15: why"; of what only some
     /// runs show, "may leave this: why".
     fn parse(entry: &CorpusEntry, version: u32) -> Self {
-        let told = entry.comment.split_once(':').and_then(|(told, _)| {
-            let certain = told.strip_prefix("leaves ").map(|left| (left, false));
-            certain.or_else(|| told.strip_prefix("may leave ").map(|left| (left, true)))
+        let message = entry.comment.split_once(':').and_then(|(message, _)| {
+            let certain = message.strip_prefix("leaves ").map(|left| (left, false));
+            certain.or_else(|| message.strip_prefix("may leave ").map(|left| (left, true)))
         });
-        let (left, is_uncertain) = told.unwrap_or_else(|| panic!("not of the form \"leaves this: why\": {entry:?}"));
+        let (left, is_uncertain) = message.unwrap_or_else(|| panic!("not of the form \"leaves this: why\": {entry:?}"));
         let (left, until) = left.split_once(" until ").map_or((left, None), |(left, until)| (left, Some(until)));
         let is_over = until.is_some_and(|until| version > until.parse().unwrap());
         let left = left.split(", ").filter(|_| !is_over).map(str::to_owned).collect();
@@ -106,11 +106,11 @@ fn expect_only(limits: &[CorpusEntry], version: u32, outcomes: &[Outcome]) {
     assert!(failures.is_empty(), "{failures}");
 }
 
-async fn check_attempts_against(wall: &str, caller_of: impl Fn(&ClusterFixture) -> PlainRunner) {
+async fn check_attempts_against(sandbox: &str, caller_of: impl Fn(&ClusterFixture) -> PlainRunner) {
     let mut scene = ClusterFixture::new().await;
     let caller = caller_of(&scene);
     let outcomes = run_attempts(&mut scene, &caller, parse_entries(&corpus::shared_corpus("attempts"))).await;
-    expect_only(&parse_entries(&corpus::expected_limits(wall)), scene.version(), &outcomes);
+    expect_only(&parse_entries(&corpus::expected_limits(sandbox)), scene.version(), &outcomes);
 }
 
 #[tokio::test]
@@ -175,8 +175,8 @@ async fn check_harmless_sql(scene: &mut ClusterFixture, caller: &impl StatementR
     let is_excused =
         |answer: &Result<(), String>| answer.as_ref().is_err_and(|words| words.contains("unsupported XML feature"));
     let failed = outcomes.iter().filter(|outcome| outcome.answer.is_err() && !is_excused(&outcome.answer));
-    let told: String = failed.map(|outcome| format!("\n{}\n=> {:?}\n", outcome.entry.sql, outcome.answer)).collect();
-    assert!(told.is_empty(), "{told}");
+    let message: String = failed.map(|outcome| format!("\n{}\n=> {:?}\n", outcome.entry.sql, outcome.answer)).collect();
+    assert!(message.is_empty(), "{message}");
     expect_only(&[], version, &outcomes);
 }
 

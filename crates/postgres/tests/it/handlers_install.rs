@@ -37,9 +37,9 @@ async fn uninstall_restores_the_database() {
         let installed = ground.dump(&[]);
         assert_ne!(installed, before);
 
-        let again = installer.install(InstallMode::Commit).await.unwrap();
-        assert!(again.is_empty() && again.was_installed, "{again:?}");
-        assert_eq!(again.version_before, Some(SqlLayer::VERSION));
+        let install_changes = installer.install(InstallMode::Commit).await.unwrap();
+        assert!(install_changes.is_empty() && install_changes.was_installed, "{install_changes:?}");
+        assert_eq!(install_changes.version_before, Some(SqlLayer::VERSION));
         assert_eq!(ground.dump(&[]), installed);
 
         ground.create_and_call_handlers().await;

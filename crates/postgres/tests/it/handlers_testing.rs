@@ -92,7 +92,7 @@ async fn test_files_of_the_layer_pass() {
 
 #[tokio::test]
 async fn failing_assertion_reports_actual_value() {
-    let told = run_and_report(
+    let message = run_and_report(
         "INSERT INTO kept VALUES (2);
 -- What is there
 SELECT pg_temp.ok(count(*) = 2, 'two rows') FROM kept;
@@ -101,7 +101,7 @@ SELECT pg_temp.matches('abc', '^x', 'begins with x');
 SELECT pg_temp.refused('SELECT 1', '', 'fails');
 DO $$ BEGIN PERFORM pg_temp.ok(false, 'in a block'); END $$;",
     );
-    insta::assert_snapshot!(told.await, @r#"
+    insta::assert_snapshot!(message.await, @r#"
     3: ok two rows
     4: NOT OK the same
         got    {"a": 1}
@@ -119,14 +119,14 @@ DO $$ BEGIN PERFORM pg_temp.ok(false, 'in a block'); END $$;",
 
 #[tokio::test]
 async fn notices_are_attached_to_the_failure() {
-    let told = run_and_report(
+    let message = run_and_report(
         "SELECT pg_temp.tool('breaks', 'BEGIN RAISE NOTICE ''on the way''; PERFORM 1 / 0; END');
 SELECT pg_temp.same(pg_temp.call('breaks') #> '{result,isError}', 'true', 'it fails');
 SELECT pg_temp.ok(pg_temp.call('breaks') #> '{result,isError}' IS NULL, 'it works');
 SELECT pg_temp.ok(false, 'another thing');",
     );
-    let told = told.await;
-    insta::assert_snapshot!(told, @r"
+    let message = message.await;
+    insta::assert_snapshot!(message, @r"
     2: ok it fails
     3: NOT OK it works
         notice: on the way
@@ -136,7 +136,7 @@ SELECT pg_temp.ok(false, 'another thing');",
 
 #[tokio::test]
 async fn error_does_not_hide_later_results() {
-    let told = run_and_report(
+    let message = run_and_report(
         "CREATE ROLE kit_reader;
 SELECT pg_temp.ok(true, 'before');
 SELECT
@@ -150,7 +150,7 @@ INSERT INTO kept VALUES (2), (1 / 0);
 SELECT pg_temp.ok(count(*) = 1, 'after') FROM kept;
 SELECT 1 +;",
     );
-    insta::assert_snapshot!(told.await, @r#"
+    insta::assert_snapshot!(message.await, @r#"
     2: ok before
     4: NOT OK ERROR 42703: column "no_such_column" does not exist
     5: NOT OK ERROR 42883: function no_such_function(integer) does not exist
@@ -167,7 +167,7 @@ SELECT 1 +;",
 
 #[tokio::test]
 async fn files_may_use_savepoints() {
-    let told = run_and_report(
+    let message = run_and_report(
         "SAVEPOINT one;
 INSERT INTO kept VALUES (2);
 SELECT pg_temp.ok(count(*) = 2, 'in it') FROM kept;
@@ -181,7 +181,7 @@ INSERT INTO kept VALUES (3);
 SAVEPOINT left_open;
 SELECT pg_temp.ok(count(*) = 2, 'and on') FROM kept;",
     );
-    insta::assert_snapshot!(told.await, @r#"
+    insta::assert_snapshot!(message.await, @r#"
     3: ok in it
     5: NOT OK ERROR 22012: division by zero
     7: ok undone
@@ -192,13 +192,13 @@ SELECT pg_temp.ok(count(*) = 2, 'and on') FROM kept;",
 
 #[tokio::test]
 async fn transaction_commands_are_rejected() {
-    let told = run_and_report("INSERT INTO kept VALUES (2);\nSELECT pg_temp.ok(true, 'x');\nCOMMIT;\nBEGIN;\n");
-    insta::assert_snapshot!(told.await, @r#"
+    let message = run_and_report("INSERT INTO kept VALUES (2);\nSELECT pg_temp.ok(true, 'x');\nCOMMIT;\nBEGIN;\n");
+    insta::assert_snapshot!(message.await, @r#"
     3: NOT OK COMMIT is refused: a test file is one transaction, which is rolled back after it; SAVEPOINT, ROLLBACK TO and RELEASE may stand in it
     4: NOT OK BEGIN is refused: a test file is one transaction, which is rolled back after it; SAVEPOINT, ROLLBACK TO and RELEASE may stand in it
     "#);
-    let told = run_and_report("DO $$ BEGIN COMMIT; END $$;\nSELECT pg_temp.ok(true, 'it goes on');");
-    insta::assert_snapshot!(told.await, @r#"
+    let message = run_and_report("DO $$ BEGIN COMMIT; END $$;\nSELECT pg_temp.ok(true, 'it goes on');");
+    insta::assert_snapshot!(message.await, @r#"
     1: NOT OK ERROR 2D000: invalid transaction termination
         context: PL/pgSQL function inline_code_block line 1 at COMMIT
     2: ok it goes on
@@ -216,20 +216,20 @@ async fn file_without_results_is_reported() {
 #[tokio::test]
 async fn statement_times_out() {
     let limit = Duration::from_millis(300);
-    let told = run_and_report_within(
+    let message = run_and_report_within(
         "INSERT INTO kept VALUES (2);\nSELECT pg_sleep(600);\nSELECT pg_temp.ok(true, 'after');",
         limit,
     );
-    insta::assert_snapshot!(told.await, @r#"
+    insta::assert_snapshot!(message.await, @r#"
     2: NOT OK the statement took longer than 300ms and was ended
     3: ok after
     "#);
     // The server's own limit can be switched off, ours cannot.
-    let told = run_and_report_within(
+    let message = run_and_report_within(
         "SET statement_timeout = 0;\nSELECT pg_sleep(600);\nSELECT pg_temp.ok(true, 'after');",
         limit,
     );
-    insta::assert_snapshot!(told.await, @r#"
+    insta::assert_snapshot!(message.await, @r#"
     2: NOT OK the statement took longer than 300ms and was ended
         what follows in the file was not run
     "#);
@@ -255,14 +255,14 @@ async fn terminated_connection_ends_the_run() {
 
 #[tokio::test]
 async fn test_may_change_role() {
-    let told = run_and_report(
+    let message = run_and_report(
         "CREATE ROLE kit_reader;
 SET LOCAL ROLE kit_reader;
 SELECT pg_temp.ok(current_user = 'kit_reader', 'as another');
 SELECT n FROM kept;
 DO $$ BEGIN PERFORM pg_temp.ok(true, 'unseen'); END $$;",
     );
-    insta::assert_snapshot!(told.await, @r#"
+    insta::assert_snapshot!(message.await, @r#"
     3: ok as another
     4: NOT OK ERROR 42501: permission denied for table kept
     -: ok unseen

@@ -48,26 +48,26 @@ fn options(scene: &TestDatabase) -> PostgresOptions {
 async fn call_uses_role_and_claims_of_caller() {
     let scene = TestDatabase::new(TENANTS).await;
     let node = scene.open(options(&scene));
-    let who = owner_statement(
+    let principal = owner_statement(
         "SELECT current_user, session_user, current_setting('app.tenant'), \
          current_setting('request.jwt.claims')::json ->> 'sub', current_setting('transaction_read_only')",
         Vec::new(),
     );
     let reader = caller("acme", &format!("{}_reader", scene.name));
     let expected = format!("{0}_reader|{0}_login|acme|user of acme|on", scene.name);
-    assert_eq!(node.lines_as(&who, &reader).await.unwrap(), expected);
+    assert_eq!(node.lines_as(&principal, &reader).await.unwrap(), expected);
     // Nothing of it stays for the next one.
     let analyst = caller("bolt", &format!("{}_analyst", scene.name));
     let expected = format!("{0}_analyst|{0}_login|bolt|user of bolt|on", scene.name);
-    assert_eq!(node.lines_as(&who, &analyst).await.unwrap(), expected);
+    assert_eq!(node.lines_as(&principal, &analyst).await.unwrap(), expected);
     for (role, kind) in [("postgres", ErrorKind::Forbidden), ("", ErrorKind::Forbidden)] {
-        assert_eq!(node.lines_as(&who, &caller("acme", role)).await.unwrap_err().kind(), kind, "{role}");
+        assert_eq!(node.lines_as(&principal, &caller("acme", role)).await.unwrap_err().kind(), kind, "{role}");
     }
     // In the list, but not one that the login may take.
-    let stranger = node.lines_as(&who, &caller("acme", &format!("{}_stranger", scene.name))).await.unwrap_err();
+    let stranger = node.lines_as(&principal, &caller("acme", &format!("{}_stranger", scene.name))).await.unwrap_err();
     assert_eq!(stranger.kind(), ErrorKind::Internal);
     assert!(!stranger.to_string().contains("stranger"), "{stranger}");
-    assert_eq!(node.lines_as(&who, &Principal::anonymous()).await.unwrap_err().kind(), ErrorKind::Forbidden);
+    assert_eq!(node.lines_as(&principal, &Principal::anonymous()).await.unwrap_err().kind(), ErrorKind::Forbidden);
     node.wait_until_idle().await;
 }
 

@@ -62,7 +62,7 @@ impl CallerLoad {
     fn start(node: &OpenedDatabase) -> Self {
         let (is_stopped, results) = (Arc::new(AtomicBool::new(false)), Arc::new(LoadResults::default()));
         let callers = (0..CALLERS).map(|caller| {
-            let (node, stops, told) = (node.clone(), is_stopped.clone(), results.clone());
+            let (node, stops, load_results) = (node.clone(), is_stopped.clone(), results.clone());
             tokio::spawn(async move {
                 let mut round = caller;
                 while !stops.load(Ordering::Relaxed) {
@@ -70,12 +70,12 @@ impl CallerLoad {
                     let (statement, right) = query_for_round(round);
                     match node.lines(&statement).await {
                         Ok(answer) => assert!(answer == right, "a wrong answer to {}", statement.text()),
-                        Err(error) => told.record_failure(error.kind(), error.message()),
+                        Err(error) => load_results.record_failure(error.kind(), error.message()),
                     }
                     if caller < 2 {
-                        told.increment(&node).await;
+                        load_results.increment(&node).await;
                     }
-                    told.answers[caller].fetch_add(1, Ordering::Relaxed);
+                    load_results.answers[caller].fetch_add(1, Ordering::Relaxed);
                 }
             })
         });
@@ -150,8 +150,8 @@ const OUTAGE_MESSAGES: [&str; 3] = [
     "the database shop cannot be reached: ",
 ];
 
-fn expect_only_outage_errors(told: &LoadResults) {
-    for message in told.expect_messages(ErrorKind::Unavailable) {
+fn expect_only_outage_errors(load_results: &LoadResults) {
+    for message in load_results.expect_messages(ErrorKind::Unavailable) {
         assert!(OUTAGE_MESSAGES.iter().any(|beginning| message.starts_with(beginning)), "{message}");
     }
 }
@@ -182,11 +182,12 @@ async fn restart_under_load(cluster: Arc<Cluster>, mut scene: TestDatabase) {
         assert!(load.results.failures.load(Ordering::Relaxed) > failures, "nobody noticed: {mode}");
         scene.reconnect_admin().await;
     }
-    let told = load.end(&scene, 4).await;
-    expect_only_outage_errors(&told);
+    let load_results = load.end(&scene, 4).await;
+    expect_only_outage_errors(&load_results);
     // What was confirmed is there; of what was not, nobody knows.
     let count: u64 = scene.value("SELECT count FROM counter").await.parse().unwrap();
-    let (confirmed, failures) = (told.increments.load(Ordering::Relaxed), told.failures.load(Ordering::Relaxed));
+    let (confirmed, failures) =
+        (load_results.increments.load(Ordering::Relaxed), load_results.failures.load(Ordering::Relaxed));
     assert!((confirmed..=confirmed + failures).contains(&count), "{count} of {confirmed}, {failures} failures");
 }
 
@@ -202,11 +203,12 @@ async fn terminated_backends_fail_only_their_calls() {
         wait_until("a backend to kill", || async { !scene.admin.query(kill, &[]).await.unwrap().is_empty() }).await;
     }
     load.wait_until_served().await;
-    let told = load.end(&scene, 4).await;
-    expect_only_outage_errors(&told);
-    assert!((1..=6).contains(&told.failures.load(Ordering::Relaxed)));
+    let load_results = load.end(&scene, 4).await;
+    expect_only_outage_errors(&load_results);
+    assert!((1..=6).contains(&load_results.failures.load(Ordering::Relaxed)));
     let count: u64 = scene.value("SELECT count FROM counter").await.parse().unwrap();
-    let (confirmed, failures) = (told.increments.load(Ordering::Relaxed), told.failures.load(Ordering::Relaxed));
+    let (confirmed, failures) =
+        (load_results.increments.load(Ordering::Relaxed), load_results.failures.load(Ordering::Relaxed));
     assert!((confirmed..=confirmed + failures).contains(&count), "{count} of {confirmed}, {failures} failures");
 }
 
@@ -220,15 +222,15 @@ async fn dropped_table_is_not_found_until_recreated() {
         let failures = load.results.failures.load(Ordering::Relaxed);
         scene.run("CREATE TABLE kept AS TABLE numbers; DROP TABLE numbers").await;
         wait_until("a failure", || async { load.results.failures.load(Ordering::Relaxed) > failures }).await;
-        let again = format!(
+        let retried = format!(
             "CREATE TABLE numbers AS SELECT {columns} FROM kept ORDER BY i; GRANT SELECT ON numbers TO {{login}}; \
              DROP TABLE kept"
         );
-        scene.run(&again).await;
+        scene.run(&retried).await;
     }
     load.wait_until_served().await;
-    let told = load.end(&scene, 4).await;
-    for message in told.expect_messages(ErrorKind::NotFound) {
+    let load_results = load.end(&scene, 4).await;
+    for message in load_results.expect_messages(ErrorKind::NotFound) {
         assert!(message.starts_with("relation \"numbers\" does not exist at line 1, column "), "{message}");
     }
 }
@@ -266,8 +268,8 @@ async fn temp_file_limit_is_too_large_error() {
     let node = scene.open(PostgresOptions { connections_max: 1, ..PostgresOptions::default() });
     let sort = "SELECT i FROM generate_series(1, 1000000) i ORDER BY i DESC";
     for _ in 0..2 {
-        let told = node.run_to_text(sort).await;
-        assert!(told.starts_with("too_large: temporary file size exceeds "), "{told}");
+        let message = node.run_to_text(sort).await;
+        assert!(message.starts_with("too_large: temporary file size exceeds "), "{message}");
         assert_eq!(node.run_to_text("SELECT 1").await, "1");
     }
     node.wait_until_idle().await;

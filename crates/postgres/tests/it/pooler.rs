@@ -180,8 +180,8 @@ async fn undeclared_pooler_is_reported() {
     let (scene, pooler) = (TestDatabase::new(TYPES).await, TestPooler::start());
     let options = PostgresOptions { connections_max: 4, ..PostgresOptions::default() };
     let node = scene.open_at(pooler.host(), &scene.login(), options);
-    let asked = (0..8).map(|_| node.run_to_text("SELECT mood FROM moods"));
-    for told in futures::future::join_all(asked).await {
-        assert!(told == "glad" || told.contains("pgbouncer: true"), "{told}");
+    let requested = (0..8).map(|_| node.run_to_text("SELECT mood FROM moods"));
+    for message in futures::future::join_all(requested).await {
+        assert!(message == "glad" || message.contains("pgbouncer: true"), "{message}");
     }
 }

@@ -38,8 +38,8 @@ async fn answer_as_json(node: &OpenedDatabase, statement: &Statement) -> Result<
 /// caller's; and that it is described with the same columns.
 async fn check(node: &OpenedDatabase, sql: &str, expected: &str, change: &str) {
     for statement in [owner_statement(sql, Vec::new()), caller_statement(sql).unwrap()] {
-        let asked = (0..CONNECTIONS).map(|_| answer_as_json(node, &statement));
-        for answer in futures::future::join_all(asked).await {
+        let requested = (0..CONNECTIONS).map(|_| answer_as_json(node, &statement));
+        for answer in futures::future::join_all(requested).await {
             assert_eq!(answer.unwrap(), expected, "{sql} after {change}");
         }
         let described = node.database.describe(&statement, &Principal::process_user()).await.unwrap();

@@ -20,13 +20,13 @@ use tokio_postgres::{Client, NoTls};
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits for `future`, and fails when it takes forever.
-pub(crate) async fn within_timeout<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(TEST_TIMEOUT, future).await.unwrap_or_else(|_| panic!("{what} takes forever"))
+pub(crate) async fn within_timeout<T>(subject: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(TEST_TIMEOUT, future).await.unwrap_or_else(|_| panic!("{subject} takes forever"))
 }
 
 /// Waits until `condition` holds.
-pub(crate) async fn wait_until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
-    within_timeout(what, async {
+pub(crate) async fn wait_until<F: Future<Output = bool>>(subject: &str, mut condition: impl FnMut() -> F) {
+    within_timeout(subject, async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

@@ -63,13 +63,13 @@ async fn type_names_match_the_server() {
     for table in ["everything", "more"] {
         let sql = "SELECT format_type(atttypid, atttypmod) FROM pg_attribute
             WHERE attrelid = $1::text::regclass AND attnum > 0 ORDER BY attnum";
-        let wanted: Vec<String> = client.query(sql, &[&table]).await.unwrap().iter().map(|row| row.get(0)).collect();
+        let expected: Vec<String> = client.query(sql, &[&table]).await.unwrap().iter().map(|row| row.get(0)).collect();
         let statement = client.prepare(&format!("SELECT * FROM {table}")).await.unwrap();
         let named = |column: &tokio_postgres::Column| type_name(column.type_(), column.type_modifier());
-        for (wanted, column) in wanted.iter().zip(statement.columns()) {
+        for (expected, column) in expected.iter().zip(statement.columns()) {
             // A column of a domain is described as what is below it; temporary types have no other schema.
-            if wanted != "percent" {
-                assert_eq!(named(column), *wanted);
+            if expected != "percent" {
+                assert_eq!(named(column), *expected);
             }
         }
     }

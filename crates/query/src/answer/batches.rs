@@ -30,11 +30,11 @@ impl<'a> BatchAnswerWriter<'a> {
 
     pub(super) async fn push(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>, Error> {
         let room = self.bound.rows_max.map_or(u64::MAX, |max| max - self.rows);
-        let wanted = batch.num_rows().min(usize::try_from(room).unwrap_or(usize::MAX));
-        if wanted < batch.num_rows() {
+        let expected = batch.num_rows().min(usize::try_from(room).unwrap_or(usize::MAX));
+        if expected < batch.num_rows() {
             self.truncation = Some(self.bound.row_truncation);
         }
-        let batch = self.truncate_to_budget(batch.slice(0, wanted))?;
+        let batch = self.truncate_to_budget(batch.slice(0, expected))?;
         if batch.num_rows() > 0 {
             self.rows += batch.num_rows() as u64;
             self.unsent_rows += batch.num_rows() as u64;

@@ -59,10 +59,10 @@ pub(super) struct AnswerBound {
 
 impl AnswerBound {
     /// The bound of as many rows as are `wanted`, within `budget`.
-    pub(super) fn new(wanted: Option<u64>, budget: Budget) -> Self {
-        let (rows_max, row_truncation) = match (wanted, budget.rows) {
-            (Some(wanted), Some(allowed)) if allowed < wanted => (Some(allowed), TruncationReason::RowBudget),
-            (Some(wanted), _) => (Some(wanted), TruncationReason::RowLimit),
+    pub(super) fn new(expected: Option<u64>, budget: Budget) -> Self {
+        let (rows_max, row_truncation) = match (expected, budget.rows) {
+            (Some(expected), Some(allowed)) if allowed < expected => (Some(allowed), TruncationReason::RowBudget),
+            (Some(expected), _) => (Some(expected), TruncationReason::RowLimit),
             (None, allowed) => (allowed, TruncationReason::RowBudget),
         };
         Self { rows_max, row_truncation, bytes_max: budget.bytes }
@@ -81,7 +81,7 @@ impl AnswerBound {
         let noun = hints.noun;
         let bytes_max = self.bytes_max.unwrap_or_default();
         let before = hints.rows_before;
-        let shown = match rows {
+        let visible = match rows {
             0 => format!("no {noun}s"),
             1 if before > 0 => format!("{noun} {}", before + 1),
             _ if before > 0 => format!("{noun}s {} to {}", before + 1, before + rows),
@@ -89,16 +89,16 @@ impl AnswerBound {
             _ => format!("the first {rows} {noun}s"),
         };
         match cut {
-            TruncationReason::RowLimit => format!("Shown: {shown}; more exist. {}", hints.limit),
+            TruncationReason::RowLimit => format!("Shown: {visible}; more exist. {}", hints.limit),
             TruncationReason::RowBudget => {
-                format!("Shown: {shown}, as many as are allowed; more exist. {}", hints.budget)
+                format!("Shown: {visible}, as many as are allowed; more exist. {}", hints.budget)
             }
             TruncationReason::ByteBudget { next } if rows == 0 => format!(
-                "Shown: {shown}; the first alone takes {next} characters, and the answer may take {bytes_max}. \
+                "Shown: {visible}; the first alone takes {next} characters, and the answer may take {bytes_max}. \
                  Select fewer columns, or shorten long ones with left(column, 100)."
             ),
             TruncationReason::ByteBudget { .. } => {
-                format!("Shown: {shown}, as many as fit into {bytes_max} characters; more exist. {}", hints.budget)
+                format!("Shown: {visible}, as many as fit into {bytes_max} characters; more exist. {}", hints.budget)
             }
         }
     }

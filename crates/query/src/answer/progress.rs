@@ -181,8 +181,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn heartbeat_increases_without_counting_as_row() {
         let mut state = ProgressState { stage: AnswerStage::Running, ..ProgressState::default() };
-        let mut heard = Vec::new();
-        let mut hear = |state: &mut ProgressState, seconds| heard.push(state.next_report(Duration::from_secs(seconds)));
+        let mut received = Vec::new();
+        let mut hear =
+            |state: &mut ProgressState, seconds| received.push(state.next_report(Duration::from_secs(seconds)));
         hear(&mut state, 0);
         hear(&mut state, 1);
         hear(&mut state, 86_400);
@@ -191,9 +192,9 @@ mod tests {
         hear(&mut state, 86_402);
         (state.stage, state.rows, state.bytes) = (AnswerStage::Sending, 3, 12_345);
         hear(&mut state, 86_403);
-        assert!(heard.is_sorted_by(|(before, ..), (after, ..)| before < after), "{heard:?}");
-        assert!(heard.iter().map(|(done, ..)| done.floor()).eq([0.0, 0.0, 0.0, 1.0, 1.0, 3.0]));
-        let words: Vec<String> = heard.into_iter().map(|(_, total, words)| format!("{words} {total:?}")).collect();
+        assert!(received.is_sorted_by(|(before, ..), (after, ..)| before < after), "{received:?}");
+        assert!(received.iter().map(|(done, ..)| done.floor()).eq([0.0, 0.0, 0.0, 1.0, 1.0, 3.0]));
+        let words: Vec<String> = received.into_iter().map(|(_, total, words)| format!("{words} {total:?}")).collect();
         insta::assert_snapshot!(words.join("\n"), @"
         the query runs None
         the query runs, 1 s so far None

@@ -43,8 +43,8 @@ impl<'a> TextAnswerWriter<'a> {
     }
 
     pub(super) fn lookahead_rows(&self) -> usize {
-        let wanted = self.bound.rows_max.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(usize::MAX);
-        self.body.lookahead_rows().min(wanted)
+        let expected = self.bound.rows_max.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(usize::MAX);
+        self.body.lookahead_rows().min(expected)
     }
 
     pub(super) fn inspect_rows(&mut self, batches: &[RecordBatch]) {

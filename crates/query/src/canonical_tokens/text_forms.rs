@@ -62,8 +62,8 @@ fn rewrite_interval_precision(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> 
 
 /// The place of `interval` if `tokenize` end with `interval(3)`.
 fn find_interval_prefix(tokens: &[TokenWithSpan]) -> Option<usize> {
-    let mut places = (0..tokens.len()).rev().filter(|place| !matches!(tokens[*place].token, Token::Whitespace(_)));
-    let mut next = || places.next();
+    let mut positions = (0..tokens.len()).rev().filter(|place| !matches!(tokens[*place].token, Token::Whitespace(_)));
+    let mut next = || positions.next();
     let (close, digits, open, word) = (next()?, next()?, next()?, next()?);
     let is_call = tokens[close].token == Token::RParen
         && matches!(tokens[digits].token, Token::Number(..))

@@ -60,7 +60,7 @@ impl Executor {
         let form = AnswerForm::resolve(question.format, job.format());
         let is_list = question.extract.is_some();
         let progress = ProgressReporter::new(job, reply);
-        let prospect = AnswerExpectation {
+        let answer_expectation = AnswerExpectation {
             progress: &progress,
             rows_max: None,
             answer_form: form,
@@ -70,7 +70,7 @@ impl Executor {
         let is_linked = matches!(question.overflow, OverflowPolicy::Store { linked: true, .. });
         let place = ResultPosition { store, result, row: 0, is_linked, is_structured: question.structured.is_some() };
         job.set_result_uri(result.header().id.uri());
-        let mut metadata = place.answer(&prospect).await?;
+        let mut metadata = place.answer(&answer_expectation).await?;
         metadata.insert("dev.tidegate/cached".to_owned(), true.into());
         Ok(metadata)
     }

@@ -100,7 +100,7 @@ impl<'a> AnswerRecorder<'a> {
         self,
         rows: RecordBatches,
         schema: &SchemaRef,
-        shown: u64,
+        visible: u64,
         answer: AnswerWriter<'_>,
         mut hints: TruncationHints,
         reply: &ReplySender,
@@ -114,12 +114,12 @@ impl<'a> AnswerRecorder<'a> {
         let result = writer.result().clone();
         let uri = result.header().id.uri();
         job.set_result_uri(uri.clone());
-        let cursor = store.create_cursor(&result, shown, compute_query_id(job), job.caller());
+        let cursor = store.create_cursor(&result, visible, compute_query_id(job), job.caller());
         let next = NextPage { cursor, uri: is_linked.then_some(uri) };
         hints.budget = next.hint();
         let metadata = answer.finish(&hints, Some(&next)).await?;
         reply.end_early(metadata, store.limits().timeout).await?;
-        let written = writer.write_all(rows, shown, job).await?;
+        let written = writer.write_all(rows, visible, job).await?;
         self.cache_answer(&written, &result);
         Ok(Metadata::new())
     }
@@ -133,8 +133,8 @@ impl<'a> AnswerRecorder<'a> {
         hints: TruncationHints,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
-        let shown = rows.iter().map(|batch| batch.num_rows() as u64).sum();
-        let is_all = !answer.is_truncated() && self.are_all_rows(shown);
+        let visible = rows.iter().map(|batch| batch.num_rows() as u64).sum();
+        let is_all = !answer.is_truncated() && self.are_all_rows(visible);
         let is_worth_it = self.cache_key.is_some() && self.started.elapsed() >= CACHEABLE_AFTER;
         let metadata = answer.finish(&hints, None).await?;
         if !(is_all && is_worth_it) {
@@ -144,7 +144,7 @@ impl<'a> AnswerRecorder<'a> {
         let result = writer.result().clone();
         reply.end_early(metadata, self.store.limits().timeout).await?;
         let rows = futures::stream::iter(rows.into_iter().map(Ok)).boxed();
-        let written = writer.write_all(rows, shown, self.job).await?;
+        let written = writer.write_all(rows, visible, self.job).await?;
         self.cache_answer(&written, &result);
         Ok(Metadata::new())
     }
@@ -152,8 +152,8 @@ impl<'a> AnswerRecorder<'a> {
     async fn begin_result(&self, schema: &SchemaRef) -> Result<ResultWriter, Error> {
         let bytes_max = Some(self.store.limits().continued_bytes);
         let (database, policies) = (self.database.as_str(), self.policies);
-        let asked = NewResult { job: self.job, database, policies, bytes_max, rows_max: self.rows_max };
-        self.store.begin(asked, schema).await
+        let new_result = NewResult { job: self.job, database, policies, bytes_max, rows_max: self.rows_max };
+        self.store.begin(new_result, schema).await
     }
 
     /// Whether `rows` rows are all that there are: at the bound nobody knows.
@@ -196,10 +196,10 @@ impl Executor {
         let PageOptions { format, is_list, rows_max, is_structured } = page;
         let form = AnswerForm::resolve(format, job.format());
         let progress = ProgressReporter::new(job, reply);
-        let prospect =
+        let answer_expectation =
             AnswerExpectation { progress: &progress, rows_max, answer_form: form, is_list, started: Instant::now() };
         let place = ResultPosition { store, result, row, is_linked: false, is_structured };
-        place.answer(&prospect).await
+        place.answer(&answer_expectation).await
     }
 }
 
@@ -216,20 +216,20 @@ pub(super) struct ResultPosition<'a> {
 
 impl ResultPosition<'_> {
     /// Answers with the rows from here on, as many as are wanted and fit.
-    pub(super) async fn answer(&self, prospect: &AnswerExpectation<'_>) -> Result<Metadata, Error> {
+    pub(super) async fn answer(&self, answer_expectation: &AnswerExpectation<'_>) -> Result<Metadata, Error> {
         let Self { store, result, row, .. } = *self;
-        let (job, reply) = (prospect.progress.job(), prospect.progress.reply());
-        let kind = AnswerKind::Stored { is_list: prospect.is_list };
+        let (job, reply) = (answer_expectation.progress.job(), answer_expectation.progress.reply());
+        let kind = AnswerKind::Stored { is_list: answer_expectation.is_list };
         let schema = result.schema().clone();
-        let holding = prospect.is_list
-            || matches!(prospect.answer_form.text_format(), Some(OutputFormat::Table | OutputFormat::Toon));
-        let mut answer = kind.start_answer(prospect, &schema, holding)?;
+        let holding = answer_expectation.is_list
+            || matches!(answer_expectation.answer_form.text_format(), Some(OutputFormat::Table | OutputFormat::Toon));
+        let mut answer = kind.start_answer(answer_expectation, &schema, holding)?;
         if self.is_structured {
             answer = answer.with_structured(&schema);
         }
         // Rules may have come since the rows were stored.
         let mut batches = redact_stream(result.rows_from(row), reply.job());
-        let streamed = super::pipeline::stream_rows(&mut batches, &mut answer, prospect.progress, None).await;
+        let streamed = super::pipeline::stream_rows(&mut batches, &mut answer, answer_expectation.progress, None).await;
         drop(batches);
         if let Err(error) = streamed {
             return Err(abandon_answer(answer, error).await?);
@@ -237,11 +237,11 @@ impl ResultPosition<'_> {
         let mut hints =
             TruncationHints { noun: kind.noun(), limit: String::new(), budget: String::new(), rows_before: row };
         let is_last = !answer.is_truncated();
-        let Some(shown) = answer.rows_if_truncated() else {
+        let Some(visible) = answer.rows_if_truncated() else {
             let metadata = answer.finish(&hints, None).await?;
             return if is_last { report_if_incomplete(result, metadata, job, reply).await } else { Ok(metadata) };
         };
-        let cursor = store.create_cursor(result, row + shown, compute_query_id(job), job.caller());
+        let cursor = store.create_cursor(result, row + visible, compute_query_id(job), job.caller());
         let next = NextPage { cursor, uri: self.is_linked.then(|| result.header().id.uri()) };
         hints.limit = next.hint();
         hints.budget = next.hint();

@@ -71,8 +71,8 @@ impl Executor {
         };
         let database = &question.database;
         let (database, policies) = (database.name(), database.row_policy_stamp(job.principal()));
-        let asked = NewResult { job, database, policies, bytes_max: None, rows_max: question.max_rows };
-        let writer = store.begin(asked, &schema).await?;
+        let new_result = NewResult { job, database, policies, bytes_max: None, rows_max: question.max_rows };
+        let writer = store.begin(new_result, &schema).await?;
         let result = writer.result().clone();
         job.set_result_uri(result.header().id.uri());
         let preview = ExportPreview { store, result: &result, request: &question, is_list, is_task, job, reply };
@@ -130,13 +130,13 @@ impl ExportPreview<'_> {
         }
         let batches = self.result.block(0).await?.batches()?;
         let rows: u64 = batches.iter().map(|batch| batch.num_rows() as u64).sum();
-        let (shown, text) = self.render_rows(&batches);
+        let (visible, text) = self.render_rows(&batches);
         self.send_block(self.wrap_in_fence(text)).await?;
         let schema = self.result.schema();
         let holds = summarize_columns(&self.summary_schema(schema)?, &self.project_summary_columns(&batches)?);
         let holds = holds.map_err(|error| Error::internal(format!("a preview failed: {error}")))?;
         self.send_block(self.wrap_in_fence(render_table(self.request.format, &holds))).await?;
-        self.send_block(self.describe_storage(shown, rows)).await?;
+        self.send_block(self.describe_storage(visible, rows)).await?;
         let uri = self.result.header().id.uri();
         let is_linked = matches!(self.request.overflow, OverflowPolicy::Store { linked: true, .. });
         if is_linked {
@@ -149,10 +149,10 @@ impl ExportPreview<'_> {
         }
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut metadata = Metadata::new();
-        metadata.insert("dev.tidegate/rows".to_owned(), (shown as u64).into());
+        metadata.insert("dev.tidegate/rows".to_owned(), (visible as u64).into());
         metadata.insert("dev.tidegate/elapsed_ms".to_owned(), elapsed_ms.into());
         metadata.insert("dev.tidegate/truncated".to_owned(), true.into());
-        metadata.insert("dev.tidegate/cursor".to_owned(), self.create_cursor(shown as u64).into());
+        metadata.insert("dev.tidegate/cursor".to_owned(), self.create_cursor(visible as u64).into());
         if is_again {
             metadata.insert("dev.tidegate/cached".to_owned(), true.into());
         }
@@ -183,22 +183,22 @@ impl ExportPreview<'_> {
         for batch in batches.iter().take(1) {
             writer.inspect_rows(&batch_cells(batch), batch.num_rows().min(PREVIEW_ROWS_MAX));
         }
-        let (mut text, mut shown) = (String::new(), 0);
+        let (mut text, mut visible) = (String::new(), 0);
         writer.write_header(&mut text);
         'batches: for batch in batches {
             let cells = batch_cells(batch);
             for row in 0..batch.num_rows() {
                 let before = text.len();
-                writer.write_row(&cells, row, shown as u64, &mut text);
-                if text.len() > PREVIEW_BYTES_MAX || shown >= PREVIEW_ROWS_MAX {
+                writer.write_row(&cells, row, visible as u64, &mut text);
+                if text.len() > PREVIEW_BYTES_MAX || visible >= PREVIEW_ROWS_MAX {
                     text.truncate(before);
                     break 'batches;
                 }
-                shown += 1;
+                visible += 1;
             }
         }
-        write_end(&*writer, shown, &mut text);
-        (shown, text)
+        write_end(&*writer, visible, &mut text);
+        (visible, text)
     }
 
     /// As many columns as a summary has room for.
@@ -213,7 +213,7 @@ impl ExportPreview<'_> {
         narrowed.collect::<Result<_, _>>().map_err(|error| Error::internal(error.to_string()))
     }
 
-    fn describe_storage(&self, shown: usize, read: u64) -> String {
+    fn describe_storage(&self, visible: usize, read: u64) -> String {
         let id = self.result.header().id;
         let stage = self.result.progress();
         let state = match &stage.end {
@@ -223,12 +223,12 @@ impl ExportPreview<'_> {
             }
         };
         format!(
-            "Shown: the first {shown} rows, and what the columns hold in the first {read}. Stored: {} rows so far, \
+            "Shown: the first {visible} rows, and what the columns hold in the first {read}. Stored: {} rows so far, \
              {state}. All of them: {}, over HTTP /results/{id}/data. Page by page: the same call with \"cursor\": \
              \"{}\".",
             stage.rows(),
             id.uri(),
-            self.create_cursor(shown as u64),
+            self.create_cursor(visible as u64),
         )
     }
 

@@ -191,8 +191,8 @@ impl Executor {
 
     /// The same, counting in `usage` which names are asked for.
     #[must_use]
-    pub fn with_usage(self, uses: Arc<UsageTracker>) -> Self {
-        Self { usage: uses, ..self }
+    pub fn with_usage(self, usage_tracker: Arc<UsageTracker>) -> Self {
+        Self { usage: usage_tracker, ..self }
     }
 
     /// Which names are asked for, and by whom.
@@ -224,11 +224,11 @@ impl Executor {
         AnswerKind::new(question.extract.as_deref(), &plan.schema())?;
         let is_list = question.extract.is_some();
         let holding = is_list || runs_in_batch(question.mode, form, plan.as_ref());
-        let prospect =
+        let answer_expectation =
             AnswerExpectation { progress: &progress, rows_max: question.max_rows, answer_form: form, is_list, started };
         let begin = |schema: &SchemaRef| -> Result<(AnswerKind, AnswerWriter<'_>), Error> {
             let kind = AnswerKind::new(question.extract.as_deref(), schema)?;
-            let mut answer = kind.start_answer(&prospect, schema, holding)?;
+            let mut answer = kind.start_answer(&answer_expectation, schema, holding)?;
             if question.structured.is_some() && matches!(form, AnswerForm::Content(_)) {
                 let columns = kind.schema(schema);
                 question.check_output_schema(&columns)?;
@@ -255,9 +255,11 @@ impl Executor {
             ),
             rows_before: 0,
         };
-        let keeper = AnswerRecorder::for_query(self.store.as_ref(), &question, form, known.key, job);
+        let answer_recorder = AnswerRecorder::for_query(self.store.as_ref(), &question, form, known.key, job);
         let batches = redact_stream(batches, job);
-        AnswerPipeline { batches, kind, answer, hints, recorder: keeper, schema, progress: &progress }.deliver().await
+        AnswerPipeline { batches, kind, answer, hints, recorder: answer_recorder, schema, progress: &progress }
+            .deliver()
+            .await
     }
 
     /// The plan of `question`, whose names count as used from then on.
@@ -288,8 +290,9 @@ impl Executor {
         let form = AnswerForm::resolve(format, job.format());
         let progress = ProgressReporter::new(job, reply);
         let (is_list, started) = (kind.is_list(), Instant::now());
-        let prospect = AnswerExpectation { progress: &progress, rows_max: None, answer_form: form, is_list, started };
-        let answer = kind.start_answer(&prospect, &rows.schema, true)?;
+        let answer_expectation =
+            AnswerExpectation { progress: &progress, rows_max: None, answer_form: form, is_list, started };
+        let answer = kind.start_answer(&answer_expectation, &rows.schema, true)?;
         let hints = TruncationHints { noun: kind.noun(), limit: more.clone(), budget: more, rows_before: 0 };
         let QueryRows { schema, batches } = rows;
         let batches = redact_stream(batches, reply.job());

@@ -50,17 +50,17 @@ impl AnswerKind {
     /// An answer of nothing yet from rows of `schema`; `is_buffering` says whether its text waits until all of it is there.
     pub(super) fn start_answer<'a>(
         &self,
-        prospect: &AnswerExpectation<'a>,
+        answer_expectation: &AnswerExpectation<'a>,
         schema: &SchemaRef,
         holding: bool,
     ) -> Result<AnswerWriter<'a>, Error> {
         let columns = self.schema(schema);
-        let format = match prospect.answer_form {
-            AnswerForm::Batches(format) => return AnswerWriter::new_batches(prospect, format, &columns),
+        let format = match answer_expectation.answer_form {
+            AnswerForm::Batches(format) => return AnswerWriter::new_batches(answer_expectation, format, &columns),
             AnswerForm::Content(format) | AnswerForm::Body(format) => format,
         };
         let writer = if self.is_list() { new_list_writer(format, &columns) } else { new_row_writer(format, &columns) };
-        Ok(AnswerWriter::new_text(prospect, writer, holding))
+        Ok(AnswerWriter::new_text(answer_expectation, writer, holding))
     }
 }
 
@@ -80,10 +80,10 @@ pub(super) struct AnswerPipeline<'a> {
 impl AnswerPipeline<'_> {
     /// Lets the rows flow into the answer and ends it. What does not fit flows on into the store after that.
     pub(super) async fn deliver(self) -> Result<Metadata, Error> {
-        let Self { mut batches, kind, mut answer, hints, recorder: keeper, schema, progress } = self;
+        let Self { mut batches, kind, mut answer, hints, recorder: answer_recorder, schema, progress } = self;
         let reply = progress.reply();
         let schema = kind.schema(&schema);
-        let mut kept = keeper.is_some().then(Vec::new);
+        let mut kept = answer_recorder.is_some().then(Vec::new);
         let delivered = match kind {
             AnswerKind::Rows | AnswerKind::Stored { .. } => {
                 stream_rows(&mut batches, &mut answer, progress, kept.as_mut()).await
@@ -97,17 +97,21 @@ impl AnswerPipeline<'_> {
             },
         };
         match delivered {
-            Ok(()) => match (keeper, answer.rows_if_over_budget()) {
-                (Some(keeper), Some(rows)) => {
+            Ok(()) => match (answer_recorder, answer.rows_if_over_budget()) {
+                (Some(answer_recorder), Some(rows)) => {
                     let kept = futures::stream::iter(kept.unwrap_or_default().into_iter().map(Ok));
-                    keeper.continue_in_store(kept.chain(batches).boxed(), &schema, rows, answer, hints, reply).await
+                    answer_recorder
+                        .continue_in_store(kept.chain(batches).boxed(), &schema, rows, answer, hints, reply)
+                        .await
                 }
-                (keeper, _) => {
+                (answer_recorder, _) => {
                     // Stops the query before the last words are sent.
                     drop(batches);
-                    match keeper {
-                        Some(keeper) => {
-                            keeper.store_if_cacheable(kept.unwrap_or_default(), &schema, answer, hints, reply).await
+                    match answer_recorder {
+                        Some(answer_recorder) => {
+                            answer_recorder
+                                .store_if_cacheable(kept.unwrap_or_default(), &schema, answer, hints, reply)
+                                .await
                         }
                         None => answer.finish(&hints, None).await,
                     }

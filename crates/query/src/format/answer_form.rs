@@ -27,17 +27,17 @@ pub(crate) enum BatchFormat {
 impl AnswerForm {
     /// The form that `argument` and `wish` make. An argument that was given is of this very question and says more than
     /// the wish of the call around it.
-    pub(crate) fn resolve(argument: OutputFormat, wish: Option<AnswerFormat>) -> Self {
-        match (wish, argument) {
+    pub(crate) fn resolve(argument: OutputFormat, answer_format: Option<AnswerFormat>) -> Self {
+        match (answer_format, argument) {
             (None, format) => Self::Content(format),
-            (Some(wish), OutputFormat::Mcp) => Self::from_answer_format(wish),
+            (Some(answer_format), OutputFormat::Mcp) => Self::from_answer_format(answer_format),
             (Some(_), format) => Self::Body(format),
         }
     }
 
     /// The body that `wish` names.
-    pub(crate) fn from_answer_format(wish: AnswerFormat) -> Self {
-        Self::Body(match wish {
+    pub(crate) fn from_answer_format(answer_format: AnswerFormat) -> Self {
+        Self::Body(match answer_format {
             AnswerFormat::Arrow => return Self::Batches(BatchFormat::Arrow),
             AnswerFormat::Parquet => return Self::Batches(BatchFormat::Parquet),
             AnswerFormat::Json => OutputFormat::Json,

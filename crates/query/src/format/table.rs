@@ -27,9 +27,9 @@ struct AlignedColumn {
 impl TableWriter {
     pub(crate) fn new(names: Vec<String>, schema: &SchemaRef) -> Self {
         let column = |(name, field): (String, &arrow::datatypes::FieldRef)| {
-            let mut shown = String::new();
-            write_on_one_line(&name, &mut shown);
-            AlignedColumn { width: shown.width(), name: shown, is_number: is_number(field) }
+            let mut visible = String::new();
+            write_on_one_line(&name, &mut visible);
+            AlignedColumn { width: visible.width(), name: visible, is_number: is_number(field) }
         };
         Self { columns: names.into_iter().zip(schema.fields()).map(column).collect() }
     }

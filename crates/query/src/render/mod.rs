@@ -209,9 +209,9 @@ impl QueryRenderer {
                 return Some(order_by_expression(expr, descending));
             }
         }
-        let wanted = if fixed.is_some() { text } else { split_direction(text).0 };
+        let expected = if fixed.is_some() { text } else { split_direction(text).0 };
         let aliases: Vec<&str> = outputs.iter().filter_map(|output| output.name.as_deref()).collect();
-        let reason = self.scope.unknown_column_message(wanted, &aliases);
+        let reason = self.scope.unknown_column_message(expected, &aliases);
         self.add_violation(&path, reason);
         None
     }

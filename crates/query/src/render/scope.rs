@@ -100,12 +100,13 @@ impl TableScope {
     }
 
     fn find_columns(&self, tables: std::ops::Range<usize>, is: impl Fn(&str) -> bool) -> Vec<ColumnPosition> {
-        let mut places = Vec::new();
+        let mut column_positions = Vec::new();
         for table in tables {
             let columns = self.tables[table].columns.iter().enumerate();
-            places.extend(columns.filter(|(_, name)| is(name)).map(|(column, _)| ColumnPosition { table, column }));
+            column_positions
+                .extend(columns.filter(|(_, name)| is(name)).map(|(column, _)| ColumnPosition { table, column }));
         }
-        places
+        column_positions
     }
 
     /// The column that `table.column` stands for.
@@ -157,10 +158,10 @@ impl TableScope {
     /// The columns of every table, for an error's hint.
     pub(super) fn list_columns(&self) -> String {
         let of = |table: &ScopeTable| {
-            let shown: Vec<&str> = table.columns.iter().take(LISTED_MAX).map(String::as_str).collect();
+            let visible: Vec<&str> = table.columns.iter().take(LISTED_MAX).map(String::as_str).collect();
             let more = table.columns.len().saturating_sub(LISTED_MAX);
             let rest = if more > 0 { format!(" and {more} more (get_schema shows them)") } else { String::new() };
-            format!("Columns of {}: {}{rest}", table.reference, shown.join(", "))
+            format!("Columns of {}: {}{rest}", table.reference, visible.join(", "))
         };
         self.tables.iter().map(of).collect::<Vec<_>>().join("\n")
     }

@@ -241,8 +241,8 @@ fn find_column_of_kind(name: &ColumnName, columns: &[PolicyColumn<'_>], kinds: &
     if kinds.contains(&column.kind) {
         return Ok(position);
     }
-    let wanted = if kinds.contains(&ValueKind::Text) { "no text" } else { "neither true nor false" };
-    Err(format!("the values of {:?} are {wanted}", column.name))
+    let expected = if kinds.contains(&ValueKind::Text) { "no text" } else { "neither true nor false" };
+    Err(format!("the values of {:?} are {expected}", column.name))
 }
 
 fn check_comparable(left: &PolicyColumn<'_>, right: &PolicyColumn<'_>) -> Result<(), String> {
@@ -266,8 +266,8 @@ impl ConditionTerm {
     /// As one of `kind`, which `with` is.
     fn bind(&self, kind: ValueKind, with: &str) -> Result<BoundTerm, String> {
         let value = match (self, kind) {
-            (Self::CallerAttribute(asked), kind) if kind != ValueKind::Other => {
-                return Ok(BoundTerm::CallerAttribute { attribute: asked.clone(), kind });
+            (Self::CallerAttribute(caller_attribute), kind) if kind != ValueKind::Other => {
+                return Ok(BoundTerm::CallerAttribute { attribute: caller_attribute.clone(), kind });
             }
             (Self::Text(text), ValueKind::Text | ValueKind::Any) => Some(RowValue::Text(text.clone())),
             (Self::Text(text), ValueKind::Date) => resolve::parse_date(text),
@@ -281,7 +281,7 @@ impl ConditionTerm {
             (Self::Boolean(value), ValueKind::Boolean) => Some(RowValue::Boolean(*value)),
             _ => None,
         };
-        let told = || match self {
+        let message = || match self {
             Self::Text(text) => format!("{text:?}"),
             Self::Integer(value) => value.to_string(),
             Self::Number(value) => value.to_string(),
@@ -289,6 +289,6 @@ impl ConditionTerm {
             Self::Column(name) => name.text.clone(),
             Self::CallerAttribute(_) => "what a caller brings".to_owned(),
         };
-        value.map(BoundTerm::Value).ok_or_else(|| format!("{} cannot be compared with {with:?}", told()))
+        value.map(BoundTerm::Value).ok_or_else(|| format!("{} cannot be compared with {with:?}", message()))
     }
 }

@@ -87,22 +87,24 @@ impl RowCondition {
 
     /// What it asks of the caller.
     pub(super) fn caller_attributes(&self) -> Vec<&CallerAttribute> {
-        let mut asked = Vec::new();
-        self.tree.collect_caller_attributes(&mut asked);
-        asked
+        let mut requested = Vec::new();
+        self.tree.collect_caller_attributes(&mut requested);
+        requested
     }
 }
 
 impl ConditionNode {
-    fn collect_caller_attributes<'a>(&'a self, asked: &mut Vec<&'a CallerAttribute>) {
+    fn collect_caller_attributes<'a>(&'a self, caller_attributes: &mut Vec<&'a CallerAttribute>) {
         let mut add = |term: &'a ConditionTerm| {
             if let ConditionTerm::CallerAttribute(one) = term {
-                asked.push(one);
+                caller_attributes.push(one);
             }
         };
         match self {
-            Self::All(nodes) | Self::Any(nodes) => nodes.iter().for_each(|node| node.collect_caller_attributes(asked)),
-            Self::Not(node) => node.collect_caller_attributes(asked),
+            Self::All(nodes) | Self::Any(nodes) => {
+                nodes.iter().for_each(|node| node.collect_caller_attributes(caller_attributes))
+            }
+            Self::Not(node) => node.collect_caller_attributes(caller_attributes),
             Self::Compare { left, right, .. } => [left, right].into_iter().for_each(add),
             Self::In { term, list, .. } => {
                 add(term);

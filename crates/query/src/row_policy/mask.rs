@@ -66,8 +66,8 @@ impl Mask {
                     Self::KeepFirst(_) => position < kept,
                     _ => position >= length - kept,
                 };
-                let shown = |(position, character)| if is_kept(position) { character } else { '*' };
-                Some(text.chars().enumerate().map(shown).collect())
+                let visible = |(position, character)| if is_kept(position) { character } else { '*' };
+                Some(text.chars().enumerate().map(visible).collect())
             }
         }
     }

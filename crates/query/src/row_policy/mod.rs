@@ -48,9 +48,9 @@ impl RowPolicy {
     /// Whether it is for a table with one of `names`, or for one of which such a table is a part, or that is a part of
     /// it: `orders` and `orders.2024` may become one table, or one become several, when files come and go.
     fn covers(&self, names: &[&str]) -> bool {
-        let wanted = self.table.to_lowercase();
+        let expected = self.table.to_lowercase();
         let is_below = |one: &str, other: &str| one.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'));
-        let means = |name: String| name == wanted || is_below(&name, &wanted) || is_below(&wanted, &name);
+        let means = |name: String| name == expected || is_below(&name, &expected) || is_below(&expected, &name);
         self.covers_all_tables() || names.iter().any(|name| means(name.to_lowercase()))
     }
 
@@ -166,7 +166,7 @@ impl RowPolicies {
         for policy in binding {
             stamp.add(format!("{policy:?}"));
             let brought = policy.rows.iter().flat_map(|rows| rows.caller_attributes());
-            brought.for_each(|asked| stamp.add(format!("{:?}", asked.value_for(principal))));
+            brought.for_each(|caller_attribute| stamp.add(format!("{:?}", caller_attribute.value_for(principal))));
         }
         stamp.finish()
     }

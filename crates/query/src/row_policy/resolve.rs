@@ -61,10 +61,10 @@ impl BoundCondition {
                 RowFilter::Constant(comparator.holds(&left.single_value(principal)?, &right.single_value(principal)?))
             }
             Self::InConstants { term, list, is_negated } => {
-                let wanted = term.single_value(principal)?;
+                let row_value = term.single_value(principal)?;
                 let mut is_among = false;
                 for term in list {
-                    is_among |= term.list_values(principal)?.iter().any(|one| Comparator::Equal.holds(&wanted, one));
+                    is_among |= term.list_values(principal)?.iter().any(|one| Comparator::Equal.holds(&row_value, one));
                 }
                 RowFilter::Constant(is_among != *is_negated)
             }
@@ -76,19 +76,23 @@ impl BoundTerm {
     fn single_value(&self, principal: &Principal) -> Option<RowValue> {
         match self {
             Self::Value(value) => Some(value.clone()),
-            Self::CallerAttribute { attribute: asked, kind } => convert_claim(&asked.value_for(principal)?, *kind),
+            Self::CallerAttribute { attribute: caller_attribute, kind } => {
+                convert_claim(&caller_attribute.value_for(principal)?, *kind)
+            }
         }
     }
 
     fn list_values(&self, principal: &Principal) -> Option<Vec<RowValue>> {
         match self {
             Self::Value(value) => Some(vec![value.clone()]),
-            Self::CallerAttribute { attribute: asked, kind } => match asked.value_for(principal)? {
-                Value::Array(values) if values.len() <= LIST_MAX => {
-                    values.iter().map(|value| convert_claim(value, *kind)).collect()
+            Self::CallerAttribute { attribute: caller_attribute, kind } => {
+                match caller_attribute.value_for(principal)? {
+                    Value::Array(values) if values.len() <= LIST_MAX => {
+                        values.iter().map(|value| convert_claim(value, *kind)).collect()
+                    }
+                    value => Some(vec![convert_claim(&value, *kind)?]),
                 }
-                value => Some(vec![convert_claim(&value, *kind)?]),
-            },
+            }
         }
     }
 }

@@ -111,8 +111,8 @@ impl SpecReader {
         name: fn(T) -> &'static str,
     ) -> Option<T> {
         let value = object.get(key).filter(|value| !value.is_null())?;
-        let wanted = value.as_str().map(str::to_lowercase);
-        let choice = all.iter().copied().find(|choice| Some(name(*choice)) == wanted.as_deref());
+        let expected = value.as_str().map(str::to_lowercase);
+        let choice = all.iter().copied().find(|choice| Some(name(*choice)) == expected.as_deref());
         if choice.is_none() {
             let choices: Vec<&str> = all.iter().map(|choice| name(*choice)).collect();
             self.add_violation(
@@ -242,8 +242,8 @@ impl SpecReader {
             Some(Value::Array(pairs)) if (1..=ITEMS_MAX).contains(&pairs.len()) => pairs.as_slice(),
             Some(pair @ Value::Object(_)) => std::slice::from_ref(pair),
             other => {
-                let came = other.map_or("nothing".to_owned(), shorten_value);
-                self.add_violation(path, format!("{came} came; wanted [{{left, right}}] or a SQL expression"));
+                let actual = other.map_or("nothing".to_owned(), shorten_value);
+                self.add_violation(path, format!("{actual} came; wanted [{{left, right}}] or a SQL expression"));
                 return None;
             }
         };

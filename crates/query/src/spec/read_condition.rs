@@ -75,10 +75,10 @@ impl SpecReader {
             };
         }
         if !object.contains_key("column") {
-            let came = shorten_value(&Value::Object(object.clone()));
+            let actual = shorten_value(&Value::Object(object.clone()));
             self.add_violation(
                 path,
-                format!("{came} came; wanted {{column, op, value}}, {{and: […]}}, {{or: […]}} or {{not: …}}"),
+                format!("{actual} came; wanted {{column, op, value}}, {{and: […]}}, {{or: […]}} or {{not: …}}"),
             );
             return None;
         }
@@ -117,7 +117,7 @@ impl SpecReader {
     fn read_operand(&mut self, path: &str, operator: ComparisonOperator, value: Option<&Value>) -> Option<Operand> {
         let name = operator.name();
         let wanted_list = format!("a list of 1 to {VALUES_MAX} values");
-        let (wanted, value) = match (operator.arity(), value) {
+        let (expected, value) = match (operator.arity(), value) {
             (Arity::None, _) => return Some(Operand::None),
             (Arity::One, Some(Value::Null)) => ("a value; for null use is_null or is_not_null", value),
             (Arity::One, Some(value @ (Value::Bool(_) | Value::Number(_) | Value::String(_)))) => {
@@ -140,8 +140,8 @@ impl SpecReader {
             }
             (Arity::Range, _) => ("a list of two values, from and to", value),
         };
-        let came = value.map_or("nothing".to_owned(), shorten_value);
-        self.add_violation(path, format!("{came} came; {name} wants {wanted}"));
+        let actual = value.map_or("nothing".to_owned(), shorten_value);
+        self.add_violation(path, format!("{actual} came; {name} wants {expected}"));
         None
     }
 

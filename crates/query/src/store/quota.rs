@@ -81,17 +81,17 @@ struct OwnerUsage<'a> {
 impl<'a> OwnerUsage<'a> {
     /// Those of `result_store`, and `bytes` more of the `writer`.
     fn new(results: impl Iterator<Item = &'a StoredResult>, writer: &'a Owner, bytes: u64) -> Self {
-        let mut uses = Self {
+        let mut owner_usage = Self {
             writer,
             writer_usage: QuotaUsage::default(),
             by_tenant: HashMap::new(),
             total: QuotaUsage::default(),
         };
-        uses.update(writer, |used| used.plus(bytes, 0));
+        owner_usage.update(writer, |used| used.plus(bytes, 0));
         for result in results {
-            uses.update(&result.header.owner, |used| used.plus(result.occupied_bytes(), 1));
+            owner_usage.update(&result.header.owner, |used| used.plus(result.occupied_bytes(), 1));
         }
-        uses
+        owner_usage
     }
 
     fn update(&mut self, owner: &'a Owner, change: impl Fn(QuotaUsage) -> QuotaUsage) {
@@ -156,16 +156,16 @@ pub(super) fn choose_evictions(
     writing: &StoredResult,
     bytes: u64,
 ) -> Result<Vec<Arc<StoredResult>>, QuotaExceeded> {
-    let mut uses = OwnerUsage::new(results.values().map(Arc::as_ref), &writing.header.owner, bytes);
-    let Some(mut shortage) = uses.exceeded_quota(limits) else { return Ok(Vec::new()) };
+    let mut owner_usage = OwnerUsage::new(results.values().map(Arc::as_ref), &writing.header.owner, bytes);
+    let Some(mut shortage) = owner_usage.exceeded_quota(limits) else { return Ok(Vec::new()) };
     let mut finished: Vec<&Arc<StoredResult>> = results.values().filter(|result| has_ended(result)).collect();
     finished.sort_unstable_by_key(|result| (result.header.created_at_ms, result.header.id));
     let mut leaving: Vec<Arc<StoredResult>> = Vec::new();
     loop {
-        let result = finished.remove(uses.choose_eviction(&finished, shortage, limits).ok_or(shortage)?);
-        uses.update(&result.header.owner, |used| used.minus(result));
+        let result = finished.remove(owner_usage.choose_eviction(&finished, shortage, limits).ok_or(shortage)?);
+        owner_usage.update(&result.header.owner, |used| used.minus(result));
         leaving.push(result.clone());
-        match uses.exceeded_quota(limits) {
+        match owner_usage.exceeded_quota(limits) {
             Some(still) => shortage = still,
             None => return Ok(leaving),
         }

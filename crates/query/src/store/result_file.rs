@@ -45,8 +45,8 @@ impl ResultStore {
     ) -> Result<ResultWriter, Error> {
         let key = state.map(|state| CacheKey::for_file(&file, state, job));
         let schema = Arc::new(Schema::new(vec![Field::new("bytes", DataType::Binary, false)]));
-        let asked = NewResult { job, database: "", policies: 0, bytes_max: None, rows_max: None };
-        let writer = self.begin_with_file(asked, &schema, Some(file)).await?;
+        let new_result = NewResult { job, database: "", policies: 0, bytes_max: None, rows_max: None };
+        let writer = self.begin_with_file(new_result, &schema, Some(file)).await?;
         if let Some(key) = key {
             self.cache_answer(key, writer.result().header().id);
         }

@@ -133,28 +133,28 @@ impl ResultStore {
     ///
     /// # Errors
     /// `RateLimited` when as many are being written as may be; `Unavailable` when there is no room or no folder.
-    pub async fn begin(self: &Arc<Self>, asked: NewResult<'_>, schema: &SchemaRef) -> Result<ResultWriter, Error> {
-        self.begin_with_file(asked, schema, None).await
+    pub async fn begin(self: &Arc<Self>, new_result: NewResult<'_>, schema: &SchemaRef) -> Result<ResultWriter, Error> {
+        self.begin_with_file(new_result, schema, None).await
     }
 
     /// As [`ResultStore::begin`], for rows that are the bytes of `file` if there is one.
     pub(super) async fn begin_with_file(
         self: &Arc<Self>,
-        asked: NewResult<'_>,
+        new_result: NewResult<'_>,
         schema: &SchemaRef,
         file: Option<FileDescription>,
     ) -> Result<ResultWriter, Error> {
         let created_at_ms = now_ms();
         let head = ResultHeader {
             id: ResultId::new(),
-            owner: Owner::from_caller(asked.job.caller()),
-            tool: asked.job.target().name().to_owned(),
-            database: asked.database.to_owned(),
-            policies: asked.policies,
-            job: asked.job.id().0,
+            owner: Owner::from_caller(new_result.job.caller()),
+            tool: new_result.job.target().name().to_owned(),
+            database: new_result.database.to_owned(),
+            policies: new_result.policies,
+            job: new_result.job.id().0,
             created_at_ms,
             expires_at_ms: created_at_ms.saturating_add(to_ms(self.limits.time_to_live)),
-            rows_max: asked.rows_max,
+            rows_max: new_result.rows_max,
             file,
         };
         let folder = self.folder.result_path(head.id);
@@ -164,7 +164,7 @@ impl ResultStore {
         // Counted from here on, so that many who begin at once do not pass together. Whatever becomes of the writer, it
         // gives its place back.
         self.admit(&result)?;
-        ResultWriter::new(self.clone(), result, portable, asked).begin().await
+        ResultWriter::new(self.clone(), result, portable, new_result).begin().await
     }
 
     /// The result `id`, if it belongs to `caller`.

@@ -67,7 +67,7 @@ impl ResultWriter {
         store: Arc<ResultStore>,
         result: Arc<StoredResult>,
         portable: PortableSchema,
-        asked: NewResult<'_>,
+        new_result: NewResult<'_>,
     ) -> Self {
         let files = Arc::new(Mutex::new(ResultFiles::new(result.folder.clone())));
         Self {
@@ -75,8 +75,8 @@ impl ResultWriter {
             result,
             portable,
             files,
-            bytes_max: asked.bytes_max,
-            rows_max: asked.rows_max,
+            bytes_max: new_result.bytes_max,
+            rows_max: new_result.rows_max,
             waiting: Vec::new(),
             waiting_bytes: 0,
             block_due: None,
@@ -169,14 +169,14 @@ impl ResultWriter {
     /// Takes in the rows of `batch`; breaks when the result is at its bound.
     async fn push(&mut self, batch: &RecordBatch) -> Result<ControlFlow<ResultEnd>, Error> {
         let room = self.rows_max.map_or(u64::MAX, |max| max - self.rows);
-        let wanted = batch.num_rows().min(usize::try_from(room).unwrap_or(usize::MAX));
-        let batch = self.portable.convert(&batch.slice(0, wanted));
+        let expected = batch.num_rows().min(usize::try_from(room).unwrap_or(usize::MAX));
+        let batch = self.portable.convert(&batch.slice(0, expected));
         let batch = batch.map_err(|error| Error::internal(format!("rows cannot be stored: {error}")))?;
-        let row_bytes = batch_bytes(&batch).checked_div(wanted).unwrap_or_default().max(1);
+        let row_bytes = batch_bytes(&batch).checked_div(expected).unwrap_or_default().max(1);
         let mut from = 0;
-        while from < wanted {
+        while from < expected {
             let room = self.block_bytes.saturating_sub(self.waiting_bytes) / row_bytes;
-            let rows = room.clamp(1, wanted - from);
+            let rows = room.clamp(1, expected - from);
             self.waiting.push(batch.slice(from, rows));
             self.waiting_bytes += row_bytes * rows;
             self.rows += rows as u64;
@@ -262,9 +262,9 @@ impl ResultWriter {
     fn finisher(&self, end: ResultEnd) -> impl FnOnce() -> ResultEnd + Send + 'static {
         let (store, result, files) = (self.store.clone(), self.result.clone(), self.files.clone());
         move || {
-            let said = files.lock().write_end(end.reason());
+            let text = files.lock().write_end(end.reason());
             // What has no end on the disk is not whole after a restart; it must not be before one.
-            let end = match said {
+            let end = match text {
                 Ok(()) => end,
                 Err(_) if end != ResultEnd::Complete => end,
                 Err(_) => ResultEnd::Incomplete("the server could not write its end".to_owned()),
@@ -276,11 +276,11 @@ impl ResultWriter {
             }
             // Whoever hears of the end finds everything as it stays.
             drop(store);
-            let told = match end.reason() {
+            let result_end = match end.reason() {
                 Some(reason) if is_empty => ResultEnd::Removed(reason),
                 _ => end.clone(),
             };
-            result.progress.send_modify(|stage| stage.end = Some(told));
+            result.progress.send_modify(|stage| stage.end = Some(result_end));
             end
         }
     }

@@ -110,12 +110,12 @@ async fn an_answer_without_rows_has_its_columns() {
 
 #[tokio::test]
 async fn format_argument_overrides_requested_format() {
-    let asked = async |format| {
+    let requested = async |format| {
         request_answer(&orders(), &AnswerOptions { format, ..with_body_format(AnswerFormat::Arrow) }).await
     };
-    assert_eq!(asked(OutputFormat::Csv).await.head.unwrap().media_type, "text/csv; charset=utf-8; header=present");
-    assert_eq!(asked(OutputFormat::Toon).await.head.unwrap().media_type, "text/toon; charset=utf-8");
-    assert_eq!(asked(OutputFormat::Mcp).await.head.unwrap().media_type, "application/vnd.apache.arrow.stream");
+    assert_eq!(requested(OutputFormat::Csv).await.head.unwrap().media_type, "text/csv; charset=utf-8; header=present");
+    assert_eq!(requested(OutputFormat::Toon).await.head.unwrap().media_type, "text/toon; charset=utf-8");
+    assert_eq!(requested(OutputFormat::Mcp).await.head.unwrap().media_type, "application/vnd.apache.arrow.stream");
 }
 
 #[tokio::test]
@@ -125,12 +125,12 @@ async fn one_column_is_a_list_in_every_form() {
     for form in AnswerFormat::ALL {
         let seen =
             request_answer(&fake, &AnswerOptions { extract: Some("c".to_owned()), ..with_body_format(form) }).await;
-        let shown = match form {
+        let visible = match form {
             AnswerFormat::Arrow => format!("{:?}", read_arrow(&seen.body)[0].column(0).as_string::<i32>()),
             AnswerFormat::Parquet => format!("{:?}", read_parquet(&seen.body)[0].column(0).as_string::<i32>()),
             _ => text(&seen),
         };
-        out.push_str(&format!("--- {} ---\n{shown}\n", seen.head.as_ref().unwrap().media_type));
+        out.push_str(&format!("--- {} ---\n{visible}\n", seen.head.as_ref().unwrap().media_type));
     }
     insta::assert_snapshot!(out, @r#"
     --- application/json ---

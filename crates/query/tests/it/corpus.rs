@@ -41,10 +41,10 @@ const SQLITE_ATTEMPTS: &str = include_str!("../corpus/sqlite/attempts.sql");
 /// Whether the text that the database gets reads as the statement does, and is its own text.
 #[track_caller]
 fn check_text(statement: &Statement, sql: &str) {
-    let again = Statement::parse(statement.text(), statement.dialect())
+    let retried = Statement::parse(statement.text(), statement.dialect())
         .unwrap_or_else(|error| panic!("{sql}\n{}\n{error}", statement.text()));
-    assert_eq!(again.ast(), statement.ast(), "{sql}\n{}", statement.text());
-    assert_eq!(again.text(), statement.text(), "{sql}");
+    assert_eq!(retried.ast(), statement.ast(), "{sql}\n{}", statement.text());
+    assert_eq!(retried.text(), statement.text(), "{sql}");
 }
 
 #[track_caller]
@@ -88,8 +88,8 @@ fn refusals(corpus: &str, dialect: SqlDialect, entries_min: usize) -> String {
             Err(error) => {
                 assert!(is_refused, "refused: {sql}\n{error}");
                 assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{sql}");
-                let shown = sql.replace('\n', "⏎").replace('\r', "␍").replace(['\u{b}', '\u{c}', '\u{a0}'], "␠");
-                refusals.push_str(&format!("{shown}\n    {}\n", error.to_string().replace('\n', "\n    ")));
+                let visible = sql.replace('\n', "⏎").replace('\r', "␍").replace(['\u{b}', '\u{c}', '\u{a0}'], "␠");
+                refusals.push_str(&format!("{visible}\n    {}\n", error.to_string().replace('\n', "\n    ")));
             }
         }
     }

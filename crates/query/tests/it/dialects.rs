@@ -17,12 +17,12 @@ fn render(question: &Map<String, Value>, dialect: SqlDialect) -> Result<Statemen
 /// What PostgreSQL and SQLite are asked, or why they are not.
 fn check(question: Value) -> String {
     let Value::Object(question) = question else { panic!("a question is an object") };
-    let asked = DATABASES.map(|dialect| match render(&question, dialect) {
+    let requested = DATABASES.map(|dialect| match render(&question, dialect) {
         Ok(statement) if statement.parameters().is_empty() => statement.text().to_owned(),
         Ok(statement) => format!("{}\n{:?}", statement.text(), statement.parameters()),
         Err(error) => error.to_string(),
     });
-    asked.join("\n\n")
+    requested.join("\n\n")
 }
 
 #[test]
@@ -240,9 +240,9 @@ proptest! {
         for dialect in DATABASES {
             for text in [text.clone(), format!("SELECT {text}"), format!("SELECT '{text}'"), format!("SELECT a{text}b")] {
                 if let Ok(statement) = Statement::parse(&text, dialect) {
-                    let again = Statement::parse(statement.text(), dialect).unwrap();
-                    prop_assert_eq!(again.ast(), statement.ast());
-                    prop_assert_eq!(again.text(), statement.text());
+                    let retried = Statement::parse(statement.text(), dialect).unwrap();
+                    prop_assert_eq!(retried.ast(), statement.ast());
+                    prop_assert_eq!(retried.text(), statement.text());
                 }
             }
         }
@@ -253,8 +253,8 @@ proptest! {
         for dialect in DATABASES {
             let sql = format!("SELECT '{}'", value.replace('\'', "''"));
             let statement = Statement::parse(&sql, dialect).unwrap();
-            let again = Statement::parse(statement.text(), dialect).unwrap();
-            prop_assert_eq!(again.ast(), statement.ast());
+            let retried = Statement::parse(statement.text(), dialect).unwrap();
+            prop_assert_eq!(retried.ast(), statement.ast());
             let literal = statement.text().strip_prefix("SELECT ").unwrap();
             let (body, escapes) = match literal.strip_prefix('E') {
                 Some(body) => (body, true),
@@ -282,8 +282,8 @@ proptest! {
         for dialect in DATABASES {
             match render(&question, dialect) {
                 Ok(statement) => {
-                    let again = Statement::parse(statement.text(), dialect).unwrap();
-                    prop_assert_eq!(again.ast(), statement.ast());
+                    let retried = Statement::parse(statement.text(), dialect).unwrap();
+                    prop_assert_eq!(retried.ast(), statement.ast());
                     prop_assert!(!statement.text().contains('§'), "{}", statement.text());
                 }
                 Err(error) => {

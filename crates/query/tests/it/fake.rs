@@ -279,20 +279,20 @@ pub(crate) fn start_call(
     fake: &FakeDatabase,
     wishes: &AnswerOptions,
 ) -> (tidegate_core::Reply, impl Fn() -> Vec<(String, u64)> + use<>) {
-    let heard = Arc::new(QueryEvents::default());
-    let events = EventDispatcher::new([heard.clone() as Arc<dyn Subscriber>]);
+    let query_events = Arc::new(QueryEvents::default());
+    let events = EventDispatcher::new([query_events.clone() as Arc<dyn Subscriber>]);
     let executor = Executor::new(events.clone());
-    let (database, wanted) = (Arc::new(fake.clone()), wishes.clone());
+    let (database, answer_options) = (Arc::new(fake.clone()), wishes.clone());
     let handler = handler_fn(move |job, reply| {
-        let (executor, wanted) = (executor.clone(), wanted.clone());
+        let (executor, answer_options) = (executor.clone(), answer_options.clone());
         let question = QueryRequest {
             database: database.clone(),
             statement: Statement::parse("SELECT * FROM flights", SqlDialect::DataFusion).unwrap(),
-            max_rows: wanted.max_rows,
-            format: wanted.format,
-            extract: wanted.extract,
-            mode: wanted.mode,
-            structured: wanted.structured,
+            max_rows: answer_options.max_rows,
+            format: answer_options.format,
+            extract: answer_options.extract,
+            mode: answer_options.mode,
+            structured: answer_options.structured,
             overflow_hint: None,
             overflow: OverflowPolicy::Discard,
         };
@@ -308,7 +308,7 @@ pub(crate) fn start_call(
     let mut call = Call::new(CallTarget::Tool("ask".to_owned()), Caller::new(Principal::process_user(), origin));
     call.format = wishes.body;
     call.wants_progress = true;
-    (registry.call(call).unwrap(), move || heard.0.lock().clone())
+    (registry.call(call).unwrap(), move || query_events.0.lock().clone())
 }
 
 /// Asks `fake` and reads the whole answer.

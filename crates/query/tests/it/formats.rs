@@ -303,8 +303,8 @@ async fn columns_without_names_of_their_own_are_told_apart() {
     let fields =
         ["?column?", "?column?", "", "say \"x\"", "say \"x\""].map(|name| Field::new(name, DataType::Int64, true));
     let rows = RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), vec![column; 5]).unwrap();
-    let shown = render(vec![rows], OutputFormat::Mcp).await;
-    assert_eq!(shown, r#"[{"?column?":1,"?column?_2":1,"column_3":1,"say \"x\"":1,"say \"x\"_2":1}]"#);
+    let visible = render(vec![rows], OutputFormat::Mcp).await;
+    assert_eq!(visible, r#"[{"?column?":1,"?column?_2":1,"column_3":1,"say \"x\"":1,"say \"x\"_2":1}]"#);
 }
 
 #[tokio::test]

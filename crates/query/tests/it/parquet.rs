@@ -53,15 +53,15 @@ fn values_are_read_back_as_they_were() {
         let rows = rows.project(&same).unwrap();
         let parts = [rows.slice(0, 1), rows.slice(1, rows.num_rows() - 1)];
         let read = read_parquet(&written(AnswerFormat::Parquet, &parts));
-        let shown = |batches: &[RecordBatch]| String::from_utf8(written(AnswerFormat::Ndjson, batches)).unwrap();
-        assert_eq!(shown(&read), shown(&[rows]));
+        let visible = |batches: &[RecordBatch]| String::from_utf8(written(AnswerFormat::Ndjson, batches)).unwrap();
+        assert_eq!(visible(&read), visible(&[rows]));
     }
 }
 
 #[test]
 fn file_uses_portable_types() {
-    let shown = |rows: RecordBatch| columns(&written(AnswerFormat::Parquet, &[rows]));
-    insta::assert_snapshot!(shown(numbers()), @r#"
+    let visible = |rows: RecordBatch| columns(&written(AnswerFormat::Parquet, &[rows]));
+    insta::assert_snapshot!(visible(numbers()), @r#"
     message arrow_schema {
       OPTIONAL INT32 tiny (INTEGER(8,true));
       OPTIONAL INT64 big;
@@ -82,7 +82,7 @@ fn file_uses_portable_types() {
     ok Boolean
     nothing Null
     "#);
-    insta::assert_snapshot!(shown(times()), @r#"
+    insta::assert_snapshot!(visible(times()), @r#"
     message arrow_schema {
       OPTIONAL INT32 date (DATE);
       OPTIONAL INT32 date64 (DATE);
@@ -107,7 +107,7 @@ fn file_uses_portable_types() {
     interval Utf8
     duration Utf8
     "#);
-    insta::assert_snapshot!(shown(extension_types()), @r#"
+    insta::assert_snapshot!(visible(extension_types()), @r#"
     message arrow_schema {
       OPTIONAL BYTE_ARRAY number (STRING);
       OPTIONAL BYTE_ARRAY json (STRING);
@@ -131,7 +131,7 @@ fn file_uses_portable_types() {
     numbers List(Utf8, field: 'number', metadata: {"ARROW:extension:name": "tidegate.number", "tidegate.type": "numeric"})
     struct Struct("json": Utf8, metadata: {"ARROW:extension:name": "arrow.json", "tidegate.type": "jsonb"}, "number": Utf8, metadata: {"ARROW:extension:name": "tidegate.number", "tidegate.type": "numeric"})
     "#);
-    insta::assert_snapshot!(shown(nested()), @r#"
+    insta::assert_snapshot!(visible(nested()), @r#"
     message arrow_schema {
       OPTIONAL group list (LIST) {
         REPEATED group list {

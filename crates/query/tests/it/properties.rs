@@ -141,8 +141,8 @@ proptest! {
     #[test]
     fn any_text_is_parsed_or_refused(text in "(SELECT|FROM|'|\"|\\(|\\)|,| |a|1|\\$1|\\?|--|/\\*|;|=|CASE|END|\\[|::|U&|E'|\\\\|UNION|\\PC){0,30}") {
         if let Ok(statement) = tidegate_query::Statement::parse(&text, SqlDialect::DataFusion) {
-            let again = tidegate_query::Statement::parse(statement.text(), SqlDialect::DataFusion).unwrap();
-            prop_assert_eq!(again.ast(), statement.ast());
+            let retried = tidegate_query::Statement::parse(statement.text(), SqlDialect::DataFusion).unwrap();
+            prop_assert_eq!(retried.ast(), statement.ast());
         }
     }
 }

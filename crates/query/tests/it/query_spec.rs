@@ -283,11 +283,11 @@ fn the_schema_is_short_and_agrees_with_what_is_read() {
     // Each key of the schema is read, and no other.
     let keys: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
     let odd: Map<String, Value> = keys.iter().map(|key| ((*key).clone(), json!(0.5))).collect();
-    let told = QuerySpec::from_json(&odd).unwrap_err();
+    let message = QuerySpec::from_json(&odd).unwrap_err();
     for key in &keys {
-        assert!(told.violations().iter().any(|Violation { path, .. }| path.starts_with(key.as_str())), "{key}");
+        assert!(message.violations().iter().any(|Violation { path, .. }| path.starts_with(key.as_str())), "{key}");
     }
-    assert!(!told.to_string().contains("unknown"), "{told}");
+    assert!(!message.to_string().contains("unknown"), "{message}");
     // Defaults are what they are said to be.
     let bare = read(json!({"table": "t"})).unwrap();
     assert_eq!(schema["properties"]["limit"]["default"], bare.limit);

@@ -176,23 +176,23 @@ fn unfit_policy_blocks_table_without_details() {
     let elsewhere = policies([policy("order", None, &[]), policy("*", Some("nobody = 1"), &[("x", Mask::Deny)])]);
     let known = columns();
     let found = elsewhere.find_problems(&[PolicyTable { names: &["orders"], columns: Some(&known) }]);
-    let told: Vec<_> = found.iter().map(|problem| (problem.policy, &problem.part, problem.is_warning)).collect();
-    assert_eq!(told, [(0, &PolicyPart::Table, false), (1, &PolicyPart::Rows, true)]);
+    let message: Vec<_> = found.iter().map(|problem| (problem.policy, &problem.part, problem.is_warning)).collect();
+    assert_eq!(message, [(0, &PolicyPart::Table, false), (1, &PolicyPart::Rows, true)]);
     assert!(found[0].message.contains("orders is one"), "{}", found[0].message);
 }
 
 #[test]
 fn masks_reveal_only_what_they_keep() {
     let (key, other) = (HashKey::from_secret(b"one"), HashKey::from_secret(b"two"));
-    let shown = |mask: Mask, text: &str| mask.mask_text(text, &key);
-    assert_eq!(shown(Mask::KeepLast(4), "+41 79 555").as_deref(), Some("****** 555"));
-    assert_eq!(shown(Mask::KeepFirst(2), "äöü").as_deref(), Some("äö*"));
-    assert_eq!(shown(Mask::KeepFirst(4), "abcd").as_deref(), Some("****"));
-    assert_eq!(shown(Mask::KeepLast(0), "ab").as_deref(), Some("**"));
-    assert_eq!((shown(Mask::Null, "a"), shown(Mask::Deny, "a")), (None, None));
-    let hash = shown(Mask::Hash, "a").unwrap();
+    let visible = |mask: Mask, text: &str| mask.mask_text(text, &key);
+    assert_eq!(visible(Mask::KeepLast(4), "+41 79 555").as_deref(), Some("****** 555"));
+    assert_eq!(visible(Mask::KeepFirst(2), "äöü").as_deref(), Some("äö*"));
+    assert_eq!(visible(Mask::KeepFirst(4), "abcd").as_deref(), Some("****"));
+    assert_eq!(visible(Mask::KeepLast(0), "ab").as_deref(), Some("**"));
+    assert_eq!((visible(Mask::Null, "a"), visible(Mask::Deny, "a")), (None, None));
+    let hash = visible(Mask::Hash, "a").unwrap();
     assert!(hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{hash}");
-    assert_eq!(shown(Mask::Hash, "a"), Some(hash.clone()));
+    assert_eq!(visible(Mask::Hash, "a"), Some(hash.clone()));
     assert_ne!(Mask::Hash.mask_text("a", &other), Some(hash));
     assert_eq!(format!("{key:?}"), "***");
     let all = [Mask::Deny, Mask::Null, Mask::Hash, Mask::KeepFirst(3), Mask::KeepFirst(1), Mask::KeepLast(2)];

@@ -162,14 +162,14 @@ fn explains_invalid_rules() {
         let rule = SecretRule { name: name.to_owned(), pattern: pattern.to_owned() };
         SecretRules::new(&[rule], false).unwrap_err().to_string().lines().last().unwrap().to_owned()
     };
-    let told = [
+    let message = [
         wrong("a b", "x"),
         wrong("a", "x*"),
         wrong("a", "("),
         wrong("a", &"x".repeat(1_001)),
         wrong("a", "(?:x{1000}){1000}"),
     ];
-    insta::assert_snapshot!(told.join("\n"), @r"
+    insta::assert_snapshot!(message.join("\n"), @r"
     a rule's name is 1 to 64 of letters, digits, _ and -
     the pattern fits a text of nothing, and with it every text
     error: unclosed group
@@ -261,11 +261,11 @@ impl Auditor for AuditRecorder {
 
 impl AuditReservation for AuditRecorder {
     fn write(self: Box<Self>, job: &Job, _: &'static str) {
-        let told = job.take_statements().into_iter().map(|asked| {
-            let (database, tables) = (asked.database, asked.tables.join("+"));
-            format!("{database} {tables} {}", (asked.fingerprint)())
+        let message = job.take_statements().into_iter().map(|audited_statement| {
+            let (database, tables) = (audited_statement.database, audited_statement.tables.join("+"));
+            format!("{database} {tables} {}", (audited_statement.fingerprint)())
         });
-        self.0.lock().extend(told);
+        self.0.lock().extend(message);
     }
 }
 
@@ -301,8 +301,10 @@ async fn records_statements_in_audit_log() {
         let mut reply = registry.call(call).unwrap();
         while reply.next().await.is_some() {}
     }
-    let told = notes.0.lock().clone();
-    assert_eq!(told.len(), 3);
-    assert!(told[0].starts_with("demo flights+airlines ") && told[0].len() == "demo flights+airlines ".len() + 16);
-    assert_eq!(told[1], told[2], "values do not count");
+    let message = notes.0.lock().clone();
+    assert_eq!(message.len(), 3);
+    assert!(
+        message[0].starts_with("demo flights+airlines ") && message[0].len() == "demo flights+airlines ".len() + 16
+    );
+    assert_eq!(message[1], message[2], "values do not count");
 }

@@ -62,9 +62,9 @@ const HONEST: &[&str] = &[
 fn honest_sql_passes_and_its_text_means_the_same() {
     for sql in HONEST {
         let statement = parse(sql).unwrap_or_else(|error| panic!("{sql}\n{error}"));
-        let again = parse(statement.text()).unwrap_or_else(|error| panic!("{sql}\n{}\n{error}", statement.text()));
-        assert_eq!(again.ast(), statement.ast(), "{sql}\n{}", statement.text());
-        assert_eq!(again.text(), statement.text());
+        let retried = parse(statement.text()).unwrap_or_else(|error| panic!("{sql}\n{}\n{error}", statement.text()));
+        assert_eq!(retried.ast(), statement.ast(), "{sql}\n{}", statement.text());
+        assert_eq!(retried.text(), statement.text());
     }
 }
 
@@ -270,8 +270,8 @@ fn deep_and_long_sql_is_an_error_and_no_overflow() {
             ];
             for (sql, dialect) in chains.iter().flat_map(|sql| dialects.map(|dialect| (sql, dialect))) {
                 let statement = Statement::parse(sql, dialect).unwrap();
-                let again = Statement::parse(statement.text(), dialect).unwrap();
-                assert_eq!(again.ast(), statement.ast());
+                let retried = Statement::parse(statement.text(), dialect).unwrap();
+                assert_eq!(retried.ast(), statement.ast());
             }
         })
         .unwrap()
@@ -324,8 +324,8 @@ fn parameters_come_from_json() {
 fn cache_keeps_accepted_statements_within_bound() {
     let cache = StatementCache::new(NonZeroUsize::new(2).unwrap());
     let first = cache.parse("SELECT 1", SqlDialect::DataFusion).unwrap();
-    let again = cache.parse("SELECT 1", SqlDialect::DataFusion).unwrap();
-    assert!(std::ptr::eq(first.ast().unwrap(), again.ast().unwrap()));
+    let statement = cache.parse("SELECT 1", SqlDialect::DataFusion).unwrap();
+    assert!(std::ptr::eq(first.ast().unwrap(), statement.ast().unwrap()));
     assert!(cache.parse("DROP TABLE t", SqlDialect::DataFusion).is_err());
     let long = format!("SELECT '{}'", "x".repeat(10_000));
     assert!(cache.parse(&long, SqlDialect::DataFusion).is_ok());

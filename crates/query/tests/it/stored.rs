@@ -119,14 +119,14 @@ impl StoredAnswers {
         Self { store, registry: Registry::new(snapshot, EventDispatcher::default()), folder }
     }
 
-    pub(crate) fn begin(&self, who: &Caller, arguments: Value) -> Reply {
-        let mut call = Call::new(CallTarget::Tool("ask".to_owned()), who.clone());
+    pub(crate) fn begin(&self, caller: &Caller, arguments: Value) -> Reply {
+        let mut call = Call::new(CallTarget::Tool("ask".to_owned()), caller.clone());
         call.arguments = arguments.as_object().cloned().unwrap_or_else(Map::new);
         self.registry.call(call).unwrap()
     }
 
-    pub(crate) async fn call(&self, who: &Caller, arguments: Value) -> ToolAnswer {
-        let mut reply = self.begin(who, arguments);
+    pub(crate) async fn call(&self, caller: &Caller, arguments: Value) -> ToolAnswer {
+        let mut reply = self.begin(caller, arguments);
         let (mut text, mut lines, mut links) = (String::new(), Vec::new(), Vec::new());
         while let Some(event) = reply.next().await {
             match event {
@@ -151,8 +151,8 @@ impl StoredAnswers {
     }
 
     /// Waits until the result of the last answer has ended, and gives its rows and how it ended.
-    pub(crate) async fn stored(&self, who: &Caller, id: ResultId) -> (Vec<i64>, Option<ResultEnd>) {
-        let result = self.store.get(id, who).unwrap();
+    pub(crate) async fn stored(&self, caller: &Caller, id: ResultId) -> (Vec<i64>, Option<ResultEnd>) {
+        let result = self.store.get(id, caller).unwrap();
         let rows: Vec<i64> = result
             .rows_from(0)
             .flat_map(|batch| {
@@ -181,8 +181,8 @@ async fn stores_overflow_and_pages_through_it() {
     let ann = caller_named("ann");
     let first = scene.call(&ann, json!({})).await;
     let id = id_of(&first.links[0]);
-    let told = first.lines[0].replace(first.cursor().unwrap(), "CURSOR").replace(&id.to_string(), "ID");
-    insta::assert_snapshot!(told, @r#"Shown: the first 45 rows, as many as fit into 400 characters; more exist. For the next ones make the same call with "cursor": "CURSOR". What was asked for is kept at tidegate://results/ID."#);
+    let message = first.lines[0].replace(first.cursor().unwrap(), "CURSOR").replace(&id.to_string(), "ID");
+    insta::assert_snapshot!(message, @r#"Shown: the first 45 rows, as many as fit into 400 characters; more exist. For the next ones make the same call with "cursor": "CURSOR". What was asked for is kept at tidegate://results/ID."#);
     let (rows, end) = scene.stored(&ann, id).await;
     assert_eq!((rows, end), ((0..1000).collect(), Some(ResultEnd::Complete)));
     let mut seen = first.numbers();
@@ -217,16 +217,16 @@ async fn cursor_is_bound_to_principal_and_query() {
     let mut forged = cursor.to_owned().into_bytes();
     forged[30] = if forged[30] == b'A' { b'B' } else { b'A' };
     let forged = String::from_utf8(forged).unwrap();
-    for (what, who, arguments) in [
+    for (subject, caller, arguments) in [
         ("somebody else", caller_named("bob"), json!({"where": "a", "cursor": cursor})),
         ("another question", ann.clone(), json!({"where": "b", "cursor": cursor})),
         ("forged", ann.clone(), json!({"where": "a", "cursor": forged})),
         ("none", ann.clone(), json!({"where": "a", "cursor": "x"})),
         ("right", ann.clone(), json!({"where": "a", "cursor": cursor, "limit": 1})),
     ] {
-        let got = scene.call(&who, arguments).await;
-        let said = got.failure.map_or_else(|| got.text, |error| format!("{}: {error}", error.kind().name()));
-        table.push_str(&format!("{what}: {said}\n"));
+        let got = scene.call(&caller, arguments).await;
+        let text = got.failure.map_or_else(|| got.text, |error| format!("{}: {error}", error.kind().name()));
+        table.push_str(&format!("{subject}: {text}\n"));
     }
     insta::assert_snapshot!(table, @r#"
     somebody else: invalid_arguments: the cursor is none that you were given
@@ -311,10 +311,10 @@ async fn restart_recovers_results_for_owner_only() {
     assert_eq!(scene.stored(&ann, id).await, ((0..1000).collect(), Some(ResultEnd::Complete)));
     let page = scene.call(&ann, json!({"cursor": first.cursor().unwrap(), "limit": 1})).await;
     assert_eq!(page.numbers().len(), 1, "a cursor outlives a restart");
-    let said = |error: Error| error.to_string();
-    let strange = scene.store.get(id, &bob).map(|_| ()).map_err(said).unwrap_err();
+    let text = |error: Error| error.to_string();
+    let strange = scene.store.get(id, &bob).map(|_| ()).map_err(text).unwrap_err();
     let absent: ResultId = "00000000-0000-4000-8000-000000000000".parse().unwrap();
-    let absent = scene.store.get(absent, &bob).map(|_| ()).map_err(said).unwrap_err();
+    let absent = scene.store.get(absent, &bob).map(|_| ()).map_err(text).unwrap_err();
     assert_eq!(strange.replace(&id.to_string(), "ID"), absent.replace("00000000-0000-4000-8000-000000000000", "ID"));
 }
 
@@ -336,17 +336,18 @@ async fn replays_cached_answer_without_query() {
     let first = scene.call(&ann, json!({})).await;
     settled(&scene).await;
     assert!(!is_cached(&first));
-    let again = scene.call(&ann, json!({})).await;
-    assert!(is_cached(&again) && runs.load(Ordering::Relaxed) == 1);
-    assert_eq!(again.text, first.text);
-    assert_eq!(again.links, first.links, "it goes on in the same result");
-    let page = scene.call(&ann, json!({"cursor": again.cursor().unwrap(), "limit": 1})).await;
+    let tool_answer = scene.call(&ann, json!({})).await;
+    assert!(is_cached(&tool_answer) && runs.load(Ordering::Relaxed) == 1);
+    assert_eq!(tool_answer.text, first.text);
+    assert_eq!(tool_answer.links, first.links, "it goes on in the same result");
+    let page = scene.call(&ann, json!({"cursor": tool_answer.cursor().unwrap(), "limit": 1})).await;
     assert_eq!(page.numbers(), [first.numbers().len() as i64]);
 
     // Whoever has other rights, asks for more or wants it anew is given no earlier answer; nor is anybody once the data
     // is other.
-    for (who, arguments) in [(&bob, json!({})), (&ann, json!({"max_rows": 2000})), (&ann, json!({"no_cache": true}))] {
-        let got = scene.call(who, arguments.clone()).await;
+    for (caller, arguments) in [(&bob, json!({})), (&ann, json!({"max_rows": 2000})), (&ann, json!({"no_cache": true}))]
+    {
+        let got = scene.call(caller, arguments.clone()).await;
         assert!(!is_cached(&got), "{arguments}");
         settled(&scene).await;
     }

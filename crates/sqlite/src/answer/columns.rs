@@ -120,7 +120,7 @@ impl CertainTypes {
         }
         for (schema, name) in reading.tables_read() {
             // Views that stand before tables hand their values on.
-            if reading.policy_views().is_some_and(|shown| shown.is_policy_view(&schema, &name)) {
+            if reading.policy_views().is_some_and(|policy_views| policy_views.is_policy_view(&schema, &name)) {
                 continue;
             }
             let Some(table) = tables::lookup_table(reading, &schema, &name)? else { continue };

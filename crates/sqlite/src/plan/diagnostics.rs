@@ -17,13 +17,13 @@ const COLUMNS_MAX: usize = 60;
 pub(super) fn add_suggestions(
     failure: WorkError,
     reading: &ReadTransaction<'_>,
-    asked: &SqliteStatement,
+    sqlite_statement: &SqliteStatement,
     database: &str,
 ) -> WorkError {
-    let failure = hide_names(failure, reading, asked);
+    let failure = hide_names(failure, reading, sqlite_statement);
     let WorkError::Sqlite(error) = &failure else { return failure };
     // Whatever keeps the names from being read, the complaint itself stands.
-    match diagnose(error, reading, asked, database) {
+    match diagnose(error, reading, sqlite_statement, database) {
         Ok(Some(complaint)) => WorkError::ClientError(complaint),
         _ => failure,
     }
@@ -31,18 +31,22 @@ pub(super) fn add_suggestions(
 
 /// `work_error` of planning `statement`, which tells of nothing that is not shown to whoever asks: what fails may be a table,
 /// or what the owner wrote, and would name it.
-pub(super) fn hide_names(failure: WorkError, reading: &ReadTransaction<'_>, asked: &SqliteStatement) -> WorkError {
+pub(super) fn hide_names(
+    failure: WorkError,
+    reading: &ReadTransaction<'_>,
+    sqlite_statement: &SqliteStatement,
+) -> WorkError {
     if !reading.has_policies() || !failure.is_about_statement() {
         return failure;
     }
-    let named = asked.parsed.as_ref().map_or(asked.tables.as_slice(), Statement::tables);
+    let named = sqlite_statement.parsed.as_ref().map_or(sqlite_statement.tables.as_slice(), Statement::tables);
     let Ok(tables) = tables::list_tables(reading) else { return owner_sql_error(&failure) };
     for table in tables.iter().filter(|table| may_be_named(reading, table, named)) {
         if let Err(WorkError::ClientError(error)) = tables::check_readable(reading, table) {
             return WorkError::ClientError(error);
         }
     }
-    if asked.is_by_owner { owner_sql_error(&failure) } else { failure }
+    if sqlite_statement.is_by_owner { owner_sql_error(&failure) } else { failure }
 }
 
 /// `work_error` while rows are read: of the tables of modules it may tell what they are made of.
@@ -76,14 +80,14 @@ fn may_be_named(reading: &ReadTransaction<'_>, table: &SqliteTable, named: &[Str
 /// The full names.
 pub(super) fn check_unambiguous(
     reading: &ReadTransaction<'_>,
-    asked: &SqliteStatement,
+    sqlite_statement: &SqliteStatement,
     database: &str,
 ) -> Result<(), WorkError> {
     if reading.files.is_single() {
         return Ok(());
     }
     let tables = tables::list_tables(reading)?;
-    for name in &asked.tables {
+    for name in &sqlite_statement.tables {
         let of_name = tables.iter().filter(|table| table.name.eq_ignore_ascii_case(name));
         let full: Vec<String> = of_name.map(|table| reading.files.display_name(&table.schema, &table.name)).collect();
         if full.len() > 1 {
@@ -97,7 +101,7 @@ pub(super) fn check_unambiguous(
 fn diagnose(
     error: &SqliteError,
     reading: &ReadTransaction<'_>,
-    asked: &SqliteStatement,
+    sqlite_statement: &SqliteStatement,
     database: &str,
 ) -> Result<Option<Error>, WorkError> {
     let text = sqlite_message(error);
@@ -116,8 +120,11 @@ fn diagnose(
             Some((name, _)) => (name.trim_matches('"'), true),
             None => (name, false),
         };
-        let error =
-            invalid(format!("there is no column {name:?}")).with_choices(suggest_columns(reading, asked, name)?);
+        let error = invalid(format!("there is no column {name:?}")).with_choices(suggest_columns(
+            reading,
+            sqlite_statement,
+            name,
+        )?);
         let hint = "Texts stand in single quotes; double quotes are for names.";
         return Ok(Some(if was_quoted { error.with_hint(hint) } else { error }));
     }
@@ -141,16 +148,16 @@ fn diagnose(
 /// The columns of the tables that `statement` reads, those like `required_views` first.
 fn suggest_columns(
     reading: &ReadTransaction<'_>,
-    asked: &SqliteStatement,
-    wanted: &str,
+    sqlite_statement: &SqliteStatement,
+    expected: &str,
 ) -> Result<Vec<String>, WorkError> {
     let mut names = Vec::new();
     for table in tables::list_tables(reading)? {
-        if may_be_named(reading, &table, &asked.tables) {
+        if may_be_named(reading, &table, &sqlite_statement.tables) {
             names.extend(tables::visible_columns(reading, &table)?.into_iter().map(|column| column.name));
         }
     }
-    let last = wanted.rsplit_once('.').map_or(wanted, |(_, last)| last);
+    let last = expected.rsplit_once('.').map_or(expected, |(_, last)| last);
     let mut ordered = nearest_names(last, names.iter().map(String::as_str));
     for name in names {
         if ordered.len() < COLUMNS_MAX && !ordered.contains(&name) {

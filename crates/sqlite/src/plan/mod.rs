@@ -42,21 +42,21 @@ impl SqliteStatement {
     /// # Errors
     /// What SQLite says of the views, and that the SQL cannot be written down again.
     fn rewrite_for(&self, reading: &ReadTransaction<'_>) -> Result<Cow<'_, str>, WorkError> {
-        let Some(shown) = reading.policy_views() else { return Ok(Cow::Borrowed(&self.sql)) };
-        if shown.contains_reserved_name(&self.sql) {
+        let Some(policy_views) = reading.policy_views() else { return Ok(Cow::Borrowed(&self.sql)) };
+        if policy_views.contains_reserved_name(&self.sql) {
             let error = Error::new(ErrorKind::InvalidArguments, "the SQL names what the server alone may name");
             return Err(WorkError::ClientError(error));
         }
         reading.create_views_for(self.parsed.as_ref().map(Statement::tables))?;
-        if let Some(barred) = shown.denial_for(&self.tables) {
-            return Err(WorkError::ClientError(barred.clone()));
+        if let Some(denied) = policy_views.denial_for(&self.tables) {
+            return Err(WorkError::ClientError(denied.clone()));
         }
-        let moved = self
+        let rewritten = self
             .parsed
             .as_ref()
-            .map(|parsed| parsed.with_tables_redirected(&|schema, name| shown.replacement_for(schema, name)));
-        match moved.transpose().map_err(WorkError::ClientError)?.flatten() {
-            Some(moved) => Ok(Cow::Owned(moved.text().to_owned())),
+            .map(|parsed| parsed.with_tables_redirected(&|schema, name| policy_views.replacement_for(schema, name)));
+        match rewritten.transpose().map_err(WorkError::ClientError)?.flatten() {
+            Some(statement) => Ok(Cow::Owned(statement.text().to_owned())),
             None => Ok(Cow::Borrowed(&self.sql)),
         }
     }
@@ -66,12 +66,12 @@ impl SqliteStatement {
     /// The SQL over a view that SQLite may merge with it, where nothing of it would be computed for hidden rows but
     /// comparisons of columns with literals: an index serves it then.
     fn rewrite_merged(&self, reading: &ReadTransaction<'_>) -> Option<String> {
-        let (shown, parsed) = (reading.policy_views()?, self.parsed.as_ref()?);
+        let (policy_views, parsed) = (reading.policy_views()?, self.parsed.as_ref()?);
         let lookup = parsed.point_query()?;
-        let (key, open) = shown.mergeable_view_for(&lookup)?;
-        let moved = parsed.with_only_table_redirected(&("temp".to_owned(), open)).ok()??;
+        let (key, open) = policy_views.mergeable_view_for(&lookup)?;
+        let statement = parsed.with_only_table_redirected(&("temp".to_owned(), open)).ok()??;
         reading.create_mergeable_view(&key).ok()?;
-        Some(moved.text().to_owned())
+        Some(statement.text().to_owned())
     }
 }
 
@@ -111,10 +111,10 @@ pub(crate) struct SqlitePlan {
 /// What SQLite or the wall refuses, with what would mend it.
 pub(crate) async fn plan_statement(
     pool: Arc<Pool>,
-    asker: Option<Arc<PolicyCaller>>,
-    asked: SqliteStatement,
+    policy_caller: Option<Arc<PolicyCaller>>,
+    sqlite_statement: SqliteStatement,
 ) -> Result<SqlitePlan, Error> {
-    let (planned, database) = (asked.clone(), pool.database().clone());
+    let (planned, database) = (sqlite_statement.clone(), pool.database().clone());
     let work = move |reading: &ReadTransaction<'_>| {
         let look = || -> Result<_, WorkError> {
             diagnostics::check_unambiguous(reading, &planned, &database)?;
@@ -126,11 +126,11 @@ pub(crate) async fn plan_statement(
         };
         look().map_err(|failure| diagnostics::add_suggestions(failure, reading, &planned, &database))
     };
-    let (columns, explained) = pool.read(WorkCancellation::unbounded(), asker.clone(), work).await?;
+    let (columns, explained) = pool.read(WorkCancellation::unbounded(), policy_caller.clone(), work).await?;
     Ok(SqlitePlan {
         pool,
-        caller: asker,
-        statement: asked,
+        caller: policy_caller,
+        statement: sqlite_statement,
         schema: arrow_schema(&columns),
         columns,
         summary: explained,
@@ -166,14 +166,15 @@ impl Plan for SqlitePlan {
             () = job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
             place = self.pool.acquire() => place?,
         };
-        let handover = RowBuffer::new(&self.columns, self.schema.clone(), self.pool.options());
-        let reader = BatchReader::new(handover.clone(), running.clone());
-        let source = RowSender::new(handover);
-        let (asked, columns, database) = (self.statement, self.columns, self.pool.database().clone());
-        let asker = self.caller;
+        let row_buffer = RowBuffer::new(&self.columns, self.schema.clone(), self.pool.options());
+        let reader = BatchReader::new(row_buffer.clone(), running.clone());
+        let source = RowSender::new(row_buffer);
+        let (sqlite_statement, columns, database) = (self.statement, self.columns, self.pool.database().clone());
+        let policy_caller = self.caller;
         self.pool.start(place, move |session| {
-            let outcome = session
-                .read(&running, asker.as_deref(), |reading| send_rows(reading, &asked, &columns, &source, &running));
+            let outcome = session.read(&running, policy_caller.as_deref(), |reading| {
+                send_rows(reading, &sqlite_statement, &columns, &source, &running)
+            });
             // The rows have ended well only when the transaction has too.
             Box::new(move || source.end(outcome.map_err(|failure| failure.into_error(&database))))
         })?;
@@ -188,17 +189,17 @@ impl Plan for SqlitePlan {
 /// Reads the rows of `statement` and puts them into `source`.
 fn send_rows(
     reading: &ReadTransaction<'_>,
-    asked: &SqliteStatement,
+    sqlite_statement: &SqliteStatement,
     columns: &[ResultColumn],
     source: &RowSender,
     running: &WorkCancellation,
 ) -> Result<(), WorkError> {
-    let mut statement = match prepare_merged(reading, asked, columns) {
+    let mut statement = match prepare_merged(reading, sqlite_statement, columns) {
         Some(statement) => statement,
         None => {
-            let sql = asked.rewrite_for(reading)?;
+            let sql = sqlite_statement.rewrite_for(reading)?;
             let statement =
-                reading.prepare(&sql).map_err(|failure| diagnostics::hide_names(failure, reading, asked))?;
+                reading.prepare(&sql).map_err(|failure| diagnostics::hide_names(failure, reading, sqlite_statement))?;
             // Somebody may have changed the tables since the statement was planned.
             if describe_columns(reading, &statement, &sql)? != columns {
                 return Err(WorkError::Changed);
@@ -206,7 +207,7 @@ fn send_rows(
             statement
         }
     };
-    bind_parameters(&mut statement, &asked.parameters)?;
+    bind_parameters(&mut statement, &sqlite_statement.parameters)?;
     // SQLite forgets an interrupt that came while no statement ran.
     if running.must_stop() {
         return Err(WorkError::Cancelled);
@@ -222,10 +223,10 @@ fn send_rows(
 /// that is told by the statement as it was planned.
 fn prepare_merged<'a>(
     reading: &'a ReadTransaction<'_>,
-    asked: &SqliteStatement,
+    sqlite_statement: &SqliteStatement,
     columns: &[ResultColumn],
 ) -> Option<Prepared<'a>> {
-    let sql = asked.rewrite_merged(reading)?;
+    let sql = sqlite_statement.rewrite_merged(reading)?;
     let statement = reading.prepare(&sql).ok()?;
     (describe_columns(reading, &statement, &sql).ok()? == columns).then_some(statement)
 }

@@ -50,8 +50,8 @@ impl EscapeFixture {
 
     /// Plans `filter_to_sql` and, if that is let through, runs it to its end.
     async fn plan_and_run(&self, sql: &str) -> Result<usize, Error> {
-        let asked = SqliteStatement { sql: sql.to_owned(), ..SqliteStatement::default() };
-        plan_statement(self.pool.clone(), None, asked).await?;
+        let sqlite_statement = SqliteStatement { sql: sql.to_owned(), ..SqliteStatement::default() };
+        plan_statement(self.pool.clone(), None, sqlite_statement).await?;
         let sql = sql.to_owned();
         let work = move |reading: &ReadTransaction<'_>| {
             let mut statement = reading.prepare(&sql)?;
@@ -364,13 +364,13 @@ fn restricted_caller() -> (RowPolicies, Option<Arc<PolicyCaller>>) {
     let policies = RowPolicies::new(vec![policy], HashKey::from_secret(b"key"));
     let mut principal = Principal::new("ann", AuthMethod::Token, Arc::new(Grants::everything()));
     principal.claims.insert("a".to_owned(), 1.into());
-    let asker = PolicyCaller::for_principal(&policies, &principal);
-    (policies, asker)
+    let policy_caller = PolicyCaller::for_principal(&policies, &principal);
+    (policies, policy_caller)
 }
 
 #[tokio::test]
 async fn security_barrier_names_are_rejected() {
-    let (row_policies, asker) = restricted_caller();
+    let (row_policies, policy_caller) = restricted_caller();
     let attempts =
         EscapeFixture::with_options(SqliteOptions { row_policies, connections_max: 1, ..SqliteOptions::default() });
     let find = |reading: &ReadTransaction<'_>| {
@@ -386,16 +386,19 @@ async fn security_barrier_names_are_rejected() {
     ];
     for sql in tried {
         // A connection that has refused something may be another one the next time.
-        let token = attempts.pool.read(WorkCancellation::unbounded(), asker.clone(), find).await.unwrap();
+        let token = attempts.pool.read(WorkCancellation::unbounded(), policy_caller.clone(), find).await.unwrap();
         let sql = sql.replace("TOKEN", &token);
-        let asked = |sql: &str| SqliteStatement { sql: sql.to_owned(), ..SqliteStatement::default() };
-        let told = plan_statement(attempts.pool.clone(), asker.clone(), asked(&sql)).await.err().unwrap();
-        assert_eq!(told.to_string(), "the SQL names what the server alone may name");
-        let told =
-            plan_statement(attempts.pool.clone(), asker.clone(), asked(&sql.to_uppercase())).await.err().unwrap();
+        let requested = |sql: &str| SqliteStatement { sql: sql.to_owned(), ..SqliteStatement::default() };
+        let message =
+            plan_statement(attempts.pool.clone(), policy_caller.clone(), requested(&sql)).await.err().unwrap();
+        assert_eq!(message.to_string(), "the SQL names what the server alone may name");
+        let told = plan_statement(attempts.pool.clone(), policy_caller.clone(), requested(&sql.to_uppercase()))
+            .await
+            .err()
+            .unwrap();
         assert_eq!(told.to_string(), "the SQL names what the server alone may name");
         // The wall holds by itself.
         let prepare = move |reading: &ReadTransaction<'_>| reading.prepare(&sql).map(drop);
-        assert!(attempts.pool.read(WorkCancellation::unbounded(), asker.clone(), prepare).await.is_err());
+        assert!(attempts.pool.read(WorkCancellation::unbounded(), policy_caller.clone(), prepare).await.is_err());
     }
 }

@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn column_definitions_are_split() {
         let sql = "CREATE TABLE \"t(\" (a TEXT DEFAULT ',(', -- b, (\n [b c] AS (substr(a, 1, 2)), /* x, */ \"C\"\"d\" INT, PRIMARY KEY (a, `b c`))";
-        let told: Vec<String> = split_definitions(sql).iter().map(|words| words.join("|")).collect();
-        assert_eq!(told, ["a|text|default|,(", "b c|as|substr|a|1|2", "c\"d|int", "primary|key|a|b c"]);
+        let message: Vec<String> = split_definitions(sql).iter().map(|words| words.join("|")).collect();
+        assert_eq!(message, ["a|text|default|,(", "b c|as|substr|a|1|2", "c\"d|int", "primary|key|a|b c"]);
     }
 }

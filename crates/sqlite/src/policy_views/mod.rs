@@ -92,7 +92,7 @@ impl PolicyViews {
 
     /// Whether what is called so is a view of ours before a table, and no owner's.
     pub(crate) fn is_policy_view(&self, schema: &str, name: &str) -> bool {
-        let is_shadow = |sight: &TableVisibility| matches!(sight, TableVisibility::Filtered(one) if one.view_name.eq_ignore_ascii_case(name));
+        let is_shadow = |table_visibility: &TableVisibility| matches!(table_visibility, TableVisibility::Filtered(one) if one.view_name.eq_ignore_ascii_case(name));
         name.ends_with(&self.token) || schema == "temp" && self.visibilities.values().any(is_shadow)
     }
 
@@ -132,7 +132,7 @@ impl PolicyViews {
     /// Why those of `tables` that are not read at all are not.
     pub(crate) fn denial_for(&self, tables: &[String]) -> Option<&Error> {
         let is_named = |(schema, name): &TableKey| matches_any(tables, schema, name);
-        self.visibilities.iter().find_map(|(key, sight)| match sight {
+        self.visibilities.iter().find_map(|(key, table_visibility)| match table_visibility {
             TableVisibility::Denied(error) if is_named(key) => Some(error),
             _ => None,
         })
@@ -159,8 +159,9 @@ impl PolicyViews {
         let Some(tables) = tables else { return all() };
         let is_named = |(schema, name): &&TableKey| matches_any(tables, schema, name);
         // A view of the owner's may read whatever there is.
-        let is_view = |sight: &TableVisibility| matches!(sight, TableVisibility::Filtered(guarded) if guarded.mergeable_view.is_none());
-        let guarded = self.visibilities.iter().filter(|(_, sight)| is_view(sight)).map(|(key, _)| key);
+        let is_view = |table_visibility: &TableVisibility| matches!(table_visibility, TableVisibility::Filtered(guarded) if guarded.mergeable_view.is_none());
+        let guarded =
+            self.visibilities.iter().filter(|(_, table_visibility)| is_view(table_visibility)).map(|(key, _)| key);
         if self.views.keys().chain(guarded).any(|key| is_named(&key)) {
             return all();
         }

@@ -96,23 +96,25 @@ impl PolicyViewCache {
         &self,
         connection: &Connection,
         files: &DatabaseFiles,
-        asker: &PolicyCaller,
+        policy_caller: &PolicyCaller,
     ) -> std::result::Result<Option<Arc<PolicyViews>>, WorkError> {
         let versions = read_schema_versions(connection, files)?;
-        let is_known = |shown: &&Arc<PolicyViews>| shown.stamp == asker.stamp && shown.versions == versions;
+        let is_known = |policy_views: &&Arc<PolicyViews>| {
+            policy_views.stamp == policy_caller.stamp && policy_views.versions == versions
+        };
         let found = self.cached.borrow().iter().find(is_known).cloned();
-        let shown = match found {
-            Some(shown) => shown,
+        let policy_views = match found {
+            Some(policy_views) => policy_views,
             None => {
                 let shapes = self.load_shapes(connection, files, versions)?;
-                let shown = Arc::new(self.build_views(connection, files, asker, &shapes));
+                let policy_views = Arc::new(self.build_views(connection, files, policy_caller, &shapes));
                 let mut known = self.cached.borrow_mut();
                 known.truncate(CACHED_CALLERS_MAX - 1);
-                known.insert(0, shown.clone());
-                shown
+                known.insert(0, policy_views.clone());
+                policy_views
             }
         };
-        Ok((!shown.visibilities.is_empty()).then_some(shown))
+        Ok((!policy_views.visibilities.is_empty()).then_some(policy_views))
     }
 
     fn load_shapes(
@@ -143,24 +145,26 @@ impl PolicyViewCache {
         &self,
         connection: &Connection,
         files: &DatabaseFiles,
-        asker: &PolicyCaller,
+        policy_caller: &PolicyCaller,
         shapes: &FileSchemas,
     ) -> PolicyViews {
         let (mut sights, mut views) = (BTreeMap::new(), BTreeMap::new());
         let count = |name: &str| shapes.tables.iter().filter(|one| one.table.name.eq_ignore_ascii_case(name)).count();
         for shape in &shapes.tables {
             let (table, is_alone) = (&shape.table, count(&shape.table.name) == 1);
-            let Some(mut sight) = visibility::determine_visibility(asker, files, shape, is_alone, &self.token) else {
+            let Some(mut table_visibility) =
+                visibility::determine_visibility(policy_caller, files, shape, is_alone, &self.token)
+            else {
                 continue;
             };
             if let (TableVisibility::Filtered(guarded), TableKind::View, true) =
-                (&mut sight, table.kind, files.is_single())
+                (&mut table_visibility, table.kind, files.is_single())
             {
-                let again =
+                let view_definition =
                     visibility::recreate_owner_view(connection, table, &format!("{}#{}#", table.name, self.token));
-                guarded.views.splice(0..0, again);
+                guarded.views.splice(0..0, view_definition);
             }
-            sights.insert(table_key(&table.schema, &table.name), sight);
+            sights.insert(table_key(&table.schema, &table.name), table_visibility);
         }
         if !sights.is_empty() {
             for table in shapes.tables.iter().map(|shape| &shape.table) {
@@ -180,22 +184,33 @@ impl PolicyViewCache {
                 }
             }
             for kept in &shapes.shadow_tables {
-                let barred = || TableVisibility::Denied(visibility::shadow_table_error(&kept.1));
-                sights.entry(kept.clone()).or_insert_with(barred);
+                let denied = || TableVisibility::Denied(visibility::shadow_table_error(&kept.1));
+                sights.entry(kept.clone()).or_insert_with(denied);
             }
         }
         let (versions, token) = (shapes.versions.clone(), self.token.clone());
         let barriers = sights.values().flat_map(TableVisibility::security_barriers).collect();
-        PolicyViews { stamp: asker.stamp, versions, token, visibilities: sights, security_barriers: barriers, views }
+        PolicyViews {
+            stamp: policy_caller.stamp,
+            versions,
+            token,
+            visibilities: sights,
+            security_barriers: barriers,
+            views,
+        }
     }
 
     /// Takes down what stands for others than `shown`. Called with the wall open.
     ///
     /// # Errors
     /// What SQLite says; the connection must be closed then.
-    pub(crate) fn drop_views_of_others(&self, connection: &Connection, shown: Option<&Arc<PolicyViews>>) -> Result<()> {
+    pub(crate) fn drop_views_of_others(
+        &self,
+        connection: &Connection,
+        policy_views: Option<&Arc<PolicyViews>>,
+    ) -> Result<()> {
         let stands = self.active_set.borrow().clone();
-        let is_same = match (&stands, shown) {
+        let is_same = match (&stands, policy_views) {
             (None, None) => true,
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             _ => false,
@@ -206,7 +221,7 @@ impl PolicyViewCache {
         let (names, _) = std::mem::take(&mut *self.active_views.borrow_mut());
         let drops = names.iter().rev().map(|name| format!("DROP VIEW IF EXISTS temp.{}", quote_identifier(name)));
         self.execute_ddl(connection, drops)?;
-        *self.active_set.borrow_mut() = shown.cloned();
+        *self.active_set.borrow_mut() = policy_views.cloned();
         Ok(())
     }
 
@@ -217,23 +232,23 @@ impl PolicyViewCache {
     pub(crate) fn create_views(
         &self,
         connection: &Connection,
-        shown: &PolicyViews,
-        wanted: BTreeSet<TableKey>,
+        policy_views: &PolicyViews,
+        expected: BTreeSet<TableKey>,
     ) -> Result<()> {
-        let mut standing = self.active_views.borrow_mut();
+        let mut ref_muts = self.active_views.borrow_mut();
         let mut missing: Vec<&ViewDefinition> = Vec::new();
-        for key in wanted {
-            if standing.1.contains(&key) {
+        for key in expected {
+            if ref_muts.1.contains(&key) {
                 continue;
             }
-            match shown.visibilities.get(&key) {
+            match policy_views.visibilities.get(&key) {
                 Some(TableVisibility::Filtered(guarded)) => missing.extend(&guarded.views),
                 Some(TableVisibility::Denied(_)) => {}
-                None => missing.extend(shown.views.get(&key)),
+                None => missing.extend(policy_views.views.get(&key)),
             }
-            standing.1.insert(key);
+            ref_muts.1.insert(key);
         }
-        standing.0.extend(missing.iter().map(|made| made.name.clone()));
+        ref_muts.0.extend(missing.iter().map(|made| made.name.clone()));
         self.execute_ddl(connection, missing.into_iter().map(|made| made.sql.clone()))
     }
 
@@ -244,11 +259,11 @@ impl PolicyViewCache {
     pub(crate) fn create_mergeable_view(
         &self,
         connection: &Connection,
-        shown: &PolicyViews,
+        policy_views: &PolicyViews,
         key: &TableKey,
     ) -> Result<()> {
         let Some(TableVisibility::Filtered(FilteredTable { mergeable_view: Some(open), .. })) =
-            shown.visibilities.get(key)
+            policy_views.visibilities.get(key)
         else {
             return Ok(());
         };

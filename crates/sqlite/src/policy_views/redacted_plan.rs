@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// `token`: a barrier is one step, with the name of its table.
 pub(crate) fn redact_plan(steps: Vec<(i64, i64, String)>, token: &str) -> Vec<(i64, i64, String)> {
     let mut hidden = BTreeSet::new();
-    let mut shown = Vec::with_capacity(steps.len());
+    let mut visible = Vec::with_capacity(steps.len());
     for (number, parent, text) in steps {
         // Parents come before their children.
         let is_barrier = (text.starts_with("CO-ROUTINE ") || text.starts_with("MATERIALIZE ")) && text.contains(token);
@@ -17,9 +17,9 @@ pub(crate) fn redact_plan(steps: Vec<(i64, i64, String)>, token: &str) -> Vec<(i
         if is_barrier {
             hidden.insert(number);
         }
-        shown.push((number, parent, strip_token(&text, token)));
+        visible.push((number, parent, strip_token(&text, token)));
     }
-    shown
+    visible
 }
 
 /// `text_literal` with the bare names of barriers.

@@ -87,7 +87,7 @@ pub(crate) fn declared_value_kind(declared: &str) -> ValueKind {
 
 /// How the table of `shape` is shown to `asker`; none if it is as it is.
 pub(super) fn determine_visibility(
-    asker: &PolicyCaller,
+    policy_caller: &PolicyCaller,
     files: &DatabaseFiles,
     shape: &TableShape,
     is_alone: bool,
@@ -100,7 +100,7 @@ pub(super) fn determine_visibility(
         .iter()
         .map(|column| PolicyColumn { name: &column.name, kind: declared_value_kind(column.declared_type()) })
         .collect();
-    let view = match asker.policies.view(&names, &of_policy, &asker.principal) {
+    let view = match policy_caller.policies.view(&names, &of_policy, &policy_caller.principal) {
         Ok(None) => return None,
         Ok(Some(view)) => TableView { masks: mask_derived_columns(view.masks, sources), ..view },
         Err(error) => return Some(TableVisibility::Denied(error)),
@@ -139,10 +139,10 @@ fn build_filtered_table(
     };
     let all: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
     let rows = filter_sql::filter_to_sql(&view.rows, &all).map_err(cannot)?;
-    let mut shown = Vec::new();
+    let mut visible = Vec::new();
     for position in view.visible_columns() {
         let name = quote_identifier(&all[position]);
-        shown.push(match view.masks[position] {
+        visible.push(match view.masks[position] {
             None => name.clone(),
             Some(mask) => match mask_code(mask) {
                 None => format!("NULL AS {name}"),
@@ -153,32 +153,38 @@ fn build_filtered_table(
             },
         });
     }
-    if shown.is_empty() {
+    if visible.is_empty() {
         return Err(cannot("no column of it is shown".to_owned()));
     }
-    let shown = shown.join(", ");
+    let visible = visible.join(", ");
     let shadow = if is_alone { table.name.clone() } else { format!("{}.{}", table.schema, table.name) };
-    let (barrier, open) = (format!("{display}#{token}"), format!("{display}##{token}"));
+    let (security_barrier_value, open) = (format!("{display}#{token}"), format!("{display}##{token}"));
     // A view is read as it was made again, over what is shown of its own tables.
-    let again = (table.kind == TableKind::View && files.is_single()).then(|| format!("{}#{token}#", table.name));
-    let source = match &again {
-        Some(again) => format!("temp.{}", quote_identifier(again)),
+    let retried = (table.kind == TableKind::View && files.is_single()).then(|| format!("{}#{token}#", table.name));
+    let source = match &retried {
+        Some(retried) => format!("temp.{}", quote_identifier(retried)),
         None => format!("{}.{}", quote_identifier(&table.schema), quote_identifier(&table.name)),
     };
     let shut = format!(
-        "CREATE TEMP VIEW {} AS {none} SELECT {shown} FROM none AS a CROSS JOIN none AS b CROSS JOIN {source} \
-         UNION ALL SELECT {shown} FROM {source} WHERE {rows} LIMIT -1 OFFSET 0",
-        quote_identifier(&barrier),
+        "CREATE TEMP VIEW {} AS {none} SELECT {visible} FROM none AS a CROSS JOIN none AS b CROSS JOIN {source} \
+         UNION ALL SELECT {visible} FROM {source} WHERE {rows} LIMIT -1 OFFSET 0",
+        quote_identifier(&security_barrier_value),
         none = empty_rows_cte(token)
     );
-    let named =
-        format!("CREATE TEMP VIEW {} AS SELECT * FROM temp.{}", quote_identifier(&shadow), quote_identifier(&barrier));
-    let through = format!("CREATE TEMP VIEW {} AS SELECT {shown} FROM {source} WHERE {rows}", quote_identifier(&open));
-    let made =
-        [ViewDefinition { name: barrier.clone(), sql: shut }, ViewDefinition { name: shadow.clone(), sql: named }];
+    let named = format!(
+        "CREATE TEMP VIEW {} AS SELECT * FROM temp.{}",
+        quote_identifier(&shadow),
+        quote_identifier(&security_barrier_value)
+    );
+    let through =
+        format!("CREATE TEMP VIEW {} AS SELECT {visible} FROM {source} WHERE {rows}", quote_identifier(&open));
+    let made = [
+        ViewDefinition { name: security_barrier_value.clone(), sql: shut },
+        ViewDefinition { name: shadow.clone(), sql: named },
+    ];
     Ok(FilteredTable {
         view_name: shadow,
-        security_barrier: barrier,
+        security_barrier: security_barrier_value,
         masks: all.into_iter().zip(view.masks.iter().copied()).collect(),
         views: made.to_vec(),
         mergeable_view: (table.kind == TableKind::Table).then_some(ViewDefinition { name: open, sql: through }),

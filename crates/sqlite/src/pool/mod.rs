@@ -38,9 +38,9 @@ pub(crate) struct PoolPermit {
 impl Pool {
     /// A pool of connections to `files`; none is opened yet.
     pub(crate) fn new(database: Arc<str>, files: DatabaseFiles, options: SqliteOptions) -> Self {
-        let places = Arc::new(Semaphore::new(options.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
+        let semaphore = Arc::new(Semaphore::new(options.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
         let (files, options) = (Arc::new(files), Arc::new(options));
-        Self { inner: Arc::new(PoolState { database, files, options, permits: places, idle: Mutex::default() }) }
+        Self { inner: Arc::new(PoolState { database, files, options, permits: semaphore, idle: Mutex::default() }) }
     }
 
     /// The bounds.
@@ -81,14 +81,14 @@ impl Pool {
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         running: Arc<WorkCancellation>,
-        asker: Option<Arc<PolicyCaller>>,
+        policy_caller: Option<Arc<PolicyCaller>>,
         work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, WorkError> + Send + 'static,
     ) -> Result<T, Error> {
         let place = self.acquire().await?;
         let (sender, receiver) = oneshot::channel();
         let _stop = StopOnDrop(running.clone());
         self.start(place, move |session| {
-            let outcome = session.read(&running, asker.as_deref(), work);
+            let outcome = session.read(&running, policy_caller.as_deref(), work);
             // Who no longer waits needs no answer.
             Box::new(move || drop(sender.send(outcome)))
         })?;

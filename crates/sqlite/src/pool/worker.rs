@@ -85,8 +85,8 @@ impl WorkerThread {
             };
             let Some((WorkItem { work, permit: place }, worker)) = order else { return };
             let session = &mut self.session;
-            let told = catch_unwind(AssertUnwindSafe(|| work(session)));
-            if told.is_err() {
+            let message = catch_unwind(AssertUnwindSafe(|| work(session)));
+            if message.is_err() {
                 self.session.close();
             }
             if let Some(pool) = self.pool.upgrade() {
@@ -94,8 +94,8 @@ impl WorkerThread {
             }
             drop(place);
             // After a panic who waits for the work sees that nothing came of it.
-            if let Ok(told) = told {
-                told();
+            if let Ok(message) = message {
+                message();
             }
         }
     }

@@ -66,25 +66,25 @@ impl Authorizer {
     }
 
     /// From now on tables are read as they are `shown`.
-    pub(super) fn set_policy_views(&self, shown: Option<Arc<PolicyViews>>) {
-        *self.active_policy.lock() = shown.map(|shown| (shown, BTreeSet::new()));
+    pub(super) fn set_policy_views(&self, policy_views: Option<Arc<PolicyViews>>) {
+        *self.active_policy.lock() = policy_views.map(|policy_views| (policy_views, BTreeSet::new()));
     }
 
     /// Views called `names` (in lower case) stand before tables.
     pub(super) fn set_active_views(&self, names: BTreeSet<String>) {
-        if let Some((_, standing)) = self.active_policy.lock().as_mut() {
-            *standing = names;
+        if let Some((_, validity)) = self.active_policy.lock().as_mut() {
+            *validity = names;
         }
     }
 
     /// What is refused since policies apply.
     fn policy_refusal(&self, context: &AuthContext<'_>) -> Option<String> {
         let guard = self.active_policy.lock();
-        let Some((shown, standing)) = guard.as_ref() else { return mask_function_refusal(&context.action) };
+        let Some((policy_views, validity)) = guard.as_ref() else { return mask_function_refusal(&context.action) };
         if !self.is_planning.load(Ordering::Acquire) {
             return None;
         }
-        let is_of_barrier = context.accessor.is_some_and(|accessor| shown.is_security_barrier(accessor));
+        let is_of_barrier = context.accessor.is_some_and(|accessor| policy_views.is_security_barrier(accessor));
         match context.action {
             AuthAction::Read { table_name, .. } if is_of_barrier => {
                 let tells = table_name.to_ascii_lowercase().starts_with("sqlite_");
@@ -95,8 +95,8 @@ impl Authorizer {
                 let name = table_name.to_ascii_lowercase();
                 let is_read_past = match context.database_name {
                     // A part of the name of what is read: SQLite says no more of a table of which no column is wanted.
-                    None => shown.has_policy_on_name(&name) && !standing.contains(&name),
-                    Some(schema) => shown.has_policy(schema, &name),
+                    None => policy_views.has_policy_on_name(&name) && !validity.contains(&name),
+                    Some(schema) => policy_views.has_policy(schema, &name),
                 };
                 let tells = name.starts_with("sqlite_") || is_read_past;
                 tells.then(|| format!("reading {table_name} past its row policy"))
@@ -128,8 +128,8 @@ impl Authorizer {
         }
         match action_refusal(&context.action).or_else(|| self.policy_refusal(&context)) {
             None => Authorization::Allow,
-            Some(what) => {
-                self.refused_action.lock().get_or_insert(what);
+            Some(subject) => {
+                self.refused_action.lock().get_or_insert(subject);
                 Authorization::Deny
             }
         }

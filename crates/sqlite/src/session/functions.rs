@@ -31,15 +31,15 @@ pub(super) fn replace_slow(connection: &Connection, bytes_max: usize) -> Result<
 
 /// The place of the second argument in the first, from 1; 0 when it is not there.
 fn instr(texts: &TextConverter, context: &Context<'_>) -> Result<Value> {
-    let (text, wanted) = match (context.get_raw(0), context.get_raw(1)) {
+    let (text, expected) = match (context.get_raw(0), context.get_raw(1)) {
         (ValueRef::Null, _) | (_, ValueRef::Null) => return Ok(Value::Null),
         // The standard library searches texts in linear time, but not bytes: each byte is made a letter.
-        (ValueRef::Blob(bytes), ValueRef::Blob(wanted)) => {
-            (bytes_to_chars(bytes).into(), bytes_to_chars(wanted).into())
+        (ValueRef::Blob(bytes), ValueRef::Blob(expected)) => {
+            (bytes_to_chars(bytes).into(), bytes_to_chars(expected).into())
         }
-        (text, wanted) => (texts.to_text(text)?.unwrap_or_default(), texts.to_text(wanted)?.unwrap_or_default()),
+        (text, value_ref) => (texts.to_text(text)?.unwrap_or_default(), texts.to_text(value_ref)?.unwrap_or_default()),
     };
-    let place = text.find(wanted.as_ref()).map_or(0, |at| text[..at].chars().count() + 1);
+    let place = text.find(expected.as_ref()).map_or(0, |at| text[..at].chars().count() + 1);
     Ok(i64::try_from(place).map_or(Value::Null, Value::Integer))
 }
 
@@ -49,19 +49,19 @@ fn bytes_to_chars(bytes: &[u8]) -> String {
 
 /// The first argument with the third in each place of the second.
 fn replace(texts: &TextConverter, context: &Context<'_>, bytes_max: usize) -> Result<Value> {
-    let (Some(text), Some(wanted)) = (texts.to_text(context.get_raw(0))?, texts.to_text(context.get_raw(1))?) else {
+    let (Some(text), Some(expected)) = (texts.to_text(context.get_raw(0))?, texts.to_text(context.get_raw(1))?) else {
         return Ok(Value::Null);
     };
-    if wanted.is_empty() {
+    if expected.is_empty() {
         return Ok(Value::Text(text.into_owned()));
     }
     let Some(new) = texts.to_text(context.get_raw(2))? else { return Ok(Value::Null) };
-    let count = text.matches(wanted.as_ref()).count();
-    let bytes = (text.len() - count * wanted.len()).saturating_add(count.saturating_mul(new.len()));
+    let count = text.matches(expected.as_ref()).count();
+    let bytes = (text.len() - count * expected.len()).saturating_add(count.saturating_mul(new.len()));
     if bytes > bytes_max {
         return Err(Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_TOOBIG), None));
     }
-    Ok(Value::Text(text.replace(wanted.as_ref(), &new)))
+    Ok(Value::Text(text.replace(expected.as_ref(), &new)))
 }
 
 /// The first argument without the letters of the second at its ends.

@@ -49,11 +49,11 @@ impl SqliteSession {
     pub(crate) fn read<T>(
         &mut self,
         running: &Arc<WorkCancellation>,
-        asker: Option<&PolicyCaller>,
+        policy_caller: Option<&PolicyCaller>,
         work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, WorkError>,
     ) -> Result<T, WorkError> {
         *self.current_work.lock() = Some(running.clone());
-        let outcome = self.run_in_transaction(running, asker, work);
+        let outcome = self.run_in_transaction(running, policy_caller, work);
         running.detach();
         *self.current_work.lock() = None;
         let is_left_open = self.open.as_ref().is_some_and(|open| !open.connection.is_autocommit());
@@ -69,7 +69,7 @@ impl SqliteSession {
     fn run_in_transaction<T>(
         &mut self,
         running: &WorkCancellation,
-        asker: Option<&PolicyCaller>,
+        policy_caller: Option<&PolicyCaller>,
         work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, WorkError>,
     ) -> Result<T, WorkError> {
         if self.open.as_ref().is_some_and(|open| !is_unchanged(&self.files, open)) {
@@ -85,18 +85,18 @@ impl SqliteSession {
         if running.must_stop() {
             return Err(WorkError::Cancelled);
         }
-        let (wall, ledger) = (&open.authorizer, &open.view_cache);
+        let (sandbox, policy_view_cache) = (&open.authorizer, &open.view_cache);
         let mut reading = ReadTransaction {
             connection: &open.connection,
-            authorizer: wall,
+            authorizer: sandbox,
             files: &self.files,
-            view_cache: ledger,
+            view_cache: policy_view_cache,
             policy_views: None,
         };
         reading.begin()?;
-        let outcome = reading.apply_policies(asker).and_then(|()| work(&reading));
+        let outcome = reading.apply_policies(policy_caller).and_then(|()| work(&reading));
         let ended = reading.end();
-        wall.set_policy_views(None);
+        sandbox.set_policy_views(None);
         let outcome = outcome?;
         ended?;
         if !open.logs_excluded.is_empty() && !is_unchanged(&self.files, open) {
@@ -145,15 +145,15 @@ impl ReadTransaction<'_> {
     }
 
     /// From now on tables are as they are shown to `asker`.
-    fn apply_policies(&mut self, asker: Option<&PolicyCaller>) -> Result<(), WorkError> {
+    fn apply_policies(&mut self, policy_caller: Option<&PolicyCaller>) -> Result<(), WorkError> {
         let _opened = self.authorizer.allow_internal();
-        let shown = match asker {
-            Some(asker) => self.view_cache.views_for(self.connection, self.files, asker)?,
+        let policy_views = match policy_caller {
+            Some(policy_caller) => self.view_cache.views_for(self.connection, self.files, policy_caller)?,
             None => None,
         };
-        self.view_cache.drop_views_of_others(self.connection, shown.as_ref()).map_err(WorkError::PolicyView)?;
-        self.authorizer.set_policy_views(shown.clone());
-        self.policy_views = shown;
+        self.view_cache.drop_views_of_others(self.connection, policy_views.as_ref()).map_err(WorkError::PolicyView)?;
+        self.authorizer.set_policy_views(policy_views.clone());
+        self.policy_views = policy_views;
         Ok(())
     }
 
@@ -162,10 +162,10 @@ impl ReadTransaction<'_> {
     /// # Errors
     /// What SQLite says.
     pub(crate) fn create_views_for(&self, tables: Option<&[String]>) -> Result<(), WorkError> {
-        let Some(shown) = &self.policy_views else { return Ok(()) };
+        let Some(policy_views) = &self.policy_views else { return Ok(()) };
         let _opened = self.authorizer.allow_internal();
         self.view_cache
-            .create_views(self.connection, shown, shown.required_views(tables))
+            .create_views(self.connection, policy_views, policy_views.required_views(tables))
             .map_err(WorkError::PolicyView)?;
         self.authorizer.set_active_views(self.view_cache.active_view_names());
         Ok(())
@@ -176,9 +176,9 @@ impl ReadTransaction<'_> {
     /// # Errors
     /// What SQLite says.
     pub(crate) fn create_mergeable_view(&self, key: &TableKey) -> Result<(), WorkError> {
-        let Some(shown) = &self.policy_views else { return Ok(()) };
+        let Some(policy_views) = &self.policy_views else { return Ok(()) };
         let _opened = self.authorizer.allow_internal();
-        self.view_cache.create_mergeable_view(self.connection, shown, key).map_err(WorkError::PolicyView)
+        self.view_cache.create_mergeable_view(self.connection, policy_views, key).map_err(WorkError::PolicyView)
     }
 
     /// Whether policies apply to any table.
@@ -198,8 +198,11 @@ impl ReadTransaction<'_> {
 
     /// Schema and name by which `table` is read.
     pub(crate) fn effective_name(&self, table: &SqliteTable) -> (String, String) {
-        let moved = self.policy_views.as_ref().and_then(|shown| shown.replacement_for(&table.schema, &table.name));
-        moved.unwrap_or_else(|| (table.schema.clone(), table.name.clone()))
+        let rewritten = self
+            .policy_views
+            .as_ref()
+            .and_then(|policy_views| policy_views.replacement_for(&table.schema, &table.name));
+        rewritten.unwrap_or_else(|| (table.schema.clone(), table.name.clone()))
     }
 
     /// How the tables are shown, where policies apply to any.
@@ -224,9 +227,9 @@ impl ReadTransaction<'_> {
         }
         let statement = match self.prepare_once(sql) {
             // Some modules prepare what they would write when one of their tables is first named, whatever for.
-            Err(WorkError::Unauthorized(what)) => match self.connect_virtual_tables() {
+            Err(WorkError::Unauthorized(subject)) => match self.connect_virtual_tables() {
                 true => self.prepare_once(sql)?,
-                false => return Err(WorkError::Unauthorized(what)),
+                false => return Err(WorkError::Unauthorized(subject)),
             },
             prepared => prepared?,
         };
@@ -279,7 +282,7 @@ impl ReadTransaction<'_> {
         };
         let steps = rows().map_err(|error| self.classify_error(error))?;
         Ok(match &self.policy_views {
-            Some(shown) => redact_plan(steps, &shown.token),
+            Some(policy_views) => redact_plan(steps, &policy_views.token),
             None => steps,
         })
     }
@@ -291,13 +294,13 @@ impl ReadTransaction<'_> {
 
     /// What `error` of a caller's statement is: a refusal of the wall says what it refused.
     pub(crate) fn classify_error(&self, error: rusqlite::Error) -> WorkError {
-        let is_behind = |shown: &Arc<PolicyViews>| sqlite_message(&error).contains(&shown.token);
+        let is_behind = |policy_views: &Arc<PolicyViews>| sqlite_message(&error).contains(&policy_views.token);
         if self.policy_views.as_ref().is_some_and(is_behind) {
             return WorkError::PolicyView(error);
         }
         match self.authorizer.last_refusal() {
-            Some(what) if error.sqlite_error_code() != Some(ErrorCode::OperationInterrupted) => {
-                WorkError::Unauthorized(what)
+            Some(subject) if error.sqlite_error_code() != Some(ErrorCode::OperationInterrupted) => {
+                WorkError::Unauthorized(subject)
             }
             _ => WorkError::Sqlite(error),
         }

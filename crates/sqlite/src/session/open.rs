@@ -73,13 +73,13 @@ pub(super) fn open(
     let refused = |error| OpenFileError::RejectedBySqlite(MAIN_SCHEMA.to_owned(), error);
     let attached = if files.is_single() { 0 } else { i32::try_from(files.files.len()).unwrap_or(i32::MAX) };
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, attached).map_err(refused)?;
-    let ledger = PolicyViewCache::new(&connection, options.row_policies.key()).map_err(refused)?;
-    let wall = Arc::new(Authorizer::default());
-    let judge = wall.clone();
+    let policy_view_cache = PolicyViewCache::new(&connection, options.row_policies.key()).map_err(refused)?;
+    let sandbox = Arc::new(Authorizer::default());
+    let policy = sandbox.clone();
     connection
-        .authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| judge.authorize(context)))
+        .authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| policy.authorize(context)))
         .map_err(refused)?;
-    Ok(SqliteConnection { connection, authorizer: wall, view_cache: ledger, stamps, logs_excluded })
+    Ok(SqliteConnection { connection, authorizer: sandbox, view_cache: policy_view_cache, stamps, logs_excluded })
 }
 
 fn open_single(
@@ -192,13 +192,13 @@ fn configure(connection: &mut Connection, options: &SqliteOptions, slot: &Curren
     let running = slot.clone();
     let must_end = move || running.lock().as_ref().is_some_and(|running| running.must_stop());
     connection.progress_handler(PROGRESS_INSTRUCTIONS, Some(must_end.clone()))?;
-    let patience = options.busy_timeout;
+    let timeout = options.busy_timeout;
     let mut since = Instant::now();
     connection.busy_handler(Some(move |count: i32| {
         if count == 0 {
             since = Instant::now();
         }
-        if must_end() || since.elapsed() >= patience {
+        if must_end() || since.elapsed() >= timeout {
             return false;
         }
         std::thread::sleep(std::time::Duration::from_millis(if count < 10 { 1 } else { 10 }));

@@ -65,10 +65,10 @@ pub(crate) fn visible_columns(
         // What SQLite has of the columns of a view that reads past what is shown would tell of them.
         check_readable(reading, table)?;
         let (schema, name) = reading.effective_name(table);
-        let again = SqliteTable { schema, name, ..table.clone() };
-        return Ok(read_columns(reading, &again)?.into_iter().map(|column| column.describe(table)).collect());
+        let sqlite_table = SqliteTable { schema, name, ..table.clone() };
+        return Ok(read_columns(reading, &sqlite_table)?.into_iter().map(|column| column.describe(table)).collect());
     }
-    let mut shown = Vec::new();
+    let mut column_entries = Vec::new();
     for mut column in read_columns(reading, table)? {
         let mask = reading.mask(table, &column.name);
         column.references = column.references.filter(|target| is_reference_visible(reading, table, target));
@@ -79,9 +79,9 @@ pub(crate) fn visible_columns(
             Some(Mask::Null) => column.nullable = true,
             Some(_) => "TEXT".clone_into(&mut column.type_name),
         }
-        shown.push(column);
+        column_entries.push(column);
     }
-    Ok(shown)
+    Ok(column_entries)
 }
 
 /// The columns of `table`, without those that a virtual table hides.
@@ -115,7 +115,9 @@ pub(crate) fn load_columns(connection: &Connection, table: &SqliteTable) -> rusq
 
 /// Whether callers are told that a column of `table` refers to `target`, which may be nothing that they see.
 fn is_reference_visible(reading: &ReadTransaction<'_>, table: &SqliteTable, target: &ForeignKey) -> bool {
-    reading.policy_views().is_none_or(|shown| !shown.denies(&table.schema, &target.table, target.column.as_deref()))
+    reading
+        .policy_views()
+        .is_none_or(|policy_views| !policy_views.denies(&table.schema, &target.table, target.column.as_deref()))
 }
 
 /// What columns refer to, by their names in lower case.

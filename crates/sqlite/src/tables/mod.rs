@@ -211,8 +211,8 @@ pub(crate) fn find_table(reading: &ReadTransaction<'_>, name: &str, database: &s
 }
 
 /// The names like `required_views`, or the first of all when none is.
-pub(crate) fn suggest_names(wanted: &str, names: &[String]) -> Vec<String> {
-    let near = nearest_names(wanted, names.iter().map(String::as_str));
+pub(crate) fn suggest_names(expected: &str, names: &[String]) -> Vec<String> {
+    let near = nearest_names(expected, names.iter().map(String::as_str));
     if near.is_empty() { names.iter().take(CHOICES_MAX).cloned().collect() } else { near }
 }
 

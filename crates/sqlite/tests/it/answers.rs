@@ -92,7 +92,7 @@ async fn types_are_stated_only_where_certain() {
         CREATE TABLE named (rowid TEXT);
         CREATE TABLE keyed (id INTEGER PRIMARY KEY) WITHOUT ROWID;"
     ));
-    let mut told = String::new();
+    let mut message = String::new();
     for sql in [
         "SELECT * FROM strict",
         "SELECT id, value, flag FROM mixed",
@@ -124,11 +124,11 @@ async fn types_are_stated_only_where_certain() {
             })
             .collect::<Vec<_>>()
             .join(", ");
-        told.push_str(&format!("{sql}\n    {types}\n"));
+        message.push_str(&format!("{sql}\n    {types}\n"));
         // What was told holds for the values.
         node.batches(sql, Vec::new()).await.unwrap();
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(message, @r#"
     SELECT * FROM strict
         n Int64 (INT), r Float64 (REAL), t Utf8 (TEXT), b Binary (BLOB), a any (ANY), g any (INT), s Int64 (INT)
     SELECT id, value, flag FROM mixed

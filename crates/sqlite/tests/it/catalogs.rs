@@ -84,7 +84,7 @@ async fn plan_is_a_tree_and_states_whether_it_blocks() {
         CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INT, amount REAL);
         CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT);",
     );
-    let mut told = String::new();
+    let mut message = String::new();
     for sql in [
         "SELECT * FROM orders",
         "SELECT * FROM orders ORDER BY id LIMIT 7",
@@ -97,9 +97,9 @@ async fn plan_is_a_tree_and_states_whether_it_blocks() {
         let parameters = if sql.contains('$') { vec![tidegate_query::Parameter::Integer(1)] } else { Vec::new() };
         let plan = node.plan(sql, parameters).await.unwrap();
         let (blocking, rows) = (plan.is_blocking(), plan.estimated_rows());
-        told.push_str(&format!("{sql}\nblocking {blocking}, rows {rows:?}\n{}\n\n", plan.explain().await.unwrap()));
+        message.push_str(&format!("{sql}\nblocking {blocking}, rows {rows:?}\n{}\n\n", plan.explain().await.unwrap()));
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(message, @r#"
     SELECT * FROM orders
     blocking false, rows None
     SCAN orders

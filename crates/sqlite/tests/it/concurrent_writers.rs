@@ -26,10 +26,10 @@ async fn reader_sees_one_snapshot_without_blocking_writers() {
     writer.busy_timeout(Duration::ZERO).unwrap();
     let node = folder.open(&["data.db"], SqliteOptions::default());
     let stop = Arc::new(AtomicBool::new(false));
-    let told = stop.clone();
+    let message = stop.clone();
     let writing = std::thread::spawn(move || {
         let mut transfers = 0_u64;
-        while !told.load(Ordering::Relaxed) {
+        while !message.load(Ordering::Relaxed) {
             let (from, to) = (transfers * 7 % 2000 + 1, transfers * 13 % 2000 + 1);
             writer
                 .execute_batch(&format!(

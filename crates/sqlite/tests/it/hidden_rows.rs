@@ -147,12 +147,12 @@ fn random_query() -> impl Strategy<Value = String> {
 fn fill_copy(
     connection: &Connection,
     rows: &[Row],
-    shown: impl Fn(&Row) -> Option<(Option<String>, Option<String>, Option<String>)>,
+    visible: impl Fn(&Row) -> Option<(Option<String>, Option<String>, Option<String>)>,
 ) {
     connection.execute_batch("PRAGMA synchronous = OFF; BEGIN").unwrap();
     connection.execute_batch(TABLES).unwrap();
     for (id, row) in (1_i64..).zip(rows) {
-        let Some((email, phone, ssn)) = shown(row) else { continue };
+        let Some((email, phone, ssn)) = visible(row) else { continue };
         let sql = "INSERT INTO orders VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         connection.execute(sql, params![id, row.0, row.1, email, phone, ssn, row.4]).unwrap();
         connection.execute("INSERT INTO lines VALUES (?1, 1, ?2)", params![id, row.4]).unwrap();
@@ -201,19 +201,19 @@ fn make_copies(rows: &[Row], (mine, shows): RowVisibility) -> PolicyCopies {
     fill_copy(&folder.write("all.db", ""), rows, |row| Some((text(row.2), text(row.3), Some("secret".to_owned()))));
     let masked = |text: Option<&str>, mask: Mask| text.and_then(|text| mask.mask_text(text, &key));
     std::fs::copy(folder.join("all.db"), folder.join("likeness.db")).unwrap();
-    let likeness = folder.write("likeness.db", "PRAGMA synchronous = OFF; BEGIN");
+    let connection = folder.write("likeness.db", "PRAGMA synchronous = OFF; BEGIN");
     for (id, row) in (1_i64..).zip(rows) {
         let (email, phone) = (masked(row.2, Mask::Hash), masked(row.3, Mask::KeepFirst(2)));
         match shows(row) {
-            true => likeness.execute(
+            true => connection.execute(
                 "UPDATE orders SET email = ?1, phone = ?2, ssn = NULL WHERE id = ?3",
                 params![email, phone, id],
             ),
-            false => likeness.execute("DELETE FROM orders WHERE id = ?1", params![id]),
+            false => connection.execute("DELETE FROM orders WHERE id = ?1", params![id]),
         }
         .unwrap();
     }
-    likeness.execute_batch("COMMIT").unwrap();
+    connection.execute_batch("COMMIT").unwrap();
     // Lines have no condition: all of them are shown.
     let copy = folder.write("copy.db", "");
     fill_copy(&copy, rows, |row| {
@@ -223,9 +223,9 @@ fn make_copies(rows: &[Row], (mine, shows): RowVisibility) -> PolicyCopies {
         copy.execute("INSERT OR IGNORE INTO lines VALUES (?1, 1, ?2)", params![id, row.4]).unwrap();
     }
     let filtered = folder.open(&["all.db"], options(&masks)).with_principal(caller_of_tenant("north"));
-    let [copy, likeness] = ["copy.db", "likeness.db"]
+    let [copy, sqlite_fixture] = ["copy.db", "likeness.db"]
         .map(|name| folder.open(&[name], options(&masks[2..])).with_principal(caller_of_tenant("north")));
-    PolicyCopies { folder, filtered, copy, with_shared_statistics: likeness }
+    PolicyCopies { folder, filtered, copy, with_shared_statistics: sqlite_fixture }
 }
 
 impl PolicyCopies {

@@ -79,9 +79,9 @@ async fn no_message_names_denied_columns() {
             format!("WITH one AS (SELECT * FROM {name}) SELECT * FROM one NATURAL JOIN plain"),
             format!("SELECT * FROM {name} WHERE {name} MATCH 'x'"),
         ] {
-            let told = [node.run_to_text(&sql).await, node.run_owner_sql(&sql).await].join("\n");
+            let message = [node.run_to_text(&sql).await, node.run_owner_sql(&sql).await].join("\n");
             for hidden in DENIED_NAMES {
-                assert!(!told.contains(hidden), "{hidden}: {sql}\n{told}");
+                assert!(!message.contains(hidden), "{hidden}: {sql}\n{message}");
             }
         }
     }

@@ -258,7 +258,7 @@ const ATTEMPTED_SQL: &[&str] = &[
 #[tokio::test]
 async fn owner_sql_is_filtered_for_the_caller() {
     let (_folder, node) = shop();
-    let asked = [
+    let requested = [
         "SELECT id FROM orders",
         "SELECT id FROM main.orders",
         "SELECT count(*) FROM orders",
@@ -272,7 +272,7 @@ async fn owner_sql_is_filtered_for_the_caller() {
         "SELECT sql FROM sqlite_schema",
     ];
     let mut text = String::new();
-    for sql in asked {
+    for sql in requested {
         text.push_str(&format!("{sql}\n    {}\n", node.run_owner_sql(sql).await));
     }
     insta::assert_snapshot!("owners", text);
@@ -420,6 +420,6 @@ async fn mismatched_policies_are_reported() {
     let row_policies = RowPolicies::new(policies, HashKey::process_key());
     let node = folder.open(&["data.db"], SqliteOptions { row_policies, ..SqliteOptions::default() });
     let problems = node.database.check_policies().await.unwrap();
-    let told: Vec<String> = problems.iter().map(|problem| problem.message.clone()).collect();
-    insta::assert_snapshot!("problems", told.join("\n"));
+    let message: Vec<String> = problems.iter().map(|problem| problem.message.clone()).collect();
+    insta::assert_snapshot!("problems", message.join("\n"));
 }

@@ -21,13 +21,13 @@ async fn call_waits_for_a_free_connection() {
     let (_folder, node) = open_database_with("CREATE TABLE t (a); INSERT INTO t VALUES (1)", one_connection());
     let (_job, mut rows) = node.start(MANY_ROWS_SQL).await;
     rows.batches.next().await.unwrap().unwrap();
-    let (waiting, asked) = (node.clone(), Arc::new(tokio::sync::Notify::new()));
-    let told = asked.clone();
+    let (waiting, notify) = (node.clone(), Arc::new(tokio::sync::Notify::new()));
+    let message = notify.clone();
     let waiter = tokio::spawn(async move {
-        told.notify_one();
+        message.notify_one();
         waiting.rows("SELECT a FROM t").await
     });
-    asked.notified().await;
+    notify.notified().await;
     tokio::task::yield_now().await;
     assert!(!waiter.is_finished());
     drop(rows);

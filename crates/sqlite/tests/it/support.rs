@@ -23,8 +23,8 @@ use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits for `future`, and fails when it takes forever.
-pub(crate) async fn within_timeout<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(TEST_TIMEOUT, future).await.unwrap_or_else(|_| panic!("{what} takes forever"))
+pub(crate) async fn within_timeout<T>(subject: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(TEST_TIMEOUT, future).await.unwrap_or_else(|_| panic!("{subject} takes forever"))
 }
 
 /// A folder that is removed with the test.

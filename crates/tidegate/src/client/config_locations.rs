@@ -65,11 +65,11 @@ impl McpClient {
     pub(crate) fn config_file(
         self,
         scope: InstallScope,
-        places: &ConfigLocations,
+        config_locations: &ConfigLocations,
     ) -> Result<PathBuf, ClientConfigError> {
         match scope {
-            InstallScope::Project => self.project_file(&places.project),
-            InstallScope::User => self.user_file(places),
+            InstallScope::Project => self.project_file(&config_locations.project),
+            InstallScope::User => self.user_file(config_locations),
         }
     }
 
@@ -90,8 +90,8 @@ impl McpClient {
         }
     }
 
-    fn user_file(self, places: &ConfigLocations) -> Result<PathBuf, ClientConfigError> {
-        let ConfigLocations { system, home, settings, .. } = places;
+    fn user_file(self, config_locations: &ConfigLocations) -> Result<PathBuf, ClientConfigError> {
+        let ConfigLocations { system, home, settings, .. } = config_locations;
         match self {
             Self::ClaudeCode => Ok(home.join(".claude.json")),
             Self::ClaudeDesktop if *system == OperatingSystem::Linux => Err(ClientConfigError::NoFile {
@@ -103,15 +103,15 @@ impl McpClient {
             Self::Cursor => Ok(home.join(".cursor").join("mcp.json")),
             Self::VsCode => Ok(settings.join("Code").join("User").join("mcp.json")),
             Self::Codex => {
-                let folder = places.codex_home.clone().unwrap_or_else(|| home.join(".codex"));
+                let folder = config_locations.codex_home.clone().unwrap_or_else(|| home.join(".codex"));
                 Ok(folder.join("config.toml"))
             }
             Self::GeminiCli => Ok(home.join(".gemini").join("settings.json")),
             Self::Windsurf => Ok(home.join(".codeium").join("windsurf").join("mcp_config.json")),
             Self::Zed if *system == OperatingSystem::Windows => Ok(settings.join("Zed").join("settings.json")),
-            Self::Zed => Ok(places.dot_config().join("zed").join("settings.json")),
+            Self::Zed => Ok(config_locations.dot_config().join("zed").join("settings.json")),
             Self::Kiro => Ok(home.join(".kiro").join("settings").join("mcp.json")),
-            Self::Opencode => Ok(opencode_file(&places.dot_config().join("opencode"))),
+            Self::Opencode => Ok(opencode_file(&config_locations.dot_config().join("opencode"))),
             Self::LmStudio => Err(self.no_documented_path()),
         }
     }

@@ -22,7 +22,7 @@ pub(super) fn set_entry(
     entry: &Map<String, Value>,
 ) -> Result<FileEdit, EditError> {
     let file = JsonText::parse(text, format)?;
-    let not_a_table = |what: &str| EditError::NotATable { what: what.to_owned() };
+    let not_a_table = |subject: &str| EditError::NotATable { what: subject.to_owned() };
     let root = file.root().ok_or_else(|| not_a_table("what stands"))?;
     let layout = Layout::of(&file, &root);
     let entry_value = || Value::Object(entry.clone());

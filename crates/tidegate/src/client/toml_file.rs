@@ -22,7 +22,7 @@ pub(super) fn set_entry(
 ) -> Result<FileEdit, EditError> {
     let mut file = parse(text)?;
     let before = table_to_json(file.as_table());
-    let not_a_table = |what: &str| EditError::NotATable { what: what.to_owned() };
+    let not_a_table = |subject: &str| EditError::NotATable { what: subject.to_owned() };
     let edit = match file.get_mut(section) {
         None => FileEdit::Added(append(text, section, name, entry)),
         Some(servers) => {
@@ -86,20 +86,20 @@ fn update(old: &mut dyn TableLike, entry: &Map<String, Value>) -> Option<()> {
         }
         old.remove(&key);
     }
-    for (key, wanted) in entry {
+    for (key, expected) in entry {
         match old.get_mut(key) {
-            Some(item) if to_json(item) == *wanted => {}
-            Some(item) => replace(item, wanted)?,
+            Some(item) if to_json(item) == *expected => {}
+            Some(item) => replace(item, expected)?,
             None => {
-                old.insert(key, toml_edit::value(to_toml(wanted)));
+                old.insert(key, toml_edit::value(to_toml(expected)));
             }
         }
     }
     Some(())
 }
 
-fn replace(item: &mut Item, wanted: &Value) -> Option<()> {
-    let mut new = to_toml(wanted);
+fn replace(item: &mut Item, expected: &Value) -> Option<()> {
+    let mut new = to_toml(expected);
     match item {
         Item::Value(old) => {
             let mut inner = old.clone();

@@ -70,8 +70,12 @@ impl AccessExplainArguments {
         match self.role_names.as_str() {
             "local" => Ok(opened.authenticator.local_principal()),
             "anonymous" => {
-                let shown = Credentials::default();
-                opened.authenticator.authenticate(shown).await.map_err(|error| CommandError::Usage(error.to_string()))
+                let credentials = Credentials::default();
+                opened
+                    .authenticator
+                    .authenticate(credentials)
+                    .await
+                    .map_err(|error| CommandError::Usage(error.to_string()))
             }
             names => {
                 let names: BTreeSet<String> = names.split(',').map(|name| name.trim().to_owned()).collect();
@@ -85,8 +89,8 @@ impl AccessExplainArguments {
     }
 
     fn render_lines(&self, snapshot: &Snapshot, caller: &Caller) -> Vec<String> {
-        let wanted = |name: &str| self.name.as_ref().is_none_or(|only| only == name);
-        let entries = snapshot.entries().filter(|entry| wanted(entry.name));
+        let expected = |name: &str| self.name.as_ref().is_none_or(|only| only == name);
+        let entries = snapshot.entries().filter(|entry| expected(entry.name));
         entries
             .map(|entry| match entry.access.authorize(entry.name, caller) {
                 Ok(()) => format!("yes  {} {}", entry.kind, entry.name),

@@ -37,9 +37,9 @@ fn key_value(text: &str) -> Result<(String, String), String> {
 
 impl CallCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
-        let asker = ToolCaller::open(&self.paths, options).await?;
-        let arguments = asker.parse_arguments(&self.tool, self.arguments);
-        asker.call_and_print(&self.tool, arguments).await
+        let tool_caller = ToolCaller::open(&self.paths, options).await?;
+        let arguments = tool_caller.parse_arguments(&self.tool, self.arguments);
+        tool_caller.call_and_print(&self.tool, arguments).await
     }
 }
 

@@ -58,8 +58,8 @@ impl ClientCommand {
         let connection = self.connection(options)?;
         if self.write {
             let scope = if self.project { InstallScope::Project } else { InstallScope::User };
-            let places = ConfigLocations::current().map_err(anyhow::Error::from)?;
-            let file = self.client.config_file(scope, &places).map_err(anyhow::Error::from)?;
+            let config_locations = ConfigLocations::current().map_err(anyhow::Error::from)?;
+            let file = self.client.config_file(scope, &config_locations).map_err(anyhow::Error::from)?;
             if scope == InstallScope::Project && connection.holds_secret() {
                 print_note("mind: the key stands in a file of the project; do not share it\n");
             }
@@ -102,15 +102,15 @@ impl ClientCommand {
 
 fn describe_installation(installed: &Installation) -> String {
     let path = installed.path.display();
-    let what = match installed.outcome {
+    let subject = match installed.outcome {
         InstallOutcome::Created => format!("made {path}"),
         InstallOutcome::Added => format!("added to {path}"),
         InstallOutcome::Replaced => format!("replaced the entry in {path}"),
         InstallOutcome::Unchanged => format!("{path} says so already"),
     };
     match &installed.backup {
-        Some(backup) => format!("{what}; as it was: {}", backup.display()),
-        None => what,
+        Some(backup) => format!("{subject}; as it was: {}", backup.display()),
+        None => subject,
     }
 }
 

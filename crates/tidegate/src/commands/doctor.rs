@@ -34,18 +34,18 @@ struct DoctorReport {
 }
 
 impl DoctorReport {
-    fn add_ok(&mut self, what: impl std::fmt::Display) {
-        self.lines.push(format!("ok     {what}"));
+    fn add_ok(&mut self, subject: impl std::fmt::Display) {
+        self.lines.push(format!("ok     {subject}"));
     }
 
-    fn add_hint(&mut self, what: impl std::fmt::Display) {
-        self.lines.push(format!("mind   {what}"));
+    fn add_hint(&mut self, subject: impl std::fmt::Display) {
+        self.lines.push(format!("mind   {subject}"));
     }
 
-    fn add_problem(&mut self, what: impl std::fmt::Display) {
+    fn add_problem(&mut self, subject: impl std::fmt::Display) {
         self.wrong += 1;
         // What has several lines stays together.
-        self.lines.push(format!("WRONG  {}", what.to_string().replace('\n', "\n       ")));
+        self.lines.push(format!("WRONG  {}", subject.to_string().replace('\n', "\n       ")));
     }
 }
 

@@ -73,8 +73,8 @@ impl ExportCommand {
         if let Some(database) = &self.database {
             arguments.insert("database".to_owned(), database.as_str().into());
         }
-        let asker = ToolCaller::open(&self.paths, options).await?;
-        let written = asker.call_and_write("sql", arguments, destination).await?;
+        let tool_caller = ToolCaller::open(&self.paths, options).await?;
+        let written = tool_caller.call_and_write("sql", arguments, destination).await?;
         if written.is_truncated {
             tracing::warn!("there are more rows than the limits of this command line let through");
         }

@@ -51,7 +51,7 @@ impl QueryCommand {
         if let Some(database) = self.database {
             arguments.insert("database".to_owned(), database.into());
         }
-        let asker = ToolCaller::open(&self.paths, options).await?;
-        asker.call_and_print("sql", arguments).await
+        let tool_caller = ToolCaller::open(&self.paths, options).await?;
+        tool_caller.call_and_print("sql", arguments).await
     }
 }

@@ -105,9 +105,9 @@ impl TokenNewArguments {
         let (issuer, audience) = match (self.issuer, self.audience) {
             (Some(issuer), Some(audience)) => (issuer, audience),
             (issuer, audience) => {
-                let said = configured_issuer(options)?;
+                let text = configured_issuer(options)?;
                 let (its_issuer, its_audience) =
-                    said.unwrap_or_else(|| (DevelopmentKey::ISSUER.to_owned(), DevelopmentKey::AUDIENCE.to_owned()));
+                    text.unwrap_or_else(|| (DevelopmentKey::ISSUER.to_owned(), DevelopmentKey::AUDIENCE.to_owned()));
                 (issuer.unwrap_or(its_issuer), audience.unwrap_or(its_audience))
             }
         };

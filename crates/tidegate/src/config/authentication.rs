@@ -33,15 +33,16 @@ pub(super) fn build_authenticator(
     let config = &loaded.config;
     let before = problems.len();
     check_roles(config, problems);
-    let shown = CredentialOptions::read(loaded, problems);
+    let credential_options = CredentialOptions::read(loaded, problems);
     problems.extend(protected_resource(config).err());
     if problems.len() > before {
         return None;
     }
     warnings.extend(lockout_warning(config).map(str::to_owned));
     warnings.extend(doubtful_settings(config));
-    match CredentialAuthenticator::new(authenticator_options(loaded, generation, key_file(loaded), shown)) {
-        Ok(gate) => Some(gate),
+    match CredentialAuthenticator::new(authenticator_options(loaded, generation, key_file(loaded), credential_options))
+    {
+        Ok(credential_authenticator) => Some(credential_authenticator),
         Err(error) => {
             problems.push(ConfigProblem::new("auth", error.to_string()));
             None
@@ -60,14 +61,19 @@ pub(super) fn rebuild_authenticator(
 ) -> Result<CredentialAuthenticator, AuthenticatorError> {
     let mut problems = Vec::new();
     let mut shut = Vec::new();
-    let mut shown = CredentialOptions::read(loaded, &mut problems);
+    let mut credential_options = CredentialOptions::read(loaded, &mut problems);
     // Of what was right once, only the files of tokens can have changed.
     shut.extend(problems.iter().map(|problem| format!("no token: {}", problem.message)));
     let mut keys = key_file(loaded);
     loop {
-        match CredentialAuthenticator::new(authenticator_options(loaded, generation, keys.clone(), shown.clone())) {
+        match CredentialAuthenticator::new(authenticator_options(
+            loaded,
+            generation,
+            keys.clone(),
+            credential_options.clone(),
+        )) {
             Err(AuthenticatorError::KeyFile(error)) if keys.take().is_some() => shut.push(format!("no key: {error}")),
-            Err(AuthenticatorError::Tokens(error)) if shown.tokens.take().is_some() => {
+            Err(AuthenticatorError::Tokens(error)) if credential_options.tokens.take().is_some() => {
                 shut.push(format!("no token: {error}"))
             }
             renewed => {
@@ -112,14 +118,14 @@ fn authenticator_options(
     loaded: &LoadedConfig,
     generation: u64,
     keys: Option<KeyFile>,
-    shown: CredentialOptions,
+    credential_options: CredentialOptions,
 ) -> AuthenticatorOptions {
     let config = &loaded.config;
     AuthenticatorOptions {
         keys,
-        tokens: shown.tokens,
-        certificates: shown.certificates,
-        proxy: shown.proxy,
+        tokens: credential_options.tokens,
+        certificates: credential_options.certificates,
+        proxy: credential_options.proxy,
         roles: roles(config),
         anonymous: config.auth().anonymous.clone(),
         local: config.auth().local.clone(),
@@ -189,12 +195,12 @@ fn doubtful_settings(config: &Config) -> Vec<String> {
 /// Tokens).
 fn find_offline_access(config: &Config) -> Vec<String> {
     let names_it = |scopes: &[String]| scopes.iter().any(|scope| scope == "offline_access");
-    let told = config.auth().oauth.iter().any(|oauth| names_it(&oauth.scopes));
+    let is_message = config.auth().oauth.iter().any(|oauth| names_it(&oauth.scopes));
     let of = |list: &str, scopes: Vec<&Vec<String>>| -> Vec<String> {
         let named = scopes.into_iter().enumerate().filter(|(_, scopes)| names_it(scopes));
         named.map(|(index, _)| format!("{list}[{index}].scopes")).collect()
     };
-    let mut paths: Vec<String> = told.then(|| "auth.oauth.scopes".to_owned()).into_iter().collect();
+    let mut paths: Vec<String> = is_message.then(|| "auth.oauth.scopes".to_owned()).into_iter().collect();
     paths.extend(of("tools", config.tools.iter().map(|entry| &entry.scopes).collect()));
     paths.extend(of("resources", config.resources.iter().map(|entry| &entry.scopes).collect()));
     paths.extend(of("prompts", config.prompts.iter().map(|entry| &entry.scopes).collect()));
@@ -216,8 +222,8 @@ pub(super) fn protected_resource(config: &Config) -> Result<Option<ProtectedReso
         none if none.is_empty() => vec![tokens.issuer.clone()],
         servers => servers.clone(),
     };
-    let told = ProtectedResource::new(oauth.resource.clone(), servers, oauth.scopes.clone());
-    told.map(Some).map_err(|error| ConfigProblem::new("auth.oauth", error.to_string()))
+    let rendered = ProtectedResource::new(oauth.resource.clone(), servers, oauth.scopes.clone());
+    rendered.map(Some).map_err(|error| ConfigProblem::new("auth.oauth", error.to_string()))
 }
 
 /// The roles and what they grant.

@@ -117,8 +117,8 @@ impl HandlerSource {
                 HandlerEntry::Template(template) => entries.has_resource(template.template.as_str()),
             };
             if is_taken {
-                let what = if kind == HandlerKind::Resource { "URI" } else { "name" };
-                left_out(&format!("its {what} is that of another entry"));
+                let subject = if kind == HandlerKind::Resource { "URI" } else { "name" };
+                left_out(&format!("its {subject} is that of another entry"));
                 continue;
             }
             entries = match entry {

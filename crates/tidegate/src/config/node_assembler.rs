@@ -132,7 +132,7 @@ impl NodeAssembler {
     /// Everything that is wrong with it; then nothing has changed.
     pub(crate) async fn apply_config(&self, loaded: &Arc<LoadedConfig>) -> Result<ApplyReport, ConfigError> {
         let generation = self.generation.load(Ordering::Relaxed) + 1;
-        let (declared, gate, open, mut assembled) = self.prepare_state(loaded, generation).await?;
+        let (declared, credential_authenticator, open, mut assembled) = self.prepare_state(loaded, generation).await?;
         let now = ServedEntries::load_catalogs(declared, &open, &mut assembled.warnings).await;
         let state = now.build_state(&mut assembled.warnings);
         *self.open_databases.lock() = open;
@@ -142,7 +142,7 @@ impl NodeAssembler {
         *served = Some(now);
         self.generation.store(generation, Ordering::Relaxed);
         // Between the two nobody reaches anything; doors ask again until they belong together.
-        self.authenticator.swap(gate);
+        self.authenticator.swap(credential_authenticator);
         // What is wrong with it was told before.
         self.protected_resource.publish(authentication::protected_resource(&loaded.config).unwrap_or_default());
         self.node.enter_state(state);
@@ -190,7 +190,7 @@ impl NodeAssembler {
         let Some(loaded) = self.current_config() else { return };
         self.tls.reload(&loaded);
         match authentication::rebuild_authenticator(&loaded, self.generation.load(Ordering::Relaxed)) {
-            Ok(gate) => self.authenticator.swap(gate),
+            Ok(credential_authenticator) => self.authenticator.swap(credential_authenticator),
             Err(error) => tracing::error!("the keys stay as they were: {error}"),
         }
     }
@@ -244,11 +244,14 @@ impl NodeAssembler {
             problems.push(ConfigProblem::new("auth", message));
         }
         tls::check_tls(loaded, &mut problems);
-        let gate = authentication::build_authenticator(loaded, generation, &mut problems, &mut assembled.warnings);
+        let credential_authenticator =
+            authentication::build_authenticator(loaded, generation, &mut problems, &mut assembled.warnings);
         assembled.tools = config.tools.len();
         assembled.warnings.iter_mut().for_each(|warning| *warning = loaded.redact(warning));
-        match gate {
-            Some(gate) if problems.is_empty() => Ok((state, gate, open, assembled)),
+        match credential_authenticator {
+            Some(credential_authenticator) if problems.is_empty() => {
+                Ok((state, credential_authenticator, open, assembled))
+            }
             _ => Err(loaded.to_error(&problems)),
         }
     }

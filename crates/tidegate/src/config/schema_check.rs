@@ -34,9 +34,9 @@ impl<'a> SchemaChecker<'a> {
                 Some(choice) => self.value(value, choice, path),
                 None => {
                     // Nobody wants what need not be said said as nothing.
-                    let wanted = choices.iter().map(|choice| expected_types(self.resolve_reference(choice)));
-                    let wanted: Vec<String> = wanted.filter(|wanted| !wanted.is_empty()).collect();
-                    self.wrong_type(value, &wanted.join(" or "), path);
+                    let expected = choices.iter().map(|choice| expected_types(self.resolve_reference(choice)));
+                    let expected: Vec<String> = expected.filter(|expected| !expected.is_empty()).collect();
+                    self.wrong_type(value, &expected.join(" or "), path);
                 }
             }
             return;
@@ -90,8 +90,8 @@ impl<'a> SchemaChecker<'a> {
         }
     }
 
-    fn wrong_type(&mut self, value: &Value, wanted: &str, path: &str) {
-        let message = format!("{} where {wanted} is wanted", self.quote_source(value, path));
+    fn wrong_type(&mut self, value: &Value, expected: &str, path: &str) {
+        let message = format!("{} where {expected} is wanted", self.quote_source(value, path));
         self.problems.push(ConfigProblem::new(path, message));
     }
 
@@ -134,7 +134,7 @@ fn types(schema: &Value) -> Vec<&str> {
 fn has_type(value: &Value, schema: &Value) -> bool {
     let types = types(schema);
     types.is_empty()
-        || types.iter().any(|wanted| match *wanted {
+        || types.iter().any(|expected| match *expected {
             "null" => value.is_null(),
             "boolean" => value.is_boolean(),
             "integer" => value.is_i64() || value.is_u64(),
@@ -147,7 +147,7 @@ fn has_type(value: &Value, schema: &Value) -> bool {
 }
 
 fn expected_types(schema: &Value) -> String {
-    let words = types(schema).into_iter().filter(|wanted| *wanted != "null").map(|wanted| match wanted {
+    let words = types(schema).into_iter().filter(|expected| *expected != "null").map(|expected| match expected {
         "boolean" => "true or false",
         "integer" => "a whole number",
         "number" => "a number",

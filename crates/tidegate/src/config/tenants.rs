@@ -33,7 +33,7 @@ pub(super) fn build_tenancy(config: &Config, problems: &mut Vec<ConfigProblem>) 
 fn tenants_allowed(entry: &DatabaseEntry, config: &Config) -> Option<BTreeSet<String>> {
     let members = entry.federated.iter().flatten();
     let members = members.filter_map(|name| config.databases.iter().find(|database| database.name == *name));
-    let said = std::iter::once(entry).chain(members).filter_map(|database| database.tenants.as_ref());
-    let said = said.map(|tenants| tenants.iter().cloned().collect::<BTreeSet<String>>());
-    said.reduce(|all, others| all.intersection(&others).cloned().collect())
+    let filter_maps = std::iter::once(entry).chain(members).filter_map(|database| database.tenants.as_ref());
+    let text = filter_maps.map(|tenants| tenants.iter().cloned().collect::<BTreeSet<String>>());
+    text.reduce(|all, others| all.intersection(&others).cloned().collect())
 }

@@ -207,9 +207,9 @@ mod tests {
     fn values_are_redacted_by_their_variable_names() {
         let Ok(Expansion::Expanded(filled)) = expand("${HOST} ${QUOTED} ${SHORT}") else { panic!("they are set") };
         let held = filled.values;
-        let told =
+        let message =
             held.iter().fold(r#"db.example.com is "a \"b\"", an ace"#.to_owned(), |text, held| held.redact_in(&text));
-        assert_eq!(told, r#"${HOST} is "${QUOTED}", an ace"#);
+        assert_eq!(message, r#"${HOST} is "${QUOTED}", an ace"#);
         assert_eq!(format!("{held:?}"), "[${HOST}, ${QUOTED}, ${SHORT}]");
     }
 

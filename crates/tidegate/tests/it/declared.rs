@@ -88,19 +88,19 @@ async fn call_target(node: &Node, target: CallTarget, argument: Option<(&str, &s
         Ok(reply) => reply,
         Err(error) => return error.to_string(),
     };
-    let mut said = String::new();
+    let mut output = String::new();
     while let Some(event) = reply.next().await {
         match event {
-            ReplyEvent::Chunk(Chunk::Text(text)) => said.push_str(&text),
+            ReplyEvent::Chunk(Chunk::Text(text)) => output.push_str(&text),
             ReplyEvent::Chunk(Chunk::Block(content) | Chunk::PromptMessage(_, content)) => {
-                said.push_str(&describe_content(content));
-                said.push('\n');
+                output.push_str(&describe_content(content));
+                output.push('\n');
             }
             ReplyEvent::Chunk(_) | ReplyEvent::End(Outcome::Done(_)) => {}
-            ReplyEvent::End(Outcome::Failed(error)) => said.push_str(&error.to_string()),
+            ReplyEvent::End(Outcome::Failed(error)) => output.push_str(&error.to_string()),
         }
     }
-    said
+    output
 }
 
 fn describe_content(content: Content) -> String {

@@ -58,17 +58,17 @@ impl FederatedFixture {
         let mut call = Call::new(CallTarget::Tool(tool.to_owned()), Caller::new(Principal::process_user(), origin));
         call.arguments.extend(arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
         let mut reply = self.node.registry().call(call).unwrap();
-        let mut said = String::new();
+        let mut output = String::new();
         while let Some(event) = reply.next().await {
             match event {
-                ReplyEvent::Chunk(Chunk::Text(text)) => said.push_str(&text),
+                ReplyEvent::Chunk(Chunk::Text(text)) => output.push_str(&text),
                 ReplyEvent::Chunk(_) | ReplyEvent::End(Outcome::Done(_)) => {}
                 ReplyEvent::End(Outcome::Failed(error)) => {
-                    said.push_str(&format!("{}: {error}", error.kind().name()));
+                    output.push_str(&format!("{}: {error}", error.kind().name()));
                 }
             }
         }
-        said
+        output
     }
 
     async fn query(&self, database: &str, sql: &str) -> String {
@@ -82,8 +82,8 @@ impl FederatedFixture {
     /// What is asked of which database.
     async fn pushed_down_sql(&self, sql: &str) -> String {
         let explained = self.call("explain", &[("database", "all"), ("sql", sql)]).await;
-        let asked = explained.lines().skip_while(|line| *line != "Asked of the databases:").skip(1);
-        asked.take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join("\n")
+        let skip = explained.lines().skip_while(|line| *line != "Asked of the databases:").skip(1);
+        skip.take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join("\n")
     }
 }
 

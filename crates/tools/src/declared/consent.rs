@@ -71,8 +71,8 @@ impl Consent {
     }
 }
 
-fn declined_error(what: &str) -> Error {
-    Error::new(ErrorKind::Forbidden, format!("nothing was done: the person who was asked {what}"))
+fn declined_error(subject: &str) -> Error {
+    Error::new(ErrorKind::Forbidden, format!("nothing was done: the person who was asked {subject}"))
 }
 
 /// A value within a question. Texts are quoted, so that whoever chose them cannot write the question.
@@ -109,17 +109,17 @@ mod tests {
     proptest! {
         #[test]
         fn quoted_text_cannot_leave_its_quotes(text in any::<String>(), times in 1_usize..20) {
-            let shown = quote_text(&text.repeat(times));
+            let visible = quote_text(&text.repeat(times));
             let breaks_out = |letter: char| letter.is_control() || "\u{2028}\u{2029}\u{202e}".contains(letter);
-            prop_assert!(!shown.contains(breaks_out), "{}", shown);
+            prop_assert!(!visible.contains(breaks_out), "{}", visible);
             let mut is_escaped = false;
-            let end = shown.char_indices().skip(1).find(|(_, letter)| {
+            let end = visible.char_indices().skip(1).find(|(_, letter)| {
                 let ends = *letter == '"' && !is_escaped;
                 is_escaped = *letter == '\\' && !is_escaped;
                 ends
             });
-            let behind = &shown[end.unwrap().0 + 1..];
-            prop_assert!(shown.starts_with('"') && (behind.is_empty() || behind.starts_with("… (")), "{}", shown);
+            let behind = &visible[end.unwrap().0 + 1..];
+            prop_assert!(visible.starts_with('"') && (behind.is_empty() || behind.starts_with("… (")), "{}", visible);
         }
     }
 
@@ -137,8 +137,8 @@ mod tests {
             json!("a\u{202e}b\u{2028}c\u{1b}[2J"),
             json!(long),
         ];
-        let shown = values.iter().map(display_value).collect::<Vec<_>>().join("\n");
-        insta::assert_snapshot!(shown, @r#"
+        let visible = values.iter().map(display_value).collect::<Vec<_>>().join("\n");
+        insta::assert_snapshot!(visible, @r#"
         "A-17"
         12.5
         true

@@ -30,18 +30,18 @@ impl ElicitedParameters {
     /// # Errors
     /// For parameters that cannot be asked for.
     pub(super) fn from_inputs(inputs: &[DeclaredInput]) -> Result<Self, Vec<DeclarationProblem>> {
-        let (mut asked, mut problems) = (Vec::new(), Vec::new());
+        let (mut elicited_parameters, mut problems) = (Vec::new(), Vec::new());
         for input in inputs {
             let Some(question) = &input.ask else { continue };
             match ElicitedParameter::new(input, question) {
-                Ok(parameter) => asked.push(parameter),
+                Ok(parameter) => elicited_parameters.push(parameter),
                 Err(wrong) => {
                     let error = Error::new(ErrorKind::InvalidArguments, wrong);
                     problems.push(DeclarationProblem::new(format!("input.{}.ask", input.name), error));
                 }
             }
         }
-        if problems.is_empty() { Ok(Self(asked)) } else { Err(problems) }
+        if problems.is_empty() { Ok(Self(elicited_parameters)) } else { Err(problems) }
     }
 
     /// The arguments of `job`, and what the person gave for those that are left out.

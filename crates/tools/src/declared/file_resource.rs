@@ -51,15 +51,15 @@ struct OpenResourceFile {
 impl Handler for FileResourceHandler {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let opened = self.open(&job).await?;
-        let shown = send_preview(opened.byte_stream().await?, job.inline_budget().bytes, &reply).await?;
-        match (shown, self.node.executor.store()) {
+        let preview_extent = send_preview(opened.byte_stream().await?, job.inline_budget().bytes, &reply).await?;
+        match (preview_extent, self.node.executor.store()) {
             (PreviewExtent::Complete, _) => Ok(Metadata::new()),
             (PreviewExtent::NotText, _) if opened.metadata.len() <= BINARY_BYTES_MAX => {
                 opened.send_whole(&job, &reply).await
             }
             (PreviewExtent::NotText, None) => Err(opened.too_large()),
-            (PreviewExtent::Truncated(_), None) => opened.end_truncated(shown, &reply).await,
-            (_, Some(store)) => opened.store_remainder(shown, store, &job, &reply).await,
+            (PreviewExtent::Truncated(_), None) => opened.end_truncated(preview_extent, &reply).await,
+            (_, Some(store)) => opened.store_remainder(preview_extent, store, &job, &reply).await,
         }
     }
 }
@@ -115,15 +115,15 @@ impl OpenResourceFile {
     async fn verified_byte_stream(&self) -> Result<ByteStream, Error> {
         let reading = (self.rewound_file().await?, self.metadata.clone(), self.metadata.len());
         let pieces = stream::try_unfold(reading, |(mut file, facts, left)| async move {
-            let wanted = left.min(FILE_PIECE_BYTES as u64);
-            let piece = read_chunk(&mut file, wanted).await?;
-            if (piece.len() as u64) < wanted {
+            let expected = left.min(FILE_PIECE_BYTES as u64);
+            let piece = read_chunk(&mut file, expected).await?;
+            if (piece.len() as u64) < expected {
                 return Err(changed_error());
             }
             if left == 0 {
                 return check_unchanged(&file, &facts).await.map(|()| None);
             }
-            Ok(Some((piece, (file, facts, left - wanted))))
+            Ok(Some((piece, (file, facts, left - expected))))
         });
         Ok(pieces.boxed())
     }
@@ -138,7 +138,7 @@ impl OpenResourceFile {
     /// Ends an answer after what was shown of the file, and keeps all of it after that.
     async fn store_remainder(
         &self,
-        shown: PreviewExtent,
+        preview_extent: PreviewExtent,
         store: &Arc<ResultStore>,
         job: &Arc<Job>,
         reply: &ReplySender,
@@ -154,13 +154,14 @@ impl OpenResourceFile {
         };
         let (result, writer) = match begun {
             Ok(begun) => begun,
-            Err(error) if shown == PreviewExtent::NotText => return Err(error),
+            Err(error) if preview_extent == PreviewExtent::NotText => return Err(error),
             // Where nothing can be stored the answer ends as it would without a store.
-            Err(_) => return self.end_truncated(shown, reply).await,
+            Err(_) => return self.end_truncated(preview_extent, reply).await,
         };
         let uri = result.header().id.uri();
         job.set_result_uri(uri.clone());
-        self.append_note(&format!("{} All of it is kept at {uri}.", self.truncation_note(shown)), reply).await?;
+        self.append_note(&format!("{} All of it is kept at {uri}.", self.truncation_note(preview_extent)), reply)
+            .await?;
         let mut metadata = truncated_metadata();
         metadata.insert("dev.tidegate/result".to_owned(), uri.into());
         let Some(writer) = writer else { return Ok(metadata) };
@@ -171,8 +172,8 @@ impl OpenResourceFile {
         Ok(Metadata::new())
     }
 
-    async fn end_truncated(&self, shown: PreviewExtent, reply: &ReplySender) -> Result<Metadata, Error> {
-        self.append_note(&self.truncation_note(shown), reply).await?;
+    async fn end_truncated(&self, preview_extent: PreviewExtent, reply: &ReplySender) -> Result<Metadata, Error> {
+        self.append_note(&self.truncation_note(preview_extent), reply).await?;
         Ok(truncated_metadata())
     }
 
@@ -181,10 +182,10 @@ impl OpenResourceFile {
         reply.send_block(Content::text(line)).await
     }
 
-    fn truncation_note(&self, shown: PreviewExtent) -> String {
+    fn truncation_note(&self, preview_extent: PreviewExtent) -> String {
         let FileDescription { name, media_type, bytes } = &self.stored_file;
-        match shown {
-            PreviewExtent::Truncated(shown) => format!("Shown: the first {shown} of the file's {bytes} bytes."),
+        match preview_extent {
+            PreviewExtent::Truncated(visible) => format!("Shown: the first {visible} of the file's {bytes} bytes."),
             PreviewExtent::Complete | PreviewExtent::NotText => {
                 let media_type = media_type.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
                 format!("{name}{media_type} has {bytes} bytes, which are not text: none of them is shown.")
@@ -221,9 +222,9 @@ impl OpenResourceFile {
 }
 
 /// The next `wanted` bytes; fewer at the end of the file.
-async fn read_chunk(file: &mut File, wanted: u64) -> Result<Bytes, Error> {
+async fn read_chunk(file: &mut File, expected: u64) -> Result<Bytes, Error> {
     let mut piece = Vec::with_capacity(FILE_PIECE_BYTES);
-    file.take(wanted).read_to_end(&mut piece).await.map_err(|error| read_error(&error))?;
+    file.take(expected).read_to_end(&mut piece).await.map_err(|error| read_error(&error))?;
     Ok(piece.into())
 }
 

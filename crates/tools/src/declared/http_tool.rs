@@ -47,7 +47,7 @@ impl DeclaredHttpTool {
         if !taken.is_empty() {
             return Err(taken);
         }
-        let (asked, consent) = parse_elicitation(&self.inputs, self.confirm)?;
+        let (elicited_parameters, consent) = parse_elicitation(&self.inputs, self.confirm)?;
         let arguments = self.inputs.iter().map(|input| HttpArgument {
             name: input.name.clone(),
             is_required: input.is_never_null(),
@@ -64,8 +64,8 @@ impl DeclaredHttpTool {
             idempotent: self.annotations.idempotent.or(hints.idempotent),
             open_world: self.annotations.open_world.or(hints.open_world),
         };
-        let handler =
-            HttpToolHandler::new(template, client.clone(), node.executor.clone()).with_elicitation(asked, consent);
+        let handler = HttpToolHandler::new(template, client.clone(), node.executor.clone())
+            .with_elicitation(elicited_parameters, consent);
         let mut tool = Tool::new(self.name, self.description, Arc::new(handler))
             .with_annotations(annotations)
             .with_access(self.access)

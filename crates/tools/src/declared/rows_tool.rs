@@ -59,13 +59,14 @@ struct RowsHandler<S> {
 #[async_trait]
 impl<S: RowsSource> Handler for RowsHandler<S> {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let (wanted, paging): (OutputArguments, PagingArguments) = (parse_arguments(&job)?, parse_arguments(&job)?);
-        if let Some(page) = paging.read_page(&self.node, wanted.parse_format()?, false, &job, &reply).await {
+        let (output_arguments, paging): (OutputArguments, PagingArguments) =
+            (parse_arguments(&job)?, parse_arguments(&job)?);
+        if let Some(page) = paging.read_page(&self.node, output_arguments.parse_format()?, false, &job, &reply).await {
             return page;
         }
         let mut own = job.arguments().clone();
         with_paging(output_properties()).keys().for_each(|name| drop(own.remove(name)));
-        let outcome = self.answer(wanted, &paging, own.clone(), &job, &reply).await;
+        let outcome = self.answer(output_arguments, &paging, own.clone(), &job, &reply).await;
         self.source.on_call_end(&job, own, outcome.as_ref().err());
         outcome
     }
@@ -74,7 +75,7 @@ impl<S: RowsSource> Handler for RowsHandler<S> {
 impl<S: RowsSource> RowsHandler<S> {
     async fn answer(
         &self,
-        wanted: OutputArguments,
+        output_arguments: OutputArguments,
         paging: &PagingArguments,
         own: Map<String, Value>,
         job: &Arc<Job>,
@@ -85,8 +86,8 @@ impl<S: RowsSource> RowsHandler<S> {
             database: self.node.databases.configured(&self.database).ok_or_else(missing)?.clone(),
             statement: self.source.statement(job, own).await?,
             max_rows: None,
-            format: wanted.parse_format()?,
-            extract: wanted.extract,
+            format: output_arguments.parse_format()?,
+            extract: output_arguments.extract,
             mode: AnswerMode::Auto,
             structured: None,
             overflow_hint: Some("Ask for less with other arguments.".to_owned()),

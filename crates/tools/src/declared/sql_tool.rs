@@ -68,7 +68,7 @@ impl DeclaredSqlTool {
         if !taken.is_empty() {
             return Err(taken);
         }
-        let (asked, consent) = parse_elicitation(&self.inputs, self.confirm)?;
+        let (elicited_parameters, consent) = parse_elicitation(&self.inputs, self.confirm)?;
         let question = DeclaredQuery::parse(node, self.database.as_deref(), &self.sql, self.inputs.clone())?
             .in_transaction(self.transaction.clone())?;
         let (columns, unreachable) = match question.prepare(&node.statements).await {
@@ -82,7 +82,7 @@ impl DeclaredSqlTool {
         let handler = Arc::new(SqlToolHandler {
             node: node.clone(),
             query: question,
-            elicited: asked,
+            elicited: elicited_parameters,
             consent,
             columns: columns.clone(),
         });
@@ -111,17 +111,17 @@ impl DeclaredSqlTool {
 }
 
 /// What was said, completed. That a tool writes cannot be denied.
-fn complete_annotations(said: ToolAnnotations, writes: bool) -> ToolAnnotations {
-    let open_world = said.open_world.or(Some(false));
+fn complete_annotations(tool_annotations: ToolAnnotations, writes: bool) -> ToolAnnotations {
+    let open_world = tool_annotations.open_world.or(Some(false));
     if writes {
         return ToolAnnotations {
             read_only: Some(false),
-            destructive: said.destructive.or(Some(true)),
+            destructive: tool_annotations.destructive.or(Some(true)),
             open_world,
-            ..said
+            ..tool_annotations
         };
     }
-    ToolAnnotations { read_only: said.read_only.or(Some(true)), open_world, ..said }
+    ToolAnnotations { read_only: tool_annotations.read_only.or(Some(true)), open_world, ..tool_annotations }
 }
 
 /// Problems of inputs whose names every tool with a table has already.
@@ -138,11 +138,11 @@ pub(super) fn parse_elicitation(
     inputs: &[DeclaredInput],
     confirm: Option<TextTemplate>,
 ) -> Result<(ElicitedParameters, Option<Consent>), Vec<DeclarationProblem>> {
-    let asked = ElicitedParameters::from_inputs(inputs);
+    let requested = ElicitedParameters::from_inputs(inputs);
     let consent = confirm.map(|question| Consent::new(question, inputs)).transpose();
-    match (asked, consent) {
-        (Ok(asked), Ok(consent)) => Ok((asked, consent)),
-        (asked, consent) => Err([asked.err(), consent.err()].into_iter().flatten().flatten().collect()),
+    match (requested, consent) {
+        (Ok(elicited_parameters), Ok(consent)) => Ok((elicited_parameters, consent)),
+        (requested, consent) => Err([requested.err(), consent.err()].into_iter().flatten().flatten().collect()),
     }
 }
 

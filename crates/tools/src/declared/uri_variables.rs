@@ -87,17 +87,17 @@ fn parse_value(input: &DeclaredInput, text: &str) -> Result<Value, Error> {
 }
 
 fn parse_scalar(scalar: ScalarType, name: &str, text: &str) -> Result<Value, Error> {
-    let wanted = |what: &str| {
-        let message = format!("{name} is {text:?} in the URI; wanted {what}");
+    let expected = |subject: &str| {
+        let message = format!("{name} is {text:?} in the URI; wanted {subject}");
         Err(Error::new(ErrorKind::InvalidArguments, message))
     };
     match scalar {
-        ScalarType::Integer => text.parse::<i64>().map(Value::from).or_else(|_| wanted("a whole number")),
+        ScalarType::Integer => text.parse::<i64>().map(Value::from).or_else(|_| expected("a whole number")),
         ScalarType::Number => match text.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(Value::from(number)),
-            _ => wanted("a number"),
+            _ => expected("a number"),
         },
-        ScalarType::Boolean => text.parse::<bool>().map(Value::from).or_else(|_| wanted("true or false")),
+        ScalarType::Boolean => text.parse::<bool>().map(Value::from).or_else(|_| expected("true or false")),
         ScalarType::String | ScalarType::Date | ScalarType::Timestamp => Ok(Value::from(text)),
     }
 }

@@ -21,11 +21,11 @@ pub(crate) async fn sample_column(
     database: &dyn Database,
     table: &str,
     columns: &[ColumnEntry],
-    wanted: usize,
+    expected: usize,
     job: &Arc<Job>,
 ) -> Result<ArrayRef, Error> {
     let mut lists = ListBuilder::new(StringBuilder::new());
-    for examples in fetch_examples(database, table, columns, wanted, job).await? {
+    for examples in fetch_examples(database, table, columns, expected, job).await? {
         examples.into_iter().for_each(|example| lists.values().append_value(example));
         lists.append(true);
     }
@@ -37,12 +37,12 @@ pub(crate) async fn fetch_examples(
     database: &dyn Database,
     table: &str,
     columns: &[ColumnEntry],
-    wanted: usize,
+    expected: usize,
     job: &Arc<Job>,
 ) -> Result<Vec<Vec<String>>, Error> {
     let batches: Vec<RecordBatch> =
         read_first_rows(database, table, ROWS_READ_MAX, job).await?.batches.try_collect().await?;
-    Ok(columns.iter().map(|column| distinct_examples(&batches, &column.name, wanted.min(SAMPLES_MAX))).collect())
+    Ok(columns.iter().map(|column| distinct_examples(&batches, &column.name, expected.min(SAMPLES_MAX))).collect())
 }
 
 /// The first rows of `table`.
@@ -58,13 +58,13 @@ pub(crate) async fn read_first_rows(
     plan.run(job).await
 }
 
-fn distinct_examples(batches: &[RecordBatch], column: &str, wanted: usize) -> Vec<String> {
+fn distinct_examples(batches: &[RecordBatch], column: &str, expected: usize) -> Vec<String> {
     let mut examples: Vec<String> = Vec::new();
     for batch in batches {
         let Ok(position) = batch.schema_ref().index_of(column) else { continue };
         let texts = ColumnFormatter::new(batch.schema_ref().field(position), batch.column(position).as_ref());
         for value in (0..batch.num_rows()).filter_map(|row| texts.format_value(row)) {
-            if examples.len() >= wanted {
+            if examples.len() >= expected {
                 return examples;
             }
             let example = shorten(value);

@@ -51,17 +51,17 @@ impl Handler for CancelJob {
 }
 
 /// Cancels the job and says where it stands; an ended one stays as it ended.
-fn cancel(jobs: &Jobs, id: &str, asker: &Job) -> Result<String, Error> {
-    let mine = jobs.list(asker.caller());
+fn cancel(jobs: &Jobs, id: &str, caller: &Job) -> Result<String, Error> {
+    let mine = jobs.list(caller.caller());
     let found = mine.iter().find(|job| has_id(job, id));
     match found {
         Some(job) if job.state.has_ended() => Ok(job.state.name().to_owned()),
         // It may end between the look and the cancellation, and then it has ended as was wanted.
         Some(job) => {
-            jobs.cancel(job.id, asker.caller());
+            jobs.cancel(job.id, caller.caller());
             Ok("cancelling".to_owned())
         }
-        None => Err(unknown_job_error(id, &mine, asker)),
+        None => Err(unknown_job_error(id, &mine, caller)),
     }
 }
 
@@ -71,8 +71,8 @@ pub(super) fn has_id(job: &JobStatus, id: &str) -> bool {
 }
 
 /// What is said of a job that there is not, or that is somebody else's.
-pub(crate) fn unknown_job_error(id: &str, mine: &[JobStatus], asker: &Job) -> Error {
-    let open = mine.iter().filter(|job| !job.state.has_ended() && job.id != asker.id());
+pub(crate) fn unknown_job_error(id: &str, mine: &[JobStatus], caller: &Job) -> Error {
+    let open = mine.iter().filter(|job| !job.state.has_ended() && job.id != caller.id());
     let choices: Vec<String> = open.map(|job| job.id.to_string()).take(20).collect();
     let hint =
         if choices.is_empty() { "None of your jobs is running." } else { "list_jobs says what each of them is." };

@@ -77,12 +77,12 @@ impl Handler for SummariseTable {
 
 /// A line for each column.
 async fn describe_columns(database: &dyn Database, table: &str, columns: &[ColumnEntry], job: &Arc<Job>) -> String {
-    let shown = &columns[..columns.len().min(COLUMNS_MAX)];
-    let examples = fetch_examples(database, table, shown, EXAMPLES_MAX, job);
+    let column_entries = &columns[..columns.len().min(COLUMNS_MAX)];
+    let examples = fetch_examples(database, table, column_entries, EXAMPLES_MAX, job);
     // A summary without examples is better than none.
     let examples = tokio::time::timeout(EXAMPLES_TIMEOUT, examples).await.ok().and_then(Result::ok);
     let mut text = String::new();
-    for (index, column) in shown.iter().enumerate() {
+    for (index, column) in column_entries.iter().enumerate() {
         let null = if column.nullable { "" } else { ", never null" };
         let comment = column.comment.as_ref().map(|comment| format!(" ({comment})")).unwrap_or_default();
         let values = examples.as_ref().and_then(|examples| examples.get(index));

@@ -222,9 +222,9 @@ async fn send_arrow_stream(
         let block = result.block(index).await?;
         if index == 0 {
             let stage = result.progress();
-            let lasting = || StableBody { tag: stage.entity_tag(), bytes: Some(block.stream_bytes(&stage.blocks)) };
-            let lasting = (stage.end == Some(ResultEnd::Complete)).then(lasting);
-            reply.begin_body(body_head(AnswerFormat::Arrow.media_type(), lasting)).await?;
+            let remembered = || StableBody { tag: stage.entity_tag(), bytes: Some(block.stream_bytes(&stage.blocks)) };
+            let stable_body = (stage.end == Some(ResultEnd::Complete)).then(remembered);
+            reply.begin_body(body_head(AnswerFormat::Arrow.media_type(), stable_body)).await?;
             send_chunks(block.schema_message(), reply).await?;
         }
         send_chunks(block.batch_messages(), reply).await?;
@@ -247,11 +247,11 @@ async fn send_rendered_rows(
     result.next_block(0).await;
     check_complete(result, takes_part)?;
     let mut writer = BodyWriter::new(format, result.schema())?;
-    let lasting = (result.end() == Some(ResultEnd::Complete)).then(|| {
+    let stable_body = (result.end() == Some(ResultEnd::Complete)).then(|| {
         let tag = format!("{}-{}", result.progress().entity_tag(), format.name());
         StableBody { tag, bytes: None }
     });
-    reply.begin_body(body_head(writer.media_type(), lasting)).await?;
+    reply.begin_body(body_head(writer.media_type(), stable_body)).await?;
     let mut rows = result.rows_from(0);
     while let Some(batch) = rows.next().await.transpose()? {
         send_chunks(writer.write(&batch)?, reply).await?;
@@ -262,8 +262,8 @@ async fn send_rendered_rows(
     send_chunks(writer.finish()?, reply).await
 }
 
-fn body_head(media_type: &'static str, lasting: Option<StableBody>) -> BodyHead {
-    BodyHead { media_type, budget: Budget::default(), stable: lasting, file: None }
+fn body_head(media_type: &'static str, stable_body: Option<StableBody>) -> BodyHead {
+    BodyHead { media_type, budget: Budget::default(), stable: stable_body, file: None }
 }
 
 async fn send_chunks(mut bytes: Bytes, reply: &ReplySender) -> Result<(), Error> {

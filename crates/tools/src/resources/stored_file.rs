@@ -52,14 +52,14 @@ pub(super) async fn send_raw_file(
     // Nothing is sent before the first bytes are there, or it is known that there are none.
     result.next_block(0).await;
     super::result::check_complete(result, super::result::accepts_partial(job))?;
-    let lasting = (result.end() == Some(ResultEnd::Complete))
+    let stable_body = (result.end() == Some(ResultEnd::Complete))
         .then(|| StableBody { tag: format!("{}-file", result.progress().entity_tag()), bytes: Some(file.bytes) });
     let described = BodyFile { name: file.name.clone(), media_type: file.media_type.clone() };
     reply
         .begin_body(BodyHead {
             media_type: OCTET_STREAM,
             budget: Budget::default(),
-            stable: lasting,
+            stable: stable_body,
             file: Some(described),
         })
         .await?;
@@ -80,7 +80,7 @@ pub(super) async fn send_text_preview(
     let FileDescription { name, bytes, .. } = file;
     let line = match send_preview(result.stream_file_bytes(), job.inline_budget().bytes, reply).await? {
         PreviewExtent::Complete => return Ok(()),
-        PreviewExtent::Truncated(shown) => format!("Shown: the first {shown} of the file's {bytes} bytes."),
+        PreviewExtent::Truncated(visible) => format!("Shown: the first {visible} of the file's {bytes} bytes."),
         PreviewExtent::NotText => format!("{name} has {bytes} bytes, which are not text: none of them is shown."),
     };
     reply.end_text().await?;

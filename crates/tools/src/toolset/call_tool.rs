@@ -61,9 +61,11 @@ impl Handler for CallTool {
         call.input_answers = job.input_answers().clone();
         let mut called = self.0.registry()?.call(call)?;
         let ended = called.job().cancellation();
-        while let Some(said) = called.next_message().await {
-            match said {
-                ReplyMessage::InputRequest(asked) => reply.forward_input_request(asked).await?,
+        while let Some(reply_message) = called.next_message().await {
+            match reply_message {
+                ReplyMessage::InputRequest(pending_input_request) => {
+                    reply.forward_input_request(pending_input_request).await?
+                }
                 ReplyMessage::Event(ReplyEvent::Chunk(chunk)) => tokio::select! {
                     biased;
                     handed = forward_chunk(chunk, &reply) => handed?,

@@ -55,8 +55,8 @@ impl Handler for FindTool {
             .filter(|(score, _)| *score > 0 || words.is_empty())
             .collect();
         found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.name.cmp(&other.name)));
-        let shown = limit.unwrap_or(LIMIT_DEFAULT);
-        let tools: Vec<_> = found.iter().take(shown).map(|(_, tool)| tool_json(tool)).collect();
+        let visible = limit.unwrap_or(LIMIT_DEFAULT);
+        let tools: Vec<_> = found.iter().take(visible).map(|(_, tool)| tool_json(tool)).collect();
         reply.send_text(json!({"tools": tools, "found": found.len()}).to_string()).await?;
         Ok(Metadata::new())
     }

@@ -85,12 +85,12 @@ impl FileFixture {
         uri: &str,
         format: Option<AnswerFormat>,
         arguments: Value,
-        who: Option<Caller>,
+        caller: Option<Caller>,
     ) -> CollectedReply {
         let mut call = call(CallTarget::Resource(uri.to_owned()), arguments);
         call.format = format;
-        if let Some(who) = who {
-            call.caller = who;
+        if let Some(caller) = caller {
+            call.caller = caller;
         }
         match self.registry.call(call) {
             Ok(reply) => collect_reply(reply).await,
@@ -188,8 +188,8 @@ async fn large_text_is_truncated_inline_and_stored() {
     assert_eq!(answered.texts[0].as_bytes(), &bytes[..answered.texts[0].len()]);
     assert!((997..=1000).contains(&answered.texts[0].len()));
     let uri = answered.result();
-    let shown = answered.texts[0].len();
-    let line = format!("Shown: the first {shown} of the file's 20971520 bytes. All of it is kept at {uri}.");
+    let visible = answered.texts[0].len();
+    let line = format!("Shown: the first {visible} of the file's 20971520 bytes. All of it is kept at {uri}.");
     assert_eq!(answered.texts[1], line);
     // Whoever downloads follows what is still being written.
     let body = scene.data(&uri).await;
@@ -200,8 +200,8 @@ async fn large_text_is_truncated_inline_and_stored() {
     assert_eq!(manifest["file"], json!({"name": "big.txt", "bytes": 20 * MIB, "media_type": "text/plain"}));
     assert_eq!(manifest["columns"], json!([{"name": "bytes", "type": "bytea", "nullable": false}]));
     assert_eq!(manifest["rows"], 320);
-    let lasting = scene.data(&uri).await.head.unwrap().stable.unwrap();
-    assert_eq!(lasting.bytes, Some(20 * MIB as u64));
+    let stable_body = scene.data(&uri).await.head.unwrap().stable.unwrap();
+    assert_eq!(stable_body.bytes, Some(20 * MIB as u64));
     // The same file is the same result, another state of it another one.
     assert_eq!(scene.read("files://big.txt").await.result(), uri);
     scene.write("big.txt", &bytes[..19 * MIB]);
@@ -215,8 +215,8 @@ async fn large_binary_file_is_described_and_stored() {
     scene.write("photo.png", &bytes);
     let answered = scene.read("files://photo.png").await;
     let uri = answered.result();
-    let told = answered.texts.concat().replace(&uri, "URI");
-    insta::assert_snapshot!(told, @"photo.png (image/png) has 20971520 bytes, which are not text: none of them is shown. All of it is kept at URI.");
+    let message = answered.texts.concat().replace(&uri, "URI");
+    insta::assert_snapshot!(message, @"photo.png (image/png) has 20971520 bytes, which are not text: none of them is shown. All of it is kept at URI.");
     assert!(scene.data(&uri).await.bytes == bytes, "byte for byte");
     let named = |format: AnswerFormat| json!({ "format": format.name() });
     let data = format!("{uri}/data");
@@ -254,7 +254,7 @@ async fn stored_file_is_private_to_its_caller() {
 async fn file_changed_while_read_is_incomplete() {
     let scene = FileFixture::new(StoreLimits::default(), 1000).await;
     let path = scene.files.path().join("log.txt");
-    for (change, what) in [("cut", "cut off"), ("more", "written to")] {
+    for (change, subject) in [("cut", "cut off"), ("more", "written to")] {
         std::fs::write(&path, text_bytes(8 * MIB)).unwrap();
         backdate_file(&path);
         let mut call = call(CallTarget::Resource("files://log.txt".to_owned()), Value::Null);
@@ -268,7 +268,7 @@ async fn file_changed_while_read_is_incomplete() {
         }
         let uri = collect_reply(reply).await.result();
         let manifest = scene.final_manifest(&uri).await;
-        assert_eq!((&manifest["status"], what), (&json!("incomplete"), what));
+        assert_eq!((&manifest["status"], subject), (&json!("incomplete"), subject));
         assert_eq!(manifest["reason"], "the file changed while it was read");
         let refused = scene.data(&uri).await;
         assert_eq!(refused.error().kind(), ErrorKind::Unavailable);
@@ -278,12 +278,12 @@ async fn file_changed_while_read_is_incomplete() {
 
 #[tokio::test]
 async fn inline_budget_ends_at_a_character_boundary() {
-    for (budget, shown) in [(4, "ab€"), (5, "ab€"), (6, "ab€"), (7, "ab€"), (8, "ab€€")] {
+    for (budget, visible) in [(4, "ab€"), (5, "ab€"), (6, "ab€"), (7, "ab€"), (8, "ab€€")] {
         let scene = FileFixture::new(StoreLimits::default(), budget).await;
         scene.write("euro.txt", "ab€€€€".as_bytes());
         let answered = scene.read("files://euro.txt").await;
-        let wanted = if budget == 4 { "ab" } else { shown };
-        assert_eq!(answered.texts[0], wanted, "{budget}");
+        let expected = if budget == 4 { "ab" } else { visible };
+        assert_eq!(answered.texts[0], expected, "{budget}");
         assert_eq!(scene.data(&answered.result()).await.bytes, "ab€€€€".as_bytes());
     }
     let scene = FileFixture::new(StoreLimits::default(), 1000).await;

@@ -39,11 +39,11 @@ async fn registry(uri: &str, source: ResourceSource) -> Arc<Registry> {
 
 async fn read(registry: &Arc<Registry>, uri: &str) -> String {
     let reply = registry.call(call(CallTarget::Resource(uri.to_owned()), Value::Null));
-    let said = match reply {
+    let text = match reply {
         Ok(reply) => collect_answer(reply).await.map(|answer| answer.texts.concat()),
         Err(error) => Err(error),
     };
-    said.unwrap_or_else(|error| format!("{}: {error}", error.kind().name()))
+    text.unwrap_or_else(|error| format!("{}: {error}", error.kind().name()))
 }
 
 #[tokio::test]

@@ -40,8 +40,8 @@ async fn unknown_job_error_lists_running_jobs() {
     None of your jobs is running.
     "#);
     let reply = registry.call(call(CallTarget::Tool("sql".into()), json!({"sql": "SELECT * FROM endless"}))).unwrap();
-    let told = call_tool(&registry, "cancel_job", json!({"id": "17"})).await;
-    assert!(told.contains(&format!("Valid choices: {}", reply.job().id())), "{told}");
+    let message = call_tool(&registry, "cancel_job", json!({"id": "17"})).await;
+    assert!(message.contains(&format!("Valid choices: {}", reply.job().id())), "{message}");
 }
 
 #[tokio::test]
@@ -53,8 +53,8 @@ async fn one_job_is_listed_by_its_id() {
     let id = one.job().id().to_string();
     let listed: Vec<Value> = serde_json::from_str(&call_tool(&registry, "list_jobs", json!({"id": id})).await).unwrap();
     assert_eq!((listed.len(), &listed[0]["id"]), (1, &json!(id)));
-    let told = call_tool(&registry, "list_jobs", json!({"id": "17"})).await;
-    assert!(told.starts_with("not_found: you have no job \"17\""), "{told}");
+    let message = call_tool(&registry, "list_jobs", json!({"id": "17"})).await;
+    assert!(message.starts_with("not_found: you have no job \"17\""), "{message}");
 }
 
 #[tokio::test]

@@ -82,13 +82,13 @@ async fn explain_slow_query_includes_plan_and_tables() {
 async fn explain_slow_query_reports_missing_plan() {
     let registry = node([shop(), unreachable()]);
     let ask = async |sql: &str| prompt(&registry, "explain_slow_query", json!({"sql": sql, "database": "shop"})).await;
-    let told = ask("DELETE FROM orders").await;
+    let message = ask("DELETE FROM orders").await;
     assert!(
-        told.contains("There is no plan of it: ") && told.contains(r#"- "customers", 2 rows: "name" UTF8"#),
-        "{told}"
+        message.contains("There is no plan of it: ") && message.contains(r#"- "customers", 2 rows: "name" UTF8"#),
+        "{message}"
     );
-    let told = ask("SELECT 1 FROM oders").await;
-    assert!(told.contains("There is no plan of it: there is no table \"oders\""), "{told}");
+    let message = ask("SELECT 1 FROM oders").await;
+    assert!(message.contains("There is no plan of it: there is no table \"oders\""), "{message}");
 }
 
 #[tokio::test]
@@ -117,6 +117,6 @@ async fn summarise_table_includes_columns_and_examples() {
 #[tokio::test(start_paused = true)]
 async fn summarise_table_works_without_examples() {
     let registry = node([shop()]);
-    let told = prompt(&registry, "summarise_table", json!({"table": "endless"})).await;
-    assert!(told.contains("- \"name\" UTF8, never null\n"), "{told}");
+    let message = prompt(&registry, "summarise_table", json!({"table": "endless"})).await;
+    assert!(message.contains("- \"name\" UTF8, never null\n"), "{message}");
 }

@@ -90,9 +90,10 @@ async fn completion_prefers_names_the_caller_uses() {
     call_tool(&registry, "sql", json!({"database": "shop", "sql": "SELECT * FROM oders"})).await;
     assert_eq!(tables().await[..3], ["orders", "customers", "broken"]);
     assert_eq!(complete_argument(&registry, table(), "table", "c", &[("database", "shop")]).await, ["customers"]);
-    let mut asked = call(CallTarget::Tool("sql".into()), json!({"database": "shop", "sql": "SELECT * FROM customers"}));
-    asked.caller.principal = Principal::anonymous();
-    collect_answer(registry.call(asked).unwrap()).await.unwrap();
+    let mut requested =
+        call(CallTarget::Tool("sql".into()), json!({"database": "shop", "sql": "SELECT * FROM customers"}));
+    requested.caller.principal = Principal::anonymous();
+    collect_answer(registry.call(requested).unwrap()).await.unwrap();
     assert_eq!(tables().await[0], "orders", "what others ask changes nothing");
 }
 
@@ -116,13 +117,13 @@ async fn job_resource_is_private_to_its_caller() {
     let (target, rows) = (&job["target"], &job["rows"]);
     assert_eq!((&job["id"], target, rows), (&json!(reply.job().id().to_string()), &json!("sql"), &json!(0)));
     assert!(["waiting", "running"].contains(&job["status"].as_str().unwrap()), "{job}");
-    let told = read(&registry, "tidegate://jobs/17").await.unwrap_err();
-    assert!(told.starts_with("you have no job \"17\""), "{told}");
+    let message = read(&registry, "tidegate://jobs/17").await.unwrap_err();
+    assert!(message.starts_with("you have no job \"17\""), "{message}");
     let mut foreign = call(CallTarget::Resource(uri.clone()), Value::Null);
     foreign.caller.principal = Principal::anonymous();
-    let told = collect_answer(registry.call(foreign).unwrap()).await.unwrap_err();
+    let message = collect_answer(registry.call(foreign).unwrap()).await.unwrap_err();
     let absent = reply.job().id().to_string();
-    assert_eq!(told.to_string(), format!("you have no job {absent:?}\nNone of your jobs is running."));
+    assert_eq!(message.to_string(), format!("you have no job {absent:?}\nNone of your jobs is running."));
     let template = || CompletionReference::Resource("tidegate://jobs/{id}".to_owned());
     assert_eq!(complete_argument(&registry, template(), "id", &absent[..6], &[]).await, [absent]);
 }
@@ -163,14 +164,14 @@ async fn stamp_changes_with_content() {
     }
     let reply = endless_call(&registry);
     let uri = format!("tidegate://jobs/{}", reply.job().id());
-    let becomes = async |wanted: &str| {
+    let becomes = async |expected: &str| {
         for _ in 0..1_000 {
-            if stamp(&registry, &uri, &me).await.as_deref() == Some(wanted) {
+            if stamp(&registry, &uri, &me).await.as_deref() == Some(expected) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        panic!("{:?} is not {wanted}", stamp(&registry, &uri, &me).await);
+        panic!("{:?} is not {expected}", stamp(&registry, &uri, &me).await);
     };
     becomes("running 0 0 false").await;
     let stranger = Caller { principal: Principal::anonymous(), ..me.clone() };

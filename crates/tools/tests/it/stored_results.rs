@@ -57,8 +57,8 @@ impl StoredResultFixture {
 
     /// Writes `batches`, and the failure after them, if there is one.
     async fn write(&self, batches: Vec<RecordBatch>, failure: Option<&'static str>) -> Arc<StoredResult> {
-        let asked = NewResult { job: &self.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
-        let writer = self.store.begin(asked, &batches[0].schema()).await.unwrap();
+        let new_result = NewResult { job: &self.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
+        let writer = self.store.begin(new_result, &batches[0].schema()).await.unwrap();
         let result = writer.result().clone();
         let failure = failure.map(|failure| Err(Error::new(ErrorKind::Unavailable, failure)));
         let rows = batches.into_iter().map(Ok).chain(failure).collect::<Vec<_>>();
@@ -138,16 +138,19 @@ async fn data_concatenates_blocks_as_one_arrow_stream() {
     let body = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
     let metadata = body.end.unwrap();
     assert_eq!((&metadata["dev.tidegate/rows"], &metadata["dev.tidegate/truncated"]), (&json!(20_000), &json!(false)));
-    let lasting = body.head.unwrap().stable.unwrap();
-    assert_eq!(lasting.bytes, Some(body.bytes.len() as u64));
-    let again = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
-    assert_eq!((again.head.unwrap().stable.unwrap(), &again.bytes), (lasting.clone(), &body.bytes));
+    let stable_body = body.head.unwrap().stable.unwrap();
+    assert_eq!(stable_body.bytes, Some(body.bytes.len() as u64));
+    let collected_body = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
+    assert_eq!(
+        (collected_body.head.unwrap().stable.unwrap(), &collected_body.bytes),
+        (stable_body.clone(), &body.bytes)
+    );
     let expected = (0..20_000).map(|row| (row, (row % 11 != 0).then(|| format!("word {}", row / 3))));
     assert!(read(body.bytes).into_iter().eq(expected));
     // Another form of the same rows has another name.
     let csv = scene.get(&uri, AnswerFormat::Csv, json!({})).await;
     assert_eq!(String::from_utf8(csv.bytes).unwrap().lines().count(), 20_001);
-    assert_ne!(csv.head.unwrap().stable.unwrap().tag, lasting.tag);
+    assert_ne!(csv.head.unwrap().stable.unwrap().tag, stable_body.tag);
 }
 
 #[tokio::test]
@@ -159,8 +162,11 @@ async fn block_matches_manifest() {
     for block in manifest["blocks"].as_array().unwrap() {
         let uri = format!("{}/blocks/{}", result.header().id.uri(), block["index"]);
         let body = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
-        let lasting = body.head.unwrap().stable.unwrap();
-        assert_eq!((json!(lasting.tag), json!(lasting.bytes)), (block["sha256"].clone(), block["bytes"].clone()));
+        let stable_body = body.head.unwrap().stable.unwrap();
+        assert_eq!(
+            (json!(stable_body.tag), json!(stable_body.bytes)),
+            (block["sha256"].clone(), block["bytes"].clone())
+        );
         assert_eq!(json!(body.bytes.len()), block["bytes"]);
         assert_eq!(json!(seen.len()), block["first_row"]);
         seen.extend(read(body.bytes));
@@ -175,8 +181,8 @@ async fn download_follows_a_running_result() {
         .into_iter()
         .flat_map(|failure| [AnswerFormat::Arrow, AnswerFormat::Ndjson].map(|format| (failure, format)))
     {
-        let asked = NewResult { job: &scene.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
-        let writer = scene.store.begin(asked, &rows(0, 1).schema()).await.unwrap();
+        let new_result = NewResult { job: &scene.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
+        let writer = scene.store.begin(new_result, &rows(0, 1).schema()).await.unwrap();
         let uri = format!("{}/data", writer.result().header().id.uri());
         let failing = failure.map(|failure| Err(Error::new(ErrorKind::Unavailable, failure)));
         let batches: Vec<_> = many_batches().into_iter().map(Ok).chain(failing).collect();
@@ -253,9 +259,9 @@ async fn incomplete_result_needs_partial_argument() {
 #[tokio::test]
 async fn manifest_stamp_changes_with_each_block() {
     let scene = StoredResultFixture::new().await;
-    let asked = NewResult { job: &scene.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
+    let new_result = NewResult { job: &scene.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
     let first = rows(0, 60_000);
-    let writer = scene.store.begin(asked, &first.schema()).await.unwrap();
+    let writer = scene.store.begin(new_result, &first.schema()).await.unwrap();
     let result = writer.result().clone();
     let me = owner();
     let begun = scene.stamp(&result, &me).await;

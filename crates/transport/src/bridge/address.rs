@@ -100,10 +100,10 @@ impl ServerAddress {
 
 impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = self.url.clone();
-        shown.set_query(None);
-        shown.set_fragment(None);
-        f.write_str(shown.as_str())
+        let mut url = self.url.clone();
+        url.set_query(None);
+        url.set_fragment(None);
+        f.write_str(url.as_str())
     }
 }
 

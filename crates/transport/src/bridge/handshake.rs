@@ -101,9 +101,9 @@ mod tests {
             {"tools":{"listChanged":true},"prompts":{},"logging":{},"resources":{"listChanged":true,"subscribe":true}}}}"#;
         let terms = NegotiatedProtocol::parse(answer).unwrap();
         assert_eq!(terms.version, "2025-11-25");
-        let told: Vec<Bytes> = terms.list_changed_notifications().collect();
+        let message: Vec<Bytes> = terms.list_changed_notifications().collect();
         assert_eq!(
-            told,
+            message,
             [
                 &br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#[..],
                 br#"{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}"#,

@@ -99,7 +99,7 @@ pub async fn serve(
     let (output, lines) = Output::new();
     let link = Arc::new(ServerLink::new(options.clone(), output.clone())?);
     let mut writing = tokio::spawn(write_lines(lines, writer));
-    let standing = tokio::spawn({
+    let join_handle = tokio::spawn({
         let link = link.clone();
         async move { link.run_background().await }
     });
@@ -111,8 +111,8 @@ pub async fn serve(
         read = conversation.read_until_end(reader) => read,
     };
     conversation.drain().await;
-    standing.abort();
-    let _ = standing.await;
+    join_handle.abort();
+    let _ = join_handle.await;
     link.end().await;
     drop(link);
     // The output closes with the last that could write to it. A client that no longer reads must not keep the process.

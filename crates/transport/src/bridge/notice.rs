@@ -25,7 +25,7 @@ impl fmt::Display for BridgeNotice {
             Self::Reconnected => f.write_str("the server is reached again"),
             Self::HandshakeRenewed => f.write_str("the server began anew; the client's handshake was made again"),
             Self::Refused(reason) => f.write_str(reason),
-            Self::Ignored(what) => write!(f, "left out what the server sent: {what}"),
+            Self::Ignored(subject) => write!(f, "left out what the server sent: {subject}"),
         }
     }
 }

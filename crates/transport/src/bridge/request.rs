@@ -86,7 +86,7 @@ impl ClientCall {
 
     /// Whether `id`, as an answer has it, is one of those that are to be answered.
     pub(super) fn position_of(&self, id: &str) -> Option<usize> {
-        self.ids.iter().position(|asked| is_same_id(asked.as_json(), id))
+        self.ids.iter().position(|request_id| is_same_id(request_id.as_json(), id))
     }
 }
 
@@ -99,7 +99,7 @@ impl ModernMetadata {
 }
 
 /// Servers may write the same id in other characters (`"\u0061"` for `"a"`).
-pub(super) fn is_same_id(asked: &str, answered: &str) -> bool {
+pub(super) fn is_same_id(requested: &str, answered: &str) -> bool {
     let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
-    asked == answered || (value(asked).is_some() && value(asked) == value(answered))
+    requested == answered || (value(requested).is_some() && value(requested) == value(answered))
 }

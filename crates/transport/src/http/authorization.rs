@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn parses_authorization_headers() {
-        let shown: [&[&[u8]]; 22] = [
+        let visible: [&[&[u8]]; 22] = [
             &[],
             &[b"Bearer abc"],
             &[b"bEARER   a-b.c_d~e+f/g=="],
@@ -94,13 +94,13 @@ mod tests {
             &[b"Bearer a", b"Bearer a"],
             &[b"Basic a", b"Bearer a"],
         ];
-        let told = shown.map(|values| {
+        let message = visible.map(|values| {
             let value = |bytes: &&[u8]| (header::AUTHORIZATION, HeaderValue::from_bytes(bytes).unwrap());
             let mut headers = HeaderMap::new();
             for (name, value) in values.iter().map(value) {
                 headers.append(name, value);
             }
-            let told = match Authorization::from_headers(&headers) {
+            let message = match Authorization::from_headers(&headers) {
                 Authorization::Absent => "absent".to_owned(),
                 Authorization::Bearer(token) => format!("bearer {token}"),
                 Authorization::OtherScheme => "other scheme".to_owned(),
@@ -108,9 +108,9 @@ mod tests {
             };
             let values: Vec<_> =
                 values.iter().map(|value| String::from_utf8_lossy(value).escape_debug().to_string()).collect();
-            format!("{:32} {told}", if values.is_empty() { "no field".to_owned() } else { values.join(" | ") })
+            format!("{:32} {message}", if values.is_empty() { "no field".to_owned() } else { values.join(" | ") })
         });
-        insta::assert_snapshot!(told.join("\n"), @r#"
+        insta::assert_snapshot!(message.join("\n"), @r#"
         no field                         absent
         Bearer abc                       bearer abc
         bEARER   a-b.c_d~e+f/g==         bearer a-b.c_d~e+f/g==

@@ -11,12 +11,12 @@ use super::HttpState;
 use super::post::{no_such_session, session_id};
 
 pub(super) async fn delete(
-    State(door): State<Arc<HttpState>>,
+    State(http_state): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
 ) -> Response {
     match session_id(&headers, None) {
-        Ok(id) if door.sessions.end(id, &caller.principal) => StatusCode::NO_CONTENT.into_response(),
+        Ok(id) if http_state.sessions.end(id, &caller.principal) => StatusCode::NO_CONTENT.into_response(),
         Ok(_) => no_such_session(None),
         Err(refusal) => *refusal,
     }

@@ -26,23 +26,27 @@ use super::sse;
 const LISTENER_ID_PREFIX: &str = "0-";
 
 pub(super) async fn get(
-    State(door): State<Arc<HttpState>>,
+    State(endpoint): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
-    Extension(shown): Extension<RequestCredentials>,
+    Extension(request_credentials): Extension<RequestCredentials>,
     headers: HeaderMap,
 ) -> Response {
     if let Err(refusal) = require_event_stream(&headers) {
         return *refusal;
     }
     let session = match session_id(&headers, None) {
-        Ok(id) => door.sessions.get(id, &caller.principal),
+        Ok(id) => endpoint.sessions.get(id, &caller.principal),
         Err(refusal) => return *refusal,
     };
     let Some(session) = session else { return no_such_session(None) };
     match headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default()) {
         Some(id) if !id.starts_with(LISTENER_ID_PREFIX) => resume(&session, id),
         last => {
-            let by = HttpCallerResolver { http_state: door, credentials: shown, owner: caller.principal.clone() };
+            let by = HttpCallerResolver {
+                http_state: endpoint,
+                credentials: request_credentials,
+                owner: caller.principal.clone(),
+            };
             listen(&session, by, &caller, last.and_then(parse_listener_event_id)).await
         }
     }
@@ -96,8 +100,8 @@ fn parse_event_id(id: &str) -> Option<(u64, u64)> {
 }
 
 /// `0-version.resources`: how far the client has heard when it has that event.
-fn listener_event_id(told: FeedPosition) -> String {
-    format!("{LISTENER_ID_PREFIX}{}.{}", told.registry_version, told.resource_changes)
+fn listener_event_id(feed_position: FeedPosition) -> String {
+    format!("{LISTENER_ID_PREFIX}{}.{}", feed_position.registry_version, feed_position.resource_changes)
 }
 
 fn parse_listener_event_id(id: &str) -> Option<FeedPosition> {
@@ -146,16 +150,16 @@ impl NotificationBody {
             return Some(sse::KEEP_ALIVE);
         }
         let draining = self.listener.http_state().draining.clone();
-        let told = tokio::select! {
+        let listen_event = tokio::select! {
             biased;
             () = self.session.ended.cancelled() => return None,
             () = self.replaced.cancelled() => return None,
             () = draining.cancelled() => return None,
-            told = self.listener.next(&mut self.feed) => told?,
+            rendered = self.listener.next(&mut self.feed) => rendered?,
         };
         // Whoever listens uses its session.
         self.session.touch();
-        Some(match told {
+        Some(match listen_event {
             ListenEvent::Notification(message) => {
                 sse::encode_event(&message, Some(&listener_event_id(self.feed.position())))
             }

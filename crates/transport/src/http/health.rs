@@ -18,10 +18,10 @@ pub(super) async fn health() -> &'static str {
 }
 
 /// The process takes calls.
-pub(super) async fn ready(State(door): State<Arc<HttpState>>) -> impl IntoResponse {
-    if door.draining.is_cancelled() {
+pub(super) async fn ready(State(http_state): State<Arc<HttpState>>) -> impl IntoResponse {
+    if http_state.draining.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n")
-    } else if !door.service.registry().admits_calls() {
+    } else if !http_state.service.registry().admits_calls() {
         (StatusCode::SERVICE_UNAVAILABLE, "the audit log cannot be written\n")
     } else {
         (StatusCode::OK, "ready\n")
@@ -29,11 +29,14 @@ pub(super) async fn ready(State(door): State<Arc<HttpState>>) -> impl IntoRespon
 }
 
 /// Prometheus' text format. It names tools and databases, so where callers prove who they are it takes an access.
-pub(super) async fn metrics(State(door): State<Arc<HttpState>>, Extension(caller): Extension<Caller>) -> Response {
+pub(super) async fn metrics(
+    State(http_state): State<Arc<HttpState>>,
+    Extension(caller): Extension<Caller>,
+) -> Response {
     let may_read = caller.principal.grants.access.includes(METRICS_ACCESS);
-    if door.options.authenticator.enforces_authentication() && !may_read {
+    if http_state.options.authenticator.enforces_authentication() && !may_read {
         return (StatusCode::FORBIDDEN, "reading metrics takes the access metrics\n").into_response();
     }
-    let text = door.metrics.render(door.service.registry());
+    let text = http_state.metrics.render(http_state.service.registry());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

@@ -20,37 +20,38 @@ use super::{HttpOptions, HttpState, PeerAddress, body};
 use crate::tls::TlsPeer;
 
 /// Lets a request pass whose `Host` and `Origin` are allowed; 403 for the rest. Whatever is said, its head protects it.
-pub(super) async fn check_host(State(door): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
+pub(super) async fn check_host(State(http_state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
     let is_over_tls = request.extensions().get::<Arc<TlsPeer>>().is_some();
-    let mut response = respond_if_allowed(&door, request, next).await;
+    let mut response = respond_if_allowed(&http_state, request, next).await;
     add_security_headers(response.headers_mut(), is_over_tls);
     response
 }
 
-async fn respond_if_allowed(door: &HttpState, request: Request, next: Next) -> Response {
+async fn respond_if_allowed(http_state: &HttpState, request: Request, next: Next) -> Response {
     if is_metadata_path(request.uri().path()) {
         return next.run(request).await;
     }
-    let refused = match validate_host_and_origin(request.headers(), request.uri().host(), &door.options) {
+    let refused = match validate_host_and_origin(request.headers(), request.uri().host(), &http_state.options) {
         Ok(()) => return next.run(request).await,
         Err(reason) => reason,
     };
     let transport = transport_of(request.uri().path());
-    door.report_rejection(CallOrigin { transport, peer: PeerAddress::from_extensions(request.extensions()) }, &refused);
-    body::discard(request.into_body(), door.options.read_within).await;
+    http_state
+        .report_rejection(CallOrigin { transport, peer: PeerAddress::from_extensions(request.extensions()) }, &refused);
+    body::discard(request.into_body(), http_state.options.read_within).await;
     if transport == TransportKind::Rest {
-        return ProblemDetails::new(ProblemType::Call(ErrorKind::Forbidden), refused).into_response(door);
+        return ProblemDetails::new(ProblemType::Call(ErrorKind::Forbidden), refused).into_response(http_state);
     }
     refusal(StatusCode::FORBIDDEN, None, &RpcError::invalid_request(refused))
 }
 
 fn validate_host_and_origin(headers: &HeaderMap, uri_host: Option<&str>, options: &HttpOptions) -> Result<(), String> {
     // Of several each must be allowed: a proxy in front of us may have looked at any of them.
-    let said = |name| headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
-    if let Some(host) = said(header::HOST).chain(uri_host).find(|host| !is_allowed_host(host_name(host), options)) {
+    let text = |name| headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
+    if let Some(host) = text(header::HOST).chain(uri_host).find(|host| !is_allowed_host(host_name(host), options)) {
         return Err(format!("the host {host:?} is not allowed; the server's option --allow-host adds it"));
     }
-    if let Some(origin) = said(header::ORIGIN).find(|origin| !is_allowed_origin(origin, options)) {
+    if let Some(origin) = text(header::ORIGIN).find(|origin| !is_allowed_origin(origin, options)) {
         return Err(format!("the origin {origin:?} is not allowed; the server's option --allow-origin adds it"));
     }
     Ok(())

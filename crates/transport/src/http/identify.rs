@@ -65,23 +65,24 @@ pub(super) enum AdmissionError {
 /// Puts the [`Caller`] and its [`RequestCredentials`] into the request's extensions; 401 for one who proves nobody, 400 for what no
 /// client may send as a proof, 404 for a toolset that is hidden from the caller or absent.
 pub(super) async fn identify(
-    State(door): State<Arc<HttpState>>,
+    State(http_state): State<Arc<HttpState>>,
     path: RawPathParams,
     mut request: Request,
     next: Next,
 ) -> Response {
     let toolset = path.iter().find(|(parameter, _)| *parameter == "toolset").map(|(_, name)| name.to_owned());
     let transport = transport_of(request.uri().path());
-    let shown = RequestCredentials::from_request(&door, request.headers(), request.extensions(), transport, toolset);
-    match shown.resolve_caller(&door).await {
+    let request_credentials =
+        RequestCredentials::from_request(&http_state, request.headers(), request.extensions(), transport, toolset);
+    match request_credentials.resolve_caller(&http_state).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
-            request.extensions_mut().insert(shown);
+            request.extensions_mut().insert(request_credentials);
             next.run(request).await
         }
         Err(refused) => {
-            let response = refused.to_response(&door, shown.origin);
-            body::discard(request.into_body(), door.options.read_within).await;
+            let response = refused.to_response(&http_state, request_credentials.origin);
+            body::discard(request.into_body(), http_state.options.read_within).await;
             response
         }
     }
@@ -90,13 +91,13 @@ pub(super) async fn identify(
 impl RequestCredentials {
     /// What the head of a request to the door of `toolset` shows.
     pub(super) fn from_request(
-        door: &HttpState,
+        http_state: &HttpState,
         headers: &HeaderMap,
         extensions: &Extensions,
         transport: TransportKind,
         toolset: Option<String>,
     ) -> Self {
-        let asserting = door.options.authenticator.identity_headers();
+        let asserting = http_state.options.authenticator.identity_headers();
         let identity_headers = asserting.map_or_else(Vec::new, |names| collect_identity_headers(headers, &names));
         let origin = CallOrigin { transport, peer: PeerAddress::from_extensions(extensions) };
         let tls = extensions.get::<Arc<TlsPeer>>().cloned();
@@ -104,8 +105,8 @@ impl RequestCredentials {
     }
 
     /// The caller by the gate and the registry of this moment, which belong together.
-    pub(super) async fn resolve_caller(&self, door: &HttpState) -> Result<Caller, AdmissionError> {
-        let authenticator = &door.options.authenticator;
+    pub(super) async fn resolve_caller(&self, http_state: &HttpState) -> Result<Caller, AdmissionError> {
+        let authenticator = &http_state.options.authenticator;
         let bearer = match self.authorization.bearer() {
             // Where nobody is asked who calls, nothing that is shown is wrong.
             Err(_) if !authenticator.enforces_authentication() => None,
@@ -123,7 +124,7 @@ impl RequestCredentials {
             };
             let principal = authenticator.authenticate(credentials).await;
             let principal = principal.map_err(AdmissionError::Unauthenticated)?;
-            let state = door.service.registry().snapshot();
+            let state = http_state.service.registry().snapshot();
             match Caller::with_snapshot(principal, self.origin, state) {
                 Some(caller) => return self.enter_toolset(caller),
                 None => tokio::time::sleep(TRY_AGAIN_AFTER).await,
@@ -145,12 +146,16 @@ impl RequestCredentials {
 impl HttpCallerResolver {
     /// Whoever showed `shown` and was let in as `resolve_caller` just now, as the caller of an answer.
     pub(super) fn session_validity(
-        door: &Arc<HttpState>,
-        shown: &RequestCredentials,
+        endpoint: &Arc<HttpState>,
+        request_credentials: &RequestCredentials,
         caller: &Caller,
     ) -> SessionValidity {
-        let known = Self { http_state: door.clone(), credentials: shown.clone(), owner: caller.principal.clone() };
-        SessionValidity::new(Arc::new(known), door.service.registry())
+        let known = Self {
+            http_state: endpoint.clone(),
+            credentials: request_credentials.clone(),
+            owner: caller.principal.clone(),
+        };
+        SessionValidity::new(Arc::new(known), endpoint.service.registry())
     }
 
     /// The caller of this moment.
@@ -207,13 +212,13 @@ impl AdmissionError {
     }
 
     /// The refusal of a whole request that came from `origin_of_peer`.
-    pub(super) fn to_response(&self, door: &HttpState, origin: CallOrigin) -> Response {
+    pub(super) fn to_response(&self, http_state: &HttpState, origin: CallOrigin) -> Response {
         let error = self.to_rpc_error();
         match self {
             Self::Unauthenticated(reason) => {
-                door.report_rejection(origin, &error.message);
+                http_state.report_rejection(origin, &error.message);
                 let mut response = refusal(status_for(*reason), None, &error);
-                let challenge = door.options.protected_resource.challenge_header(&Challenge::from(*reason));
+                let challenge = http_state.options.protected_resource.challenge_header(&Challenge::from(*reason));
                 response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
                 response
             }

@@ -82,9 +82,9 @@ fn next_check_time() -> Instant {
 
 /// Opens the event stream of `stream`, if its client accepts one and there is a place for it.
 pub(super) fn open_stream(
-    door: &Arc<HttpState>,
+    endpoint: &Arc<HttpState>,
     caller: &Caller,
-    shown: &RequestCredentials,
+    request_credentials: &RequestCredentials,
     id: &RequestId,
     accepts_events: bool,
     stream: ListenStream,
@@ -93,12 +93,15 @@ pub(super) fn open_stream(
         let message = "subscriptions/listen opens an event stream: Accept must name text/event-stream";
         return refusal(StatusCode::NOT_ACCEPTABLE, Some(id), &RpcError::invalid_request(message));
     }
-    let place = match door.acquire_session_permit(caller) {
+    let place = match endpoint.acquire_session_permit(caller) {
         Ok(place) => place,
         Err(level) => return too_many_sessions(Some(id), level),
     };
-    let known =
-        HttpCallerResolver { http_state: door.clone(), credentials: shown.clone(), owner: caller.principal.clone() };
+    let known = HttpCallerResolver {
+        http_state: endpoint.clone(),
+        credentials: request_credentials.clone(),
+        owner: caller.principal.clone(),
+    };
     let listening = SubscriptionBody {
         stream: Some(stream),
         listener: ListenerValidity::new(known),
@@ -133,7 +136,7 @@ impl SubscriptionBody {
                 let result = self.stream.take()?.end();
                 Some(sse::encode_event(&result.bytes, None))
             }
-            told = self.listener.next(feed) => Some(match told? {
+            message = self.listener.next(feed) => Some(match message? {
                 ListenEvent::Notification(notification) => sse::encode_event(&notification, None),
                 ListenEvent::KeepAlive => sse::KEEP_ALIVE,
             }),

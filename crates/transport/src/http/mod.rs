@@ -210,26 +210,26 @@ pub fn router(service: Arc<McpService>, metrics: Arc<Metrics>, options: HttpOpti
     build_routes(HttpState::new(service, metrics, options))
 }
 
-fn build_routes(door: Arc<HttpState>) -> Router {
+fn build_routes(http_state: Arc<HttpState>) -> Router {
     let mut asking = Router::new();
-    if door.options.has_mcp {
+    if http_state.options.has_mcp {
         let mcp = || on_post(post::post).get(get::get).delete(delete::delete);
         asking = asking.route("/mcp", mcp()).route("/mcp/{toolset}", mcp());
     }
-    if door.options.has_sse {
+    if http_state.options.has_sse {
         asking = asking.route("/mcp/sse", on_get(http_sse::open)).route("/mcp/{toolset}/sse", on_get(http_sse::open));
         asking = asking.route("/mcp/messages/{session}", on_post(http_sse::post));
     }
-    if door.options.has_web_socket {
+    if http_state.options.has_web_socket {
         asking = asking.route("/mcp/ws", on_get(web_socket::open)).route("/mcp/{toolset}/ws", on_get(web_socket::open));
     }
-    if door.options.has_metrics {
+    if http_state.options.has_metrics {
         asking = asking.route("/metrics", on_get(health::metrics));
     }
     if asking.has_routes() {
-        asking = asking.route_layer(axum::middleware::from_fn_with_state(door.clone(), identify::identify));
+        asking = asking.route_layer(axum::middleware::from_fn_with_state(http_state.clone(), identify::identify));
     }
-    if door.options.has_rest {
+    if http_state.options.has_rest {
         // These ask who calls by themselves: the page of REST is for everybody, and links open results.
         for path in ["/rest", "/rest/", "/rest/{*path}"] {
             asking = asking.route(path, on_any(rest::answer));
@@ -243,6 +243,6 @@ fn build_routes(door: Arc<HttpState>) -> Router {
         .route(&format!("{}/{{*path}}", protected_resource::WELL_KNOWN), on_any(protected_resource::metadata))
         .route("/health", on_get(health::health))
         .route("/ready", on_get(health::ready))
-        .layer(axum::middleware::from_fn_with_state(door.clone(), host_check::check_host))
-        .with_state(door)
+        .layer(axum::middleware::from_fn_with_state(http_state.clone(), host_check::check_host))
+        .with_state(http_state)
 }

@@ -39,34 +39,34 @@ struct RequestHead {
 }
 
 pub(super) async fn post(
-    State(door): State<Arc<HttpState>>,
-    Extension(shown): Extension<RequestCredentials>,
+    State(http_state): State<Arc<HttpState>>,
+    Extension(request_credentials): Extension<RequestCredentials>,
     Extension(mut caller): Extension<Caller>,
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let asked = Instant::now();
-    let read = read_message(&parts.headers, body, &door, shown.origin).await;
+    let requested = Instant::now();
+    let read = read_message(&parts.headers, body, &http_state, request_credentials.origin).await;
     // If the body took its time, what its sender may do is settled now.
-    if asked.elapsed() > REVALIDATE_AFTER {
-        caller = match shown.resolve_caller(&door).await {
+    if requested.elapsed() > REVALIDATE_AFTER {
+        caller = match request_credentials.resolve_caller(&http_state).await {
             Ok(caller) => caller,
-            Err(refused) => return refused.to_response(&door, shown.origin),
+            Err(refused) => return refused.to_response(&http_state, request_credentials.origin),
         };
     }
     let head = RequestHead {
         accepts_events: accepts_events(&parts.headers),
         headers: parts.headers,
         caller,
-        credentials: shown,
+        credentials: request_credentials,
     };
     match read {
-        Ok(Ok(IncomingMessage::Request(request))) => answer_request(&door, &head, request).await,
-        Ok(Ok(IncomingMessage::Notification(notification))) => receive_notification(&door, &head, &notification),
-        Ok(Ok(IncomingMessage::Response(response))) => receive_response(&door, &head, &response),
-        Ok(Ok(IncomingMessage::Batch(messages))) => answer_batch(&door, &head, messages).await,
+        Ok(Ok(IncomingMessage::Request(request))) => answer_request(&http_state, &head, request).await,
+        Ok(Ok(IncomingMessage::Notification(notification))) => receive_notification(&http_state, &head, &notification),
+        Ok(Ok(IncomingMessage::Response(response))) => receive_response(&http_state, &head, &response),
+        Ok(Ok(IncomingMessage::Batch(messages))) => answer_batch(&http_state, &head, messages).await,
         Ok(Err(rejection)) => {
-            door.report_rejection(head.credentials.origin, &rejection.error.message);
+            http_state.report_rejection(head.credentials.origin, &rejection.error.message);
             refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error)
         }
         Err(refusal) => *refusal,
@@ -90,14 +90,14 @@ fn is_json(content_type: &HeaderValue) -> bool {
 pub(super) async fn read_message(
     headers: &HeaderMap,
     body: Body,
-    door: &HttpState,
+    http_state: &HttpState,
     origin: CallOrigin,
 ) -> Result<Result<IncomingMessage, DecodeError>, BoxedResponse> {
     let refuse = |status, message: &str| {
-        door.report_rejection(origin, message);
+        http_state.report_rejection(origin, message);
         Box::new(refusal(status, None, &RpcError::invalid_request(format!("Invalid request: {message}"))))
     };
-    let HttpOptions { body_bytes_max, read_within, .. } = door.options;
+    let HttpOptions { body_bytes_max, read_within, .. } = http_state.options;
     if !headers.get(header::CONTENT_TYPE).is_some_and(is_json) {
         body::discard(body, read_within).await;
         return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
@@ -113,67 +113,76 @@ pub(super) async fn read_message(
     }
 }
 
-async fn answer_request(door: &Arc<HttpState>, head: &RequestHead, mut request: tidegate_mcp::RpcRequest) -> Response {
+async fn answer_request(
+    http_state: &Arc<HttpState>,
+    head: &RequestHead,
+    mut request: tidegate_mcp::RpcRequest,
+) -> Response {
     request.meta.trace |= head.headers.get(TRACE).is_some_and(|value| value == "1");
     let version = head.headers.get(mirrored_headers::PROTOCOL_VERSION).map(|value| value.to_str().unwrap_or("?"));
     let is_modern = request.meta.protocol_version.is_some()
         || version.and_then(Revision::parse).is_some_and(|revision| !revision.is_legacy());
     if is_modern {
-        return answer_modern(door, head, request).await;
+        return answer_modern(http_state, head, request).await;
     }
     if let Some(version) = version.filter(|version| Revision::parse(version).is_none()) {
         return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &RpcError::unsupported_version(version));
     }
     if request.method == "initialize" {
-        return open_session(door, head, &request).await;
+        return open_session(http_state, head, &request).await;
     }
-    match find_session(door, head, &request) {
-        Ok(session) => answer_legacy(door, head, request, session).await,
+    match find_session(http_state, head, &request) {
+        Ok(session) => answer_legacy(http_state, head, request, session).await,
         Err(refusal) => *refusal,
     }
 }
 
-async fn answer_modern(door: &Arc<HttpState>, head: &RequestHead, request: tidegate_mcp::RpcRequest) -> Response {
+async fn answer_modern(http_state: &Arc<HttpState>, head: &RequestHead, request: tidegate_mcp::RpcRequest) -> Response {
     let wants_events = head.accepts_events && requests_notifications(&request);
-    let peer = door.new_peer(&head.caller, None, wants_events);
-    let checked = mirrored_headers::check_headers(&head.headers, &request, door.service.registry(), &head.caller)
-        .and_then(|()| door.service.resolve_revision(&request, None));
+    let peer = http_state.new_peer(&head.caller, None, wants_events);
+    let checked = mirrored_headers::check_headers(&head.headers, &request, http_state.service.registry(), &head.caller)
+        .and_then(|()| http_state.service.resolve_revision(&request, None));
     if let Err(error) = checked {
-        door.report_rejection(head.credentials.origin, &error.message);
+        http_state.report_rejection(head.credentials.origin, &error.message);
         return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error);
     }
     let id = request.id.clone();
-    let mut standing = HttpCallerResolver::session_validity(door, &head.credentials, &head.caller);
-    match standing.run_while_valid(door.service.answer(request, &peer)).await {
-        Err(lapsed) => AdmissionError::from(lapsed).to_response(door, head.credentials.origin),
+    let mut validity = HttpCallerResolver::session_validity(http_state, &head.credentials, &head.caller);
+    match validity.run_while_valid(http_state.service.answer(request, &peer)).await {
+        Err(lapsed) => AdmissionError::from(lapsed).to_response(http_state, head.credentials.origin),
         Ok(Answer::NoResponse) => accepted(),
-        Ok(Answer::Whole(whole)) => message_response(door, whole, true),
-        Ok(Answer::Listen(stream)) => open_subscription(door, head, &id, stream),
-        Ok(Answer::Stream(answer)) if wants_events => event_stream(sse::event_stream_body(answer, standing)),
-        Ok(Answer::Stream(answer)) => streamed_json(answer, standing),
+        Ok(Answer::Whole(whole)) => message_response(http_state, whole, true),
+        Ok(Answer::Listen(stream)) => open_subscription(http_state, head, &id, stream),
+        Ok(Answer::Stream(answer)) if wants_events => event_stream(sse::event_stream_body(answer, validity)),
+        Ok(Answer::Stream(answer)) => streamed_json(answer, validity),
     }
 }
 
-fn open_subscription(door: &Arc<HttpState>, head: &RequestHead, id: &RequestId, stream: ListenStream) -> Response {
-    listen::open_stream(door, &head.caller, &head.credentials, id, head.accepts_events, stream)
+fn open_subscription(
+    http_state: &Arc<HttpState>,
+    head: &RequestHead,
+    id: &RequestId,
+    stream: ListenStream,
+) -> Response {
+    listen::open_stream(http_state, &head.caller, &head.credentials, id, head.accepts_events, stream)
 }
 
 fn requests_notifications(request: &tidegate_mcp::RpcRequest) -> bool {
     request.meta.progress_token.is_some() || request.meta.log_level.is_some()
 }
 
-async fn open_session(door: &HttpState, head: &RequestHead, request: &tidegate_mcp::RpcRequest) -> Response {
+async fn open_session(http_state: &HttpState, head: &RequestHead, request: &tidegate_mcp::RpcRequest) -> Response {
     let (session, whole) =
-        match door.service.initialize(request, &head.caller, Arc::new(InFlightRequests::default())).await {
+        match http_state.service.initialize(request, &head.caller, Arc::new(InFlightRequests::default())).await {
             Ok(opened) => opened,
             Err(error) => return refusal(StatusCode::OK, Some(&request.id), &error),
         };
-    let place = match door.acquire_session_permit(&head.caller) {
+    let place = match http_state.acquire_session_permit(&head.caller) {
         Ok(place) => place,
         Err(level) => return too_many_sessions(Some(&request.id), level),
     };
-    let id = door.sessions.open(session, head.caller.principal.clone(), place);
-    let mut response = message_response(door, whole, false);
+    let id = http_state.sessions.open(session, head.caller.principal.clone(), place);
+    let mut response = message_response(http_state, whole, false);
     // An id is hexadecimal digits.
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(SESSION_ID, value);
@@ -199,43 +208,43 @@ pub(super) fn no_such_session(request: Option<&RequestId>) -> Response {
 }
 
 fn find_session(
-    door: &HttpState,
+    http_state: &HttpState,
     head: &RequestHead,
     request: &tidegate_mcp::RpcRequest,
 ) -> Result<Arc<HttpSession>, BoxedResponse> {
     let id = session_id(&head.headers, Some(&request.id))?;
-    door.sessions.get(id, &head.caller.principal).ok_or_else(|| Box::new(no_such_session(Some(&request.id))))
+    http_state.sessions.get(id, &head.caller.principal).ok_or_else(|| Box::new(no_such_session(Some(&request.id))))
 }
 
 async fn answer_legacy(
-    door: &Arc<HttpState>,
+    http_state: &Arc<HttpState>,
     head: &RequestHead,
     request: tidegate_mcp::RpcRequest,
     session: Arc<HttpSession>,
 ) -> Response {
-    let peer = door.new_peer(&head.caller, Some(session.session.clone()), head.accepts_events);
+    let peer = http_state.new_peer(&head.caller, Some(session.session.clone()), head.accepts_events);
     let id = request.id.clone();
-    let mut standing = HttpCallerResolver::session_validity(door, &head.credentials, &head.caller);
-    match standing.run_while_valid(door.service.answer(request, &peer)).await {
-        Err(lapsed) => AdmissionError::from(lapsed).to_response(door, head.credentials.origin),
+    let mut validity = HttpCallerResolver::session_validity(http_state, &head.credentials, &head.caller);
+    match validity.run_while_valid(http_state.service.answer(request, &peer)).await {
+        Err(lapsed) => AdmissionError::from(lapsed).to_response(http_state, head.credentials.origin),
         Ok(Answer::NoResponse) => accepted(),
-        Ok(Answer::Whole(whole)) => message_response(door, whole, false),
-        Ok(Answer::Listen(stream)) => open_subscription(door, head, &id, stream),
+        Ok(Answer::Whole(whole)) => message_response(http_state, whole, false),
+        Ok(Answer::Listen(stream)) => open_subscription(http_state, head, &id, stream),
         Ok(Answer::Stream(answer)) if head.accepts_events && answer.may_notify() => {
-            stream_resumable(door, &session, &id, answer, standing)
+            stream_resumable(http_state, &session, &id, answer, validity)
         }
-        Ok(Answer::Stream(answer)) => streamed_json(answer, standing),
+        Ok(Answer::Stream(answer)) => streamed_json(answer, validity),
     }
 }
 
 /// A legacy event stream: a disconnect is no cancellation, so the call writes into a buffer on a
 /// task of its own, and the response reads from there.
 fn stream_resumable(
-    door: &HttpState,
+    http_state: &HttpState,
     session: &HttpSession,
     id: &RequestId,
     answer: Box<AnswerStream>,
-    standing: SessionValidity,
+    session_validity: SessionValidity,
 ) -> Response {
     let Some((number, replay)) = session.open_stream() else {
         let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many event streams of this session are open");
@@ -244,11 +253,11 @@ fn stream_resumable(
     let Ok(reader) = replay.read_after(None) else { return accepted() };
     let ended = session.ended.clone();
     let is_primed = session.session.revision() >= Revision::V2025_11_25;
-    door.tasks.spawn(async move {
+    http_state.tasks.spawn(async move {
         let written = tokio::select! {
             biased;
             () = ended.cancelled() => Ok(()),
-            written = write_events(answer, standing, number, &replay, is_primed) => written,
+            written = write_events(answer, session_validity, number, &replay, is_primed) => written,
         };
         match written {
             Ok(()) => replay.end(),
@@ -260,7 +269,7 @@ fn stream_resumable(
 
 async fn write_events(
     mut answer: Box<AnswerStream>,
-    mut standing: SessionValidity,
+    mut session_validity: SessionValidity,
     number: u64,
     replay: &ReplayBuffer,
     is_primed: bool,
@@ -271,7 +280,7 @@ async fn write_events(
         replay.push(event, sse::priming_event(&event_id(number, event))).await?;
     }
     // What was kept for one who is let in no longer is lost to it.
-    while let Some(frame) = standing.next_frame(&mut answer).await.map_err(|Revoked| ReplayLost)? {
+    while let Some(frame) = session_validity.next_frame(&mut answer).await.map_err(|Revoked| ReplayLost)? {
         if !writer.is_open() {
             event += 1;
         }
@@ -285,45 +294,47 @@ async fn write_events(
     }
 }
 
-fn receive_notification(door: &HttpState, head: &RequestHead, notification: &RpcNotification) -> Response {
+fn receive_notification(http_state: &HttpState, head: &RequestHead, notification: &RpcNotification) -> Response {
     if let Ok(id) = session_id(&head.headers, None) {
-        let Some(session) = door.sessions.get(id, &head.caller.principal) else { return no_such_session(None) };
-        let peer = door.new_peer(&head.caller, Some(session.session.clone()), false);
-        door.service.handle_notification(notification, &peer);
+        let Some(session) = http_state.sessions.get(id, &head.caller.principal) else { return no_such_session(None) };
+        let peer = http_state.new_peer(&head.caller, Some(session.session.clone()), false);
+        http_state.service.handle_notification(notification, &peer);
     }
     accepted()
 }
 
 /// What a client answers to a request of ours, which it read on the event stream of its own request.
-fn receive_response(door: &HttpState, head: &RequestHead, response: &tidegate_mcp::RpcResponse) -> Response {
+fn receive_response(http_state: &HttpState, head: &RequestHead, response: &tidegate_mcp::RpcResponse) -> Response {
     if let Ok(id) = session_id(&head.headers, None) {
-        let Some(session) = door.sessions.get(id, &head.caller.principal) else { return no_such_session(None) };
-        door.service.handle_response(response, &door.new_peer(&head.caller, Some(session.session.clone()), false));
+        let Some(session) = http_state.sessions.get(id, &head.caller.principal) else { return no_such_session(None) };
+        http_state
+            .service
+            .handle_response(response, &http_state.new_peer(&head.caller, Some(session.session.clone()), false));
     }
     accepted()
 }
 
 async fn answer_batch(
-    door: &Arc<HttpState>,
+    endpoint: &Arc<HttpState>,
     head: &RequestHead,
     messages: Vec<Result<IncomingMessage, DecodeError>>,
 ) -> Response {
-    let session = match session_id(&head.headers, None).map(|id| door.sessions.get(id, &head.caller.principal)) {
+    let session = match session_id(&head.headers, None).map(|id| endpoint.sessions.get(id, &head.caller.principal)) {
         Ok(Some(session)) => Some(session.session.clone()),
         Ok(None) => return no_such_session(None),
         // The refusal of batches says more than that of a session that is not named.
         Err(_) => None,
     };
-    let peer = door.new_peer(&head.caller, session, false);
+    let peer = endpoint.new_peer(&head.caller, session, false);
     let known = HttpCallerResolver {
-        http_state: door.clone(),
+        http_state: endpoint.clone(),
         credentials: head.credentials.clone(),
         owner: head.caller.principal.clone(),
     };
     let messages = with_callers(messages, Arc::new(known), head.caller.clone());
-    let mut standing = HttpCallerResolver::session_validity(door, &head.credentials, &head.caller);
-    match standing.run_while_valid(door.service.answer_batch(messages, &peer)).await {
-        Err(lapsed) => AdmissionError::from(lapsed).to_response(door, head.credentials.origin),
+    let mut validity = HttpCallerResolver::session_validity(endpoint, &head.credentials, &head.caller);
+    match validity.run_while_valid(endpoint.service.answer_batch(messages, &peer)).await {
+        Err(lapsed) => AdmissionError::from(lapsed).to_response(endpoint, head.credentials.origin),
         Ok(Ok(Some(answers))) => json(StatusCode::OK, answers),
         Ok(Ok(None)) => accepted(),
         Ok(Err(error)) => refusal(StatusCode::BAD_REQUEST, None, &error),

@@ -184,8 +184,8 @@ impl From<AuthenticationError> for Challenge {
 }
 
 /// The metadata, for everybody and every page. They are the same at each address, so that none tells what is there.
-pub(super) async fn metadata(State(door): State<Arc<HttpState>>, method: Method) -> Response {
-    let published = door.options.protected_resource.0.load_full();
+pub(super) async fn metadata(State(http_state): State<Arc<HttpState>>, method: Method) -> Response {
+    let published = http_state.options.protected_resource.0.load_full();
     let mut response = match published {
         None => {
             let mut response = Response::new(Body::empty());
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn metadata_url_precedes_the_resource_path() {
         let metadata = |resource: &str| ProtectedResource::new(resource, vec![], vec![]).map(|it| it.metadata);
-        let told = [
+        let message = [
             "https://data.example.com/mcp",
             "https://data.example.com",
             "https://data.example.com/",
@@ -231,11 +231,11 @@ mod tests {
             "data.example.com",
             "/mcp",
         ];
-        let told = told.map(|resource| match metadata(resource) {
+        let message = message.map(|resource| match metadata(resource) {
             Ok(metadata) => metadata,
             Err(error) => error.to_string(),
         });
-        insta::assert_snapshot!(told.join("\n"), @r#"
+        insta::assert_snapshot!(message.join("\n"), @r#"
         https://data.example.com/.well-known/oauth-protected-resource/mcp
         https://data.example.com/.well-known/oauth-protected-resource
         https://data.example.com/.well-known/oauth-protected-resource

@@ -36,20 +36,21 @@ pub(super) fn refusal(status: StatusCode, id: Option<&RequestId>, error: &RpcErr
 
 /// 503 for who may open no more sessions now, since there are too many at `resource_usage`.
 pub(super) fn too_many_sessions(id: Option<&RequestId>, level: LimitLevel) -> Response {
-    let whose = match level {
+    let owner_key = match level {
         LimitLevel::Principal => "of yours ",
         LimitLevel::Tenant => "of your tenant ",
         LimitLevel::Tool | LimitLevel::Node => "",
     };
-    let error = RpcError::new(RpcError::INTERNAL_ERROR, format!("too many sessions {whose}are open; try again later"));
+    let error =
+        RpcError::new(RpcError::INTERNAL_ERROR, format!("too many sessions {owner_key}are open; try again later"));
     refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error)
 }
 
 /// A whole message. Modern clients learn from the status that a method does not exist, and that they ask too much. Of
 /// older ones some give up their whole session when they hear of any other status but that of the way in.
-pub(super) fn message_response(door: &HttpState, message: ResponseMessage, is_modern: bool) -> Response {
-    if let Some(hindrance) = &message.rejection {
-        return rejected_response(door, hindrance, message.bytes, is_modern);
+pub(super) fn message_response(http_state: &HttpState, message: ResponseMessage, is_modern: bool) -> Response {
+    if let Some(call_rejection) = &message.rejection {
+        return rejected_response(http_state, call_rejection, message.bytes, is_modern);
     }
     let status = match message.error_code {
         Some(RpcError::METHOD_NOT_FOUND) if is_modern => StatusCode::NOT_FOUND,
@@ -60,9 +61,14 @@ pub(super) fn message_response(door: &HttpState, message: ResponseMessage, is_mo
 }
 
 /// A whole message to one who is hindered, in the words that HTTP has for it.
-fn rejected_response(door: &HttpState, hindrance: &CallRejection, bytes: Bytes, is_modern: bool) -> Response {
-    let published = &door.options.protected_resource;
-    let (status, field) = match hindrance {
+fn rejected_response(
+    http_state: &HttpState,
+    call_rejection: &CallRejection,
+    bytes: Bytes,
+    is_modern: bool,
+) -> Response {
+    let published = &http_state.options.protected_resource;
+    let (status, field) = match call_rejection {
         // Where no way in is told, a challenge leads nowhere.
         CallRejection::Unauthenticated { scopes } if published.is_published() => {
             let challenge = Challenge::Missing { scopes: scopes.clone() };
@@ -97,12 +103,14 @@ pub(super) fn accepted() -> Response {
 
 /// A streamed answer as one chunked JSON object. Notifications have no place in it. It breaks off when its caller is
 /// let in no longer.
-pub(super) fn streamed_json(answer: Box<AnswerStream>, standing: SessionValidity) -> Response {
-    let pieces = stream::unfold(Some((answer, standing)), |streaming| async move {
-        let (mut answer, mut standing) = streaming?;
+pub(super) fn streamed_json(answer: Box<AnswerStream>, session_validity: SessionValidity) -> Response {
+    let pieces = stream::unfold(Some((answer, session_validity)), |streaming| async move {
+        let (mut answer, mut session_validity) = streaming?;
         loop {
-            match standing.next_frame(&mut answer).await {
-                Ok(Some(AnswerFrame::ResponseBytes(piece))) => return Some((Ok(piece), Some((answer, standing)))),
+            match session_validity.next_frame(&mut answer).await {
+                Ok(Some(AnswerFrame::ResponseBytes(piece))) => {
+                    return Some((Ok(piece), Some((answer, session_validity))));
+                }
                 Ok(Some(AnswerFrame::Notification(_))) => {}
                 Ok(None) => return None,
                 Err(Revoked) => return Some((Err(broken_body_error(REVOKED_REASON).await), None)),

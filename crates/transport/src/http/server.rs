@@ -68,14 +68,14 @@ pub fn serve(
     shutdown: CancellationToken,
 ) -> std::io::Result<RunningServer> {
     let address = listener.local_addr()?;
-    let door = HttpState::new(service, metrics, options);
-    let running = tokio::spawn(run(listener, door, shutdown));
+    let http_state = HttpState::new(service, metrics, options);
+    let running = tokio::spawn(run(listener, http_state, shutdown));
     Ok(RunningServer { address, running })
 }
 
-async fn run(listener: TcpListener, door: Arc<HttpState>, shutdown: CancellationToken) {
-    let app = build_routes(door.clone());
-    let places = Arc::new(Semaphore::new(door.options.connections_max));
+async fn run(listener: TcpListener, http_state: Arc<HttpState>, shutdown: CancellationToken) {
+    let app = build_routes(http_state.clone());
+    let semaphore = Arc::new(Semaphore::new(http_state.options.connections_max));
     let connections = TaskTracker::new();
     let mut housekeeping = tokio::time::interval(HOUSEKEEPING_EVERY);
     loop {
@@ -83,28 +83,28 @@ async fn run(listener: TcpListener, door: Arc<HttpState>, shutdown: Cancellation
             biased;
             () = shutdown.cancelled() => break,
             _ = housekeeping.tick() => {
-                door.sessions.end_idle();
-                door.metrics.run_upkeep();
+                http_state.sessions.end_idle();
+                http_state.metrics.run_upkeep();
             }
-            accepted = accept(&listener, &places) => {
+            accepted = accept(&listener, &semaphore) => {
                 let Some((stream, peer, place)) = accepted else {
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 };
-                let seat = HttpConnectionPermit(Arc::new(place));
-                connections.spawn(serve_connection(stream, peer, seat, app.clone(), door.clone(), shutdown.clone()));
+                let http_connection_permit = HttpConnectionPermit(Arc::new(place));
+                connections.spawn(serve_connection(stream, peer, http_connection_permit, app.clone(), http_state.clone(), shutdown.clone()));
             }
         }
     }
     drop(listener);
-    drain(&door, &connections).await;
+    drain(&http_state, &connections).await;
 }
 
 async fn accept(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
+    semaphore: &Arc<Semaphore>,
 ) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.ok()?;
+    let place = semaphore.clone().acquire_owned().await.ok()?;
     let (stream, peer) = listener.accept().await.ok()?;
     Some((stream, peer, place))
 }
@@ -112,19 +112,23 @@ async fn accept(
 async fn serve_connection(
     stream: TcpStream,
     peer: SocketAddr,
-    seat: HttpConnectionPermit,
+    http_connection_permit: HttpConnectionPermit,
     app: Router,
-    door: Arc<HttpState>,
+    endpoint: Arc<HttpState>,
     shutdown: CancellationToken,
 ) {
     let transport = TransportKind::StreamableHttp;
-    let events = door.service.registry().events();
+    let events = endpoint.service.registry().events();
     events.emit(Event::ConnectionOpened { transport });
     // Without it small events wait for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
-    let stream = WriteTimeoutStream::new(stream, door.options.write_within);
-    match &door.options.tls {
-        None => HttpConnection { peer, permit: seat, tls: None, app, http_state: &door, shutdown }.serve(stream).await,
+    let stream = WriteTimeoutStream::new(stream, endpoint.options.write_within);
+    match &endpoint.options.tls {
+        None => {
+            HttpConnection { peer, permit: http_connection_permit, tls: None, app, http_state: &endpoint, shutdown }
+                .serve(stream)
+                .await
+        }
         Some(tls) => {
             let shaken = tokio::select! {
                 biased;
@@ -134,11 +138,18 @@ async fn serve_connection(
             match shaken {
                 None => {}
                 Some(Ok((stream, of_tls))) => {
-                    HttpConnection { peer, permit: seat, tls: Some(of_tls), app, http_state: &door, shutdown }
-                        .serve(stream)
-                        .await;
+                    HttpConnection {
+                        peer,
+                        permit: http_connection_permit,
+                        tls: Some(of_tls),
+                        app,
+                        http_state: &endpoint,
+                        shutdown,
+                    }
+                    .serve(stream)
+                    .await;
                 }
-                Some(Err(error)) => report_failed_handshake(&door, peer, &error),
+                Some(Err(error)) => report_failed_handshake(&endpoint, peer, &error),
             }
         }
     }
@@ -146,14 +157,14 @@ async fn serve_connection(
 }
 
 /// Says why there is no connection. Who only looks whether the port is open is none of anybody's affairs.
-fn report_failed_handshake(door: &HttpState, peer: SocketAddr, error: &std::io::Error) {
+fn report_failed_handshake(http_state: &HttpState, peer: SocketAddr, error: &std::io::Error) {
     use std::io::ErrorKind::{ConnectionReset, UnexpectedEof};
     if matches!(error.kind(), ConnectionReset | UnexpectedEof) {
         return;
     }
     let why =
         if is_plaintext(error) { "what came is not TLS, but perhaps plain HTTP".to_owned() } else { error.to_string() };
-    door.report_rejection(origin_of_peer(peer), &format!("no TLS handshake: {why}"));
+    http_state.report_rejection(origin_of_peer(peer), &format!("no TLS handshake: {why}"));
 }
 
 /// Whether not even the first byte was one of TLS.
@@ -179,18 +190,18 @@ struct HttpConnection<'a> {
 impl HttpConnection<'_> {
     /// Answers until the client goes, or the server shuts down.
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let Self { peer, permit: seat, tls, app, http_state: door, shutdown } = self;
+        let Self { peer, permit: http_connection_permit, tls, app, http_state: endpoint, shutdown } = self;
         let service = app.map_request(move |mut request: Request<Incoming>| {
             let extensions = request.extensions_mut();
             extensions.insert(PeerAddress(peer.ip()));
-            extensions.insert(seat.clone());
+            extensions.insert(http_connection_permit.clone());
             if let Some(tls) = &tls {
                 extensions.insert(tls.clone());
             }
             request
         });
         let mut builder = hyper::server::conn::http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(door.options.read_within).max_buf_size(HEAD_BYTES_MAX);
+        builder.timer(TokioTimer::new()).header_read_timeout(endpoint.options.read_within).max_buf_size(HEAD_BYTES_MAX);
         let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
         let connection = connection.with_upgrades();
         let mut connection = std::pin::pin!(connection);
@@ -198,26 +209,26 @@ impl HttpConnection<'_> {
             served = connection.as_mut() => {
                 // A broken connection is the client's affair, but whoever looks for the bound on heads is told of.
                 if served.is_err_and(|error| error.is_parse_too_large()) {
-                    door.report_rejection(origin_of_peer(peer), "the head of the request is too large");
+                    endpoint.report_rejection(origin_of_peer(peer), "the head of the request is too large");
                 }
             }
             () = shutdown.cancelled() => {
                 connection.as_mut().graceful_shutdown();
-                let _ = tokio::time::timeout(door.options.drain_within * 2, connection).await;
+                let _ = tokio::time::timeout(endpoint.options.drain_within * 2, connection).await;
             }
         }
     }
 }
 
-async fn drain(door: &HttpState, connections: &TaskTracker) {
-    let within = door.options.drain_within;
-    door.draining.cancel();
-    door.service.drain(within).await;
+async fn drain(http_state: &HttpState, connections: &TaskTracker) {
+    let within = http_state.options.drain_within;
+    http_state.draining.cancel();
+    http_state.service.drain(within).await;
     // The calls have ended; their answers may still be on their way to buffers and sockets. A client
     // that does not read is left behind.
-    door.tasks.close();
-    let _ = tokio::time::timeout(within, door.tasks.wait()).await;
+    http_state.tasks.close();
+    let _ = tokio::time::timeout(within, http_state.tasks.wait()).await;
     connections.close();
     let _ = tokio::time::timeout(within, connections.wait()).await;
-    door.sessions.end_all();
+    http_state.sessions.end_all();
 }

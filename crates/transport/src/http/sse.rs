@@ -88,20 +88,20 @@ fn begin_event(id: Option<&str>, message_bytes: usize) -> BytesMut {
 
 /// A modern answer as a body: its end is the end of the stream, and dropping it cancels the call. It breaks off when
 /// its caller is let in no longer.
-pub(super) fn event_stream_body(answer: Box<AnswerStream>, standing: SessionValidity) -> Body {
-    let state = Some((answer, standing, EventWriter::new()));
+pub(super) fn event_stream_body(answer: Box<AnswerStream>, session_validity: SessionValidity) -> Body {
+    let state = Some((answer, session_validity, EventWriter::new()));
     Body::from_stream(stream::unfold(state, |state| async move {
-        let (mut answer, mut standing, mut writer) = state?;
-        let frame = match tokio::time::timeout(KEEP_ALIVE_EVERY, standing.next_frame(&mut answer)).await {
+        let (mut answer, mut session_validity, mut writer) = state?;
+        let frame = match tokio::time::timeout(KEEP_ALIVE_EVERY, session_validity.next_frame(&mut answer)).await {
             Ok(frame) => frame,
             // A comment has no place within an event.
-            Err(_) if writer.is_open() => standing.next_frame(&mut answer).await,
-            Err(_) => return Some((Ok(KEEP_ALIVE), Some((answer, standing, writer)))),
+            Err(_) if writer.is_open() => session_validity.next_frame(&mut answer).await,
+            Err(_) => return Some((Ok(KEEP_ALIVE), Some((answer, session_validity, writer)))),
         };
         match frame {
             Ok(Some(frame)) => {
                 let bytes = writer.encode_frame(frame, None);
-                Some((Ok(bytes), Some((answer, standing, writer))))
+                Some((Ok(bytes), Some((answer, session_validity, writer))))
             }
             Ok(None) => writer.end().map(|bytes| (Ok(bytes), None)),
             Err(Revoked) => Some((Err(broken_body_error(REVOKED_REASON).await), None)),

@@ -46,23 +46,23 @@ impl TlsPeer {
     /// When it would not be let in by the files as they are now.
     pub(crate) fn certificate(&self) -> Result<Option<&ClientCertificate>, UntrustedCertificate> {
         let state = self.tls.0.load();
-        let Some(shown) = &self.presented else {
+        let Some(peer_certificate) = &self.presented else {
             return if state.requires_certificate { Err(UntrustedCertificate) } else { Ok(None) };
         };
         if state.verifier.is_none() {
             // Nobody asks for certificates any more.
             return Ok(None);
         }
-        let is_trusted = match shown.last_check.load(Ordering::Relaxed) {
+        let is_trusted = match peer_certificate.last_check.load(Ordering::Relaxed) {
             known if known == encode_check(state.generation, true) => true,
             known if known == encode_check(state.generation, false) => false,
             _ => {
-                let is_trusted = state.trusts(&shown.chain);
-                shown.last_check.store(encode_check(state.generation, is_trusted), Ordering::Relaxed);
+                let is_trusted = state.trusts(&peer_certificate.chain);
+                peer_certificate.last_check.store(encode_check(state.generation, is_trusted), Ordering::Relaxed);
                 is_trusted
             }
         };
-        if is_trusted { Ok(Some(&shown.certificate)) } else { Err(UntrustedCertificate) }
+        if is_trusted { Ok(Some(&peer_certificate.certificate)) } else { Err(UntrustedCertificate) }
     }
 }
 

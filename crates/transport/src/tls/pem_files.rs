@@ -29,21 +29,21 @@ pub(super) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Tl
         .map_err(|error| TlsError::invalid(path, describe_pem_error(&error, "a key", "BEGIN PRIVATE KEY")))
 }
 
-fn read_items<T: PemObject>(path: &Path, what: &str, label: &str) -> Result<Vec<T>, TlsError> {
+fn read_items<T: PemObject>(path: &Path, subject: &str, label: &str) -> Result<Vec<T>, TlsError> {
     let bytes = read_file(path)?;
     let all: Result<Vec<T>, pem::Error> = T::pem_slice_iter(&bytes).collect();
-    let all = all.map_err(|error| TlsError::invalid(path, describe_pem_error(&error, what, label)))?;
+    let all = all.map_err(|error| TlsError::invalid(path, describe_pem_error(&error, subject, label)))?;
     if all.is_empty() {
-        return Err(TlsError::invalid(path, describe_pem_error(&pem::Error::NoItemsFound, what, label)));
+        return Err(TlsError::invalid(path, describe_pem_error(&pem::Error::NoItemsFound, subject, label)));
     }
     Ok(all)
 }
 
-fn describe_pem_error(error: &pem::Error, what: &str, label: &str) -> String {
+fn describe_pem_error(error: &pem::Error, subject: &str, label: &str) -> String {
     match error {
-        pem::Error::NoItemsFound => format!("does not hold {what} as PEM (-----{label}-----)"),
+        pem::Error::NoItemsFound => format!("does not hold {subject} as PEM (-----{label}-----)"),
         // What else there is quotes the file, which may hold a key.
-        _ => format!("is no PEM of {what}"),
+        _ => format!("is no PEM of {subject}"),
     }
 }
 

@@ -66,8 +66,8 @@ impl Client {
     /// A client of a bridge.
     fn bridged(mut options: BridgeOptions) -> Self {
         let notices = Arc::new(Mutex::new(Vec::new()));
-        let heard = notices.clone();
-        options.notice_listener = Arc::new(move |notice: &BridgeNotice| heard.lock().push(notice.clone()));
+        let received = notices.clone();
+        options.notice_listener = Arc::new(move |notice: &BridgeNotice| received.lock().push(notice.clone()));
         let client =
             Self::of(|reader, writer, shutdown| tokio::spawn(bridge::serve(reader, writer, options, shutdown)));
         Self { notices, ..client }

@@ -107,13 +107,13 @@ impl Server {
     }
 
     /// Opens a session of a client that declares `capabilities`, and whose every request is as `shown` makes it.
-    async fn session_of(&self, revision: Revision, capabilities: Value, shown: impl Fn(Post) -> Post) -> Session {
+    async fn session_of(&self, revision: Revision, capabilities: Value, visible: impl Fn(Post) -> Post) -> Session {
         let params = json!({
             "protocolVersion": revision.name(),
             "capabilities": capabilities,
             "clientInfo": {"name": "test", "version": "1"},
         });
-        let answer = self.ask(&shown(Post::message("initialize", params))).await;
+        let answer = self.ask(&visible(Post::message("initialize", params))).await;
         let message = answer.message();
         check_response(revision, "initialize", &message);
         assert_eq!(message["result"]["protocolVersion"], revision.name());

@@ -39,13 +39,13 @@ async fn every_step_agrees_on_every_transport() {
     let steps = Step::all();
     let replays = join_all(Channel::all().map(|channel| tokio::spawn(replay(channel, steps)))).await;
     let replays: Vec<_> = replays.into_iter().map(Result::unwrap).collect();
-    for (channel, heard) in Channel::all().iter().zip(&replays) {
-        let ran: BTreeSet<usize> = heard.keys().copied().collect();
+    for (channel, received) in Channel::all().iter().zip(&replays) {
+        let ran: BTreeSet<usize> = received.keys().copied().collect();
         let due: BTreeSet<usize> = (0..steps.len()).filter(|step| steps[*step].is_on(channel)).collect();
         assert_eq!(ran, due, "{channel} was not taken through each of its steps");
     }
-    let told = differences(steps, &Channel::all(), &replays);
-    assert!(told.is_empty(), "{told}");
+    let message = differences(steps, &Channel::all(), &replays);
+    assert!(message.is_empty(), "{message}");
 }
 
 #[test]
@@ -96,8 +96,8 @@ async fn lists_agree_with_calls(channel: Channel) {
                 listed.as_array().unwrap().iter().map(|entry| list.key_of(entry).to_owned()).collect();
             let mut reached = BTreeSet::new();
             for (name, ask) in entries(&snapshot, list) {
-                let heard = replay.ask(&by, &None, &ask).await;
-                if !heard.outcome.is_refused_as("not_found") {
+                let step_result = replay.ask(&by, &None, &ask).await;
+                if !step_result.outcome.is_refused_as("not_found") {
                     reached.insert(name);
                 }
             }

@@ -188,8 +188,8 @@ impl<R: Read> Read for Utf8Reader<R> {
     }
 }
 
-fn invalid_data(what: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
+fn invalid_data(subject: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, subject)
 }
 
 /// Passes over `count` lines.

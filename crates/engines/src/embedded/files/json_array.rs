@@ -81,8 +81,8 @@ impl<R: Read> Read for ArrayElements<R> {
     }
 }
 
-fn malformed(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
+fn malformed(subject: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, subject)
 }
 
 #[cfg(test)]

@@ -153,15 +153,15 @@ mod tests {
         symlink(outside.join("secret.csv"), inside.join("link.csv")).unwrap();
         symlink("a.csv", inside.join("alias.csv")).unwrap();
         symlink(&outside, inside.join("folder")).unwrap();
-        let wall = PathSandbox::new(vec![inside.clone()]);
+        let path_sandbox = PathSandbox::new(vec![inside.clone()]);
 
-        assert!(wall.open(&inside.join("a.csv")).is_ok());
-        assert!(wall.open(&inside.join("alias.csv")).is_ok());
+        assert!(path_sandbox.open(&inside.join("a.csv")).is_ok());
+        assert!(path_sandbox.open(&inside.join("alias.csv")).is_ok());
         for path in ["link.csv", "folder/secret.csv", "../out/secret.csv"] {
-            assert!(matches!(wall.open(&inside.join(path)), Err(OpenRefusal::Outside)), "{path}");
+            assert!(matches!(path_sandbox.open(&inside.join(path)), Err(OpenRefusal::Outside)), "{path}");
         }
-        assert!(matches!(wall.open(&inside.join("none.csv")), Err(OpenRefusal::Vanished)));
-        assert!(matches!(wall.open(&inside), Err(OpenRefusal::NotAFile)));
-        assert!(!wall.contains(&root.join("inside-by-prefix-only")));
+        assert!(matches!(path_sandbox.open(&inside.join("none.csv")), Err(OpenRefusal::Vanished)));
+        assert!(matches!(path_sandbox.open(&inside), Err(OpenRefusal::NotAFile)));
+        assert!(!path_sandbox.contains(&root.join("inside-by-prefix-only")));
     }
 }

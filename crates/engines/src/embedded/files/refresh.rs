@@ -114,9 +114,9 @@ impl FileSnapshots {
         });
         let is_idle = |glob: &&Glob| {
             let Ok(real) = std::fs::canonicalize(glob.folder()) else { return true };
-            let wall = PathSandbox::new(vec![real.clone()]);
+            let path_sandbox = PathSandbox::new(vec![real.clone()]);
             let mut layout = Layout::default();
-            layout.add_root(Walker::new(&wall, self.limits).walk_glob(glob, &real, "", ""));
+            layout.add_root(Walker::new(&path_sandbox, self.limits).walk_glob(glob, &real, "", ""));
             layout.files().next().is_none()
         };
         globs.filter(is_idle).map(|glob| glob.pattern().to_owned()).collect()
@@ -169,7 +169,7 @@ impl FileSnapshots {
     }
 
     async fn assemble(&self, look: FolderScan, state: &mut RefreshState, lessons: u64) -> Result<Snapshot, Error> {
-        let FolderScan { sandbox: wall, layout, found } = look;
+        let FolderScan { sandbox: path_sandbox, layout, found } = look;
         let current: HashMap<&str, &Option<Fingerprint>> =
             found.files.iter().map(|(location, fingerprint)| (location.as_str(), fingerprint)).collect();
         if lessons > 0 {
@@ -184,20 +184,25 @@ impl FileSnapshots {
             layout.as_ref().map(|layout| FileSnapshotBuilder::files_to_probe(layout, &self.limits)).unwrap_or_default();
         // The second time all files of folders that fell apart have been looked into.
         loop {
-            self.probe_all(missing, &wall, state).await?;
+            self.probe_all(missing, &path_sandbox, state).await?;
             let probes =
                 state.probes.iter().map(|(location, (_, result))| (location.clone(), result.clone())).collect();
-            let (learned, wall_of_store, told) = (self.corrections.clone(), wall.clone(), self.declarations.clone());
+            let (learned, wall_of_store, table_declarations) =
+                (self.corrections.clone(), path_sandbox.clone(), self.declarations.clone());
             let batch_rows = self.engine.options().batch_rows;
             let Some(given) = layout.take() else {
                 return Err(Error::internal("files of a folder were looked into and are missing all the same"));
             };
-            let again = given.clone();
+            let retried = given.clone();
             let assembled = self
                 .engine
                 .run_blocking(move || {
-                    let assembly =
-                        FileSnapshotBuilder { probes: &probes, corrections: &learned, declarations: &told, batch_rows };
+                    let assembly = FileSnapshotBuilder {
+                        probes: &probes,
+                        corrections: &learned,
+                        declarations: &table_declarations,
+                        batch_rows,
+                    };
                     Ok(assembly.assemble(given, |files| SnapshotStore::new(wall_of_store, files)))
                 })
                 .await?;
@@ -209,7 +214,7 @@ impl FileSnapshots {
                 }
                 Err(more) => {
                     missing = more;
-                    layout = Some(again);
+                    layout = Some(retried);
                 }
             }
         }
@@ -219,7 +224,7 @@ impl FileSnapshots {
     async fn probe_all(
         &self,
         files: Vec<FoundFile>,
-        wall: &PathSandbox,
+        path_sandbox: &PathSandbox,
         state: &mut RefreshState,
     ) -> Result<(), Error> {
         let unknown: Vec<FoundFile> =
@@ -227,13 +232,14 @@ impl FileSnapshots {
         let parts = self.engine.options().threads.max(1);
         let share = unknown.len().div_ceil(parts).max(1);
         let works = unknown.chunks(share).map(|files| {
-            let (files, wall, limits, told) = (files.to_vec(), wall.clone(), self.limits, self.declarations.clone());
+            let (files, path_sandbox, limits, table_declarations) =
+                (files.to_vec(), path_sandbox.clone(), self.limits, self.declarations.clone());
             self.engine.run_blocking(move || {
                 Ok(files
                     .into_iter()
                     .filter_map(|file| {
                         let fingerprint = *file.fingerprint.as_ref().ok()?;
-                        let result = probe_file(&file, &wall, &limits, &told).map(Arc::new);
+                        let result = probe_file(&file, &path_sandbox, &limits, &table_declarations).map(Arc::new);
                         Some((file.location, (fingerprint, result)))
                     })
                     .collect::<Vec<_>>())
@@ -254,8 +260,8 @@ fn scan_paths(paths: &[FilesPath], limits: FileLimits) -> Result<FolderScan, Err
         let detail = format!("{}: {reason}", first.display());
         return Err(Error::new(ErrorKind::Unavailable, "the database's files are gone").with_detail(detail));
     }
-    let wall = PathSandbox::new(real.iter().flatten().cloned().collect());
-    let mut walker = Walker::new(&wall, limits);
+    let path_sandbox = PathSandbox::new(real.iter().flatten().cloned().collect());
+    let mut walker = Walker::new(&path_sandbox, limits);
     let mut layout = Layout::default();
     let several = paths.len() > 1;
     for (index, (place, real)) in paths.iter().zip(&real).enumerate() {
@@ -280,7 +286,7 @@ fn scan_paths(paths: &[FilesPath], limits: FileLimits) -> Result<FolderScan, Err
     let files = layout.files().map(|file| (file.location.clone(), file.fingerprint.as_ref().ok().copied())).collect();
     layout.skipped = walker.into_skipped();
     let found = ScanSummary { files, problems: layout.problems.clone(), skipped: layout.skipped.clone() };
-    Ok(FolderScan { sandbox: wall, layout, found })
+    Ok(FolderScan { sandbox: path_sandbox, layout, found })
 }
 
 fn path_name(path: &Path, real: Option<&Path>) -> String {

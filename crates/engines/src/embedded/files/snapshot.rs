@@ -124,16 +124,16 @@ impl FileSnapshotBuilder<'_> {
             return Err(missing);
         }
         for LayoutProblem { name, reason } in layout.problems {
-            let wish = NameRequest { location: name.clone(), suffix: "folder".to_owned(), name };
-            all.push(NamedTable { name_request: wish, table: Err(reason), files: Vec::new() });
+            let expectation = NameRequest { location: name.clone(), suffix: "folder".to_owned(), name };
+            all.push(NamedTable { name_request: expectation, table: Err(reason), files: Vec::new() });
         }
         let (wishes, tables): (Vec<NameRequest>, Vec<_>) =
             all.into_iter().map(|named| (named.name_request, (named.table, named.files))).unzip();
         let mut files = HashMap::new();
         let mut by_name = HashMap::new();
         let mut lasting_names = HashMap::new();
-        for ((name, wish), (table, found)) in assign_names(&wishes).into_iter().zip(&wishes).zip(tables) {
-            lasting_names.insert(name.clone(), wish.stable_names());
+        for ((name, expectation), (table, found)) in assign_names(&wishes).into_iter().zip(&wishes).zip(tables) {
+            lasting_names.insert(name.clone(), expectation.stable_names());
             let table = table.map(|mut table| {
                 table.name.clone_from(&name);
                 let exact = !table.format.is_text();
@@ -190,8 +190,8 @@ impl FileSnapshotBuilder<'_> {
         if is_folder && table.is_ok() {
             for (file, reason) in unreadable {
                 let name = format!("{}.{}", candidate.name, file.stem);
-                let wish = NameRequest { name, suffix: extension(&file.location), location: file.location };
-                all.push(NamedTable { name_request: wish, table: Err(reason), files: Vec::new() });
+                let expectation = NameRequest { name, suffix: extension(&file.location), location: file.location };
+                all.push(NamedTable { name_request: expectation, table: Err(reason), files: Vec::new() });
             }
         }
         let table = table.map(|table| with_comment(table, left_out, is_folder, &readable));
@@ -205,9 +205,9 @@ impl FileSnapshotBuilder<'_> {
         let first = &candidate.files[0].0.location;
         let (suffix, location) =
             if is_folder { ("folder".to_owned(), candidate.name.clone()) } else { (extension(first), first.clone()) };
-        let wish = NameRequest { name: candidate.name.clone(), suffix, location };
+        let expectation = NameRequest { name: candidate.name.clone(), suffix, location };
         all.push(NamedTable {
-            name_request: wish,
+            name_request: expectation,
             table,
             files: readable.into_iter().map(|(file, _, probed)| (file, probed)).collect(),
         });
@@ -227,7 +227,7 @@ impl FileSnapshotBuilder<'_> {
                 1 => candidate.name.clone(),
                 _ => format!("{}_{sheet}", candidate.name),
             };
-            let wish =
+            let expectation =
                 NameRequest { name: name.clone(), suffix: extension(&file.location), location: file.location.clone() };
             let (table, files) = match probed {
                 Ok(probed) => {
@@ -242,7 +242,7 @@ impl FileSnapshotBuilder<'_> {
                 }
                 Err(reason) => (Err(reason.clone()), Vec::new()),
             };
-            all.push(NamedTable { name_request: wish, table, files });
+            all.push(NamedTable { name_request: expectation, table, files });
         }
     }
 
@@ -311,10 +311,10 @@ fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool, read: &[
     });
     let columns = table.schema.file_schema().fields().len();
     let lacks = |probed: &&Arc<FileProfile>| probed.schema.fields().len() < columns;
-    let lacking = read.iter().filter_map(|(_, _, probed)| probed.as_ref()).filter(lacks).count();
+    let missing = read.iter().filter_map(|(_, _, probed)| probed.as_ref()).filter(lacks).count();
     let mut more = Vec::new();
-    if lacking > 0 {
-        more.push(format!("; {lacking} of them lack columns, which are null there"));
+    if missing > 0 {
+        more.push(format!("; {missing} of them lack columns, which are null there"));
     }
     if let ContentFormat::Csv(dialect) = &table.format {
         more.extend((!dialect.has_header).then(|| "; without a header line".to_owned()));

@@ -31,11 +31,15 @@ impl NameRequest {
 
 /// A name for each wish, in their order; no two are equal.
 pub(crate) fn assign_names(wishes: &[NameRequest]) -> Vec<String> {
-    let fit: Vec<String> = wishes.iter().map(|wish| to_sql_name(&wish.name)).collect();
+    let fit: Vec<String> = wishes.iter().map(|name_request| to_sql_name(&name_request.name)).collect();
     let suffixed: Vec<String> = {
         let counts = count_names(&fit);
-        let add = |(wish, name): (&NameRequest, &String)| {
-            if counts[name.as_str()] == 1 { name.clone() } else { to_sql_name(&format!("{name}_{}", wish.suffix)) }
+        let add = |(name_request, name): (&NameRequest, &String)| {
+            if counts[name.as_str()] == 1 {
+                name.clone()
+            } else {
+                to_sql_name(&format!("{name}_{}", name_request.suffix))
+            }
         };
         wishes.iter().zip(&fit).map(add).collect()
     };
@@ -46,11 +50,11 @@ pub(crate) fn assign_names(wishes: &[NameRequest]) -> Vec<String> {
     let mut taken: HashSet<String> = wanted_once.iter().map(|name| (*name).to_owned()).collect();
     let mut names = vec![String::new(); wishes.len()];
     for index in order {
-        let wanted = &suffixed[index];
-        let mut name = wanted.clone();
+        let expected = &suffixed[index];
+        let mut name = expected.clone();
         let mut number = 2;
-        while !wanted_once.contains(wanted.as_str()) && !taken.insert(name.clone()) {
-            name = format!("{wanted}_{number}");
+        while !wanted_once.contains(expected.as_str()) && !taken.insert(name.clone()) {
+            name = format!("{expected}_{number}");
             number += 1;
         }
         names[index] = name;

@@ -109,19 +109,19 @@ pub(crate) struct CsvDialect {
 
 impl CsvDialect {
     /// The dialect that `told` describes, with `delimiter` where it tells none.
-    pub(crate) fn new(delimiter: u8, told: &TextTableOptions) -> Self {
+    pub(crate) fn new(delimiter: u8, text_table_options: &TextTableOptions) -> Self {
         Self {
-            delimiter: told.delimiter.unwrap_or(delimiter),
-            quote: told.quote.unwrap_or(b'"'),
-            has_header: told.has_header.unwrap_or(true),
-            comment: told.comment,
-            nulls: told.null.as_deref().map(Into::into),
-            numbers: told.numbers,
+            delimiter: text_table_options.delimiter.unwrap_or(delimiter),
+            quote: text_table_options.quote.unwrap_or(b'"'),
+            has_header: text_table_options.has_header.unwrap_or(true),
+            comment: text_table_options.comment,
+            nulls: text_table_options.null.as_deref().map(Into::into),
+            numbers: text_table_options.numbers,
             decoding: TextDecoding {
-                encoding: told.encoding.unwrap_or_default(),
-                skip_lines: told.skip.unwrap_or_default(),
+                encoding: text_table_options.encoding.unwrap_or_default(),
+                skip_lines: text_table_options.skip.unwrap_or_default(),
             },
-            ragged: told.ragged,
+            ragged: text_table_options.ragged,
         }
     }
 }

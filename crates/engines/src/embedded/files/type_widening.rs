@@ -19,20 +19,20 @@ pub(crate) enum CoercionMode {
 }
 
 /// The narrowest type that holds the values of both; `Null` stands for "not known yet".
-pub(crate) fn wider(a: &DataType, b: &DataType, bend: CoercionMode) -> Option<DataType> {
+pub(crate) fn wider(a: &DataType, b: &DataType, coercion_mode: CoercionMode) -> Option<DataType> {
     match (a, b) {
         _ if a == b => Some(a.clone()),
         (DataType::Null, other) | (other, DataType::Null) => Some(other.clone()),
-        (DataType::Struct(a), DataType::Struct(b)) => merge_fields(a, b, bend).ok().map(DataType::Struct),
+        (DataType::Struct(a), DataType::Struct(b)) => merge_fields(a, b, coercion_mode).ok().map(DataType::Struct),
         (DataType::List(a), DataType::List(b)) => {
-            let item = wider(a.data_type(), b.data_type(), bend)?;
+            let item = wider(a.data_type(), b.data_type(), coercion_mode)?;
             Some(DataType::List(Arc::new(Field::new(a.name(), item, true))))
         }
-        _ => wider_scalar(a, b, bend),
+        _ => wider_scalar(a, b, coercion_mode),
     }
 }
 
-fn wider_scalar(a: &DataType, b: &DataType, bend: CoercionMode) -> Option<DataType> {
+fn wider_scalar(a: &DataType, b: &DataType, coercion_mode: CoercionMode) -> Option<DataType> {
     if a.is_nested() || b.is_nested() {
         return None;
     }
@@ -43,7 +43,7 @@ fn wider_scalar(a: &DataType, b: &DataType, bend: CoercionMode) -> Option<DataTy
     if both(&DataType::Date32, &TEXT_TIMESTAMP) {
         return Some(TEXT_TIMESTAMP);
     }
-    match bend {
+    match coercion_mode {
         CoercionMode::ToText => Some(DataType::Utf8),
         CoercionMode::NumbersOnly => None,
     }
@@ -64,7 +64,7 @@ fn number_rank(data_type: &DataType) -> Option<u8> {
 }
 
 /// The fields of `a`, then those that only `b` has; the first name that cannot be united is the error.
-pub(crate) fn merge_fields(a: &Fields, b: &Fields, bend: CoercionMode) -> Result<Fields, String> {
+pub(crate) fn merge_fields(a: &Fields, b: &Fields, coercion_mode: CoercionMode) -> Result<Fields, String> {
     let mut fields: Vec<FieldRef> = a.iter().cloned().collect();
     let positions: HashMap<&str, usize> =
         a.iter().enumerate().map(|(position, field)| (field.name().as_str(), position)).collect();
@@ -73,7 +73,8 @@ pub(crate) fn merge_fields(a: &Fields, b: &Fields, bend: CoercionMode) -> Result
             None => fields.push(Arc::new(field.as_ref().clone().with_nullable(true))),
             Some(&position) => {
                 let mine = &fields[position];
-                let data_type = wider(mine.data_type(), field.data_type(), bend).ok_or_else(|| field.name().clone())?;
+                let data_type =
+                    wider(mine.data_type(), field.data_type(), coercion_mode).ok_or_else(|| field.name().clone())?;
                 let nullable = mine.is_nullable() || field.is_nullable();
                 fields[position] = Arc::new(Field::new(field.name(), data_type, nullable));
             }
@@ -128,8 +129,8 @@ mod tests {
         let fields =
             |names: &[&str]| -> Fields { names.iter().map(|name| Field::new(*name, DataType::Int64, false)).collect() };
         let united = merge_fields(&fields(&["a", "b"]), &fields(&["b", "c"]), CoercionMode::NumbersOnly).unwrap();
-        let shown: Vec<(&str, bool)> =
+        let visible: Vec<(&str, bool)> =
             united.iter().map(|field| (field.name().as_str(), field.is_nullable())).collect();
-        assert_eq!(shown, [("a", true), ("b", false), ("c", true)]);
+        assert_eq!(visible, [("a", true), ("b", false), ("c", true)]);
     }
 }

@@ -174,8 +174,8 @@ impl<'a> Walker<'a> {
             return Ok(());
         }
         if parse_file_name(&name).is_none() {
-            let wall = self.sandbox;
-            self.skipped.add(&location, || wall.open(&path).ok());
+            let path_sandbox = self.sandbox;
+            self.skipped.add(&location, || path_sandbox.open(&path).ok());
             return Ok(());
         }
         if self.files_left == 0 {

@@ -245,7 +245,7 @@ fn clean_message(text: &str, database: &str) -> String {
 /// Cuts off the nearest name where it is that of a function which no statement can write.
 fn without_internal_names(text: &str) -> &str {
     match text.split_once("\nDid you mean '") {
-        Some((said, name)) if name.contains("*'") => said,
+        Some((output, name)) if name.contains("*'") => output,
         _ => text,
     }
 }
@@ -262,7 +262,7 @@ fn without_syntax_tree(text: &str) -> &str {
 /// list of signatures behind it.
 fn extract_coercion_error(text: &str) -> &str {
     match text.split_once("user-defined coercion failed with: ") {
-        Some((_, said)) => said.split(". No function matches").next().unwrap_or(said),
+        Some((_, output)) => output.split(". No function matches").next().unwrap_or(output),
         None => text,
     }
 }
@@ -272,9 +272,9 @@ fn extract_coercion_error(text: &str) -> &str {
 fn without_signatures(text: &str) -> Option<String> {
     let (start, errors) = text.split_once(" failed to match any signature, errors: ")?;
     let received = errors.split_once("(DataType: ")?.1.split(')').next()?;
-    let wanted: Vec<&str> =
+    let expected: Vec<&str> =
         errors.split(" requires ").skip(1).filter_map(|error| error.split(", but received").next()).collect();
-    Some(format!("{start} does not take {received}; it takes {}", wanted.join(", ")))
+    Some(format!("{start} does not take {received}; it takes {}", expected.join(", ")))
 }
 
 /// Puts SQL's names in place of Arrow's types, and bare values in place of literals: `Int64(1)`.

@@ -12,13 +12,13 @@ const EXPLAIN_CHARACTERS_MAX: usize = 20_000;
 
 /// What is asked of other databases, and the logical and the physical plan, indented. Files are named by their place in
 /// the database.
-pub(crate) fn format_plan(logical: &LogicalPlan, physical: &dyn ExecutionPlan, asked: &[String]) -> String {
-    let asked = match asked {
+pub(crate) fn format_plan(logical: &LogicalPlan, physical: &dyn ExecutionPlan, requested: &[String]) -> String {
+    let requested = match requested {
         [] => String::new(),
         asked => format!("Asked of the databases:\n  {}\n\n", asked.join("\n  ")),
     };
     let text = format!(
-        "{asked}Logical plan:\n{}\n\nPhysical plan:\n{}",
+        "{requested}Logical plan:\n{}\n\nPhysical plan:\n{}",
         logical.display_indent(),
         displayable(physical).indent(false)
     );

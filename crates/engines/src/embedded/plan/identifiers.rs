@@ -36,7 +36,7 @@ impl KnownNames {
         }
         self.by_folded
             .entry(name.to_lowercase())
-            .and_modify(|spelling| *spelling = None)
+            .and_modify(|tokens| *tokens = None)
             .or_insert_with(|| Some(name.to_owned()));
     }
 
@@ -98,8 +98,8 @@ impl CaseCorrector {
         if identifier.quote_style.is_some() || self.exact.contains(&identifier.value) {
             return;
         }
-        if let Some(Some(spelling)) = self.by_folded.get(&identifier.value.to_lowercase()) {
-            identifier.value.clone_from(spelling);
+        if let Some(Some(tokens)) = self.by_folded.get(&identifier.value.to_lowercase()) {
+            identifier.value.clone_from(tokens);
         }
     }
 }

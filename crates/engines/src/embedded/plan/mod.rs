@@ -92,13 +92,13 @@ pub(crate) async fn plan_statement(
     statement: Statement,
     tables: SnapshotTables,
     sessions: Arc<SessionFactory>,
-    lane: WorkerPool,
-    wanted: QueryCancellation,
+    worker_pool: WorkerPool,
+    query_cancellation: QueryCancellation,
 ) -> Result<EmbeddedPlan, Error> {
     let tables = tables.with_catalogs(&statement)?;
-    let session = with_cancellation(sessions.create_session(&tables), &wanted);
+    let session = with_cancellation(sessions.create_session(&tables), &query_cancellation);
     let logical = optimize_statement(&statement, &session, &tables).await?;
-    let mut plan = build_plan(logical, session, &tables, lane, wanted).await?;
+    let mut plan = build_plan(logical, session, &tables, worker_pool, query_cancellation).await?;
     plan.source = Some(Box::new(PlanSource { statement, tables, sessions }));
     Ok(plan)
 }
@@ -118,8 +118,8 @@ pub(crate) async fn build_plan(
     logical: LogicalPlan,
     mut session: SessionState,
     scope: &dyn StatementScope,
-    lane: WorkerPool,
-    wanted: QueryCancellation,
+    worker_pool: WorkerPool,
+    query_cancellation: QueryCancellation,
 ) -> Result<EmbeddedPlan, Error> {
     let database = scope.database().clone();
     let failed = |error: DataFusionError| to_core_error(&error, &database);
@@ -131,12 +131,12 @@ pub(crate) async fn build_plan(
         estimated_rows: explain::estimated_rows(physical.as_ref()),
         estimated_bytes: explain::estimated_bytes(&physical),
         is_blocking: physical.pipeline_behavior() == EmissionType::Final,
-        physical: prepare_execution(physical, &session, &wanted).map_err(failed)?,
+        physical: prepare_execution(physical, &session, &query_cancellation).map_err(failed)?,
         logical,
         explain,
-        cancellation: wanted,
+        cancellation: query_cancellation,
         source: None,
-        pool: lane,
+        pool: worker_pool,
         session,
         database,
     })
@@ -255,9 +255,13 @@ fn configure_session(session: &mut SessionState, logical: &LogicalPlan) -> Resul
 fn prepare_execution(
     physical: Arc<dyn ExecutionPlan>,
     session: &SessionState,
-    wanted: &QueryCancellation,
+    query_cancellation: &QueryCancellation,
 ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-    cancellation::add_cancellation(large_sorts::replace_large_top_k(physical)?, wanted, session.config().batch_size())
+    cancellation::add_cancellation(
+        large_sorts::replace_large_top_k(physical)?,
+        query_cancellation,
+        session.config().batch_size(),
+    )
 }
 
 async fn create_physical_plan(

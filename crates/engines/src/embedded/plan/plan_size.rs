@@ -91,9 +91,9 @@ impl PlanMeasurer {
         expr.apply(|part| {
             let own = match part {
                 Expr::Column(column) => below.size(column),
-                Expr::ScalarSubquery(asked) => self.measure_subquery(&asked.subquery, steps)?,
-                Expr::Exists(asked) => self.measure_subquery(&asked.subquery.subquery, steps)?,
-                Expr::InSubquery(asked) => self.measure_subquery(&asked.subquery.subquery, steps)?,
+                Expr::ScalarSubquery(subquery) => self.measure_subquery(&subquery.subquery, steps)?,
+                Expr::Exists(exists) => self.measure_subquery(&exists.subquery.subquery, steps)?,
+                Expr::InSubquery(in_subquery) => self.measure_subquery(&in_subquery.subquery.subquery, steps)?,
                 _ => 1,
             };
             parts = parts.saturating_add(own);

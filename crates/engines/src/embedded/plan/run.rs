@@ -37,8 +37,8 @@ pub(super) async fn start_query(plan: EmbeddedPlan, job: &Arc<Job>) -> QueryRows
     let stops_the_query = plan.cancellation.token().clone().drop_guard();
     let (sender, batches) = batch_channel(cancellation.clone(), stops_the_query);
     plan.cancellation.set_job(job.clone());
-    let lane = plan.pool.clone();
-    lane.spawn(async move {
+    let worker_pool = plan.pool.clone();
+    worker_pool.spawn(async move {
         let token = plan.cancellation.token().clone();
         let work = AssertUnwindSafe(run_with_retries(plan, sender.clone(), begun)).catch_unwind();
         let outcome = tokio::select! {

@@ -252,14 +252,14 @@ impl TextOpener {
             return Ok(());
         }
         let unreadable = |reason: &str| unreadable_error(location, reason);
-        let again = file.try_clone()?;
+        let retried = file.try_clone()?;
         let allowance = ReadBudget::new(self.row_bytes_max);
-        let header = read_header(again, self.table.compression, dialect, allowance).map_err(|e| unreadable(&e))?;
+        let header = read_header(retried, self.table.compression, dialect, allowance).map_err(|e| unreadable(&e))?;
         file.rewind()?;
         let names =
             if dialect.has_header { column_names(&header) } else { column_names(&vec![String::new(); header.len()]) };
-        let wanted = self.table.schema.file_schema().fields();
-        let same = names.len() == wanted.len() && names.iter().zip(wanted).all(|(name, field)| name == field.name());
+        let fields = self.table.schema.file_schema().fields();
+        let same = names.len() == fields.len() && names.iter().zip(fields).all(|(name, field)| name == field.name());
         if same || names.is_empty() {
             return Ok(());
         }
@@ -269,7 +269,7 @@ impl TextOpener {
 
     fn explain_error(&self, error: &ArrowError, location: &str) -> DataFusionError {
         let schema = self.table.schema.file_schema();
-        let told = self.declarations.options_for_file(location);
+        let text_table_options = self.declarations.options_for_file(location);
         let context = ReadContext {
             location,
             file: self.table.fingerprint_of(location),
@@ -277,7 +277,7 @@ impl TextOpener {
             compression: self.table.compression,
             numbers: self.table.numbers(),
             corrections: &self.corrections,
-            options: &told,
+            options: &text_table_options,
         };
         let failure = explain_read_error(error, &context);
         DataFusionError::External(Box::new(failure))

@@ -140,8 +140,8 @@ impl Stream for VisibleRowsStream {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let shown = self.inner.poll_next_unpin(context);
-        shown.map(|batch| {
+        let poll = self.inner.poll_next_unpin(context);
+        poll.map(|batch| {
             batch.map(|batch| {
                 batch.and_then(|batch| self.project_visible(batch)).map_err(|error| redact_error(&error, &self.table))
             })

@@ -45,12 +45,12 @@ impl RowPolicyTable {
         let schema = self.unrestricted.schema();
         let filters: Vec<&Expr> =
             filters.iter().filter(|filter| conditions::cannot_fail(filter, &|column| self.type_of(column))).collect();
-        let asked: HashSet<&str> =
+        let requested: HashSet<&str> =
             filters.iter().flat_map(|filter| filter.column_refs()).map(|column| column.name()).collect();
         let seen = self.view.schema.fields();
         let needed = (0..seen.len())
-            .filter(|position| positions.contains(position) || asked.contains(seen[*position].name().as_str()));
-        let mut shown = needed
+            .filter(|position| positions.contains(position) || requested.contains(seen[*position].name().as_str()));
+        let mut exprs = needed
             .map(|position| {
                 let own = self.view.positions[position];
                 mask::build_masked_column(self.view.table.masks[own], own, &schema, &self.key)
@@ -58,21 +58,21 @@ impl RowPolicyTable {
             .collect::<Result<Vec<Expr>>>()?;
         // Rows alone are counted; a plan wants something to show.
         let row = || lit(true).alias("row");
-        if shown.is_empty() {
-            shown.push(row());
+        if exprs.is_empty() {
+            exprs.push(row());
         }
         let mut plan = LogicalPlanBuilder::scan("t", provider_as_source(self.unrestricted.clone()), None)?
             .filter(conditions::build_policy_filter(&self.view.table.rows, &schema))?
-            .project(shown)?;
+            .project(exprs)?;
         for filter in filters {
             plan = plan.filter(unqualified(filter)?)?;
         }
-        let mut wanted: Vec<Expr> =
+        let mut expected: Vec<Expr> =
             positions.iter().map(|position| conditions::unqualified_column(seen[*position].name())).collect();
-        if wanted.is_empty() {
-            wanted.push(row());
+        if expected.is_empty() {
+            expected.push(row());
         }
-        state.create_physical_plan(&plan.project(wanted)?.build()?).await
+        state.create_physical_plan(&plan.project(expected)?.build()?).await
     }
 
     fn type_of(&self, column: &Column) -> Option<&DataType> {
@@ -121,7 +121,7 @@ impl TableProvider for RowPolicyTable {
         let seen = self.schema();
         let positions = projection.cloned().unwrap_or_else(|| (0..seen.fields().len()).collect());
         let parts = state.config().target_partitions().max(1);
-        let barrier = match self.plan_inner(state, &positions, filters).await {
+        let security_barrier = match self.plan_inner(state, &positions, filters).await {
             Ok(inner) => SecurityBarrierExec::new(&self.name, inner, Arc::new(seen.project(&positions)?), parts),
             Err(error) => Err(error),
         };
@@ -129,6 +129,6 @@ impl TableProvider for RowPolicyTable {
         let closed = |error: DataFusionError| {
             DataFusionError::External(Box::new(unavailable_error(&self.name, &error.to_string())))
         };
-        Ok(Arc::new(barrier.map_err(closed)?))
+        Ok(Arc::new(security_barrier.map_err(closed)?))
     }
 }

@@ -57,10 +57,10 @@ impl Translator {
             return self.translate_count(argument, params.distinct, terms);
         }
         let (term, is_widened) = aggregated_column(argument, terms)?;
-        let likeness = self.comparison_semantics(&term);
+        let comparison_semantics = self.comparison_semantics(&term);
         let is_whole = matches!(term.field.data_type(), DataType::Int16 | DataType::Int32 | DataType::Int64);
         match func.name() {
-            "min" | "max" if likeness == ComparisonSemantics::Ordered && !is_widened => {
+            "min" | "max" if comparison_semantics == ComparisonSemantics::Ordered && !is_widened => {
                 Some(format!("{}({})", func.name().to_uppercase(), term.sql))
             }
             "sum" if is_whole && !params.distinct && *result == DataType::Int64 => {

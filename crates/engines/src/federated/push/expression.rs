@@ -68,8 +68,8 @@ impl Translator {
     ) -> Option<MemberCondition> {
         if let (Some(left), Some(right)) = (find_column(left, terms), find_column(right, terms)) {
             let is_same_type = left.field.data_type() == right.field.data_type();
-            let likeness = self.comparison_semantics(&left).min(self.comparison_semantics(&right));
-            let (op, is_exact) = comparison_operator(op, likeness)?;
+            let comparison_semantics = self.comparison_semantics(&left).min(self.comparison_semantics(&right));
+            let (op, is_exact) = comparison_operator(op, comparison_semantics)?;
             return is_same_type
                 .then(|| MemberCondition { sql: format!("({} {op} {})", left.sql, right.sql), is_exact });
         }
@@ -114,13 +114,13 @@ impl Translator {
 
     /// A placeholder for `bind_value`, which is compared with `find_column`.
     fn bind_value(&mut self, value: &ScalarValue, term: &SqlColumn) -> Option<String> {
-        let wanted = term.field.data_type();
+        let data_type = term.field.data_type();
         let parameter = match value {
             _ if value.is_null() => return None,
             ScalarValue::Utf8(Some(text)) | ScalarValue::LargeUtf8(Some(text)) | ScalarValue::Utf8View(Some(text)) => {
-                return wanted.is_string().then(|| self.placeholder(Parameter::Text(text.clone())));
+                return data_type.is_string().then(|| self.placeholder(Parameter::Text(text.clone())));
             }
-            _ if value.data_type() != *wanted => return None,
+            _ if value.data_type() != *data_type => return None,
             ScalarValue::Boolean(Some(value)) => Parameter::Boolean(*value),
             ScalarValue::Int8(Some(value)) => Parameter::Integer(i64::from(*value)),
             ScalarValue::Int16(Some(value)) => Parameter::Integer(i64::from(*value)),
@@ -133,14 +133,14 @@ impl Translator {
         };
         let placeholder = self.placeholder(parameter);
         Some(match self.dialect() {
-            SqlDialect::DataFusion => format!("arrow_cast({placeholder}, '{wanted}')"),
+            SqlDialect::DataFusion => format!("arrow_cast({placeholder}, '{data_type}')"),
             SqlDialect::Postgres | SqlDialect::Sqlite => placeholder,
         })
     }
 }
 
 /// `op` as it is written, where values that are alike so far may be compared by it, and whether it is exact.
-fn comparison_operator(op: Operator, likeness: ComparisonSemantics) -> Option<(&'static str, bool)> {
+fn comparison_operator(op: Operator, comparison_semantics: ComparisonSemantics) -> Option<(&'static str, bool)> {
     let (written, needed) = match op {
         Operator::Eq => ("=", ComparisonSemantics::EqualInMember),
         Operator::NotEq => ("<>", ComparisonSemantics::Equal),
@@ -150,7 +150,7 @@ fn comparison_operator(op: Operator, likeness: ComparisonSemantics) -> Option<(&
         Operator::GtEq => (">=", ComparisonSemantics::Ordered),
         _ => return None,
     };
-    (likeness >= needed).then_some((written, likeness > ComparisonSemantics::EqualInMember))
+    (comparison_semantics >= needed).then_some((written, comparison_semantics > ComparisonSemantics::EqualInMember))
 }
 
 fn find_column(expr: &Expr, terms: ColumnLookup<'_>) -> Option<SqlColumn> {

@@ -89,8 +89,8 @@ pub(crate) fn is_ordered(sql: &str) -> bool {
 fn statements_are_read_from_text() {
     let text = "-- A comment.\n\nSELECT 1;\n-- refused: no such type\nSELECT ';'\n  , 2;\nSELECT 3;\n";
     let statements = parse("x", text);
-    let shown: Vec<_> = statements.iter().map(|s| (s.line, s.sql.as_str(), s.refused.as_deref())).collect();
-    assert_eq!(shown, [(3, "SELECT 1", None), (5, "SELECT ';'\n  , 2", Some("no such type")), (7, "SELECT 3", None)]);
+    let visible: Vec<_> = statements.iter().map(|s| (s.line, s.sql.as_str(), s.refused.as_deref())).collect();
+    assert_eq!(visible, [(3, "SELECT 1", None), (5, "SELECT ';'\n  , 2", Some("no such type")), (7, "SELECT 3", None)]);
     assert!(is_ordered("SELECT a FROM (SELECT 1 AS a) t ORDER\nBY a"));
     assert!(!is_ordered("SELECT array_agg(a ORDER BY a), 'order by' FROM (SELECT 1 AS a ORDER BY 1) t"));
 }

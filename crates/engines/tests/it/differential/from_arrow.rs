@@ -96,8 +96,8 @@ fn reader_of(column: &ArrayRef) -> Reader {
             let options = arrow::util::display::FormatOptions::default().with_null("NULL");
             let column = column.clone();
             Box::new(move |row| {
-                let shown = arrow::util::display::ArrayFormatter::try_new(&column, &options).unwrap();
-                plain(&shown.value(row).to_string())
+                let array_formatter = arrow::util::display::ArrayFormatter::try_new(&column, &options).unwrap();
+                plain(&array_formatter.value(row).to_string())
             })
         }
     }
@@ -203,9 +203,9 @@ fn time(microseconds: i64) -> String {
 /// `2023-05-06 04:05:06+00`, with ` BC` where it is before our era; days count from 1970.
 fn timestamp(days: i64, microseconds: Option<i64>, suffix: &str) -> String {
     let (year, month, day) = civil(days);
-    let (shown, era) = if year > 0 { (year, "") } else { (1 - year, " BC") };
+    let (visible, era) = if year > 0 { (year, "") } else { (1 - year, " BC") };
     let time = microseconds.map(|microseconds| format!(" {}", time(microseconds))).unwrap_or_default();
-    format!("{shown:04}-{month:02}-{day:02}{time}{suffix}{era}")
+    format!("{visible:04}-{month:02}-{day:02}{time}{suffix}{era}")
 }
 
 /// Year, month and day: Howard Hinnant's `civil_from_days`.

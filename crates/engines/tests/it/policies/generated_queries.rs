@@ -96,10 +96,10 @@ pub(super) fn generate_query() -> BoxedStrategy<String> {
             .prop_map(|(one, two, by, ends)| format!("SELECT {one} AS a, {two} AS b FROM t WHERE {by} ORDER BY id{ends}")),
         1 => Just("SELECT * FROM t".to_owned()),
         1 => (condition(1), ends.clone()).prop_map(|(by, ends)| format!("SELECT * FROM t WHERE {by} ORDER BY 1{ends}")),
-        3 => (text(1), aggregate.clone(), condition(1)).prop_map(|(by, what, having)| {
-            format!("SELECT {by} AS k, {what} AS x, count(*) AS n FROM t WHERE {having} GROUP BY 1 ORDER BY 1, 2, 3")
+        3 => (text(1), aggregate.clone(), condition(1)).prop_map(|(by, subject, having)| {
+            format!("SELECT {by} AS k, {subject} AS x, count(*) AS n FROM t WHERE {having} GROUP BY 1 ORDER BY 1, 2, 3")
         }),
-        2 => (aggregate, condition(2)).prop_map(|(what, by)| format!("SELECT {what}, count(*) FROM t WHERE {by}")),
+        2 => (aggregate, condition(2)).prop_map(|(subject, by)| format!("SELECT {subject}, count(*) FROM t WHERE {by}")),
         1 => Just("SELECT count(*), min(id), max(id) FROM t".to_owned()),
         2 => (number(1), condition(1)).prop_map(|(key, by)| {
             format!("SELECT t.id, w.id FROM t JOIN (SELECT id, amount AS other FROM u) w ON w.other = {key} WHERE {by} ORDER BY 1, 2")
@@ -108,7 +108,7 @@ pub(super) fn generate_query() -> BoxedStrategy<String> {
             format!("SELECT id, row_number() OVER (PARTITION BY tenant ORDER BY {by}, id) AS r, lag(note) OVER (ORDER BY id) FROM t ORDER BY id")
         }),
         1 => (condition(1), number(1))
-            .prop_map(|(by, what)| format!("WITH x AS (SELECT * FROM t WHERE {by}) SELECT {what} AS a FROM x AS t ORDER BY 1")),
+            .prop_map(|(by, subject)| format!("WITH x AS (SELECT * FROM t WHERE {by}) SELECT {subject} AS a FROM x AS t ORDER BY 1")),
         1 => (text(1), text(1)).prop_map(|(one, two)| format!("SELECT {one} FROM t UNION SELECT {two} FROM u ORDER BY 1")),
         1 => Just("SELECT no_such_column FROM t".to_owned()),
     ]

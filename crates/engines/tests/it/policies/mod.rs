@@ -103,8 +103,8 @@ async fn run_statement(database: &dyn Database, sql: &str, principal: &Principal
 }
 
 fn error_text(error: &Error) -> String {
-    let told = error.to_string();
+    let message = error.to_string();
     // An internal error is found in the log under an id of its own.
-    let told = told.split_once(" under id ").map_or(told.as_str(), |(told, _)| told);
-    format!("{}: {told}", error.kind().name())
+    let message = message.split_once(" under id ").map_or(message.as_str(), |(message, _)| message);
+    format!("{}: {message}", error.kind().name())
 }

@@ -113,9 +113,12 @@ async fn every_format_is_limited() {
 async fn the_catalog_tells_nothing_of_rows() {
     let (_folder, limited) = orders("tenant = :claims.tenant", &[]);
     let catalog = limited.database.catalog(&limited.principal).await.unwrap();
-    let told: Vec<_> =
+    let message: Vec<_> =
         catalog.tables.iter().map(|table| (table.name.as_str(), table.rows, table.comment.as_deref())).collect();
-    assert_eq!(told, [("free", Some(1), Some("CSV file")), ("orders", None, Some("shown as far as you may see it"))]);
+    assert_eq!(
+        message,
+        [("free", Some(1), Some("CSV file")), ("orders", None, Some("shown as far as you may see it"))]
+    );
     let statement = |sql: &str| Statement::parse(sql, SqlDialect::DataFusion).unwrap();
     let fresh = limited.database.freshness(&statement("SELECT * FROM orders"), &limited.principal).await;
     assert_eq!(fresh, Freshness::Never);

@@ -163,16 +163,16 @@ where
         return total.map(Some).ok_or_else(overflow);
     }
     // Several sums at a time do not wait for each other.
-    let mut lanes = [T::Native::default(); 8];
-    let chunks = values.values().chunks_exact(lanes.len());
+    let mut pools = [T::Native::default(); 8];
+    let chunks = values.values().chunks_exact(pools.len());
     for value in chunks.remainder() {
-        lanes[0] = add(lanes[0], *value).ok_or_else(overflow)?;
+        pools[0] = add(pools[0], *value).ok_or_else(overflow)?;
     }
     for chunk in chunks {
-        for (lane, value) in lanes.iter_mut().zip(chunk) {
-            *lane = lane.checked_plus((*value).into()).ok_or_else(overflow)?;
+        for (pool, value) in pools.iter_mut().zip(chunk) {
+            *pool = pool.checked_plus((*value).into()).ok_or_else(overflow)?;
         }
     }
-    let total = lanes.into_iter().try_fold(T::Native::default(), T::Native::checked_plus);
+    let total = pools.into_iter().try_fold(T::Native::default(), T::Native::checked_plus);
     total.map(Some).ok_or_else(overflow)
 }

@@ -99,15 +99,15 @@ fn quotient(numerator: i256, denominator: i256, exponent: i32) -> Result<i256> {
 /// The square root of `numerator / denominator * 10^exponent`, rounded. The exponent is even.
 fn root(numerator: i256, denominator: i256, exponent: i32) -> Result<i256> {
     // As many digits as there is room for; the others are zero.
-    let mut places = exponent;
+    let mut positions = exponent;
     loop {
-        match quotient(numerator, denominator, places) {
+        match quotient(numerator, denominator, positions) {
             Ok(square) => {
-                let unit = power_of_ten((exponent - places) / 2)?;
+                let unit = power_of_ten((exponent - positions) / 2)?;
                 return rounded_root(square).checked_mul(unit).ok_or_else(overflow_error);
             }
-            Err(error) if places <= 0 => return Err(error),
-            Err(_) => places -= 2,
+            Err(error) if positions <= 0 => return Err(error),
+            Err(_) => positions -= 2,
         }
     }
 }

@@ -61,19 +61,19 @@ impl PathParser<'_> {
             return Ok(Accessor::AnyElement);
         }
         self.subscripts += 1;
-        let mut places = Vec::new();
+        let mut positions = Vec::new();
         loop {
             self.count()?;
             let from = self.path()?;
             let to = if self.accept_word("to") { Some(self.path()?) } else { None };
-            places.push((from, to));
+            positions.push((from, to));
             if !self.accept(",") {
                 break;
             }
         }
         self.subscripts -= 1;
         self.expect("]")?;
-        Ok(Accessor::Subscripts(places))
+        Ok(Accessor::Subscripts(positions))
     }
 
     /// The levels of `.**`.

@@ -21,11 +21,11 @@ pub(super) fn object_id(
     variables: Option<&JsonValue>,
     budget: &mut PathBudget,
 ) -> PathResult<u64> {
-    let Item::Borrowed(wanted) = item else { return Err(keyvalue_error().into()) };
-    if let Some(place) = find_position(wanted, root, budget)? {
+    let Item::Borrowed(json_value) = item else { return Err(keyvalue_error().into()) };
+    if let Some(place) = find_position(json_value, root, budget)? {
         return Ok(place);
     }
-    let of_variables = variables.map(|variables| find_position(wanted, variables, budget)).transpose()?.flatten();
+    let of_variables = variables.map(|variables| find_position(json_value, variables, budget)).transpose()?.flatten();
     of_variables.map(|place| VARIABLES + place).ok_or_else(|| keyvalue_error().into())
 }
 
@@ -36,8 +36,8 @@ fn keyvalue_error() -> datafusion::common::DataFusionError {
 }
 
 /// Where `replaces_when`, which is a part of `document`, stands there.
-fn find_position(wanted: &JsonValue, document: &JsonValue, budget: &mut PathBudget) -> PathResult<Option<u64>> {
-    let mut search = ObjectSearch { wanted, place: None, end: 0, steps: 0 };
+fn find_position(json_value: &JsonValue, document: &JsonValue, budget: &mut PathBudget) -> PathResult<Option<u64>> {
+    let mut search = ObjectSearch { wanted: json_value, place: None, end: 0, steps: 0 };
     search.advance_past(document);
     budget.spend(search.steps)?;
     Ok(search.place)

@@ -224,7 +224,9 @@ impl<'v, 'b> PathRunner<'v, 'b> {
             Accessor::AnyElement => {
                 self.missing_error(|| "jsonpath wildcard array accessor can only be applied to an array".to_owned())
             }
-            Accessor::Subscripts(places) if is_array || self.is_lax => self.subscripts(places, rest, &item, found),
+            Accessor::Subscripts(positions) if is_array || self.is_lax => {
+                self.subscripts(positions, rest, &item, found)
+            }
             Accessor::Subscripts(_) => {
                 self.missing_error(|| "jsonpath array accessor can only be applied to an array".to_owned())
             }
@@ -328,7 +330,7 @@ impl<'v, 'b> PathRunner<'v, 'b> {
 
     fn subscripts(
         &mut self,
-        places: &'v [(Path, Option<Path>)],
+        positions: &'v [(Path, Option<Path>)],
         steps: &'v [Accessor],
         item: &Item<'v>,
         found: &mut FoundItems<'v>,
@@ -336,14 +338,14 @@ impl<'v, 'b> PathRunner<'v, 'b> {
         let items =
             if matches!(item.as_ref(), JsonValue::Array(_)) { self.budget.children(item)? } else { vec![item.clone()] };
         let outer = std::mem::replace(&mut self.length, items.len());
-        let result = self.subscripted(places, steps, item, &items, found);
+        let result = self.subscripted(positions, steps, item, &items, found);
         self.length = outer;
         result
     }
 
     fn subscripted(
         &mut self,
-        places: &'v [(Path, Option<Path>)],
+        positions: &'v [(Path, Option<Path>)],
         steps: &'v [Accessor],
         item: &Item<'v>,
         items: &[Item<'v>],
@@ -351,7 +353,7 @@ impl<'v, 'b> PathRunner<'v, 'b> {
     ) -> PathResult<bool> {
         let length = items.len() as i64;
         let mut is_found = false;
-        for (from, to) in places {
+        for (from, to) in positions {
             let from = self.subscript(from, item)?;
             let to = match to {
                 Some(to) => self.subscript(to, item)?,

@@ -199,9 +199,12 @@ impl Dissection<'_> {
             let count = borders.len();
             let from = borders[count - 1];
             // The last one that there may be must take all the rest.
-            let wanted = if count >= max { end } else { least };
-            let found =
-                if wanted > end { None } else { part.automaton.shortest(self.text, from, wanted, end, self.steps)? };
+            let expected = if count >= max { end } else { least };
+            let found = if expected > end {
+                None
+            } else {
+                part.automaton.shortest(self.text, from, expected, end, self.steps)?
+            };
             if let Some(to) = found {
                 borders.push(to);
                 verified = verified.min(count - 1);

@@ -136,7 +136,7 @@ impl RegexLexer {
 
     pub(super) fn looking_at(&self, text: &str) -> bool {
         let mut rest = self.pattern[self.at.min(self.pattern.len())..].iter();
-        text.chars().all(|wanted| rest.next() == Some(&wanted))
+        text.chars().all(|expected| rest.next() == Some(&expected))
     }
 
     pub(super) fn eat(&mut self, text: &str) -> bool {

@@ -181,8 +181,8 @@ pub(super) fn parse_decimal(text: &str, pattern: &NumberPattern, scale: i8) -> R
         return exec_err!("invalid input syntax for type numeric: \"{text}\"");
     }
     // `V` says how many of the digits stand behind the point.
-    let places = usize::from(scale.unsigned_abs()).saturating_sub(pattern.shift);
-    let digits = format!("{whole}{fraction:0<places$}");
+    let positions = usize::from(scale.unsigned_abs()).saturating_sub(pattern.shift);
+    let digits = format!("{whole}{fraction:0<positions$}");
     match digits.parse::<i128>() {
         Ok(value) if digits.len() <= 38 => Ok(if text.starts_with('-') { -value } else { value }),
         _ => exec_err!("a value of \"{text}\" is out of range for type numeric"),

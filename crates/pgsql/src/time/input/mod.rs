@@ -110,7 +110,7 @@ fn parse_common_form(text: &str) -> Option<ParsedInput> {
             .iter()
             .try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0')))
     };
-    let is = |position: usize, wanted: u8| bytes.get(position) == Some(&wanted);
+    let is = |position: usize, expected: u8| bytes.get(position) == Some(&expected);
     if !(is(4, b'-') && is(7, b'-') && (bytes.len() == 10 || bytes.len() == 19)) {
         return None;
     }

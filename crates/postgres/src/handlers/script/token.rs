@@ -97,8 +97,8 @@ impl<'a> ScriptScanner<'a> {
         })
     }
 
-    fn require_end(&self, length: Option<usize>, what: &'static str) -> Result<usize, ScriptError> {
-        length.ok_or_else(|| self.error_at_line(ScriptProblem::Unterminated(what)))
+    fn require_end(&self, length: Option<usize>, subject: &'static str) -> Result<usize, ScriptError> {
+        length.ok_or_else(|| self.error_at_line(ScriptProblem::Unterminated(subject)))
     }
 
     fn error_at_line(&self, problem: ScriptProblem) -> ScriptError {

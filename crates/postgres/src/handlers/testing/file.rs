@@ -41,10 +41,10 @@ fn parse_isolation(text: &str) -> Result<&'static str, TestResult> {
             }
             break;
         };
-        if let Some(asked) = comment.trim().strip_prefix(ISOLATION) {
-            let asked = asked.trim().to_ascii_lowercase();
-            return ISOLATIONS.into_iter().find(|known| *known == asked).ok_or_else(|| {
-                let message = format!("there is no isolation {asked:?}; there are {}", ISOLATIONS.join(", "));
+        if let Some(requested) = comment.trim().strip_prefix(ISOLATION) {
+            let requested = requested.trim().to_ascii_lowercase();
+            return ISOLATIONS.into_iter().find(|known| *known == requested).ok_or_else(|| {
+                let message = format!("there is no isolation {requested:?}; there are {}", ISOLATIONS.join(", "));
                 TestResult::failed_result(Some(index + 1), message)
             });
         }
@@ -83,8 +83,8 @@ mod tests {
         match TestFile::read(text) {
             Ok(file) => file.isolation.to_owned(),
             Err(wrong) => {
-                let said = |one: &TestResult| format!("{}: {}", one.line.unwrap_or_default(), one.name);
-                wrong.iter().map(said).collect::<Vec<_>>().join("\n")
+                let output = |one: &TestResult| format!("{}: {}", one.line.unwrap_or_default(), one.name);
+                wrong.iter().map(output).collect::<Vec<_>>().join("\n")
             }
         }
     }

@@ -54,8 +54,8 @@ mod tests {
 
     #[test]
     fn results_have_their_notes() {
-        let said = parse_value("ok 1 - first\nnot ok 2 - second\n#   got    1\n#   wanted 2\nok 3", 7);
-        let read: Vec<(u64, bool, &str, String)> = said
+        let numbered_results = parse_value("ok 1 - first\nnot ok 2 - second\n#   got    1\n#   wanted 2\nok 3", 7);
+        let read: Vec<(u64, bool, &str, String)> = numbered_results
             .iter()
             .map(|one| (one.number, one.result.is_ok, one.result.name.as_str(), one.result.notes.join("|")))
             .collect();
@@ -67,7 +67,7 @@ mod tests {
                 (3, true, "", String::new())
             ]
         );
-        assert!(said.iter().all(|one| one.result.line == Some(7)));
+        assert!(numbered_results.iter().all(|one| one.result.line == Some(7)));
     }
 
     #[test]

@@ -71,8 +71,8 @@ fn spawn_server(certificate: &str, kind: HandshakeKind) -> u16 {
         let mut tls = ServerConnection::new(Arc::new(config)).unwrap();
         let mut stream = Stream::new(&mut tls, &mut socket);
         // A client that does not trust the certificate goes away here.
-        let asked = stream.read(&mut [0; 1024]).is_ok_and(|count| count > 0);
-        if asked && (kind != HandshakeKind::Direct || stream.conn.alpn_protocol().is_some()) {
+        let is_requested = stream.read(&mut [0; 1024]).is_ok_and(|count| count > 0);
+        if is_requested && (kind != HandshakeKind::Direct || stream.conn.alpn_protocol().is_some()) {
             stream.write_all(STARTING_UP).unwrap();
             stream.flush().unwrap();
         }
@@ -124,15 +124,15 @@ async fn self_signed_certificate_is_trusted_as_root() {
         connect_to_server(SELF_SIGNED, "verify-full", SELF_SIGNED, HandshakeKind::Usual).await,
         ConnectProblem::NotReady
     );
-    let told = connect_to_server(SELF_SIGNED, "verify-ca", AUTHORITY, HandshakeKind::Usual).await;
-    assert!(matches!(told, ConnectProblem::Certificate(_)), "{told:?}");
+    let connect_problem = connect_to_server(SELF_SIGNED, "verify-ca", AUTHORITY, HandshakeKind::Usual).await;
+    assert!(matches!(connect_problem, ConnectProblem::Certificate(_)), "{connect_problem:?}");
     assert_eq!(connect_to_server(SELF_SIGNED, "require", "", HandshakeKind::Usual).await, ConnectProblem::NotReady);
 }
 
 #[tokio::test]
 async fn version_1_certificate_is_rejected() {
-    let told = connect_to_server(VERSION1, "verify-ca", AUTHORITY, HandshakeKind::Usual).await;
-    assert_eq!(told, ConnectProblem::Certificate(CertificateFlaw::Unacceptable));
+    let connect_problem = connect_to_server(VERSION1, "verify-ca", AUTHORITY, HandshakeKind::Usual).await;
+    assert_eq!(connect_problem, ConnectProblem::Certificate(CertificateFlaw::Unacceptable));
 }
 
 #[tokio::test]

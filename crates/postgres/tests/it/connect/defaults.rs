@@ -180,8 +180,8 @@ fn missing_user_is_rejected() {
 
 #[test]
 fn environment_can_be_read_from_process() {
-    let surroundings = ConnectEnvironment::from_process();
-    assert!(surroundings.user.is_some(), "the process runs as somebody");
-    let target = ConnectTarget::parse("host=h dbname=shop user=reader", &surroundings).unwrap();
+    let connect_environment = ConnectEnvironment::from_process();
+    assert!(connect_environment.user.is_some(), "the process runs as somebody");
+    let target = ConnectTarget::parse("host=h dbname=shop user=reader", &connect_environment).unwrap();
     assert!(target.describe().starts_with("postgres at h:"));
 }

@@ -59,7 +59,7 @@ impl EnvironmentFixture {
 
     pub(super) fn with_environment<T>(&self, run: impl FnOnce(&ConnectEnvironment<'_>) -> T) -> T {
         let variables =
-            |wanted: &str| self.variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.clone());
+            |expected: &str| self.variables.iter().find(|(name, _)| *name == expected).map(|(_, value)| value.clone());
         run(&ConnectEnvironment {
             variables: &variables,
             home: Some(self.home.path().to_owned()),
@@ -69,7 +69,7 @@ impl EnvironmentFixture {
     }
 
     pub(super) fn parse_target(&self, text: &str) -> ConnectTarget {
-        self.with_environment(|surroundings| ConnectTarget::parse(text, surroundings)).unwrap()
+        self.with_environment(|connect_environment| ConnectTarget::parse(text, connect_environment)).unwrap()
     }
 
     /// What is understood of `text`: the description, then every member that is not as in the plainest string, then
@@ -77,7 +77,8 @@ impl EnvironmentFixture {
     pub(super) fn describe_settings(&self, text: &str) -> String {
         let plain = EnvironmentFixture::new();
         let usual = plain.redact_settings(&plain.parse_target("host=h")).join("\n");
-        let told = match self.with_environment(|surroundings| ConnectTarget::parse(text, surroundings)) {
+        let message = match self.with_environment(|connect_environment| ConnectTarget::parse(text, connect_environment))
+        {
             Ok(target) => {
                 let members =
                     self.redact_settings(&target).into_iter().filter(|line| !usual.lines().any(|usual| usual == line));
@@ -86,7 +87,7 @@ impl EnvironmentFixture {
             }
             Err(error) => format!("error: {error}"),
         };
-        told.replace(&self.home.path().display().to_string(), "~")
+        message.replace(&self.home.path().display().to_string(), "~")
     }
 
     fn redact_settings(&self, target: &ConnectTarget) -> Vec<String> {

@@ -14,8 +14,8 @@ async fn spawn_server_answering(answer: &'static [u8]) -> (u16, JoinHandle<()>) 
     let task = tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let mut asked = [0; 64];
-            let _ = stream.read(&mut asked).await;
+            let mut requested = [0; 64];
+            let _ = stream.read(&mut requested).await;
             let _ = stream.write_all(answer).await;
         }
     });
@@ -28,9 +28,9 @@ async fn web_server_is_detected() {
     for mode in ["disable", "allow", "prefer", "require"] {
         let told =
             connect_error_text(&format!("host=127.0.0.1 port={port} user=reader dbname=shop sslmode={mode}")).await;
-        let told = told.replace(&port.to_string(), "PORT");
+        let message = told.replace(&port.to_string(), "PORT");
         assert_eq!(
-            told,
+            message,
             "caller: the database shop cannot be reached: what listens there is not PostgreSQL\n\
              owner: cannot connect to postgres at 127.0.0.1:PORT/shop as reader: what listens there is not \
              PostgreSQL; is the port right?",
@@ -54,8 +54,9 @@ async fn ssh_server_is_detected() {
 #[tokio::test]
 async fn postgres_without_tls_is_not_mistaken() {
     let (port, task) = spawn_server_answering(b"N").await;
-    let told = connect_error_text(&format!("host=127.0.0.1 port={port} user=reader dbname=shop sslmode=require")).await;
-    insta::assert_snapshot!(told.replace(&port.to_string(), "PORT"), @r#"
+    let message =
+        connect_error_text(&format!("host=127.0.0.1 port={port} user=reader dbname=shop sslmode=require")).await;
+    insta::assert_snapshot!(message.replace(&port.to_string(), "PORT"), @r#"
     caller: the database shop cannot be reached: TLS is required and the server does not offer it
     owner: cannot connect to postgres at 127.0.0.1:PORT/shop as reader: TLS is required and the server does not offer it; sslmode is require; set ssl = on in the server, or a weaker sslmode
     "#);
@@ -79,8 +80,8 @@ async fn closed_port_is_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let told = connect_error_text(&format!("host=127.0.0.1 port={port} user=reader dbname=shop")).await;
-    insta::assert_snapshot!(told.replace(&port.to_string(), "PORT"), @r#"
+    let message = connect_error_text(&format!("host=127.0.0.1 port={port} user=reader dbname=shop")).await;
+    insta::assert_snapshot!(message.replace(&port.to_string(), "PORT"), @r#"
     caller: the database shop cannot be reached: connection refused
     owner: cannot connect to postgres at 127.0.0.1:PORT/shop as reader: connection refused
     "#);

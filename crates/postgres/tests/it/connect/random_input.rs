@@ -16,7 +16,7 @@ fn quote(text: &str) -> String {
 }
 
 fn parse_target(text: &str) -> Result<ConnectTarget, TargetError> {
-    EnvironmentFixture::new().with_environment(|surroundings| ConnectTarget::parse(text, surroundings))
+    EnvironmentFixture::new().with_environment(|connect_environment| ConnectTarget::parse(text, connect_environment))
 }
 
 /// Text that looks like a connection string, more or less.

@@ -8,29 +8,29 @@ use super::environment_fixture::{
 };
 
 /// What `told` says, without what differs from run to run.
-fn redact_role(told: &str, role: &str) -> String {
+fn redact_role(message: &str, role: &str) -> String {
     let port = super::environment_fixture::network_port().to_string();
-    told.replace(role, "ROLE").replace(&port, "PORT")
+    message.replace(role, "ROLE").replace(&port, "PORT")
 }
 
 #[tokio::test]
 async fn wrong_password_names_user_and_password_source() {
     let role = make_role("wrong").await;
     let text = network_string(&format!("user={role} dbname=postgres"));
-    let told = connect_error_text(&format!("{text} password=s3cret")).await;
-    insta::assert_snapshot!(redact_role(&told, &role), @r#"
+    let message = connect_error_text(&format!("{text} password=s3cret")).await;
+    insta::assert_snapshot!(redact_role(&message, &role), @r#"
     caller: the database shop cannot be reached: the password was not accepted
     owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the password was not accepted (the server says: password authentication failed for user "ROLE"); the user is ROLE, and the password is the connection string's
     "#);
-    assert!(!told.contains("s3cret"));
+    assert!(!message.contains("s3cret"));
 
     let in_variable = EnvironmentFixture::new().with_variable("PGPASSWORD", "s3cret");
-    let told = connect_error_text_in(&in_variable, &text).await;
-    assert!(told.contains("the password is from PGPASSWORD") && !told.contains("s3cret"), "{told}");
+    let message = connect_error_text_in(&in_variable, &text).await;
+    assert!(message.contains("the password is from PGPASSWORD") && !message.contains("s3cret"), "{message}");
 
     let in_file = EnvironmentFixture::new().with_file(".pgpass", "*:*:*:*:s3cret\n");
-    let told = connect_error_text_in(&in_file, &text).await;
-    assert!(told.contains("the password is from the password file") && !told.contains("s3cret"), "{told}");
+    let message = connect_error_text_in(&in_file, &text).await;
+    assert!(message.contains("the password is from the password file") && !message.contains("s3cret"), "{message}");
 
     let right_in_file =
         EnvironmentFixture::new().with_file(".pgpass", &format!("127.0.0.1:*:postgres:{role}:right-password\n"));
@@ -44,9 +44,9 @@ async fn wrong_password_names_user_and_password_source() {
 
 #[tokio::test]
 async fn unknown_role_reads_like_a_wrong_password() {
-    let told =
+    let message =
         connect_error_text(&network_string("user=nobody_at_all password=s3cret dbname=postgres sslmode=disable")).await;
-    insta::assert_snapshot!(redact_role(&told, "nobody_at_all"), @r#"
+    insta::assert_snapshot!(redact_role(&message, "nobody_at_all"), @r#"
     caller: the database shop cannot be reached: the password was not accepted
     owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the password was not accepted (the server says: password authentication failed for user "ROLE"); the user is ROLE, and the password is the connection string's
     "#);
@@ -55,9 +55,9 @@ async fn unknown_role_reads_like_a_wrong_password() {
 #[tokio::test]
 async fn unknown_database_is_reported() {
     let role = make_role("nodb").await;
-    let told =
+    let message =
         connect_error_text(&network_string(&format!("user={role} password=right-password dbname=nowhere"))).await;
-    insta::assert_snapshot!(redact_role(&told, &role), @r#"
+    insta::assert_snapshot!(redact_role(&message, &role), @r#"
     caller: the database shop cannot be reached: the server has no such database
     owner: cannot connect to postgres at 127.0.0.1:PORT/nowhere as ROLE: the server has no such database (the server says: database "nowhere" does not exist)
     "#);
@@ -69,8 +69,9 @@ async fn forbidden_database_is_reported() {
     let admin = connect(&superuser_string("")).await;
     admin.client().batch_execute(&format!("CREATE DATABASE {role}")).await.unwrap();
     admin.client().batch_execute(&format!("REVOKE CONNECT ON DATABASE {role} FROM PUBLIC")).await.unwrap();
-    let told = connect_error_text(&network_string(&format!("user={role} password=right-password dbname={role}"))).await;
-    insta::assert_snapshot!(redact_role(&told, &role), @r#"
+    let message =
+        connect_error_text(&network_string(&format!("user={role} password=right-password dbname={role}"))).await;
+    insta::assert_snapshot!(redact_role(&message, &role), @r#"
     caller: the database shop cannot be reached: the role may not connect to the database
     owner: cannot connect to postgres at 127.0.0.1:PORT/ROLE as ROLE: the role may not connect to the database (the server says: permission denied for database "ROLE")
     "#);
@@ -82,9 +83,9 @@ async fn role_without_login_is_reported() {
     let role = make_role("nologin").await;
     let admin = connect(&superuser_string("")).await;
     admin.client().batch_execute(&format!("ALTER ROLE {role} NOLOGIN")).await.unwrap();
-    let told =
+    let message =
         connect_error_text(&network_string(&format!("user={role} password=right-password dbname=postgres"))).await;
-    insta::assert_snapshot!(redact_role(&told, &role), @r#"
+    insta::assert_snapshot!(redact_role(&message, &role), @r#"
     caller: the database shop cannot be reached: the role does not exist or may not log in
     owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the role does not exist or may not log in (the server says: role "ROLE" is not permitted to log in); the user is ROLE
     "#);
@@ -97,8 +98,8 @@ async fn connection_limit_is_reported() {
     admin.client().batch_execute(&format!("ALTER ROLE {role} CONNECTION LIMIT 1")).await.unwrap();
     let text = network_string(&format!("user={role} password=right-password dbname=postgres"));
     let _first = connect(&text).await;
-    let told = connect_error_text(&text).await;
-    insta::assert_snapshot!(redact_role(&told, &role), @r#"
+    let message = connect_error_text(&text).await;
+    insta::assert_snapshot!(redact_role(&message, &role), @r#"
     caller: the database shop cannot be reached: the server has too many connections
     owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the server has too many connections (the server says: too many connections for role "ROLE")
     "#);
@@ -133,7 +134,7 @@ async fn channel_binding_requires_tls() {
 
 #[tokio::test]
 async fn unknown_setting_is_reported() {
-    let told = connect_error_text(&superuser_string("options='-c no_such_setting=1'")).await;
-    assert!(told.contains("the server refused the connection (SQLSTATE 42704)"), "{told}");
-    assert!(told.contains("no_such_setting"), "{told}");
+    let message = connect_error_text(&superuser_string("options='-c no_such_setting=1'")).await;
+    assert!(message.contains("the server refused the connection (SQLSTATE 42704)"), "{message}");
+    assert!(message.contains("no_such_setting"), "{message}");
 }

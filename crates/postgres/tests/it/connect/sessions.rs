@@ -83,21 +83,24 @@ async fn first_reachable_host_is_used() {
 async fn database_rejection_stops_trying_hosts() {
     let (folder, port) = socket_connection();
     let text = format!("host={folder},/nowhere port={port} user=postgres dbname=nowhere");
-    let told = connect_error_text(&text).await;
-    assert!(told.contains("caller: the database shop cannot be reached: the server has no such database"), "{told}");
-    assert!(!told.contains("socket is not there"), "{told}");
+    let message = connect_error_text(&text).await;
+    assert!(
+        message.contains("caller: the database shop cannot be reached: the server has no such database"),
+        "{message}"
+    );
+    assert!(!message.contains("socket is not there"), "{message}");
 }
 
 #[tokio::test]
 async fn target_session_attrs_is_checked() {
-    for wanted in ["any", "read-write", "primary", "prefer-standby"] {
-        connect(&superuser_string(&format!("target_session_attrs={wanted}"))).await;
+    for expected in ["any", "read-write", "primary", "prefer-standby"] {
+        connect(&superuser_string(&format!("target_session_attrs={expected}"))).await;
     }
     let (folder, port) = socket_connection();
-    for wanted in ["read-only", "standby"] {
-        let text = format!("host={folder} port={port} user=postgres dbname=postgres target_session_attrs={wanted}");
-        let told = connect_error_text(&text).await;
-        assert!(told.contains(&format!("no session of the kind {wanted} is to be had")), "{told}");
+    for expected in ["read-only", "standby"] {
+        let text = format!("host={folder} port={port} user=postgres dbname=postgres target_session_attrs={expected}");
+        let message = connect_error_text(&text).await;
+        assert!(message.contains(&format!("no session of the kind {expected} is to be had")), "{message}");
     }
     let reading = "options='-c default_transaction_read_only=on'";
     connect(&superuser_string(&format!("{reading} target_session_attrs=read-only"))).await;
@@ -117,7 +120,7 @@ async fn standby_and_primary_are_distinguished() {
     for hosts in [[&primary, &standby], [&standby, &primary]] {
         let list = |name: &str| hosts.map(|host| value(host, name)).join(",");
         let both = format!("host={} port={} user=postgres dbname=postgres", list("host="), list("port="));
-        for (wanted, is_standby) in [
+        for (expected, is_standby) in [
             ("primary", "f"),
             ("read-write", "f"),
             ("standby", "t"),
@@ -126,12 +129,12 @@ async fn standby_and_primary_are_distinguished() {
             // The first that is named.
             ("any", if hosts[0] == &standby { "t" } else { "f" }),
         ] {
-            let connected = connect(&format!("{both} target_session_attrs={wanted}")).await;
-            assert_eq!(query_value(&connected, "SELECT pg_is_in_recovery()").await, is_standby, "{wanted}");
+            let connected = connect(&format!("{both} target_session_attrs={expected}")).await;
+            assert_eq!(query_value(&connected, "SELECT pg_is_in_recovery()").await, is_standby, "{expected}");
         }
     }
-    let told = connect_error_text(&format!("{standby} target_session_attrs=primary")).await;
-    assert!(told.contains("no session of the kind primary is to be had"), "{told}");
+    let message = connect_error_text(&format!("{standby} target_session_attrs=primary")).await;
+    assert!(message.contains("no session of the kind primary is to be had"), "{message}");
     let alone = format!("{primary} target_session_attrs=prefer-standby");
     assert_eq!(query_value(&connect(&alone).await, "SELECT pg_is_in_recovery()").await, "f");
     // The engine is content with a standby.
@@ -231,12 +234,12 @@ async fn dropped_connection_cancels_its_statement() {
         let pid = query_value(&connected, "SELECT pg_backend_pid()").await;
         let active = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND state = 'active'");
         {
-            let mut asked = Box::pin(connected.client().query_raw(query, Vec::<i32>::new()));
+            let mut requested = Box::pin(connected.client().query_raw(query, Vec::<i32>::new()));
             let mut rows = None;
             while query_value(&admin, &active).await != "1" {
                 let pause = tokio::time::sleep(Duration::from_millis(5));
                 tokio::select! {
-                    answer = &mut asked, if rows.is_none() => rows = Some(answer.unwrap()),
+                    answer = &mut requested, if rows.is_none() => rows = Some(answer.unwrap()),
                     () = pause => {}
                 }
             }

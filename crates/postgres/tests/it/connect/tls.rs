@@ -55,8 +55,8 @@ async fn server_without_tls_is_rejected_when_required() {
     for mode in ["disable", "allow", "prefer"] {
         assert!(!connect(&host_connection_string("localhost", &role, &format!("sslmode={mode}"))).await.is_encrypted());
     }
-    let told = connect_error_text(&host_connection_string("localhost", &role, "sslmode=require")).await;
-    assert!(told.contains("TLS is required and the server does not offer it"), "{told}");
+    let message = connect_error_text(&host_connection_string("localhost", &role, "sslmode=require")).await;
+    assert!(message.contains("TLS is required and the server does not offer it"), "{message}");
 }
 
 #[tokio::test]
@@ -71,10 +71,10 @@ async fn only_verify_full_checks_the_name() {
     connect(&host_connection_string("db.example.com", &role, &format!("sslmode=verify-ca {roots}"))).await;
     connect(&host_connection_string("no_host's_name", &role, &format!("sslmode=verify-ca {roots}").replace('\'', "")))
         .await;
-    let told =
+    let message =
         connect_error_text(&host_connection_string("db.example.com", &role, &format!("sslmode=verify-full {roots}")))
             .await;
-    insta::assert_snapshot!(redact_role(&told, &role), @r#"
+    insta::assert_snapshot!(redact_role(&message, &role), @r#"
     caller: the database shop cannot be reached: the server's certificate is not trusted: it is for another name
     owner: cannot connect to postgres at db.example.com:PORT/postgres as ROLE: the server's certificate is not trusted: it is for another name; connect by a name that the certificate lists as a subject alternative name, or say sslmode=verify-ca
     "#);
@@ -91,13 +91,16 @@ async fn unknown_issuer_is_rejected() {
         .with_file(".postgresql/root.crt", UNRELATED_AUTHORITY);
     let other = scene.home().join("other.crt").display().to_string();
     for mode in ["require", "verify-ca", "verify-full"] {
-        let told = connect_error_text(&host_connection_string(
+        let message = connect_error_text(&host_connection_string(
             "localhost",
             &role,
             &format!("sslmode={mode} sslrootcert={other}"),
         ))
         .await;
-        assert!(told.contains("the server's certificate is not trusted: no trusted authority signed it"), "{told}");
+        assert!(
+            message.contains("the server's certificate is not trusted: no trusted authority signed it"),
+            "{message}"
+        );
     }
     // As in libpq, roots that lie at their usual place make `require` a check, and `prefer` goes on without TLS.
     let target = scene.parse_target(&host_connection_string("localhost", &role, "sslmode=require"));
@@ -106,8 +109,11 @@ async fn unknown_issuer_is_rejected() {
     let target = scene.parse_target(&host_connection_string("localhost", &role, "sslmode=prefer"));
     assert!(!target.connect(&StartupParameters::default()).await.unwrap().is_encrypted());
     // The system's roots did not sign it either.
-    let told = connect_error_text(&host_connection_string("localhost", &role, "sslrootcert=system")).await;
-    assert!(told.contains("certificate is not trusted") || told.contains("root certificates of the system"), "{told}");
+    let message = connect_error_text(&host_connection_string("localhost", &role, "sslrootcert=system")).await;
+    assert!(
+        message.contains("certificate is not trusted") || message.contains("root certificates of the system"),
+        "{message}"
+    );
 }
 
 /// The system trusts whom `SSL_CERT_FILE` names, which only another process can be told.
@@ -120,11 +126,11 @@ async fn system_roots_are_trusted() {
     }
     let Some(authority) = authority_file().await else { return };
     let role = make_role("system").await;
-    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
-    again.args(["connect::protection::whom_the_system_trusts_is_trusted", "--exact"]);
-    let output = again.env("SSL_CERT_FILE", authority).env_remove("SSL_CERT_DIR").env(ROLE, role).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && told.contains("1 passed"), "{told}");
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["connect::protection::whom_the_system_trusts_is_trusted", "--exact"]);
+    let output = command.env("SSL_CERT_FILE", authority).env_remove("SSL_CERT_DIR").env(ROLE, role).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && message.contains("1 passed"), "{message}");
 }
 
 #[tokio::test]
@@ -207,12 +213,12 @@ async fn pg_hba_rejection_retries_with_other_tls_mode() {
     owner: cannot connect to postgres at localhost:PORT/postgres as ROLE: the server's access rules refuse the connection (the server says: pg_hba.conf rejects connection for host "127.0.0.1", user "ROLE", database "postgres", SSL encryption); it came with TLS; pg_hba.conf needs a line for this user, database and address
     "#);
     let over_socket = superuser_string(&format!("user={peer} dbname=postgres"));
-    let told = connect_error_text(&over_socket).await;
-    assert!(told.contains("cannot be reached: the server did not accept the identity\n"), "{told}");
+    let message = connect_error_text(&over_socket).await;
+    assert!(message.contains("cannot be reached: the server did not accept the identity\n"), "{message}");
 }
 
-fn redact_role(told: &str, role: &str) -> String {
-    told.replace(role, "ROLE").replace(&network_port().to_string(), "PORT")
+fn redact_role(message: &str, role: &str) -> String {
+    message.replace(role, "ROLE").replace(&network_port().to_string(), "PORT")
 }
 
 /// An authority that signed nothing of the test server's.

@@ -142,8 +142,8 @@ impl<'a> FromSql<'a> for RawValue<'a> {
 }
 
 pub(super) fn find_secrets(bytes: &[u8]) -> StateDiff {
-    let told = SECRETS.iter().filter(|secret| bytes.windows(secret.len()).any(|window| window == secret.as_bytes()));
-    let lines: Vec<String> = told.map(|secret| format!("+ {secret}")).collect();
+    let message = SECRETS.iter().filter(|secret| bytes.windows(secret.len()).any(|window| window == secret.as_bytes()));
+    let lines: Vec<String> = message.map(|secret| format!("+ {secret}")).collect();
     if lines.is_empty() { StateDiff::new() } else { StateDiff::from([("secrets".to_owned(), lines)]) }
 }
 

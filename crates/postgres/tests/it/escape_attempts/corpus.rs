@@ -17,8 +17,8 @@ pub(crate) fn shared_corpus(name: &str) -> String {
 }
 
 /// What a wall does not hold by itself.
-pub(crate) fn expected_limits(wall: &str) -> String {
-    read_file(&format!("tests/limits/{wall}.sql"))
+pub(crate) fn expected_limits(sandbox: &str) -> String {
+    read_file(&format!("tests/limits/{sandbox}.sql"))
 }
 
 fn read_file(path: &str) -> String {

@@ -98,15 +98,15 @@ async fn newer_version_is_rejected() {
     ");
     let newer = SqlLayer::VERSION + 1;
     ground.scene.run(&format!("INSERT INTO api.migration VALUES (1000 + {newer}, 'version {newer}')")).await;
-    let told = install_error_text(&ground, ground.default_installer().upgrade(InstallMode::Commit)).await;
+    let message = install_error_text(&ground, ground.default_installer().upgrade(InstallMode::Commit)).await;
     let words = format!("it has version {newer}, and this program brings {}", SqlLayer::VERSION);
-    assert!(told.contains("was made by a newer Tidegate") && told.contains(&words), "{told}");
+    assert!(message.contains("was made by a newer Tidegate") && message.contains(&words), "{message}");
     install_error_text(&ground, ground.default_installer().uninstall(InstallMode::Commit)).await;
     // Whoever uses psql is told as well.
     let sql = super::layer_for("api").install_sql();
-    let said = ground.scene.admin.batch_execute(&format!("BEGIN; {sql}")).await.unwrap_err();
-    let said = said.as_db_error().unwrap().message();
-    assert!(said.contains("was made by a newer Tidegate"), "{said}");
+    let text = ground.scene.admin.batch_execute(&format!("BEGIN; {sql}")).await.unwrap_err();
+    let text = text.as_db_error().unwrap().message();
+    assert!(text.contains("was made by a newer Tidegate"), "{text}");
 }
 
 #[tokio::test]
@@ -116,8 +116,8 @@ async fn non_utf8_database_is_rejected() {
     let create = format!("CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0");
     ground.scene.run(&create).await;
     ground.scene.run(&format!("GRANT CREATE ON DATABASE {name} TO {{login}}")).await;
-    let told = ground.installer_in_database(&name).install(InstallMode::Commit).await.unwrap_err();
-    assert_snapshot!(told, @"the handlers need a database whose encoding is UTF8; this one has SQL_ASCII");
+    let message = ground.installer_in_database(&name).install(InstallMode::Commit).await.unwrap_err();
+    assert_snapshot!(message, @"the handlers need a database whose encoding is UTF8; this one has SQL_ASCII");
 }
 
 #[tokio::test]

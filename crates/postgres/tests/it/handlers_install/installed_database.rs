@@ -72,8 +72,8 @@ impl InstalledDatabase {
         let mut running = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         running.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
         let ran = running.wait_with_output().unwrap();
-        let said = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-        assert_eq!((ran.status.code(), said.as_str()), (Some(0), ""));
+        let text = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        assert_eq!((ran.status.code(), text.as_str()), (Some(0), ""));
     }
 
     /// Registers a handler and lets a role call it.

@@ -23,14 +23,15 @@ fn tight_limits() -> StoreLimits {
 }
 
 /// Writes results of `who` without an end, of as many rows as the name of their database says.
-async fn write_on(store: Arc<ResultStore>, who: &str, mut size: i64) {
-    let who = caller_named(who);
+async fn write_on(store: Arc<ResultStore>, caller: &str, mut size: i64) {
+    let caller = caller_named(caller);
     loop {
         size = (size * 7 + 13) % 9000;
-        let running = RunningCall::from_caller(&who);
+        let running = RunningCall::from_caller(&caller);
         let database = size.to_string();
-        let asked = NewResult { job: &running.job, database: &database, policies: 0, bytes_max: None, rows_max: None };
-        let Ok(writer) = store.begin(asked, &numbered_rows(0..1, 40).schema()).await else { continue };
+        let new_result =
+            NewResult { job: &running.job, database: &database, policies: 0, bytes_max: None, rows_max: None };
+        let Ok(writer) = store.begin(new_result, &numbered_rows(0..1, 40).schema()).await else { continue };
         let batches = (0..size).step_by(500).map(move |from| Ok(numbered_rows(from..size.min(from + 500), 40)));
         // One that finds no room is not whole, and the next one is begun.
         let _ = writer.write_all(futures::stream::iter(batches).boxed(), 0, &running.job).await;
@@ -53,15 +54,15 @@ fn run_and_kill_writers(folder: &Path, time: Duration) -> [&'static str; 2] {
 /// Looks at all that was left; gives the numbers of whole results and of parts.
 async fn check_recovered(spool: &TestStore, writers: [&str; 2]) -> (usize, usize) {
     let (mut whole, mut parts, mut names) = (0, 0, Vec::new());
-    for result in writers.iter().flat_map(|who| spool.store.list(&caller_named(who))) {
-        let wanted: i64 = result.header().database.parse().unwrap();
+    for result in writers.iter().flat_map(|caller| spool.store.list(&caller_named(caller))) {
+        let expected: i64 = result.header().database.parse().unwrap();
         // Each block is read and its hash compared.
         let rows = read(&result, 0).await.unwrap();
         assert_eq!(rows, (0..rows.len() as i64).collect::<Vec<i64>>());
         assert_eq!(rows.len() as u64, result.progress().rows());
         match result.end().unwrap() {
             ResultEnd::Complete => {
-                assert_eq!(rows.len() as i64, wanted);
+                assert_eq!(rows.len() as i64, expected);
                 whole += 1;
             }
             ResultEnd::Incomplete(reason) => {
@@ -85,7 +86,7 @@ fn a_killed_process_leaves_prefixes_or_nothing() {
             let store = ResultStore::open(Path::new(&folder), tight_limits()).await.unwrap();
             std::io::stdout().write_all(b"it writes\n").unwrap();
             let writers = [("ann", 1), ("ann", 5), ("bob", 3)];
-            futures::future::join_all(writers.map(|(who, size)| write_on(store.clone(), who, size))).await;
+            futures::future::join_all(writers.map(|(caller, size)| write_on(store.clone(), caller, size))).await;
         });
     }
     let (mut whole, mut parts, mut state) = (0, 0, 20_261_122_u64);

@@ -18,8 +18,8 @@ async fn a_flipped_bit_anywhere_in_a_block_is_found() {
     let result = spool.keep(&ann(), 9000).await;
     let path = spool.files_of(&result).join("1.arrow");
     let bytes = fs::read(&path).unwrap();
-    let places = (0..bytes.len()).filter(|at| *at < 300 || *at + 300 > bytes.len() || at % 997 == 0);
-    for at in places {
+    let positions = (0..bytes.len()).filter(|at| *at < 300 || *at + 300 > bytes.len() || at % 997 == 0);
+    for at in positions {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1 << (at % 8);
         fs::write(&path, damaged).unwrap();
@@ -27,12 +27,12 @@ async fn a_flipped_bit_anywhere_in_a_block_is_found() {
         assert!(error.message().contains("is damaged"), "at {at}: {error}");
     }
     let mut table = String::new();
-    for (what, bytes) in
+    for (subject, bytes) in
         [("shorter", &bytes[..bytes.len() - 1]), ("longer", &[&bytes[..], b"x"].concat()), ("empty", b"")]
     {
         fs::write(&path, bytes).unwrap();
         table.push_str(&format!(
-            "{what}: {}\n",
+            "{subject}: {}\n",
             describe_error_without_id(&result.block(1).await.unwrap_err(), &result)
         ));
     }
@@ -85,9 +85,9 @@ async fn reports_missing_and_hides_foreign_results() {
     let cursor = spool.store.create_cursor(&result, 1, 7, &ann());
     tell.push(("a stranger's cursor", spool.store.resolve_cursor(&cursor, 7, &bob()).unwrap_err()));
     tell.push(("a cursor of another question", spool.store.resolve_cursor(&cursor, 8, &ann()).unwrap_err()));
-    for (what, error) in tell {
+    for (subject, error) in tell {
         let text = describe_error_without_id(&error, &result).replace(&absent.to_string(), "ID");
-        table.push_str(&format!("{what}: {text}\n"));
+        table.push_str(&format!("{subject}: {text}\n"));
     }
     insta::assert_snapshot!(table, @r#"
     before its time: not_found: block 9 of the stored result ID does not exist yet: 3 do, and it is still being written
@@ -140,9 +140,9 @@ async fn reports_expiry_to_owner_only() {
     let id = result.header().id;
     let cursor = spool.store.create_cursor(&result, 1, 7, &ann());
     let (link, _) = spool.store.create_link(&result, &ann());
-    let tell = |who| {
-        let got = spool.store.get(id, &who).map(drop).unwrap_err();
-        let placed = spool.store.resolve_cursor(&cursor, 7, &who).map(drop).unwrap_err();
+    let tell = |caller| {
+        let got = spool.store.get(id, &caller).map(drop).unwrap_err();
+        let placed = spool.store.resolve_cursor(&cursor, 7, &caller).map(drop).unwrap_err();
         format!("{}\n{}", describe_error_without_id(&got, &result), describe_error(&placed))
     };
     let before = (tell(ann()), tell(bob()));

@@ -9,8 +9,8 @@ use tidegate_query::StoredResult;
 use super::{TestStore, ann, bob, small_limits};
 
 /// `caller`, let in by the gate of this number.
-fn by_gate(gate: u64, caller: Caller) -> Caller {
-    let principal = Principal { authenticator_version: gate, ..(*caller.principal).clone() };
+fn by_gate(authenticator: u64, caller: Caller) -> Caller {
+    let principal = Principal { authenticator_version: authenticator, ..(*caller.principal).clone() };
     Caller { principal: Arc::new(principal), ..caller }
 }
 
@@ -29,10 +29,10 @@ fn authenticator_generation(spool: &TestStore, result: &StoredResult, link: &str
 async fn link_keeps_its_makers_rights() {
     let spool = TestStore::new(small_limits()).await;
     let result = spool.keep(&ann(), 20).await;
-    let link_of = |gate: u64| spool.store.create_link(&result, &by_gate(gate, ann())).0;
+    let link_of = |authenticator: u64| spool.store.create_link(&result, &by_gate(authenticator, ann())).0;
     let links = [(1, link_of(1)), (2, link_of(2)), (1, link_of(1)), (3, link_of(3)), (2, link_of(2))];
-    for (gate, link) in &links {
-        assert_eq!(authenticator_generation(&spool, &result, link), Some(*gate), "neither revived nor killed");
+    for (authenticator, link) in &links {
+        assert_eq!(authenticator_generation(&spool, &result, link), Some(*authenticator), "neither revived nor killed");
     }
     // Nor does it get the rights of somebody of the same name.
     let of = |caller: Caller| spool.store.create_link(&result, &caller).0;
@@ -63,7 +63,9 @@ async fn link_expires_with_process() {
 async fn evicts_links_of_oldest_generation_first() {
     let spool = TestStore::new(small_limits()).await;
     let result = spool.keep(&ann(), 20).await;
-    let link_of = |gate: u64, role: &str| spool.store.create_link(&result, &with_role(role, by_gate(gate, ann()))).0;
+    let link_of = |authenticator: u64, role: &str| {
+        spool.store.create_link(&result, &with_role(role, by_gate(authenticator, ann()))).0
+    };
     let before = link_of(1, "before");
     let now: Vec<String> = (0..8).map(|index| link_of(2, &index.to_string())).collect();
     // A call that outlived the reading of keys.
@@ -71,8 +73,8 @@ async fn evicts_links_of_oldest_generation_first() {
     let is_good = |link: &String| authenticator_generation(&spool, &result, link).is_some();
     assert!(now.iter().all(is_good) && !is_good(&before) && !is_good(&late));
     // Whoever comes again is nobody new.
-    let again = link_of(2, "0");
-    assert!(now.iter().all(is_good) && is_good(&again));
+    let retried = link_of(2, "0");
+    assert!(now.iter().all(is_good) && is_good(&retried));
     let newest = link_of(2, "8");
     assert!(is_good(&newest) && now.iter().filter(|link| is_good(link)).count() == 7);
 }

@@ -50,8 +50,8 @@ pub(crate) struct RunningCall {
 pub(crate) type Batches = BoxStream<'static, Result<RecordBatch, Error>>;
 
 impl RunningCall {
-    pub(crate) fn from_caller(who: &Caller) -> Self {
-        Self::from_call(Call::new(CallTarget::Tool("ask".to_owned()), who.clone()))
+    pub(crate) fn from_caller(caller: &Caller) -> Self {
+        Self::from_call(Call::new(CallTarget::Tool("ask".to_owned()), caller.clone()))
     }
 
     pub(crate) fn from_call(call: Call) -> Self {
@@ -90,27 +90,28 @@ impl TestStore {
     }
 
     pub(crate) async fn begin(&self, running: &RunningCall, schema: &SchemaRef) -> Result<ResultWriter, Error> {
-        let asked = NewResult { job: &running.job, database: "demo", policies: 0, bytes_max: None, rows_max: None };
-        self.store.begin(asked, schema).await
+        let new_result =
+            NewResult { job: &running.job, database: "demo", policies: 0, bytes_max: None, rows_max: None };
+        self.store.begin(new_result, schema).await
     }
 
     /// Writes `batches` as a result of `who`.
     pub(crate) async fn write(
         &self,
-        who: &Caller,
+        caller: &Caller,
         schema: &SchemaRef,
         batches: Batches,
     ) -> (Arc<StoredResult>, Result<WriteOutcome, Error>) {
-        let running = RunningCall::from_caller(who);
+        let running = RunningCall::from_caller(caller);
         let writer = self.begin(&running, schema).await.unwrap();
         let result = writer.result().clone();
         (result, writer.write_all(batches, 0, &running.job).await)
     }
 
     /// Writes `rows` rows that count from 0 as a whole result of `who`.
-    pub(crate) async fn keep(&self, who: &Caller, rows: usize) -> Arc<StoredResult> {
+    pub(crate) async fn keep(&self, caller: &Caller, rows: usize) -> Arc<StoredResult> {
         let rows = numbered_rows(0..rows as i64, 8);
-        let (result, written) = self.write(who, &rows.schema(), ready([rows])).await;
+        let (result, written) = self.write(caller, &rows.schema(), ready([rows])).await;
         assert_eq!(written.unwrap().end, ResultEnd::Complete);
         result
     }

@@ -108,8 +108,8 @@ async fn check(case: Case) {
     *database.0.lock() = table(1_000_000, &[7, 7], case.text_bytes, Duration::ZERO).0;
     let (mut seen, mut cursor) = (Vec::new(), first.cursor().map(str::to_owned));
     if case.exported {
-        let shown = first.lines[0].lines().count();
-        assert!(shown > 0 && first.metadata["dev.tidegate/rows"].as_i64().unwrap() <= 10);
+        let visible = first.lines[0].lines().count();
+        assert!(visible > 0 && first.metadata["dev.tidegate/rows"].as_i64().unwrap() <= 10);
         seen.extend(0..first.metadata["dev.tidegate/rows"].as_i64().unwrap());
     } else {
         seen.extend(first.numbers());

@@ -108,8 +108,9 @@ async fn full_store_evicts_oldest_finished() {
 #[tokio::test]
 async fn concurrent_writers_respect_quota() {
     let spool = TestStore::new(StoreLimits { total_bytes: 700 * KIB, ..limits() }).await;
-    let (who, schema) = ([ann(), ann(), bob(), bob()], schema());
-    let written = futures::future::join_all(who.iter().map(|who| spool.write(who, &schema, of_size(600)))).await;
+    let (caller, schema) = ([ann(), ann(), bob(), bob()], schema());
+    let written =
+        futures::future::join_all(caller.iter().map(|caller| spool.write(caller, &schema, of_size(600)))).await;
     let bytes: u64 = ids(&spool).iter().map(|id| bytes_of(&spool, *id)).sum();
     assert!(bytes <= 700 * KIB && bytes > 300 * KIB, "{bytes}");
     for (result, written) in &written {
@@ -128,9 +129,9 @@ async fn result_count_evicts_own_then_oldest() {
         of_ann.push(spool.keep(&ann(), 1).await.header().id);
     }
     assert_eq!(ids(&spool), [&[of_bob.header().id][..], &of_ann[3..]].concat());
-    for who in ["carol", "dave"] {
+    for caller in ["carol", "dave"] {
         tick().await;
-        spool.keep(&crate::stored::caller_named(who), 1).await;
+        spool.keep(&crate::stored::caller_named(caller), 1).await;
     }
     assert_eq!(ids(&spool), of_ann[3..], "of all, the oldest goes");
     assert_eq!((spool.store.len(), spool.on_disk().len()), (5, 5));
@@ -225,7 +226,7 @@ async fn counts_stored_and_evicted_results() {
     let bytes = kept.iter().map(|result| result.progress().bytes()).sum();
     let evicted = 4 - kept.len() as u64;
     assert!(evicted > 0);
-    let wanted = StoredResultStats {
+    let stored_result_stats = StoredResultStats {
         results: kept.len() as u64 + 1,
         bytes,
         running: 1,
@@ -233,6 +234,6 @@ async fn counts_stored_and_evicted_results() {
         expired: 0,
         evicted,
     };
-    assert_eq!(figures, wanted);
+    assert_eq!(figures, stored_result_stats);
     drop(writer);
 }

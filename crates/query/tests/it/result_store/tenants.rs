@@ -15,8 +15,8 @@ fn north() -> [Caller; 4] {
 }
 
 /// How many results each of `who` has.
-fn counts<const N: usize>(spool: &TestStore, who: &[Caller; N]) -> [usize; N] {
-    who.each_ref().map(|who| spool.store.list(who).len())
+fn counts<const N: usize>(spool: &TestStore, caller: &[Caller; N]) -> [usize; N] {
+    caller.each_ref().map(|caller| spool.store.list(caller).len())
 }
 
 #[tokio::test]
@@ -27,9 +27,9 @@ async fn tenant_does_not_evict_other_tenants() {
         spool.keep(&south[0], 1).await;
         tick().await;
     }
-    for who in &north {
+    for caller in &north {
         for _ in 0..4 {
-            spool.keep(who, 1).await;
+            spool.keep(caller, 1).await;
             tick().await;
         }
     }
@@ -46,12 +46,12 @@ async fn the_bytes_of_one_tenant_are_bounded_too() {
     let spool = TestStore::new(StoreLimits { total_bytes: 800 * KIB, ..small_limits() }).await;
     let (north, south) = (north(), [caller_of_tenant("south", "ann")]);
     let (of_south, _) = spool.write(&south[0], &schema(), of_size(300)).await;
-    for who in &north {
+    for caller in &north {
         tick().await;
-        let (_, written) = spool.write(who, &schema(), of_size(150)).await;
+        let (_, written) = spool.write(caller, &schema(), of_size(150)).await;
         assert_eq!(written.unwrap().end, ResultEnd::Complete);
     }
-    let kept = north.iter().flat_map(|who| spool.store.list(who));
+    let kept = north.iter().flat_map(|caller| spool.store.list(caller));
     let bytes: u64 = kept.map(|result| result.progress().bytes()).sum();
     assert!(bytes > 200 * KIB && bytes <= 400 * KIB, "{bytes}");
     let (too_long, written) = spool.write(&north[0], &schema(), of_size(1000)).await;
@@ -67,18 +67,18 @@ async fn the_bytes_of_one_tenant_are_bounded_too() {
 async fn evicts_largest_tenant_when_full() {
     let spool = TestStore::new(StoreLimits { results: 8, results_per_principal: 4, ..small_limits() }).await;
     let of = |tenant: &str, name: &str| caller_of_tenant(tenant, name);
-    let who = [of("south", "ann"), of("north", "ann"), of("west", "ann"), of("west", "bob"), of("east", "ann")];
-    for (who, count) in who.iter().zip([3, 4, 1]) {
+    let caller = [of("south", "ann"), of("north", "ann"), of("west", "ann"), of("west", "bob"), of("east", "ann")];
+    for (caller, count) in caller.iter().zip([3, 4, 1]) {
         for _ in 0..count {
-            spool.keep(who, 1).await;
+            spool.keep(caller, 1).await;
             tick().await;
         }
     }
     // North has most; then west has as much as the others, and takes from itself.
     for (asking, then) in [(2, [3, 3, 2, 0, 0]), (3, [3, 3, 1, 1, 0]), (4, [2, 3, 1, 1, 1])] {
-        spool.keep(&who[asking], 1).await;
+        spool.keep(&caller[asking], 1).await;
         tick().await;
-        assert_eq!(counts(&spool, &who), then);
+        assert_eq!(counts(&spool, &caller), then);
     }
     // Those without a tenant count as one: of them the oldest goes, and only when they have most.
     let alone = ["carol", "dave", "eve"].map(caller_named);
@@ -88,7 +88,7 @@ async fn evicts_largest_tenant_when_full() {
         assert_eq!(counts(&spool, &alone), then);
     }
     assert_eq!(spool.store.len(), 8);
-    assert_eq!(counts(&spool, &who), [1, 2, 1, 1, 1]);
+    assert_eq!(counts(&spool, &caller), [1, 2, 1, 1, 1]);
     spool.keep(&alone[2], 1).await;
     assert_eq!(counts(&spool, &alone), [0, 0, 2]);
 }
@@ -96,7 +96,7 @@ async fn evicts_largest_tenant_when_full() {
 #[tokio::test]
 async fn tenant_does_not_use_all_writer_slots() {
     let spool = TestStore::new(StoreLimits { writers: 8, writers_per_principal: 2, ..small_limits() }).await;
-    let of_north = north().map(|who| RunningCall::from_caller(&who));
+    let of_north = north().map(|caller| RunningCall::from_caller(&caller));
     let mut writers = Vec::new();
     for running in of_north.iter().take(2).flat_map(|running| [running; 2]) {
         writers.push(spool.begin(running, &schema()).await.unwrap());

@@ -161,7 +161,7 @@ fn numbers_and_strings_keep_their_spelling() {
 #[test]
 fn rejects_non_object_sections() {
     let refused =
-        |text, what: &str| assert_eq!(set_entry_in(text), Err(EditError::NotATable { what: what.to_owned() }));
+        |text, subject: &str| assert_eq!(set_entry_in(text), Err(EditError::NotATable { what: subject.to_owned() }));
     refused("[]", "what stands");
     refused("null", "what stands");
     refused(r#"{"servers": []}"#, "servers");

@@ -28,8 +28,8 @@ fn windows() -> ConfigLocations {
     locations(OperatingSystem::Windows, "/home/u/AppData/Roaming")
 }
 
-fn display_paths(client: McpClient, scope: InstallScope, places: &ConfigLocations) -> String {
-    match client.config_file(scope, places) {
+fn display_paths(client: McpClient, scope: InstallScope, config_locations: &ConfigLocations) -> String {
+    match client.config_file(scope, config_locations) {
         Ok(path) => path.display().to_string(),
         Err(ClientConfigError::NoFile { .. }) => "none".to_owned(),
         Err(other) => panic!("{other}"),
@@ -80,7 +80,7 @@ fn files_of_a_user() {
 
 #[test]
 fn files_that_differ_between_systems() {
-    let user = |client, places: &ConfigLocations| display_paths(client, InstallScope::User, places);
+    let user = |client, config_locations: &ConfigLocations| display_paths(client, InstallScope::User, config_locations);
     let support = "/home/u/Library/Application Support";
     assert_eq!(user(McpClient::ClaudeDesktop, &mac()), format!("{support}/Claude/claude_desktop_config.json"));
     assert_eq!(user(McpClient::VsCode, &mac()), format!("{support}/Code/User/mcp.json"));
@@ -90,16 +90,19 @@ fn files_that_differ_between_systems() {
     assert_eq!(user(McpClient::ClaudeDesktop, &windows()), format!("{roaming}/Claude/claude_desktop_config.json"));
     assert_eq!(user(McpClient::VsCode, &windows()), format!("{roaming}/Code/User/mcp.json"));
     assert_eq!(user(McpClient::Zed, &windows()), format!("{roaming}/Zed/settings.json"));
-    let moved = locations(OperatingSystem::Linux, "/elsewhere");
-    assert_eq!(user(McpClient::Zed, &moved), "/elsewhere/zed/settings.json");
+    let rewritten = locations(OperatingSystem::Linux, "/elsewhere");
+    assert_eq!(user(McpClient::Zed, &rewritten), "/elsewhere/zed/settings.json");
 }
 
 #[test]
 fn codex_home_is_honoured() {
-    let places = ConfigLocations { codex_home: Some("/opt/codex".into()), ..linux() };
-    assert_eq!(McpClient::Codex.config_file(InstallScope::User, &places).unwrap(), Path::new("/opt/codex/config.toml"));
+    let config_locations = ConfigLocations { codex_home: Some("/opt/codex".into()), ..linux() };
     assert_eq!(
-        McpClient::Codex.config_file(InstallScope::Project, &places).unwrap(),
+        McpClient::Codex.config_file(InstallScope::User, &config_locations).unwrap(),
+        Path::new("/opt/codex/config.toml")
+    );
+    assert_eq!(
+        McpClient::Codex.config_file(InstallScope::Project, &config_locations).unwrap(),
         Path::new("/work/p/.codex/config.toml")
     );
 }
@@ -107,8 +110,8 @@ fn codex_home_is_honoured() {
 #[test]
 fn opencode_uses_the_file_that_is_there() {
     let folder = tempfile::tempdir().unwrap();
-    let places = ConfigLocations { project: folder.path().to_owned(), ..linux() };
-    let file = || -> PathBuf { McpClient::Opencode.config_file(InstallScope::Project, &places).unwrap() };
+    let config_locations = ConfigLocations { project: folder.path().to_owned(), ..linux() };
+    let file = || -> PathBuf { McpClient::Opencode.config_file(InstallScope::Project, &config_locations).unwrap() };
     assert_eq!(file(), folder.path().join("opencode.json"));
     std::fs::write(folder.path().join("opencode.jsonc"), "{}").unwrap();
     assert_eq!(file(), folder.path().join("opencode.jsonc"));

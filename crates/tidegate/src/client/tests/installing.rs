@@ -77,8 +77,8 @@ fn a_second_run_changes_nothing() {
         install(&path, client, "other", &stdio()).unwrap();
         install(&path, client, "tidegate", &stdio()).unwrap();
         let (before, names) = (fs::read(&path).unwrap(), folder.names());
-        let again = install(&path, client, "tidegate", &stdio()).unwrap();
-        assert_eq!(again, Installation { outcome: InstallOutcome::Unchanged, path: path.clone(), backup: None });
+        let installation = install(&path, client, "tidegate", &stdio()).unwrap();
+        assert_eq!(installation, Installation { outcome: InstallOutcome::Unchanged, path: path.clone(), backup: None });
         assert_eq!(fs::read(&path).unwrap(), before);
         assert_eq!(folder.names(), names);
     }
@@ -163,12 +163,12 @@ fn line_ends_stay() {
 #[track_caller]
 fn check_unchanged(name: &str, content: &[u8], client: McpClient) -> EditError {
     let (folder, path) = Folder::with(name, content);
-    let Err(ClientConfigError::Refused { path: refused, refusal, snippet: shown }) =
+    let Err(ClientConfigError::Refused { path: refused, refusal, snippet: visible }) =
         install(&path, client, "tidegate", &stdio())
     else {
         panic!("not refused")
     };
-    assert_eq!((refused, shown), (path.clone(), snippet(client, "tidegate", &stdio()).unwrap()));
+    assert_eq!((refused, visible), (path.clone(), snippet(client, "tidegate", &stdio()).unwrap()));
     assert_eq!(fs::read(&path).unwrap(), content);
     assert_eq!(folder.names(), [name]);
     refusal

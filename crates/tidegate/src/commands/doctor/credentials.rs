@@ -24,26 +24,28 @@ pub(super) fn check_certificates(opened: &OpenNode, findings: &mut DoctorReport)
     for (index, CertificateValidity { subject, state }) in lives.into_iter().enumerate() {
         // Clients may know another way to a root than by those that follow the first.
         let is_own = index == 0;
-        let what = if is_own { format!("certificate {file}") } else { format!("certificate {file}: {subject} in it") };
+        let description =
+            if is_own { format!("certificate {file}") } else { format!("certificate {file}: {subject} in it") };
         match state {
             ValidityState::Valid { ends, days } if days >= DAYS_MIN => {
                 if is_own {
-                    findings.add_ok(format!("{what} is good until {ends}"));
+                    findings.add_ok(format!("{description} is good until {ends}"));
                 }
             }
             ValidityState::Valid { ends, days } => {
                 let renewed = "a renewed file counts without a restart";
-                findings.add_hint(format!("{what} is good for {days} days more, until {ends}; {renewed}"));
+                findings.add_hint(format!("{description} is good for {days} days more, until {ends}; {renewed}"));
             }
             ValidityState::Expired { ended } if is_own => {
-                findings.add_problem(format!("{what} is good no longer, since {ended}: clients refuse it"));
+                findings.add_problem(format!("{description} is good no longer, since {ended}: clients refuse it"));
             }
             ValidityState::NotYetValid { begins } if is_own => {
-                findings
-                    .add_problem(format!("{what} is not good before {begins}: clients refuse it, or a clock is wrong"));
+                findings.add_problem(format!(
+                    "{description} is not good before {begins}: clients refuse it, or a clock is wrong"
+                ));
             }
             ValidityState::Expired { ended: time } | ValidityState::NotYetValid { begins: time } => {
-                findings.add_hint(format!("{what} is not good now ({time}): some clients may refuse the chain"));
+                findings.add_hint(format!("{description} is not good now ({time}): some clients may refuse the chain"));
             }
         }
     }

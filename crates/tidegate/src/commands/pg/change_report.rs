@@ -38,7 +38,7 @@ pub(super) fn render_change(change: &InstallChanges, ending: InstallMode) -> Str
         (change.functions_dropped, "dropped"),
     ];
     let counts: Vec<String> =
-        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, subject)| format!("{count} {subject}")).collect();
     if !counts.is_empty() {
         text.push_str(&format!("  functions  {}\n", counts.join(", ")));
     }

@@ -89,6 +89,6 @@ pub(super) fn render_line_count(lines: LineCount) -> String {
     }
 }
 
-fn pluralize(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+fn pluralize(count: u64, subject: &str) -> String {
+    format!("{count} {subject}{}", if count == 1 { "" } else { "s" })
 }

@@ -48,12 +48,12 @@ fn required_scopes(config: &Config) -> BTreeSet<&str> {
     let entries = config.tools.iter().map(|entry| &entry.scopes);
     let entries = entries.chain(config.resources.iter().map(|entry| &entry.scopes));
     let entries = entries.chain(config.prompts.iter().map(|entry| &entry.scopes));
-    let told = config.auth().oauth.iter().map(|oauth| &oauth.scopes);
+    let message = config.auth().oauth.iter().map(|oauth| &oauth.scopes);
     let claims =
         config.roles.iter().flat_map(|role| SCOPE_CLAIMS.iter().filter_map(move |name| role.claims.get(*name)));
     let of_roles = claims.flat_map(|claim| match claim {
         Value::Array(any_of) => any_of.iter().collect::<Vec<_>>(),
         one => vec![one],
     });
-    entries.chain(told).flatten().map(String::as_str).chain(of_roles.filter_map(Value::as_str)).collect()
+    entries.chain(message).flatten().map(String::as_str).chain(of_roles.filter_map(Value::as_str)).collect()
 }

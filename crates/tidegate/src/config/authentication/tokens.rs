@@ -46,7 +46,7 @@ fn parse_token_key(entry: &TokensEntry, loaded: &LoadedConfig, problems: &mut Ve
         })
         .ok()
     };
-    let said = [
+    let output = [
         entry.jwks.is_some(),
         entry.jwks_url.is_some(),
         entry.discovery,
@@ -54,7 +54,7 @@ fn parse_token_key(entry: &TokensEntry, loaded: &LoadedConfig, problems: &mut Ve
         entry.secret.is_some(),
         entry.introspection.is_some(),
     ];
-    if said.iter().filter(|is_said| **is_said).count() == 1 {
+    if output.iter().filter(|is_said| **is_said).count() == 1 {
         if let Some(path) = &entry.jwks {
             return read("jwks", path).map(TokenKey::Jwks);
         }
@@ -67,10 +67,10 @@ fn parse_token_key(entry: &TokensEntry, loaded: &LoadedConfig, problems: &mut Ve
         if let Some(secret) = &entry.secret {
             return Some(TokenKey::Secret(secret.0.clone()));
         }
-        if let Some(asked) = &entry.introspection {
-            let (url, client_id) = (asked.url.clone(), asked.client_id.clone());
-            let client_secret = asked.client_secret.0.clone();
-            let needs_audience = asked.needs_audience.unwrap_or(true);
+        if let Some(introspection_entry) = &entry.introspection {
+            let (url, client_id) = (introspection_entry.url.clone(), introspection_entry.client_id.clone());
+            let client_secret = introspection_entry.client_secret.0.clone();
+            let needs_audience = introspection_entry.needs_audience.unwrap_or(true);
             return Some(TokenKey::Introspection(IntrospectionOptions {
                 url,
                 client_id,

@@ -111,8 +111,8 @@ impl Node {
             let status = response.status().as_u16();
             let challenge = response.headers().get("www-authenticate").map(|value| value.to_str().unwrap().to_owned());
             let answer: Value = response.json().await.unwrap();
-            let told = format!("{way:<10} {status} {} {}", outcome_text(&answer), challenge.unwrap_or_default());
-            let _ = writeln!(text, "{}", told.trim_end());
+            let message = format!("{way:<10} {status} {} {}", outcome_text(&answer), challenge.unwrap_or_default());
+            let _ = writeln!(text, "{}", message.trim_end());
         }
         text
     }

@@ -142,8 +142,8 @@ fn without_choices(text: &str) -> String {
 }
 
 /// Every target at the door of the whole.
-async fn try_targets(house: &MatrixNode, matrix: &mut Matrix, role: usize, transport: Transport, letter: char) {
-    let mut line = house.connect(ROLES[role], transport, None).await.unwrap();
+async fn try_targets(matrix_node: &MatrixNode, matrix: &mut Matrix, role: usize, transport: Transport, letter: char) {
+    let mut line = matrix_node.connect(ROLES[role], transport, None).await.unwrap();
     let has_tools_alone = transport.supports_only_tools();
     let lists = if has_tools_alone { Lists::list_tools(&mut line).await } else { Lists::list_all(&mut line).await };
     let listed = lists.tools.iter().chain(&lists.prompts).map(String::as_str);
@@ -169,28 +169,28 @@ fn choices(answer: &Attempt) -> Vec<String> {
 }
 
 /// The doors of toolsets, and tools asked for at them.
-async fn try_endpoints(house: &MatrixNode, matrix: &mut Matrix, role: usize, transport: Transport, letter: char) {
+async fn try_endpoints(matrix_node: &MatrixNode, matrix: &mut Matrix, role: usize, transport: Transport, letter: char) {
     if transport == Transport::Rest {
         // It has none.
-        let labels = TOOLSET_ENDPOINTS.iter().flat_map(|(door, tools)| {
-            let inside = endpoint_targets(door, tools)
+        let labels = TOOLSET_ENDPOINTS.iter().flat_map(|(http_state, tools)| {
+            let inside = endpoint_targets(http_state, tools)
                 .into_iter()
-                .map(move |target| format!("{} at /mcp/{door}", target.label()));
-            std::iter::once(format!("door /mcp/{door}")).chain(inside)
+                .map(move |target| format!("{} at /mcp/{http_state}", target.label()));
+            std::iter::once(format!("door /mcp/{http_state}")).chain(inside)
         });
         return labels.for_each(|label| matrix.add_mark(&label, role, '.'));
     }
-    let absent = house.connect(ROLES[role], transport, Some("absent")).await.err().unwrap();
-    for (door, tools) in TOOLSET_ENDPOINTS {
-        let label = format!("door /mcp/{door}");
-        let mut line = match house.connect(ROLES[role], transport, Some(door)).await {
+    let absent = matrix_node.connect(ROLES[role], transport, Some("absent")).await.err().unwrap();
+    for (http_state, tools) in TOOLSET_ENDPOINTS {
+        let label = format!("door /mcp/{http_state}");
+        let mut line = match matrix_node.connect(ROLES[role], transport, Some(http_state)).await {
             Ok(line) => Some(line),
-            Err(refused) if refused == absent.replace("absent", door) => None,
+            Err(refused) if refused == absent.replace("absent", http_state) => None,
             Err(refused) => panic!("{label} for {}: {refused}, but an absent one: {absent}", ROLES[role]),
         };
         matrix.add_mark(&label, role, if line.is_some() { letter } else { '-' });
-        let targets = endpoint_targets(door, tools);
-        let labels = targets.iter().map(|target| format!("{} at /mcp/{door}", target.label()));
+        let targets = endpoint_targets(http_state, tools);
+        let labels = targets.iter().map(|target| format!("{} at /mcp/{http_state}", target.label()));
         match &mut line {
             // `tidegate call` has no doors.
             _ if transport == Transport::CommandLine => labels.for_each(|label| matrix.add_mark(&label, role, '.')),
@@ -205,32 +205,32 @@ async fn try_endpoints(house: &MatrixNode, matrix: &mut Matrix, role: usize, tra
     }
 }
 
-fn endpoint_targets(door: &str, tools: &[&'static str]) -> Vec<Target> {
+fn endpoint_targets(http_state: &str, tools: &[&'static str]) -> Vec<Target> {
     let arguments = |tool: &str| if tool == "find_tool" { json!({"words": ""}) } else { json!({}) };
     let tools = tools.iter().map(|tool| Target::Tool(tool, arguments(tool)));
-    let found = DISCOVERABLE_TOOLS.into_iter().filter(|_| door == "discover").map(Target::DiscoveredTool);
+    let found = DISCOVERABLE_TOOLS.into_iter().filter(|_| http_state == "discover").map(Target::DiscoveredTool);
     tools.chain(found).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn authorization_matrix_snapshot() {
-    let house = MatrixNode::start();
+    let matrix_node = MatrixNode::start();
     let mut matrix = Matrix::default();
     for (role, name) in ROLES.into_iter().enumerate() {
         for (transport, letter) in TRANSPORTS {
-            try_targets(&house, &mut matrix, role, transport, letter).await;
-            try_endpoints(&house, &mut matrix, role, transport, letter).await;
+            try_targets(&matrix_node, &mut matrix, role, transport, letter).await;
+            try_endpoints(&matrix_node, &mut matrix, role, transport, letter).await;
             if transport.reaches_the_server() {
-                owned_resources::try_owned(&house, &mut matrix, role, transport, letter).await;
+                owned_resources::try_owned(&matrix_node, &mut matrix, role, transport, letter).await;
             }
         }
-        owned_resources::try_http_results(&house, &mut matrix, role).await;
+        owned_resources::try_http_results(&matrix_node, &mut matrix, role).await;
         // That there are metrics is no secret.
-        let (status, _) = house.fetch(name, "/metrics").await;
+        let (status, _) = matrix_node.fetch(name, "/metrics").await;
         assert!([200, 403].contains(&status), "{status}");
         matrix.add_mark("door /metrics", role, if status == 200 { '+' } else { '-' });
     }
-    let rows = row_visibility::visible_rows(&house, &mut matrix).await;
+    let rows = row_visibility::visible_rows(&matrix_node, &mut matrix).await;
     assert_eq!(matrix.violations, Vec::<String>::new(), "\n{}", matrix.violations.join("\n"));
     insta::with_settings!({description => LEGEND}, {
         insta::assert_snapshot!("authorization", format!("{}\n\n{rows}", matrix.render()));

@@ -25,12 +25,12 @@ fn valid_configuration_passes() {
 
 #[test]
 fn tls_files_are_checked() {
-    let said = check("server:\n  tls: {certificate: cert.pem, key: key.pem, client_crl: gone.pem}\n");
-    assert!(said.contains("server.tls.client_crl: says nothing without client_ca"), "{said}");
-    assert!(said.contains("server.tls: ") && said.contains("cert.pem cannot be read"), "{said}");
-    let said = check("server: {tls: {certificate: a, key: b, min_version: '1.1', clients: optional}}\n");
-    assert!(said.contains("server.tls.min_version: "), "{said}");
-    assert!(said.contains("server.tls.clients: unknown key"), "{said}");
+    let text = check("server:\n  tls: {certificate: cert.pem, key: key.pem, client_crl: gone.pem}\n");
+    assert!(text.contains("server.tls.client_crl: says nothing without client_ca"), "{text}");
+    assert!(text.contains("server.tls: ") && text.contains("cert.pem cannot be read"), "{text}");
+    let text = check("server: {tls: {certificate: a, key: b, min_version: '1.1', clients: optional}}\n");
+    assert!(text.contains("server.tls.min_version: "), "{text}");
+    assert!(text.contains("server.tls.clients: unknown key"), "{text}");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn resources_prompts_and_requests_are_checked_too() {
 fn variable_values_are_redacted_in_errors() {
     let configured =
         ConfiguredFolder::new(&format!("{SHOP}limits: {{timeout: '${{HELD}}'}}\nroles: [{{name: ['${{HELD}}']}}]\n"));
-    let said = |name: &str| {
+    let content = |name: &str| {
         let mut command = super::tidegate();
         let output = command.current_dir(configured.folder()).env(name, "hunter2").args(["config", "check"]).output();
         let ran: super::CommandOutput = output.unwrap().into();
@@ -185,24 +185,24 @@ fn variable_values_are_redacted_in_errors() {
         assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
         ran.stderr.replace(&format!("{}/", configured.folder().canonicalize().unwrap().display()), "")
     };
-    insta::assert_snapshot!(said("HELD"), @r"
+    insta::assert_snapshot!(content("HELD"), @r"
     error: the configuration cannot be used
     tidegate.yaml:3:10: roles[0].name: a list where a text is wanted
     ");
-    insta::assert_snapshot!(said("ANOTHER"), @r"
+    insta::assert_snapshot!(content("ANOTHER"), @r"
     error: the configuration cannot be used
     tidegate.yaml:2:19: the environment variable HELD is not set; set it, or write ${HELD:-default}
     tidegate.yaml:3:17: the environment variable HELD is not set; set it, or write ${HELD:-default}
     ");
     configured.write(&format!("{SHOP}limits: {{timeout: '${{HELD}}'}}\n"));
-    insta::assert_snapshot!(said("HELD"), @r"
+    insta::assert_snapshot!(content("HELD"), @r"
     error: the configuration cannot be used
     tidegate.yaml:2:10: limits.timeout: what ${HELD} holds does not fit here
     ");
     configured.write(&format!(
         "{SHOP}auth: {{tokens: {{issuer: i, audience: a, algorithms: [HS256], secret: '${{HELD}}'}}}}\n"
     ));
-    insta::assert_snapshot!(said("HELD"), @r"
+    insta::assert_snapshot!(content("HELD"), @r"
     error: the configuration cannot be used
     tidegate.yaml:2:1: auth: the secret is too short for HS256, which needs at least 32 bytes
     ");
@@ -271,7 +271,7 @@ fn variable_values_are_redacted_in_every_report() {
         .unwrap()
         .into();
     assert_eq!(ran.code, Some(2), "{ran:?}");
-    let said = format!("{}{}", ran.stdout, ran.stderr);
-    assert!(said.contains("${HELD}") && !said.contains("hunter2"), "{said}");
-    assert_eq!(said.matches("why is not told").count(), 2, "{said}");
+    let text = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(text.contains("${HELD}") && !text.contains("hunter2"), "{text}");
+    assert_eq!(text.matches("why is not told").count(), 2, "{text}");
 }

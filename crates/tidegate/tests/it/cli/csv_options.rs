@@ -17,9 +17,9 @@ fn query(configured: &ConfiguredFolder, sql: &str) -> String {
 
 #[test]
 fn csv_options_are_applied() {
-    let told = "{odd: {delimiter: '|', quote: \"'\", header: false, null: n/a, comment: '#', \
+    let message = "{odd: {delimiter: '|', quote: \"'\", header: false, null: n/a, comment: '#', \
                 columns: {column_3: 'decimal(8,2)', column_4: string}}}";
-    let odd = configured(told);
+    let odd = configured(message);
     insta::assert_snapshot!(query(&odd, "SELECT * FROM odd"), @r#"[{"column_1":"007","column_2":"a|b","column_3":1.50,"column_4":null},{"column_1":"008","column_2":"c","column_3":2.00,"column_4":"3"}]"#);
     insta::assert_snapshot!(query(&odd, "SELECT sum(column_3) AS total, count(column_4) AS known FROM odd"), @r#"[{"total":3.50,"known":1}]"#);
 }

@@ -30,8 +30,8 @@ async fn demo_serves_prints_help_and_cleans_up() {
     assert!(folders().iter().any(|folder| folder.join("flights.parquet").exists()));
     let url = server.url.clone();
     server.signal("TERM");
-    let (status, said) = server.wait_for_exit();
+    let (status, output) = server.wait_for_exit();
     assert_eq!(status.code(), Some(0));
-    assert!(said.contains("\"mcpServers\"") && said.contains(&url), "{said}");
+    assert!(output.contains("\"mcpServers\"") && output.contains(&url), "{output}");
     assert_eq!(folders(), Vec::<PathBuf>::new());
 }

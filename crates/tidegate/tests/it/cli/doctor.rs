@@ -51,11 +51,11 @@ fn tls_configuration(from: i32, until: i32, more: &str) -> ConfiguredFolder {
 }
 
 /// The lines of `tidegate doctor` that speak of `what`.
-fn report_lines(configured: &ConfiguredFolder, what: &str, code: i32) -> String {
+fn report_lines(configured: &ConfiguredFolder, subject: &str, code: i32) -> String {
     let ran = configured.run(&["doctor"]);
     assert_eq!(ran.code, Some(code), "{ran:?}");
     let folder = configured.folder().canonicalize().unwrap();
-    let lines = ran.stdout.lines().filter(|line| line.contains(what));
+    let lines = ran.stdout.lines().filter(|line| line.contains(subject));
     lines.collect::<Vec<_>>().join("\n").replace(&folder.display().to_string(), "FOLDER")
 }
 
@@ -69,8 +69,8 @@ fn reports_invalid_certificates() {
     insta::assert_snapshot!(early, @"WRONG  certificate FOLDER/cert.pem is not good before 3000-01-01T00:00:00Z: clients refuse it, or a clock is wrong");
     let configured = tls_configuration(2020, 4000, "");
     std::fs::write(configured.folder().join("key.pem"), rcgen::KeyPair::generate().unwrap().serialize_pem()).unwrap();
-    let said = configured.usage_error(&["doctor"]);
-    assert!(said.contains("cert.pem is not the certificate of the key"), "{said}");
+    let text = configured.usage_error(&["doctor"]);
+    assert!(text.contains("cert.pem is not the certificate of the key"), "{text}");
 }
 
 /// Answers each request with `body`, as long as the test lasts.
@@ -91,7 +91,7 @@ fn issuer(body: &'static str) -> String {
 
 #[test]
 fn reports_misbehaving_issuer() {
-    let told = |how: &str, code: i32| {
+    let message = |how: &str, code: i32| {
         let tokens = format!("{{issuer: 'https://login.example', audience: a, algorithms: [EdDSA, RS256], {how}}}");
         let configured = ConfiguredFolder::new(&format!(
             "server: {{listen: '127.0.0.1:0'}}\ndatabases: [{{name: shop, files: shop}}]\nroles: [{{name: a, toolsets: ['*'], databases: ['*']}}]\nauth: {{local: [a], tokens: {tokens}}}\n"
@@ -99,14 +99,14 @@ fn reports_misbehaving_issuer() {
         report_lines(&configured, "login.example", code)
     };
     let key = r#"{"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
-    insta::assert_snapshot!(told(&format!("jwks_url: '{}'", issuer(key)), 0), @r"
+    insta::assert_snapshot!(message(&format!("jwks_url: '{}'", issuer(key)), 0), @r"
     ok     the issuer https://login.example shows 1 keys
     mind   none of the keys of https://login.example is for RS256 (auth.tokens.algorithms)
     ");
-    insta::assert_snapshot!(told(&format!("jwks_url: '{}'", issuer("[]")), 1), @"WRONG  the issuer https://login.example cannot be asked, and no new token is taken: this is no JWKS: it must be a JSON object with a list named keys");
-    let asked = |answer| format!("introspection: {{url: '{}', client_id: a, client_secret: b}}", issuer(answer));
-    insta::assert_snapshot!(told(&asked(r#"{"active": false}"#), 0), @"ok     the issuer https://login.example answers about tokens");
-    insta::assert_snapshot!(told(&asked(r#"{"active": true}"#), 1), @"WRONG  the issuer https://login.example cannot be asked, and no new token is taken: it calls a text active that is no token: whoever shows anything would be let in");
-    let nowhere = told("jwks_url: 'http://127.0.0.1:9/keys'", 1);
+    insta::assert_snapshot!(message(&format!("jwks_url: '{}'", issuer("[]")), 1), @"WRONG  the issuer https://login.example cannot be asked, and no new token is taken: this is no JWKS: it must be a JSON object with a list named keys");
+    let requested = |answer| format!("introspection: {{url: '{}', client_id: a, client_secret: b}}", issuer(answer));
+    insta::assert_snapshot!(message(&requested(r#"{"active": false}"#), 0), @"ok     the issuer https://login.example answers about tokens");
+    insta::assert_snapshot!(message(&requested(r#"{"active": true}"#), 1), @"WRONG  the issuer https://login.example cannot be asked, and no new token is taken: it calls a text active that is no token: whoever shows anything would be let in");
+    let nowhere = message("jwks_url: 'http://127.0.0.1:9/keys'", 1);
     assert!(nowhere.contains("no new token is taken: it cannot be reached: "), "{nowhere}");
 }

@@ -12,15 +12,15 @@ fn format_follows_the_file_extension() {
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
         (std::fs::read(shop.path().join(file)).unwrap(), ran.stderr)
     };
-    let (csv, told) = export("out.csv", &[]);
+    let (csv, message) = export("out.csv", &[]);
     assert_eq!(String::from_utf8(csv).unwrap(), "id,amount\r\n1,12.5\r\n2,7.0\r\n3,\r\n");
-    assert!(told.starts_with("out.csv: 3 rows, "), "{told}");
-    let (ndjson, told) = export("out.jsonl", &["--quiet"]);
+    assert!(message.starts_with("out.csv: 3 rows, "), "{message}");
+    let (ndjson, message) = export("out.jsonl", &["--quiet"]);
     assert_eq!(String::from_utf8(ndjson).unwrap().lines().count(), 3);
-    assert_eq!(told, "");
+    assert_eq!(message, "");
     assert_eq!(&export("out.parquet", &[]).0[..4], b"PAR1");
-    let (named, said) = (export("out.arrow", &[]).0, export("out.bin", &["--format", "arrow"]).0);
-    assert!(!named.is_empty() && named == said);
+    let (named, text) = (export("out.arrow", &[]).0, export("out.bin", &["--format", "arrow"]).0);
+    assert!(!named.is_empty() && named == text);
 }
 
 #[test]

@@ -172,8 +172,8 @@ fn every_step_of_the_tutorial_works() {
     for block in &blocks {
         match (block.kind.as_str(), printed.take()) {
             ("text", Some(printed)) => {
-                let (shown, printed) = (without_varying_text(&block.text), without_varying_text(&printed));
-                assert_eq!(shown, printed, "line {}: the page shows\n{shown}\nand there is\n{printed}", block.line);
+                let (visible, printed) = (without_varying_text(&block.text), without_varying_text(&printed));
+                assert_eq!(visible, printed, "line {}: the page shows\n{visible}\nand there is\n{printed}", block.line);
             }
             ("text", None) => panic!("line {}: nothing was printed before it", block.line),
             _ => printed = reader.follow(block),

@@ -70,21 +70,21 @@ fn run(configured: &ConfiguredFolder, arguments: &[&str]) -> CommandOutput {
     let mut command = tidegate();
     let command = command.current_dir(configured.folder()).env("API_KEY", SECRET).env("TIDEGATE_LOG", "trace");
     let ran: CommandOutput = command.args(arguments).output().unwrap().into();
-    for said in [&ran.stdout, &ran.stderr] {
-        assert!(!contains_secret(said), "{arguments:?}: {said}");
+    for text in [&ran.stdout, &ran.stderr] {
+        assert!(!contains_secret(text), "{arguments:?}: {text}");
     }
     ran
 }
 
-fn contains_secret(said: &str) -> bool {
-    said.contains("s3cr") || said.contains("{{x}}")
+fn contains_secret(text: &str) -> bool {
+    text.contains("s3cr") || text.contains("{{x}}")
 }
 
 /// What a call answers, or why it does not.
 fn call(configured: &ConfiguredFolder, host: &str, arguments: &[&str]) -> String {
     let ran = run(configured, &[&["call"], arguments].concat());
-    let told = ran.stderr.split_once("error: ").map_or(ran.stdout.as_str(), |(_, told)| told);
-    told.trim_end().replace(host, "HOST")
+    let message = ran.stderr.split_once("error: ").map_or(ran.stdout.as_str(), |(_, message)| message);
+    message.trim_end().replace(host, "HOST")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -33,9 +33,9 @@ fn serve_logs_merged_and_skipped_files() {
 #[test]
 fn the_tables_are_listed_with_notes() {
     let ran = run(&["call", "list_tables", "--path", &messy()]);
-    let said = format!("{}{}", ran.stdout, ran.stderr);
+    let text = format!("{}{}", ran.stdout, ran.stderr);
     for part in ["budget_Plan", "skipped warehouse.duckdb: DuckDB", "tables: {report: {skip: 3}}"] {
-        assert!(said.contains(part), "{part} is not in {said}");
+        assert!(text.contains(part), "{part} is not in {text}");
     }
 }
 
@@ -69,11 +69,11 @@ fn reports_invalid_table_settings() {
     let configured =
         ConfiguredFolder::new(&format!("databases: [{{name: shop, files: shop, tables: {{{tables}}}}}]\n"));
     let ran = configured.run(&["config", "check"]);
-    let said = format!("{}{}", ran.stdout, ran.stderr);
+    let text = format!("{}{}", ran.stdout, ran.stderr);
     for part in
         ["there is no encoding \"ebcdic\"", "is not one character that may stand in a number", "they must differ"]
     {
-        assert!(said.contains(part), "{part} is not in {said}");
+        assert!(text.contains(part), "{part} is not in {text}");
     }
 }
 
@@ -93,6 +93,6 @@ fn export_compression_follows_the_extension() {
     let sql = "SELECT a.s + b.s AS s FROM (SELECT sum(id) s FROM a) a, (SELECT sum(id) s FROM b) b";
     let ran = run(&["query", sql, &out.path().display().to_string()]);
     assert_eq!(ran.lines(), ["s", "6"], "{ran:?}");
-    let (code, _, said) = export("c.parquet.gz");
-    assert_eq!(code, Some(2), "{said}");
+    let (code, _, text) = export("c.parquet.gz");
+    assert_eq!(code, Some(2), "{text}");
 }

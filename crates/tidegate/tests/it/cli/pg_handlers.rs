@@ -40,9 +40,9 @@ impl Shop {
 }
 
 /// Of lines that count functions and steps, of which there will be others, only what is counted.
-fn without_counts(said: &str) -> String {
+fn without_counts(text: &str) -> String {
     let counts = |line: &&str| !line.starts_with("  ");
-    said.lines().filter(counts).collect::<Vec<_>>().join("\n")
+    text.lines().filter(counts).collect::<Vec<_>>().join("\n")
 }
 
 const GREET_HANDLER: &str = r#"
@@ -154,26 +154,26 @@ fn uninstall_reports_dependent_objects_first() {
 
 #[test]
 fn reports_connection_and_usage_errors() {
-    let said = |arguments: &[&str]| {
+    let text = |arguments: &[&str]| {
         let ran = run(&[&["pg"], arguments].concat());
         assert_eq!(ran.stdout, "");
         format!("{}exit code {:?}", ran.stderr, ran.code)
     };
-    assert_snapshot!(said(&["status", "host=127.0.0.1 port=1 user=ann dbname=shop sslmode=disable"]), @r"
+    assert_snapshot!(text(&["status", "host=127.0.0.1 port=1 user=ann dbname=shop sslmode=disable"]), @r"
     error: cannot connect to postgres at 127.0.0.1:1/shop as ann: connection refused
     exit code Some(1)
     ");
-    assert_snapshot!(said(&["install", "postgres://db/shop?sslmod=require"]), @r#"
+    assert_snapshot!(text(&["install", "postgres://db/shop?sslmod=require"]), @r#"
     error: the connection string has an unknown keyword "sslmod"; the nearest known is sslmode
     exit code Some(2)
     "#);
-    assert_snapshot!(said(&["install", "--schema", "Api", "host=db"]), @r#"
+    assert_snapshot!(text(&["install", "--schema", "Api", "host=db"]), @r#"
     error: invalid value 'Api' for '--schema <NAME>': "Api" cannot be the schema of handlers; it is 1 to 41 lower-case letters, digits and _, and begins with no digit
 
     For more information, try '--help'.
     exit code Some(2)
     "#);
-    assert_snapshot!(said(&["print", "--schema", "select"]), @r#"
+    assert_snapshot!(text(&["print", "--schema", "select"]), @r#"
     error: invalid value 'select' for '--schema <NAME>': "select" cannot be the schema of handlers; that is a key word of SQL
 
     For more information, try '--help'.

@@ -105,36 +105,36 @@ fn failures_are_printed_in_full() {
 fn reports_files_that_cannot_run() {
     let dsn = installed_database("kit_cannot", "other");
     let tests = folder(&[("a.sql", "SELECT pg_temp.ok(true, 'a');"), ("empty/x.txt", "")]);
-    let told = |arguments: &[&str]| output_of(&run_in(tests.path(), &[&["pg", "test"], arguments].concat()));
-    assert_snapshot!(told(&[&dsn, "a.sql"]), @r#"
+    let message = |arguments: &[&str]| output_of(&run_in(tests.path(), &[&["pg", "test"], arguments].concat()));
+    assert_snapshot!(message(&[&dsn, "a.sql"]), @r#"
     error: the schema api has no handlers; tidegate pg install makes it, and --schema names another one
     (exit code 1)
     "#);
-    assert_snapshot!(told(&[&dsn, "a.sql", "--schema", "other"]), @r#"
+    assert_snapshot!(message(&[&dsn, "a.sql", "--schema", "other"]), @r#"
     ok    a.sql  1 passed  N ms
 
     1 passed, 0 failed
     (exit code 0)
     "#);
-    assert_snapshot!(told(&[&dsn, "b.sql"]), @r#"
+    assert_snapshot!(message(&[&dsn, "b.sql"]), @r#"
     error: cannot read b.sql: No such file or directory (os error 2)
     (exit code 2)
     "#);
-    assert_snapshot!(told(&[&dsn, "empty"]), @r#"
+    assert_snapshot!(message(&[&dsn, "empty"]), @r#"
     error: there is no *.sql file in empty
     (exit code 2)
     "#);
-    assert_snapshot!(told(&[&dsn, "a.sql", "--schema", "Api"]), @r#"
+    assert_snapshot!(message(&[&dsn, "a.sql", "--schema", "Api"]), @r#"
     error: invalid value 'Api' for '--schema <NAME>': "Api" cannot be the schema of handlers; it is 1 to 41 lower-case letters, digits and _, and begins with no digit
 
     For more information, try '--help'.
     (exit code 2)
     "#);
-    assert_snapshot!(told(&["postgres://db/x?sslmod=require", "a.sql"]), @r#"
+    assert_snapshot!(message(&["postgres://db/x?sslmod=require", "a.sql"]), @r#"
     error: the connection string has an unknown keyword "sslmod"; the nearest known is sslmode
     (exit code 2)
     "#);
-    let unreachable = told(&["host=127.0.0.1 port=1 user=nobody dbname=x sslmode=disable", "a.sql"]);
+    let unreachable = message(&["host=127.0.0.1 port=1 user=nobody dbname=x sslmode=disable", "a.sql"]);
     assert!(unreachable.starts_with("error: cannot connect to postgres at 127.0.0.1:1"), "{unreachable}");
     assert!(unreachable.ends_with("\n(exit code 1)"), "{unreachable}");
 }
@@ -171,8 +171,8 @@ fn scaffolded_handler_passes_its_test() {
 #[test]
 fn pg_new_prints_next_steps() {
     let work = tempfile::tempdir().unwrap();
-    let told = |arguments: &[&str]| output_of(&run_in(work.path(), &[&["pg", "new"], arguments].concat()));
-    assert_snapshot!(told(&["tool", "greet"]), @r#"
+    let message = |arguments: &[&str]| output_of(&run_in(work.path(), &[&["pg", "new"], arguments].concat()));
+    assert_snapshot!(message(&["tool", "greet"]), @r#"
     wrote handlers/greet.sql
     wrote handlers/tests/greet.sql
 
@@ -182,11 +182,11 @@ fn pg_new_prints_next_steps() {
         tidegate pg test "$DSN" handlers/tests/greet.sql
     (exit code 0)
     "#);
-    assert_snapshot!(told(&["prompt", "greet"]), @r#"
+    assert_snapshot!(message(&["prompt", "greet"]), @r#"
     error: handlers/greet.sql is there already; it is not overwritten
     (exit code 2)
     "#);
-    assert_snapshot!(told(&["prompt", "greet", "--folder", "sql/mcp", "--schema", "tools"]), @r#"
+    assert_snapshot!(message(&["prompt", "greet", "--folder", "sql/mcp", "--schema", "tools"]), @r#"
     wrote sql/mcp/greet.sql
     wrote sql/mcp/tests/greet.sql
 
@@ -196,19 +196,19 @@ fn pg_new_prints_next_steps() {
         tidegate pg test "$DSN" sql/mcp/tests/greet.sql --schema tools
     (exit code 0)
     "#);
-    assert_snapshot!(told(&["tool", "greet somebody"]), @r#"
+    assert_snapshot!(message(&["tool", "greet somebody"]), @r#"
     error: invalid value 'greet somebody' for '<NAME>': a name is 1 to 128 letters, digits, _, - and ., and begins with a letter, a digit or _
 
     For more information, try '--help'.
     (exit code 2)
     "#);
-    assert_snapshot!(told(&["tool", "../greet"]), @r#"
+    assert_snapshot!(message(&["tool", "../greet"]), @r#"
     error: invalid value '../greet' for '<NAME>': a name is 1 to 128 letters, digits, _, - and ., and begins with a letter, a digit or _
 
     For more information, try '--help'.
     (exit code 2)
     "#);
-    assert_snapshot!(told(&["tol", "greet"]), @r#"
+    assert_snapshot!(message(&["tol", "greet"]), @r#"
     error: invalid value 'tol' for '<KIND>'
       [possible values: tool, resource, prompt]
 
@@ -217,11 +217,11 @@ fn pg_new_prints_next_steps() {
     For more information, try '--help'.
     (exit code 2)
     "#);
-    assert_snapshot!(told(&["prompt", "twice", "--function", "shop.twice"]), @r#"
+    assert_snapshot!(message(&["prompt", "twice", "--function", "shop.twice"]), @r#"
     error: only tools can be made of functions: tidegate pg new tool NAME --function …
     (exit code 2)
     "#);
-    assert_snapshot!(told(&["tool", "twice", "--function", "twice"]), @r#"
+    assert_snapshot!(message(&["tool", "twice", "--function", "twice"]), @r#"
     error: invalid value 'twice' for '--function <FUNCTION>': write it as schema.name, or as schema.name(integer, text) where there are several of that name
 
     For more information, try '--help'.

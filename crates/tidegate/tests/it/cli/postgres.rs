@@ -62,7 +62,7 @@ fn declared_tools_read_and_write_postgres() {
         format!("{}{}", ran.stdout, ran.stderr)
     };
     let without_warnings =
-        |said: String| said.lines().filter(|line| !line.contains("WARN")).collect::<Vec<_>>().join("\n");
+        |output: String| output.lines().filter(|line| !line.contains("WARN")).collect::<Vec<_>>().join("\n");
     let call = |arguments: &[&str]| without_warnings(call(arguments));
     assert_snapshot!(call(&["orders_of", "customer=Ann"]), @r#"[{"id":1,"total":9.50},{"id":3,"total":0.99}]"#);
     assert_snapshot!(call(&["orders_of", "customer=Ann", "least=5"]), @r#"[{"id":1,"total":9.50}]"#);

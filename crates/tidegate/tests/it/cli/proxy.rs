@@ -98,6 +98,6 @@ async fn proxy_headers_are_trusted_only_from_the_proxy() {
     let log = fs::read_to_string(configured.folder().join("audit.jsonl")).unwrap();
     let call = log.lines().find(|line| line.contains(r#""kind":"call""#)).unwrap();
     let call: Value = serde_json::from_str(call).unwrap();
-    let who = json!([call["subject"], call["tenant"], call["proof"], call["roles"], call["address"]]);
-    assert_eq!(who, json!(["ann", "north", "proxy", ["reader"], "127.0.0.2"]));
+    let caller = json!([call["subject"], call["tenant"], call["proof"], call["roles"], call["address"]]);
+    assert_eq!(caller, json!(["ann", "north", "proxy", ["reader"], "127.0.0.2"]));
 }

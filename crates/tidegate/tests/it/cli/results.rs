@@ -211,9 +211,9 @@ async fn changed_row_policy_hides_stored_results() {
     assert_eq!(node.wait_until_ended(&id).await["rows"], 200_000);
     node.configured.write(&of("id < 2"));
     node.is_gone(&id).await;
-    let again = node.export(LARGE_QUERY).await["id"].as_str().unwrap().to_owned();
-    assert_ne!(again, id, "an earlier answer is not given again");
-    assert_eq!(node.wait_until_ended(&again).await["rows"], 100_000);
+    let retried = node.export(LARGE_QUERY).await["id"].as_str().unwrap().to_owned();
+    assert_ne!(retried, id, "an earlier answer is not given again");
+    assert_eq!(node.wait_until_ended(&retried).await["rows"], 100_000);
 }
 
 #[tokio::test]
@@ -247,8 +247,8 @@ async fn postgres_pages_share_a_snapshot_and_cache_is_opt_in() {
     assert_eq!(node.wait_until_ended(&id).await["rows"], 20_000);
     psql(&name, "DELETE FROM numbers WHERE n % 2 = 0");
 
-    let again = node.export(sql).await;
-    assert_eq!(again["id"], id.as_str(), "no query was run");
+    let retried = node.export(sql).await;
+    assert_eq!(retried["id"], id.as_str(), "no query was run");
     let anew = json!({"sql": sql, "delivery": "blocks", "no_cache": true});
     let anew: Value = node.run_sql(&anew, "application/json").await.json().await.unwrap();
     assert_eq!(node.wait_until_ended(anew["structured"]["id"].as_str().unwrap()).await["rows"], 10_000);

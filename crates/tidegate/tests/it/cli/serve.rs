@@ -80,7 +80,7 @@ fn sigterm_exits_cleanly() {
     for signal in ["TERM", "INT"] {
         let server = serve(&shop);
         server.signal(signal);
-        let (status, said) = server.wait_for_exit();
-        assert_eq!((status.code(), said.as_str()), (Some(0), ""), "{signal}");
+        let (status, text) = server.wait_for_exit();
+        assert_eq!((status.code(), text.as_str()), (Some(0), ""), "{signal}");
     }
 }

@@ -24,14 +24,14 @@ impl Server {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let mut server = Self { child, stderr, url: String::new() };
-        let mut said = String::new();
+        let mut text = String::new();
         while server.url.is_empty() {
             let mut line = String::new();
-            assert_ne!(server.stderr.read_line(&mut line).unwrap(), 0, "it ended: {said}");
+            assert_ne!(server.stderr.read_line(&mut line).unwrap(), 0, "it ended: {text}");
             if let Some(url) = line.trim_end().strip_prefix("listening on ") {
                 url.clone_into(&mut server.url);
             }
-            said.push_str(&line);
+            text.push_str(&line);
         }
         server
     }
@@ -44,14 +44,14 @@ impl Server {
 
     /// Reads what it says on standard error up to a line with `words`, and gives that line.
     pub(super) fn wait_for_log(&mut self, words: &str) -> String {
-        let mut said = String::new();
+        let mut text = String::new();
         loop {
             let mut line = String::new();
-            assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "it ended: {said}");
+            assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "it ended: {text}");
             if line.contains(words) {
                 return line;
             }
-            said.push_str(&line);
+            text.push_str(&line);
         }
     }
 
@@ -70,9 +70,9 @@ impl Server {
             assert!(began.elapsed() < EXIT_TIMEOUT, "it does not end");
             std::thread::sleep(Duration::from_millis(10));
         };
-        let mut said = String::new();
-        self.stderr.read_to_string(&mut said).unwrap();
-        (status, said)
+        let mut text = String::new();
+        self.stderr.read_to_string(&mut text).unwrap();
+        (status, text)
     }
 }
 

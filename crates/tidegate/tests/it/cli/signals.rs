@@ -66,8 +66,8 @@ async fn first_signal_drains_running_calls() {
             rows.extend_from_slice(&piece);
         }
         assert_eq!(rows.split(|byte| *byte == b'\n').filter(|row| !row.is_empty()).count(), 20_000, "{signal}");
-        let (status, said) = node.server.wait_for_exit();
-        assert_eq!((status.code(), said.as_str()), (Some(0), ""), "{signal}");
+        let (status, text) = node.server.wait_for_exit();
+        assert_eq!((status.code(), text.as_str()), (Some(0), ""), "{signal}");
         assert_eq!(audit_outcomes(&node.configured), ["done"], "{signal}");
     }
 }
@@ -81,8 +81,8 @@ async fn second_signal_cancels_calls_and_audits_them() {
         node.wait_until_refusing().await;
         node.server.signal(second);
         // Who drained in peace says nothing, and has the status 0.
-        let (status, said) = node.server.wait_for_exit();
-        assert_eq!((status.code(), said.as_str()), (Some(1), "error: ended at once by a second signal\n"));
+        let (status, text) = node.server.wait_for_exit();
+        assert_eq!((status.code(), text.as_str()), (Some(1), "error: ended at once by a second signal\n"));
         while let Ok(piece) = answer.chunk().await {
             assert!(piece.is_some(), "a part is taken for the whole");
         }

@@ -58,10 +58,10 @@ async fn a_cancelled_export_ends() {
 async fn restart_keeps_ended_tasks_and_fails_running_ones() {
     let node = Node::start();
     let first = export(&node, LARGE_QUERY).await;
-    let told = wait_until_ended(&node, &first).await;
+    let message = wait_until_ended(&node, &first).await;
     let second = export(&node, ENDLESS_QUERY).await;
     let node = node.kill_and_restart();
-    assert_eq!(call_task_method(&node, "tasks/get", &first).await, told);
+    assert_eq!(call_task_method(&node, "tasks/get", &first).await, message);
     let failed = call_task_method(&node, "tasks/get", &second).await;
     assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!(-32_603)), "{failed}");
 }

@@ -112,22 +112,24 @@ const RESULT_OPERATIONS: [Operation; 8] = [
 ];
 
 /// What `who` is told of `id` by that way.
-async fn response_of(who: &TenantClient, way: Operation, id: &str) -> String {
+async fn response_of(caller: &TenantClient, way: Operation, id: &str) -> String {
     match way {
-        Operation::Task(method) => who.mcp(method, id, json!({"taskId": id, "inputResponses": {}})).await.to_string(),
+        Operation::Task(method) => {
+            caller.mcp(method, id, json!({"taskId": id, "inputResponses": {}})).await.to_string()
+        }
         Operation::LegacyTask(method) => {
             let message = json!({"jsonrpc": "2.0", "id": 2, "method": method, "params": {"taskId": id}});
-            who.send_to_session("POST", &who.session().await, Some(&message)).await
+            caller.send_to_session("POST", &caller.session().await, Some(&message)).await
         }
-        Operation::Listened => who.subscribe(json!({"taskIds": [id]})).await.to_string(),
-        Operation::Cancelled => who.call("cancel_job", json!({"id": id})).await.to_string(),
+        Operation::Listened => caller.subscribe(json!({"taskIds": [id]})).await.to_string(),
+        Operation::Cancelled => caller.call("cancel_job", json!({"id": id})).await.to_string(),
         Operation::Resource(before, behind) => {
             let uri = format!("{before}{id}{behind}");
-            who.mcp("resources/read", &uri, json!({"uri": uri})).await.to_string()
+            caller.mcp("resources/read", &uri, json!({"uri": uri})).await.to_string()
         }
-        Operation::Fetched(method, behind) => who.fetch(method, &format!("/results/{id}{behind}")).await,
+        Operation::Fetched(method, behind) => caller.fetch(method, &format!("/results/{id}{behind}")).await,
         Operation::ReadOn => {
-            who.call("sql", json!({"sql": LARGE_QUERY, "max_rows": 100_000, "cursor": id})).await.to_string()
+            caller.call("sql", json!({"sql": LARGE_QUERY, "max_rows": 100_000, "cursor": id})).await.to_string()
         }
     }
 }
@@ -141,19 +143,19 @@ struct OwnedObjects {
 }
 
 impl OwnedObjects {
-    async fn create_for(who: &TenantClient) -> Self {
-        let task = who.begin_task("sql", json!({"sql": ENDLESS_QUERY})).await;
-        let jobs = who.call_rows("list_jobs", json!({})).await;
+    async fn create_for(caller: &TenantClient) -> Self {
+        let task = caller.begin_task("sql", json!({"sql": ENDLESS_QUERY})).await;
+        let jobs = caller.call_rows("list_jobs", json!({})).await;
         let runs = jobs.as_array().unwrap().iter().find(|job| job["status"] == "running").unwrap();
-        let result = export_id(who, json!({"sql": LARGE_QUERY, "delivery": "blocks"})).await;
-        let page = who.call("sql", json!({"sql": LARGE_QUERY, "max_rows": 100_000})).await;
+        let result = export_id(caller, json!({"sql": LARGE_QUERY, "delivery": "blocks"})).await;
+        let page = caller.call("sql", json!({"sql": LARGE_QUERY, "max_rows": 100_000})).await;
         let things = Self {
             task: text(&task["taskId"]),
             job: text(&runs["id"]),
             cursor: text(&page["_meta"]["dev.tidegate/cursor"]),
             result,
         };
-        wait_until_complete(who, &things.result).await;
+        wait_until_complete(caller, &things.result).await;
         things
     }
 
@@ -172,17 +174,17 @@ fn text(value: &Value) -> String {
 }
 
 /// The id of the stored result of a call of `sql`.
-async fn export_id(who: &TenantClient, arguments: Value) -> String {
-    let answer = who.call("sql", arguments).await;
+async fn export_id(caller: &TenantClient, arguments: Value) -> String {
+    let answer = caller.call("sql", arguments).await;
     let uris = answer["content"].as_array().unwrap().iter().filter_map(|block| block["uri"].as_str());
     let id = uris.filter_map(|uri| uri.strip_prefix("tidegate://results/")).next();
     id.unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
 /// Waits until nothing is written any more of a stored result.
-async fn wait_until_complete(who: &TenantClient, id: &str) {
+async fn wait_until_complete(caller: &TenantClient, id: &str) {
     let manifest = format!("/results/{id}");
-    wait_until(async || who.fetch("GET", &manifest).await.contains(r#""complete""#)).await;
+    wait_until(async || caller.fetch("GET", &manifest).await.contains(r#""complete""#)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -131,8 +131,8 @@ fn client_trusting(authority: &Authority) -> ClientBuilder {
 }
 
 /// The same, which shows a certificate.
-fn client_with_certificate(authority: &Authority, shown: &Identity) -> Client {
-    let identity = format!("{}{}", shown.certificate, shown.key);
+fn client_with_certificate(authority: &Authority, visible: &Identity) -> Client {
+    let identity = format!("{}{}", visible.certificate, visible.key);
     client_trusting(authority).identity(reqwest::Identity::from_pem(identity.as_bytes()).unwrap()).build().unwrap()
 }
 
@@ -160,8 +160,8 @@ async fn tls_node_rejects_plain_http() {
     // However the connection ends, this is all that came.
     let _ = plain.read_to_end(&mut answer).await;
     assert!(matches!(answer[..], [21, _, _, 0, 2, 2, _]), "an alert, and nothing of HTTP: {answer:?}");
-    let said = node.server.wait_for_log("no TLS handshake: what came is not TLS, but perhaps plain HTTP");
-    assert!(said.contains("peer=127.0.0.1") && !said.contains(&node.key), "{said}");
+    let text = node.server.wait_for_log("no TLS handshake: what came is not TLS, but perhaps plain HTTP");
+    assert!(text.contains("peer=127.0.0.1") && !text.contains(&node.key), "{text}");
     assert!(node.wait_for_log(&client).await);
 }
 
@@ -223,10 +223,10 @@ async fn invalid_certificate_keeps_the_old_one() {
         node.put(name, text);
         node.server.signal("HUP");
         // What changed is seen, and asked for as well, so that it may be said twice.
-        let mut said = String::new();
-        while !said.contains(complaint) {
-            said = node.server.wait_for_log("the certificates stay as they were");
-            assert!(!said.contains("hunter2"), "{said}");
+        let mut output = String::new();
+        while !output.contains(complaint) {
+            output = node.server.wait_for_log("the certificates stay as they were");
+            assert!(!output.contains("hunter2"), "{output}");
         }
         assert!(node.wait_for_log(&client_trusting(&roots).build().unwrap()).await, "{complaint}");
     }

@@ -111,8 +111,8 @@ async fn valid_token_grants_its_claims() {
         assert_eq!(answer["result"]["content"][0]["text"], r#"[{"id":1},{"id":2},{"id":3}]"#);
         for hidden in ["orders_secret", "sql", "nothing"] {
             let (_, _, answer) = node.request(&clerk, "tools/call", json!({"name": hidden, "arguments": {}})).await;
-            let said = answer["error"]["message"].as_str().unwrap().lines().next();
-            assert_eq!(said, Some(format!("there is no tool {hidden:?}").as_str()), "{answer}");
+            let output = answer["error"]["message"].as_str().unwrap().lines().next();
+            assert_eq!(output, Some(format!("there is no tool {hidden:?}").as_str()), "{answer}");
         }
     }
 }
@@ -154,19 +154,19 @@ async fn invalid_token_reveals_nothing() {
     for keys in ["jwks: keys.jwks", "public_key: key.pem"] {
         let node = Node::start(keys);
         let tokens = invalid_tokens(&node);
-        for (what, token) in &tokens {
+        for (subject, token) in &tokens {
             let (status, challenge, answer) = node.request(token, "tools/list", json!({})).await;
-            assert_eq!(status, StatusCode::UNAUTHORIZED, "{what}: {answer}");
-            assert_eq!(challenge.as_deref(), Some(r#"Bearer realm="tidegate", error="invalid_token""#), "{what}");
+            assert_eq!(status, StatusCode::UNAUTHORIZED, "{subject}: {answer}");
+            assert_eq!(challenge.as_deref(), Some(r#"Bearer realm="tidegate", error="invalid_token""#), "{subject}");
             let error = json!({"code": -32600, "message": "the key or token is not valid"});
-            assert_eq!(answer, json!({"jsonrpc": "2.0", "id": null, "error": error}), "{what}");
+            assert_eq!(answer, json!({"jsonrpc": "2.0", "id": null, "error": error}), "{subject}");
         }
         node.server.signal("TERM");
         let (status, log) = node.server.wait_for_exit();
         assert_eq!(status.code(), Some(0));
         // Not even the log keeps what was shown.
-        for (what, token) in tokens.iter().filter(|(_, token)| token.len() > 10) {
-            assert!(!log.contains(token.as_str()), "{what}: {log}");
+        for (subject, token) in tokens.iter().filter(|(_, token)| token.len() > 10) {
+            assert!(!log.contains(token.as_str()), "{subject}: {log}");
         }
     }
 }
@@ -212,8 +212,8 @@ fn offline_access_scope_is_warned_about() {
 fn invalid_jwks_error_hides_its_content() {
     let configured = ConfiguredFolder::new(&format!("{CONFIGURATION}    jwks: keys.jwks\n"));
     std::fs::write(configured.folder().join("keys.jwks"), "hunter2").unwrap();
-    let said = configured.usage_error(&["config", "check"]);
-    assert!(said.contains("auth") && !said.contains("hunter2"), "{said}");
+    let text = configured.usage_error(&["config", "check"]);
+    assert!(text.contains("auth") && !text.contains("hunter2"), "{text}");
     std::fs::remove_file(configured.folder().join("keys.jwks")).unwrap();
     insta::assert_snapshot!(configured.usage_error(&["config", "check"]), @r"
     error: the configuration cannot be used

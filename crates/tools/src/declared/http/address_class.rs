@@ -90,9 +90,9 @@ mod tests {
             (AddressClass::Forbidden, ["0.0.0.0", "::", "255.255.255.255", "ff02::1"]),
             (AddressClass::Forbidden, ["100.100.100.200", "168.63.129.16", "fd00:ec2::254", "224.0.0.1"]),
         ];
-        for (wanted, addresses) in all {
+        for (address_class, addresses) in all {
             for address in addresses {
-                assert_eq!(classify_address(address.parse().unwrap()), wanted, "{address}");
+                assert_eq!(classify_address(address.parse().unwrap()), address_class, "{address}");
             }
         }
     }

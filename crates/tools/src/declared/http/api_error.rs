@@ -26,8 +26,8 @@ const DATE_CHARACTERS_MAX: usize = 40;
 /// The error for an answer that is not of the sort 2xx. `secrets` must not stand in it.
 pub(super) fn status_error(fetched: &HttpResponse, secrets: &Secrets) -> Error {
     let HttpResponse { status, headers, host, .. } = fetched;
-    let with_words = |kind, what: &str| {
-        let error = Error::new(kind, format!("{what}: {host} answers {status}"));
+    let with_words = |kind, subject: &str| {
+        let error = Error::new(kind, format!("{subject}: {host} answers {status}"));
         match api_message(fetched, secrets) {
             Some(words) => error.with_hint(format!("The API says: {words}")),
             None => error,

@@ -99,12 +99,12 @@ fn interpret_json(body: &[u8], rows: Option<&str>, host: &str, secrets: &Secrets
 
 fn missing_table_error(host: &str, pointer: &str, found: Option<&Value>, root: &Value) -> Error {
     let place = if pointer.is_empty() { "as a whole" } else { pointer };
-    let what = match found {
+    let subject = match found {
         None => "nothing",
         Some(Value::Object(_)) => "an object",
         Some(_) => "a single value",
     };
-    let message = format!("the answer of {host} should have its table at {place:?}, and has {what} there");
+    let message = format!("the answer of {host} should have its table at {place:?}, and has {subject} there");
     let error = Error::new(ErrorKind::Unavailable, message)
         .with_hint("Who runs the server can mend rows in the configuration of the tool.");
     match root {
@@ -158,14 +158,14 @@ mod tests {
 
     #[test]
     fn missing_table_error_lists_members() {
-        let told = |rows| json_answer(&json!({"data": {"rows": []}, "n": 1}), Some(rows)).unwrap_err();
-        insta::assert_snapshot!(told("/items"), @r#"
+        let message = |rows| json_answer(&json!({"data": {"rows": []}, "n": 1}), Some(rows)).unwrap_err();
+        insta::assert_snapshot!(message("/items"), @r#"
         the answer of api.example.com should have its table at "/items", and has nothing there
         Valid choices: /data, /n
         Who runs the server can mend rows in the configuration of the tool.
         "#);
-        assert!(told("/data").contains("an object there"));
-        assert!(told("/n").contains("a single value there"));
+        assert!(message("/data").contains("an object there"));
+        assert!(message("/n").contains("a single value there"));
     }
 
     #[test]
@@ -176,8 +176,8 @@ mod tests {
         assert_eq!(answer(Some("text/json"), b"\xef\xbb\xbf{}", None), text("{}"));
         assert_eq!(answer(None, b" {}", None), text("{}"));
         assert_eq!(answer(Some("image/png"), b"", None), text("done: 200 OK"));
-        let told = answer(Some("image/png"), b"x", None).unwrap_err();
-        assert_eq!(told, "api.example.com answers with image/png; http tools read JSON and text");
+        let message = answer(Some("image/png"), b"x", None).unwrap_err();
+        assert_eq!(message, "api.example.com answers with image/png; http tools read JSON and text");
         assert!(answer(None, b"x", None).unwrap_err().contains("no media type"));
         assert!(answer(Some("application/json"), b"{\"s3cr3t", None).unwrap_err().contains("line 1 column 8"));
     }

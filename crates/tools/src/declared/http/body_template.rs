@@ -138,8 +138,8 @@ mod tests {
         let body = json!({"a": "{a}", "t": "a={a}, s={size}", "f": [1, null, "{{x}}"], "deep": {"l": "{l}"}});
         let (value, violations) = rendered(&body, &json!({"a": 7, "l": [1, {"x": null}]}));
         assert!(violations.is_empty());
-        let wanted = json!({"a": 7, "t": "a=7, s=3", "f": [1, null, "{x}"], "deep": {"l": [1, {"x": null}]}});
-        assert_eq!(value, Some(wanted));
+        let expected = json!({"a": 7, "t": "a=7, s=3", "f": [1, null, "{x}"], "deep": {"l": [1, {"x": null}]}});
+        assert_eq!(value, Some(expected));
     }
 
     #[test]

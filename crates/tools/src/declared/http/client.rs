@@ -164,10 +164,13 @@ fn redirect_target(response: &Response, url: &Url) -> Result<Option<Url>, Error>
     target.map(Some).ok_or_else(|| Error::new(ErrorKind::Unavailable, format!("{host} redirects to no valid address")))
 }
 
-fn host_not_allowed_error(url: &Url, who: &str) -> Error {
+fn host_not_allowed_error(url: &Url, caller: &str) -> Error {
     let host = host_and_port(url);
-    Error::new(ErrorKind::Unavailable, format!("{who} {host}, which is not among the hosts that http tools may reach"))
-        .with_hint("Who runs the server can add it to http.allow_hosts.")
+    Error::new(
+        ErrorKind::Unavailable,
+        format!("{caller} {host}, which is not among the hosts that http tools may reach"),
+    )
+    .with_hint("Who runs the server can add it to http.allow_hosts.")
 }
 
 /// Nothing compressed was asked for: a small answer could become a large one.
@@ -215,8 +218,8 @@ mod tests {
 
     #[test]
     fn redirect_never_drops_tls() {
-        let told = redirected(Method::GET, 302, "https://a.example/", "http://a.example/").unwrap_err();
-        assert_eq!(told, "a.example redirects to a.example without encryption, which is not followed");
+        let message = redirected(Method::GET, 302, "https://a.example/", "http://a.example/").unwrap_err();
+        assert_eq!(message, "a.example redirects to a.example without encryption, which is not followed");
         // The other way round it is another origin.
         let request = redirected(Method::GET, 302, "http://a.example/", "https://a.example/").unwrap();
         assert_eq!(request.headers.keys().collect::<Vec<_>>(), [ACCEPT]);

@@ -88,8 +88,8 @@ impl HttpRequestTemplate {
             problems.push(HttpProblem::new("body", "a GET request has none", "use query, or method: POST"));
         }
         check_bounds(definition, &mut problems);
-        let mut uses = ArgumentUses { arguments, problems: &mut problems, used: Vec::new() };
-        uses.check(address.as_ref(), &headers, body.as_ref().and_then(Option::as_ref));
+        let mut argument_uses = ArgumentUses { arguments, problems: &mut problems, used: Vec::new() };
+        argument_uses.check(address.as_ref(), &headers, body.as_ref().and_then(Option::as_ref));
         let (Some(method), Some(address), true) = (method, address, problems.is_empty()) else { return Err(problems) };
         let defaults = arguments.iter().filter_map(|argument| Some((argument.name.clone(), argument.default.clone()?)));
         Ok(Self {
@@ -174,15 +174,15 @@ impl HttpRequestTemplate {
 
 impl fmt::Debug for HttpRequestTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("HttpRequestTemplate");
-        shown.field("method", &self.method).field("host", &self.host()).finish_non_exhaustive()
+        let mut debug_struct = f.debug_struct("HttpRequestTemplate");
+        debug_struct.field("method", &self.method).field("host", &self.host()).finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("HttpRequest");
-        shown.field("method", &self.method).field("host", &host_and_port(&self.url)).finish_non_exhaustive()
+        let mut debug_struct = f.debug_struct("HttpRequest");
+        debug_struct.field("method", &self.method).field("host", &host_and_port(&self.url)).finish_non_exhaustive()
     }
 }
 

@@ -34,8 +34,8 @@ impl Secrets {
     /// stands in the `origin` is told to callers anyway.
     pub(super) fn new(headers: &[(HeaderName, Template)], values: &[String], origin: &Url) -> Self {
         let words = |is_wanted: &dyn Fn(&str) -> bool| -> Vec<String> {
-            let wanted = headers.iter().filter(|(name, _)| is_wanted(name.as_str()));
-            let texts = wanted.flat_map(|(_, template)| template.texts());
+            let expected = headers.iter().filter(|(name, _)| is_wanted(name.as_str()));
+            let texts = expected.flat_map(|(_, template)| template.texts());
             texts
                 .flat_map(|text| std::iter::once(text.trim()).chain(text.split_whitespace()))
                 .map(str::to_owned)

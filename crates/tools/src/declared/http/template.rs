@@ -42,12 +42,12 @@ enum TemplateErrorKind {
 
 impl fmt::Display for TemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.kind {
+        let subject = match self.kind {
             TemplateErrorKind::Unclosed => "the brace is not closed",
             TemplateErrorKind::Unopened => "the brace closes nothing",
             TemplateErrorKind::InvalidName => "the braces hold no name",
         };
-        write!(f, "{what} (character {})", self.at)
+        write!(f, "{subject} (character {})", self.at)
     }
 }
 

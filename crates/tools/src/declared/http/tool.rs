@@ -37,8 +37,12 @@ impl HttpToolHandler {
     }
 
     /// The same, which asks the person behind a call for what it leaves out, and for consent.
-    pub(in crate::declared) fn with_elicitation(self, asked: ElicitedParameters, consent: Option<Consent>) -> Self {
-        Self { elicited: asked, consent, ..self }
+    pub(in crate::declared) fn with_elicitation(
+        self,
+        elicited_parameters: ElicitedParameters,
+        consent: Option<Consent>,
+    ) -> Self {
+        Self { elicited: elicited_parameters, consent, ..self }
     }
 
     /// The answer of the API, or what became of the request instead.
@@ -106,9 +110,9 @@ async fn send_text(text: &str, job: &Job, reply: &ReplySender) -> Result<Metadat
     let bytes_max = job.inline_budget().bytes.unwrap_or(usize::MAX);
     let is_cut = text.len() > bytes_max;
     let room = if is_cut { bytes_max.saturating_sub(NOTE_BYTES) } else { bytes_max };
-    let shown = &text[..text.floor_char_boundary(room)];
-    let fenced = job.fence().map(|fence| fence.wrap(shown));
-    let mut rest = fenced.as_deref().unwrap_or(shown);
+    let visible = &text[..text.floor_char_boundary(room)];
+    let fenced = job.fence().map(|fence| fence.wrap(visible));
+    let mut rest = fenced.as_deref().unwrap_or(visible);
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(rest.floor_char_boundary(CHUNK_BYTES_MAX));
         reply.send_text(piece).await?;
@@ -116,9 +120,9 @@ async fn send_text(text: &str, job: &Job, reply: &ReplySender) -> Result<Metadat
     }
     reply.end_text().await?;
     if is_cut {
-        let line = format!("Shown: the first {} of {} bytes; ask the API for less.", shown.len(), text.len());
+        let line = format!("Shown: the first {} of {} bytes; ask the API for less.", visible.len(), text.len());
         reply.send_block(Content::text(line)).await?;
     }
-    let facts = [("bytes", shown.len().into()), ("truncated", is_cut.into())];
+    let facts = [("bytes", visible.len().into()), ("truncated", is_cut.into())];
     Ok(facts.into_iter().map(|(name, value)| (format!("dev.tidegate/{name}"), value)).collect())
 }

@@ -17,14 +17,14 @@ const MODES: [ElicitationMode; 2] = [ElicitationMode::Rounds, ElicitationMode::L
 
 /// What is asked and answered, and what the database ran: the same in both ways.
 async fn check(tool: impl Fn() -> DeclaredSqlTool, arguments: Value, answers: &[InputAnswer]) -> String {
-    let mut told = Vec::new();
+    let mut message = Vec::new();
     for way in MODES {
         let (registry, ran) = registry_offering(tool()).await;
         let text = run_conversation(&registry, call_with_forms("refund", arguments.clone()), way, answers).await;
-        told.push(format!("{text}\nran: {:?}", ran.lock()));
+        message.push(format!("{text}\nran: {:?}", ran.lock()));
     }
-    assert_eq!(told[0], told[1]);
-    told.swap_remove(0)
+    assert_eq!(message[0], message[1]);
+    message.swap_remove(0)
 }
 
 fn order_arguments() -> Value {
@@ -44,13 +44,13 @@ async fn a_write_happens_once_and_after_consent() {
 #[tokio::test]
 async fn nothing_is_done_without_consent() {
     let answers = [filled_form(json!({"confirm": false})), InputAnswer::Declined, InputAnswer::Cancelled];
-    let mut told = Vec::new();
+    let mut message = Vec::new();
     for answer in answers {
         let text = check(refund, order_arguments(), &[answer]).await;
-        told.push(text.lines().skip(2).collect::<Vec<_>>().join("\n"));
+        message.push(text.lines().skip(2).collect::<Vec<_>>().join("\n"));
     }
-    told.push(check(refund, order_arguments(), &[]).await.lines().skip(2).collect::<Vec<_>>().join("\n"));
-    insta::assert_snapshot!(told.join("\n"), @r#"
+    message.push(check(refund, order_arguments(), &[]).await.lines().skip(2).collect::<Vec<_>>().join("\n"));
+    insta::assert_snapshot!(message.join("\n"), @r#"
     forbidden: nothing was done: the person who was asked did not agree
     ran: []
     forbidden: nothing was done: the person who was asked did not agree
@@ -111,8 +111,8 @@ async fn first_question(tool: DeclaredSqlTool, arguments: Value) -> (String, Str
 async fn consent_is_bound_to_the_exact_request() {
     let (key, mark) = first_question(refund(), order_arguments()).await;
     let agreed = |was_asked: bool| {
-        let asked = was_asked.then(|| mark.clone());
-        BTreeMap::from([(key.clone(), ProvidedAnswer { value: consent_answer(), request_fingerprint: asked })])
+        let requested = was_asked.then(|| mark.clone());
+        BTreeMap::from([(key.clone(), ProvidedAnswer { value: consent_answer(), request_fingerprint: requested })])
     };
     let other_question = || DeclaredSqlTool { confirm: Some(TextTemplate::parse("Refund?").unwrap()), ..refund() };
     let more = json!({"amount": 1_250, "order": "A-17"});
@@ -122,12 +122,12 @@ async fn consent_is_bound_to_the_exact_request() {
         ("another amount", refund(), more, true, false),
         ("another question", other_question(), order_arguments(), true, false),
     ];
-    for (what, tool, arguments, was_asked, counts) in cases {
+    for (subject, tool, arguments, was_asked, counts) in cases {
         let (registry, ran) = registry_offering(tool).await;
         let call = Call { input_answers: agreed(was_asked), ..call_with_forms("refund", arguments) };
         let ended = collect_text(registry.call(call).unwrap(), |_| panic!("nobody waits")).await;
-        assert_eq!(ran.lock().len(), usize::from(counts), "{what}");
-        assert!(counts || ended.unwrap_err().kind() == ErrorKind::InputRequired, "{what}");
+        assert_eq!(ran.lock().len(), usize::from(counts), "{subject}");
+        assert!(counts || ended.unwrap_err().kind() == ErrorKind::InputRequired, "{subject}");
     }
 }
 

@@ -71,8 +71,8 @@ impl Conversation<'_> {
     async fn run_in_rounds(&mut self, registry: &Arc<Registry>, call: Call) -> Result<String, Error> {
         let mut answers = BTreeMap::new();
         for _ in 0..ROUNDS_MAX {
-            let again = Call { input_answers: answers.clone(), ..call.clone() };
-            let error = match collect_text(registry.call(again)?, |_| panic!("nobody waits")).await {
+            let retried = Call { input_answers: answers.clone(), ..call.clone() };
+            let error = match collect_text(registry.call(retried)?, |_| panic!("nobody waits")).await {
                 Err(error) if error.kind() == ErrorKind::InputRequired => error,
                 ended => return ended,
             };
@@ -89,11 +89,12 @@ impl Conversation<'_> {
 
     async fn run_live(&mut self, registry: &Arc<Registry>, call: Call) -> Result<String, Error> {
         let reply = registry.call(Call { supports_live_input: true, ..call })?;
-        let ended = collect_text(reply, |asked| match self.answer_request(&asked.request) {
-            Some(answer) => drop(asked.answer_sender.send(answer)),
-            None => drop(asked.answer_sender),
-        })
-        .await;
+        let ended =
+            collect_text(reply, |pending_input_request| match self.answer_request(&pending_input_request.request) {
+                Some(answer) => drop(pending_input_request.answer_sender.send(answer)),
+                None => drop(pending_input_request.answer_sender),
+            })
+            .await;
         match ended {
             Err(error) if error.kind() == ErrorKind::Unavailable => Ok("(no answer)".to_owned()),
             ended => ended,
@@ -125,9 +126,9 @@ pub(super) async fn collect_text(
     mut hear: impl FnMut(tidegate_core::PendingInputRequest),
 ) -> Result<String, Error> {
     let mut text = String::new();
-    while let Some(said) = reply.next_message().await {
-        match said {
-            ReplyMessage::InputRequest(asked) => hear(asked),
+    while let Some(reply_message) = reply.next_message().await {
+        match reply_message {
+            ReplyMessage::InputRequest(pending_input_request) => hear(pending_input_request),
             ReplyMessage::Event(ReplyEvent::Chunk(Chunk::Text(piece))) => text.push_str(&piece),
             ReplyMessage::Event(ReplyEvent::Chunk(Chunk::Block(Content::Text { text: block, .. }))) => {
                 text.push_str(&block)

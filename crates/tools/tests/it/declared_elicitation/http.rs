@@ -48,17 +48,17 @@ fn registry_offering(server: &TestServer, confirm: &str) -> Result<Arc<Registry>
 
 /// What is asked and answered, and the requests that came, their first lines and bodies.
 async fn check(arguments: Value, answers: &[InputAnswer]) -> String {
-    let mut told = Vec::new();
+    let mut message = Vec::new();
     for way in [ElicitationMode::Rounds, ElicitationMode::Live] {
         let mut server = TestServer::respond_with(json_response(r#"[{"refund":1}]"#)).await;
         let registry = registry_offering(&server, "Refund {{amount}} {{currency}} to order {{order}}?").unwrap();
         let text = run_conversation(&registry, call_with_forms("refund", arguments.clone()), way, answers).await;
         let ends = |request: &String| [request.lines().next(), request.lines().last()].map(Option::unwrap).join(" … ");
         let sent: Vec<String> = server.received_requests().iter().map(ends).collect();
-        told.push(format!("{text}\nsent: {sent:?}"));
+        message.push(format!("{text}\nsent: {sent:?}"));
     }
-    assert_eq!(told[0], told[1]);
-    told.swap_remove(0)
+    assert_eq!(message[0], message[1]);
+    message.swap_remove(0)
 }
 
 #[tokio::test]

@@ -22,14 +22,14 @@ fn tool() -> DeclaredSqlTool {
 
 /// What is asked and answered, and what the database ran: the same in both ways.
 async fn check(arguments: Value, answers: &[InputAnswer]) -> String {
-    let mut told = Vec::new();
+    let mut message = Vec::new();
     for way in [ElicitationMode::Rounds, ElicitationMode::Live] {
         let (registry, ran) = registry_offering(tool()).await;
         let text = run_conversation(&registry, call_with_forms("refund", arguments.clone()), way, answers).await;
-        told.push(format!("{text}\nran: {:?}", ran.lock()));
+        message.push(format!("{text}\nran: {:?}", ran.lock()));
     }
-    assert_eq!(told[0], told[1]);
-    told.swap_remove(0)
+    assert_eq!(message[0], message[1]);
+    message.swap_remove(0)
 }
 
 #[tokio::test]

@@ -93,9 +93,9 @@ impl Plan for RecordingPlan {
 
 /// A node over a ledger, and what the ledger ran.
 pub(super) fn node() -> (Arc<NodeView>, ExecutedStatements) {
-    let ledger = RecordingDatabase::default();
-    let ran = ledger.ran.clone();
-    let databases = Databases::new([Arc::new(ledger) as Arc<dyn Database>]);
+    let recording_database = RecordingDatabase::default();
+    let ran = recording_database.ran.clone();
+    let databases = Databases::new([Arc::new(recording_database) as Arc<dyn Database>]);
     let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
     (NodeView::new(databases, Executor::new(EventDispatcher::default()), identity), ran)
 }
@@ -149,6 +149,6 @@ pub(super) fn refund() -> DeclaredSqlTool {
 pub(super) async fn declaration_problems(tool: DeclaredSqlTool) -> String {
     let (view, _) = node();
     let Err(problems) = tool.prepare(&view, CallLimits::default()).await else { panic!("nothing is wrong") };
-    let told = problems.into_iter().map(|DeclarationProblem { path: at, error }| format!("{at}: {error}"));
-    told.collect::<Vec<_>>().join("\n")
+    let message = problems.into_iter().map(|DeclarationProblem { path: at, error }| format!("{at}: {error}"));
+    message.collect::<Vec<_>>().join("\n")
 }

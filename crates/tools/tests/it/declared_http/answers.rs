@@ -33,11 +33,11 @@ async fn rows_pointer_selects_the_table() {
     assert_eq!(api.call(json!({"extract": "title"})).await, r#"["Door",null]"#);
     let api = ApiFixture::for_server(&server).with(|definition| definition.rows = Some("/items".to_owned()));
     let host = server.host();
-    let wanted = format!(
+    let expected = format!(
         "unavailable: the answer of {host} should have its table at \"/items\", and has nothing there\n\
          Valid choices: /next, /data\nWho runs the server can mend rows in the configuration of the tool."
     );
-    assert_eq!(api.call(json!({})).await, wanted);
+    assert_eq!(api.call(json!({})).await, expected);
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn request_matches_definition() {
     };
     assert_eq!(api.call(json!({"customer": 7})).await, "{}");
     let port = server.port;
-    let wanted = format!(
+    let expected = format!(
         "POST /v1/tickets/7?lang=en&limit=50 HTTP/1.1\n\
          accept: application/json, text/*;q=0.5\n\
          authorization: bearer s3cr3t-token\n\
@@ -108,7 +108,7 @@ async fn request_matches_definition() {
     );
     assert_eq!(
         server.received_requests().iter().map(|request| normalize_request(request)).collect::<Vec<_>>(),
-        [wanted]
+        [expected]
     );
 }
 
@@ -120,12 +120,12 @@ async fn body_limit_holds_with_and_without_content_length() {
     let announced = TestServer::respond_with(json_response(&" ".repeat(1_001))).await;
     for server in [endless, announced] {
         let api = ApiFixture::for_server(&server).with(|definition| definition.max_bytes = Some(1_000));
-        let wanted = format!(
+        let expected = format!(
             "too_large: the answer of {} is larger than 1000 bytes, the limit of this tool (max_bytes)\n\
              Ask for less; who runs the server can raise max_bytes of the tool.",
             server.host()
         );
-        assert_eq!(api.call(json!({})).await, wanted);
+        assert_eq!(api.call(json!({})).await, expected);
     }
     let fitting = TestServer::respond_with(json_response(&format!("{}{{}}", " ".repeat(998)))).await;
     let api = ApiFixture::for_server(&fitting).with(|definition| definition.max_bytes = Some(1_000));
@@ -140,9 +140,9 @@ async fn tool_and_call_timeouts_apply() {
     for mut server in [silent, stuck] {
         let api =
             ApiFixture::for_server(&server).with(|definition| definition.timeout = Some(Duration::from_millis(200)));
-        let wanted =
+        let expected =
             format!("timed_out: {} did not answer within 0.2 s, the time limit of this tool (timeout)", server.host());
-        assert_eq!(api.call(json!({})).await, wanted);
+        assert_eq!(api.call(json!({})).await, expected);
         // The connection is not kept for an answer that nobody waits for.
         server.gone.recv().await.unwrap();
         let mut api =

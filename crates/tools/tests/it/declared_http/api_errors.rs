@@ -25,11 +25,11 @@ async fn status_classes_map_to_error_kinds() {
     ");
     insta::assert_snapshot!(error_for("404 Not Found", "Content-Type: text/html\r\n", "<h1>No</h1>").await, @"not_found: what was asked for is not there: 127.0.0.1 answers 404 Not Found");
     for status in ["401 Unauthorized", "403 Forbidden"] {
-        let wanted = format!(
+        let expected = format!(
             "forbidden: 127.0.0.1 refuses the credentials that this server has for it ({status})\n\
              Who runs the server can mend that; other arguments cannot."
         );
-        assert_eq!(error_for(status, JSON, r#"{"user": "internal-name"}"#).await, wanted);
+        assert_eq!(error_for(status, JSON, r#"{"user": "internal-name"}"#).await, expected);
     }
     insta::assert_snapshot!(error_for("408 Request Timeout", JSON, "{}").await, @"timed_out: 127.0.0.1 ran out of time (408 Request Timeout)");
     insta::assert_snapshot!(error_for("504 Gateway Timeout", JSON, "{}").await, @"timed_out: 127.0.0.1 ran out of time (504 Gateway Timeout)");
@@ -80,20 +80,20 @@ async fn echoed_headers_are_redacted() {
 async fn unreachable_hosts_have_plain_errors() {
     let server = TestServer::start(|_| Vec::new()).await;
     let host = server.host();
-    let told = ApiFixture::for_server(&server).call(json!({})).await;
-    assert_eq!(told, format!("unavailable: {host} broke the exchange off, or answered what is not HTTP"));
+    let message = ApiFixture::for_server(&server).call(json!({})).await;
+    assert_eq!(message, format!("unavailable: {host} broke the exchange off, or answered what is not HTTP"));
     let server = TestServer::responding_first(b"SSH-2.0-OpenSSH_9.6\r\n").await;
     let tls = ApiFixture::get(format!("https://{}/?key={SECRET}", server.host()), [server.host()]);
-    let wanted = "could not be reached over TLS: no secure connection that this machine trusts";
-    assert_eq!(tls.call(json!({})).await, format!("unavailable: {} {wanted}", server.host()));
-    let told = ApiFixture::for_server(&server).call(json!({})).await;
-    assert_eq!(told, format!("unavailable: {} broke the exchange off, or answered what is not HTTP", server.host()));
+    let expected = "could not be reached over TLS: no secure connection that this machine trusts";
+    assert_eq!(tls.call(json!({})).await, format!("unavailable: {} {expected}", server.host()));
+    let message = ApiFixture::for_server(&server).call(json!({})).await;
+    assert_eq!(message, format!("unavailable: {} broke the exchange off, or answered what is not HTTP", server.host()));
     // Whose port nobody listens at any more.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let host = listener.local_addr().unwrap().to_string();
     drop(listener);
-    let told = ApiFixture::get(format!("http://{host}/?key={SECRET}"), [host.clone()]).call(json!({})).await;
-    assert_eq!(told, format!("unavailable: {host} refused the connection"));
+    let message = ApiFixture::get(format!("http://{host}/?key={SECRET}"), [host.clone()]).call(json!({})).await;
+    assert_eq!(message, format!("unavailable: {host} refused the connection"));
     let unknown = ApiFixture::get("http://api.example.com/".to_owned(), ["api.example.com".to_owned()]);
     assert_eq!(unknown.call(json!({})).await, "unavailable: api.example.com is a name that nobody knows");
 }

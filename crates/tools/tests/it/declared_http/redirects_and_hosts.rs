@@ -14,14 +14,14 @@ async fn redirect_server(status: &'static str, location: String) -> TestServer {
 async fn a_redirect_to_a_host_that_is_not_listed_is_refused() {
     let mut target = TestServer::respond_with(json_response("{}")).await;
     let server = redirect_server("302 Found", target.url("/")).await;
-    let told = ApiFixture::for_server(&server).call(json!({})).await;
-    let wanted = format!(
+    let message = ApiFixture::for_server(&server).call(json!({})).await;
+    let expected = format!(
         "unavailable: {} redirects to {}, which is not among the hosts that http tools may reach\n\
          Who runs the server can add it to http.allow_hosts.",
         server.host(),
         target.host()
     );
-    assert_eq!(told, wanted);
+    assert_eq!(message, expected);
     assert!(target.received_requests().is_empty());
     for location in ["http://169.254.169.254/latest/meta-data", "//evil.example/x", "file:///etc/passwd"] {
         let server = redirect_server("302 Found", location.to_owned()).await;
@@ -37,21 +37,21 @@ async fn cross_origin_redirect_drops_secret_headers() {
     let server = redirect_server("307 Temporary Redirect", target.url("/there")).await;
     let api = ApiFixture::get(server.url("/"), [server.host(), target.host()]);
     assert_eq!(api.call(json!({})).await, "[1]");
-    let wanted = format!(
+    let expected = format!(
         "GET /there HTTP/1.1\naccept: application/json, text/*;q=0.5\nhost: {}\nuser-agent: tidegate/1.2.3",
         target.host()
     );
     assert_eq!(
         target.received_requests().iter().map(|request| normalize_request(request)).collect::<Vec<_>>(),
-        [wanted]
+        [expected]
     );
 }
 
 #[tokio::test]
 async fn same_origin_redirect_keeps_headers_and_body() {
     let mut server = TestServer::start(|request| {
-        let moved = response("308 Permanent Redirect", "Location: /new\r\n", "");
-        vec![ResponseStep::Bytes(if request.contains(" /new ") { json_response("{}") } else { moved })]
+        let rewritten = response("308 Permanent Redirect", "Location: /new\r\n", "");
+        vec![ResponseStep::Bytes(if request.contains(" /new ") { json_response("{}") } else { rewritten })]
     })
     .await;
     let api = ApiFixture::for_server(&server).with(|definition| {
@@ -75,8 +75,8 @@ async fn cross_origin_redirect_never_sends_a_body() {
         })
     };
     let server = redirect_server("307 Temporary Redirect", target.url("/")).await;
-    let told = post(&server, &target).call(json!({})).await;
-    assert!(told.ends_with("only a GET is followed to another origin"), "{told}");
+    let message = post(&server, &target).call(json!({})).await;
+    assert!(message.ends_with("only a GET is followed to another origin"), "{message}");
     assert!(target.received_requests().is_empty());
     let server = redirect_server("303 See Other", target.url("/done")).await;
     assert_eq!(post(&server, &target).call(json!({})).await, "{}");
@@ -87,8 +87,8 @@ async fn cross_origin_redirect_never_sends_a_body() {
 #[tokio::test]
 async fn redirect_limit_applies() {
     let mut server = TestServer::respond_with(response("302 Found", "Location: /again\r\n", "")).await;
-    let told = ApiFixture::for_server(&server).call(json!({})).await;
-    assert_eq!(told, format!("unavailable: {} redirects more than 5 times", server.host()));
+    let message = ApiFixture::for_server(&server).call(json!({})).await;
+    assert_eq!(message, format!("unavailable: {} redirects more than 5 times", server.host()));
     assert_eq!(server.received_requests().len(), 6);
 }
 
@@ -101,8 +101,11 @@ async fn argument_cannot_inject_a_header() {
         })
     };
     for value in ["a\r\nX-Admin: 1", "a\nX-Admin: 1", "a\rX", "a\0", "ä"] {
-        let told = api().call(json!({"trace": value})).await;
-        assert!(told.starts_with("invalid_arguments: ") && told.contains("- trace: stands in a header"), "{told}");
+        let message = api().call(json!({"trace": value})).await;
+        assert!(
+            message.starts_with("invalid_arguments: ") && message.contains("- trace: stands in a header"),
+            "{message}"
+        );
     }
     assert_eq!(api().call(json!({"trace": "a: b"})).await, "{}");
     let seen = server.received_requests();

@@ -51,8 +51,8 @@ impl AnswerReceiver<'_> {
             "text/event-stream" if status.is_success() => self.receive_events(response, call).await,
             "application/json" if is_for_the_caller => self.receive_json(response, call).await,
             _ if status.is_success() => {
-                let what = format!("to a request it gave {status} and {media_type:?}, not JSON and no events");
-                Err(BridgeError::InvalidAnswer { what })
+                let subject = format!("to a request it gave {status} and {media_type:?}, not JSON and no events");
+                Err(BridgeError::InvalidAnswer { what: subject })
             }
             _ => Err(self.read_refusal(response).await),
         }
@@ -125,15 +125,15 @@ impl AnswerReceiver<'_> {
         };
         // Half a refusal says enough.
         let _ = tokio::time::timeout(REFUSAL_WITHIN, reading).await;
-        let said = serde_json::from_slice::<ErrorResponse<'_>>(&body)
+        let text = serde_json::from_slice::<ErrorResponse<'_>>(&body)
             .ok()
             .and_then(|refusal| serde_json::from_str::<ErrorMessage>(refusal.error.get()).ok())
             .map(|error| error.message);
-        self.error_for_status(status, said.map_or_else(ServerMessage::default, |said| self.server_message(&said)))
+        self.error_for_status(status, text.map_or_else(ServerMessage::default, |text| self.server_message(&text)))
     }
 
-    fn server_message(&self, said: &str) -> ServerMessage {
-        ServerMessage::new(said, self.options.bearer.as_ref())
+    fn server_message(&self, text: &str) -> ServerMessage {
+        ServerMessage::new(text, self.options.bearer.as_ref())
     }
 
     fn error_for_status(&self, status: StatusCode, words: ServerMessage) -> BridgeError {
@@ -181,11 +181,11 @@ fn validate_answer(arrived: ReceivedMessage, call: &ClientCall) -> Result<Receiv
     match &shape.id {
         Some(id) if call.position_of(id).is_some() => Ok(arrived),
         Some(id) => {
-            let asked: Vec<&str> = call.ids.iter().map(tidegate_mcp::RequestId::as_json).collect();
+            let requested: Vec<&str> = call.ids.iter().map(tidegate_mcp::RequestId::as_json).collect();
             Err(invalid_answer(&format!(
                 "it has the id {}, and the request {}",
                 ServerMessage::new(id, None).text(),
-                asked.join(", ")
+                requested.join(", ")
             )))
         }
         None if shape.has_error && call.is_batch => Ok(arrived),
@@ -201,6 +201,6 @@ fn validate_answer(arrived: ReceivedMessage, call: &ClientCall) -> Result<Receiv
     }
 }
 
-fn invalid_answer(what: &str) -> BridgeError {
-    BridgeError::InvalidAnswer { what: what.to_owned() }
+fn invalid_answer(subject: &str) -> BridgeError {
+    BridgeError::InvalidAnswer { what: subject.to_owned() }
 }

@@ -212,8 +212,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn result_is_independent_of_chunk_boundaries(stream in "(data: ?[ab]{0,3}|id:[0-9]|:|ev|)(\r\n|\n|\r){1,2}", again in 1..5_usize, size in 1..9_usize) {
-            let stream = stream.repeat(again);
+        fn result_is_independent_of_chunk_boundaries(stream in "(data: ?[ab]{0,3}|id:[0-9]|:|ev|)(\r\n|\n|\r){1,2}", retried in 1..5_usize, size in 1..9_usize) {
+            let stream = stream.repeat(retried);
             prop_assert_eq!(read(stream.as_bytes(), size).0, read(stream.as_bytes(), usize::MAX).0);
         }
     }

@@ -50,42 +50,44 @@ impl HttpLink {
     /// Returns when the server has nothing to tell that session.
     async fn listen_to_session(&self, agreed: Option<Arc<NegotiatedSession>>) {
         let Some(agreed) = agreed else { return };
-        let mut heard = ListenProgress::default();
+        let mut listen_progress = ListenProgress::default();
         loop {
             let epoch = self.reachability.epoch();
             let mut headers = headers::listen_headers(self.options.bearer.as_ref(), &agreed);
-            headers.extend(heard.last_id.clone().map(|id| (LAST_EVENT_ID, id)));
+            headers.extend(listen_progress.last_id.clone().map(|id| (LAST_EVENT_ID, id)));
             match self.client.get(self.options.address.url().clone()).headers(headers).send().await {
                 Err(error) if error.is_connect() => {
                     self.reachability.wait_until_reachable(epoch, &root_cause(&error), &self.options).await;
                 }
-                Err(_) => tokio::time::sleep(heard.backoff.next_delay()).await,
+                Err(_) => tokio::time::sleep(listen_progress.backoff.next_delay()).await,
                 Ok(response) if response.status() == StatusCode::NOT_FOUND && agreed.session.is_some() => {
                     match self.renew_session(&agreed, self.deadline()).await {
                         // The new session is listened to instead.
                         Ok(_) | Err(BridgeError::VersionChanged { .. }) => return,
-                        Err(_) => tokio::time::sleep(heard.backoff.next_delay()).await,
+                        Err(_) => tokio::time::sleep(listen_progress.backoff.next_delay()).await,
                     }
                 }
                 Ok(response) if is_event_stream(&response) => {
                     self.reachability.mark_reachable(&self.options);
-                    heard.backoff.reset();
-                    if heard.has_gap && heard.last_id.is_none() {
+                    listen_progress.backoff.reset();
+                    if listen_progress.has_gap && listen_progress.last_id.is_none() {
                         self.notify_lists_changed(&agreed).await;
                     }
-                    self.forward_events(response, &mut heard).await;
-                    let pause = heard.pause.map_or_else(|| heard.backoff.next_delay(), |pause| pause.min(PAUSE_MAX));
+                    self.forward_events(response, &mut listen_progress).await;
+                    let pause = listen_progress
+                        .pause
+                        .map_or_else(|| listen_progress.backoff.next_delay(), |pause| pause.min(PAUSE_MAX));
                     tokio::time::sleep(pause).await;
                 }
                 // A server need not have anything to listen to; one that refuses is not asked again and again.
                 Ok(_) => return,
             }
-            heard.has_gap = true;
+            listen_progress.has_gap = true;
         }
     }
 
     /// Passes on what comes until the stream ends.
-    async fn forward_events(&self, mut response: Response, heard: &mut ListenProgress) {
+    async fn forward_events(&self, mut response: Response, listen_progress: &mut ListenProgress) {
         let mut events = EventParser::new();
         let mut arriving = Some(PartialMessage::new(self.options.answer_bytes_max));
         while let Ok(Some(piece)) = response.chunk().await {
@@ -108,8 +110,8 @@ impl HttpLink {
                             self.forward_message(whole).await;
                         }
                         let id = events.last_id.as_deref().and_then(|id| HeaderValue::from_bytes(id).ok());
-                        heard.last_id = id.or(heard.last_id.take());
-                        heard.pause = events.retry.or(heard.pause);
+                        listen_progress.last_id = id.or(listen_progress.last_id.take());
+                        listen_progress.pause = events.retry.or(listen_progress.pause);
                     }
                 }
             }

@@ -186,12 +186,12 @@ impl HttpLink {
             }
             None => self.post_legacy(line, deadline, &open).await,
         };
-        let told = match sent {
+        let message = match sent {
             Ok(response) if response.status().is_success() => return,
             Ok(response) => format!("a notification was refused ({})", response.status()),
             Err(failure) => format!("a notification did not arrive: {failure}"),
         };
-        self.options.notify(&BridgeNotice::Ignored(told));
+        self.options.notify(&BridgeNotice::Ignored(message));
     }
 
     /// Ends the session, if there is one.

@@ -59,8 +59,8 @@ impl UpstreamSession {
         agreed
     }
 
-    pub(super) fn set_state(&self, standing: HandshakeState) {
-        self.state.send_replace(standing);
+    pub(super) fn set_state(&self, handshake_state: HandshakeState) {
+        self.state.send_replace(handshake_state);
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<HandshakeState> {

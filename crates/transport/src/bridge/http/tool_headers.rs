@@ -106,8 +106,8 @@ pub(super) fn is_mismatch(answer: &[u8]) -> bool {
 
 /// The request for a page of the list of tools, on behalf of the `call`, whose identity it has.
 pub(super) fn tools_list_request(call: &[u8], cursor: Option<&str>) -> Option<String> {
-    let asked: CallRequest = serde_json::from_slice(call).ok()?;
-    let mut params = json!({"_meta": asked.params.meta});
+    let call_request: CallRequest = serde_json::from_slice(call).ok()?;
+    let mut params = json!({"_meta": call_request.params.meta});
     // Nobody waits for the progress of this request.
     params["_meta"].as_object_mut()?.remove("progressToken");
     if let Some(cursor) = cursor {

@@ -102,8 +102,8 @@ impl SocketConnection {
     pub(super) fn take_waiter(&self, id: &str) -> Option<oneshot::Sender<Bytes>> {
         let mut waiting = self.waiting.lock();
         let waiter = waiting.remove(id).or_else(|| {
-            let asked = waiting.keys().find(|asked| is_same_id(asked, id)).cloned()?;
-            waiting.remove(&asked)
+            let requested = waiting.keys().find(|requested| is_same_id(requested, id)).cloned()?;
+            waiting.remove(&requested)
         });
         waiter.map(|waiter| waiter.answer)
     }

@@ -78,8 +78,8 @@ impl SocketLink {
     fn server_message(&self, response: &tungstenite::http::Response<Option<Vec<u8>>>) -> ServerMessage {
         let body: Option<serde_json::Value> =
             response.body().as_deref().and_then(|body| serde_json::from_slice(body).ok());
-        let said = body.as_ref().and_then(|body| body["error"]["message"].as_str()).unwrap_or_default();
-        ServerMessage::new(said, self.options.bearer.as_ref())
+        let text = body.as_ref().and_then(|body| body["error"]["message"].as_str()).unwrap_or_default();
+        ServerMessage::new(text, self.options.bearer.as_ref())
     }
 
     /// Makes the client's handshake again. Its answer is not for the client, which has had one.

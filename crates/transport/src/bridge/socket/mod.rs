@@ -165,10 +165,10 @@ impl SocketLink {
 
     /// A connection that stands, as soon as one does.
     async fn connection(&self, deadline: Instant) -> Result<Arc<SocketConnection>, BridgeError> {
-        let mut standing = self.connection_state.subscribe();
+        let mut validity = self.connection_state.subscribe();
         let mut refused_before = None;
         loop {
-            match standing.borrow_and_update().clone() {
+            match validity.borrow_and_update().clone() {
                 ConnectionState::Connected(connection) if !connection.lost.is_cancelled() => return Ok(connection),
                 ConnectionState::Refused { failure, attempt } => {
                     // What was refused before this call may be let in now; it is tried once more.
@@ -181,8 +181,8 @@ impl SocketLink {
                     refused_before.get_or_insert(0);
                 }
             }
-            if tokio::time::timeout_at(deadline, standing.changed()).await.is_err() {
-                return Err(match standing.borrow().clone() {
+            if tokio::time::timeout_at(deadline, validity.changed()).await.is_err() {
+                return Err(match validity.borrow().clone() {
                     ConnectionState::Refused { failure, .. } => failure,
                     ConnectionState::Disconnected { reason } => {
                         BridgeError::Unreachable { waited: self.options.wait_within, reason }

@@ -32,12 +32,12 @@ impl SocketLink {
         let mut pings = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
         // A client that was slow to read is no reason to ask twice.
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut heard = Instant::now();
+        let mut received = Instant::now();
         loop {
             let message = tokio::select! {
                 message = stream.next() => message,
                 _ = pings.tick() => {
-                    if heard.elapsed() > SILENT_MAX {
+                    if received.elapsed() > SILENT_MAX {
                         return format!("the server was silent for {SILENT_MAX:?}");
                     }
                     // A server that reads nothing holds up what is sent; its silence is noticed all the same.
@@ -60,7 +60,7 @@ impl SocketLink {
                 Some(Err(error)) => return error.to_string(),
             }
             // The client may have taken its time to read.
-            heard = Instant::now();
+            received = Instant::now();
         }
     }
 

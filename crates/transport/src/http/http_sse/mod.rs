@@ -26,22 +26,22 @@ pub(super) use sessions::SseSessions;
 
 /// GET: an event stream, whose first event names the address for messages. The session lives as long as the stream.
 pub(super) async fn open(
-    State(door): State<Arc<HttpState>>,
+    State(endpoint): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
-    Extension(shown): Extension<RequestCredentials>,
+    Extension(request_credentials): Extension<RequestCredentials>,
     original: OriginalUri,
     request: Request,
 ) -> Response {
     if let Err(refusal) = require_event_stream(request.headers()) {
         return *refusal;
     }
-    let place = match door.acquire_session_permit(&caller) {
+    let place = match endpoint.acquire_session_permit(&caller) {
         Ok(place) => place,
         Err(level) => return too_many_sessions(None, level),
     };
     // Where a host has mounted the door.
     let mount = original.path().strip_suffix(request.uri().path()).unwrap_or_default();
-    let known = HttpCallerResolver { http_state: door, credentials: shown, owner: caller.principal };
+    let known = HttpCallerResolver { http_state: endpoint, credentials: request_credentials, owner: caller.principal };
     let stream = EventStream::open(known, mount, place);
     event_stream(Body::from_stream(futures::stream::unfold(stream, |mut stream| async move {
         let bytes = stream.next().await?;

@@ -16,27 +16,30 @@ use crate::http::{HttpState, body};
 
 /// Hears a message for the session of that name: 202, whatever the answer will be.
 pub(in crate::http) async fn post(
-    State(door): State<Arc<HttpState>>,
+    State(endpoint): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
-    Extension(mut shown): Extension<RequestCredentials>,
+    Extension(mut request_credentials): Extension<RequestCredentials>,
     Path(id): Path<String>,
     request: Request,
 ) -> Response {
-    let Some(session) = door.streams.get(&id, &caller.principal) else {
-        door.report_rejection(shown.origin, NO_SUCH_SESSION);
-        body::discard(request.into_body(), door.options.read_within).await;
+    let Some(session) = endpoint.streams.get(&id, &caller.principal) else {
+        endpoint.report_rejection(request_credentials.origin, NO_SUCH_SESSION);
+        body::discard(request.into_body(), endpoint.options.read_within).await;
         return no_such_session();
     };
     let (parts, body) = request.into_parts();
-    let read = read_message(&parts.headers, body, &door, shown.origin).await;
+    let read = read_message(&parts.headers, body, &endpoint, request_credentials.origin).await;
     // The body may have taken its time; what its sender may do is settled now.
-    let origin = shown.origin;
-    shown.toolset = session.toolset.clone();
-    let known =
-        Arc::new(HttpCallerResolver { http_state: door.clone(), credentials: shown, owner: session.owner.clone() });
+    let origin = request_credentials.origin;
+    request_credentials.toolset = session.toolset.clone();
+    let known = Arc::new(HttpCallerResolver {
+        http_state: endpoint.clone(),
+        credentials: request_credentials,
+        owner: session.owner.clone(),
+    });
     let caller = match known.resolve_caller().await {
         Ok(caller) => caller,
-        Err(refused) => return refused.to_response(&door, origin),
+        Err(refused) => return refused.to_response(&endpoint, origin),
     };
     let mut incoming = match read {
         Ok(Ok(incoming)) => incoming,
@@ -45,7 +48,7 @@ pub(in crate::http) async fn post(
                 // Who waits for an answer of that id waits for it on the stream.
                 session.conversation.refuse(Some(id), &rejection.error).await;
             } else {
-                door.report_rejection(origin, &rejection.error.message);
+                endpoint.report_rejection(origin, &rejection.error.message);
             }
             return refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error);
         }

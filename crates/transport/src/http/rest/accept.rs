@@ -46,9 +46,9 @@ impl Accept {
             })?;
             return Ok(Self { formats: vec![format], files: Vec::new() });
         }
-        let said: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-        let said = if said.is_empty() { "*/*".to_owned() } else { said.join(",") };
-        let accept = Self::parse_header(&said, offered);
+        let text: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+        let text = if text.is_empty() { "*/*".to_owned() } else { text.join(",") };
+        let accept = Self::parse_header(&text, offered);
         if accept.formats.is_empty() && accept.files.is_empty() { Err(not_acceptable(offered)) } else { Ok(accept) }
     }
 
@@ -62,8 +62,8 @@ impl Accept {
         accept.formats.first().copied().ok_or_else(|| not_acceptable(offered))
     }
 
-    fn parse_header(said: &str, offered: &[AnswerFormat]) -> Self {
-        let ranges: Vec<MediaRange> = said.split(',').filter_map(MediaRange::parse).collect();
+    fn parse_header(text: &str, offered: &[AnswerFormat]) -> Self {
+        let ranges: Vec<MediaRange> = text.split(',').filter_map(MediaRange::parse).collect();
         let mut formats: Vec<(u16, u8, AnswerFormat)> = offered
             .iter()
             .filter_map(|&format| {
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn prefers_highest_quality_then_most_specific_range() {
         let mut table = String::new();
-        for said in [
+        for output in [
             "*/*",
             "text/*",
             "text/csv, */*",
@@ -178,9 +178,9 @@ mod tests {
             "text/csv;q=0",
             "nonsense",
         ] {
-            let accept = Accept::parse_header(said, &AnswerFormat::ALL);
+            let accept = Accept::parse_header(output, &AnswerFormat::ALL);
             let names: Vec<&str> = accept.formats.iter().map(|format| format.name()).collect();
-            table.push_str(&format!("{said:50} {} {:?}\n", names.join(" "), accept.files));
+            table.push_str(&format!("{output:50} {} {:?}\n", names.join(" "), accept.files));
         }
         insta::assert_snapshot!(table, @r#"
         */*                                                json ndjson csv arrow parquet table markdown []

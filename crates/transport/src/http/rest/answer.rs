@@ -29,12 +29,12 @@ const CURSOR: HeaderName = HeaderName::from_static("tidegate-cursor");
 /// Waits for the first words of `reply`. Until then a failure is a problem with its status.
 pub(super) async fn answer(
     mut reply: Reply,
-    mut standing: SessionValidity,
+    mut session_validity: SessionValidity,
     accept: &Accept,
     parts: &Parts,
 ) -> Result<Response, ProblemDetails> {
     let job = reply.job().id().to_string();
-    let first = standing
+    let first = session_validity
         .run_while_valid(next_event(&mut reply))
         .await
         .map_err(|lapsed| ProblemDetails::from_admission_error(&lapsed.into()))?;
@@ -62,7 +62,8 @@ pub(super) async fn answer(
             )
         }
     };
-    let mut response = begin_response(AnswerBody::new(reply, Some(standing), encoding, first).begin().await?, parts);
+    let mut response =
+        begin_response(AnswerBody::new(reply, Some(session_validity), encoding, first).begin().await?, parts);
     let headers = response.headers_mut();
     describe(headers, &head, &job);
     add_cache_headers(headers);
@@ -144,9 +145,9 @@ fn accepts_trailers(parts: &Parts) -> bool {
     is_said && parts.version == Version::HTTP_11
 }
 
-fn not_acceptable(what: &str, forms: &[AnswerFormat]) -> ProblemDetails {
+fn not_acceptable(subject: &str, forms: &[AnswerFormat]) -> ProblemDetails {
     let types: Vec<&str> = forms.iter().map(|format| format.media_type()).collect();
-    let detail = format!("{what}; it can be answered as {}", types.join(", "));
+    let detail = format!("{subject}; it can be answered as {}", types.join(", "));
     ProblemDetails::new(ProblemType::NotAcceptable, detail).with_choices(types)
 }
 

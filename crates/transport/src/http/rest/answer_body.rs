@@ -98,9 +98,9 @@ impl AnswerBody {
     /// The next bytes, if the caller is still let in.
     async fn next_piece_for_caller(&mut self) -> Result<Option<Bytes>, Revoked> {
         loop {
-            let Some(standing) = &mut self.validity else { return Ok(self.next_piece().await) };
-            standing.check_if_due().await?;
-            let asks_at = standing.next_check_at();
+            let Some(session_validity) = &mut self.validity else { return Ok(self.next_piece().await) };
+            session_validity.check_if_due().await?;
+            let asks_at = session_validity.next_check_at();
             if let Ok(produced) = timeout_at(asks_at, self.next_piece()).await {
                 return Ok(produced);
             }

@@ -121,8 +121,8 @@ impl BodyKind {
     /// What the headers say that the body is.
     pub(super) fn from_headers(headers: &HeaderMap, takes_sql: bool) -> Result<Self, ProblemDetails> {
         let takes = if takes_sql { "application/json, application/sql or text/plain" } else { "application/json" };
-        let wrong = |what: &str| {
-            ProblemDetails::new(ProblemType::UnsupportedMediaType, format!("{what}; Content-Type must be {takes}"))
+        let wrong = |subject: &str| {
+            ProblemDetails::new(ProblemType::UnsupportedMediaType, format!("{subject}; Content-Type must be {takes}"))
         };
         let mut values = headers.get_all(header::CONTENT_TYPE).iter();
         let Some(value) = values.next() else { return Ok(Self::Nothing) };
@@ -166,8 +166,8 @@ impl BodyKind {
 }
 
 /// The body of a request within its bounds.
-pub(super) async fn read_body(door: &HttpState, parts: &Parts, body: Body) -> Result<Bytes, ProblemDetails> {
-    let HttpOptions { body_bytes_max, read_within, .. } = door.options;
+pub(super) async fn read_body(http_state: &HttpState, parts: &Parts, body: Body) -> Result<Bytes, ProblemDetails> {
+    let HttpOptions { body_bytes_max, read_within, .. } = http_state.options;
     if super::is_read_method(&parts.method) {
         body::discard(body, read_within).await;
         return Ok(Bytes::new());

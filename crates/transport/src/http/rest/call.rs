@@ -39,50 +39,50 @@ pub(super) struct ToolRequest<'a> {
 impl RestRoute {
     /// What the route asks for when `method` is used; none if it is no call.
     pub(super) fn tool_request(&self, method: &Method) -> Option<ToolRequest<'_>> {
-        let asked = |tool, arguments, parameters| ToolRequest { tool, arguments, parameters, takes_sql: false };
+        let requested = |tool, arguments, parameters| ToolRequest { tool, arguments, parameters, takes_sql: false };
         Some(match self {
             Self::Page | Self::OpenApi | Self::Tools | Self::Tool(_) | Self::Schema(_) => return None,
-            Self::Call(tool) => asked(tool, vec![], &[]),
-            Self::Query => asked("query", vec![], &[]),
-            Self::Sql => ToolRequest { takes_sql: true, ..asked("sql", vec![], &[DATABASE, MAX_ROWS, EXTRACT]) },
-            Self::Databases => asked("list_databases", vec![], &[EXTRACT]),
-            Self::Tables { database } => asked("list_tables", vec![("database", database)], &[PATTERN, EXTRACT]),
+            Self::Call(tool) => requested(tool, vec![], &[]),
+            Self::Query => requested("query", vec![], &[]),
+            Self::Sql => ToolRequest { takes_sql: true, ..requested("sql", vec![], &[DATABASE, MAX_ROWS, EXTRACT]) },
+            Self::Databases => requested("list_databases", vec![], &[EXTRACT]),
+            Self::Tables { database } => requested("list_tables", vec![("database", database)], &[PATTERN, EXTRACT]),
             Self::Table { database, table } => {
-                asked("get_schema", vec![("database", database), ("table", table)], &[SAMPLES, EXTRACT])
+                requested("get_schema", vec![("database", database), ("table", table)], &[SAMPLES, EXTRACT])
             }
             Self::Rows { database, table } => {
                 let parameters = &[SELECT, WHERE, ORDER_BY, LIMIT, EXTRACT];
-                asked("query", vec![("database", database), ("table", table)], parameters)
+                requested("query", vec![("database", database), ("table", table)], parameters)
             }
-            Self::Jobs => asked("list_jobs", vec![], &[EXTRACT]),
-            Self::Job(id) if *method == Method::DELETE => asked("cancel_job", vec![("id", id)], &[]),
-            Self::Job(id) => asked("list_jobs", vec![("id", id)], &[]),
+            Self::Jobs => requested("list_jobs", vec![], &[EXTRACT]),
+            Self::Job(id) if *method == Method::DELETE => requested("cancel_job", vec![("id", id)], &[]),
+            Self::Job(id) => requested("list_jobs", vec![("id", id)], &[]),
         })
     }
 }
 
 /// Calls what `route` asks for and answers in the form that the request accepts.
 pub(super) async fn call(
-    door: &Arc<HttpState>,
+    http_state: &Arc<HttpState>,
     route: &RestRoute,
     parts: &Parts,
     body: Body,
-    shown: &RequestCredentials,
+    request_credentials: &RequestCredentials,
     caller: Caller,
 ) -> Result<Response, ProblemDetails> {
-    let Some(asked) = route.tool_request(&parts.method) else {
+    let Some(tool_request) = route.tool_request(&parts.method) else {
         return Err(ProblemDetails::new(ProblemType::NoSuchPath, "there is nothing to call".to_owned()));
     };
-    let (accept, mut arguments, payload) = match parse_head(&asked, parts) {
+    let (accept, mut arguments, payload) = match parse_head(&tool_request, parts) {
         Ok(head) => head,
-        Err(problem) => return Err(discard_body(door, body, problem).await),
+        Err(problem) => return Err(discard_body(http_state, body, problem).await),
     };
-    let body = read_body(door, parts, body).await?;
+    let body = read_body(http_state, parts, body).await?;
     // A body may take its time; what its sender may do is settled after it.
     let caller = if body.is_empty() {
         caller
     } else {
-        shown.resolve_caller(door).await.map_err(|it| ProblemDetails::from_admission_error(&it))?
+        request_credentials.resolve_caller(http_state).await.map_err(|it| ProblemDetails::from_admission_error(&it))?
     };
     for (name, value) in payload.parse_arguments(&body)? {
         if arguments.contains_key(&name) {
@@ -91,13 +91,13 @@ pub(super) async fn call(
         }
         arguments.insert(name, value);
     }
-    let standing = HttpCallerResolver::session_validity(door, shown, &caller);
-    let mut call = Call::new(CallTarget::Tool(asked.tool.to_owned()), caller);
+    let validity = HttpCallerResolver::session_validity(http_state, request_credentials, &caller);
+    let mut call = Call::new(CallTarget::Tool(tool_request.tool.to_owned()), caller);
     call.arguments = arguments;
     call.format = Some(accept.best());
     apply_trace_headers(&mut call, &parts.headers);
-    let reply = door.service.registry().call(call)?;
-    answer(reply, standing, &accept, parts).await
+    let reply = http_state.service.registry().call(call)?;
+    answer(reply, validity, &accept, parts).await
 }
 
 /// Takes over what the headers say of tracing.
@@ -109,15 +109,15 @@ pub(in super::super) fn apply_trace_headers(call: &mut Call, headers: &HeaderMap
 
 /// What is known before the body: the forms that are accepted, arguments, and what the body is.
 fn parse_head(
-    asked: &ToolRequest<'_>,
+    tool_request: &ToolRequest<'_>,
     parts: &Parts,
 ) -> Result<(Accept, Map<String, Value>, BodyKind), ProblemDetails> {
-    let (mut arguments, format) = parse_query(&parts.uri, asked.parameters)?;
+    let (mut arguments, format) = parse_query(&parts.uri, tool_request.parameters)?;
     let accept = Accept::read(&parts.headers, format.as_deref(), &AnswerFormat::ALL)?;
-    arguments.extend(asked.arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
+    arguments.extend(tool_request.arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
     let payload = match super::is_read_method(&parts.method) {
         true => BodyKind::Nothing,
-        false => BodyKind::from_headers(&parts.headers, asked.takes_sql)?,
+        false => BodyKind::from_headers(&parts.headers, tool_request.takes_sql)?,
     };
     Ok((accept, arguments, payload))
 }

@@ -20,10 +20,10 @@ pub(super) const JSON: &str = "application/json";
 pub(super) const SCHEMA: &str = "application/schema+json";
 
 /// The response with `parse_value`, or 304 for one who has it.
-pub(super) fn document_response(asked: &HeaderMap, media_type: &'static str, value: &Value) -> Response {
+pub(super) fn document_response(header_map: &HeaderMap, media_type: &'static str, value: &Value) -> Response {
     let text = value.to_string();
     let tag = entity_tag(&text);
-    let is_known = asked.get_all(header::IF_NONE_MATCH).iter().any(|known| matches_tag(known, &tag));
+    let is_known = header_map.get_all(header::IF_NONE_MATCH).iter().any(|known| matches_tag(known, &tag));
     let mut response = if is_known { not_modified() } else { Response::new(Body::from(text)) };
     let headers = response.headers_mut();
     if !is_known {

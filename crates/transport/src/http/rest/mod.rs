@@ -40,19 +40,23 @@ use super::{HttpState, PeerAddress, body};
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// Answers any request under `/rest`.
-pub(super) async fn answer(State(door): State<Arc<HttpState>>, request: Request) -> Response {
+pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let answered = respond(&door, &parts, body).await;
-    finish(&door, PeerAddress::from_extensions(&parts.extensions), answered)
+    let answered = respond(&http_state, &parts, body).await;
+    finish(&http_state, PeerAddress::from_extensions(&parts.extensions), answered)
 }
 
 /// The response to a request that was answered or refused: refusals are told, and pages of others get nothing of it.
-pub(super) fn finish(door: &HttpState, peer: Option<IpAddr>, answered: Result<Response, ProblemDetails>) -> Response {
+pub(super) fn finish(
+    http_state: &HttpState,
+    peer: Option<IpAddr>,
+    answered: Result<Response, ProblemDetails>,
+) -> Response {
     let mut response = answered.unwrap_or_else(|problem| {
         if problem.is_before_call() {
-            door.report_rejection(CallOrigin { transport: TransportKind::Rest, peer }, problem.detail());
+            http_state.report_rejection(CallOrigin { transport: TransportKind::Rest, peer }, problem.detail());
         }
-        problem.into_response(door)
+        problem.into_response(http_state)
     });
     let headers = response.headers_mut();
     // What data holds is no part of the page of somebody else.
@@ -60,12 +64,12 @@ pub(super) fn finish(door: &HttpState, peer: Option<IpAddr>, answered: Result<Re
     response
 }
 
-async fn respond(door: &Arc<HttpState>, parts: &Parts, body: Body) -> Result<Response, ProblemDetails> {
+async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Result<Response, ProblemDetails> {
     let found = RestRoute::parse(parts.uri.path())
         .and_then(|route| route.check_method(&parts.method).map(|taken| (route, taken)));
     let (route, taken) = match found {
         Ok(found) => found,
-        Err(problem) => return Err(discard_body(door, body, problem).await),
+        Err(problem) => return Err(discard_body(http_state, body, problem).await),
     };
     if taken == route::MethodHandling::Options {
         return Ok(options_response(route.allow_header()));
@@ -73,28 +77,31 @@ async fn respond(door: &Arc<HttpState>, parts: &Parts, body: Body) -> Result<Res
     if route == RestRoute::Page {
         return Ok(page::page());
     }
-    let shown = RequestCredentials::from_request(door, &parts.headers, &parts.extensions, TransportKind::Rest, None);
-    let caller = match shown.resolve_caller(door).await {
+    let request_credentials =
+        RequestCredentials::from_request(http_state, &parts.headers, &parts.extensions, TransportKind::Rest, None);
+    let caller = match request_credentials.resolve_caller(http_state).await {
         Ok(caller) => caller,
-        Err(refused) => return Err(discard_body(door, body, ProblemDetails::from_admission_error(&refused)).await),
+        Err(refused) => {
+            return Err(discard_body(http_state, body, ProblemDetails::from_admission_error(&refused)).await);
+        }
     };
-    if let Err(error) = door.service.registry().admit_request(&caller).await {
-        return Err(discard_body(door, body, error.into()).await);
+    if let Err(error) = http_state.service.registry().admit_request(&caller).await {
+        return Err(discard_body(http_state, body, error.into()).await);
     }
-    match registry_document(door, &route, parts, &caller) {
+    match registry_document(http_state, &route, parts, &caller) {
         Some(response) => response,
-        None => call::call(door, &route, parts, body, &shown, caller).await,
+        None => call::call(http_state, &route, parts, body, &request_credentials, caller).await,
     }
 }
 
 /// What is read from the registry itself; none for what is a call.
 fn registry_document(
-    door: &HttpState,
+    http_state: &HttpState,
     route: &RestRoute,
     parts: &Parts,
     caller: &Caller,
 ) -> Option<Result<Response, ProblemDetails>> {
-    let state = door.service.registry().snapshot_for(caller);
+    let state = http_state.service.registry().snapshot_for(caller);
     let described = || match route {
         RestRoute::Tools => {
             let tools: Vec<_> = state.tools(caller).map(|tool| tidegate_mcp::tool_json(tool)).collect();
@@ -106,7 +113,7 @@ fn registry_document(
         RestRoute::Schema(name) => {
             Some(state.tool(name, caller).map(|tool| (document::SCHEMA, tool.input_schema.json().clone())))
         }
-        RestRoute::OpenApi => Some(Ok((document::JSON, openapi::build_document(door, &state, caller)))),
+        RestRoute::OpenApi => Some(Ok((document::JSON, openapi::build_document(http_state, &state, caller)))),
         _ => None,
     };
     let described = described()?;
@@ -123,8 +130,8 @@ pub(super) fn options_response(allowed: HeaderValue) -> Response {
 }
 
 /// Reads a body that nobody wants, so that its connection lives on.
-async fn discard_body(door: &HttpState, body: Body, problem: ProblemDetails) -> ProblemDetails {
-    body::discard(body, door.options.read_within).await;
+async fn discard_body(http_state: &HttpState, body: Body, problem: ProblemDetails) -> ProblemDetails {
+    body::discard(body, http_state.options.read_within).await;
     problem
 }
 

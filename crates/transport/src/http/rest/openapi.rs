@@ -24,24 +24,24 @@ struct FixedOperation {
 }
 
 /// The document for `resolve_caller`.
-pub(super) fn build_document(door: &HttpState, state: &Snapshot, caller: &Caller) -> Value {
-    let about = door.service.description();
+pub(super) fn build_document(http_state: &HttpState, state: &Snapshot, caller: &Caller) -> Value {
+    let about = http_state.service.description();
     let mut paths = Map::new();
     let mut schemas = schema::common_schemas();
     for fixed in fixed_operations() {
-        let Some(asked) = fixed.route.tool_request(&fixed.method) else {
+        let Some(tool_request) = fixed.route.tool_request(&fixed.method) else {
             add_operation(&mut paths, &fixed, read_operation(&fixed));
             continue;
         };
-        let Ok(tool) = state.tool(asked.tool, caller) else { continue };
-        let mut operation = call_operation(fixed.id, fixed.summary, tool, asked.parameters);
+        let Ok(tool) = state.tool(tool_request.tool, caller) else { continue };
+        let mut operation = call_operation(fixed.id, fixed.summary, tool, tool_request.parameters);
         operation["parameters"] = [path_parameters(fixed.path), to_list(&operation["parameters"])].concat().into();
         if fixed.method == Method::POST {
-            operation["requestBody"] = request_body(tool, asked.takes_sql);
+            operation["requestBody"] = request_body(tool, tool_request.takes_sql);
         }
         add_operation(&mut paths, &fixed, operation);
     }
-    let of_results = results::paths(door, state, caller);
+    let of_results = results::paths(http_state, state, caller);
     let has_results = !of_results.is_empty();
     if has_results {
         schemas.extend(results::schemas());
@@ -65,13 +65,13 @@ pub(super) fn build_document(door: &HttpState, state: &Snapshot, caller: &Caller
         },
         "paths": paths,
     });
-    if door.options.authenticator.enforces_authentication() {
+    if http_state.options.authenticator.enforces_authentication() {
         let description = "A key or a token of this node";
         components["securitySchemes"] =
             json!({"bearer": {"type": "http", "scheme": "bearer", "description": description}});
         document["security"] = json!([{"bearer": []}]);
     }
-    if let Some((name, scheme)) = results::security_scheme(door).filter(|_| has_results) {
+    if let Some((name, scheme)) = results::security_scheme(http_state).filter(|_| has_results) {
         components["securitySchemes"][name] = scheme;
     }
     document["components"] = components;
@@ -196,13 +196,13 @@ fn query_parameter(parameter: &QueryParameter) -> Value {
         ParameterKind::Integer => json!({"type": "integer"}),
         ParameterKind::List => json!({"type": "array", "items": {"type": "string"}}),
     };
-    let mut shown =
+    let mut visible =
         json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": schema});
     if parameter.kind == ParameterKind::List {
-        shown["style"] = "form".into();
-        shown["explode"] = false.into();
+        visible["style"] = "form".into();
+        visible["explode"] = false.into();
     }
-    shown
+    visible
 }
 
 /// Adds every refusal to `responses`.

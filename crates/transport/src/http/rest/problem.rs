@@ -236,14 +236,15 @@ impl ProblemDetails {
         body
     }
 
-    pub(in super::super) fn into_response(self, door: &HttpState) -> Response {
+    pub(in super::super) fn into_response(self, http_state: &HttpState) -> Response {
         let mut response = Response::new(Body::from(self.to_json().to_string()));
         *response.status_mut() = self.0.problem_type.status();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_MEDIA_TYPE));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.extend(self.0.header);
-        let challenge = self.0.challenge.map(|challenge| door.options.protected_resource.challenge_header(&challenge));
+        let challenge =
+            self.0.challenge.map(|challenge| http_state.options.protected_resource.challenge_header(&challenge));
         headers.extend(challenge.map(|challenge| (header::WWW_AUTHENTICATE, challenge)));
         response
     }

@@ -37,15 +37,15 @@ struct Representation {
 /// Waits for the first words of `reply`. Until then a failure is a problem with its status.
 pub(super) async fn answer(
     mut reply: Reply,
-    mut standing: Option<SessionValidity>,
+    mut session_validity: Option<SessionValidity>,
     route: &ResultRoute,
-    asked: &mut ResultRequest,
+    result_request: &mut ResultRequest,
     parts: &Parts,
 ) -> Result<Response, ProblemDetails> {
     let job = reply.job().id().to_string();
     let begins = next_event(&mut reply);
-    let begins = match &mut standing {
-        Some(standing) => standing
+    let begins = match &mut session_validity {
+        Some(session_validity) => session_validity
             .run_while_valid(begins)
             .await
             .map_err(|lapsed| ProblemDetails::from_admission_error(&lapsed.into()))?,
@@ -64,40 +64,40 @@ pub(super) async fn answer(
             )
         }
     };
-    if let Some(problem) = asked.format_problem.take().filter(|_| head.file.is_none()) {
+    if let Some(problem) = result_request.format_problem.take().filter(|_| head.file.is_none()) {
         return Err(problem);
     }
-    let representation = Representation::new(head, asked, parts, job);
+    let representation = Representation::new(head, result_request, parts, job);
     let part = match evaluate_conditions(parts, representation.tag.as_ref(), representation.bytes)? {
-        ConditionOutcome::NotModified => return Ok(representation.not_modified(asked)),
+        ConditionOutcome::NotModified => return Ok(representation.not_modified(result_request)),
         ConditionOutcome::Whole => None,
         ConditionOutcome::Part(part) => Some(part),
     };
-    let pieces = AnswerBody::new(reply, standing, encoding, first).begin().await?;
-    Ok(representation.build_response(pieces, part, route, asked, parts))
+    let pieces = AnswerBody::new(reply, session_validity, encoding, first).begin().await?;
+    Ok(representation.build_response(pieces, part, route, result_request, parts))
 }
 
 impl Representation {
-    fn new(head: BodyHead, asked: &ResultRequest, parts: &Parts, job: String) -> Self {
-        let bytes = head.stable.as_ref().and_then(|lasting| lasting.bytes);
+    fn new(head: BodyHead, result_request: &ResultRequest, parts: &Parts, job: String) -> Self {
+        let bytes = head.stable.as_ref().and_then(|stable_body| stable_body.bytes);
         // Ranges are of bytes that are the same each time, which those of a coding are not.
         let is_ranged = bytes.is_some() && parts.method == Method::GET && parts.headers.contains_key(header::RANGE);
         // A file is sent as it is: its bytes are what its length and its tag speak of.
         let is_file = head.file.is_some();
-        let coding =
-            Some(asked.format).filter(|format| ContentCoding::is_useful_for(*format) && !is_ranged && !is_file);
+        let coding = Some(result_request.format)
+            .filter(|format| ContentCoding::is_useful_for(*format) && !is_ranged && !is_file);
         let coding = coding.and_then(|_| ContentCoding::negotiate(&parts.headers));
-        let tag = head.stable.as_ref().map(|lasting| match coding {
-            Some(_) => EntityTag::weak(&lasting.tag),
-            None => EntityTag::strong(&lasting.tag),
+        let tag = head.stable.as_ref().map(|stable_body| match coding {
+            Some(_) => EntityTag::weak(&stable_body.tag),
+            None => EntityTag::strong(&stable_body.tag),
         });
         Self { tag, bytes: bytes.filter(|_| coding.is_none()), coding, head, job }
     }
 
     /// The response to one who has it.
-    fn not_modified(&self, asked: &ResultRequest) -> Response {
+    fn not_modified(&self, result_request: &ResultRequest) -> Response {
         let mut response = not_modified();
-        self.set_cache_headers(response.headers_mut(), asked);
+        self.set_cache_headers(response.headers_mut(), result_request);
         response
     }
 
@@ -107,7 +107,7 @@ impl Representation {
         pieces: AnswerStart,
         part: Option<ByteRange>,
         route: &ResultRoute,
-        asked: &ResultRequest,
+        result_request: &ResultRequest,
         parts: &Parts,
     ) -> Response {
         // An answer that is over already has its facts in its head, unless they are not those of the part.
@@ -135,15 +135,15 @@ impl Representation {
         }
         let headers = response.headers_mut();
         describe(headers, &self.head, &self.job);
-        self.set_cache_headers(headers, asked);
+        self.set_cache_headers(headers, result_request);
         if self.bytes.is_some() {
             headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         }
         let disposition = match &self.head.file {
             Some(file) => Some(content_disposition(&file.name)),
-            None => {
-                route.file_stem().map(|stem| content_disposition(&format!("{stem}.{}", file_extension(asked.format))))
-            }
+            None => route
+                .file_stem()
+                .map(|stem| content_disposition(&format!("{stem}.{}", file_extension(result_request.format)))),
         };
         // ASCII without controls.
         let disposition = disposition.and_then(|it| HeaderValue::from_str(&it).ok());
@@ -155,9 +155,9 @@ impl Representation {
         response
     }
 
-    fn set_cache_headers(&self, headers: &mut HeaderMap, asked: &ResultRequest) {
+    fn set_cache_headers(&self, headers: &mut HeaderMap, result_request: &ResultRequest) {
         headers.extend(self.tag.as_ref().and_then(EntityTag::to_header_value).map(|tag| (header::ETAG, tag)));
-        let is_kept = self.head.stable.is_some() && !asked.has_link;
+        let is_kept = self.head.stable.is_some() && !result_request.has_link;
         headers.insert(header::CACHE_CONTROL, if is_kept { CACHE_IMMUTABLE } else { CACHE_NO_STORE });
         headers.insert(header::VARY, HeaderValue::from_static("accept, accept-encoding, authorization"));
     }

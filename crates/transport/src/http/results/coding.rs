@@ -39,12 +39,12 @@ impl ContentCoding {
 
     /// The coding that a client names and likes best; none where it likes none as much as the bytes as they are.
     pub(super) fn negotiate(headers: &HeaderMap) -> Option<Self> {
-        let said: Vec<&str> =
+        let text: Vec<&str> =
             headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok()).collect();
-        Self::choose(&said.join(","))
+        Self::choose(&text.join(","))
     }
 
-    fn choose(said: &str) -> Option<Self> {
+    fn choose(text: &str) -> Option<Self> {
         let liked = |names: &[&str]| {
             let of_name = |member: &str| {
                 let (name, parameters) = member.split_once(';').unwrap_or((member, ""));
@@ -52,7 +52,7 @@ impl ContentCoding {
                 let weight = parameters.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
                 is_named.then(|| weight.map_or(1_000, |(_, weight)| parse_quality(weight.trim())))
             };
-            said.split(',').filter_map(of_name).max().unwrap_or_default()
+            text.split(',').filter_map(of_name).max().unwrap_or_default()
         };
         let least = liked(&["identity"]).max(1);
         let best = Self::ALL.into_iter().rev().max_by_key(|coding| liked(coding.names()))?;
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn negotiates_content_coding() {
         let mut table = String::new();
-        for said in [
+        for text in [
             "",
             "*",
             "identity",
@@ -113,7 +113,7 @@ mod tests {
             "gzip;q=0",
             "zstd;q=0, gzip;q=0.1, *;q=0",
         ] {
-            table.push_str(&format!("{said:30} {:?}\n", ContentCoding::choose(said)));
+            table.push_str(&format!("{text:30} {:?}\n", ContentCoding::choose(text)));
         }
         insta::assert_snapshot!(table, @r#"
                                        None

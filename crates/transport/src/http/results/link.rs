@@ -29,20 +29,23 @@ pub(super) const LINK: QueryParameter =
 /// The caller by the link of the address, if it has one, else by what the headers show; that is asked again while the
 /// answer streams.
 pub(super) async fn resolve_caller(
-    door: &Arc<HttpState>,
+    endpoint: &Arc<HttpState>,
     parts: &Parts,
     route: &ResultRoute,
 ) -> Result<(Caller, Option<SessionValidity>), ProblemDetails> {
     let Some(link) = link_parameter(&parts.uri) else {
-        let shown =
-            RequestCredentials::from_request(door, &parts.headers, &parts.extensions, TransportKind::Rest, None);
-        let caller =
-            shown.resolve_caller(door).await.map_err(|refused| ProblemDetails::from_admission_error(&refused))?;
-        let standing = HttpCallerResolver::session_validity(door, &shown, &caller);
-        return Ok((caller, Some(standing)));
+        let request_credentials =
+            RequestCredentials::from_request(endpoint, &parts.headers, &parts.extensions, TransportKind::Rest, None);
+        let caller = request_credentials
+            .resolve_caller(endpoint)
+            .await
+            .map_err(|refused| ProblemDetails::from_admission_error(&refused))?;
+        let validity = HttpCallerResolver::session_validity(endpoint, &request_credentials, &caller);
+        return Ok((caller, Some(validity)));
     };
-    let opened = door.options.links.as_ref().and_then(|links| links.verify_link(&route.id, &link));
-    let maker = opened.filter(|maker| is_maker_admitted(door, &maker.principal)).ok_or_else(invalid_link_problem)?;
+    let opened = endpoint.options.links.as_ref().and_then(|links| links.verify_link(&route.id, &link));
+    let maker =
+        opened.filter(|maker| is_maker_admitted(endpoint, &maker.principal)).ok_or_else(invalid_link_problem)?;
     let peer = match maker.principal.auth_method {
         // Those who showed nothing are told apart by their addresses: the link speaks for its maker's.
         AuthMethod::Anonymous => maker.origin.peer,
@@ -50,9 +53,9 @@ pub(super) async fn resolve_caller(
     };
     let origin = CallOrigin { transport: TransportKind::Rest, peer };
     let caller = Caller { origin, is_link_only: true, ..maker };
-    let maker = LinkCallerResolver { http_state: door.clone(), caller: caller.clone() };
-    let standing = SessionValidity::new(Arc::new(maker), door.service.registry());
-    Ok((caller, Some(standing)))
+    let maker = LinkCallerResolver { http_state: endpoint.clone(), caller: caller.clone() };
+    let validity = SessionValidity::new(Arc::new(maker), endpoint.service.registry());
+    Ok((caller, Some(validity)))
 }
 
 /// Whoever made a link, while what it opened streams. No link outlives the configuration and the reading of keys that its
@@ -82,10 +85,10 @@ impl CallerResolver for LinkCallerResolver {
 }
 
 /// Whether whoever made a link would still be let in, as far as is known without what it showed.
-fn is_maker_admitted(door: &HttpState, principal: &Principal) -> bool {
-    let is_of_now =
-        door.service.registry().snapshot().matches_generation(principal) && principal.is_valid_at(SystemTime::now());
-    is_of_now && door.options.authenticator.is_still_valid(principal)
+fn is_maker_admitted(http_state: &HttpState, principal: &Principal) -> bool {
+    let is_of_now = http_state.service.registry().snapshot().matches_generation(principal)
+        && principal.is_valid_at(SystemTime::now());
+    is_of_now && http_state.options.authenticator.is_still_valid(principal)
 }
 
 /// The link of an address. Whether there is more than one is asked later, of those who are let in.

@@ -33,15 +33,15 @@ use super::{HttpState, PeerAddress, body};
 const METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// Answers any request under `/results`.
-pub(super) async fn answer(State(door): State<Arc<HttpState>>, request: Request) -> Response {
+pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let answered = respond(&door, &parts, body).await;
-    finish(&door, PeerAddress::from_extensions(&parts.extensions), answered)
+    let answered = respond(&http_state, &parts, body).await;
+    finish(&http_state, PeerAddress::from_extensions(&parts.extensions), answered)
 }
 
-async fn respond(door: &Arc<HttpState>, parts: &Parts, body: Body) -> Result<Response, ProblemDetails> {
+async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Result<Response, ProblemDetails> {
     // No path takes a body; it is read so that its connection lives on.
-    body::discard(body, door.options.read_within).await;
+    body::discard(body, http_state.options.read_within).await;
     let route = ResultRoute::parse(parts.uri.path())?;
     let allowed = HeaderValue::from_static(METHODS);
     match parts.method {
@@ -52,23 +52,23 @@ async fn respond(door: &Arc<HttpState>, parts: &Parts, body: Body) -> Result<Res
             return Err(ProblemDetails::new(ProblemType::MethodNotAllowed, detail).with_allow(allowed));
         }
     }
-    let (caller, standing) = link::resolve_caller(door, parts, &route).await?;
-    door.service.registry().admit_request(&caller).await?;
-    let mut asked = ResultRequest::read(&route, parts)?;
-    let Some(uri) = route.uri() else { return Err(not_found_problem(door, &caller, &route)) };
+    let (caller, session_validity) = link::resolve_caller(http_state, parts, &route).await?;
+    http_state.service.registry().admit_request(&caller).await?;
+    let mut result_request = ResultRequest::read(&route, parts)?;
+    let Some(uri) = route.uri() else { return Err(not_found_problem(http_state, &caller, &route)) };
     let mut call = Call::new(CallTarget::Resource(uri), caller);
-    call.arguments = asked.arguments.clone();
-    call.format = Some(asked.format);
+    call.arguments = result_request.arguments.clone();
+    call.format = Some(result_request.format);
     apply_trace_headers(&mut call, &parts.headers);
-    let reply = door.service.registry().call(call)?;
-    answer::answer(reply, standing, &route, &mut asked, parts).await
+    let reply = http_state.service.registry().call(call)?;
+    answer::answer(reply, session_validity, &route, &mut result_request, parts).await
 }
 
 /// What is at a path that no result can have: the same as at one that no result has.
-fn not_found_problem(door: &HttpState, caller: &Caller, route: &ResultRoute) -> ProblemDetails {
+fn not_found_problem(http_state: &HttpState, caller: &Caller, route: &ResultRoute) -> ProblemDetails {
     let outcome = ErrorKind::NotFound.name();
     // The path itself stays out of the log: whoever mistypes the `?` before a link has the link in it.
-    door.service.registry().events().emit(Event::CallRefused {
+    http_state.service.registry().events().emit(Event::CallRefused {
         caller,
         kind: "resource",
         name: "tidegate://results/{id}",

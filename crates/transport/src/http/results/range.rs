@@ -206,12 +206,12 @@ mod tests {
             "0-4",
         ] {
             let ranges = RangeHeader::parse(text).unwrap_or(RangeHeader::None);
-            let told = |bytes| match ranges.resolve(bytes) {
+            let message = |bytes| match ranges.resolve(bytes) {
                 Ok(None) => "whole".to_owned(),
                 Ok(Some(part)) => part.content_range(),
                 Err(RangeNotSatisfiable) => "none".to_owned(),
             };
-            table.push_str(&format!("{text:35} {:18} {}\n", told(10), told(0)));
+            table.push_str(&format!("{text:35} {:18} {}\n", message(10), message(0)));
         }
         insta::assert_snapshot!(table, @r#"
         bytes=0-4                           bytes 0-4/10       none

@@ -129,8 +129,8 @@ mod tests {
             "/results",
         ] {
             let route = ResultRoute::parse(&path.replace("ID", ID));
-            let told = route.map_or("no such path".to_owned(), |route| route.uri().unwrap_or("absent".to_owned()));
-            table.push_str(&format!("{path:60} {}\n", told.replace(ID, "ID")));
+            let message = route.map_or("no such path".to_owned(), |route| route.uri().unwrap_or("absent".to_owned()));
+            table.push_str(&format!("{path:60} {}\n", message.replace(ID, "ID")));
         }
         insta::assert_snapshot!(table, @r#"
         /results/ID                                                  tidegate://results/ID

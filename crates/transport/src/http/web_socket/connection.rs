@@ -106,7 +106,7 @@ impl WebSocketConnection {
         let mut asking_of_answers = interval_at(Instant::now() + REVALIDATE_EVERY, REVALIDATE_EVERY);
         asking_of_answers.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut idle_at = Instant::now() + idle_max;
-        let mut patience = MessageTimeout::default();
+        let mut message_timeout = MessageTimeout::default();
         loop {
             tokio::select! {
                 biased;
@@ -119,8 +119,8 @@ impl WebSocketConnection {
                 message = stream.next() => {
                     self.liveness.record_activity();
                     match &message {
-                        Some(Ok(Message::Text(_))) => patience.message_ended(self.received_bytes.load(Ordering::Relaxed)),
-                        Some(Ok(Message::Ping(bytes) | Message::Pong(bytes))) => patience.control_frame_received(bytes.len()),
+                        Some(Ok(Message::Text(_))) => message_timeout.message_ended(self.received_bytes.load(Ordering::Relaxed)),
+                        Some(Ok(Message::Ping(bytes) | Message::Pong(bytes))) => message_timeout.control_frame_received(bytes.len()),
                         _ => {}
                     }
                     if let Err(end) = self.receive(conversation, message).await {
@@ -151,7 +151,7 @@ impl WebSocketConnection {
                     if !self.liveness.take_activity() {
                         return CloseReason::PingTimeout;
                     }
-                    if !patience.is_within_limit(self.received_bytes.load(Ordering::Relaxed)) {
+                    if !message_timeout.is_within_limit(self.received_bytes.load(Ordering::Relaxed)) {
                         return CloseReason::TooSlow;
                     }
                     // Full when the last ping has not left yet.

@@ -95,21 +95,21 @@ mod tests {
 
     #[test]
     fn control_frames_never_time_out() {
-        let mut patience = MessageTimeout::default();
+        let mut message_timeout = MessageTimeout::default();
         for look in 1..100 {
-            patience.control_frame_received(100_000 - CONTROL_HEAD_BYTES);
-            assert!(patience.is_within_limit(look * 100_000 + READ_BYTES as u64), "{look}");
+            message_timeout.control_frame_received(100_000 - CONTROL_HEAD_BYTES);
+            assert!(message_timeout.is_within_limit(look * 100_000 + READ_BYTES as u64), "{look}");
         }
     }
 
     #[test]
     fn only_an_unfinished_message_times_out() {
-        let mut patience = MessageTimeout::default();
+        let mut message_timeout = MessageTimeout::default();
         for look in 1..10 {
-            assert!(patience.is_within_limit(look * 100_000), "{look}");
-            patience.message_ended(look * 100_000);
+            assert!(message_timeout.is_within_limit(look * 100_000), "{look}");
+            message_timeout.message_ended(look * 100_000);
         }
-        assert!(patience.is_within_limit(1_000_000));
-        assert!(!patience.is_within_limit(1_000_001));
+        assert!(message_timeout.is_within_limit(1_000_000));
+        assert!(!message_timeout.is_within_limit(1_000_001));
     }
 }

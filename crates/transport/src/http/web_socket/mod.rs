@@ -24,32 +24,36 @@ use super::server::HttpConnectionPermit;
 
 /// GET: the connection becomes a WebSocket, or learns why not.
 pub(super) async fn open(
-    State(door): State<Arc<HttpState>>,
+    State(endpoint): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
-    Extension(shown): Extension<RequestCredentials>,
+    Extension(request_credentials): Extension<RequestCredentials>,
     mut request: Request,
 ) -> Response {
     let switching = match handshake::accept_upgrade(request.headers()) {
         Ok(accepted) => accepted,
         Err(refused) => {
-            door.report_rejection(shown.origin, &refused.message());
+            endpoint.report_rejection(request_credentials.origin, &refused.message());
             return refused.into_response();
         }
     };
-    let place = match door.acquire_session_permit(&caller) {
+    let place = match endpoint.acquire_session_permit(&caller) {
         Ok(place) => place,
         Err(level) => return too_many_sessions(None, level),
     };
-    let seat = request.extensions_mut().remove::<HttpConnectionPermit>();
+    let http_connection_permit = request.extensions_mut().remove::<HttpConnectionPermit>();
     let upgrade = hyper::upgrade::on(&mut request);
-    let known = Arc::new(HttpCallerResolver { http_state: door.clone(), credentials: shown, owner: caller.principal });
-    let connection = WebSocketConnection::new(door.clone(), known);
-    door.tasks.spawn(async move {
+    let known = Arc::new(HttpCallerResolver {
+        http_state: endpoint.clone(),
+        credentials: request_credentials,
+        owner: caller.principal,
+    });
+    let connection = WebSocketConnection::new(endpoint.clone(), known);
+    endpoint.tasks.spawn(async move {
         // A client that went away before it heard our answer.
         if let Ok(upgraded) = upgrade.await {
             connection.serve(upgraded).await;
         }
-        drop((place, seat));
+        drop((place, http_connection_permit));
     });
     switching
 }

@@ -53,14 +53,14 @@ async fn slow_client_receives_everything() {
         }
         // More than the pipe and the queue hold.
         until(|| server.counts.most() == count).await;
-        let mut heard = vec![false; count as usize];
+        let mut received = vec![false; count as usize];
         for _ in 0..count {
             let answer = client.answer().await;
-            heard[answer["id"].as_u64().unwrap() as usize] = true;
+            received[answer["id"].as_u64().unwrap() as usize] = true;
             assert!(text(&answer) == *FLOOD_CHUNK);
             tokio::task::yield_now().await;
         }
-        assert!(heard.into_iter().all(|heard| heard));
+        assert!(received.into_iter().all(|is_received| is_received));
     }
 }
 
@@ -72,8 +72,8 @@ async fn blank_lines_and_a_last_line_without_an_end_are_heard() {
     let line = super::modern(&json!(1), "tools/list", json!({}));
     client.writer.write_all(line.as_bytes()).await.unwrap();
     client.writer.shutdown().await.unwrap();
-    let mut heard = String::new();
-    client.reader.read_line(&mut heard).await.unwrap();
-    assert!(heard.contains("\"id\":1,\"result\""), "{heard}");
+    let mut received = String::new();
+    client.reader.read_line(&mut received).await.unwrap();
+    assert!(received.contains("\"id\":1,\"result\""), "{received}");
     assert_eq!(client.hear_if_open().await, None);
 }

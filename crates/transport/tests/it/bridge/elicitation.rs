@@ -48,11 +48,11 @@ async fn modern_elicitation_through_the_bridge() {
             legacy(&json!(id), "tools/call", &params)
         };
         client.line(&call(1, script(&elicitation_steps()))).await;
-        let asked = client.answer().await;
-        let mut again = script(&elicitation_steps());
-        again["requestState"] = asked["result"]["requestState"].clone();
-        again["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
-        client.line(&call(2, again)).await;
+        let requested = client.answer().await;
+        let mut retried = script(&elicitation_steps());
+        retried["requestState"] = requested["result"]["requestState"].clone();
+        retried["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
+        client.line(&call(2, retried)).await;
         assert_eq!(text(&client.answer().await), r#"{"who":{"name":"Ann"}}"#);
         assert_eq!(client.close().await, Vec::<String>::new());
     }

@@ -73,8 +73,8 @@ async fn a_client_that_hangs_up_ends_it() {
 
 #[tokio::test]
 async fn the_session_is_ended_at_the_server() {
-    let server = ScriptedServer::start(|asked| match asked.method.as_str() {
-        "POST" if asked.message()["method"] == "initialize" => {
+    let server = ScriptedServer::start(|received_request| match received_request.method.as_str() {
+        "POST" if received_request.message()["method"] == "initialize" => {
             let body =
                 json!({"jsonrpc": "2.0", "id": "hello", "result": {"protocolVersion": "2025-11-25"}}).to_string();
             response("200 OK", &[("Content-Type", "application/json"), ("MCP-Session-Id", "s-1")], &body)
@@ -88,8 +88,8 @@ async fn the_session_is_ended_at_the_server() {
     until(|| server.methods().contains(&"GET".to_owned())).await;
     assert!(client.close().await.is_empty());
     assert_eq!(server.methods(), ["initialize", "notifications/initialized", "GET", "DELETE"]);
-    let asked = server.asked.lock();
-    assert!(asked[1..].iter().all(|asked| asked.header("mcp-session-id") == Some("s-1")));
+    let requested = server.asked.lock();
+    assert!(requested[1..].iter().all(|received_request| received_request.header("mcp-session-id") == Some("s-1")));
 }
 
 #[tokio::test]

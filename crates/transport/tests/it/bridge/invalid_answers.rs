@@ -24,9 +24,11 @@ fn said(answer: &Value) -> String {
 /// Gives `answers` one after the other, then an honest one.
 async fn saying(answers: Vec<Vec<u8>>) -> ScriptedServer {
     let next = AtomicUsize::new(0);
-    ScriptedServer::start(move |asked| match answers.get(next.fetch_add(1, Ordering::SeqCst)) {
+    ScriptedServer::start(move |received_request| match answers.get(next.fetch_add(1, Ordering::SeqCst)) {
         Some(answer) => answer.clone(),
-        None => json_response(&json!({"jsonrpc": "2.0", "id": asked.message()["id"], "result": {}}).to_string()),
+        None => {
+            json_response(&json!({"jsonrpc": "2.0", "id": received_request.message()["id"], "result": {}}).to_string())
+        }
     })
     .await
 }
@@ -53,12 +55,12 @@ async fn each_malformed_answer_has_its_error() {
     let count = answers.len();
     let server = saying(answers).await;
     let mut client = server.client();
-    let mut told = String::new();
+    let mut rendered = String::new();
     for _ in 0..count {
-        told += &said(&client.ask(1, "tools/list", json!({})).await);
-        told.push('\n');
+        rendered += &said(&client.ask(1, "tools/list", json!({})).await);
+        rendered.push('\n');
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(rendered, @r#"
     the answer of the server cannot be passed on: it is no JSON, at byte 0; the call may have run
     the answer of the server cannot be passed on: it breaks off; the call may have run
     the answer of the server cannot be passed on: it breaks off; the call may have run
@@ -135,8 +137,8 @@ async fn talking(answers: Vec<Message>) -> BridgeOptions {
         while let Ok((stream, _)) = listener.accept().await {
             let Ok(mut socket) = accept_hdr_async(stream, choose_mcp).await else { continue };
             while let Some(Ok(Message::Text(text))) = socket.next().await {
-                let asked: Value = serde_json::from_str(&text).unwrap();
-                let honest = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {}}).to_string();
+                let requested: Value = serde_json::from_str(&text).unwrap();
+                let honest = json!({"jsonrpc": "2.0", "id": requested["id"], "result": {}}).to_string();
                 let _ = socket.send(answers.next().unwrap_or(Message::text(honest))).await;
             }
         }
@@ -161,12 +163,12 @@ async fn malformed_answer_reconnects_the_websocket() {
     ];
     let count = answers.len();
     let mut client = Client::bridged(BridgeOptions { socket_message_bytes_max: 65_536, ..talking(answers).await });
-    let mut told = String::new();
+    let mut rendered = String::new();
     for _ in 0..count {
-        told += &said(&client.ask(1, "tools/list", json!({})).await);
-        told.push('\n');
+        rendered += &said(&client.ask(1, "tools/list", json!({})).await);
+        rendered.push('\n');
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(rendered, @r#"
     the connection was lost while the call was under way (the server sent what is no message of JSON-RPC: it is no JSON, at byte 0); it may have run
     the connection was lost while the call was under way (the server sent what is no message of JSON-RPC: it has neither method nor result); it may have run
     the connection was lost while the call was under way (the server sent bytes where MCP has text); it may have run
@@ -189,20 +191,20 @@ async fn an_answer_that_nobody_waits_for_is_left_out() {
 async fn silent_websocket_is_reconnected() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let heard = Arc::new(tokio::sync::Notify::new());
-    let told = heard.clone();
+    let notify = Arc::new(tokio::sync::Notify::new());
+    let message = notify.clone();
     let holding = tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
         let mut socket = accept_hdr_async(stream, choose_mcp).await.unwrap();
         socket.next().await.unwrap().unwrap();
-        told.notify_one();
+        message.notify_one();
         // Held open and not read: nobody answers a ping.
         std::future::pending::<()>().await;
         drop(socket);
     });
     let mut client = Client::bridged(BridgeOptions::new(ServerAddress::parse(&format!("ws://{address}/")).unwrap()));
     client.send(json!(1), "tools/list", json!({})).await;
-    heard.notified().await;
+    notify.notified().await;
     tokio::time::pause();
     let mut line = String::new();
     client.reader.read_line(&mut line).await.unwrap();

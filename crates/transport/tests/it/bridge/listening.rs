@@ -11,8 +11,8 @@ use crate::host::entries;
 use crate::message_checker::notification_summary;
 
 async fn listen(client: &mut Client, id: Value) {
-    let wish = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://plain"]});
-    client.send(id.clone(), "subscriptions/listen", json!({"notifications": wish})).await;
+    let expectation = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://plain"]});
+    client.send(id.clone(), "subscriptions/listen", json!({"notifications": expectation})).await;
     assert_eq!(next(client).await, format!("{id} subscriptions/acknowledged"));
 }
 

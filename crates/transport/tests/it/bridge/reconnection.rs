@@ -41,13 +41,13 @@ async fn reconnect_notifies_changed_lists() {
         client.lives().await;
         server.restart().await;
         // Without a call: the bridge itself keeps an ear on the server.
-        let mut told = Vec::new();
-        while told.len() < 3 {
+        let mut rendered = Vec::new();
+        while rendered.len() < 3 {
             let message: Value = serde_json::from_str(&client.hear().await).unwrap();
-            told.push(message["method"].as_str().unwrap().to_owned());
+            rendered.push(message["method"].as_str().unwrap().to_owned());
         }
         let of = |list: &str| format!("notifications/{list}/list_changed");
-        assert_eq!(told, [of("tools"), of("resources"), of("prompts")], "{carrier:?}");
+        assert_eq!(rendered, [of("tools"), of("resources"), of("prompts")], "{carrier:?}");
         until(|| client.notices.lock().contains(&BridgeNotice::HandshakeRenewed)).await;
         client.lives().await;
     }
@@ -138,8 +138,8 @@ async fn never_reached_server_is_unreachable() {
 /// A server that agrees on one version after the other, and knows no session for longer than a request.
 fn forgetful(versions: &'static [&'static str]) -> impl Fn(&super::scripted::ReceivedRequest) -> Vec<u8> {
     let shaken = std::sync::atomic::AtomicUsize::new(0);
-    move |asked| {
-        let message = asked.message();
+    move |received_request| {
+        let message = received_request.message();
         if message["method"] != "initialize" {
             return response("404 Not Found", &[], "");
         }
@@ -190,11 +190,15 @@ async fn repeats_the_clients_own_initialize() {
     let server = ScriptedServer::start(forgetful(&["2025-11-25"])).await;
     let mut client = server.client().agree(Revision::V2025_11_25).await;
     client.ask(1, "ping", json!({})).await;
-    let asked = server.asked.lock().clone();
-    let hands: Vec<_> = asked.iter().filter(|asked| asked.message()["method"] == "initialize").collect();
+    let received_requests = server.asked.lock().clone();
+    let hands: Vec<_> = received_requests
+        .iter()
+        .filter(|received_request| received_request.message()["method"] == "initialize")
+        .collect();
     assert!(hands.len() > 1);
     assert!(hands.iter().all(|hand| hand.body == hands[0].body && hand.header("mcp-session-id").is_none()));
-    let pinged: Vec<_> = asked.iter().filter(|asked| asked.message()["method"] == "ping").collect();
+    let pinged: Vec<_> =
+        received_requests.iter().filter(|received_request| received_request.message()["method"] == "ping").collect();
     assert_ne!(pinged[0].header("mcp-session-id"), pinged[1].header("mcp-session-id"));
     assert!(pinged.iter().all(|ping| ping.header("mcp-protocol-version") == Some("2025-11-25")));
 }

@@ -57,18 +57,18 @@ async fn redacts_the_token_in_server_messages() {
 
 #[tokio::test]
 async fn each_status_has_its_error() {
-    let mut told = String::new();
+    let mut message = String::new();
     for status in ["302 Found", "400 Bad Request", "404 Not Found", "429 Too Many Requests", "503 Service Unavailable"]
     {
         let answer = response(status, &[("Location", "http://elsewhere/mcp"), ("Content-Type", "text/html")], "<html>");
         let server = ScriptedServer::start(move |_| answer.clone()).await;
         let bearer = Some(BearerToken::parse("secret").unwrap());
         let mut client = Client::bridged(BridgeOptions { bearer, ..server.options() });
-        told += &said(&client.ask(1, "tools/list", json!({})).await);
-        told.push('\n');
+        message += &said(&client.ask(1, "tools/list", json!({})).await);
+        message.push('\n');
         assert_eq!(server.methods().len(), 1, "{status}");
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(message, @r#"
     the server redirects (302), which is not followed; give --connect the address that it redirects to
     the server refuses the call (400)
     there is no MCP at that address (404); a Tidegate has it at /mcp
@@ -109,20 +109,20 @@ async fn refusing(status: &'static str) -> (BridgeOptions, Arc<std::sync::atomic
 
 #[tokio::test]
 async fn rejected_websocket_is_retried_on_the_next_call() {
-    let mut told = String::new();
+    let mut message = String::new();
     for status in ["401 Unauthorized", "403 Forbidden", "404 Not Found", "301 Moved Permanently"] {
         let (options, count) = refusing(status).await;
         let mut client = Client::bridged(options);
         let answer = client.ask(1, "tools/list", json!({})).await;
-        told += &said(&answer);
-        told.push('\n');
-        let asked = count.load(std::sync::atomic::Ordering::SeqCst);
-        assert!(asked <= 2, "{asked}");
+        message += &said(&answer);
+        message.push('\n');
+        let requested = count.load(std::sync::atomic::Ordering::SeqCst);
+        assert!(requested <= 2, "{requested}");
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert!(count.load(std::sync::atomic::Ordering::SeqCst) <= 2);
         assert!(client.notices.lock().iter().all(|notice| matches!(notice, BridgeNotice::Refused(_))));
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(message, @r#"
     the server wants to know who calls (401); give the bridge a token with --bearer TOKEN, or with TIDEGATE_BEARER in its environment
     the server refuses this caller (403); a token of somebody who may call it is given with --bearer TOKEN
     there is no MCP at that address (404); a Tidegate has it at /mcp/ws

@@ -17,19 +17,19 @@ use crate::host::Host;
 
 /// Sends each line and hears everything up to its answer.
 async fn told(mut client: Client, lines: &[String]) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut message = Vec::new();
     for line in lines {
         client.line(line).await;
         let is_notification = line.contains("\"method\"") && !line.contains("\"id\"");
         let mut is_answered = is_notification;
         while !is_answered {
-            let heard = client.hear().await;
-            is_answered = !heard.contains("\"method\"");
-            told.push(heard);
+            let received = client.hear().await;
+            is_answered = !received.contains("\"method\"");
+            message.push(received);
         }
     }
     assert_eq!(client.close().await, Vec::<String>::new());
-    told
+    message
 }
 
 async fn assert_same(carrier: BridgeTransport, lines: &[String]) {

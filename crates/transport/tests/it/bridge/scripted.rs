@@ -41,21 +41,21 @@ impl ScriptedServer {
     pub(super) async fn start(answer: impl Fn(&ReceivedRequest) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let asked: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
-        let (noted, answer) = (asked.clone(), Arc::new(answer));
+        let requested: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
+        let (noted, answer) = (requested.clone(), Arc::new(answer));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (noted, answer) = (noted.clone(), answer.clone());
                 tokio::spawn(async move {
                     let mut stream = stream;
-                    let Some(asked) = read_request(&mut stream).await else { return };
-                    noted.lock().push(asked.clone());
-                    let _ = stream.write_all(&answer(&asked)).await;
+                    let Some(received_request) = read_request(&mut stream).await else { return };
+                    noted.lock().push(received_request.clone());
+                    let _ = stream.write_all(&answer(&received_request)).await;
                     let _ = stream.shutdown().await;
                 });
             }
         });
-        Self { address, asked }
+        Self { address, asked: requested }
     }
 
     pub(super) fn options(&self) -> BridgeOptions {
@@ -68,7 +68,9 @@ impl ScriptedServer {
 
     /// The methods of the messages that came, in order; those without a body by their HTTP method.
     pub(super) fn methods(&self) -> Vec<String> {
-        let method = |asked: &ReceivedRequest| asked.message()["method"].as_str().unwrap_or(&asked.method).to_owned();
+        let method = |received_request: &ReceivedRequest| {
+            received_request.message()["method"].as_str().unwrap_or(&received_request.method).to_owned()
+        };
         self.asked.lock().iter().map(method).collect()
     }
 }
@@ -85,12 +87,12 @@ async fn read_request(stream: &mut TcpStream) -> Option<ReceivedRequest> {
     };
     let head = String::from_utf8(bytes[..head_end].to_vec()).unwrap();
     let method = head.split(' ').next().unwrap().to_owned();
-    let mut asked = ReceivedRequest { method, head, body: bytes.split_off(head_end + 4) };
-    let length = asked.header("content-length").map_or(0, |length| length.parse().unwrap());
-    while asked.body.len() < length {
-        stream.read_buf(&mut asked.body).await.ok()?;
+    let mut received_request = ReceivedRequest { method, head, body: bytes.split_off(head_end + 4) };
+    let length = received_request.header("content-length").map_or(0, |length| length.parse().unwrap());
+    while received_request.body.len() < length {
+        stream.read_buf(&mut received_request.body).await.ok()?;
     }
-    Some(asked)
+    Some(received_request)
 }
 
 /// A response with a body.

@@ -172,8 +172,8 @@ async fn a_connection_lives_on_after_every_refusal() {
     ];
     for (status, request) in refusals {
         let answer = connection.ask(&request).await;
-        let told = answer.told();
-        assert_eq!(answer.head.status, status, "{told}");
+        let rendered = answer.told();
+        assert_eq!(answer.head.status, status, "{rendered}");
         lives(&mut connection).await;
     }
 }

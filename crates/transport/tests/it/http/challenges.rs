@@ -171,8 +171,8 @@ async fn insufficient_scope_names_the_scopes() {
     let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let mut socket = Socket::opened(stream, "/mcp/ws", &headers[..1]).await.unwrap();
     socket.send(json!(1), "tools/call", json!({"name": "write", "arguments": {}})).await;
-    let heard = socket.hear().await.unwrap();
-    assert_eq!(heard["error"]["data"], json!({"kind": "forbidden", "scopes": ["data:write", "data:read"]}));
+    let received = socket.hear().await.unwrap();
+    assert_eq!(received["error"]["data"], json!({"kind": "forbidden", "scopes": ["data:write", "data:read"]}));
 }
 
 /// Lets everybody in as [`Scopes`] does, and who shows nothing too, who reaches all but `hidden`.
@@ -207,11 +207,11 @@ async fn missing_token_names_required_scopes() {
     let done = || handler_fn(|_, _| async { Ok(Metadata::new()) });
     let hidden = Tool::new("hidden", "Writes.", done()).with_access(access);
     server.host.service.registry().swap(entries().tool(hidden).build());
-    let asked = async |name: &str| {
+    let requested = async |name: &str| {
         let answer = server.ask(&Post::modern("tools/call", json!({"name": name, "arguments": {}}))).await;
         challenge_summary(&answer)
     };
-    insta::assert_snapshot!(asked("write").await, @r#"
+    insta::assert_snapshot!(requested("write").await, @r#"
     401
     Bearer realm="tidegate", scope="data:read data:list data:write", resource_metadata="https://data.example.com/.well-known/oauth-protected-resource/mcp"
     {"code":-32001,"message":"\"write\" is for callers who have shown who they are\nCall with a key or a token.","data":{"kind":"unauthenticated","scopes":["data:write","data:read"]}}
@@ -223,7 +223,7 @@ async fn missing_token_names_required_scopes() {
     assert!(challenge.contains("scope=\"data:read data:list data:write\""), "{challenge}");
     assert!(!challenge.contains("error="), "nothing was shown that could be wrong: {challenge}");
     // What it may not know of says nothing of scopes, whether or not it is there.
-    assert_eq!(asked("hidden").await.replace("hidden", "absent"), asked("absent").await);
+    assert_eq!(requested("hidden").await.replace("hidden", "absent"), requested("absent").await);
     let rest = async |name: &str| {
         let answer = server.rest(&request("POST", &format!("/rest/tools/{name}/call"), &headers, b"{}")).await;
         (answer.head.status, answer.header("www-authenticate").is_some(), answer.text().replace("hidden", "absent"))

@@ -72,8 +72,8 @@ async fn no_elicitation_without_event_stream() {
     let call = session.post("tools/call", script(&elicitation_steps())).with("Accept", "application/json");
     let message = server.ask(&call).await.message();
     check_response(session.revision, "tools/call", &message);
-    let told = message["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(told.starts_with("the call needs what your client has not declared"), "{told}");
+    let rendered = message["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(rendered.starts_with("the call needs what your client has not declared"), "{rendered}");
 }
 
 #[tokio::test]
@@ -88,16 +88,16 @@ async fn resumed_stream_elicits_once() {
     };
     let mut connection = begin(&server, &session.call(elicitation_steps())).await;
     let first = connection.event().await.unwrap().id.unwrap();
-    let asked = question(&mut connection, session.revision).await;
+    let sse_event = question(&mut connection, session.revision).await;
     drop(connection);
     // Whoever has not heard it hears it, under the same ids.
-    let mut again = resume(&first).await;
-    let heard = question(&mut again, session.revision).await;
-    assert_eq!((&heard.id, &heard.data), (&asked.id, &asked.data));
-    drop(again);
+    let mut retried = resume(&first).await;
+    let received = question(&mut retried, session.revision).await;
+    assert_eq!((&received.id, &received.data), (&sse_event.id, &sse_event.data));
+    drop(retried);
     // Whoever has heard it hears what comes after it.
-    let mut after = resume(asked.id.as_deref().unwrap()).await;
-    assert_eq!(server.ask(&answer(&session, &asked.message()["id"], "Ann")).await.head.status, 202);
+    let mut after = resume(sse_event.id.as_deref().unwrap()).await;
+    assert_eq!(server.ask(&answer(&session, &sse_event.message()["id"], "Ann")).await.head.status, 202);
     assert_eq!(text(&mut after, session.revision).await, ANN);
 }
 
@@ -123,14 +123,14 @@ async fn rejects_answers_of_other_principals() {
 
     // Nor with the state of a modern request.
     let call = |params: Value| Post::modern_of(all_capabilities().unwrap(), "tools/call", params);
-    let asked = server.ask(&ann(call(script(&elicitation_steps())))).await.message();
-    let mut again = script(&elicitation_steps());
-    again["requestState"] = asked["result"]["requestState"].clone();
-    again["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
-    let refused = server.ask(&eve(call(again.clone()))).await;
+    let requested = server.ask(&ann(call(script(&elicitation_steps())))).await.message();
+    let mut retried = script(&elicitation_steps());
+    retried["requestState"] = requested["result"]["requestState"].clone();
+    retried["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
+    let refused = server.ask(&eve(call(retried.clone()))).await;
     assert!(refused.told().contains("-32602 the requestState is none"), "{}", refused.told());
-    let told = server.ask(&ann(call(again))).await.message();
-    assert_eq!(told["result"]["content"][0]["text"], ANN);
+    let message = server.ask(&ann(call(retried))).await.message();
+    assert_eq!(message["result"]["content"][0]["text"], ANN);
 }
 
 #[tokio::test]
@@ -151,16 +151,16 @@ async fn modern_elicitation_is_the_answer() {
     for accept in ["application/json, text/event-stream", "application/json"] {
         let call =
             |params: Value| Post::modern_of(all_capabilities().unwrap(), "tools/call", params).with("Accept", accept);
-        let asked = server.ask(&call(script(&elicitation_steps()))).await;
-        assert_eq!(asked.head.status, 200);
-        let asked = asked.message();
-        check_response(Revision::V2026_07_28, "tools/call", &asked);
-        let mut again = script(&elicitation_steps());
-        again["requestState"] = asked["result"]["requestState"].clone();
-        again["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
-        let told = server.ask(&call(again.clone())).await;
-        assert_eq!(told.message()["result"]["content"][0]["text"], ANN);
-        let used = server.ask(&call(again)).await.told();
+        let answer = server.ask(&call(script(&elicitation_steps()))).await;
+        assert_eq!(answer.head.status, 200);
+        let requested = answer.message();
+        check_response(Revision::V2026_07_28, "tools/call", &requested);
+        let mut retried = script(&elicitation_steps());
+        retried["requestState"] = requested["result"]["requestState"].clone();
+        retried["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
+        let message = server.ask(&call(retried.clone())).await;
+        assert_eq!(message.message()["result"]["content"][0]["text"], ANN);
+        let used = server.ask(&call(retried)).await.told();
         assert!(used.ends_with("-32602 the requestState was used already; call again without it"), "{used}");
     }
 }

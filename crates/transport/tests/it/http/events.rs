@@ -23,8 +23,8 @@ async fn progress_comes_before_the_response_and_nothing_after_it() {
     let (response, news) = messages.split_last().unwrap();
     news.iter().for_each(|message| check_notification(post.revision, message));
     check_response(post.revision, &post.method, response);
-    let told: Vec<_> = news.iter().map(|message| message["params"]["progress"].as_f64().unwrap()).collect();
-    assert_eq!(told, [1.0, 2.0]);
+    let rendered: Vec<_> = news.iter().map(|message| message["params"]["progress"].as_f64().unwrap()).collect();
+    assert_eq!(rendered, [1.0, 2.0]);
     assert_eq!(response["result"]["content"][0]["text"], "done");
     // The connection goes on after the stream.
     assert_eq!(connection.ask(&Post::modern("tools/list", json!({})).bytes()).await.told(), "200");

@@ -163,11 +163,12 @@ async fn sessions_per_principal_are_bounded() {
 #[tokio::test(start_paused = true)]
 async fn revoked_listener_is_disconnected() {
     let (one_key, options) = asking();
-    let door = InProcessRouter::new(options);
+    let in_process_router = InProcessRouter::new(options);
     let revision = Revision::NEWEST_LEGACY;
-    let opened = door.ask(&shown(Post::message("initialize", json!({"protocolVersion": revision.name()})))).await;
+    let opened =
+        in_process_router.ask(&shown(Post::message("initialize", json!({"protocolVersion": revision.name()})))).await;
     let id = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
-    let listening: Response = door.get(&id, &[("Authorization", "Bearer key")]).await;
+    let listening: Response = in_process_router.get(&id, &[("Authorization", "Bearer key")]).await;
     assert_eq!(listening.status(), 200);
     let mut stream = listening.into_body().into_data_stream();
     for _ in 0..3 {

@@ -12,11 +12,11 @@ use super::request::Post;
 
 /// Reads the stream to its end while the gate opens after 50 s: the comments before the response,
 /// and the text of the response.
-async fn check(door: &InProcessRouter, response: Response) -> (usize, String) {
-    let gate = door.host.gate.clone();
+async fn check(in_process_router: &InProcessRouter, response: Response) -> (usize, String) {
+    let authenticator = in_process_router.host.gate.clone();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(50)).await;
-        gate.cancel();
+        authenticator.cancel();
     });
     let mut stream = response.into_body().into_data_stream();
     let mut text = String::new();
@@ -30,11 +30,11 @@ async fn check(door: &InProcessRouter, response: Response) -> (usize, String) {
 }
 
 async fn both(steps: Value) -> [(usize, String); 2] {
-    let door = InProcessRouter::new(HttpOptions::default());
-    let session = door.session().await;
-    let legacy = check(&door, door.ask(&session.call(steps.clone())).await).await;
-    let door = InProcessRouter::new(HttpOptions::default());
-    let modern = check(&door, door.ask(&Post::script_with_progress(steps)).await).await;
+    let in_process_router = InProcessRouter::new(HttpOptions::default());
+    let session = in_process_router.session().await;
+    let legacy = check(&in_process_router, in_process_router.ask(&session.call(steps.clone())).await).await;
+    let in_process_router = InProcessRouter::new(HttpOptions::default());
+    let modern = check(&in_process_router, in_process_router.ask(&Post::script_with_progress(steps)).await).await;
     [legacy, modern]
 }
 

@@ -27,14 +27,14 @@ async fn listen(server: &Server, session: &Session, headers: &[(&str, &str)]) ->
 }
 
 async fn changes(connection: &mut Connection, session: &Session, count: usize) -> String {
-    let mut told = String::new();
+    let mut rendered = String::new();
     for _ in 0..count {
         let SseEvent { id, data, .. } = connection.event().await.unwrap();
         let message = serde_json::from_str(&data.unwrap()).unwrap();
         check_notification(session.revision, &message);
-        told.push_str(&format!("{} {}\n", id.unwrap(), message["method"].as_str().unwrap()));
+        rendered.push_str(&format!("{} {}\n", id.unwrap(), message["method"].as_str().unwrap()));
     }
-    told
+    rendered
 }
 
 #[tokio::test]
@@ -93,17 +93,17 @@ async fn a_listener_ends_with_its_session() {
 
 #[tokio::test]
 async fn notifies_only_the_changed_resource() {
-    let (host, garden) = Garden::with_host();
+    let (host, watched) = Garden::with_host();
     let server = Server::of(host, Arc::new(Metrics::new()), HttpOptions::default()).await;
     let session = server.session(Revision::V2025_11_25).await;
     for uri in ["garden://rose", "garden://lily"] {
         server.ask(&session.post("resources/subscribe", json!({"uri": uri}))).await;
     }
     let mut connection = listen(&server, &session, &[]).await;
-    garden.dig("rose");
+    watched.dig("rose");
     assert_eq!(changes(&mut connection, &session, 1).await, "0-1.1 notifications/resources/updated\n");
     drop(connection);
-    garden.dig("lily");
+    watched.dig("lily");
     let mut connection = listen(&server, &session, &[("Last-Event-ID", "0-1.1")]).await;
     let SseEvent { data, .. } = connection.event().await.unwrap();
     assert!(data.unwrap().contains("garden://lily"));
@@ -113,7 +113,7 @@ async fn notifies_only_the_changed_resource() {
     assert!(connection.event().await.unwrap().data.unwrap().contains("garden://lily"));
     // Who no longer subscribes hears of what follows alone.
     server.ask(&session.post("resources/unsubscribe", json!({"uri": "garden://rose"}))).await;
-    garden.dig("rose");
-    garden.dig("lily");
+    watched.dig("rose");
+    watched.dig("lily");
     assert!(connection.event().await.unwrap().data.unwrap().contains("garden://lily"));
 }

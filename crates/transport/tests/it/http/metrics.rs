@@ -69,9 +69,9 @@ async fn blocked_audit_log_is_not_ready() {
         Host::heard_by(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]).with_auditor(Arc::new(Stuck)));
     let server = Server::of(host, metrics, HttpOptions::default()).await;
     let mut connection = server.connect().await;
-    for (path, told) in [("/health", (200, "ok\n")), ("/ready", (503, "the audit log cannot be written\n"))] {
+    for (path, message) in [("/health", (200, "ok\n")), ("/ready", (503, "the audit log cannot be written\n"))] {
         let answer = connection.ask(&wire::request("GET", path, &[], b"")).await;
-        assert_eq!((answer.head.status, answer.text()), told);
+        assert_eq!((answer.head.status, answer.text()), message);
     }
 }
 
@@ -132,8 +132,8 @@ async fn exports_stored_result_gauges() {
     // What is counted elsewhere does not grow by being asked for.
     server.metrics().await;
     let text = server.metrics().await;
-    let shown: BTreeSet<&str> = text.lines().filter(|line| line.starts_with("tidegate_results")).collect();
-    insta::assert_snapshot!(shown.into_iter().collect::<Vec<_>>().join("\n"), @r#"
+    let visible: BTreeSet<&str> = text.lines().filter(|line| line.starts_with("tidegate_results")).collect();
+    insta::assert_snapshot!(visible.into_iter().collect::<Vec<_>>().join("\n"), @r#"
     tidegate_results 3
     tidegate_results_blocks_total 17
     tidegate_results_bytes 4096

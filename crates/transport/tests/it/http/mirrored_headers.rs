@@ -16,9 +16,9 @@ use crate::schema::check_response;
 async fn check(server: &Server, post: &Post) -> String {
     let answer = server.ask(post).await;
     check_response(post.revision, &post.method, &answer.message());
-    let told = answer.told();
-    assert!(told == "200" || told.starts_with("400 -32020 "), "{told}");
-    told.replace("400 -32020 ", "refused: ")
+    let message = answer.told();
+    assert!(message == "200" || message.starts_with("400 -32020 "), "{message}");
+    message.replace("400 -32020 ", "refused: ")
 }
 
 #[tokio::test]
@@ -45,8 +45,8 @@ async fn headers_must_match_the_body() {
         ("header names in capitals", call().without("Mcp-Name").with("MCP-NAME", "script")),
     ];
     let mut table = String::new();
-    for (what, post) in &posts {
-        table.push_str(&format!("{what:26}{}\n", check(&server, post).await));
+    for (subject, post) in &posts {
+        table.push_str(&format!("{subject:26}{}\n", check(&server, post).await));
     }
     insta::assert_snapshot!(table, @r#"
     as it should be           200
@@ -121,9 +121,9 @@ async fn check_parameters(server: &Server, arguments: Value, headers: &[(&str, &
     for (name, value) in headers {
         post = post.and(&format!("Mcp-Param-{name}"), value);
     }
-    let told = check(server, &post).await;
+    let message = check(server, &post).await;
     let headers: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-    format!("{arguments} [{}]\n    {told}\n", headers.join(", "))
+    format!("{arguments} [{}]\n    {message}\n", headers.join(", "))
 }
 
 #[tokio::test]

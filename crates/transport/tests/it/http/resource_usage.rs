@@ -27,10 +27,10 @@ impl Server {
     /// Waits until it holds what it held then.
     pub(super) async fn wait_until_back_at(&self, level: &ResourceUsage) {
         let mut now = self.resource_usage().await;
-        let patience = std::time::Instant::now() + super::TEST_TIMEOUT / 2;
+        let timeout = std::time::Instant::now() + super::TEST_TIMEOUT / 2;
         until(async || {
             now = self.resource_usage().await;
-            now == *level || patience < std::time::Instant::now()
+            now == *level || timeout < std::time::Instant::now()
         })
         .await;
         assert_eq!(now, *level);

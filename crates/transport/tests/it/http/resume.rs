@@ -95,9 +95,9 @@ async fn disconnected_client_resumes() {
     "#);
     server.until_open_calls(0).await;
     let all = ["1-1 progress 1.0\n", "1-2 progress 2.0\n", "1-3 \"done\"\n"];
-    for (last, heard) in [("1-0", 0), ("1-1", 1), ("1-2", 2), ("1-3", 3)] {
-        let again = resume(&server, &session, last).await.events().await;
-        assert_eq!(event_summary(session.revision, &again), all[heard..].concat(), "{last}");
+    for (last, received) in [("1-0", 0), ("1-1", 1), ("1-2", 2), ("1-3", 3)] {
+        let sse_events = resume(&server, &session, last).await.events().await;
+        assert_eq!(event_summary(session.revision, &sse_events), all[received..].concat(), "{last}");
     }
 }
 
@@ -118,8 +118,8 @@ async fn streams_of_one_session_do_not_mix() {
         let expected = format!("{0}-1 progress {number}.0\n{0}-2 \"answer {number}\"\n", number + 1);
         assert_eq!(event_summary(session.revision, &events), expected);
     }
-    let again = resume(&server, &session, "3-1").await.events().await;
-    assert_eq!(event_summary(session.revision, &again), "3-2 \"answer 2\"\n");
+    let sse_events = resume(&server, &session, "3-1").await.events().await;
+    assert_eq!(event_summary(session.revision, &sse_events), "3-2 \"answer 2\"\n");
 }
 
 #[tokio::test]

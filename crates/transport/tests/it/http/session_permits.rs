@@ -57,22 +57,26 @@ fn opening() -> Post {
 }
 
 /// What becomes of a session that `who` asks for.
-async fn opened(door: &InProcessRouter, who: &str) -> Result<String, String> {
-    open_outcome(door, &opening().with("Authorization", &format!("Bearer {who}")), None).await
+async fn opened(in_process_router: &InProcessRouter, caller: &str) -> Result<String, String> {
+    open_outcome(in_process_router, &opening().with("Authorization", &format!("Bearer {caller}")), None).await
 }
 
 /// The same of somebody at `address` who shows nothing.
-async fn opened_at(door: &InProcessRouter, address: &str) -> Result<String, String> {
-    open_outcome(door, &opening(), Some(PeerAddress(address.parse::<IpAddr>().unwrap()))).await
+async fn opened_at(in_process_router: &InProcessRouter, address: &str) -> Result<String, String> {
+    open_outcome(in_process_router, &opening(), Some(PeerAddress(address.parse::<IpAddr>().unwrap()))).await
 }
 
-async fn open_outcome(door: &InProcessRouter, post: &Post, peer: Option<PeerAddress>) -> Result<String, String> {
+async fn open_outcome(
+    in_process_router: &InProcessRouter,
+    post: &Post,
+    peer: Option<PeerAddress>,
+) -> Result<String, String> {
     let request = post.headers().fold(Request::post("/mcp"), |request, (name, value)| request.header(name, value));
     let mut request = request.body(Body::from(post.body.clone())).unwrap();
     if let Some(peer) = peer {
         request.extensions_mut().insert(peer);
     }
-    let response = door.app.clone().oneshot(request).await.unwrap();
+    let response = in_process_router.app.clone().oneshot(request).await.unwrap();
     if let Some(id) = response.headers().get("mcp-session-id") {
         return Ok(id.to_str().unwrap().to_owned());
     }
@@ -83,59 +87,65 @@ async fn open_outcome(door: &InProcessRouter, post: &Post, peer: Option<PeerAddr
 
 #[tokio::test]
 async fn tenant_cannot_take_all_sessions() {
-    let door = door();
+    let in_process_router = door();
     let of_tenant = "503 too many sessions of your tenant are open; try again later";
     let mut refused = Vec::new();
     let mut first = None;
     for name in ["ann", "bob", "carol", "dave"] {
         for _ in 0..4 {
-            match opened(&door, &format!("{name}~north")).await {
+            match opened(&in_process_router, &format!("{name}~north")).await {
                 Ok(id) => first = first.or(Some(id)),
-                Err(said) => refused.push(said),
+                Err(text) => refused.push(text),
             }
         }
     }
     let of_one = "503 too many sessions of yours are open; try again later";
     assert_eq!(refused, [&[of_one][..], &[of_tenant; 11]].concat());
     for name in ["ann", "ann", "ann", "bob"] {
-        opened(&door, &format!("{name}~south")).await.unwrap();
+        opened(&in_process_router, &format!("{name}~south")).await.unwrap();
     }
-    assert_eq!(opened(&door, "ann~west").await.unwrap_err(), "503 too many sessions are open; try again later");
+    assert_eq!(
+        opened(&in_process_router, "ann~west").await.unwrap_err(),
+        "503 too many sessions are open; try again later"
+    );
     // A place that is given back is its tenant's again.
     let ended = Request::delete("/mcp")
         .header("Mcp-Session-Id", first.unwrap())
         .header("Authorization", "Bearer ann~north")
         .body(Body::empty());
-    assert!(door.app.clone().oneshot(ended.unwrap()).await.unwrap().status().is_success());
-    assert_eq!(opened(&door, "bob~south").await.unwrap_err(), of_tenant);
-    opened(&door, "dave~north").await.unwrap();
-    assert_eq!(opened(&door, "dave~north").await.unwrap_err(), of_tenant);
+    assert!(in_process_router.app.clone().oneshot(ended.unwrap()).await.unwrap().status().is_success());
+    assert_eq!(opened(&in_process_router, "bob~south").await.unwrap_err(), of_tenant);
+    opened(&in_process_router, "dave~north").await.unwrap();
+    assert_eq!(opened(&in_process_router, "dave~north").await.unwrap_err(), of_tenant);
 }
 
 #[tokio::test]
 async fn anonymous_sessions_are_counted_by_network() {
-    let door = door();
+    let in_process_router = door();
     for host in 1..=3 {
-        opened_at(&door, &format!("2001:db8::{host}")).await.unwrap();
+        opened_at(&in_process_router, &format!("2001:db8::{host}")).await.unwrap();
     }
     let of_one = "503 too many sessions of yours are open; try again later";
-    assert_eq!(opened_at(&door, "2001:db8::ffff").await.unwrap_err(), of_one);
+    assert_eq!(opened_at(&in_process_router, "2001:db8::ffff").await.unwrap_err(), of_one);
     for host in 1..=3 {
-        opened_at(&door, "192.0.2.1").await.unwrap();
-        opened_at(&door, &format!("2001:db8:0:{host}::1")).await.ok();
+        opened_at(&in_process_router, "192.0.2.1").await.unwrap();
+        opened_at(&in_process_router, &format!("2001:db8:0:{host}::1")).await.ok();
     }
-    assert_eq!(opened_at(&door, "192.0.2.2").await.unwrap_err(), "503 too many sessions are open; try again later");
+    assert_eq!(
+        opened_at(&in_process_router, "192.0.2.2").await.unwrap_err(),
+        "503 too many sessions are open; try again later"
+    );
 }
 
 #[tokio::test]
 async fn principal_share_applies_once_authentication_is_configured() {
     let authenticator = Arc::new(Tenants { is_configured: false.into() });
-    let door = door_of(authenticator.clone());
+    let in_process_router = door_of(authenticator.clone());
     for _ in 0..4 {
-        opened_at(&door, "192.0.2.1").await.unwrap();
+        opened_at(&in_process_router, "192.0.2.1").await.unwrap();
     }
     authenticator.is_configured.store(true, Ordering::Relaxed);
     let of_one = "503 too many sessions of yours are open; try again later";
-    assert_eq!(opened_at(&door, "192.0.2.1").await.unwrap_err(), of_one);
-    opened_at(&door, "192.0.2.2").await.unwrap();
+    assert_eq!(opened_at(&in_process_router, "192.0.2.1").await.unwrap_err(), of_one);
+    opened_at(&in_process_router, "192.0.2.2").await.unwrap();
 }

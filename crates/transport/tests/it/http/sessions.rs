@@ -42,7 +42,7 @@ async fn sessions_do_not_share_their_state() {
 async fn a_request_without_its_session_is_refused() {
     let server = Server::start().await;
     let mut table = String::new();
-    for (what, request) in [
+    for (subject, request) in [
         ("POST without", Post::message("tools/list", json!({})).bytes()),
         ("POST unknown", Post::message("tools/list", json!({})).with("Mcp-Session-Id", "0123").bytes()),
         ("POST beyond ASCII", Post::message("tools/list", json!({})).with("Mcp-Session-Id", "ä").bytes()),
@@ -54,7 +54,7 @@ async fn a_request_without_its_session_is_refused() {
             Post::message("tools/list", json!({})).with("MCP-Protocol-Version", "1999-01-01").bytes()
         }),
     ] {
-        table.push_str(&format!("{what:28}{}\n", server.connect().await.ask(&request).await.told()));
+        table.push_str(&format!("{subject:28}{}\n", server.connect().await.ask(&request).await.told()));
     }
     insta::assert_snapshot!(table, @r"
     POST without                400 -32600 the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; one of 2026-07-28 says its version in params._meta

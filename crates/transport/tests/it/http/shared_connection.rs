@@ -33,8 +33,8 @@ pub(super) trait SharedConnectionClient: Sized {
 }
 
 async fn garden(options: HttpOptions) -> (Server, Arc<Garden>) {
-    let (host, garden) = Garden::with_host();
-    (Server::of(host, Arc::new(Metrics::new()), options).await, garden)
+    let (host, resources) = Garden::with_host();
+    (Server::of(host, Arc::new(Metrics::new()), options).await, resources)
 }
 
 fn subscription_params(uris: &[&str]) -> Value {
@@ -61,21 +61,21 @@ async fn cancel(client: &mut impl SharedConnectionClient, id: Value) {
 
 /// Each stream tells what it was asked for until it is cancelled or the server shuts down.
 pub(super) async fn tell_each_stream<S: SharedConnectionClient>() {
-    let (server, garden) = garden(HttpOptions::default()).await;
+    let (server, watched) = garden(HttpOptions::default()).await;
     let mut client = S::open(&server, &[]).await;
     listen(&mut client, json!("a"), &["garden://rose"]).await;
     listen(&mut client, json!(7), &[]).await;
     client.call(json!("slow"), json!([["cancelled"]])).await;
-    garden.dig("rose");
-    garden.dig("lily");
+    watched.dig("rose");
+    watched.dig("lily");
     assert_eq!(next(&mut client).await, "\"a\" resources/updated garden://rose");
     client.assert_alive().await;
     cancel(&mut client, json!("a")).await;
     cancel(&mut client, json!("slow")).await;
     // The next answer comes after the cancellation was heard.
     client.assert_alive().await;
-    garden.dig("rose");
-    server.host.service.registry().swap(garden.state(Access::default()));
+    watched.dig("rose");
+    server.host.service.registry().swap(watched.state(Access::default()));
     assert_eq!(next(&mut client).await, "7 tools/list_changed");
     listen(&mut client, json!("a"), &[]).await;
     server.shutdown.cancel();
@@ -103,27 +103,27 @@ pub(super) async fn bound_streams<S: SharedConnectionClient>() {
 /// A key that is revoked hears nothing more.
 pub(super) async fn revoke<S: SharedConnectionClient>() {
     let (one_key, options) = asking();
-    let (server, garden) = garden(options).await;
+    let (server, resources) = garden(options).await;
     let mut client = S::open(&server, &[("Authorization", "Bearer key")]).await;
     listen(&mut client, json!(1), &["garden://rose"]).await;
     one_key.is_revoked.store(true, Ordering::SeqCst);
-    garden.dig("rose");
-    server.host.service.registry().swap(garden.state(Access::default()));
+    resources.dig("rose");
+    server.host.service.registry().swap(resources.state(Access::default()));
     client.assert_disconnected().await;
 }
 
 /// A legacy session hears of the resource that changed alone.
 pub(super) async fn tell_a_session<S: SharedConnectionClient>() {
-    let (server, garden) = garden(HttpOptions::default()).await;
+    let (server, watched) = garden(HttpOptions::default()).await;
     let mut client = S::agreed(&server, Revision::V2024_11_05).await;
     for uri in ["garden://rose", "garden://lily"] {
         client.ask(json!(uri), "resources/subscribe", json!({"uri": uri})).await;
     }
-    garden.dig("lily");
+    watched.dig("lily");
     assert_eq!(client.receive().await["params"], json!({"uri": "garden://lily"}));
     client.ask(json!(1), "resources/unsubscribe", json!({"uri": "garden://lily"})).await;
-    garden.dig("lily");
-    garden.dig("rose");
+    watched.dig("lily");
+    watched.dig("rose");
     assert_eq!(client.receive().await["params"], json!({"uri": "garden://rose"}));
     client.assert_alive().await;
 }

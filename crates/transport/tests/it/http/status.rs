@@ -11,7 +11,7 @@ use crate::schema::check_response;
 async fn modern_errors_have_http_statuses() {
     let server = Server::start().await;
     let mut table = String::new();
-    for (what, post) in [
+    for (subject, post) in [
         ("a result", Post::modern("tools/list", json!({}))),
         ("a tool's failure", Post::script(json!([["fail", "gone"]]))),
         ("wrong arguments", Post::modern("tools/call", json!({"name": "script", "arguments": {"x": 1}}))),
@@ -26,7 +26,7 @@ async fn modern_errors_have_http_statuses() {
     ] {
         let answer = server.ask(&post).await;
         check_response(post.revision, &post.method, &answer.message());
-        table.push_str(&format!("{what:20}{}\n", answer.told()));
+        table.push_str(&format!("{subject:20}{}\n", answer.told()));
     }
     insta::assert_snapshot!(table, @r#"
     a result            200
@@ -57,7 +57,7 @@ async fn what_a_modern_request_must_say_is_checked_in_order() {
     without.as_object_mut().unwrap().shift_remove("io.modelcontextprotocol/clientCapabilities");
     let bare = Post::message("server/discover", json!({})).with("Mcp-Method", "server/discover");
     let mut table = String::new();
-    for (what, post) in [
+    for (subject, post) in [
         ("all is well", with_meta("2026-07-28", meta("2026-07-28"))),
         ("no _meta", bare.with("MCP-Protocol-Version", "2026-07-28").in_revision(Revision::V2026_07_28)),
         ("an empty _meta", with_meta("2026-07-28", json!({}))),
@@ -70,7 +70,7 @@ async fn what_a_modern_request_must_say_is_checked_in_order() {
         let answer = server.ask(&post).await;
         let message = answer.message();
         check_response(post.revision, &post.method, &message);
-        table.push_str(&format!("{what:24}{}\n", answer.told()));
+        table.push_str(&format!("{subject:24}{}\n", answer.told()));
     }
     insta::assert_snapshot!(table, @r#"
     all is well             200

@@ -27,8 +27,8 @@ fn post(notifications: Value) -> Post {
 }
 
 async fn garden(options: HttpOptions) -> (Server, Arc<Garden>) {
-    let (host, garden) = Garden::with_host();
-    (Server::of(host, Arc::new(Metrics::new()), options).await, garden)
+    let (host, resources) = Garden::with_host();
+    (Server::of(host, Arc::new(Metrics::new()), options).await, resources)
 }
 
 /// A stream that was acknowledged.
@@ -60,21 +60,21 @@ async fn next(connection: &mut Connection) -> Option<String> {
 
 #[tokio::test]
 async fn delivers_subscriptions_until_shutdown() {
-    let (server, garden) = garden(HttpOptions::default()).await;
-    let wish = json!({"toolsListChanged": true, "resourceSubscriptions": ["garden://rose", "garden://lily"]});
-    let mut connection = open(&server, &post(wish)).await;
-    garden.dig("tulip");
-    garden.dig("rose");
+    let (server, watched) = garden(HttpOptions::default()).await;
+    let expectation = json!({"toolsListChanged": true, "resourceSubscriptions": ["garden://rose", "garden://lily"]});
+    let mut connection = open(&server, &post(expectation)).await;
+    watched.dig("tulip");
+    watched.dig("rose");
     assert_eq!(next(&mut connection).await.unwrap(), "resources/updated garden://rose");
-    server.host.service.registry().swap(garden.state(Access::default()));
-    let mut told = Vec::new();
+    server.host.service.registry().swap(watched.state(Access::default()));
+    let mut message = Vec::new();
     for _ in 0..3 {
-        told.push(next(&mut connection).await.unwrap());
+        message.push(next(&mut connection).await.unwrap());
     }
-    told.sort_unstable();
+    message.sort_unstable();
     let expected =
         ["resources/updated garden://lily", "resources/updated garden://rose", "tools/list_changed"].map(str::to_owned);
-    assert_eq!(told, expected);
+    assert_eq!(message, expected);
     server.shutdown.cancel();
     assert_eq!(next(&mut connection).await.unwrap(), "result for 1");
     assert_eq!(next(&mut connection).await, None);
@@ -86,25 +86,25 @@ async fn closing_the_stream_releases_its_permit() {
     let options = HttpOptions { sessions_max: 1, ..HttpOptions::default() };
     let server = Server::with(options).await;
     let before = server.resource_usage().await;
-    let wish = json!({"promptsListChanged": true, "resourceSubscriptions": ["test://plain"]});
-    let connection = open(&server, &post(wish.clone())).await;
-    let refused = server.ask(&post(wish.clone())).await;
+    let expectation = json!({"promptsListChanged": true, "resourceSubscriptions": ["test://plain"]});
+    let connection = open(&server, &post(expectation.clone())).await;
+    let refused = server.ask(&post(expectation.clone())).await;
     assert_eq!(refused.told(), "503 -32603 too many sessions are open; try again later");
     drop(connection);
     server.wait_until_back_at(&before).await;
-    open(&server, &post(wish)).await;
+    open(&server, &post(expectation)).await;
 }
 
 #[tokio::test]
 async fn stalled_subscriber_is_disconnected() {
     let options = HttpOptions { write_within: Duration::from_millis(200), ..HttpOptions::default() };
-    let (server, garden) = garden(options).await;
+    let (server, resources) = garden(options).await;
     let before = server.resource_usage().await;
     // Long names, so that few changes are more than sockets hold.
     let uris: Vec<String> = (0..50).map(|number| format!("garden://{number}-{}", "x".repeat(7_000))).collect();
     let connection = open(&server, &post(json!({"resourceSubscriptions": uris}))).await;
     super::until(async || {
-        server.host.service.registry().swap(garden.state(Access::default()));
+        server.host.service.registry().swap(resources.state(Access::default()));
         server.resource_usage().await == before
     })
     .await;
@@ -129,30 +129,30 @@ async fn requires_accept_event_stream() {
 #[tokio::test]
 async fn revoked_key_receives_no_changes() {
     let (one_key, options) = asking();
-    let (server, garden) = garden(options).await;
+    let (server, resources) = garden(options).await;
     let post = post(json!({"toolsListChanged": true, "resourceSubscriptions": ["garden://rose"]}));
     let mut connection = open(&server, &post.with("Authorization", "Bearer key")).await;
     one_key.is_revoked.store(true, Ordering::SeqCst);
-    garden.dig("rose");
+    resources.dig("rose");
     assert_eq!(next(&mut connection).await, None, "no result either: it did not end well");
 }
 
 #[tokio::test]
 async fn lost_grant_ends_only_its_resource() {
     let (_, options) = asking();
-    let (server, garden) = garden(options).await;
+    let (server, watched) = garden(options).await;
     let mut connection = {
-        let wish = json!({"resourceSubscriptions": ["garden://rose", "test://plain"]});
-        open(&server, &post(wish).with("Authorization", "Bearer key")).await
+        let expectation = json!({"resourceSubscriptions": ["garden://rose", "test://plain"]});
+        open(&server, &post(expectation).with("Authorization", "Bearer key")).await
     };
     // Whom this access would let in is not of this world: its toolset is the door of another.
     let hidden = Access { toolset: Some("other".to_owned()), ..Access::default() };
-    server.host.service.registry().swap(garden.state(hidden));
+    server.host.service.registry().swap(watched.state(hidden));
     assert_eq!(next(&mut connection).await.unwrap(), "resources/updated test://plain");
-    garden.dig("rose");
-    server.host.service.registry().swap(garden.state(Access::default()));
-    let told = [next(&mut connection).await.unwrap(), next(&mut connection).await.unwrap()];
-    assert_eq!(told, ["resources/updated garden://rose", "resources/updated test://plain"], "once it is back");
+    watched.dig("rose");
+    server.host.service.registry().swap(watched.state(Access::default()));
+    let message = [next(&mut connection).await.unwrap(), next(&mut connection).await.unwrap()];
+    assert_eq!(message, ["resources/updated garden://rose", "resources/updated test://plain"], "once it is back");
 }
 
 /// The bytes of the stream as text, until there are as many events.
@@ -167,9 +167,9 @@ async fn events(stream: &mut BodyDataStream, count: usize) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn idle_stream_gets_keep_alives_and_revalidates() {
     let (one_key, options) = asking();
-    let door = InProcessRouter::new(options);
+    let in_process_router = InProcessRouter::new(options);
     let post = post(json!({"toolsListChanged": true})).with("Authorization", "Bearer key");
-    let mut stream = door.ask(&post).await.into_body().into_data_stream();
+    let mut stream = in_process_router.ask(&post).await.into_body().into_data_stream();
     let began = tokio::time::Instant::now();
     assert_eq!(events(&mut stream, 4).await[1..], [":", ":", ":"]);
     assert_eq!(began.elapsed().as_secs(), 45);
@@ -180,15 +180,15 @@ async fn idle_stream_gets_keep_alives_and_revalidates() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_reader_receives_each_change_once() {
-    let door = InProcessRouter::new(HttpOptions::default());
+    let in_process_router = InProcessRouter::new(HttpOptions::default());
     let post = post(json!({"toolsListChanged": true, "resourceSubscriptions": ["test://plain"]}));
-    let mut stream = door.ask(&post).await.into_body().into_data_stream();
+    let mut stream = in_process_router.ask(&post).await.into_body().into_data_stream();
     for _ in 0..100 {
-        door.host.service.registry().swap(crate::host::entries(&Default::default()).build());
+        in_process_router.host.service.registry().swap(crate::host::entries(&Default::default()).build());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let told = events(&mut stream, 4).await;
-    let methods = told.iter().map(|event| event.split('"').nth(7).unwrap_or(event));
+    let message = events(&mut stream, 4).await;
+    let methods = message.iter().map(|event| event.split('"').nth(7).unwrap_or(event));
     let expected = [
         "notifications/subscriptions/acknowledged",
         "notifications/tools/list_changed",

@@ -55,13 +55,13 @@ async fn server(options: &TlsOptions) -> (Server, Arc<Tls>) {
 }
 
 /// A connection that is open.
-async fn open(server: &Server, authority: &Authority, shown: Option<&Identity>) -> Connection {
-    Connection::over(connect(server.address, authority, shown, &BOTH).await.unwrap())
+async fn open(server: &Server, authority: &Authority, identity: Option<&Identity>) -> Connection {
+    Connection::over(connect(server.address, authority, identity, &BOTH).await.unwrap())
 }
 
 /// Whether a client is heard at all; a server of 1.3 says so only when it is read.
-async fn is_heard(server: &Server, authority: &Authority, shown: Option<&Identity>) -> bool {
-    let Ok(mut stream) = connect(server.address, authority, shown, &BOTH).await else { return false };
+async fn is_heard(server: &Server, authority: &Authority, identity: Option<&Identity>) -> bool {
+    let Ok(mut stream) = connect(server.address, authority, identity, &BOTH).await else { return false };
     let written = stream.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let mut answer = [0; 12];
     written.is_ok() && stream.read_exact(&mut answer).await.is_ok() && answer == *b"HTTP/1.1 200"
@@ -149,7 +149,7 @@ async fn only_certificates_of_the_authority_are_heard() {
     let revoked = clients.revoked(&[7]);
     let (optional, _) = server(&files.options_with(&clients, false, Some(&revoked))).await;
     let (required, _) = server(&files.options_with(&clients, true, Some(&revoked))).await;
-    let shown = [
+    let visible = [
         ("none", None),
         ("good", Some(clients.client("a", 8))),
         ("revoked", Some(clients.client("a", 7))),
@@ -158,10 +158,12 @@ async fn only_certificates_of_the_authority_are_heard() {
         ("a server's", Some(clients.server())),
     ];
     let mut table = String::new();
-    for (what, shown) in &shown {
-        let heard =
-            (is_heard(&optional, &roots, shown.as_ref()).await, is_heard(&required, &roots, shown.as_ref()).await);
-        table.push_str(&format!("{what:12} optional: {}, required: {}\n", heard.0, heard.1));
+    for (subject, identity) in &visible {
+        let heard = (
+            is_heard(&optional, &roots, identity.as_ref()).await,
+            is_heard(&required, &roots, identity.as_ref()).await,
+        );
+        table.push_str(&format!("{subject:12} optional: {}, required: {}\n", heard.0, heard.1));
     }
     insta::assert_snapshot!(table, @r"
     none         optional: true, required: false
@@ -226,7 +228,7 @@ async fn reload_replaces_the_server_certificate() {
 fn reports_invalid_files() {
     let (roots, clients) = (Authority::new("roots"), Authority::new("clients"));
     let identity = roots.server();
-    let mut told = String::new();
+    let mut message = String::new();
     let cases: [(&str, &str, &str, &str); 6] = [
         (&identity.certificate, &identity.key, "", ""),
         ("", &identity.key, &clients.pem, ""),
@@ -242,12 +244,12 @@ fn reports_invalid_files() {
         let mut options = files.options_with(&clients, false, Some(revoked).filter(|revoked| !revoked.is_empty()));
         files.put("clients.pem", authorities);
         let folder = certificate.parent().unwrap().display().to_string();
-        told.push_str(&Tls::load(&options).unwrap_err().to_string().replace(&folder, "FOLDER"));
-        told.push('\n');
+        message.push_str(&Tls::load(&options).unwrap_err().to_string().replace(&folder, "FOLDER"));
+        message.push('\n');
         options.key = folder.into();
         assert!(matches!(Tls::load(&options), Err(TlsError::Unreadable { .. } | TlsError::Invalid { .. })));
     }
-    insta::assert_snapshot!(told, @r"
+    insta::assert_snapshot!(message, @r"
     FOLDER/clients.pem does not hold a certificate as PEM (-----BEGIN CERTIFICATE-----)
     FOLDER/cert.pem does not hold a certificate as PEM (-----BEGIN CERTIFICATE-----)
     FOLDER/key.pem does not hold a key as PEM (-----BEGIN PRIVATE KEY-----)
@@ -263,15 +265,15 @@ fn reports_certificate_validity() {
     let identity = roots.server_of_years(2026, 2027);
     let files = Files::of(&identity);
     files.put("cert.pem", &format!("{}{}", identity.certificate, roots.server_of_years(2020, 2026).certificate));
-    let mut told = String::new();
+    let mut message = String::new();
     // The ends of 2024 and 2025, and the beginnings of December 2026 and 2027.
     for seconds in [1_735_689_599, 1_767_225_599, 1_796_083_200, 1_827_619_200] {
         let now = UNIX_EPOCH + Duration::from_secs(seconds);
         for CertificateValidity { subject, state } in files.options().certificate_validity(now).unwrap() {
-            told.push_str(&format!("{seconds} {subject}: {state:?}\n"));
+            message.push_str(&format!("{seconds} {subject}: {state:?}\n"));
         }
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(message, @r#"
     1735689599 CN=localhost: NotYet { begins: "2026-01-01T00:00:00Z" }
     1735689599 CN=localhost: Good { ends: "2026-01-01T00:00:00Z", days: 365 }
     1767225599 CN=localhost: NotYet { begins: "2026-01-01T00:00:00Z" }

@@ -54,12 +54,12 @@ const UPGRADE: [(&str, &str); 7] = [
     ("Sec-WebSocket-Protocol", "mcp"),
 ];
 
-fn asked((method, path, what): (&str, &str, &str), shown: &[(&str, &str)]) -> Vec<u8> {
+fn asked((method, path, subject): (&str, &str, &str), visible: &[(&str, &str)]) -> Vec<u8> {
     let is_web_socket = path.ends_with("/ws");
-    let headers: Vec<_> = UPGRADE[..if is_web_socket { 7 } else { 2 }].iter().chain(shown).copied().collect();
-    let name = if what == "call" { "script" } else { "none" };
+    let headers: Vec<_> = UPGRADE[..if is_web_socket { 7 } else { 2 }].iter().chain(visible).copied().collect();
+    let name = if subject == "call" { "script" } else { "none" };
     let body = Post::modern("tools/call", json!({"name": name, "arguments": {}})).body;
-    request(method, path, &headers, if what.is_empty() { b"" } else { &body })
+    request(method, path, &headers, if subject.is_empty() { b"" } else { &body })
 }
 
 /// Status, challenge and message of a refusal, of which all forms say the same.
@@ -95,11 +95,11 @@ async fn server(authenticator: Arc<dyn Authenticator>) -> (Server, Arc<Refusals>
 }
 
 /// What every way answers to `shown`, which is the same.
-async fn refused(server: &Server, shown: &[(&str, &str)]) -> String {
+async fn refused(server: &Server, visible: &[(&str, &str)]) -> String {
     let mut connection = server.connect().await;
     let mut all = BTreeSet::new();
     for way in ENDPOINTS {
-        all.insert(response_summary(&connection.ask(&asked(way, shown)).await));
+        all.insert(response_summary(&connection.ask(&asked(way, visible)).await));
     }
     assert_eq!(all.len(), 1, "{all:#?}");
     all.pop_first().unwrap()
@@ -174,13 +174,13 @@ async fn invalid_credentials_answer_alike_on_every_endpoint() {
         ("long", "x".repeat(20_000)),
     ];
     let mut table = format!("{:28} {}\n", "no token", refused(&server, &[]).await);
-    for (what, bearer) in &cases {
-        let told = refused(&server, &[("Authorization", &format!("Bearer {bearer}"))]).await;
-        table.push_str(&format!("{what:28} {told}\n"));
+    for (subject, bearer) in &cases {
+        let rendered = refused(&server, &[("Authorization", &format!("Bearer {bearer}"))]).await;
+        table.push_str(&format!("{subject:28} {rendered}\n"));
     }
     let (basic, bearer) = (("Authorization", "Basic Zm9v"), format!("Bearer {good}"));
-    for (what, shown) in [("another scheme", &[basic][..]), ("two", &[("Authorization", &bearer), basic])] {
-        table.push_str(&format!("{what:28} {}\n", refused(&server, shown).await));
+    for (subject, visible) in [("another scheme", &[basic][..]), ("two", &[("Authorization", &bearer), basic])] {
+        table.push_str(&format!("{subject:28} {}\n", refused(&server, visible).await));
     }
     insta::assert_snapshot!(table, @r#"
     no token                     401 Bearer realm="tidegate", scope="data:read data:list": this server asks who calls: send Authorization: Bearer with a key or token
@@ -205,9 +205,9 @@ async fn invalid_credentials_answer_alike_on_every_endpoint() {
     another scheme               401 Bearer realm="tidegate", scope="data:read data:list": this server asks who calls: send Authorization: Bearer with a key or token
     two                          400 Bearer realm="tidegate", error="invalid_request": the Authorization header cannot be read: send one, which is Bearer, a space, and a key or token
     "#);
-    let told = refusals.0.lock().clone();
-    assert_eq!(told.len(), (cases.len() + 3) * ENDPOINTS.len());
-    assert!(told.iter().all(|peer| *peer == Some(IpAddr::V4(Ipv4Addr::LOCALHOST))));
+    let ip_addrs = refusals.0.lock().clone();
+    assert_eq!(ip_addrs.len(), (cases.len() + 3) * ENDPOINTS.len());
+    assert!(ip_addrs.iter().all(|peer| *peer == Some(IpAddr::V4(Ipv4Addr::LOCALHOST))));
 }
 
 #[tokio::test]
@@ -264,14 +264,14 @@ async fn asserting_headers_are_bounded_and_unchanged() {
         assert!(answer.head.status < 401, "{}", answer.text());
     }
     let long = "x".repeat(1_025);
-    for shown in [
+    for visible in [
         &[("X-User", "ann"), ("X-User", "bob")][..],
         &[("X-User", "ann"), ("X-Groups", "admins")],
         &[("X-User", &long)],
         &[("X-User", "ann"), ("X-Groups", &long)],
     ] {
-        let told = refused(&server, shown).await;
-        assert!(told.starts_with("401 ") && told.contains("invalid_token"), "{told}");
+        let message = refused(&server, visible).await;
+        assert!(message.starts_with("401 ") && message.contains("invalid_token"), "{message}");
     }
     assert!(refused(&server, &[("X-Other", "ann")]).await.starts_with("401 Bearer realm=\"tidegate\", scope"));
 }

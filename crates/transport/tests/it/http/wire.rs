@@ -213,10 +213,10 @@ impl Connection {
 
     /// Whether the server closes its side, whatever it says that is no answer.
     pub(crate) async fn is_closed_after_noise(&mut self) -> bool {
-        let mut said = Vec::new();
+        let mut text = Vec::new();
         // A reset is an end, too.
-        let _ = timeout(TEST_TIMEOUT, self.stream.read_to_end(&mut said)).await.unwrap();
-        !said.starts_with(b"HTTP/")
+        let _ = timeout(TEST_TIMEOUT, self.stream.read_to_end(&mut text)).await.unwrap();
+        !text.starts_with(b"HTTP/")
     }
 
     async fn line(&mut self) -> String {

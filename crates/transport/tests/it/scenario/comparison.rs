@@ -14,63 +14,65 @@ type Replays = [BTreeMap<usize, StepResult>];
 
 /// What differs; nothing if all is as it should be.
 pub(super) fn differences(steps: &[Step], channels: &[Channel], replays: &Replays) -> String {
-    let mut told = String::new();
+    let mut message = String::new();
     for (number, step) in steps.iter().enumerate() {
-        let heard = channels.iter().zip(replays).filter_map(|(channel, heard)| Some((channel, heard.get(&number)?)));
-        let heard: Vec<(&Channel, &StepResult)> = heard.collect();
-        let mut of_step = from_scenario(step, &heard);
+        let filter_maps =
+            channels.iter().zip(replays).filter_map(|(channel, received)| Some((channel, received.get(&number)?)));
+        let received: Vec<(&Channel, &StepResult)> = filter_maps.collect();
+        let mut of_step = from_scenario(step, &received);
         if of_step.is_empty() && !step.differs() {
-            of_step = from_each_other(&heard);
+            of_step = from_each_other(&received);
         }
         if !of_step.is_empty() {
-            let _ = writeln!(told, "\n{}{of_step}", step.name);
+            let _ = writeln!(message, "\n{}{of_step}", step.name);
         }
     }
-    told
+    message
 }
 
 /// The channels on which it is not as the scenario says, those that say the same together.
-fn from_scenario(step: &Step, heard: &[(&Channel, &StepResult)]) -> String {
+fn from_scenario(step: &Step, received: &[(&Channel, &StepResult)]) -> String {
     let (mut right, mut wrong) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
-    let mut wanted = String::new();
-    for (channel, heard) in heard {
-        match step.unmet_by(channel, &heard.outcome) {
+    let mut expected = String::new();
+    for (channel, step_result) in received {
+        match step.unmet_by(channel, &step_result.outcome) {
             None => right.push(channel.to_string()),
             Some(unmet) => {
-                wanted = unmet;
-                wrong.entry(heard.outcome.clone().shortened().to_string()).or_default().push(channel.to_string());
+                expected = unmet;
+                wrong.entry(step_result.outcome.clone().shortened().to_string()).or_default().push(channel.to_string());
             }
         }
     }
     if wrong.is_empty() {
         return String::new();
     }
-    let mut told = format!("\n  wanted {wanted}");
+    let mut message = format!("\n  wanted {expected}");
     if !right.is_empty() {
-        let _ = write!(told, "\n  so it is on {}", right.join(", "));
+        let _ = write!(message, "\n  so it is on {}", right.join(", "));
     }
     for (outcome, channels) in wrong {
-        let _ = write!(told, "\n  on {}: {outcome}", channels.join(", "));
+        let _ = write!(message, "\n  on {}: {outcome}", channels.join(", "));
     }
-    told
+    message
 }
 
 /// The channels of one revision of MCP whose whole messages are not the same.
-fn from_each_other(heard: &[(&Channel, &StepResult)]) -> String {
+fn from_each_other(received: &[(&Channel, &StepResult)]) -> String {
     let mut by_revision = BTreeMap::<&str, Vec<(&Channel, &Value)>>::new();
-    for (channel, heard) in heard {
-        if let Some(raw) = &heard.raw {
+    for (channel, step_result) in received {
+        if let Some(raw) = &step_result.raw {
             by_revision.entry(channel.revision.name()).or_default().push((channel, raw));
         }
     }
-    let mut told = String::new();
-    for said in by_revision.values() {
-        let (first, first_said) = said[0];
-        for (channel, other_said) in said.iter().filter(|(_, said)| *said != first_said) {
-            let _ = write!(told, "\n  over {first} the message is {first_said}\n  over {channel} it is {other_said}");
+    let mut rendered = String::new();
+    for text in by_revision.values() {
+        let (first, first_said) = text[0];
+        for (channel, other_said) in text.iter().filter(|(_, text)| *text != first_said) {
+            let _ =
+                write!(rendered, "\n  over {first} the message is {first_said}\n  over {channel} it is {other_said}");
         }
     }
-    told
+    rendered
 }
 
 impl Outcome {
@@ -87,18 +89,18 @@ impl Step {
     /// What was wanted, if `outcome` is not it.
     fn unmet_by(&self, channel: &Channel, outcome: &Outcome) -> Option<String> {
         let is_met = match (outcome, &self.answered, &self.refused) {
-            (Outcome::Answered(value), Some(wanted), _) => shown(value) == *wanted,
-            (Outcome::Refused(refusal), _, Some(wanted)) => wanted.is_met_by(channel, refusal),
+            (Outcome::Answered(value), Some(expected), _) => shown(value) == *expected,
+            (Outcome::Refused(refusal), _, Some(expected_refusal)) => expected_refusal.is_met_by(channel, refusal),
             _ => false,
         };
-        let wanted = || match (&self.answered, &self.refused) {
+        let expected = || match (&self.answered, &self.refused) {
             (Some(answered), _) => format!("answered {answered}"),
             (None, Some(ExpectedRefusal { kind, message })) => {
                 format!("refused {kind}: {:?}", message.over(channel).unwrap_or("in words that stand nowhere"))
             }
             (None, None) => "nothing".to_owned(),
         };
-        (!is_met).then(wanted)
+        (!is_met).then(expected)
     }
 }
 
@@ -127,21 +129,21 @@ fn reports_differences_by_channel() {
         "refused": {"kind": "not_found", "message": "there is no tool \"x\""},
     });
     let steps = [serde_json::from_value(step).unwrap()];
-    let heard = |outcome, raw: Value| BTreeMap::from([(0, StepResult { outcome, raw: Some(raw) })]);
+    let received = |outcome, raw: Value| BTreeMap::from([(0, StepResult { outcome, raw: Some(raw) })]);
     let right = || Outcome::refused(Some("not_found"), "there is no tool \"x\"");
     let wrong = || Outcome::Answered(serde_json::json!({"content": []}));
     let channels = &Channel::all()[2..5];
-    let told = |outcomes: [(Outcome, i64); 3]| {
-        differences(&steps, channels, &outcomes.map(|(outcome, code)| heard(outcome, code.into())))
+    let rendered = |outcomes: [(Outcome, i64); 3]| {
+        differences(&steps, channels, &outcomes.map(|(outcome, code)| received(outcome, code.into())))
     };
-    assert_eq!(told([(right(), 1), (right(), 2), (right(), 1)]), "");
-    insta::assert_snapshot!(told([(right(), 1), (wrong(), 2), (wrong(), 1)]), @r#"
+    assert_eq!(rendered([(right(), 1), (right(), 2), (right(), 1)]), "");
+    insta::assert_snapshot!(rendered([(right(), 1), (wrong(), 2), (wrong(), 1)]), @r#"
     an unknown tool
       wanted refused not_found: "there is no tool \"x\""
       so it is on stdio 2026-07-28
       on http 2025-11-25, http 2026-07-28: answered {"content":[]}
     "#);
-    insta::assert_snapshot!(told([(right(), 1), (right(), 1), (right(), 2)]), @r"
+    insta::assert_snapshot!(rendered([(right(), 1), (right(), 1), (right(), 2)]), @r"
     an unknown tool
       over stdio 2026-07-28 the message is 1
       over http 2026-07-28 it is 2

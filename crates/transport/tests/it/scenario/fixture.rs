@@ -126,8 +126,8 @@ fn grants(person: &str) -> Grants {
 #[async_trait]
 impl Authenticator for People {
     async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
-        let shown = credentials.bearer.ok_or(AuthenticationError::Missing)?;
-        let is_known = |person: &&str| key(person) == shown && !self.revoked.lock().contains(*person);
+        let visible = credentials.bearer.ok_or(AuthenticationError::Missing)?;
+        let is_known = |person: &&str| key(person) == visible && !self.revoked.lock().contains(*person);
         let person = PEOPLE.into_iter().find(is_known).ok_or(AuthenticationError::Invalid)?;
         Ok(self.principal(person, AuthMethod::Key))
     }

@@ -50,12 +50,12 @@ impl<W> Mcp<W> {
 #[async_trait]
 impl<W: Wire> Client for Mcp<W> {
     async fn ask(&mut self, ask: &StepRequest) -> StepResult {
-        let said = match (ask.bytes(), request(ask)) {
+        let mcp_answer = match (ask.bytes(), request(ask)) {
             (Some(bytes), _) => self.0.say(&bytes).await,
             (None, Some((method, params))) => self.0.ask(&method, params).await,
             (None, None) => panic!("{ask:?} is nothing that can be said"),
         };
-        said.heard(ask)
+        mcp_answer.heard(ask)
     }
 
     fn is_open(&self) -> bool {
@@ -157,8 +157,8 @@ fn answer(ask: &StepRequest, mut result: Map<String, Value>, meta: &Value, notic
 
 /// What a tool answered. Data is said again as text for who reads text alone; that is no more than the data.
 fn tool_answer(content: &[Value], structured: Option<&Value>, meta: &Value, notices: &[Value]) -> Value {
-    let again = |block: &Value| serde_json::from_str::<Value>(block["text"].as_str().unwrap_or_default()).ok();
-    let is_said_again = structured.is_some() && content.len() == 1 && again(&content[0]).as_ref() == structured;
+    let retried = |block: &Value| serde_json::from_str::<Value>(block["text"].as_str().unwrap_or_default()).ok();
+    let is_said_again = structured.is_some() && content.len() == 1 && retried(&content[0]).as_ref() == structured;
     let mut answer = json!({"content": if is_said_again { &[] } else { content }});
     if let Some(structured) = structured {
         answer["structured"] = structured.clone();

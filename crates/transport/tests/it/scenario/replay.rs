@@ -28,16 +28,16 @@ pub(super) struct Replay {
 /// Takes `channel` through all steps that are on it; what comes of each stands under its number.
 pub(super) async fn replay(channel: Channel, steps: &[Step]) -> BTreeMap<usize, StepResult> {
     let mut replay = Replay::start(channel).await;
-    let mut heard = BTreeMap::new();
+    let mut received = BTreeMap::new();
     for (number, step) in steps.iter().enumerate() {
         if !step.is_on(&channel) {
             continue;
         }
         let taken = timeout(TEST_TIMEOUT, replay.take(step)).await;
-        heard.insert(number, taken.unwrap_or_else(|_| panic!("{channel}: {} never ends", step.name)));
+        received.insert(number, taken.unwrap_or_else(|_| panic!("{channel}: {} never ends", step.name)));
         assert_eq!(replay.world.server.open_calls(), 0, "{channel}: {} leaves a call behind", step.name);
     }
-    heard
+    received
 }
 
 impl Replay {
@@ -61,13 +61,13 @@ impl Replay {
                 }
             }
         }
-        let heard = if step.is_ended { self.ask_and_end(step).await } else { self.ask_step(step).await };
+        let step_result = if step.is_ended { self.ask_and_end(step).await } else { self.ask_step(step).await };
         self.world.set_changing(false);
         self.world.end_calls();
         for call in held {
             call.await.unwrap();
         }
-        heard
+        step_result
     }
 
     async fn ask_step(&mut self, step: &Step) -> StepResult {
@@ -85,8 +85,8 @@ impl Replay {
             }
             registry.jobs().cancel_all();
         };
-        let (heard, ()) = tokio::join!(self.ask_step(step), ending);
-        heard
+        let (step_result, ()) = tokio::join!(self.ask_step(step), ending);
+        step_result
     }
 
     /// What comes of `ask` over the connection of `from_request`, which is opened if it is not open.
@@ -95,15 +95,15 @@ impl Replay {
         if !self.clients.contains_key(&place) {
             match self.channel.open(&self.world, by.as_deref(), through.as_deref()).await {
                 Ok(client) => self.clients.insert(place.clone(), client),
-                Err(heard) => return heard,
+                Err(step_result) => return step_result,
             };
         }
         let Some(client) = self.clients.get_mut(&place) else { panic!("there is no connection") };
-        let heard = client.ask(ask).await;
+        let step_result = client.ask(ask).await;
         if !client.is_open() {
             self.clients.remove(&place);
         }
-        heard
+        step_result
     }
 }
 

@@ -105,9 +105,9 @@ fn refusal(problem: &Value) -> Outcome {
     if let Some(violations) = problem["violations"].as_array() {
         message.push(':');
         for violation in violations {
-            let (path, what) = (violation["path"].as_str().unwrap(), violation["message"].as_str().unwrap());
+            let (path, subject) = (violation["path"].as_str().unwrap(), violation["message"].as_str().unwrap());
             let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
-            message.push_str(&format!("\n- {place}{what}"));
+            message.push_str(&format!("\n- {place}{subject}"));
         }
     }
     if let Some(choices) = problem["choices"].as_array() {

@@ -20,11 +20,11 @@ fn path(through: Option<&str>, last: &str) -> String {
 }
 
 /// Notes that bytes that a client sends as they are may be answered, under their id if they have one.
-fn expect_answer(ledger: &mut MessageChecker, bytes: &[u8]) {
+fn expect_answer(message_checker: &mut MessageChecker, bytes: &[u8]) {
     let id = serde_json::from_slice::<Value>(bytes).ok().and_then(|message| message.get("id").cloned());
     if let Some(id) = id.filter(|id| id.is_string() || id.is_number()) {
-        let revision = ledger.agreed.unwrap_or(Revision::V2026_07_28);
-        ledger.open.insert(id.to_string(), (String::new(), revision));
+        let revision = message_checker.agreed.unwrap_or(Revision::V2026_07_28);
+        message_checker.open.insert(id.to_string(), (String::new(), revision));
     }
 }
 

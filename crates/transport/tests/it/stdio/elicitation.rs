@@ -28,10 +28,10 @@ async fn modern_elicitation_retries_with_the_answer() {
     let mut pipe = Pipe::open(&Host::new());
     pipe.ledger.capabilities = all_capabilities();
     pipe.call(json!(1), elicitation_steps()).await;
-    let asked = pipe.hear().await.unwrap();
-    assert_eq!(asked["result"]["resultType"], "input_required");
+    let requested = pipe.hear().await.unwrap();
+    assert_eq!(requested["result"]["resultType"], "input_required");
     let mut params = script(&elicitation_steps());
-    params["requestState"] = asked["result"]["requestState"].clone();
+    params["requestState"] = requested["result"]["requestState"].clone();
     params["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
     pipe.send(json!(2), "tools/call", params).await;
     assert_eq!(text(&pipe.hear().await.unwrap()), r#"{"who":{"name":"Ann"}}"#);

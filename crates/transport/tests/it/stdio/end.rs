@@ -20,10 +20,10 @@ async fn calls_that_run_at_the_end_of_input_are_answered() {
     let mut pipe = Pipe::open(&host);
     pipe.call(json!("slow"), json!([["wait"], ["text", "in time"]])).await;
     pipe.call(json!("quick"), json!([["text", "at once"]])).await;
-    let gate = host.gate.clone();
+    let authenticator = host.gate.clone();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(5)).await;
-        gate.cancel();
+        authenticator.cancel();
     });
     let rest = pipe.close().await;
     assert_eq!(rest.iter().map(text).collect::<Vec<_>>(), ["at once", "in time"]);
@@ -108,13 +108,13 @@ async fn emits_connection_events() {
             }
         }
     }
-    let heard = Arc::new(Heard::default());
-    let host = Host::heard_by(EventDispatcher::new([heard.clone() as Arc<dyn Subscriber>]));
+    let received = Arc::new(Heard::default());
+    let host = Host::heard_by(EventDispatcher::new([received.clone() as Arc<dyn Subscriber>]));
     let mut pipe = Pipe::open(&host);
     pipe.line(b"{").await;
     pipe.hear().await;
     pipe.close().await;
-    insta::assert_snapshot!(heard.0.lock().join("\n"), @r#"
+    insta::assert_snapshot!(received.0.lock().join("\n"), @r#"
     ConnectionOpened { transport: Stdio }
     MessageRefused { transport: Stdio, peer: None, reason: "Parse error: EOF while parsing an object at line 1 column 1" }
     ConnectionClosed { transport: Stdio }

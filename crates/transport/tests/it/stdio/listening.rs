@@ -33,25 +33,25 @@ async fn cancel(pipe: &mut Pipe, id: Value) {
     pipe.ledger.open.remove(&id.to_string());
 }
 
-fn swap(host: &crate::host::Host, garden: &Arc<Garden>) {
-    host.service.registry().swap(garden.state(Access::default()));
+fn swap(host: &crate::host::Host, resources: &Arc<Garden>) {
+    host.service.registry().swap(resources.state(Access::default()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn delivers_subscriptions_between_answers() {
-    let (host, garden) = Garden::with_host();
+    let (host, watched) = Garden::with_host();
     let mut pipe = Pipe::open(&host);
     listen(&mut pipe, json!("a"), &["garden://rose"]).await;
     listen(&mut pipe, json!(7), &[]).await;
     pipe.call(json!("slow"), json!([["wait"], ["text", "done"]])).await;
-    garden.dig("rose");
-    garden.dig("lily");
+    watched.dig("rose");
+    watched.dig("lily");
     assert_eq!(next(&mut pipe).await, "\"a\" resources/updated garden://rose");
     pipe.lives().await;
     cancel(&mut pipe, json!("a")).await;
     settle().await;
-    garden.dig("rose");
-    swap(&host, &garden);
+    watched.dig("rose");
+    swap(&host, &watched);
     assert_eq!(next(&mut pipe).await, "7 tools/list_changed");
     // The id of the one that was cancelled is free, and it says nothing more.
     listen(&mut pipe, json!("a"), &["garden://rose"]).await;
@@ -92,14 +92,14 @@ async fn subscriptions_have_their_own_bound() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_reader_receives_only_the_last_change() {
-    let (host, garden) = Garden::with_host();
+    let (host, resources) = Garden::with_host();
     let mut pipe = Pipe::open(&host);
     listen(&mut pipe, json!(1), &["garden://rose"]).await;
     for _ in 0..3_000 {
-        swap(&host, &garden);
+        swap(&host, &resources);
         settle().await;
     }
-    garden.dig("rose");
+    resources.dig("rose");
     let mut count = 0;
     pipe.writer.shutdown().await.unwrap();
     while next(&mut pipe).await != "1 result" {
@@ -111,11 +111,11 @@ async fn slow_reader_receives_only_the_last_change() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_reads_nothing_does_not_keep_the_process() {
-    let (host, garden) = Garden::with_host();
+    let (host, resources) = Garden::with_host();
     let mut pipe = Pipe::open(&host);
     listen(&mut pipe, json!(1), &["garden://rose"]).await;
     for _ in 0..1_000 {
-        swap(&host, &garden);
+        swap(&host, &resources);
         settle().await;
     }
     pipe.shutdown.cancel();
@@ -125,16 +125,16 @@ async fn a_client_that_reads_nothing_does_not_keep_the_process() {
 #[tokio::test(start_paused = true)]
 async fn legacy_session_receives_only_the_changed_resource() {
     for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {
-        let (host, garden) = Garden::with_host();
+        let (host, watched) = Garden::with_host();
         let mut pipe = Pipe::agreed(&host, revision).await;
         for uri in ["garden://rose", "garden://lily"] {
             pipe.ask(json!(uri), "resources/subscribe", json!({"uri": uri})).await;
         }
-        garden.dig("lily");
+        watched.dig("lily");
         assert_eq!(pipe.hear().await.unwrap()["params"], json!({"uri": "garden://lily"}));
         pipe.ask(json!(1), "resources/unsubscribe", json!({"uri": "garden://lily"})).await;
-        garden.dig("lily");
-        garden.dig("rose");
+        watched.dig("lily");
+        watched.dig("rose");
         assert_eq!(pipe.hear().await.unwrap()["params"], json!({"uri": "garden://rose"}));
         assert_eq!(pipe.close().await, Vec::<Value>::new());
     }
@@ -142,12 +142,12 @@ async fn legacy_session_receives_only_the_changed_resource() {
 
 #[tokio::test(start_paused = true)]
 async fn second_initialize_resets_the_session() {
-    let (host, garden) = Garden::with_host();
+    let (host, watched) = Garden::with_host();
     let mut pipe = Pipe::agreed(&host, Revision::V2025_06_18).await;
     pipe.ask(json!(1), "resources/subscribe", json!({"uri": "garden://rose"})).await;
     pipe.shake_hands(Revision::V2025_11_25).await;
-    garden.dig("rose");
-    swap(&host, &garden);
+    watched.dig("rose");
+    swap(&host, &watched);
     for _ in 0..3 {
         assert!(pipe.hear().await.unwrap()["method"].as_str().unwrap().ends_with("list_changed"));
     }

@@ -72,17 +72,17 @@ async fn notifies_sessions_of_changed_lists() {
     let mut modern = Pipe::open(&host);
     modern.lives().await;
     host.service.registry().swap(crate::host::entries(&Default::default()).build());
-    let mut told = Vec::new();
+    let mut message = Vec::new();
     for _ in 0..4 {
-        told.push(legacy.hear().await.unwrap());
+        message.push(legacy.hear().await.unwrap());
     }
-    insta::assert_snapshot!(methods(&told).join("\n"), @r"
+    insta::assert_snapshot!(methods(&message).join("\n"), @r"
     notifications/tools/list_changed
     notifications/resources/list_changed
     notifications/prompts/list_changed
     notifications/resources/updated
     ");
-    assert_eq!(told[3]["params"], json!({"uri": "test://plain"}));
+    assert_eq!(message[3]["params"], json!({"uri": "test://plain"}));
     settle().await;
     assert_eq!(legacy.close().await, Vec::<Value>::new(), "each change is told once");
     assert_eq!(modern.close().await, Vec::<Value>::new(), "nobody subscribed");

@@ -103,9 +103,9 @@ struct CsvBeginning {
 
 impl CsvFile<'_> {
     fn inspect_beginning(&self) -> Result<CsvBeginning, String> {
-        let told = self.options;
+        let text_table_options = self.options;
         let line = |option: &str| suggest_yaml(self.location, option);
-        let encoding = match told.encoding {
+        let encoding = match text_table_options.encoding {
             Some(encoding) => encoding,
             None => TextEncoding::recognise(&read_beginning((self.open)()?, self.compression, BEGINNING_BYTES)?)
                 .map_err(|reason| match reason.as_str() {
@@ -113,7 +113,7 @@ impl CsvFile<'_> {
                     _ => format!("{reason}; write {}", line("encoding: latin-1")),
                 })?,
         };
-        let mut form = TextDecoding { encoding, skip_lines: told.skip.unwrap_or_default() };
+        let mut form = TextDecoding { encoding, skip_lines: text_table_options.skip.unwrap_or_default() };
         let mut text = self.read_beginning_text(form)?;
         if text.iter().all(u8::is_ascii_whitespace) {
             return Err("the file is empty: it has no header".to_owned());
@@ -122,18 +122,20 @@ impl CsvFile<'_> {
             return Err("it is no text".to_owned());
         }
         let mut delimiter = self.delimiter;
-        if let (Some(named), None, None) = (excel_delimiter(&text), told.delimiter, told.skip) {
+        if let (Some(named), None, None) =
+            (excel_delimiter(&text), text_table_options.delimiter, text_table_options.skip)
+        {
             delimiter = Some(named);
             form.skip_lines = 1;
             text = self.read_beginning_text(form)?;
         }
-        let known = told.delimiter.or(delimiter);
+        let known = text_table_options.delimiter.or(delimiter);
         let found = known.unwrap_or_else(|| detect_delimiter(&text));
-        let dialect = CsvDialect { decoding: form, ..CsvDialect::new(found, told) };
+        let dialect = CsvDialect { decoding: form, ..CsvDialect::new(found, text_table_options) };
         let candidates = known.map_or_else(|| DELIMITERS.to_vec(), |known| vec![known]);
-        if told.skip.is_none()
-            && told.comment.is_none()
-            && told.ragged.is_none()
+        if text_table_options.skip.is_none()
+            && text_table_options.comment.is_none()
+            && text_table_options.ragged.is_none()
             && let Some(lines) = detect_preamble(&text, found, &candidates, dialect.quote)
         {
             let option = line(&format!("skip: {}", form.skip_lines + lines));
@@ -164,13 +166,13 @@ impl CsvFile<'_> {
     ) -> Result<FileProfile, String> {
         let names =
             if dialect.has_header { column_names(header) } else { column_names(&vec![String::new(); header.len()]) };
-        let told = &self.options.columns;
-        if let Some(unknown) = told.keys().find(|column| !names.contains(column)) {
+        let message = &self.options.columns;
+        if let Some(unknown) = message.keys().find(|column| !names.contains(column)) {
             let names = names.join(", ");
             return Err(format!("the configuration gives a type to {unknown:?}, but its columns are {names}"));
         }
         let as_told = |(name, found): (&String, &DataType)| {
-            told.get(name).map_or_else(|| found.clone(), |column| column.data_type())
+            message.get(name).map_or_else(|| found.clone(), |column| column.data_type())
         };
         let types: Vec<DataType> = names.iter().zip(&columns.types).map(as_told).collect();
         let marked: BTreeSet<String> = columns.typed_null_marker_columns(&names).cloned().collect();
@@ -288,14 +290,14 @@ pub(crate) fn column_names(header: &[String]) -> Vec<String> {
     let mut taken: HashSet<String> = HashSet::new();
     let mut names = Vec::with_capacity(header.len());
     for (index, value) in header.iter().enumerate() {
-        let wanted = match value.trim() {
+        let expected = match value.trim() {
             "" => format!("column_{}", index + 1),
             name => name.to_owned(),
         };
-        let mut name = wanted.clone();
+        let mut name = expected.clone();
         let mut number = 2;
-        while taken.contains(&name) || (name != wanted && header.contains(&name)) {
-            name = format!("{wanted}_{number}");
+        while taken.contains(&name) || (name != expected && header.contains(&name)) {
+            name = format!("{expected}_{number}");
             number += 1;
         }
         taken.insert(name.clone());

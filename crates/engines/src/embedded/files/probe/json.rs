@@ -79,15 +79,15 @@ impl JsonColumns {
         for (name, value) in object {
             let mixed =
                 || format!("the values of {name:?} are objects or arrays in some rows and something else in others");
-            let told = json_data_type(&value).ok_or_else(mixed)?;
+            let data_type = json_data_type(&value).ok_or_else(mixed)?;
             match self.positions.get(&name) {
                 Some(&position) => {
                     let known = &mut self.fields[position];
-                    let both = wider(known.data_type(), &told, CoercionMode::ToText).ok_or_else(mixed)?;
+                    let both = wider(known.data_type(), &data_type, CoercionMode::ToText).ok_or_else(mixed)?;
                     known.set_data_type(both);
                 }
                 None => {
-                    self.fields.push(text_column(&name, told));
+                    self.fields.push(text_column(&name, data_type));
                     self.positions.insert(name, self.fields.len() - 1);
                 }
             }

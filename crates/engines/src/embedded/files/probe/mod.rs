@@ -88,9 +88,9 @@ impl FileProfile {
 /// Looks into `file`. The error is the reason why it cannot be read, for people.
 pub(crate) fn probe_file(
     file: &FoundFile,
-    wall: &PathSandbox,
+    path_sandbox: &PathSandbox,
     limits: &FileLimits,
-    told: &TableDeclarations,
+    table_declarations: &TableDeclarations,
 ) -> Result<FileProfile, String> {
     let fingerprint = file.fingerprint.as_ref().map_err(Clone::clone)?;
     let FileKind { format, compression } = file.kind;
@@ -98,19 +98,20 @@ pub(crate) fn probe_file(
         return Err("the file is empty".to_owned());
     }
     // One file for all that is learned, whatever becomes of its name meanwhile.
-    let opened = wall.open(&file.path).map_err(|refusal| refusal.reason())?;
+    let opened = path_sandbox.open(&file.path).map_err(|refusal| refusal.reason())?;
     let identity = FileIdentity::from_file(&opened, format.may_grow()).map_err(|error| io_error_reason(&error))?;
     let open = || -> Result<File, String> {
-        let mut again = opened.try_clone().map_err(|error| io_error_reason(&error))?;
-        again.rewind().map_err(|error| io_error_reason(&error))?;
-        Ok(again)
+        let mut retried = opened.try_clone().map_err(|error| io_error_reason(&error))?;
+        retried.rewind().map_err(|error| io_error_reason(&error))?;
+        Ok(retried)
     };
     let mut probed = match format {
         NamedFormat::Csv | NamedFormat::Tsv => {
-            let told = told.options_for_file(&file.location);
+            let text_table_options = table_declarations.options_for_file(&file.location);
             let delimiter = (format == NamedFormat::Tsv).then_some(b'\t');
             let (location, bytes) = (file.location.as_str(), identity.fingerprint.bytes);
-            let file = csv::CsvFile { open: &open, location, compression, delimiter, bytes, options: &told };
+            let file =
+                csv::CsvFile { open: &open, location, compression, delimiter, bytes, options: &text_table_options };
             csv::probe_csv(&file, limits)
         }
         NamedFormat::Json | NamedFormat::JsonLines => json::probe_json(open()?, compression, limits),
@@ -119,8 +120,10 @@ pub(crate) fn probe_file(
         }
         NamedFormat::Parquet => columnar::probe_parquet(open()?),
         NamedFormat::Arrow => columnar::probe_arrow(open()?),
-        NamedFormat::Xlsx => probe_workbook(open()?, WorkbookFormat::Xlsx, &file.location, told, identity),
-        NamedFormat::Ods => probe_workbook(open()?, WorkbookFormat::Ods, &file.location, told, identity),
+        NamedFormat::Xlsx => {
+            probe_workbook(open()?, WorkbookFormat::Xlsx, &file.location, table_declarations, identity)
+        }
+        NamedFormat::Ods => probe_workbook(open()?, WorkbookFormat::Ods, &file.location, table_declarations, identity),
     }?;
     probed.identity = Some(identity);
     let columns = probed.schema.fields().len();
@@ -135,11 +138,11 @@ fn probe_workbook(
     file: File,
     format: WorkbookFormat,
     location: &str,
-    told: &TableDeclarations,
+    table_declarations: &TableDeclarations,
     identity: FileIdentity,
 ) -> Result<FileProfile, String> {
     let mut sheets = Vec::new();
-    for (name, rows) in read_workbook(file, format, location, told, None)? {
+    for (name, rows) in read_workbook(file, format, location, table_declarations, None)? {
         let probed = rows.map(|rows| {
             let count = rows.num_rows() as u64;
             Arc::new(FileProfile {

@@ -104,9 +104,10 @@ struct SheetColumn {
 }
 
 impl SheetColumn {
-    fn from_values(values: Vec<CellValue>, told: &TextTableOptions) -> Self {
-        let is_marker = |text: &str| told.null.is_none() && is_null_marker(text);
-        let is_null = |text: &str| told.null.as_ref().is_some_and(|nulls| nulls.iter().any(|null| null == text));
+    fn from_values(values: Vec<CellValue>, text_table_options: &TextTableOptions) -> Self {
+        let is_marker = |text: &str| text_table_options.null.is_none() && is_null_marker(text);
+        let is_null =
+            |text: &str| text_table_options.null.as_ref().is_some_and(|nulls| nulls.iter().any(|null| null == text));
         let values: Vec<CellValue> = values
             .into_iter()
             .map(|value| match value {
@@ -166,7 +167,10 @@ impl SheetColumn {
 }
 
 /// The table of `rows`, the first of which names the columns unless its cells are values.
-pub(super) fn build_sheet_batch(rows: Vec<Vec<Data>>, told: &TextTableOptions) -> Result<RecordBatch, String> {
+pub(super) fn build_sheet_batch(
+    rows: Vec<Vec<Data>>,
+    text_table_options: &TextTableOptions,
+) -> Result<RecordBatch, String> {
     let is_blank = |row: &Vec<Data>| row.iter().all(|cell| *cell == Data::Empty);
     let mut rows = rows.into_iter().filter(|row| !is_blank(row));
     let first: Vec<CellValue> = rows.next().unwrap_or_default().into_iter().map(CellValue::from_cell).collect();
@@ -175,23 +179,23 @@ pub(super) fn build_sheet_batch(rows: Vec<Vec<Data>>, told: &TextTableOptions) -
         cells.iter_mut().zip(row).for_each(|(column, cell)| column.push(CellValue::from_cell(cell)));
     }
     let mut columns: Vec<SheetColumn> =
-        cells.into_iter().map(|values| SheetColumn::from_values(values, told)).collect();
-    let names = if told.has_header.unwrap_or_else(|| !is_row_of_values(&first)) {
+        cells.into_iter().map(|values| SheetColumn::from_values(values, text_table_options)).collect();
+    let names = if text_table_options.has_header.unwrap_or_else(|| !is_row_of_values(&first)) {
         column_names(&first.iter().map(|value| value.text().unwrap_or_default()).collect::<Vec<_>>())
     } else {
         let names = column_names(&vec![String::new(); first.len()]);
         let with_first = columns.into_iter().zip(first).map(|(column, value)| {
             let values = std::iter::once(value).chain(column.values).collect();
-            SheetColumn::from_values(values, told)
+            SheetColumn::from_values(values, text_table_options)
         });
         columns = with_first.collect();
         names
     };
-    if let Some(unknown) = told.columns.keys().find(|column| !names.contains(column)) {
+    if let Some(unknown) = text_table_options.columns.keys().find(|column| !names.contains(column)) {
         let names = names.join(", ");
         return Err(format!("the configuration gives a type to {unknown:?}, but its columns are {names}"));
     }
-    build_batch(names, columns, told)
+    build_batch(names, columns, text_table_options)
 }
 
 /// Whether the cells of the first row are values, and not names: most of them are neither text nor a year.
@@ -201,15 +205,19 @@ fn is_row_of_values(first: &[CellValue]) -> bool {
     first.iter().filter(is_value).count() * 2 > cells
 }
 
-fn build_batch(names: Vec<String>, columns: Vec<SheetColumn>, told: &TextTableOptions) -> Result<RecordBatch, String> {
+fn build_batch(
+    names: Vec<String>,
+    columns: Vec<SheetColumn>,
+    text_table_options: &TextTableOptions,
+) -> Result<RecordBatch, String> {
     let rows = columns.first().map_or(0, |column| column.values.len());
     let (mut fields, mut arrays) = (Vec::new(), Vec::new());
     for (name, column) in names.into_iter().zip(columns) {
-        let array = match told.columns.get(&name).map(|kind| kind.data_type()) {
-            Some(wanted) if wanted != column.data_type => {
+        let array = match text_table_options.columns.get(&name).map(|kind| kind.data_type()) {
+            Some(data_type) if data_type != column.data_type => {
                 let texts: ArrayRef = Arc::new(column.values.iter().map(CellValue::text).collect::<StringArray>());
                 let options = CastOptions { safe: false, ..CastOptions::default() };
-                cast_with_options(&texts, &wanted, &options).map_err(|error| {
+                cast_with_options(&texts, &data_type, &options).map_err(|error| {
                     format!("the column {name:?} does not have the type of the configuration: {error}")
                 })?
             }

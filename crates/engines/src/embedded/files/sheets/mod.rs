@@ -54,7 +54,7 @@ pub(crate) fn read_workbook(
     file: File,
     format: WorkbookFormat,
     location: &str,
-    told: &TableDeclarations,
+    table_declarations: &TableDeclarations,
     only: Option<&str>,
 ) -> Result<Vec<(String, SheetRows)>, String> {
     let _turn = WORKBOOK_LOCK.lock();
@@ -71,8 +71,8 @@ pub(crate) fn read_workbook(
     let grids = read.unwrap_or_else(|_| Err("it is no readable workbook".to_owned()))?;
     let rows =
         grids.into_iter().filter(|(_, grid)| !matches!(grid, Ok(grid) if grid.rows.is_empty())).map(|(name, grid)| {
-            let told = told.options_for_sheet(location, &name);
-            let rows = grid.and_then(|grid| grid.into_batch(location, &told));
+            let text_table_options = table_declarations.options_for_sheet(location, &name);
+            let rows = grid.and_then(|grid| grid.into_batch(location, &text_table_options));
             (name, rows)
         });
     Ok(rows.collect())
@@ -167,17 +167,17 @@ fn preamble_message(location: &str, rows: usize) -> String {
 
 impl SheetGrid {
     /// Its rows with names and types.
-    fn into_batch(mut self, location: &str, told: &TextTableOptions) -> SheetRows {
-        let skipped = told.skip.unwrap_or_default().saturating_sub(self.rows_above).min(self.rows.len());
+    fn into_batch(mut self, location: &str, text_table_options: &TextTableOptions) -> SheetRows {
+        let skipped = text_table_options.skip.unwrap_or_default().saturating_sub(self.rows_above).min(self.rows.len());
         self.rows.drain(..skipped);
         let filled = |row: &Vec<Data>| row.iter().filter(|cell| **cell != Data::Empty).count();
         let widest = self.rows.iter().map(filled).max().unwrap_or_default();
         let is_wide = |row: &Vec<Data>| filled(row) * 2 >= widest.max(1) && filled(row) >= widest.min(2);
         let begin = self.rows.iter().position(is_wide).unwrap_or_default();
-        if told.skip.is_none() && begin > 0 && widest > 1 {
+        if text_table_options.skip.is_none() && begin > 0 && widest > 1 {
             return Err(preamble_message(location, self.rows_above + begin));
         }
         self.rows.drain(..begin);
-        columns::build_sheet_batch(self.rows, told)
+        columns::build_sheet_batch(self.rows, text_table_options)
     }
 }

@@ -91,13 +91,13 @@ impl QueryCancellation {
 /// too wide for batches of `batch_rows`.
 pub(crate) fn add_cancellation(
     plan: Arc<dyn ExecutionPlan>,
-    wanted: &QueryCancellation,
+    query_cancellation: &QueryCancellation,
     batch_rows: usize,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
-        let node = wrap_join_filter(node, wanted)?;
+        let node = wrap_join_filter(node, query_cancellation)?;
         if node.children().is_empty() {
-            return Ok(Transformed::yes(wrap_operator(node, BatchCheck::CancellationOnly, wanted)));
+            return Ok(Transformed::yes(wrap_operator(node, BatchCheck::CancellationOnly, query_cancellation)));
         }
         let (below, above) = batch_checks(&node, batch_rows);
         if below.is_none() && above.is_none() {
@@ -106,13 +106,13 @@ pub(crate) fn add_cancellation(
         // What a scalar subquery stands in is its first input, of which nothing is repeated.
         let first = usize::from(node.is::<ScalarSubqueryExec>());
         let children = node.children().into_iter().enumerate().map(|(place, child)| match &below {
-            Some(look) if place >= first => wrap_operator(child.clone(), look.clone(), wanted),
+            Some(look) if place >= first => wrap_operator(child.clone(), look.clone(), query_cancellation),
             _ => child.clone(),
         });
         let children = children.collect();
         let node = node.replace_children(children, ReplaceChildrenOptions::new(Recompute))?;
         Ok(Transformed::yes(match above {
-            Some(look) => wrap_operator(node, look, wanted),
+            Some(look) => wrap_operator(node, look, query_cancellation),
             None => node,
         }))
     })
@@ -122,18 +122,20 @@ pub(crate) fn add_cancellation(
 fn wrap_operator(
     input: Arc<dyn ExecutionPlan>,
     look: BatchCheck,
-    wanted: &QueryCancellation,
+    query_cancellation: &QueryCancellation,
 ) -> Arc<dyn ExecutionPlan> {
-    let wanted = wanted.clone();
+    let query_cancellation = query_cancellation.clone();
     // One that stands there already does it all.
     match input
         .downcast_ref::<CancellationExec>()
         .filter(|guard| matches!(guard.batch_check, BatchCheck::CancellationOnly))
     {
-        Some(guard) => {
-            Arc::new(CancellationExec { input: guard.input.clone(), cancellation: wanted, batch_check: look })
-        }
-        None => Arc::new(CancellationExec { input, cancellation: wanted, batch_check: look }),
+        Some(guard) => Arc::new(CancellationExec {
+            input: guard.input.clone(),
+            cancellation: query_cancellation,
+            batch_check: look,
+        }),
+        None => Arc::new(CancellationExec { input, cancellation: query_cancellation, batch_check: look }),
     }
 }
 
@@ -173,23 +175,26 @@ fn emits_each_row_once(node: &Arc<dyn ExecutionPlan>) -> bool {
         .is_some_and(|join| matches!(join, LeftAnti | LeftMark | LeftSemi | RightAnti | RightMark | RightSemi))
 }
 
-fn wrap_join_filter(node: Arc<dyn ExecutionPlan>, wanted: &QueryCancellation) -> Result<Arc<dyn ExecutionPlan>> {
+fn wrap_join_filter(
+    node: Arc<dyn ExecutionPlan>,
+    query_cancellation: &QueryCancellation,
+) -> Result<Arc<dyn ExecutionPlan>> {
     if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>()
         && let Some(filter) = join.filter()
     {
-        let filter = cancellable_filter(filter, wanted);
+        let filter = cancellable_filter(filter, query_cancellation);
         return Ok(Arc::new(NestedLoopJoinExecBuilder::from(join).with_filter(Some(filter)).build()?));
     }
     if let Some(join) = node.downcast_ref::<HashJoinExec>()
         && let Some(filter) = join.filter()
     {
-        let filter = cancellable_filter(filter, wanted);
+        let filter = cancellable_filter(filter, query_cancellation);
         return HashJoinExecBuilder::from(join).with_filter(Some(filter)).build_exec();
     }
     Ok(node)
 }
 
-fn cancellable_filter(filter: &JoinFilter, wanted: &QueryCancellation) -> JoinFilter {
-    let expression = CancellableExpr { inner: filter.expression().clone(), cancellation: wanted.clone() };
+fn cancellable_filter(filter: &JoinFilter, query_cancellation: &QueryCancellation) -> JoinFilter {
+    let expression = CancellableExpr { inner: filter.expression().clone(), cancellation: query_cancellation.clone() };
     JoinFilter::new(Arc::new(expression), filter.column_indices().to_vec(), filter.schema().clone())
 }

@@ -97,10 +97,10 @@ impl ExecutionPlan for CancellationExec {
             _ => None,
         };
         let input = make_cooperative(self.input.execute(partition, context)?);
-        let (wanted, look) = (self.cancellation.clone(), self.batch_check.clone());
+        let (query_cancellation, look) = (self.cancellation.clone(), self.batch_check.clone());
         Ok(Box::pin(CancellableStream {
             input,
-            cancellation: wanted,
+            cancellation: query_cancellation,
             batch_check: look,
             account,
             reservation: held,

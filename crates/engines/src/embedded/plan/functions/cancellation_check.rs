@@ -11,8 +11,8 @@ use crate::embedded::plan::cancellation::QueryCancellation;
 
 /// `session`, whose functions end when the query is no longer `cancellation`, while it is planned too: a call of constants
 /// is computed then.
-pub(crate) fn with_cancellation(mut session: SessionState, wanted: &QueryCancellation) -> SessionState {
-    session.config_mut().options_mut().extensions.insert(CancellationExtension(wanted.clone()));
+pub(crate) fn with_cancellation(mut session: SessionState, query_cancellation: &QueryCancellation) -> SessionState {
+    session.config_mut().options_mut().extensions.insert(CancellationExtension(query_cancellation.clone()));
     session
 }
 

@@ -63,12 +63,14 @@ pub(crate) fn bound_functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarU
 ///
 /// Window functions have theirs here too, of the query that `session` is for.
 pub(crate) fn bound_plan(plan: LogicalPlan, session: &SessionState) -> Result<LogicalPlan> {
-    let wanted = cancellation_check::session_cancellation(session);
+    let query_cancellation = cancellation_check::session_cancellation(session);
     let bound = |expression: Expr| {
         expression.transform_up(|expression| match expression {
             Expr::ScalarFunction(call) => Ok(bound_call(call)),
             Expr::WindowFunction(mut call) => {
-                let Some(function) = wanted.as_ref().and_then(|wanted| windows::bound_window_function(&call, wanted))
+                let Some(function) = query_cancellation
+                    .as_ref()
+                    .and_then(|query_cancellation| windows::bound_window_function(&call, query_cancellation))
                 else {
                     return Ok(Transformed::no(Expr::WindowFunction(call)));
                 };

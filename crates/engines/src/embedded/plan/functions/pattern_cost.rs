@@ -79,8 +79,8 @@ impl PatternCost {
                 let written = &pattern[class.span.start.offset..class.span.end.offset];
                 let names_others = written.contains("[:") || written.split('\\').skip(1).any(starts_with_a_letter);
                 let own = WILDCARD_PLACES + written.len() as f64 * LETTER_BYTES;
-                let places = if names_others { CLASS_PLACES } else { own.min(CLASS_PLACES) };
-                Self { places, at_once: LETTER_BYTES }
+                let positions = if names_others { CLASS_PLACES } else { own.min(CLASS_PLACES) };
+                Self { places: positions, at_once: LETTER_BYTES }
             }
             Ast::Repetition(repetition) => {
                 let times = match &repetition.op.kind {

@@ -34,8 +34,8 @@ pub(super) fn like_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
 
 /// `strpos(text, cancellation)`, which compares the wanted text with that at each place, unless only the wanted is constant.
 pub(super) fn strpos_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
-    let [text, wanted] = args.args.as_slice() else { return None };
-    if is_constant(wanted) && !is_constant(text) {
+    let [text, columnar_value] = args.args.as_slice() else { return None };
+    if is_constant(columnar_value) && !is_constant(text) {
         return None;
     }
     Some(product_steps(args, &text_sizes(args, 0)?, &text_sizes(args, 1)?, 1.0 / BYTES_COMPARED))
@@ -43,11 +43,11 @@ pub(super) fn strpos_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
 
 /// `array_has_all(into_array, cancellation)`: each element is compared with each.
 pub(super) fn array_has_all_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
-    let (elements, wanted) = (list_sizes(args, 0)?, list_sizes(args, 1)?);
+    let (elements, argument_sizes) = (list_sizes(args, 0)?, list_sizes(args, 1)?);
     let (longest, longest_wanted) = (longest_text(args.args.first()?)?, longest_text(args.args.get(1)?)?);
     // Two texts of different lengths are not compared any further.
     let each = ELEMENT_STEPS + longest.min(longest_wanted) / BYTES_COMPARED;
-    Some(product_steps(args, &elements, &wanted, each))
+    Some(product_steps(args, &elements, &argument_sizes, each))
 }
 
 /// `array_has_any(left, right)`, which is as above unless one of them is constant.

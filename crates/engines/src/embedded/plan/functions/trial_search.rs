@@ -68,7 +68,7 @@ fn measure_searches(args: &ScalarFunctionArgs, flags_position: usize, is_asked_f
 fn time_all_matches(pattern: &Regex, text: &str) -> f64 {
     let start = Instant::now();
     let nanoseconds = || start.elapsed().as_nanos() as f64;
-    let mut places = pattern.find_iter(text);
-    while places.next().is_some() && nanoseconds() <= FUNCTION_STEPS_MAX {}
+    let mut matches = pattern.find_iter(text);
+    while matches.next().is_some() && nanoseconds() <= FUNCTION_STEPS_MAX {}
     nanoseconds()
 }

@@ -26,9 +26,9 @@ const CHECK_EVERY: usize = 256;
 /// The function of `call` with bounds, as long as its query is `cancellation`; none where it has them.
 pub(super) fn bound_window_function(
     call: &WindowFunction,
-    wanted: &QueryCancellation,
+    query_cancellation: &QueryCancellation,
 ) -> Option<WindowFunctionDefinition> {
-    let wanted = wanted.clone();
+    let query_cancellation = query_cancellation.clone();
     Some(match &call.fun {
         WindowFunctionDefinition::AggregateUDF(inner) if !inner.inner().is::<BoundedAggregate>() => {
             let frame = &call.params.window_frame;
@@ -37,11 +37,11 @@ pub(super) fn bound_window_function(
                 true if call.params.filter.is_some() => FrameReach::FilteredPartition,
                 true => FrameReach::Partition,
             };
-            let bounded = BoundedAggregate { inner: inner.clone(), cancellation: wanted, reach };
+            let bounded = BoundedAggregate { inner: inner.clone(), cancellation: query_cancellation, reach };
             WindowFunctionDefinition::AggregateUDF(Arc::new(AggregateUDF::new_from_impl(bounded)))
         }
         WindowFunctionDefinition::WindowUDF(inner) if !inner.inner().is::<BoundedWindow>() => {
-            let bounded = BoundedWindow { inner: inner.clone(), cancellation: wanted };
+            let bounded = BoundedWindow { inner: inner.clone(), cancellation: query_cancellation };
             WindowFunctionDefinition::WindowUDF(Arc::new(WindowUDF::new_from_impl(bounded)))
         }
         _ => return None,
@@ -56,8 +56,8 @@ struct CancellationCheck {
 }
 
 impl CancellationCheck {
-    fn new(wanted: &QueryCancellation) -> Self {
-        Self { cancellation: wanted.clone(), calls: 0 }
+    fn new(query_cancellation: &QueryCancellation) -> Self {
+        Self { cancellation: query_cancellation.clone(), calls: 0 }
     }
 
     /// Asks now and then.

@@ -33,13 +33,13 @@ fn write_suite(text: &mut String, file: &TestFileRun) {
     );
     for result in &file.report.results {
         let line = result.line.map(|line| format!(" line=\"{line}\"")).unwrap_or_default();
-        let said = escape_xml(&result.name);
-        let _ = write!(text, "    <testcase classname=\"{name}\" name=\"{said}\" file=\"{name}\"{line}");
+        let output = escape_xml(&result.name);
+        let _ = write!(text, "    <testcase classname=\"{name}\" name=\"{output}\" file=\"{name}\"{line}");
         if result.is_ok {
             text.push_str("/>\n");
         } else {
             let notes = escape_xml(&result.notes.join("\n"));
-            let _ = writeln!(text, ">\n      <failure message=\"{said}\">{notes}</failure>\n    </testcase>");
+            let _ = writeln!(text, ">\n      <failure message=\"{output}\">{notes}</failure>\n    </testcase>");
         }
     }
     text.push_str("  </testsuite>\n");

@@ -58,10 +58,10 @@ pub(super) enum Attempt {
 
 impl Attempt {
     /// The same with `wanted` where it speaks of `absent_answer`, or of a part of it.
-    pub(super) fn with_name_of(self, absent: &str, wanted: &str) -> Self {
+    pub(super) fn with_name_of(self, absent: &str, expected: &str) -> Self {
         let Self::Refused(text) = self else { return self };
-        let text = text.replace(absent, wanted);
-        let mark = absent.find('~').and_then(|at| wanted.get(at..=at));
+        let text = text.replace(absent, expected);
+        let mark = absent.find('~').and_then(|at| expected.get(at..=at));
         Self::Refused(mark.map_or(text.clone(), |letter| text.replace('~', letter)))
     }
 }
@@ -82,9 +82,9 @@ impl<'a> ClientConnection<'a> {
         whole: &str,
         key: Option<&'a str>,
         transport: Transport,
-        door: Option<&str>,
+        http_state: Option<&str>,
     ) -> Result<Self, String> {
-        let url = door.map_or_else(|| whole.to_owned(), |door| format!("{whole}/{door}"));
+        let url = http_state.map_or_else(|| whole.to_owned(), |http_state| format!("{whole}/{http_state}"));
         let mut line = match transport {
             Transport::EventStream => Self::EventStream(SseClient::open(client, &url, key).await?),
             Transport::WebSocket => Self::through_bridge(&format!("{}/ws", url.replace("http://", "ws://")), key),
@@ -116,10 +116,10 @@ impl<'a> ClientConnection<'a> {
     }
 
     /// A process whose user holds what the configuration of that name says.
-    pub(super) async fn stdio(folder: &Path, configuration: &str, door: Option<&str>) -> Result<Self, String> {
+    pub(super) async fn stdio(folder: &Path, configuration: &str, http_state: Option<&str>) -> Result<Self, String> {
         let mut command = tidegate();
         command.current_dir(folder).args(["stdio", "--log", "error", "--config", configuration]);
-        command.args(door.into_iter().flat_map(|door| ["--toolset", door]));
+        command.args(http_state.into_iter().flat_map(|http_state| ["--toolset", http_state]));
         let mut line = Self::child(command);
         match line.request("tools/list", json!({})).await {
             Attempt::Done(_) => Ok(line),
@@ -131,9 +131,10 @@ impl<'a> ClientConnection<'a> {
     pub(super) async fn command_line(
         folder: &'a Path,
         configuration: &str,
-        door: Option<&str>,
+        http_state: Option<&str>,
     ) -> Result<Self, String> {
-        let mut line = Self::Shell { folder, configuration: configuration.to_owned(), door: door.map(str::to_owned) };
+        let mut line =
+            Self::Shell { folder, configuration: configuration.to_owned(), door: http_state.map(str::to_owned) };
         match line.request("tools/list", json!({})).await {
             Attempt::Done(_) => Ok(line),
             Attempt::Refused(refused) => Err(refused),
@@ -161,19 +162,19 @@ impl<'a> ClientConnection<'a> {
                 let sent = writeln!(input, "{}", message(method, with_meta(params)));
                 let mut answer = String::new();
                 if sent.is_err() || output.read_line(&mut answer).unwrap() == 0 {
-                    let mut said = String::new();
-                    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
-                    return Attempt::Refused(format!("{:?} {said}", child.wait().unwrap().code()));
+                    let mut content = String::new();
+                    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut content).unwrap();
+                    return Attempt::Refused(format!("{:?} {content}", child.wait().unwrap().code()));
                 }
                 parse_answer("", &serde_json::from_str(&answer).unwrap())
             }
-            Self::Shell { folder, configuration, door } => {
+            Self::Shell { folder, configuration, door: http_state } => {
                 let mut arguments = match method {
                     "tools/list" => vec!["tools".to_owned(), "--json".to_owned()],
                     "tools/call" => call_arguments(&params),
                     other => panic!("the command line does not ask {other}"),
                 };
-                arguments.extend(door.iter().flat_map(|door| ["--toolset".to_owned(), door.clone()]));
+                arguments.extend(http_state.iter().flat_map(|http_state| ["--toolset".to_owned(), http_state.clone()]));
                 arguments.extend([
                     "--log".to_owned(),
                     "error".to_owned(),

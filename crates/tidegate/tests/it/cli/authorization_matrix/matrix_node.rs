@@ -114,14 +114,14 @@ impl MatrixNode {
         &self,
         role: &str,
         transport: Transport,
-        door: Option<&str>,
+        http_state: Option<&str>,
     ) -> Result<ClientConnection<'_>, String> {
         let configuration = format!("{role}.yaml");
         match transport {
-            Transport::Stdio => ClientConnection::stdio(self.folder(), &configuration, door).await,
-            Transport::CommandLine => ClientConnection::command_line(self.folder(), &configuration, door).await,
+            Transport::Stdio => ClientConnection::stdio(self.folder(), &configuration, http_state).await,
+            Transport::CommandLine => ClientConnection::command_line(self.folder(), &configuration, http_state).await,
             over_http => {
-                ClientConnection::over_http(&self.client, &self.server.url, self.key(role), over_http, door).await
+                ClientConnection::over_http(&self.client, &self.server.url, self.key(role), over_http, http_state).await
             }
         }
     }

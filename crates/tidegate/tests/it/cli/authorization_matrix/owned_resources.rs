@@ -17,25 +17,26 @@ const PATHS: [&str; 3] = ["", "/data", "/blocks/0"];
 
 /// Jobs and results of others, by every way that leads to one; and results of one's own.
 pub(super) async fn try_owned(
-    house: &MatrixNode,
+    matrix_node: &MatrixNode,
     matrix: &mut Matrix,
     role: usize,
     transport: Transport,
     letter: char,
 ) {
-    let mut line = house.connect(ROLES[role], transport, None).await.unwrap();
+    let mut line = matrix_node.connect(ROLES[role], transport, None).await.unwrap();
     let templates =
         if transport.supports_only_tools() { Vec::new() } else { Lists::list_all(&mut line).await.templates };
-    for (whose, mut other) in house.other_principals().await {
+    for (owner_key, mut other) in matrix_node.other_principals().await {
         let (job, result) = job_and_result_of(&mut other).await;
         // Who may list jobs may end them, and no others.
         let is_listed = job_ids(&mut line).await.contains(&job);
         let tried = attempt_both(&mut line, &job, is_listed, AccessMethod::CancelJob).await;
-        matrix.record_attempt(&format!("job of {whose}"), role, letter, &tried);
+        matrix.record_attempt(&format!("job of {owner_key}"), role, letter, &tried);
         let is_readable = is_listed && templates.iter().any(|template| template == "tidegate://jobs/{id}");
         let job_read =
-            OwnedResource { label: format!("job of {whose} as a resource"), id: &job, is_expected: is_readable };
-        let result_read = OwnedResource { label: format!("stored result of {whose}"), id: &result, is_expected: false };
+            OwnedResource { label: format!("job of {owner_key} as a resource"), id: &job, is_expected: is_readable };
+        let result_read =
+            OwnedResource { label: format!("stored result of {owner_key}"), id: &result, is_expected: false };
         job_read.attempt_read(matrix, &mut line, role, transport, letter, "tidegate://jobs/").await;
         result_read.attempt_read(matrix, &mut line, role, transport, letter, "tidegate://results/").await;
     }
@@ -54,19 +55,19 @@ pub(super) async fn try_owned(
 }
 
 /// Stored results by their paths, which belong to no transport of MCP.
-pub(super) async fn try_http_results(house: &MatrixNode, matrix: &mut Matrix, role: usize) {
+pub(super) async fn try_http_results(matrix_node: &MatrixNode, matrix: &mut Matrix, role: usize) {
     let mut results = Vec::new();
-    for (whose, mut other) in house.other_principals().await {
-        results.push((format!("GET /results/{{id}} of {whose}"), job_and_result_of(&mut other).await.1));
+    for (owner_key, mut other) in matrix_node.other_principals().await {
+        results.push((format!("GET /results/{{id}} of {owner_key}"), job_and_result_of(&mut other).await.1));
     }
-    let mut line = house.connect(ROLES[role], Transport::Modern, None).await.unwrap();
+    let mut line = matrix_node.connect(ROLES[role], Transport::Modern, None).await.unwrap();
     let label = "GET /results/{id} of one's own".to_owned();
     match store_result(&mut line).await {
         None => matrix.add_mark(&label, role, '-'),
         Some(own) => {
             // Its first block is there when it is whole.
             let manifest = format!("/results/{own}");
-            wait_until(async || house.fetch(ROLES[role], &manifest).await.1.contains(r#""complete""#)).await;
+            wait_until(async || matrix_node.fetch(ROLES[role], &manifest).await.1.contains(r#""complete""#)).await;
             results.push((label, own));
         }
     }
@@ -74,11 +75,11 @@ pub(super) async fn try_http_results(house: &MatrixNode, matrix: &mut Matrix, ro
         let mut had = 0;
         for path in PATHS {
             let at = |id: &str| format!("/results/{id}{path}");
-            let (status, told) = house.fetch(ROLES[role], &at(&id)).await;
-            let (absent, of_absent) = house.fetch(ROLES[role], &at(ABSENT)).await;
+            let (status, message) = matrix_node.fetch(ROLES[role], &at(&id)).await;
+            let (absent, of_absent) = matrix_node.fetch(ROLES[role], &at(ABSENT)).await;
             had += usize::from(status == 200);
-            if status != 200 && (status, told.replace(&id, ABSENT)) != (absent, of_absent) {
-                matrix.violations.push(format!("{label}{path} for {}: {status} {told}", ROLES[role]));
+            if status != 200 && (status, message.replace(&id, ABSENT)) != (absent, of_absent) {
+                matrix.violations.push(format!("{label}{path} for {}: {status} {message}", ROLES[role]));
             }
         }
         matrix.add_mark(&label, role, if had == PATHS.len() { '+' } else { '-' });

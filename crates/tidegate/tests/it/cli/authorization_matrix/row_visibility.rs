@@ -20,7 +20,7 @@ const TABLES: [(&str, &str); 6] = [
 ];
 
 /// What each role sees of each table, as it was reviewed.
-pub(super) async fn visible_rows(house: &MatrixNode, matrix: &mut Matrix) -> String {
+pub(super) async fn visible_rows(matrix_node: &MatrixNode, matrix: &mut Matrix) -> String {
     let mut text = String::new();
     for (database, table) in TABLES {
         let _ = writeln!(text, "rows of {database}.{table}");
@@ -28,7 +28,7 @@ pub(super) async fn visible_rows(house: &MatrixNode, matrix: &mut Matrix) -> Str
             // Whoever begins a node of its own is of no tenant there.
             let (mut there, mut at_home): (Option<String>, Option<String>) = (None, None);
             for (transport, letter) in TRANSPORTS {
-                let mut line = house.connect(role, transport, None).await.unwrap();
+                let mut line = matrix_node.connect(role, transport, None).await.unwrap();
                 let sql = format!("SELECT * FROM {table}");
                 let by_sql = json!({"database": database, "sql": sql, "format": "csv"});
                 let by_query = json!({"database": database, "table": table, "format": "csv"});

@@ -58,8 +58,8 @@ impl Lists {
         let tools = list_names(line, "tools/list", "tools", "name").await;
         let databases = call(line, "list_databases", json!({"extract": "name"})).await;
         let has_finder = tools.iter().any(|tool| tool == "find_tool");
-        let asked = json!({"words": "", "limit": 50});
-        let found = if has_finder { call(line, "find_tool", asked).await } else { Attempt::Done(Value::Null) };
+        let requested = json!({"words": "", "limit": 50});
+        let found = if has_finder { call(line, "find_tool", requested).await } else { Attempt::Done(Value::Null) };
         let found: Value = serde_json::from_str(&answer_text(&found)).unwrap_or_default();
         Self {
             tools,

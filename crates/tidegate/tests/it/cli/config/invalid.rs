@@ -159,12 +159,13 @@ const NAMES: &[(&str, &str)] = &[
 /// Each configuration with what `config check` says of it.
 fn checked(table: &[(&str, &str)]) -> String {
     let configured = ConfiguredFolder::new("");
-    let section = |(what, text): &(&str, &str)| {
+    let section = |(subject, text): &(&str, &str)| {
         configured.write(text);
-        let shown: Vec<String> = text.lines().enumerate().map(|(at, line)| format!("{:>3} | {line}", at + 1)).collect();
-        let said = configured.usage_error(&["config", "check"]);
-        let said = said.strip_prefix("error: the configuration cannot be used\n").unwrap_or(&said).to_owned();
-        format!("## {what}\n{}\n\n{said}", shown.join("\n"))
+        let visible: Vec<String> =
+            text.lines().enumerate().map(|(at, line)| format!("{:>3} | {line}", at + 1)).collect();
+        let output = configured.usage_error(&["config", "check"]);
+        let output = output.strip_prefix("error: the configuration cannot be used\n").unwrap_or(&output).to_owned();
+        format!("## {subject}\n{}\n\n{output}", visible.join("\n"))
     };
     table.iter().map(section).collect::<Vec<_>>().join("\n")
 }
@@ -188,16 +189,16 @@ fn names() {
 fn rejects_unreadable_and_oversized_files() {
     let configured = ConfiguredFolder::new("");
     let file = configured.folder().join("tidegate.yaml");
-    let said = |bytes: &[u8]| {
+    let text = |bytes: &[u8]| {
         std::fs::write(&file, bytes).unwrap();
         configured.usage_error(&["config", "check"]).lines().skip(1).collect::<Vec<_>>().join("\n")
     };
     let nested: String = (0..100).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
-    insta::assert_snapshot!(said(b"server: {title: \xff}\n"), @"tidegate.yaml: cannot be read: stream did not contain valid UTF-8");
-    insta::assert_snapshot!(said(&b"# much\n".repeat(1_000_000)), @"tidegate.yaml: is larger than 4194304 bytes");
-    insta::assert_snapshot!(said(nested.as_bytes()), @"tidegate.yaml:65:65: is nested too deeply");
-    insta::assert_snapshot!(said(format!("tools: {}{}\n", "[".repeat(100), "]".repeat(100)).as_bytes()), @"tidegate.yaml:1:72: is nested too deeply");
-    insta::assert_snapshot!(said(format!("built_in: [{}]\n", "a, ".repeat(300_000)).as_bytes()), @"tidegate.yaml:1:600009: makes the file larger than 200000 values");
+    insta::assert_snapshot!(text(b"server: {title: \xff}\n"), @"tidegate.yaml: cannot be read: stream did not contain valid UTF-8");
+    insta::assert_snapshot!(text(&b"# much\n".repeat(1_000_000)), @"tidegate.yaml: is larger than 4194304 bytes");
+    insta::assert_snapshot!(text(nested.as_bytes()), @"tidegate.yaml:65:65: is nested too deeply");
+    insta::assert_snapshot!(text(format!("tools: {}{}\n", "[".repeat(100), "]".repeat(100)).as_bytes()), @"tidegate.yaml:1:72: is nested too deeply");
+    insta::assert_snapshot!(text(format!("built_in: [{}]\n", "a, ".repeat(300_000)).as_bytes()), @"tidegate.yaml:1:600009: makes the file larger than 200000 values");
     std::fs::remove_file(&file).unwrap();
     insta::assert_snapshot!(configured.usage_error(&["config", "check"]), @r"
     error: the configuration cannot be used

@@ -21,8 +21,8 @@ fn node(limits: &str) -> Node {
 }
 
 /// What a call of the tool `three` is answered with.
-async fn three(who: &TenantClient) -> String {
-    let answer = who.call("three", json!({})).await;
+async fn three(caller: &TenantClient) -> String {
+    let answer = caller.call("three", json!({})).await;
     let text = answer["content"][0]["text"].as_str().or(answer["message"].as_str());
     text.unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
@@ -58,11 +58,11 @@ async fn rate_limit_is_per_tenant() {
     let node = node("tenant: {requests_per_second: 0.001, burst: 2}");
     let [ann, bob, stranger] =
         [("ann", "north"), ("bob", "north"), ("ann", "south")].map(|(name, tenant)| node.client(name, Some(tenant)));
-    for who in [&ann, &bob] {
-        assert_eq!(who.status("tools/list").await, StatusCode::OK);
+    for caller in [&ann, &bob] {
+        assert_eq!(caller.status("tools/list").await, StatusCode::OK);
     }
-    for who in [&ann, &bob] {
-        assert_eq!(who.status("tools/list").await, StatusCode::TOO_MANY_REQUESTS);
+    for caller in [&ann, &bob] {
+        assert_eq!(caller.status("tools/list").await, StatusCode::TOO_MANY_REQUESTS);
     }
     for _ in 0..2 {
         assert_eq!(stranger.status("tools/list").await, StatusCode::OK);

@@ -62,12 +62,12 @@ impl TenantClient {
     pub(super) async fn subscribe(&self, notifications: Value) -> Value {
         let params = json!({"notifications": notifications});
         let mut stream = self.stateless_request("subscriptions/listen", "", params, true).send().await.unwrap();
-        let mut said = String::new();
-        while !said.contains("\n\n") {
-            let piece = stream.chunk().await.unwrap().unwrap_or_else(|| panic!("it ends: {said}"));
-            said.push_str(std::str::from_utf8(&piece).unwrap());
+        let mut text = String::new();
+        while !text.contains("\n\n") {
+            let piece = stream.chunk().await.unwrap().unwrap_or_else(|| panic!("it ends: {text}"));
+            text.push_str(std::str::from_utf8(&piece).unwrap());
         }
-        let data = said.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+        let data = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
         let message: Value = serde_json::from_str(data).unwrap();
         assert_eq!(message["method"], "notifications/subscriptions/acknowledged", "{message}");
         message["params"]["notifications"].clone()

@@ -50,7 +50,7 @@ fn hello(newest: [u8; 2]) -> Vec<u8> {
     let random = [7; 32];
     let no_session = [0];
     let no_compression = [1, 0];
-    let said = [&newest[..], &random, &no_session, &CIPHERS, &no_compression, &EXTENSIONS].concat();
-    let length = u8::try_from(said.len()).unwrap();
-    [&[22, 3, 1, 0, length + 4, 1, 0, 0, length][..], &said].concat()
+    let text = [&newest[..], &random, &no_session, &CIPHERS, &no_compression, &EXTENSIONS].concat();
+    let length = u8::try_from(text.len()).unwrap();
+    [&[22, 3, 1, 0, length + 4, 1, 0, 0, length][..], &text].concat()
 }

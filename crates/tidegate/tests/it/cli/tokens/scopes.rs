@@ -39,8 +39,8 @@ async fn broader_scope_implies_narrower() {
     }
     let (status, challenge, answer) = called("data:read", "changed").await;
     assert_eq!(status.as_u16(), 403, "{answer}");
-    let wanted = r#"Bearer realm="tidegate", error="insufficient_scope", scope="data:write""#;
-    assert_eq!(challenge.as_deref(), Some(wanted));
+    let expected = r#"Bearer realm="tidegate", error="insufficient_scope", scope="data:write""#;
+    assert_eq!(challenge.as_deref(), Some(expected));
     let (_, _, answer) = called("administrator", "seen").await;
     assert!(answer.get("error").is_some(), "without a role nothing is there: {answer}");
 }
@@ -49,12 +49,12 @@ async fn broader_scope_implies_narrower() {
 fn reports_unused_and_cyclic_scopes() {
     let configured = ConfiguredFolder::new("");
     let complaint = |implied: &str| {
-        let said = "{admin: ['data:write'], 'data:write': ['data:read']}";
-        let text = CONFIGURATION.replace(said, implied).replace("RS256", "HS256");
+        let output = "{admin: ['data:write'], 'data:write': ['data:read']}";
+        let text = CONFIGURATION.replace(output, implied).replace("RS256", "HS256");
         configured.write(&format!("{text}    secret: {}\n", "s".repeat(32)));
-        let said = configured.usage_error(&["config", "check"]);
+        let output = configured.usage_error(&["config", "check"]);
         // Without the place in the file.
-        said.lines().nth(1).and_then(|line| line.split_once(": ")).unwrap().1.to_owned()
+        output.lines().nth(1).and_then(|line| line.split_once(": ")).unwrap().1.to_owned()
     };
     insta::assert_snapshot!(complaint("{admin: ['data:reed']}"), @r#"auth.tokens.implied_scopes.admin[0]: nothing asks for the scope "data:reed": no entry, no role and not auth.oauth; did you mean "data:read"?"#);
     insta::assert_snapshot!(complaint("{a: [b], b: [a]}"), @r#"auth.tokens.implied_scopes: the scope "a" implies itself: a, which implies b, which implies a"#);

@@ -141,8 +141,8 @@ fn annotations_follow_the_method() {
 fn debug_output_hides_secrets() {
     let template = template();
     let request = template.render(json!({"a": 7}).as_object().unwrap()).unwrap();
-    let shown = format!("{:?} {template:?} {request:?} {:?}", definition(), request.headers);
-    assert!(!shown.contains("s3cr3t"), "{shown}");
+    let visible = format!("{:?} {template:?} {request:?} {:?}", definition(), request.headers);
+    assert!(!visible.contains("s3cr3t"), "{visible}");
     assert_eq!(template.secrets().redact_error("Bearer s3cr3t-token, s3cr3t-token"), "***, ***");
 }
 

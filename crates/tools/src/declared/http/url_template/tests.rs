@@ -144,8 +144,8 @@ proptest! {
             // The encoding round-trips: what the server decodes is what the caller gave.
             prop_assert_eq!(segments, vec!["v1".to_owned(), a.clone(), format!("x-{b}.json")]);
             let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
-            let wanted = [("q", c.clone()), ("r", a.clone()), ("s", format!("s{b}"))];
-            prop_assert_eq!(pairs, wanted.map(|(name, value)| (name.to_owned(), value)).to_vec());
+            let expected = [("q", c.clone()), ("r", a.clone()), ("s", format!("s{b}"))];
+            prop_assert_eq!(pairs, expected.map(|(name, value)| (name.to_owned(), value)).to_vec());
         } else {
             let is_climbing = |text: &str| text.split(['/', '\\']).any(|part| part == "." || part == "..");
             let middle = format!("x-{b}.json");

@@ -23,11 +23,11 @@ struct ResultPath {
 const LINK: &str = "link";
 
 /// The paths that `resolve_caller` reaches, with their operations.
-pub(super) fn paths(door: &HttpState, state: &Snapshot, caller: &Caller) -> Vec<(&'static str, Value)> {
+pub(super) fn paths(http_state: &HttpState, state: &Snapshot, caller: &Caller) -> Vec<(&'static str, Value)> {
     let is_reached = |path: &ResultPath| state.has_resource(&view_uri(&Uuid::nil().to_string(), &path.view), caller);
     let method = Method::GET.as_str().to_ascii_lowercase();
     let operations = result_paths().into_iter().filter(is_reached);
-    operations.map(|path| (path.path, json!({ method.as_str(): build_operation(door, &path) }))).collect()
+    operations.map(|path| (path.path, json!({ method.as_str(): build_operation(http_state, &path) }))).collect()
 }
 
 /// The schemas that these paths add.
@@ -36,10 +36,10 @@ pub(super) fn schemas() -> Map<String, Value> {
 }
 
 /// How a link proves that it may read: it stands in the address.
-pub(super) fn security_scheme(door: &HttpState) -> Option<(&'static str, Value)> {
+pub(super) fn security_scheme(http_state: &HttpState) -> Option<(&'static str, Value)> {
     let description = "A link to one stored result, of its manifest; it lives for a few minutes";
     let scheme = json!({"type": "apiKey", "in": "query", "name": "link", "description": description});
-    door.options.links.is_some().then_some((LINK, scheme))
+    http_state.options.links.is_some().then_some((LINK, scheme))
 }
 
 fn result_paths() -> [ResultPath; 3] {
@@ -65,7 +65,7 @@ fn result_paths() -> [ResultPath; 3] {
     ]
 }
 
-fn build_operation(door: &HttpState, path: &ResultPath) -> Value {
+fn build_operation(http_state: &HttpState, path: &ResultPath) -> Value {
     let mut responses = Map::from_iter([
         ("200".to_owned(), view_response(&path.view, "The whole")),
         ("304".to_owned(), json!({"description": "The caller has it already"})),
@@ -85,8 +85,9 @@ fn build_operation(door: &HttpState, path: &ResultPath) -> Value {
         "parameters": parameters(&path.view),
         "responses": responses,
     });
-    if door.options.links.is_some() {
-        let key = if door.options.authenticator.enforces_authentication() { json!({"bearer": []}) } else { json!({}) };
+    if http_state.options.links.is_some() {
+        let key =
+            if http_state.options.authenticator.enforces_authentication() { json!({"bearer": []}) } else { json!({}) };
         operation["security"] = json!([key, {LINK: []}]);
     }
     operation

@@ -22,12 +22,12 @@ async fn session_is_hidden_from_other_principals() {
     let server = Server::with(HttpOptions { authenticator: Arc::new(AnyName), ..HttpOptions::default() }).await;
     let mut stream = Stream::at(&server, "/mcp/sse", &[("Authorization", "Bearer ann")]).await;
     let list = stream.ledger.request(&json!(1), "tools/list", json!({}));
-    let mut told = Vec::new();
+    let mut message = Vec::new();
     for bearer in [None, Some("Bearer bob"), Some("Bearer ann")] {
         let headers: Vec<_> = bearer.map(|bearer| ("Authorization", bearer)).into_iter().chain([JSON]).collect();
-        told.push(stream.post_with(&headers, list.as_bytes()).await.told());
+        message.push(stream.post_with(&headers, list.as_bytes()).await.told());
     }
-    insta::assert_debug_snapshot!(told, @r#"
+    insta::assert_debug_snapshot!(message, @r#"
     [
         "401 -32600 this server asks who calls: send Authorization: Bearer with a key or token",
         "404 -32600 the session does not exist or has ended; begin again with GET /mcp/sse",

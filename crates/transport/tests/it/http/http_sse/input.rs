@@ -78,8 +78,8 @@ async fn rejections_are_sent_on_the_stream_too() {
     stream.ledger.open.insert("7".to_owned(), ("tools/list".to_owned(), Revision::V2024_11_05));
     let answer = stream.post(wrong.to_string().as_bytes()).await;
     assert_eq!(answer.told(), "400 -32600 Invalid request: the params must be an object");
-    let heard = stream.hear().await.unwrap();
-    assert_eq!(error_summary(&heard), "-32600 for id 7: Invalid request: the params must be an object");
+    let received = stream.hear().await.unwrap();
+    assert_eq!(error_summary(&received), "-32600 for id 7: Invalid request: the params must be an object");
 }
 
 #[tokio::test]

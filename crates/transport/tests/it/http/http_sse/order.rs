@@ -39,12 +39,13 @@ async fn notifications_precede_the_answer() {
     let steps = json!([["progress", 1], ["progress", 2], ["text", "done"], ["progress", 3]]);
     let params = json!({"name": "script", "arguments": {"steps": steps}, "_meta": {"progressToken": "p"}});
     stream.send(json!(1), "tools/call", params).await;
-    let mut told = Vec::new();
+    let mut rendered = Vec::new();
     for _ in 0..3 {
         let message = stream.hear().await.unwrap();
-        told.push(message["params"]["progress"].as_f64().map_or_else(|| text(&message).to_owned(), |n| n.to_string()));
+        rendered
+            .push(message["params"]["progress"].as_f64().map_or_else(|| text(&message).to_owned(), |n| n.to_string()));
     }
-    assert_eq!(told, ["1", "2", "done"]);
+    assert_eq!(rendered, ["1", "2", "done"]);
     stream.lives().await;
 }
 

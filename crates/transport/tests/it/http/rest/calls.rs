@@ -91,9 +91,9 @@ async fn format_parameter_overrides_accept() {
     ] {
         let headers: Vec<_> = accept.map(|accept| ("Accept", accept)).into_iter().collect();
         let answer = connection.ask(&request("GET", &format!("/rest/jobs{parameters}"), &headers, "")).await;
-        let asked: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+        let requested: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
         let media_type = answer.header("content-type").unwrap();
-        table.push_str(&format!("{:45} {parameters:13} {} {media_type}\n", accept.unwrap_or("-"), asked["format"]));
+        table.push_str(&format!("{:45} {parameters:13} {} {media_type}\n", accept.unwrap_or("-"), requested["format"]));
     }
     insta::assert_snapshot!(table, @r#"
     -                                                           "json" application/json

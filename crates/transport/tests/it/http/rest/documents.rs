@@ -32,8 +32,8 @@ async fn schema_etag_answers_304() {
     assert_eq!(schema["properties"]["steps"]["type"], "array");
     let tag = answer.header("etag").unwrap().to_owned();
     for known in [tag.clone(), format!("\"other\", W/{tag}"), "*".to_owned()] {
-        let again = server.rest(&request("GET", path, &[("If-None-Match", &known)], "")).await;
-        assert_eq!((again.head.status, again.header("etag"), again.text()), (304, Some(tag.as_str()), ""));
+        let retried = server.rest(&request("GET", path, &[("If-None-Match", &known)], "")).await;
+        assert_eq!((retried.head.status, retried.header("etag"), retried.text()), (304, Some(tag.as_str()), ""));
     }
     let handler = handler_fn(|_, _| async { Ok(Default::default()) });
     server.host.service.registry().swap(SnapshotBuilder::new().tool(Tool::new("script", "", handler)).build());
@@ -117,8 +117,8 @@ async fn rebases_schema_references() {
         let pointer = reference.strip_prefix('#').unwrap();
         assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
     }
-    let moved = "#/components/schemas/tree.input/$defs/tree";
-    assert_eq!(document["components"]["schemas"]["tree.input"]["properties"]["tree"]["$ref"], moved);
+    let rewritten = "#/components/schemas/tree.input/$defs/tree";
+    assert_eq!(document["components"]["schemas"]["tree.input"]["properties"]["tree"]["$ref"], rewritten);
     // Of what is not there, no path is told.
     let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
     assert!(!paths.iter().any(|path| path.starts_with("/rest/databases")), "{paths:?}");

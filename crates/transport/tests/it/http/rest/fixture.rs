@@ -42,8 +42,8 @@ pub(in crate::http) fn echo(name: &'static str) -> Tool {
                 file: None,
             })
             .await?;
-        let asked = json!({"tool": name, "arguments": job.arguments(), "format": format.name()});
-        reply.send_bytes(asked.to_string().into()).await?;
+        let requested = json!({"tool": name, "arguments": job.arguments(), "format": format.name()});
+        reply.send_bytes(requested.to_string().into()).await?;
         Ok(Metadata::new())
     });
     Tool::new(name, "Says what it was asked.", handler).with_input_schema(json!({"type": "object"})).unwrap()

@@ -33,8 +33,8 @@ async fn unauthenticated_callers_get_only_the_page() {
     /rest/openapi.json        Bearer realm="tidegate"                            401 unauthenticated: this server asks who calls: send Authorization: Bearer with a key or token
     /rest/tools/script/call   Bearer realm="tidegate"                            401 unauthenticated: this server asks who calls: send Authorization: Bearer with a key or token
     "#);
-    let shown = ("Authorization", "Bearer key");
-    let answer = connection.ask(&request("GET", "/rest/openapi.json", &[shown], "")).await;
+    let visible = ("Authorization", "Bearer key");
+    let answer = connection.ask(&request("GET", "/rest/openapi.json", &[visible], "")).await;
     let document: Value = serde_json::from_slice(&answer.body).unwrap();
     assert_eq!(document["security"], json!([{"bearer": []}]));
     assert_eq!(document["components"]["securitySchemes"]["bearer"]["scheme"], "bearer");
@@ -58,14 +58,14 @@ async fn hidden_and_absent_tools_answer_alike() {
     let document = server.rest(&get("/rest/openapi.json")).await;
     assert!(document.text().contains("/rest/tools/plain/call") && !document.text().contains("secret"));
     for path in ["/rest/tools/NAME", "/rest/tools/NAME/schema", "/rest/tools/NAME/call"] {
-        let mut told = Vec::new();
+        let mut message = Vec::new();
         for name in ["secret_one", "secret_two", "secret_not"] {
             let path = path.replace("NAME", name);
             let request = if path.ends_with("call") { post(&path, &json!({})) } else { get(&path) };
             let answer = server.rest(&request).await;
-            told.push((answer.head.status, answer.text().replace(name, "NAME")));
+            message.push((answer.head.status, answer.text().replace(name, "NAME")));
         }
-        assert_eq!(told[0].0, 404);
-        assert!(told.iter().all(|answer| *answer == told[0]), "{told:?}");
+        assert_eq!(message[0].0, 404);
+        assert!(message.iter().all(|answer| *answer == message[0]), "{message:?}");
     }
 }

@@ -13,9 +13,9 @@ const DOCS: &str = include_str!("../../../../../../docs/transports/rest.md");
 
 /// The problem with a request, after which the connection lives on.
 async fn refused(connection: &mut Connection, request: &[u8]) -> String {
-    let told = problem(&connection.ask(request).await);
-    assert_eq!(connection.ask(&get("/rest/jobs")).await.head.status, 200, "after {told}");
-    told
+    let message = problem(&connection.ask(request).await);
+    assert_eq!(connection.ask(&get("/rest/jobs")).await.head.status, 200, "after {message}");
+    message
 }
 
 #[tokio::test]
@@ -26,7 +26,7 @@ async fn malformed_request_keeps_the_connection() {
     let nested = format!("{{\"a\":{}{}}}", "[".repeat(400), "]".repeat(400));
     let call = |headers: &[(&str, &str)], body: &str| request("POST", "/rest/tools/script/call", headers, body);
     let mut table = String::new();
-    for (what, request) in [
+    for (subject, request) in [
         ("no JSON", call(&[JSON], "{\"steps\":")),
         ("no object", call(&[JSON], "[1]")),
         ("too deep", call(&[JSON], &nested)),
@@ -55,7 +55,7 @@ async fn malformed_request_keeps_the_connection() {
         ("an argument twice", post("/rest/sql?max_rows=1", &json!({"sql": "", "max_rows": 2}))),
         ("another host", request("GET", "/rest/tools", &[("Host", "evil.example.com")], "")),
     ] {
-        table.push_str(&format!("{what:25} {}\n", refused(&mut connection, &request).await));
+        table.push_str(&format!("{subject:25} {}\n", refused(&mut connection, &request).await));
     }
     insta::assert_snapshot!(table, @r#"
     no JSON                   400 bad_request: the body is not valid JSON: EOF while parsing a value at line 1 column 9

@@ -46,8 +46,8 @@ async fn decoded_bytes_are_identical() {
         table.push_str(&format!("{format:7} {accepted:25} {:5} {tag}\n", coding.unwrap_or("-")));
         // Whoever has it, coded or not, gets no second one.
         let headers = [("Accept-Encoding", accepted), ("If-None-Match", tag)];
-        let again = connection.ask(&request("GET", &path, &headers)).await;
-        assert_eq!((again.head.status, again.header("etag")), (304, Some(tag)));
+        let retried = connection.ask(&request("GET", &path, &headers)).await;
+        assert_eq!((retried.head.status, retried.header("etag")), (304, Some(tag)));
         let plain = connection.ask(&request("GET", &path, &[("If-None-Match", tag)])).await;
         assert_eq!(plain.head.status, 304);
     }

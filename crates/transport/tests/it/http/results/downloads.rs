@@ -83,13 +83,13 @@ async fn format_parameter_overrides_accept() {
         (Some("application/json"), "?format=csv"),
     ] {
         let headers: Vec<_> = accept.map(|accept| ("Accept", accept)).into_iter().collect();
-        let mut told = Vec::new();
+        let mut message = Vec::new();
         for path in ["/results/ID/data", "/results/ID/blocks/3"] {
             let answer = connection.ask(&request("GET", &format!("{path}{parameters}"), &headers)).await;
             let disposition = answer.header("content-disposition").unwrap().split_once("filename=").unwrap().1;
-            told.push(format!("{} {disposition}", answer.header("content-type").unwrap()));
+            message.push(format!("{} {disposition}", answer.header("content-type").unwrap()));
         }
-        table.push_str(&format!("{:45} {parameters:12} {}\n", accept.unwrap_or("-"), told.join(" ")));
+        table.push_str(&format!("{:45} {parameters:12} {}\n", accept.unwrap_or("-"), message.join(" ")));
     }
     insta::assert_snapshot!(table, @r#"
     -                                                          application/vnd.apache.arrow.stream "result-0a1b2c3d.arrows" application/vnd.apache.arrow.stream "result-0a1b2c3d-3.arrows"

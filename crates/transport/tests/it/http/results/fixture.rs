@@ -58,24 +58,24 @@ pub(super) async fn with(options: HttpOptions) -> Server {
 pub(super) async fn with_subscriber(options: HttpOptions, subscriber: Option<Arc<dyn Subscriber>>) -> Server {
     let metrics = Arc::new(Metrics::new());
     let events = EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>].into_iter().chain(subscriber));
-    let gate = CancellationToken::new();
-    let mut host = Host::with(events, |entries| with_results(entries, &gate));
-    host.gate = gate;
+    let cancellation_token = CancellationToken::new();
+    let mut host = Host::with(events, |entries| with_results(entries, &cancellation_token));
+    host.gate = cancellation_token;
     Server::of(host, metrics, options).await
 }
 
-fn with_results(entries: SnapshotBuilder, gate: &CancellationToken) -> SnapshotBuilder {
+fn with_results(entries: SnapshotBuilder, cancellation_token: &CancellationToken) -> SnapshotBuilder {
     let results = ["tidegate://results/{id}", "tidegate://results/{id}/blocks/{n}", "tidegate://results/{id}/data"];
     results.into_iter().fold(entries, |entries, template| {
-        let gate = gate.clone();
-        let handler = handler_fn(move |job, reply| answer(job, reply, gate.clone()));
+        let cancellation_token = cancellation_token.clone();
+        let handler = handler_fn(move |job, reply| answer(job, reply, cancellation_token.clone()));
         entries.template(ResourceTemplate::new(UriTemplate::parse(template).unwrap(), "result", handler))
     })
 }
 
 /// What was asked, as JSON.
 fn asked(job: &Job) -> String {
-    let mut asked = json!({
+    let mut requested = json!({
         "uri": job.target().name(),
         "arguments": job.arguments(),
         "format": job.format().map(AnswerFormat::name),
@@ -84,12 +84,12 @@ fn asked(job: &Job) -> String {
         "peer": job.caller().origin.peer,
     });
     if job.caller().is_link_only {
-        asked["by_link"] = true.into();
+        requested["by_link"] = true.into();
     }
-    asked.to_string()
+    requested.to_string()
 }
 
-async fn answer(job: Arc<Job>, reply: ReplySender, gate: CancellationToken) -> Result<Metadata, Error> {
+async fn answer(job: Arc<Job>, reply: ReplySender, cancellation_token: CancellationToken) -> Result<Metadata, Error> {
     let uri = job.target().name();
     let is_manifest = !uri.ends_with("/data") && !uri.contains("/blocks/");
     let id = job.variable("id").unwrap();
@@ -109,11 +109,11 @@ async fn answer(job: Arc<Job>, reply: ReplySender, gate: CancellationToken) -> R
         }
         FILE if is_manifest => reply.send_text("{}").await?,
         FILE => {
-            let lasting = Some(StableBody { tag: "tag-file".to_owned(), bytes: Some(ROWS.len() as u64) });
+            let stable_body = Some(StableBody { tag: "tag-file".to_owned(), bytes: Some(ROWS.len() as u64) });
             let file = BodyFile { name: "Größe.html".to_owned(), media_type: Some("text/html".to_owned()) };
             let media_type = "application/octet-stream";
             reply
-                .begin_body(BodyHead { media_type, budget: Budget::default(), stable: lasting, file: Some(file) })
+                .begin_body(BodyHead { media_type, budget: Budget::default(), stable: stable_body, file: Some(file) })
                 .await?;
             write(&reply, &ROWS).await?;
         }
@@ -125,7 +125,7 @@ async fn answer(job: Arc<Job>, reply: ReplySender, gate: CancellationToken) -> R
         RUNNING | BREAKING => {
             reply.begin_body(head(&job, None)).await?;
             reply.send_bytes(ROWS.slice(..PIECE_BYTES)).await?;
-            gate.cancelled().await;
+            cancellation_token.cancelled().await;
             if id == BREAKING {
                 return Err(Error::new(ErrorKind::Unavailable, "gone"));
             }
@@ -134,7 +134,7 @@ async fn answer(job: Arc<Job>, reply: ReplySender, gate: CancellationToken) -> R
         DAMAGED => {
             reply.begin_body(head(&job, Some(ROWS.len()))).await?;
             write(&reply, &ROWS).await?;
-            gate.cancelled().await;
+            cancellation_token.cancelled().await;
             return Err(Error::internal("a checksum is wrong"));
         }
         FAILING => return Err(Error::new(ErrorKind::Unavailable, "the result is incomplete: it has 5 rows")),
@@ -160,11 +160,11 @@ async fn write(reply: &ReplySender, rows: &Bytes) -> Result<(), Error> {
 /// not finished yet.
 fn head(job: &Job, bytes: Option<usize>) -> BodyHead {
     let format = job.format().unwrap();
-    let lasting = bytes.map(|bytes| StableBody {
+    let stable_body = bytes.map(|bytes| StableBody {
         tag: format!("tag-{}", format.name()),
         bytes: (format == AnswerFormat::Arrow).then_some(bytes as u64),
     });
-    BodyHead { media_type: format.media_type(), budget: Budget::default(), stable: lasting, file: None }
+    BodyHead { media_type: format.media_type(), budget: Budget::default(), stable: stable_body, file: None }
 }
 
 /// A request without a body. `ID` in the path is the complete result.

@@ -58,10 +58,10 @@ async fn link_acts_as_its_maker() {
             let path = format!("/results/{ASKED}{path}?link={link}");
             let answer = connection.ask(&request("GET", &path, headers)).await;
             assert_eq!((answer.head.status, answer.header("cache-control")), (200, Some("no-store")));
-            let asked: Value = serde_json::from_slice(&answer.body).unwrap();
-            assert!(asked["arguments"].as_object().unwrap().is_empty());
-            assert_eq!(asked["by_link"], true, "so that it makes no others");
-            let caller = format!("{} {} {}", asked["subject"], asked["transport"], asked["peer"]);
+            let requested: Value = serde_json::from_slice(&answer.body).unwrap();
+            assert!(requested["arguments"].as_object().unwrap().is_empty());
+            assert_eq!(requested["by_link"], true, "so that it makes no others");
+            let caller = format!("{} {} {}", requested["subject"], requested["transport"], requested["peer"]);
             if path.contains("/data") {
                 table.push_str(&format!("{link:16} {caller}\n"));
             }
@@ -116,7 +116,7 @@ async fn key_reload_invalidates_links() {
 async fn invalid_link_hides_existence() {
     let server = with(options()).await;
     let mut connection = server.connect().await;
-    let mut told = Vec::new();
+    let mut message = Vec::new();
     for (id, link) in [
         (COMPLETE, "expired"),
         (COMPLETE, ""),
@@ -130,11 +130,11 @@ async fn invalid_link_hides_existence() {
             let answer = connection.ask(&request("GET", &format!("/results/{id}?link={link}"), headers)).await;
             assert_eq!(answer.head.status, 401, "{id} {link}");
             assert!(answer.header("www-authenticate").is_some());
-            told.push(answer.text().to_owned());
+            message.push(answer.text().to_owned());
         }
     }
-    assert!(told.iter().all(|answer| *answer == told[0]), "{told:?}");
-    let body: Value = serde_json::from_str(&told[0]).unwrap();
+    assert!(message.iter().all(|answer| *answer == message[0]), "{message:?}");
+    let body: Value = serde_json::from_str(&message[0]).unwrap();
     insta::assert_snapshot!(serde_json::to_string_pretty(&body).unwrap(), @r#"
     {
       "type": "tag:tidegate.dev,2026:problem/unauthenticated",
@@ -147,7 +147,7 @@ async fn invalid_link_hides_existence() {
     // Where nobody makes links, none opens anything.
     let server = with(HttpOptions::default()).await;
     let answer = server.download(&request("GET", "/results/ID?link=made-by-bea", &[])).await;
-    assert_eq!(answer.text(), told[0]);
+    assert_eq!(answer.text(), message[0]);
 }
 
 #[tokio::test]
@@ -160,8 +160,8 @@ async fn requires_a_key_without_link() {
         let other = connection.ask(&request("GET", path, &[("Authorization", "Bearer other")])).await;
         assert_eq!(problem(&other), "401 unauthenticated: the key or token is not valid");
     }
-    let shown = ("Authorization", "Bearer key");
-    assert_eq!(connection.ask(&request("GET", "/results/ID", &[shown])).await.head.status, 200);
+    let visible = ("Authorization", "Bearer key");
+    assert_eq!(connection.ask(&request("GET", "/results/ID", &[visible])).await.head.status, 200);
     let elsewhere = connection.ask(&request("GET", "/rest/tools?link=made-by-bea", &[])).await;
     assert_eq!(elsewhere.head.status, 401);
 }

@@ -14,9 +14,9 @@ async fn refused(connection: &mut Connection, request: &[u8]) -> String {
     // What the guard of all doors refuses says no more than that.
     assert!(answer.header("x-content-type-options") == Some("nosniff") || answer.head.status == 403);
     assert_eq!(answer.header("content-disposition"), None);
-    let told = problem(&answer);
-    assert_eq!(connection.ask(&get("/results/ID")).await.head.status, 200, "after {told}");
-    told
+    let message = problem(&answer);
+    assert_eq!(connection.ask(&get("/results/ID")).await.head.status, 200, "after {message}");
+    message
 }
 
 #[tokio::test]
@@ -25,7 +25,7 @@ async fn rejections_are_problems_and_keep_the_connection() {
     let level = server.resource_usage().await;
     let mut connection = server.connect().await;
     let mut table = String::new();
-    for (what, request) in [
+    for (subject, request) in [
         ("absent", get(&format!("/results/{ABSENT}"))),
         ("absent data", get(&data(ABSENT))),
         ("no id", get("/results/nothing")),
@@ -54,8 +54,8 @@ async fn rejections_are_problems_and_keep_the_connection() {
         ("another host", request("GET", "/results/ID", &[("Host", "evil.example.com")])),
         ("another origin", request("GET", "/results/ID", &[("Origin", "https://evil.example.com")])),
     ] {
-        let told = refused(&mut connection, &request).await;
-        table.push_str(&format!("{what:28} {}\n", told.replace(COMPLETE, "ID").replace(ABSENT, "ABSENT")));
+        let message = refused(&mut connection, &request).await;
+        table.push_str(&format!("{subject:28} {}\n", message.replace(COMPLETE, "ID").replace(ABSENT, "ABSENT")));
     }
     insta::assert_snapshot!(table, @r#"
     absent                       404 not_found: there is no resource "tidegate://results/ABSENT"
@@ -93,7 +93,7 @@ async fn rejections_are_problems_and_keep_the_connection() {
 #[tokio::test]
 async fn impossible_and_absent_results_answer_alike() {
     let server = start().await;
-    let mut told = Vec::new();
+    let mut message = Vec::new();
     for path in [
         format!("/results/{ABSENT}/blocks/1"),
         format!("/results/{COMPLETE}/blocks/4294967296"),
@@ -102,10 +102,10 @@ async fn impossible_and_absent_results_answer_alike() {
     ] {
         let answer = server.download(&get(&path)).await;
         let text = answer.text().replace(&path.replace("/results/", "tidegate://results/"), "URI");
-        told.push((answer.head.status, text));
+        message.push((answer.head.status, text));
     }
-    assert!(told[0].1.contains("URI"));
-    assert!(told.iter().all(|answer| *answer == told[0]), "{told:?}");
+    assert!(message[0].1.contains("URI"));
+    assert!(message.iter().all(|answer| *answer == message[0]), "{message:?}");
 }
 
 #[tokio::test]

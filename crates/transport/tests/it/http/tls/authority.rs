@@ -150,7 +150,7 @@ impl Files {
 pub(crate) async fn connect(
     address: std::net::SocketAddr,
     authority: &Authority,
-    shown: Option<&Identity>,
+    identity: Option<&Identity>,
     versions: &[&'static SupportedProtocolVersion],
 ) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
@@ -158,7 +158,7 @@ pub(crate) async fn connect(
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(versions).unwrap();
     let builder = builder.with_root_certificates(roots);
-    let mut config = match shown {
+    let mut config = match identity {
         None => builder.with_no_client_auth(),
         Some(Identity { certificate, key }) => {
             let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];

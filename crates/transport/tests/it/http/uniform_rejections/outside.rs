@@ -35,8 +35,9 @@ async fn unknown_and_revoked_certificates_answer_alike() {
     let rule =
         CertificateRule { name: "etl".to_owned(), certificate_name: etl, roles: vec!["all".to_owned()], tenant: None };
     let role = Role { name: "all".to_owned(), grants: Grants::everything(), claims: serde_json::Map::new() };
-    let gate = AuthenticatorOptions { certificates: vec![rule], roles: vec![role], ..AuthenticatorOptions::default() };
-    let authenticator = Arc::new(CredentialAuthenticator::new(gate).unwrap());
+    let authenticator_options =
+        AuthenticatorOptions { certificates: vec![rule], roles: vec![role], ..AuthenticatorOptions::default() };
+    let authenticator = Arc::new(CredentialAuthenticator::new(authenticator_options).unwrap());
     let options = HttpOptions {
         authenticator,
         tls: Some(tls.clone()),
@@ -44,8 +45,8 @@ async fn unknown_and_revoked_certificates_answer_alike() {
         ..HttpOptions::default()
     };
     let server = Server::with(options).await;
-    let open = async |shown: Option<&Identity>| {
-        Connection::over(connect(server.address, &roots, shown, &[&rustls::version::TLS13]).await.unwrap())
+    let open = async |identity: Option<&Identity>| {
+        Connection::over(connect(server.address, &roots, identity, &[&rustls::version::TLS13]).await.unwrap())
     };
     let (good, other) = (clients.client("etl", 1), clients.client("somebody", 2));
     assert_eq!(refused_on(&mut open(Some(&other)).await).await, REFUSED, "nobody's");
@@ -59,8 +60,8 @@ async fn unknown_and_revoked_certificates_answer_alike() {
 }
 
 /// What every way answers to `shown` at the same time, which is the same.
-async fn refused_at_once(server: &Server, shown: &[(&str, &str)]) -> String {
-    let ask = async |way| response_summary(&server.connect().await.ask(&asked(way, shown)).await);
+async fn refused_at_once(server: &Server, visible: &[(&str, &str)]) -> String {
+    let ask = async |way| response_summary(&server.connect().await.ask(&asked(way, visible)).await);
     let all: BTreeSet<String> = join_all(ENDPOINTS.map(ask)).await.into_iter().collect();
     assert_eq!(all.len(), 1, "{all:#?}");
     all.into_iter().next().unwrap()
@@ -73,19 +74,22 @@ async fn provider_outage_answers_alike() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let slow = listener.local_addr().unwrap();
     let cases = [down, slow].into_iter().flat_map(|address| {
-        let asked = IntrospectionOptions {
+        let introspection_options = IntrospectionOptions {
             url: format!("http://{address}/introspect"),
             client_id: "tidegate".to_owned(),
             client_secret: Secret::new("secret"),
             needs_audience: true,
         };
-        [TokenKey::JwksUrl(format!("http://{address}/keys")), TokenKey::Introspection(asked)]
+        [TokenKey::JwksUrl(format!("http://{address}/keys")), TokenKey::Introspection(introspection_options)]
     });
     let refused = cases.map(async |key| {
         let tokens = Some(token_options(key, &[Rs256]));
-        let gate = AuthenticatorOptions { tokens, clock: MovedClock::new().clock(), ..AuthenticatorOptions::default() };
-        let (server, _) =
-            server(Arc::new(ReloadableAuthenticator::new(CredentialAuthenticator::new(gate).unwrap()))).await;
+        let authenticator_options =
+            AuthenticatorOptions { tokens, clock: MovedClock::new().clock(), ..AuthenticatorOptions::default() };
+        let (server, _) = server(Arc::new(ReloadableAuthenticator::new(
+            CredentialAuthenticator::new(authenticator_options).unwrap(),
+        )))
+        .await;
         refused_at_once(&server, &[("Authorization", &format!("Bearer {}", token(&RSA, "now", &claims())))]).await
     });
     assert_eq!(join_all(refused).await, [REFUSED; 4]);
@@ -111,30 +115,30 @@ fn gate_of_tenants() -> CredentialAuthenticator {
 
 /// What is answered over each transport to a call of the tool `name` by who shows `bearer`.
 async fn called(server: &Server, bearer: &str, name: &str) -> Vec<String> {
-    let shown = [("Authorization", bearer)];
+    let visible = [("Authorization", bearer)];
     let params = || json!({"name": name, "arguments": {}});
     let modern = Post::modern("tools/call", params()).with("Authorization", bearer);
-    let mut told = vec![server.ask(&modern).await.text().to_owned()];
+    let mut rendered = vec![server.ask(&modern).await.text().to_owned()];
     let shown_by = |post: Post| post.with("Authorization", bearer);
     let session = server.session_of(Revision::NEWEST_LEGACY, json!({}), shown_by).await;
-    told.push(server.ask(&shown_by(session.post("tools/call", params()))).await.text().to_owned());
+    rendered.push(server.ask(&shown_by(session.post("tools/call", params()))).await.text().to_owned());
     for (method, path) in [("GET", ""), ("POST", "/call")] {
-        let headers = [shown[0], ("Content-Type", "application/json")];
+        let headers = [visible[0], ("Content-Type", "application/json")];
         let body: &[u8] = if method == "GET" { b"" } else { b"{}" };
         let request = request(method, &format!("/rest/tools/{name}{path}"), &headers, body);
         let answer = server.connect().await.ask(&request).await;
-        told.push(format!("{} {}", answer.head.status, answer.text()));
+        rendered.push(format!("{} {}", answer.head.status, answer.text()));
     }
     let stream = TcpStream::connect(server.address).await.unwrap();
-    let mut socket = Socket::opened(stream, "/mcp/ws", &shown).await.unwrap();
+    let mut socket = Socket::opened(stream, "/mcp/ws", &visible).await.unwrap();
     socket.send(json!(1), "tools/call", params()).await;
-    told.push(socket.hear().await.unwrap().to_string());
-    let mut stream = Stream::opened(server.address, "/mcp/sse", &shown).await.unwrap();
+    rendered.push(socket.hear().await.unwrap().to_string());
+    let mut stream = Stream::opened(server.address, "/mcp/sse", &visible).await.unwrap();
     stream.shake_hands(Revision::V2024_11_05).await;
     let message = stream.ledger.request(&json!(1), "tools/call", params());
     assert_eq!(stream.post(message.as_bytes()).await.head.status, 202);
-    told.push(stream.hear().await.unwrap().to_string());
-    told.into_iter().map(|told| told.replace(name, "NAME")).collect()
+    rendered.push(stream.hear().await.unwrap().to_string());
+    rendered.into_iter().map(|rendered| rendered.replace(name, "NAME")).collect()
 }
 
 #[tokio::test]
@@ -155,7 +159,7 @@ async fn other_tenants_entries_answer_as_absent() {
     for stranger in [bearer(json!("south")), bearer(Value::Null)] {
         let hidden = called(&server, &stranger, "of_north").await;
         assert_eq!(hidden, called(&server, &stranger, "of_narth").await);
-        assert!(hidden.iter().all(|told| told.contains("there is no tool")), "{hidden:#?}");
+        assert!(hidden.iter().all(|message| message.contains("there is no tool")), "{hidden:#?}");
         assert!(hidden.iter().zip(&its_own).all(|(hidden, own)| hidden != own));
     }
 }

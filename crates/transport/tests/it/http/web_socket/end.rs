@@ -83,11 +83,11 @@ async fn a_shutdown_lets_running_calls_end_and_says_so() {
     busy.call(json!(1), json!([["wait"], ["flood", 300_000], ["text", "done"]])).await;
     server.until_open_calls(1).await;
     server.shutdown.cancel();
-    let away = (1001, "the server is shutting down".to_owned());
-    assert_eq!(idle.closed().await, away);
+    let unreachable = (1001, "the server is shutting down".to_owned());
+    assert_eq!(idle.closed().await, unreachable);
     server.host.gate.cancel();
     assert!(text(&busy.hear().await.unwrap()).ends_with("\ndone"));
-    assert_eq!(busy.closed().await, away);
+    assert_eq!(busy.closed().await, unreachable);
     server.running.wait().await;
 }
 

@@ -26,7 +26,7 @@ async fn rejected_handshake_keeps_the_connection() {
     let server = Server::start().await;
     let before = server.resource_usage().await;
     let mut connection = server.connect().await;
-    let mut told = String::new();
+    let mut message = String::new();
     for (name, value) in [
         ("Connection", None),
         ("Upgrade", Some("h2c")),
@@ -39,10 +39,10 @@ async fn rejected_handshake_keeps_the_connection() {
         ("Host", Some("evil.example")),
     ] {
         let answer = connection.ask(&but(name, value)).await;
-        told.push_str(&format!("{name} {value:?}: {}\n", answer.told()));
+        message.push_str(&format!("{name} {value:?}: {}\n", answer.told()));
         assert_eq!(answer.header("sec-websocket-version").is_some(), name == "Sec-WebSocket-Version");
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(message, @r#"
     Connection None: 426 -32600 Invalid request: this is the address of WebSockets; over plain HTTP the server is at /mcp
     Upgrade Some("h2c"): 426 -32600 Invalid request: this is the address of WebSockets; over plain HTTP the server is at /mcp
     Sec-WebSocket-Version Some("8"): 426 -32600 Invalid request: Sec-WebSocket-Version must be 13

@@ -55,7 +55,7 @@ async fn binary_and_oversized_messages_close_with_their_code() {
     let server = Server::with(small()).await;
     let before = server.resource_usage().await;
     let text = |length: usize| Message::text("x".repeat(length));
-    let mut told = String::new();
+    let mut rendered = String::new();
     let cases: [(&str, Vec<Message>); 7] = [
         ("binary", vec![Message::binary("{}")]),
         ("too large", vec![text(1_001)]),
@@ -77,10 +77,10 @@ async fn binary_and_oversized_messages_close_with_their_code() {
             socket.put(message).await;
         }
         let (code, reason) = socket.closed().await;
-        told.push_str(&format!("{name}: {code} {reason}\n"));
+        rendered.push_str(&format!("{name}: {code} {reason}\n"));
         socket.close().await;
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(rendered, @r#"
     binary: 1003 messages are text, not binary
     too large: 1009 the message is longer than 1000 bytes
     far too large: 1009 the message is longer than 1000 bytes

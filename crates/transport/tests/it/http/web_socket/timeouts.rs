@@ -21,10 +21,10 @@ use super::Socket;
 const PIPE_BYTES: usize = 64 * 1024;
 
 /// A client of `door` over a pipe.
-async fn open(door: &InProcessRouter) -> Socket<DuplexStream> {
+async fn open(in_process_router: &InProcessRouter) -> Socket<DuplexStream> {
     let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
     let connection = hyper::server::conn::http1::Builder::new()
-        .serve_connection(TokioIo::new(theirs), TowerToHyperService::new(door.app.clone()))
+        .serve_connection(TokioIo::new(theirs), TowerToHyperService::new(in_process_router.app.clone()))
         .with_upgrades();
     tokio::spawn(connection);
     Socket::over(ours, "/mcp/ws", &[("Authorization", "Bearer key")]).await
@@ -32,8 +32,8 @@ async fn open(door: &InProcessRouter) -> Socket<DuplexStream> {
 
 #[tokio::test(start_paused = true)]
 async fn idle_client_is_pinged_and_closed_after_30_minutes() {
-    let door = InProcessRouter::new(HttpOptions::default());
-    let mut socket = open(&door).await;
+    let in_process_router = InProcessRouter::new(HttpOptions::default());
+    let mut socket = open(&in_process_router).await;
     let began = Instant::now();
     // Hearing answers pings.
     assert_eq!(socket.hear().await.unwrap_err(), (1000, "no message for too long".to_owned()));
@@ -43,23 +43,23 @@ async fn idle_client_is_pinged_and_closed_after_30_minutes() {
 
 #[tokio::test(start_paused = true)]
 async fn unresponsive_client_is_closed() {
-    let door = InProcessRouter::new(HttpOptions::default());
-    let mut socket = open(&door).await;
+    let in_process_router = InProcessRouter::new(HttpOptions::default());
+    let mut socket = open(&in_process_router).await;
     socket.call(json!(1), json!([["cancelled"]])).await;
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(door.host.service.registry().jobs().open_count(), 1);
+    assert_eq!(in_process_router.host.service.registry().jobs().open_count(), 1);
     // Asked after 30 s, missed after 60.
     sleep(Duration::from_secs(58)).await;
-    assert_eq!(door.host.service.registry().jobs().open_count(), 1);
+    assert_eq!(in_process_router.host.service.registry().jobs().open_count(), 1);
     sleep(Duration::from_secs(2)).await;
-    assert_eq!(door.host.service.registry().jobs().open_count(), 0);
+    assert_eq!(in_process_router.host.service.registry().jobs().open_count(), 0);
     assert_eq!(socket.closed().await, (1001, "no answer to a ping".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn unfinished_message_times_out() {
-    let door = InProcessRouter::new(HttpOptions::default());
-    let mut socket = open(&door).await;
+    let in_process_router = InProcessRouter::new(HttpOptions::default());
+    let mut socket = open(&in_process_router).await;
     let began = Instant::now();
     let begun = Frame::message(vec![b'x'; 50_000], OpCode::Data(Data::Text), false);
     socket.put(Message::Frame(begun)).await;
@@ -70,14 +70,14 @@ async fn unfinished_message_times_out() {
 
 #[tokio::test(start_paused = true)]
 async fn an_open_request_keeps_the_connection() {
-    let door =
+    let in_process_router =
         InProcessRouter::new(HttpOptions { session_idle_max: Duration::from_secs(20), ..HttpOptions::default() });
-    let mut socket = open(&door).await;
+    let mut socket = open(&in_process_router).await;
     socket.call(json!(1), json!([["wait"], ["text", "done"]])).await;
-    let gate = door.host.gate.clone();
+    let authenticator = in_process_router.host.gate.clone();
     tokio::spawn(async move {
         sleep(Duration::from_secs(50)).await;
-        gate.cancel();
+        authenticator.cancel();
     });
     let began = Instant::now();
     assert_eq!(socket.hear().await.unwrap()["id"], 1);
@@ -89,8 +89,8 @@ async fn an_open_request_keeps_the_connection() {
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_revoked_while_it_is_quiet_ends_the_connection() {
     let (one_key, options) = asking();
-    let door = InProcessRouter::new(options);
-    let mut socket = open(&door).await;
+    let in_process_router = InProcessRouter::new(options);
+    let mut socket = open(&in_process_router).await;
     one_key.is_revoked.store(true, Ordering::SeqCst);
     let began = Instant::now();
     assert_eq!(socket.hear().await.unwrap_err().0, 1008);
@@ -100,8 +100,8 @@ async fn a_key_that_is_revoked_while_it_is_quiet_ends_the_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn blocked_writes_do_not_count_as_idle() {
-    let door = InProcessRouter::new(HttpOptions::default());
-    let mut socket = open(&door).await;
+    let in_process_router = InProcessRouter::new(HttpOptions::default());
+    let mut socket = open(&in_process_router).await;
     // Longer than what the pipe holds, and read a little at a time.
     socket.call(json!(1), json!([["flood", 1_000_000]])).await;
     let mut bytes = [0; 20_000];

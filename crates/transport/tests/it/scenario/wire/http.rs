@@ -59,16 +59,16 @@ impl HttpWire {
     /// The messages of a response, each of which is checked.
     fn said(&self, method: &str, answer: &Answer) -> McpAnswer {
         let mut listening = AnswerCollector::default();
-        let mut said = None;
+        let mut mcp_answer = None;
         for message in messages(answer) {
             match message.get("method") {
                 Some(_) => check_notification(self.revision, &message),
                 None => check_response(self.revision, method, &message),
             }
-            assert!(said.is_none(), "something follows the answer: {message}");
-            said = listening.hear(message);
+            assert!(mcp_answer.is_none(), "something follows the answer: {message}");
+            mcp_answer = listening.hear(message);
         }
-        let McpAnswer { notices, end } = said.unwrap_or_else(|| panic!("{answer:?}"));
+        let McpAnswer { notices, end } = mcp_answer.unwrap_or_else(|| panic!("{answer:?}"));
         match end {
             AnswerEnd::Message(message, _) => {
                 McpAnswer { notices, ..McpAnswer::message(message, Some(answer.head.status)) }

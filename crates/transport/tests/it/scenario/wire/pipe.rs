@@ -66,8 +66,8 @@ impl PipeWire {
         let mut listening = AnswerCollector::default();
         loop {
             let message = timeout(TEST_TIMEOUT, self.pipe.hear()).await.unwrap().unwrap();
-            if let Some(said) = listening.hear(message) {
-                return said;
+            if let Some(mcp_answer) = listening.hear(message) {
+                return mcp_answer;
             }
         }
     }

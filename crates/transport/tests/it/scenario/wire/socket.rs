@@ -35,8 +35,8 @@ impl SocketWire {
             Ok(socket) => socket,
             Err(Error::Http(response)) => {
                 let message = serde_json::from_slice(response.body().as_deref().unwrap()).unwrap();
-                let said = McpAnswer::message(message, Some(response.status().as_u16()));
-                return Err(said.heard(&StepRequest::Bytes(String::new())));
+                let mcp_answer = McpAnswer::message(message, Some(response.status().as_u16()));
+                return Err(mcp_answer.heard(&StepRequest::Bytes(String::new())));
             }
             Err(error) => panic!("{error}"),
         };
@@ -51,8 +51,8 @@ impl SocketWire {
         loop {
             match timeout(TEST_TIMEOUT, self.socket.hear()).await.unwrap() {
                 Ok(message) => {
-                    if let Some(said) = listening.hear(message) {
-                        return said;
+                    if let Some(mcp_answer) = listening.hear(message) {
+                        return mcp_answer;
                     }
                 }
                 Err((code, reason)) => {

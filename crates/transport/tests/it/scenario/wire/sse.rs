@@ -33,8 +33,8 @@ impl SseWire {
                 Ok(Self { stream, asked: 0 })
             }
             Err(answer) => {
-                let said = McpAnswer::message(answer.message(), Some(answer.head.status));
-                Err(said.heard(&StepRequest::Bytes(String::new())))
+                let mcp_answer = McpAnswer::message(answer.message(), Some(answer.head.status));
+                Err(mcp_answer.heard(&StepRequest::Bytes(String::new())))
             }
         }
     }
@@ -47,8 +47,8 @@ impl SseWire {
         let message = answer.message();
         if !message["id"].is_null() {
             // Who waits for an answer of that id waits for it on the stream.
-            let said = self.answer().await;
-            assert_eq!(format!("{:?}", said.end), format!("{:?}", McpAnswer::message(message.clone(), None).end));
+            let mcp_answer = self.answer().await;
+            assert_eq!(format!("{:?}", mcp_answer.end), format!("{:?}", McpAnswer::message(message.clone(), None).end));
         }
         McpAnswer::message(message, Some(answer.head.status))
     }
@@ -57,8 +57,8 @@ impl SseWire {
         let mut listening = AnswerCollector::default();
         loop {
             let message = timeout(TEST_TIMEOUT, self.stream.hear()).await.unwrap().unwrap();
-            if let Some(said) = listening.hear(message) {
-                return said;
+            if let Some(mcp_answer) = listening.hear(message) {
+                return mcp_answer;
             }
         }
     }
