@@ -44,7 +44,7 @@ auth: {{keys: keys.json}}
 limits:
   requests_per_second: 1000000
   principal: {{requests_per_second: {rate}, burst: {rate}, rows_per_day: 1000000000000, bytes_per_day: 1000GB}}
-audit: {{file: audit.jsonl, max_size: 100MB, keep: 2}}
+audit: {{file: audit.jsonl, max_size: 100MB, keep_files: 2}}
 """
 UNBOUNDED = 1_000_000
 LIST = Load(GUARDED, "tools/list", "tools/list", {})

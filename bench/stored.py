@@ -35,7 +35,7 @@ databases:
 results:
   folder: {folder}
   timeout: 1h
-  of_one: 100GiB
+  per_principal: 100GiB
   total: 100GiB
 """
 QUESTIONS = {

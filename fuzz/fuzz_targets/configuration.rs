@@ -12,16 +12,18 @@ mod quantity;
 #[path = "../../crates/tidegate/src/config"]
 mod config {
     pub(crate) mod document;
-    pub(crate) mod expand;
+    mod file_hashes;
+    pub(crate) mod parsing;
     mod problem;
     pub(crate) mod quantities;
-    pub(crate) mod reading;
-    mod seen;
-    mod shape;
+    mod renamed_keys;
+    mod schema_check;
     mod types;
+    pub(crate) mod variables;
+    mod yaml_tree;
 
-    pub(crate) use problem::{Problem, report};
-    pub(crate) use seen::Seen;
+    pub(crate) use file_hashes::FileHashes;
+    pub(crate) use problem::{ConfigProblem, render_report};
     pub(crate) use types::Config;
 }
 

@@ -18,6 +18,7 @@ mod options;
 mod output;
 mod quantity;
 mod reload;
+mod renamed_flags;
 mod result_store;
 mod shutdown;
 mod source;
@@ -37,15 +38,18 @@ use command_error::CommandError;
 const THREAD_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match run(cli) {
+    let (arguments, warnings) = renamed_flags::with_new_names(std::env::args_os().collect());
+    match run(Cli::parse_from(arguments), &warnings) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
 }
 
-fn run(cli: Cli) -> Result<(), CommandError> {
+fn run(cli: Cli, warnings: &[String]) -> Result<(), CommandError> {
     logging::start(&cli.options.log, cli.command.log_level_default())?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from)?;
     let ended = runtime.block_on(cli.command.run(&cli.options));
     // A thread may still wait for standard input, which nothing can interrupt. All others are waited for: to let go of one that

@@ -115,7 +115,7 @@ impl LimitFlags {
             timeout,
             task_after: limits.task_after.map_or(default.task_after, |time| time.0),
             task_timeout: limits.task_timeout.map_or(default.task_timeout, |time| time.0),
-            input_timeout: limits.answer_within.map_or(default.input_timeout, |time| time.0),
+            input_timeout: limits.input_timeout.map_or(default.input_timeout, |time| time.0),
             ..default
         };
         config::with_caller_limits(of_calls, limits)

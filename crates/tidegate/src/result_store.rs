@@ -37,7 +37,7 @@ fn to_store_limits(entry: &ResultsEntry) -> Result<StoreLimits, String> {
     Ok(StoreLimits {
         continued_bytes: entry.store_limit.map_or(default.continued_bytes, |size| size.0),
         block_bytes: block_bytes.unwrap_or(default.block_bytes),
-        time_to_live: entry.time_to_live.map_or(default.time_to_live, |time| time.0),
+        time_to_live: entry.ttl.map_or(default.time_to_live, |time| time.0),
         total_bytes: entry.total.map_or(default.total_bytes, |size| size.0),
         bytes_per_principal: entry.per_principal.map_or(default.bytes_per_principal, |size| size.0),
         free_bytes: entry.keep_free.map_or(default.free_bytes, |size| size.0),

@@ -93,7 +93,7 @@ fn usage_to_numbers(taken: &UsageAmount) -> [u64; 3] {
 }
 
 impl HolderId {
-    fn to_hex(&self) -> String {
+    fn to_hex(self) -> String {
         format!("{:032x}", u128::from_be_bytes(self.0))
     }
 

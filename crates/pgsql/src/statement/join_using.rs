@@ -16,14 +16,10 @@ use super::{having, parse};
 use crate::syntax::call;
 
 /// Rewrites the joins of `statement`; `tables` tells the columns of the catalog's tables.
-///
-/// # Errors
-/// `Plan` or `NotImplemented` for columns that cannot be merged, or of which the names are not known.
+/// Fails with `Plan` or `NotImplemented` for columns that cannot be merged, and for tables with unknown columns.
 pub(super) fn rewrite_joins(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()> {
-    match VisitMut::visit(statement, &mut JoinRewriter { scope: NameScope::new(tables) }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(*error),
-    }
+    let visited = VisitMut::visit(statement, &mut JoinRewriter { scope: NameScope::new(tables) });
+    visited.break_value().map_or(Ok(()), |error| Err(*error))
 }
 
 struct JoinRewriter<'a> {
@@ -35,10 +31,7 @@ impl VisitorMut for JoinRewriter<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         self.scope.enter(query);
-        if let Err(error) = self.rewrite(query) {
-            return ControlFlow::Break(Box::new(error));
-        }
-        ControlFlow::Continue(())
+        self.rewrite(query).map_or_else(|error| ControlFlow::Break(Box::new(error)), ControlFlow::Continue)
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {

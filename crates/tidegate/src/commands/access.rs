@@ -22,12 +22,12 @@ pub(crate) enum AccessCommand {
 #[derive(Debug, Args)]
 pub(crate) struct AccessExplainArguments {
     /// Somebody with this role, with the roles named with commas between them, or: anonymous, local
-    #[arg(long = "as", value_name = "ROLE")]
+    #[arg(long = "role", value_name = "ROLE")]
     role_names: String,
 
     /// Through which transport: http, stdio or cli
-    #[arg(long, value_name = "TRANSPORT", default_value = "http", value_parser = transport)]
-    via: TransportKind,
+    #[arg(long, value_name = "TRANSPORT", default_value = "http", value_parser = parse_transport)]
+    transport: TransportKind,
 
     /// Through the door of this toolset
     #[arg(long, value_name = "NAME")]
@@ -37,7 +37,7 @@ pub(crate) struct AccessExplainArguments {
     name: Option<String>,
 }
 
-fn transport(name: &str) -> Result<TransportKind, String> {
+fn parse_transport(name: &str) -> Result<TransportKind, String> {
     let known = TransportKind::ALL.map(TransportKind::name).join(", ");
     TransportKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| format!("there are {known}"))
 }
@@ -46,7 +46,7 @@ impl AccessCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         let Self::Explain(explain) = self;
         let opened = OpenNode::open(ServedSources::None, options, Audience::CommandLine).await?;
-        let origin = CallOrigin { transport: explain.via, peer: None };
+        let origin = CallOrigin { transport: explain.transport, peer: None };
         let caller = Caller::new(explain.principal(&opened).await?, origin);
         let toolset = explain.toolset.as_deref().map(|name| opened.toolset(name, &caller)).transpose()?;
         let lines = explain.render_lines(&opened.node().registry().snapshot(), &caller.with_toolset(toolset));

@@ -24,13 +24,13 @@ pub(crate) enum AuditCommand {
         key_file: Option<PathBuf>,
         /// Hash of a line that must be in the log, which was kept elsewhere
         #[arg(long, value_name = "HASH")]
-        holds: Option<String>,
+        contains_hash: Option<String>,
     },
 }
 
 impl AuditCommand {
     pub(crate) fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
-        let Self::Verify { mut files, key_file, holds } = self;
+        let Self::Verify { mut files, key_file, contains_hash } = self;
         let mut key = key_file.as_deref().map(read_key).transpose()?;
         if files.is_empty() {
             let configured = configured_audit(options)?;
@@ -42,7 +42,7 @@ impl AuditCommand {
                 configured_audit(options).ok().filter(|ours| files.iter().all(|file| belongs_to_log(file, &ours.file)));
             key = ours.and_then(|ours| ours.key);
         }
-        let verified = verify(&files, &VerifyOptions { key, required_hash: holds });
+        let verified = verify(&files, &VerifyOptions { key, required_hash: contains_hash });
         let verified = verified.map_err(|error| CommandError::Other(anyhow::Error::new(error)))?;
         let mut output = std::io::stdout().lock();
         for notice in &verified.notices {

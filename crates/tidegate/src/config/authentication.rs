@@ -162,7 +162,7 @@ fn doubtful_settings(config: &Config) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if auth.proxy.as_ref().is_some_and(|proxy| proxy.roles.is_none()) {
+    if auth.proxy.as_ref().is_some_and(|proxy| proxy.roles_header.is_none()) {
         doubts.push("auth.proxy names no header for roles: who comes through the proxy has none".to_owned());
     }
     let asks_for_certificates = config.server.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());

@@ -267,7 +267,7 @@ fn check_keys_of_kind(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<Confi
         ("strict", entry.strict),
         ("pgbouncer", entry.pgbouncer),
         ("max_cost", entry.max_cost.is_some()),
-        ("connection_wait", entry.connection_wait.is_some()),
+        ("connection_timeout", entry.connection_timeout.is_some()),
         ("handlers", entry.handlers.is_some()),
         ("lock_timeout", entry.lock_timeout.is_some()),
     ];

@@ -3,24 +3,19 @@
 //! Types come later: the tree is checked against the schema of the configuration, and every complaint is told
 //! with line and column. Variables are put in after parsing, so that nothing they hold is ever read as YAML.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+use saphyr_parser::Parser;
 use serde_json::{Map, Value};
 
 use super::problem::ConfigProblem;
+use super::renamed_keys;
 use super::variables::{ExpandedText, Expansion, VariableResolver, VariableValue};
+use super::yaml_tree::{YamlContent, YamlNode, YamlTreeBuilder};
 
 /// Longer files are refused.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Values of a document, those that aliases repeat included.
-const VALUES_MAX: usize = 200_000;
-/// Bytes of texts of a document, those that aliases repeat included.
-const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
-const DEPTH_MAX: usize = 64;
-const TAG_MESSAGE: &str = "tags (!…) are not understood; write the value alone";
 
 /// Where a value stands in its file; both count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +35,8 @@ pub(crate) struct Document {
     positions: BTreeMap<String, SourcePosition>,
     /// Values that hold variables: what a variable holds is told to nobody.
     expanded: BTreeMap<String, ExpandedValue>,
+    /// Keys that were written with their old names.
+    pub(super) deprecations: Vec<ConfigProblem>,
 }
 
 /// A value that holds variables.
@@ -54,7 +51,7 @@ impl Document {
     /// What stands in no file.
     pub(crate) fn empty(path: &Path) -> Self {
         let (positions, expanded) = (BTreeMap::new(), BTreeMap::new());
-        Self { path: path.to_owned(), value: Value::Null, positions, expanded }
+        Self { path: path.to_owned(), value: Value::Null, positions, expanded, deprecations: Vec::new() }
     }
 
     /// Reads the file at `path`.
@@ -85,15 +82,22 @@ impl Document {
             position: SourcePosition { line: 1, column: 1 },
             kind: YamlContent::Plain(String::new()),
         });
-        let mut flat =
-            ValueBuilder { positions: BTreeMap::new(), expanded: BTreeMap::new(), problems: Vec::new(), variables };
+        let mut flat = ValueBuilder {
+            positions: BTreeMap::new(),
+            expanded: BTreeMap::new(),
+            problems: Vec::new(),
+            deprecations: Vec::new(),
+            parents: Vec::new(),
+            variables,
+        };
         // An empty file says nothing, which is a configuration too.
         let value = match flat.build_value(&root, String::new()) {
             Value::Null => Value::Object(Map::new()),
             value => value,
         };
         if flat.problems.is_empty() {
-            Ok(Self { path: path.to_owned(), value, positions: flat.positions, expanded: flat.expanded })
+            let ValueBuilder { positions, expanded, deprecations, .. } = flat;
+            Ok(Self { path: path.to_owned(), value, positions, expanded, deprecations })
         } else {
             Err(flat.problems)
         }
@@ -148,196 +152,61 @@ fn is_within(path: &str, around: &str) -> bool {
     path.strip_prefix(around).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', ' ']))
 }
 
-#[derive(Debug, Clone)]
-struct YamlNode {
-    position: SourcePosition,
-    kind: YamlContent,
-}
-
-#[derive(Debug, Clone)]
-enum YamlContent {
-    /// A word without quotes, which may be a number or a truth.
-    Plain(String),
-    Text(String),
-    List(Vec<YamlNode>),
-    Map(Vec<(String, SourcePosition, YamlNode)>),
-}
-
-/// What is open while the events come.
-enum OpenCollection {
-    List(SourcePosition, usize, Vec<YamlNode>),
-    Map(SourcePosition, usize, Vec<(String, SourcePosition, YamlNode)>, Option<(String, SourcePosition)>),
-}
-
-/// Puts nodes together from the parser's events.
-#[derive(Default)]
-struct YamlTreeBuilder {
-    root: Option<YamlNode>,
-    open: Vec<OpenCollection>,
-    anchors: HashMap<usize, YamlNode>,
-    values: usize,
-    text_bytes: usize,
-    documents: usize,
-}
-
-impl YamlTreeBuilder {
-    fn on_event(&mut self, event: &Event<'_>, span: Span) -> Result<(), Vec<ConfigProblem>> {
-        let place = SourcePosition { line: span.start.line(), column: span.start.col() + 1 };
-        let refuse = |message: &str| Err(vec![ConfigProblem::at_position(place, message)]);
-        if self.open.len() > DEPTH_MAX {
-            return refuse("is nested too deeply");
-        }
-        match event {
-            Event::DocumentStart(_) => {
-                self.documents += 1;
-                if self.documents > 1 {
-                    return refuse("is a second document; a configuration is one");
-                }
-                Ok(())
-            }
-            Event::Scalar(text, style, anchor, tag) => {
-                if tag.is_some() {
-                    return refuse(TAG_MESSAGE);
-                }
-                let text = Cow::clone(text).into_owned();
-                self.text_bytes += text.len();
-                let kind =
-                    if *style == ScalarStyle::Plain { YamlContent::Plain(text) } else { YamlContent::Text(text) };
-                self.finish_node(YamlNode { position: place, kind }, *anchor)
-            }
-            Event::SequenceStart(_, Some(_)) | Event::MappingStart(_, Some(_)) => refuse(TAG_MESSAGE),
-            Event::SequenceStart(anchor, None) => {
-                self.open.push(OpenCollection::List(place, *anchor, Vec::new()));
-                Ok(())
-            }
-            Event::MappingStart(anchor, None) => {
-                self.open.push(OpenCollection::Map(place, *anchor, Vec::new(), None));
-                Ok(())
-            }
-            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
-                Some(OpenCollection::List(place, anchor, items)) => {
-                    self.finish_node(YamlNode { position: place, kind: YamlContent::List(items) }, anchor)
-                }
-                Some(OpenCollection::Map(place, anchor, members, _)) => {
-                    self.finish_node(YamlNode { position: place, kind: YamlContent::Map(members) }, anchor)
-                }
-                None => Ok(()),
-            },
-            Event::Alias(anchor) => match self.anchors.get(anchor).cloned() {
-                Some(node) => {
-                    let size = NodeSize::measure(&node);
-                    if self.open.len() + size.depth > DEPTH_MAX {
-                        return refuse("is nested too deeply");
-                    }
-                    // The node itself is counted when it is put where it belongs.
-                    self.values += size.values - 1;
-                    self.text_bytes += size.text_bytes;
-                    self.finish_node(node, 0)
-                }
-                None => refuse("refers to something that is not there"),
-            },
-            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
-        }
-    }
-
-    /// Puts a node that is complete where it belongs.
-    fn finish_node(&mut self, node: YamlNode, anchor: usize) -> Result<(), Vec<ConfigProblem>> {
-        self.values += 1;
-        if self.values > VALUES_MAX {
-            return Err(vec![ConfigProblem::at_position(
-                node.position,
-                format!("makes the file larger than {VALUES_MAX} values"),
-            )]);
-        }
-        if anchor > 0 {
-            // What may be repeated is kept a second time.
-            self.text_bytes += NodeSize::measure(&node).text_bytes;
-        }
-        if self.text_bytes > TEXT_BYTES_MAX {
-            let message = format!("makes the texts of the file larger than {TEXT_BYTES_MAX} bytes");
-            return Err(vec![ConfigProblem::at_position(node.position, message)]);
-        }
-        if anchor > 0 {
-            self.anchors.insert(anchor, node.clone());
-        }
-        match self.open.last_mut() {
-            None => self.root = Some(node),
-            Some(OpenCollection::List(_, _, items)) => items.push(node),
-            Some(OpenCollection::Map(_, _, members, key)) => match (key.take(), node) {
-                (Some((name, place)), node) => {
-                    if let Some((_, first, _)) = members.iter().find(|(other, _, _)| *other == name) {
-                        let message =
-                            format!("{name:?} stands here a second time; the first is in line {}", first.line);
-                        return Err(vec![ConfigProblem::at_position(place, message)]);
-                    }
-                    members.push((name, place, node));
-                }
-                (None, YamlNode { position: place, kind: YamlContent::Plain(name) | YamlContent::Text(name) }) => {
-                    *key = Some((name, place))
-                }
-                (None, node) => return Err(vec![ConfigProblem::at_position(node.position, "a key must be a word")]),
-            },
-        }
-        Ok(())
-    }
-}
-
-/// How much a node is, with all that is in it: an alias repeats it.
-struct NodeSize {
-    values: usize,
-    text_bytes: usize,
-    depth: usize,
-}
-
-impl NodeSize {
-    fn measure(node: &YamlNode) -> Self {
-        match &node.kind {
-            YamlContent::Plain(text) | YamlContent::Text(text) => Self { values: 1, text_bytes: text.len(), depth: 0 },
-            YamlContent::List(items) => Self::sum_children(0, items.iter()),
-            YamlContent::Map(members) => {
-                let names = members.iter().map(|(name, _, _)| name.len()).sum();
-                Self::sum_children(names, members.iter().map(|(_, _, node)| node))
-            }
-        }
-    }
-
-    fn sum_children<'a>(text_bytes: usize, nodes: impl Iterator<Item = &'a YamlNode>) -> Self {
-        nodes.map(Self::measure).fold(Self { values: 1, text_bytes, depth: 1 }, |sum, inner| Self {
-            values: sum.values + inner.values,
-            text_bytes: sum.text_bytes + inner.text_bytes,
-            depth: sum.depth.max(inner.depth + 1),
-        })
-    }
-}
-
 /// Makes values out of nodes and notes their places.
 struct ValueBuilder<'a> {
     positions: BTreeMap<String, SourcePosition>,
     expanded: BTreeMap<String, ExpandedValue>,
     problems: Vec<ConfigProblem>,
+    deprecations: Vec<ConfigProblem>,
+    /// The keys around the value, `[]` for an item of a list.
+    parents: Vec<&'a str>,
     variables: &'a VariableResolver<'a>,
 }
 
-impl ValueBuilder<'_> {
-    fn build_value(&mut self, node: &YamlNode, path: String) -> Value {
+impl<'a> ValueBuilder<'a> {
+    fn build_value(&mut self, node: &'a YamlNode, path: String) -> Value {
         self.positions.entry(path.clone()).or_insert(node.position);
         match &node.kind {
             YamlContent::Plain(text) => self.expand_scalar(text, true, node.position, path),
             YamlContent::Text(text) => self.expand_scalar(text, false, node.position, path),
             YamlContent::List(items) => {
+                self.parents.push("[]");
                 let item = |(index, item)| self.build_value(item, format!("{path}[{index}]"));
-                Value::Array(items.iter().enumerate().map(item).collect())
+                let values = items.iter().enumerate().map(item).collect();
+                self.parents.pop();
+                Value::Array(values)
             }
             YamlContent::Map(members) => {
                 let mut object = Map::new();
                 for (name, place, node) in members {
-                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    let name = self.current_name(name, *place, members);
+                    let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
                     self.positions.insert(path.clone(), *place);
-                    object.insert(name.clone(), self.build_value(node, path));
+                    self.parents.push(name);
+                    object.insert(name.to_owned(), self.build_value(node, path));
+                    self.parents.pop();
                 }
                 Value::Object(object)
             }
         }
+    }
+
+    /// The name of the key `written` today, with a warning if that is another one.
+    fn current_name(
+        &mut self,
+        written: &'a str,
+        position: SourcePosition,
+        members: &[(String, SourcePosition, YamlNode)],
+    ) -> &'a str {
+        let Some(new) = renamed_keys::new_name(&self.parents, written) else { return written };
+        if members.iter().any(|(name, _, _)| name == new) {
+            let message = format!("{written:?} is the old name of {new:?}, which is set too; remove {written:?}");
+            self.problems.push(ConfigProblem::at_position(position, message));
+            return written;
+        }
+        let message = format!("{written:?} is deprecated; write {new:?}");
+        self.deprecations.push(ConfigProblem::at_position(position, message));
+        new
     }
 
     fn expand_scalar(&mut self, text: &str, is_plain: bool, place: SourcePosition, path: String) -> Value {

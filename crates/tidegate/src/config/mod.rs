@@ -17,6 +17,7 @@ mod policies;
 mod postgres;
 mod problem;
 mod quantities;
+mod renamed_keys;
 mod safeguards;
 mod schema_check;
 mod tables;
@@ -25,6 +26,7 @@ mod tls;
 mod toolsets;
 mod types;
 mod variables;
+mod yaml_tree;
 
 use std::path::{Path, PathBuf};
 
@@ -87,6 +89,12 @@ impl LoadedConfig {
     /// The file.
     pub(crate) fn path(&self) -> &Path {
         &self.document.path
+    }
+
+    /// A line for each key that is written with its old name.
+    pub(crate) fn deprecations(&self) -> Vec<String> {
+        let report = render_report(&self.document.deprecations, self.path(), None);
+        report.lines().map(str::to_owned).collect()
     }
 
     /// The file's folder, which paths in it are relative to.

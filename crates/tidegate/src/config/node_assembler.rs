@@ -207,7 +207,8 @@ impl NodeAssembler {
         let known = self.open_databases.lock().clone();
         let open = OpenDatabases::open(loaded, &known, &further, &self.engine, &mut problems);
         let databases: Vec<_> = open.databases().chain(self.command_line_databases.iter().cloned()).collect();
-        let mut assembled = ApplyReport { databases: databases.len(), ..ApplyReport::default() };
+        let mut assembled =
+            ApplyReport { databases: databases.len(), warnings: loaded.deprecations(), ..ApplyReport::default() };
         open.inspect(&known, &mut problems, &mut assembled.warnings).await;
         let built_in =
             config.built_in.as_ref().map_or(AllowedNames::Everything, |names| AllowedNames::matching(names.clone()));

@@ -55,7 +55,7 @@ pub(super) fn open_database(
         is_behind_pooler: entry.pgbouncer,
         max_cost: entry.max_cost,
         connections_max: entry.connections.unwrap_or(default.connections_max),
-        acquire_timeout: entry.connection_wait.map_or(default.acquire_timeout, |time| time.0),
+        acquire_timeout: entry.connection_timeout.map_or(default.acquire_timeout, |time| time.0),
         cached_answer_max_age: entry.cache.map(|time| time.0),
         lock_timeout: entry.lock_timeout.map_or(default.lock_timeout, |time| time.0),
         idle_timeout: default.idle_timeout,
@@ -66,11 +66,11 @@ pub(super) fn open_database(
 }
 
 fn to_handler_options(entry: &HandlersEntry) -> Result<HandlerOptions, SchemaNameError> {
-    let (schema, writes, audit) = match entry {
+    let (schema, writes, exchange_log) = match entry {
         HandlersEntry::Schema(schema) => (schema, false, false),
-        HandlersEntry::Options(HandlerSchemaEntry { schema, writes, audit }) => (schema, *writes, *audit),
+        HandlersEntry::Options(HandlerSchemaEntry { schema, writes, exchange_log }) => (schema, *writes, *exchange_log),
     };
-    Ok(HandlerOptions { schema: SchemaName::parse(schema)?, writes, audit })
+    Ok(HandlerOptions { schema: SchemaName::parse(schema)?, writes, audit: exchange_log })
 }
 
 /// The role that calls run as; of roles of the file, the one that stands first there counts first.

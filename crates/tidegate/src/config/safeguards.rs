@@ -60,13 +60,13 @@ pub(crate) fn audit_options(loaded: &LoadedConfig, problems: &mut Vec<ConfigProb
     };
     let default = AuditOptions::new(loaded.resolve(&entry.file));
     Some(AuditOptions {
-        when_full: match entry.when_full {
+        when_full: match entry.on_write_failure {
             WhenFullEntry::Block => WhenFull::Block,
             WhenFullEntry::Drop => WhenFull::Drop,
         },
         bytes_max: entry.max_size.map_or(default.bytes_max, |size| size.0),
-        kept_files: entry.keep.unwrap_or(default.kept_files),
-        values: entry.arguments.then(|| Redaction::new(entry.redact.iter().map(String::as_str))),
+        kept_files: entry.keep_files.unwrap_or(default.kept_files),
+        values: entry.argument_values.then(|| Redaction::new(entry.redact.iter().map(String::as_str))),
         key,
         ..default
     })

@@ -150,8 +150,8 @@ async fn pushes_down_supported_operations() {
             "projections and filters",
             format!("SELECT o.total, c.name {join} WHERE c.id > 1 AND o.placed >= DATE '2024-02-01'"),
         ),
-        ("a filter that a collation widens is asked again here", format!("SELECT o.id {join} WHERE c.country = 'DE'")),
-        ("an order that hangs on a collation stays here", format!("SELECT o.id {join} WHERE c.name > 'B'")),
+        ("collation filter is reapplied locally", format!("SELECT o.id {join} WHERE c.country = 'DE'")),
+        ("collation order stays local", format!("SELECT o.id {join} WHERE c.name > 'B'")),
         ("a limit", "SELECT id FROM crm.customers LIMIT 2".to_owned()),
         (
             "a whole join",
@@ -164,7 +164,7 @@ async fn pushes_down_supported_operations() {
                 .to_owned(),
         ),
         (
-            "the part of a plan that lies in one database",
+            "single database subplan",
             format!(
                 "SELECT o.id, v.visits {join} JOIN (SELECT customer_id, count(*) AS visits FROM crm.visits GROUP BY 1) v ON v.customer_id = c.id"
             ),

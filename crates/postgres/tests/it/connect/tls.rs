@@ -127,7 +127,7 @@ async fn system_roots_are_trusted() {
     let Some(authority) = authority_file().await else { return };
     let role = make_role("system").await;
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    command.args(["connect::protection::whom_the_system_trusts_is_trusted", "--exact"]);
+    command.args(["connect::tls::system_roots_are_trusted", "--exact"]);
     let output = command.env("SSL_CERT_FILE", authority).env_remove("SSL_CERT_DIR").env(ROLE, role).output().unwrap();
     let message = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && message.contains("1 passed"), "{message}");

@@ -41,7 +41,7 @@ async fn write_on(store: Arc<ResultStore>, caller: &str, mut size: i64) {
 /// Kills a process that writes after `format_time`, and says in whose name it wrote.
 fn run_and_kill_writers(folder: &Path, time: Duration) -> [&'static str; 2] {
     let mut program = Command::new(std::env::current_exe().unwrap());
-    program.args(["spool::crash::a_killed_process_leaves_prefixes_or_nothing", "--exact", "--nocapture"]);
+    program.args(["result_store::crash::a_killed_process_leaves_prefixes_or_nothing", "--exact", "--nocapture"]);
     let mut child = program.env(FOLDER, folder).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().ends_with("it writes")), "it began");

@@ -58,7 +58,7 @@ pub(crate) struct DatabaseEntry {
     /// Connections at most; 10 to PostgreSQL unless said, 4 to SQLite.
     pub(crate) connections: Option<usize>,
     /// How long a call waits for a connection; 10s unless said.
-    pub(crate) connection_wait: Option<Time>,
+    pub(crate) connection_timeout: Option<Time>,
     /// PostgreSQL: how long a statement waits for a lock; 5s unless said.
     pub(crate) lock_timeout: Option<Time>,
     /// PostgreSQL and SQLite: how old an answer may be that is given again to the same question; none is ever, unless
@@ -111,7 +111,7 @@ pub(crate) struct HandlerSchemaEntry {
     pub(crate) writes: bool,
     /// Writes each call into the database's exchange log, also where its own switch is off.
     #[serde(default)]
-    pub(crate) audit: bool,
+    pub(crate) exchange_log: bool,
 }
 
 /// What keeps tenants apart.

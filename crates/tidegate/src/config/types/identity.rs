@@ -168,9 +168,9 @@ pub(crate) struct ProxyEntry {
     /// The addresses or networks that it calls from. From anywhere else the headers count for nothing.
     pub(crate) networks: Vec<String>,
     /// The header that names the caller.
-    pub(crate) user: String,
+    pub(crate) user_header: String,
     /// The header that names the caller's tenant.
-    pub(crate) tenant: Option<String>,
+    pub(crate) tenant_header: Option<String>,
     /// The header that names the caller's roles, with commas between them; without it callers have none.
-    pub(crate) roles: Option<String>,
+    pub(crate) roles_header: Option<String>,
 }

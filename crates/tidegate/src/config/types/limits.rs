@@ -22,7 +22,7 @@ pub(crate) struct LimitsEntry {
     /// How long a task may run, from when it became one; 1h unless said.
     pub(crate) task_timeout: Option<Time>,
     /// How long a call waits for the answer to what it asks; 10m unless said.
-    pub(crate) answer_within: Option<Time>,
+    pub(crate) input_timeout: Option<Time>,
     /// Memory that all queries together may hold.
     pub(crate) memory: Option<Size>,
     /// Disk that all queries together may spill to.

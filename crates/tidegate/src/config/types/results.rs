@@ -20,7 +20,7 @@ pub(crate) struct ResultsEntry {
     /// Size of a block's rows before they are compressed; 4MiB unless said.
     pub(crate) block_bytes: Option<Size>,
     /// How long a result is kept; 1h unless said.
-    pub(crate) time_to_live: Option<Time>,
+    pub(crate) ttl: Option<Time>,
     /// Size of all results; 10GiB unless said.
     pub(crate) total: Option<Size>,
     /// Size of the results of one principal; 2GiB unless said.

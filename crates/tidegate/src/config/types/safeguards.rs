@@ -17,14 +17,14 @@ pub(crate) struct AuditEntry {
     /// What happens when it cannot be written: block (unless said), so that calls wait and are refused after 5s, or drop, so that
     /// lines are dropped and counted.
     #[serde(default)]
-    pub(crate) when_full: WhenFullEntry,
+    pub(crate) on_write_failure: WhenFullEntry,
     /// The size at which another file is begun; 100MB unless said.
     pub(crate) max_size: Option<Size>,
     /// Older files that are kept; 10 unless said.
-    pub(crate) keep: Option<usize>,
+    pub(crate) keep_files: Option<usize>,
     /// Whether the values of arguments are written, too, and not their names alone.
     #[serde(default)]
-    pub(crate) arguments: bool,
+    pub(crate) argument_values: bool,
     /// Arguments whose values are never written, as patterns of their names or of the way to them: password, login.*. Names
     /// that hold password, secret, token, api_key or the like are redacted whatever is said.
     #[serde(default)]

@@ -23,7 +23,7 @@ fn access_explain_snapshot() {
     let mut matrix = String::new();
     for role in ["nothing", "clerk", "chief", "nothing,clerk", "admin", "local"] {
         for via in ["http", "stdio"] {
-            let ran = configured.run(&["access", "explain", "--as", role, "--via", via]);
+            let ran = configured.run(&["access", "explain", "--role", role, "--transport", via]);
             assert_eq!(ran.code, Some(0), "{ran:?}");
             let reached = ran.lines().into_iter().filter_map(|line| line.strip_prefix("yes  "));
             matrix.push_str(&format!("{role} via {via}: {}\n", reached.collect::<Vec<_>>().join(", ")));

@@ -69,7 +69,7 @@ tools:
     sql: SELECT id FROM orders WHERE customer = :customer AND :pin <> '' AND :api_token <> '' ORDER BY id
     input: {customer: {type: string}, pin: {type: string}, api_token: {type: string}}
   - {name: badge, description: B, sql: \"SELECT 'EMP-123456' AS badge\"}
-audit: {file: audit.jsonl, arguments: true, redact: [PIN]}
+audit: {file: audit.jsonl, argument_values: true, redact: [PIN]}
 secrets: {rules: [{name: badge, pattern: 'EMP-[0-9]{6}'}], action: refuse}
 ";
 

@@ -20,7 +20,7 @@ toolsets: {loading: [load_*], reading: [read_*]}
 roles: [{name: loader, toolsets: [loading]}, {name: reader, toolsets: [reading]}]
 auth:
   keys: keys.json
-  proxy: {networks: [127.0.0.2], user: X-Forwarded-User, tenant: x-forwarded-tenant, roles: x-forwarded-groups}
+  proxy: {networks: [127.0.0.2], user_header: X-Forwarded-User, tenant_header: x-forwarded-tenant, roles_header: x-forwarded-groups}
 audit: {file: audit.jsonl}
 ";
 /// Where the proxy is, and where anybody is: both are addresses of this machine.

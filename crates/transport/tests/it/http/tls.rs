@@ -274,14 +274,14 @@ fn reports_certificate_validity() {
         }
     }
     insta::assert_snapshot!(message, @r#"
-    1735689599 CN=localhost: NotYet { begins: "2026-01-01T00:00:00Z" }
-    1735689599 CN=localhost: Good { ends: "2026-01-01T00:00:00Z", days: 365 }
-    1767225599 CN=localhost: NotYet { begins: "2026-01-01T00:00:00Z" }
-    1767225599 CN=localhost: Good { ends: "2026-01-01T00:00:00Z", days: 0 }
-    1796083200 CN=localhost: Good { ends: "2027-01-01T00:00:00Z", days: 31 }
-    1796083200 CN=localhost: Over { ended: "2026-01-01T00:00:00Z" }
-    1827619200 CN=localhost: Over { ended: "2027-01-01T00:00:00Z" }
-    1827619200 CN=localhost: Over { ended: "2026-01-01T00:00:00Z" }
+    1735689599 CN=localhost: NotYetValid { begins: "2026-01-01T00:00:00Z" }
+    1735689599 CN=localhost: Valid { ends: "2026-01-01T00:00:00Z", days: 365 }
+    1767225599 CN=localhost: NotYetValid { begins: "2026-01-01T00:00:00Z" }
+    1767225599 CN=localhost: Valid { ends: "2026-01-01T00:00:00Z", days: 0 }
+    1796083200 CN=localhost: Valid { ends: "2027-01-01T00:00:00Z", days: 31 }
+    1796083200 CN=localhost: Expired { ended: "2026-01-01T00:00:00Z" }
+    1827619200 CN=localhost: Expired { ended: "2027-01-01T00:00:00Z" }
+    1827619200 CN=localhost: Expired { ended: "2026-01-01T00:00:00Z" }
     "#);
     files.put("cert.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     let error = files.options().certificate_validity(UNIX_EPOCH).unwrap_err().to_string();

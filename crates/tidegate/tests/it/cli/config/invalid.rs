@@ -12,7 +12,7 @@ const SHAPES: &[(&str, &str)] = &[
     (
         "types under server",
         "server: {listen: 7070, allow_hosts: a, allow_origins: 1, max_body: [4MiB], title: [T], instructions: {},\n  \
-         doors: {mcp: maybe, metrics: 1}}\n",
+         transports: {mcp: maybe, metrics: 1}}\n",
     ),
     (
         "types under databases",
@@ -47,7 +47,7 @@ const SHAPES: &[(&str, &str)] = &[
     ),
     (
         "unknown keys at every level",
-        "sever: {}\nserver: {port: 1, doors: {metric: true}}\ndatabases: [{name: s, files: shop, file: x, tables: {t: \
+        "sever: {}\nserver: {port: 1, transports: {metric: true}}\ndatabases: [{name: s, files: shop, file: x, tables: {t: \
          {delimeter: ';'}}}]\ntools: [{name: t, descripton: T, annotations: {readonly: true}, http: {uri: x}, input: \
          {x: {typ: string}}, from: {transport: [stdio]}, limits: {rows: 1}, cache: {ttl: 1s, private: true}}]\n\
          resources: [{url: 'a://b', name: r}]\nprompts: [{name: p, description: P, message: [], arguments: [{name: a, \

@@ -1,0 +1,178 @@
+//! The tree of a YAML document, built from the parser's events, within bounds.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, ScalarStyle, Span};
+
+use super::document::SourcePosition;
+use super::problem::ConfigProblem;
+
+/// Values of a document, those that aliases repeat included.
+const VALUES_MAX: usize = 200_000;
+/// Bytes of texts of a document, those that aliases repeat included.
+const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
+const DEPTH_MAX: usize = 64;
+const TAG_MESSAGE: &str = "tags (!…) are not understood; write the value alone";
+
+#[derive(Debug, Clone)]
+pub(super) struct YamlNode {
+    pub(super) position: SourcePosition,
+    pub(super) kind: YamlContent,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum YamlContent {
+    /// A word without quotes, which may be a number or a truth.
+    Plain(String),
+    Text(String),
+    List(Vec<YamlNode>),
+    Map(Vec<(String, SourcePosition, YamlNode)>),
+}
+
+/// What is open while the events come.
+enum OpenCollection {
+    List(SourcePosition, usize, Vec<YamlNode>),
+    Map(SourcePosition, usize, Vec<(String, SourcePosition, YamlNode)>, Option<(String, SourcePosition)>),
+}
+
+/// Puts nodes together from the parser's events.
+#[derive(Default)]
+pub(super) struct YamlTreeBuilder {
+    pub(super) root: Option<YamlNode>,
+    open: Vec<OpenCollection>,
+    anchors: HashMap<usize, YamlNode>,
+    values: usize,
+    text_bytes: usize,
+    documents: usize,
+}
+
+impl YamlTreeBuilder {
+    pub(super) fn on_event(&mut self, event: &Event<'_>, span: Span) -> Result<(), Vec<ConfigProblem>> {
+        let place = SourcePosition { line: span.start.line(), column: span.start.col() + 1 };
+        let refuse = |message: &str| Err(vec![ConfigProblem::at_position(place, message)]);
+        if self.open.len() > DEPTH_MAX {
+            return refuse("is nested too deeply");
+        }
+        match event {
+            Event::DocumentStart(_) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    return refuse("is a second document; a configuration is one");
+                }
+                Ok(())
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                if tag.is_some() {
+                    return refuse(TAG_MESSAGE);
+                }
+                let text = Cow::clone(text).into_owned();
+                self.text_bytes += text.len();
+                let kind =
+                    if *style == ScalarStyle::Plain { YamlContent::Plain(text) } else { YamlContent::Text(text) };
+                self.finish_node(YamlNode { position: place, kind }, *anchor)
+            }
+            Event::SequenceStart(_, Some(_)) | Event::MappingStart(_, Some(_)) => refuse(TAG_MESSAGE),
+            Event::SequenceStart(anchor, None) => {
+                self.open.push(OpenCollection::List(place, *anchor, Vec::new()));
+                Ok(())
+            }
+            Event::MappingStart(anchor, None) => {
+                self.open.push(OpenCollection::Map(place, *anchor, Vec::new(), None));
+                Ok(())
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(OpenCollection::List(place, anchor, items)) => {
+                    self.finish_node(YamlNode { position: place, kind: YamlContent::List(items) }, anchor)
+                }
+                Some(OpenCollection::Map(place, anchor, members, _)) => {
+                    self.finish_node(YamlNode { position: place, kind: YamlContent::Map(members) }, anchor)
+                }
+                None => Ok(()),
+            },
+            Event::Alias(anchor) => match self.anchors.get(anchor).cloned() {
+                Some(node) => {
+                    let size = NodeSize::measure(&node);
+                    if self.open.len() + size.depth > DEPTH_MAX {
+                        return refuse("is nested too deeply");
+                    }
+                    // The node itself is counted when it is put where it belongs.
+                    self.values += size.values - 1;
+                    self.text_bytes += size.text_bytes;
+                    self.finish_node(node, 0)
+                }
+                None => refuse("refers to something that is not there"),
+            },
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+        }
+    }
+
+    /// Puts a node that is complete where it belongs.
+    fn finish_node(&mut self, node: YamlNode, anchor: usize) -> Result<(), Vec<ConfigProblem>> {
+        self.values += 1;
+        if self.values > VALUES_MAX {
+            return Err(vec![ConfigProblem::at_position(
+                node.position,
+                format!("makes the file larger than {VALUES_MAX} values"),
+            )]);
+        }
+        if anchor > 0 {
+            // What may be repeated is kept a second time.
+            self.text_bytes += NodeSize::measure(&node).text_bytes;
+        }
+        if self.text_bytes > TEXT_BYTES_MAX {
+            let message = format!("makes the texts of the file larger than {TEXT_BYTES_MAX} bytes");
+            return Err(vec![ConfigProblem::at_position(node.position, message)]);
+        }
+        if anchor > 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.open.last_mut() {
+            None => self.root = Some(node),
+            Some(OpenCollection::List(_, _, items)) => items.push(node),
+            Some(OpenCollection::Map(_, _, members, key)) => match (key.take(), node) {
+                (Some((name, place)), node) => {
+                    if let Some((_, first, _)) = members.iter().find(|(other, _, _)| *other == name) {
+                        let message =
+                            format!("{name:?} stands here a second time; the first is in line {}", first.line);
+                        return Err(vec![ConfigProblem::at_position(place, message)]);
+                    }
+                    members.push((name, place, node));
+                }
+                (None, YamlNode { position: place, kind: YamlContent::Plain(name) | YamlContent::Text(name) }) => {
+                    *key = Some((name, place))
+                }
+                (None, node) => return Err(vec![ConfigProblem::at_position(node.position, "a key must be a word")]),
+            },
+        }
+        Ok(())
+    }
+}
+
+/// How much a node is, with all that is in it: an alias repeats it.
+struct NodeSize {
+    values: usize,
+    text_bytes: usize,
+    depth: usize,
+}
+
+impl NodeSize {
+    fn measure(node: &YamlNode) -> Self {
+        match &node.kind {
+            YamlContent::Plain(text) | YamlContent::Text(text) => Self { values: 1, text_bytes: text.len(), depth: 0 },
+            YamlContent::List(items) => Self::sum_children(0, items.iter()),
+            YamlContent::Map(members) => {
+                let names = members.iter().map(|(name, _, _)| name.len()).sum();
+                Self::sum_children(names, members.iter().map(|(_, _, node)| node))
+            }
+        }
+    }
+
+    fn sum_children<'a>(text_bytes: usize, nodes: impl Iterator<Item = &'a YamlNode>) -> Self {
+        nodes.map(Self::measure).fold(Self { values: 1, text_bytes, depth: 1 }, |sum, inner| Self {
+            values: sum.values + inner.values,
+            text_bytes: sum.text_bytes + inner.text_bytes,
+            depth: sum.depth.max(inner.depth + 1),
+        })
+    }
+}
