@@ -88,7 +88,7 @@ impl ReachedLimit {
 
     /// What the caller is told.
     pub(crate) fn to_error(self) -> Error {
-        let Self { level, measure, bound, retry_after } = *self;
+        let Self { level, measure, bound, retry_after } = self;
         let of_today = |subject: &str| {
             let owner_key = level.possessive();
             format!(

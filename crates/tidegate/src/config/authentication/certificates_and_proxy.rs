@@ -46,6 +46,6 @@ pub(super) fn parse_proxy(entry: &ProxyEntry, problems: &mut Vec<ConfigProblem>)
             }
         }
     }
-    let (user, tenant, roles) = (entry.user.clone(), entry.tenant.clone(), entry.roles.clone());
+    let (user, tenant, roles) = (entry.user_header.clone(), entry.tenant_header.clone(), entry.roles_header.clone());
     (problems.len() == before).then_some(ProxyOptions { networks, user, tenant, roles })
 }

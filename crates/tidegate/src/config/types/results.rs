@@ -38,7 +38,7 @@ impl Default for ResultsEntry {
             folder: None,
             store_limit: None,
             block_bytes: None,
-            time_to_live: None,
+            ttl: None,
             total: None,
             per_principal: None,
             keep_free: None,
