@@ -206,7 +206,8 @@ impl Conversation {
     /// Opens a stream of notifications, which takes no place of other requests.
     async fn spawn_subscription(&self, request: RpcRequest, caller: Caller, identity: &Arc<dyn CallerResolver>) {
         let Ok(place) = self.stream_permits.clone().try_acquire_owned() else {
-            let message = format!("more than {} streams of notifications are open", notifications::STREAMS_MAX);
+            let message =
+                format!("too many open notification streams: at most {} per connection", notifications::STREAMS_MAX);
             return self.refuse(Some(&request.id), &RpcError::invalid_request(message)).await;
         };
         let answering = self.request_task(caller, identity);

@@ -18,7 +18,7 @@ pub(crate) enum SpoolError {
     #[error("the answer is larger than {0} bytes")]
     TooLarge(u64),
     /// The disk.
-    #[error("cannot keep the answer: {0}")]
+    #[error("cannot store the answer on disk: {0}")]
     Io(#[from] std::io::Error),
 }
 

@@ -24,19 +24,19 @@ pub(super) enum BridgeTransport {
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ServerAddressError {
     /// It cannot be read.
-    #[error("this is no URL ({0}); an example is http://127.0.0.1:7070/mcp")]
+    #[error("not a valid URL ({0}); expected a URL such as http://127.0.0.1:7070/mcp")]
     NotAUrl(String),
     /// It holds a user name or password.
     #[error(
-        "the URL holds a user name or a password, which lists of processes and logs would show; \
-         prove who calls with --bearer, or with TIDEGATE_BEARER in the environment"
+        "the URL contains a user name or a password, which process lists and logs would show; \
+         authenticate with --bearer, or with TIDEGATE_BEARER in the environment"
     )]
     HoldsCredentials,
     /// Its scheme is of another protocol.
-    #[error("the scheme {0:?} is of another protocol; MCP is reached by http, https, ws or wss")]
+    #[error("unsupported scheme {0:?}; use http, https, ws or wss")]
     OtherScheme(String),
     /// It names nothing to connect to.
-    #[error("the URL names no host; an example is http://127.0.0.1:7070/mcp")]
+    #[error("the URL has no host; expected a URL such as http://127.0.0.1:7070/mcp")]
     NoHost,
 }
 

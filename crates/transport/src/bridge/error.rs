@@ -18,35 +18,33 @@ pub(super) enum BridgeError {
     Unreachable { waited: Duration, reason: String },
     #[error("the connection was lost while the call was under way ({reason}); it may have run")]
     ConnectionLost { reason: String },
-    #[error("the server does not accept the bearer token (401); check --bearer or TIDEGATE_BEARER{words}")]
+    #[error("the server rejected the bearer token (401); check --bearer or TIDEGATE_BEARER{words}")]
     WrongToken { words: ServerMessage },
     #[error(
-        "the server wants to know who calls (401); give the bridge a token with --bearer TOKEN, \
-         or with TIDEGATE_BEARER in its environment{words}"
+        "the server requires authentication (401); pass a token to the bridge with --bearer TOKEN, \
+         or set TIDEGATE_BEARER in its environment{words}"
     )]
     NoToken { words: ServerMessage },
-    #[error(
-        "the server refuses this caller (403); a token of somebody who may call it is given with --bearer TOKEN{words}"
-    )]
+    #[error("the server denied access (403); pass a token that has access with --bearer TOKEN{words}")]
     Forbidden { words: ServerMessage },
-    #[error("there is no MCP at that address ({status}); a Tidegate has it at {usual_path}{words}")]
+    #[error("there is no MCP endpoint at that URL ({status}); the usual path of Tidegate is {usual_path}{words}")]
     NoEndpoint { status: u16, usual_path: &'static str, words: ServerMessage },
-    #[error("the server redirects ({status}), which is not followed; give --connect the address that it redirects to")]
+    #[error("the server redirects ({status}), which the bridge does not follow; pass the target URL to --connect")]
     Redirects { status: u16 },
-    #[error("the server refuses the call ({status}){words}")]
+    #[error("the server rejected the call ({status}){words}")]
     Refused { status: u16, words: ServerMessage },
     #[error("the server failed ({status}); the call may have run{words}")]
     Failed { status: u16, words: ServerMessage },
-    #[error("the answer of the server cannot be passed on: {what}; the call may have run")]
+    #[error("the answer of the server is invalid: {what}; the call may have run")]
     InvalidAnswer { what: String },
     #[error("{what}; the call may have run")]
     TooLarge { what: String },
     #[error(
-        "the server began anew and speaks MCP {now} instead of {before}, on which this client agreed; \
+        "the server restarted with MCP {now}, but this client negotiated {before}; \
          restart the client or its connection; the call was not sent"
     )]
     VersionChanged { before: String, now: String },
-    #[error("the server began anew and refuses the client's handshake: {reason}; the call was not sent")]
+    #[error("the server restarted and rejected the client's handshake: {reason}; the call was not sent")]
     HandshakeRefused { reason: String },
 }
 

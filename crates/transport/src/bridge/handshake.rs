@@ -63,7 +63,7 @@ impl NegotiatedProtocol {
         let answer: InitializeResponse<'_> =
             serde_json::from_slice(answer).map_err(|error| ServerMessage::new(&error.to_string(), None))?;
         let Some(InitializeResult { protocol_version: version, capabilities }) = answer.result else {
-            return Err(ServerMessage::new(answer.error.map_or("it gives no result", RawValue::get), None));
+            return Err(ServerMessage::new(answer.error.map_or("the answer has no result", RawValue::get), None));
         };
         let lists =
             [("tools", capabilities.tools), ("resources", capabilities.resources), ("prompts", capabilities.prompts)];

@@ -22,10 +22,10 @@ impl fmt::Display for BridgeNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Disconnected(reason) => write!(f, "the server cannot be reached: {reason}"),
-            Self::Reconnected => f.write_str("the server is reached again"),
-            Self::HandshakeRenewed => f.write_str("the server began anew; the client's handshake was made again"),
+            Self::Reconnected => f.write_str("reconnected to the server"),
+            Self::HandshakeRenewed => f.write_str("the server restarted; the client's handshake was repeated"),
             Self::Refused(reason) => f.write_str(reason),
-            Self::Ignored(subject) => write!(f, "left out what the server sent: {subject}"),
+            Self::Ignored(subject) => write!(f, "message dropped: {subject}"),
         }
     }
 }

@@ -16,15 +16,15 @@ const DEPTH_MAX: usize = 1_024;
 /// Bytes that are no JSON object or array.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(super) enum MalformedMessage {
-    #[error("it is no JSON, at byte {0}")]
+    #[error("it is not valid JSON at byte {0}")]
     NoJson(u64),
     #[error("it is nested more than {DEPTH_MAX} levels deep")]
     TooDeep,
     #[error("its id is longer than {ID_BYTES_MAX} bytes")]
     LongId,
-    #[error("it is no UTF-8")]
+    #[error("it is not UTF-8")]
     NoUtf8,
-    #[error("it breaks off")]
+    #[error("it is incomplete")]
     BreaksOff,
 }
 

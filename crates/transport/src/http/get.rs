@@ -58,7 +58,7 @@ pub(super) fn require_event_stream(headers: &HeaderMap) -> Result<(), BoxedRespo
     if accepted.is_some_and(|accept| accept.contains("text/event-stream") || accept.contains("*/*")) {
         return Ok(());
     }
-    let error = RpcError::invalid_request("GET opens an event stream: Accept must name text/event-stream");
+    let error = RpcError::invalid_request("GET opens an event stream: Accept must include text/event-stream");
     Err(Box::new(refusal(StatusCode::NOT_ACCEPTABLE, None, &error)))
 }
 
@@ -68,8 +68,7 @@ fn resume(session: &HttpSession, id: &str) -> Response {
     match reader {
         Some(reader) => event_stream(replay_body(reader)),
         None => {
-            let error =
-                RpcError::invalid_request(format!("the event {id:?} is no longer kept; send the request again"));
+            let error = RpcError::invalid_request(format!("event {id:?} is no longer stored; send the request again"));
             refusal(StatusCode::BAD_REQUEST, None, &error)
         }
     }

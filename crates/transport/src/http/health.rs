@@ -35,7 +35,7 @@ pub(super) async fn metrics(
 ) -> Response {
     let may_read = caller.principal.grants.access.includes(METRICS_ACCESS);
     if http_state.options.authenticator.enforces_authentication() && !may_read {
-        return (StatusCode::FORBIDDEN, "reading metrics takes the access metrics\n").into_response();
+        return (StatusCode::FORBIDDEN, "reading metrics requires the access name \"metrics\"\n").into_response();
     }
     let text = http_state.metrics.render(http_state.service.registry());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()

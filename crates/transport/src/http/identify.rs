@@ -204,9 +204,9 @@ impl AdmissionError {
     pub(super) fn to_rpc_error(&self) -> RpcError {
         match self {
             Self::Unauthenticated(reason) => RpcError::invalid_request(reason.to_string()),
-            Self::NoSuchToolset(name) => {
-                RpcError::invalid_request(format!("there is no toolset {name:?}; the whole of the server is at /mcp"))
-            }
+            Self::NoSuchToolset(name) => RpcError::invalid_request(format!(
+                "there is no toolset {name:?}; the endpoint of the whole server is /mcp"
+            )),
             Self::ConfigurationChanging => configuration_changing_error(),
         }
     }

@@ -90,7 +90,7 @@ pub(super) fn open_stream(
     stream: ListenStream,
 ) -> Response {
     if !accepts_events {
-        let message = "subscriptions/listen opens an event stream: Accept must name text/event-stream";
+        let message = "subscriptions/listen opens an event stream: Accept must include text/event-stream";
         return refusal(StatusCode::NOT_ACCEPTABLE, Some(id), &RpcError::invalid_request(message));
     }
     let place = match endpoint.acquire_session_permit(caller) {

@@ -73,7 +73,7 @@ fn check_parameters(headers: &HeaderMap, schema: &Value, arguments: Option<&RawV
         return Ok(());
     }
     let arguments: Value = serde_json::from_str(arguments.map_or("null", RawValue::get))
-        .map_err(|error| RpcError::invalid_params(format!("the arguments are wrong: {error}")))?;
+        .map_err(|error| RpcError::invalid_params(format!("invalid arguments: {error}")))?;
     for (path, header) in marked {
         let value = path.iter().fold(&arguments, |value, name| value.get(name).unwrap_or(&Value::Null));
         check_parameter(headers, &format!("Mcp-Param-{header}"), value)?;
@@ -133,7 +133,7 @@ fn require_header<'a>(headers: &'a HeaderMap, header: &str) -> Result<&'a str, R
         // A proxy may have routed by another of them.
         return Err(RpcError::header_mismatch(format!("the header {header} is given more than once")));
     }
-    value.to_str().map_err(|_| RpcError::header_mismatch(format!("the header {header} has characters beyond ASCII")))
+    value.to_str().map_err(|_| RpcError::header_mismatch(format!("the header {header} contains non-ASCII characters")))
 }
 
 /// Decodes `=?base64?…?=`; everything else stands for itself.
@@ -148,5 +148,5 @@ fn decode_value(header: &str, value: &str) -> Result<String, RpcError> {
 }
 
 fn mismatch_error(header: &str, in_header: &str, in_body: &str) -> RpcError {
-    RpcError::header_mismatch(format!("Header mismatch: {header} is {in_header:?}, the body says {in_body:?}"))
+    RpcError::header_mismatch(format!("Header mismatch: {header} is {in_header:?}, but the body has {in_body:?}"))
 }

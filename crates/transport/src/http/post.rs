@@ -108,8 +108,8 @@ pub(super) async fn read_message(
             let message = format!("the body is larger than {body_bytes_max} bytes");
             Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &message))
         }
-        Err(BodyError::Incomplete) => Err(refuse(StatusCode::BAD_REQUEST, "the body broke off")),
-        Err(BodyError::TooSlow) => Err(refuse(StatusCode::REQUEST_TIMEOUT, "the body came too slowly")),
+        Err(BodyError::Incomplete) => Err(refuse(StatusCode::BAD_REQUEST, "the body is incomplete")),
+        Err(BodyError::TooSlow) => Err(refuse(StatusCode::REQUEST_TIMEOUT, "the body arrived too slowly")),
     }
 }
 
@@ -194,8 +194,8 @@ async fn open_session(http_state: &HttpState, head: &RequestHead, request: &tide
 pub(super) fn session_id<'a>(headers: &'a HeaderMap, request: Option<&RequestId>) -> Result<&'a str, BoxedResponse> {
     headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).ok_or_else(|| {
         let error = RpcError::invalid_request(
-            "the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; \
-             one of 2026-07-28 says its version in params._meta",
+            "the header Mcp-Session-Id is missing: clients of 2025-11-25 or older start with initialize; \
+             clients of 2026-07-28 declare their version in params._meta",
         );
         Box::new(refusal(StatusCode::BAD_REQUEST, request, &error))
     })
@@ -203,7 +203,7 @@ pub(super) fn session_id<'a>(headers: &'a HeaderMap, request: Option<&RequestId>
 
 /// 404, upon which a client begins a new session.
 pub(super) fn no_such_session(request: Option<&RequestId>) -> Response {
-    let error = RpcError::invalid_request("the session does not exist or has ended; begin again with initialize");
+    let error = RpcError::invalid_request("the session does not exist or has ended; open a new one with initialize");
     refusal(StatusCode::NOT_FOUND, request, &error)
 }
 
@@ -247,7 +247,7 @@ fn stream_resumable(
     session_validity: SessionValidity,
 ) -> Response {
     let Some((number, replay)) = session.open_stream() else {
-        let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many event streams of this session are open");
+        let error = RpcError::new(RpcError::INTERNAL_ERROR, "this session has too many open event streams");
         return refusal(StatusCode::TOO_MANY_REQUESTS, Some(id), &error);
     };
     let Ok(reader) = replay.read_after(None) else { return accepted() };

@@ -35,10 +35,10 @@ pub struct ProtectedResource {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProtectedResourceError {
     /// The resource is no address that tokens can be for.
-    #[error("{0:?} is no address that tokens can be for: write it as https://data.example.com/mcp")]
+    #[error("invalid resource {0:?}: expected an https URL such as https://data.example.com/mcp")]
     Resource(String),
     /// An authorization server is no issuer.
-    #[error("{0:?} is no issuer: write it as https://login.example.com")]
+    #[error("invalid issuer {0:?}: expected an https URL such as https://login.example.com")]
     AuthorizationServer(String),
     /// A scope is no word.
     #[error("{0:?} is no scope: one is a word without spaces, quotes and backslashes")]
@@ -241,11 +241,11 @@ mod tests {
         https://data.example.com/.well-known/oauth-protected-resource
         https://data.example.com:8443/.well-known/oauth-protected-resource/a/mcp
         http://localhost:7070/.well-known/oauth-protected-resource/mcp
-        "http://data.example.com/mcp" is no address that tokens can be for: write it as https://data.example.com/mcp
-        "https://ann@data.example.com/mcp" is no address that tokens can be for: write it as https://data.example.com/mcp
-        "https://data.example.com/mcp#a" is no address that tokens can be for: write it as https://data.example.com/mcp
-        "data.example.com" is no address that tokens can be for: write it as https://data.example.com/mcp
-        "/mcp" is no address that tokens can be for: write it as https://data.example.com/mcp
+        invalid resource "http://data.example.com/mcp": expected an https URL such as https://data.example.com/mcp
+        invalid resource "https://ann@data.example.com/mcp": expected an https URL such as https://data.example.com/mcp
+        invalid resource "https://data.example.com/mcp#a": expected an https URL such as https://data.example.com/mcp
+        invalid resource "data.example.com": expected an https URL such as https://data.example.com/mcp
+        invalid resource "/mcp": expected an https URL such as https://data.example.com/mcp
         "#);
     }
 

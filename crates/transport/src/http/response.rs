@@ -19,7 +19,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// Why an answer breaks off whose caller is let in no longer.
-pub(super) const REVOKED_REASON: &str = "its caller is let in no longer";
+pub(super) const REVOKED_REASON: &str = "the caller's credentials were revoked";
 
 /// A response with `status` and a whole JSON body.
 pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
@@ -37,12 +37,11 @@ pub(super) fn refusal(status: StatusCode, id: Option<&RequestId>, error: &RpcErr
 /// 503 for who may open no more sessions now, since there are too many at `resource_usage`.
 pub(super) fn too_many_sessions(id: Option<&RequestId>, level: LimitLevel) -> Response {
     let owner_key = match level {
-        LimitLevel::Principal => "of yours ",
-        LimitLevel::Tenant => "of your tenant ",
-        LimitLevel::Tool | LimitLevel::Node => "",
+        LimitLevel::Principal => "you have",
+        LimitLevel::Tenant => "your tenant has",
+        LimitLevel::Tool | LimitLevel::Node => "there are",
     };
-    let error =
-        RpcError::new(RpcError::INTERNAL_ERROR, format!("too many sessions {owner_key}are open; try again later"));
+    let error = RpcError::new(RpcError::INTERNAL_ERROR, format!("{owner_key} too many open sessions; try again later"));
     refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error)
 }
 

@@ -162,9 +162,12 @@ fn report_failed_handshake(http_state: &HttpState, peer: SocketAddr, error: &std
     if matches!(error.kind(), ConnectionReset | UnexpectedEof) {
         return;
     }
-    let why =
-        if is_plaintext(error) { "what came is not TLS, but perhaps plain HTTP".to_owned() } else { error.to_string() };
-    http_state.report_rejection(origin_of_peer(peer), &format!("no TLS handshake: {why}"));
+    let why = if is_plaintext(error) {
+        "the client did not send TLS; it may have used plain HTTP".to_owned()
+    } else {
+        error.to_string()
+    };
+    http_state.report_rejection(origin_of_peer(peer), &format!("TLS handshake failed: {why}"));
 }
 
 /// Whether not even the first byte was one of TLS.
@@ -209,7 +212,7 @@ impl HttpConnection<'_> {
             served = connection.as_mut() => {
                 // A broken connection is the client's affair, but whoever looks for the bound on heads is told of.
                 if served.is_err_and(|error| error.is_parse_too_large()) {
-                    endpoint.report_rejection(origin_of_peer(peer), "the head of the request is too large");
+                    endpoint.report_rejection(origin_of_peer(peer), "the request headers are too large");
                 }
             }
             () = shutdown.cancelled() => {

@@ -178,7 +178,7 @@ impl TlsState {
         };
         let mut config = builder.with_single_cert(chain, private).map_err(|error| {
             let why = match error {
-                rustls::Error::InconsistentKeys(_) => format!("is not the certificate of the key {}", key.display()),
+                rustls::Error::InconsistentKeys(_) => format!("does not match the private key {}", key.display()),
                 error => format!("and its key {} cannot be used: {error}", key.display()),
             };
             TlsError::invalid(certificate, why)
@@ -207,7 +207,7 @@ fn build_verifier(options: &ClientCertificateOptions) -> Result<Arc<dyn ClientCe
     let mut roots = RootCertStore::empty();
     for authority in pem_files::read_certificates(authorities)? {
         let added = roots.add(authority);
-        added.map_err(|error| TlsError::invalid(authorities, format!("holds no authority: {error}")))?;
+        added.map_err(|error| TlsError::invalid(authorities, format!("contains an invalid authority: {error}")))?;
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);

@@ -35,7 +35,7 @@ impl TlsPeer {
             return Ok(Self { tls, presented: None });
         }
         let certificate = certificate::parse_chain(&chain)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the client's certificate cannot be read"))?;
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the client's certificate cannot be parsed"))?;
         let checked = AtomicU64::new(encode_check(number, true));
         Ok(Self { tls, presented: Some(PeerCertificate { certificate, chain, last_check: checked }) })
     }

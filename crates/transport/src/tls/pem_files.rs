@@ -41,9 +41,9 @@ fn read_items<T: PemObject>(path: &Path, subject: &str, label: &str) -> Result<V
 
 fn describe_pem_error(error: &pem::Error, subject: &str, label: &str) -> String {
     match error {
-        pem::Error::NoItemsFound => format!("does not hold {subject} as PEM (-----{label}-----)"),
+        pem::Error::NoItemsFound => format!("does not contain {subject} in PEM format (-----{label}-----)"),
         // What else there is quotes the file, which may hold a key.
-        _ => format!("is no PEM of {subject}"),
+        _ => format!("is not a valid PEM file with {subject}"),
     }
 }
 

@@ -44,7 +44,7 @@ impl TlsOptions {
     /// # Errors
     /// When the file cannot be read, or holds no certificates.
     pub fn certificate_validity(&self, now: SystemTime) -> Result<Vec<CertificateValidity>, TlsError> {
-        let unreadable = || TlsError::invalid(&self.certificate, "holds a certificate that cannot be read");
+        let unreadable = || TlsError::invalid(&self.certificate, "contains a certificate that cannot be parsed");
         let now = DateTime::<Utc>::from(now);
         let chain = pem_files::read_certificates(&self.certificate)?;
         chain.iter().map(|one| read_validity(one, now).ok_or_else(unreadable)).collect()

@@ -51,7 +51,9 @@ impl AnswerReceiver<'_> {
             "text/event-stream" if status.is_success() => self.receive_events(response, call).await,
             "application/json" if is_for_the_caller => self.receive_json(response, call).await,
             _ if status.is_success() => {
-                let subject = format!("to a request it gave {status} and {media_type:?}, not JSON and no events");
+                let subject = format!(
+                    "it has the status {status} and the type {media_type:?}, but must be JSON or an event stream"
+                );
                 Err(BridgeError::InvalidAnswer { what: subject })
             }
             _ => Err(self.read_refusal(response).await),
@@ -107,7 +109,7 @@ impl AnswerReceiver<'_> {
                 }
             }
         }
-        Err(BridgeError::InvalidAnswer { what: "its stream of events ended without an answer".to_owned() })
+        Err(BridgeError::InvalidAnswer { what: "the event stream ended without an answer".to_owned() })
     }
 
     /// Why a response is no answer, in the server's own words where it has some.
@@ -155,11 +157,11 @@ impl AnswerReceiver<'_> {
         match broken {
             ReceiveError::Malformed(malformed) => BridgeError::InvalidAnswer { what: malformed.to_string() },
             ReceiveError::Spool(SpoolError::TooLarge(bytes)) => BridgeError::TooLarge {
-                what: format!("the answer is larger than {bytes} bytes, the bound of the bridge"),
+                what: format!("the answer is larger than {bytes} bytes, the limit of the bridge"),
             },
             ReceiveError::Spool(SpoolError::Io(error)) => {
                 // A disk that is full is the operator's affair, and the answer does not arrive for it.
-                BridgeError::TooLarge { what: format!("the bridge cannot keep the answer: {error}") }
+                BridgeError::TooLarge { what: format!("the bridge cannot store the answer on disk: {error}") }
             }
         }
     }
@@ -173,17 +175,21 @@ fn connection_lost(error: &reqwest::Error) -> BridgeError {
 fn validate_answer(arrived: ReceivedMessage, call: &ClientCall) -> Result<ReceivedMessage, BridgeError> {
     let shape = &arrived.shape;
     if shape.is_batch {
-        return if call.is_batch { Ok(arrived) } else { Err(invalid_answer("it is a batch, to a single request")) };
+        return if call.is_batch {
+            Ok(arrived)
+        } else {
+            Err(invalid_answer("it is a batch, but the request is a single one"))
+        };
     }
     if !shape.is_answer() {
-        return Err(invalid_answer("it is no answer of JSON-RPC"));
+        return Err(invalid_answer("it is not a JSON-RPC response"));
     }
     match &shape.id {
         Some(id) if call.position_of(id).is_some() => Ok(arrived),
         Some(id) => {
             let requested: Vec<&str> = call.ids.iter().map(tidegate_mcp::RequestId::as_json).collect();
             Err(invalid_answer(&format!(
-                "it has the id {}, and the request {}",
+                "it has the id {}, but the request has {}",
                 ServerMessage::new(id, None).text(),
                 requested.join(", ")
             )))

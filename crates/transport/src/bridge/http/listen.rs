@@ -121,7 +121,7 @@ impl HttpLink {
     async fn forward_message(&self, whole: PartialMessage) {
         match whole.finish() {
             Ok(arrived) if arrived.shape.has_method => self.output.send(arrived.line).await,
-            Ok(_) => self.options.notify(&BridgeNotice::Ignored("an answer that nobody waits for".to_owned())),
+            Ok(_) => self.options.notify(&BridgeNotice::Ignored("an answer to no open request".to_owned())),
             Err(error) => self.options.notify(&BridgeNotice::Ignored(error.to_string())),
         }
     }

@@ -188,8 +188,8 @@ impl HttpLink {
         };
         let message = match sent {
             Ok(response) if response.status().is_success() => return,
-            Ok(response) => format!("a notification was refused ({})", response.status()),
-            Err(failure) => format!("a notification did not arrive: {failure}"),
+            Ok(response) => format!("the server rejected a notification ({})", response.status()),
+            Err(failure) => format!("a notification was not delivered: {failure}"),
         };
         self.options.notify(&BridgeNotice::Ignored(message));
     }
@@ -246,7 +246,7 @@ impl HttpLink {
         match self.session.negotiated()? {
             Some(agreed) if agreed.session == gone.session => {}
             Some(agreed) => return Ok(agreed),
-            None => return Err(refused("the client is making another one")),
+            None => return Err(refused("the client is performing another handshake")),
         }
         let Handshake { initialize, id, initialized, negotiated: before } = gone.handshake.clone();
         let (line, ids) = (initialize.clone(), vec![id.clone()]);
@@ -327,5 +327,5 @@ fn root_cause(error: &reqwest::Error) -> String {
     while let Some(inner) = cause.and_then(std::error::Error::source) {
         cause = Some(inner);
     }
-    cause.map_or_else(|| "no cause is known".to_owned(), ToString::to_string)
+    cause.map_or_else(|| "unknown cause".to_owned(), ToString::to_string)
 }

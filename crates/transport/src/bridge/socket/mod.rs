@@ -134,7 +134,7 @@ impl SocketLink {
                 Err(failure) => break failure,
             }
         };
-        self.options.notify(&BridgeNotice::Ignored(format!("a notification did not arrive: {failure}")));
+        self.options.notify(&BridgeNotice::Ignored(format!("a notification was not delivered: {failure}")));
     }
 
     /// Takes leave of the server.

@@ -51,11 +51,13 @@ impl SocketLink {
                         return reason;
                     }
                 }
-                Some(Ok(Message::Binary(_))) => return "the server sent bytes where MCP has text".to_owned(),
-                Some(Ok(Message::Close(Some(frame)))) if !frame.reason.is_empty() => {
-                    return format!("the server closed it: {}", frame.reason);
+                Some(Ok(Message::Binary(_))) => {
+                    return "the server sent a binary message, but MCP messages are text".to_owned();
                 }
-                Some(Ok(Message::Close(_))) | None => return "the server closed it".to_owned(),
+                Some(Ok(Message::Close(Some(frame)))) if !frame.reason.is_empty() => {
+                    return format!("the server closed the connection: {}", frame.reason);
+                }
+                Some(Ok(Message::Close(_))) | None => return "the server closed the connection".to_owned(),
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
                 Some(Err(error)) => return error.to_string(),
             }
@@ -65,7 +67,7 @@ impl SocketLink {
     }
 
     async fn forward_message(&self, connection: &SocketConnection, text: Bytes) -> Result<(), String> {
-        let garbage = |error: MalformedMessage| format!("the server sent what is no message of JSON-RPC: {error}");
+        let garbage = |error: MalformedMessage| format!("the server sent an invalid JSON-RPC message: {error}");
         let shape = scan_shape(&text).map_err(garbage)?;
         if shape.has_method {
             self.output.send(self.to_outgoing(&text).await?).await;
@@ -73,7 +75,7 @@ impl SocketLink {
         }
         let ids = if shape.is_batch { ids_of_batch(&text) } else { shape.id.iter().cloned().collect() };
         if !shape.is_batch && !shape.is_answer() {
-            return Err("the server sent what is no message of JSON-RPC: it has neither method nor result".to_owned());
+            return Err("the server sent an invalid JSON-RPC message: it has neither method nor result".to_owned());
         }
         // An error without an id is about a message that the server could not take; it is for the client to see.
         let waiting: Vec<_> = match ids.as_slice() {
@@ -81,7 +83,7 @@ impl SocketLink {
             ids => ids.iter().filter_map(|id| connection.take_waiter(id)).collect(),
         };
         if waiting.is_empty() && !ids.is_empty() {
-            self.options.notify(&BridgeNotice::Ignored("an answer that nobody waits for".to_owned()));
+            self.options.notify(&BridgeNotice::Ignored("an answer to no open request".to_owned()));
             return Ok(());
         }
         self.output.send(self.to_outgoing(&text).await?).await;
@@ -99,7 +101,7 @@ impl SocketLink {
             return Ok(OutgoingMessage::Whole(text));
         }
         let mut spool = Spool::new(text.len() as u64);
-        spool.push(text).await.map_err(|error| format!("the bridge cannot keep the answer: {error}"))?;
+        spool.push(text).await.map_err(|error| format!("the bridge cannot store the answer on disk: {error}"))?;
         Ok(OutgoingMessage::Spooled(spool))
     }
 }

@@ -63,7 +63,7 @@ pub(in crate::http) async fn post(
     if session.conversation.is_output_closed() { no_such_session() } else { accepted() }
 }
 
-const NO_SUCH_SESSION: &str = "the session does not exist or has ended; begin again with GET /mcp/sse";
+const NO_SUCH_SESSION: &str = "the session does not exist or has ended; open a new one with GET /mcp/sse";
 
 /// 404, upon which a client opens a new stream.
 fn no_such_session() -> Response {

@@ -41,7 +41,7 @@ impl Accept {
         if let Some(name) = format {
             let format = AnswerFormat::parse(name).filter(|format| offered.contains(format)).ok_or_else(|| {
                 let names: Vec<&str> = offered.iter().map(|format| format.name()).collect();
-                let detail = format!("there is no format {name:?}; there are {}", names.join(", "));
+                let detail = format!("unknown format {name:?}; available formats: {}", names.join(", "));
                 ProblemDetails::new(ProblemType::BadRequest, detail).with_choices(names)
             })?;
             return Ok(Self { formats: vec![format], files: Vec::new() });
@@ -143,7 +143,7 @@ impl MediaRange {
 
 fn not_acceptable(offered: &[AnswerFormat]) -> ProblemDetails {
     let types: Vec<&str> = offered.iter().map(|format| format.media_type()).collect();
-    let detail = format!("nothing of what Accept names can be answered; {} can", types.join(", "));
+    let detail = format!("none of the media types in Accept is available; available types: {}", types.join(", "));
     ProblemDetails::new(ProblemType::NotAcceptable, detail).with_choices(types)
 }
 

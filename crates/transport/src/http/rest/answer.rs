@@ -53,7 +53,7 @@ pub(super) async fn answer(
         }
         first => {
             let forms = [AnswerFormat::Json, AnswerFormat::Table];
-            let format = accept.best_of_blocks().ok_or_else(|| not_acceptable("the answer is no table", &forms))?;
+            let format = accept.best_of_blocks().ok_or_else(|| not_acceptable("the answer is not a table", &forms))?;
             let (media_type, blocks) = ContentWriter::for_format(format);
             (
                 BodyHead { media_type, budget: Budget::default(), stable: None, file: None },
@@ -147,7 +147,7 @@ fn accepts_trailers(parts: &Parts) -> bool {
 
 fn not_acceptable(subject: &str, forms: &[AnswerFormat]) -> ProblemDetails {
     let types: Vec<&str> = forms.iter().map(|format| format.media_type()).collect();
-    let detail = format!("{subject}; it can be answered as {}", types.join(", "));
+    let detail = format!("{subject}; available types: {}", types.join(", "));
     ProblemDetails::new(ProblemType::NotAcceptable, detail).with_choices(types)
 }
 

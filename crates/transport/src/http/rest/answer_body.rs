@@ -160,7 +160,7 @@ impl AnswerBody {
         }
         match self.end {
             Some(Ok(_)) => None,
-            Some(Err(_)) | None => Some(Err(broken_body_error("the answer broke off").await)),
+            Some(Err(_)) | None => Some(Err(broken_body_error("the answer ended early").await)),
         }
     }
 

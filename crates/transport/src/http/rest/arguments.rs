@@ -38,22 +38,24 @@ impl QueryParameter {
 
 /// The form of the answer; every call takes it.
 pub(in super::super) const FORMAT: QueryParameter =
-    QueryParameter::new("format", ParameterKind::Text, "The form of the answer, whatever Accept says");
+    QueryParameter::new("format", ParameterKind::Text, "The format of the answer; overrides Accept");
 pub(super) const EXTRACT: QueryParameter =
-    QueryParameter::new("extract", ParameterKind::Text, "Only the unique sorted values of this column");
+    QueryParameter::new("extract", ParameterKind::Text, "Return only the distinct values of this column, sorted");
 pub(super) const PATTERN: QueryParameter =
     QueryParameter::new("pattern", ParameterKind::Text, "Part of the name, or a glob: ord*");
 pub(super) const SAMPLES: QueryParameter =
     QueryParameter::new("samples", ParameterKind::Integer, "Example values per column");
-pub(super) const DATABASE: QueryParameter = QueryParameter::new("database", ParameterKind::Text, "The database to ask");
+pub(super) const DATABASE: QueryParameter =
+    QueryParameter::new("database", ParameterKind::Text, "The database to query");
 pub(super) const MAX_ROWS: QueryParameter =
-    QueryParameter::new("max_rows", ParameterKind::Integer, "Rows answered at most");
-pub(super) const LIMIT: QueryParameter = QueryParameter::new("limit", ParameterKind::Integer, "Rows answered at most");
+    QueryParameter::new("max_rows", ParameterKind::Integer, "Maximum number of rows");
+pub(super) const LIMIT: QueryParameter = QueryParameter::new("limit", ParameterKind::Integer, "Maximum number of rows");
 pub(super) const SELECT: QueryParameter =
-    QueryParameter::new("select", ParameterKind::List, "Columns, with commas between them");
+    QueryParameter::new("select", ParameterKind::List, "Columns, separated by commas");
 pub(super) const ORDER_BY: QueryParameter =
-    QueryParameter::new("order_by", ParameterKind::List, "Columns, with commas between them; -column for descending");
-pub(super) const WHERE: QueryParameter = QueryParameter::new("where", ParameterKind::Text, "One SQL expression");
+    QueryParameter::new("order_by", ParameterKind::List, "Columns, separated by commas; -column for descending");
+pub(super) const WHERE: QueryParameter =
+    QueryParameter::new("where", ParameterKind::Text, "A SQL expression that filters the rows");
 
 /// The parameters of an address as arguments, and the format that it names.
 pub(in super::super) fn parse_query(
@@ -62,7 +64,7 @@ pub(in super::super) fn parse_query(
 ) -> Result<(Map<String, Value>, Option<String>), ProblemDetails> {
     let bad = |detail: String| ProblemDetails::new(ProblemType::BadRequest, detail);
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
-        .map_err(|_| bad("the parameters of the address cannot be read".to_owned()))?;
+        .map_err(|_| bad("the query string cannot be parsed".to_owned()))?;
     let mut arguments = Map::new();
     let mut format = None;
     for (name, text) in pairs {
@@ -75,7 +77,7 @@ pub(in super::super) fn parse_query(
             continue;
         }
         let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
-            let detail = format!("the address takes no parameter {name:?}");
+            let detail = format!("unknown query parameter {name:?}");
             return Err(bad(detail).with_choices(takes()));
         };
         arguments.insert(name, parameter.parse_value(text)?);
@@ -87,7 +89,7 @@ pub(in super::super) fn parse_query(
 pub(super) fn require_no_parameters(uri: &Uri) -> Result<(), ProblemDetails> {
     match uri.query() {
         None | Some("") => Ok(()),
-        Some(_) => Err(ProblemDetails::new(ProblemType::BadRequest, "the address takes no parameters".to_owned())),
+        Some(_) => Err(ProblemDetails::new(ProblemType::BadRequest, "this path has no query parameters".to_owned())),
     }
 }
 
@@ -139,7 +141,7 @@ impl BodyKind {
         match essence {
             "application/json" => Ok(Self::Json),
             "application/sql" | "text/plain" if takes_sql => Ok(Self::Sql),
-            _ => Err(wrong("the body cannot be of this type")),
+            _ => Err(wrong("the media type of the body is not supported")),
         }
     }
 
@@ -149,7 +151,7 @@ impl BodyKind {
         match self {
             _ if body.is_empty() => Ok(Map::new()),
             Self::Nothing => {
-                let detail = "the body has no type; Content-Type must be application/json".to_owned();
+                let detail = "Content-Type is missing; it must be application/json".to_owned();
                 Err(ProblemDetails::new(ProblemType::UnsupportedMediaType, detail))
             }
             Self::Json => match serde_json::from_slice(body) {
@@ -176,7 +178,7 @@ pub(super) async fn read_body(http_state: &HttpState, parts: &Parts, body: Body)
         BodyError::TooLarge => {
             ProblemDetails::new(ProblemType::BodyTooLarge, format!("the body is larger than {body_bytes_max} bytes"))
         }
-        BodyError::Incomplete => ProblemDetails::new(ProblemType::BadRequest, "the body broke off".to_owned()),
-        BodyError::TooSlow => ProblemDetails::new(ProblemType::TooSlow, "the body came too slowly".to_owned()),
+        BodyError::Incomplete => ProblemDetails::new(ProblemType::BadRequest, "the body is incomplete".to_owned()),
+        BodyError::TooSlow => ProblemDetails::new(ProblemType::TooSlow, "the body arrived too slowly".to_owned()),
     })
 }

@@ -71,7 +71,7 @@ pub(super) async fn call(
     caller: Caller,
 ) -> Result<Response, ProblemDetails> {
     let Some(tool_request) = route.tool_request(&parts.method) else {
-        return Err(ProblemDetails::new(ProblemType::NoSuchPath, "there is nothing to call".to_owned()));
+        return Err(ProblemDetails::new(ProblemType::NoSuchPath, "this path calls no tool".to_owned()));
     };
     let (accept, mut arguments, payload) = match parse_head(&tool_request, parts) {
         Ok(head) => head,
@@ -86,7 +86,7 @@ pub(super) async fn call(
     };
     for (name, value) in payload.parse_arguments(&body)? {
         if arguments.contains_key(&name) {
-            let detail = format!("the argument {name} stands in the body and in the address");
+            let detail = format!("the argument {name} is given both in the body and in the query string");
             return Err(ProblemDetails::new(ProblemType::BadRequest, detail));
         }
         arguments.insert(name, value);

@@ -61,7 +61,7 @@ pub(super) fn build_document(http_state: &HttpState, state: &Snapshot, caller: &
         "info": {
             "title": about.title.as_deref().unwrap_or(&about.name),
             "version": about.version,
-            "description": "The tools of this node. What is listed is what the caller may reach.",
+            "description": "The tools of this node. The document contains only what the caller may use.",
         },
         "paths": paths,
     });
@@ -84,17 +84,17 @@ fn fixed_operations() -> Vec<FixedOperation> {
     let table = || "{table}".to_owned();
     let one = |id, path, route, method, summary| FixedOperation { id, path, route, method, summary };
     vec![
-        one("list_tools", "/rest/tools", RestRoute::Tools, Method::GET, "The tools that the caller may reach"),
+        one("list_tools", "/rest/tools", RestRoute::Tools, Method::GET, "The tools that the caller may use"),
         one("get_tool", "/rest/tools/{name}", RestRoute::Tool(named()), Method::GET, "One tool"),
         one(
             "get_tool_schema",
             "/rest/tools/{name}/schema",
             RestRoute::Schema(named()),
             Method::GET,
-            "What a tool takes",
+            "The JSON Schema of the arguments of a tool",
         ),
         one("query", "/rest/query", RestRoute::Query, Method::POST, "Rows of a table"),
-        one("sql", "/rest/sql", RestRoute::Sql, Method::POST, "The answer of one statement"),
+        one("sql", "/rest/sql", RestRoute::Sql, Method::POST, "The result of one SQL statement"),
         one("list_databases", "/rest/databases", RestRoute::Databases, Method::GET, "The databases"),
         one(
             "list_tables",
@@ -117,9 +117,9 @@ fn fixed_operations() -> Vec<FixedOperation> {
             Method::GET,
             "Rows of a table",
         ),
-        one("list_jobs", "/rest/jobs", RestRoute::Jobs, Method::GET, "The caller's calls"),
-        one("get_job", "/rest/jobs/{id}", RestRoute::Job("{id}".to_owned()), Method::GET, "One call"),
-        one("cancel_job", "/rest/jobs/{id}", RestRoute::Job("{id}".to_owned()), Method::DELETE, "Ends a call"),
+        one("list_jobs", "/rest/jobs", RestRoute::Jobs, Method::GET, "The jobs of the caller"),
+        one("get_job", "/rest/jobs/{id}", RestRoute::Job("{id}".to_owned()), Method::GET, "One job"),
+        one("cancel_job", "/rest/jobs/{id}", RestRoute::Job("{id}".to_owned()), Method::DELETE, "Cancels a job"),
         one("get_openapi", "/rest/openapi.json", RestRoute::OpenApi, Method::GET, "This document"),
     ]
 }
@@ -139,7 +139,7 @@ fn read_operation(fixed: &FixedOperation) -> Value {
             "headers": {"ETag": {"schema": {"type": "string"}}},
             "content": {media_type: {"schema": {"type": "object"}}},
         },
-        "304": {"description": "The caller has it already"},
+        "304": {"description": "The client already has the current version"},
     });
     add_problem_responses(&mut responses);
     json!({

@@ -81,43 +81,51 @@ impl ProblemType {
     /// The table: name, status code and title of each sort.
     fn row(self) -> (&'static str, StatusCode, &'static str) {
         let kind = match self {
-            Self::BadRequest => return ("bad_request", StatusCode::BAD_REQUEST, "The request cannot be read"),
+            Self::BadRequest => return ("bad_request", StatusCode::BAD_REQUEST, "The request cannot be parsed"),
             Self::NoSuchPath => return ("no_such_path", StatusCode::NOT_FOUND, "There is no such path"),
             Self::MethodNotAllowed => {
-                return ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "The path does not take this method");
+                return ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "The path does not support this method");
             }
             Self::NotAcceptable => {
-                return ("not_acceptable", StatusCode::NOT_ACCEPTABLE, "There is no form that the client accepts");
+                return (
+                    "not_acceptable",
+                    StatusCode::NOT_ACCEPTABLE,
+                    "No format that the client accepts is available",
+                );
             }
-            Self::TooSlow => return ("too_slow", StatusCode::REQUEST_TIMEOUT, "The body came too slowly"),
+            Self::TooSlow => return ("too_slow", StatusCode::REQUEST_TIMEOUT, "The body arrived too slowly"),
             Self::BodyTooLarge => return ("body_too_large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
             Self::UnsupportedMediaType => {
-                return ("unsupported_media_type", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is of another type");
+                return (
+                    "unsupported_media_type",
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                    "The media type of the body is not supported",
+                );
             }
             Self::PreconditionFailed => {
-                return ("precondition_failed", StatusCode::PRECONDITION_FAILED, "It is no longer what the client has");
+                return ("precondition_failed", StatusCode::PRECONDITION_FAILED, "The result has changed");
             }
             Self::RangeNotSatisfiable => {
-                let title = "There are no such bytes of it";
+                let title = "The range is outside the result";
                 return ("range_not_satisfiable", StatusCode::RANGE_NOT_SATISFIABLE, title);
             }
             Self::Call(kind) => kind,
         };
         let (status, title) = match kind {
-            ErrorKind::InvalidArguments => (StatusCode::UNPROCESSABLE_ENTITY, "The arguments are wrong"),
-            ErrorKind::NotFound => (StatusCode::NOT_FOUND, "There is no such thing"),
-            ErrorKind::Forbidden => (StatusCode::FORBIDDEN, "The caller may not do this"),
-            ErrorKind::Unauthenticated => (StatusCode::UNAUTHORIZED, "The caller must prove who it is"),
+            ErrorKind::InvalidArguments => (StatusCode::UNPROCESSABLE_ENTITY, "Invalid arguments"),
+            ErrorKind::NotFound => (StatusCode::NOT_FOUND, "Not found"),
+            ErrorKind::Forbidden => (StatusCode::FORBIDDEN, "The caller is not allowed to do this"),
+            ErrorKind::Unauthenticated => (StatusCode::UNAUTHORIZED, "Authentication is required"),
             ErrorKind::RateLimited => (StatusCode::TOO_MANY_REQUESTS, "Too many calls at once"),
-            ErrorKind::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "The call ran too long"),
+            ErrorKind::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "The call exceeded its time limit"),
             ErrorKind::Cancelled => (StatusCode::CONFLICT, "The call was cancelled"),
-            ErrorKind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The question or its answer is too large"),
-            ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "A part of the node cannot be reached now"),
+            ErrorKind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The request or its answer is too large"),
+            ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "A part of the node is unavailable"),
             ErrorKind::InputRequired | ErrorKind::MissingClientCapability => {
-                (StatusCode::NOT_IMPLEMENTED, "The call asks its caller, which this way of calling cannot")
+                (StatusCode::NOT_IMPLEMENTED, "The call needs user input, which REST does not support")
             }
-            ErrorKind::Failed => (StatusCode::UNPROCESSABLE_ENTITY, "What was asked for failed, as its handler says"),
-            ErrorKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "A fault of the node"),
+            ErrorKind::Failed => (StatusCode::UNPROCESSABLE_ENTITY, "The handler reported an error"),
+            ErrorKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "Internal error"),
         };
         (kind.name(), status, title)
     }

@@ -46,12 +46,8 @@ pub(super) enum MethodHandling {
 impl RestRoute {
     /// The route of a path, whose segments are percent-decoded one by one: names may hold slashes.
     pub(super) fn parse(path: &str) -> Result<Self, ProblemDetails> {
-        let absent = || {
-            ProblemDetails::new(
-                ProblemType::NoSuchPath,
-                format!("there is nothing at {path}; /rest/ shows what there is"),
-            )
-        };
+        let absent =
+            || ProblemDetails::new(ProblemType::NoSuchPath, format!("there is no path {path}; /rest/ lists the tools"));
         let segments: Option<Vec<String>> = path
             .strip_prefix("/rest")
             .unwrap_or(path)
@@ -60,7 +56,7 @@ impl RestRoute {
             .map(|segment| percent_decode_str(segment).decode_utf8().ok().map(Into::into))
             .collect();
         let segments = segments.ok_or_else(|| {
-            ProblemDetails::new(ProblemType::BadRequest, "the path is not UTF-8 when its %XX are decoded".to_owned())
+            ProblemDetails::new(ProblemType::BadRequest, "the path is not UTF-8 after percent-decoding".to_owned())
         })?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         if let Some(name) = segments.iter().find(|segment| segment.len() > NAME_BYTES_MAX) {
@@ -97,7 +93,7 @@ impl RestRoute {
         if self.methods().split(", ").any(|taken| taken == method.as_str()) {
             return Ok(MethodHandling::Execute);
         }
-        let detail = format!("{method} is not taken here; {} are", self.methods());
+        let detail = format!("{method} is not supported here; supported methods: {}", self.methods());
         Err(ProblemDetails::new(ProblemType::MethodNotAllowed, detail).with_allow(self.allow_header()))
     }
 

@@ -27,7 +27,7 @@ pub(super) fn evaluate_conditions(
 ) -> Result<ConditionOutcome, ProblemDetails> {
     let headers = &parts.headers;
     if EntityTagList::from_headers(headers, header::IF_MATCH).is_some_and(|named| !named.matches_strongly(tag)) {
-        let detail = "it has none of the tags that If-Match names; without If-Match it is answered as it is";
+        let detail = "the result has none of the entity tags in If-Match; omit If-Match to get the current version";
         return Err(ProblemDetails::new(ProblemType::PreconditionFailed, detail.to_owned()));
     }
     if EntityTagList::from_headers(headers, header::IF_NONE_MATCH).is_some_and(|named| named.matches_weakly(tag)) {
@@ -57,7 +57,7 @@ fn select_range(headers: &HeaderMap, bytes: u64) -> Result<ConditionOutcome, Pro
         Err(RangeNotSatisfiable) => {
             let problem = ProblemDetails::new(
                 ProblemType::RangeNotSatisfiable,
-                format!("it has {bytes} bytes, and the range holds none of them"),
+                format!("the range is outside the result, which has {bytes} bytes"),
             );
             // Digits and letters.
             Err(match HeaderValue::from_str(&format!("bytes */{bytes}")) {

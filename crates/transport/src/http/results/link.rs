@@ -24,7 +24,7 @@ use crate::revalidation::{Revoked, SessionValidity};
 
 /// Stands for the key of whoever made the link.
 pub(super) const LINK: QueryParameter =
-    QueryParameter::new("link", ParameterKind::Text, "A link to this one result, instead of a key");
+    QueryParameter::new("link", ParameterKind::Text, "A link to this result, instead of a key");
 
 /// The caller by the link of the address, if it has one, else by what the headers show; that is asked again while the
 /// answer streams.
@@ -99,11 +99,11 @@ fn link_parameter(uri: &Uri) -> Option<String> {
 
 /// The same whether the result exists or not.
 fn invalid_link_problem() -> ProblemDetails {
-    let detail = "the link opens nothing here: it is for another result, or its time is over".to_owned();
+    let detail = "invalid result link: it belongs to another result, or it has expired".to_owned();
     ProblemDetails::new(ProblemType::Call(ErrorKind::Unauthenticated), detail)
         .with_challenge(Challenge::Invalid)
         .with_hint(
-            "A link lives for a few minutes. The manifest of the result, GET /results/{id} with a key, or the resource \
-             tidegate://results/{id} over MCP, has a fresh one.",
+            "A link is valid for a few minutes. Read the manifest of the result for a new one: GET /results/{id} with \
+             a key, or the resource tidegate://results/{id} over MCP.",
         )
 }

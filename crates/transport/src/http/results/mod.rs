@@ -48,7 +48,7 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Resu
         Method::GET | Method::HEAD => {}
         Method::OPTIONS => return Ok(options_response(allowed)),
         ref method => {
-            let detail = format!("{method} is not taken here; {METHODS} are");
+            let detail = format!("{method} is not supported here; supported methods: {METHODS}");
             return Err(ProblemDetails::new(ProblemType::MethodNotAllowed, detail).with_allow(allowed));
         }
     }

@@ -8,11 +8,8 @@ use super::super::rest::{Accept, FORMAT, ParameterKind, ProblemDetails, QueryPar
 use super::link::LINK;
 use super::route::{ResultRoute, ResultView};
 
-pub(in super::super) const PARTIAL: QueryParameter = QueryParameter::new(
-    "partial",
-    ParameterKind::Flag,
-    "Whether the rows of a result that broke off are wanted all the same",
-);
+pub(in super::super) const PARTIAL: QueryParameter =
+    QueryParameter::new("partial", ParameterKind::Flag, "Whether to return the existing rows of an incomplete result");
 
 /// The wishes of a request.
 #[derive(Debug)]

@@ -40,8 +40,8 @@ impl ResultRoute {
             [id, "data"] => (id, ResultView::Data),
             [id, "blocks", number] => (id, ResultView::Block((*number).to_owned())),
             _ => {
-                let detail = "there is nothing at this path; a result is at /results/{id}, its rows are at \
-                              /results/{id}/data and, block by block, at /results/{id}/blocks/{n}";
+                let detail = "unknown path; the manifest of a result is at /results/{id}, its rows at \
+                              /results/{id}/data, and its blocks at /results/{id}/blocks/{n}";
                 return Err(ProblemDetails::new(ProblemType::NoSuchPath, detail.to_owned()));
             }
         };

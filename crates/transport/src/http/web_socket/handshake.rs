@@ -24,7 +24,7 @@ const WEB_SOCKET: HeaderValue = HeaderValue::from_static("websocket");
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HandshakeError {
     /// It is an ordinary request.
-    #[error("this is the address of WebSockets; over plain HTTP the server is at /mcp")]
+    #[error("this path accepts only WebSocket upgrades; use /mcp for plain HTTP")]
     NoUpgrade,
     /// Another version of the protocol.
     #[error("Sec-WebSocket-Version must be {VERSION}")]

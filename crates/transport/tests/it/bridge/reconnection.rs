@@ -162,7 +162,7 @@ async fn version_change_breaks_the_session() {
         let message = answer["error"]["message"].as_str().unwrap();
         let (_, message) = message.split_once(": ").unwrap();
         insta::allow_duplicates! {
-            insta::assert_snapshot!(message, @"the server began anew and speaks MCP 2025-06-18 instead of 2025-11-25, on which this client agreed; restart the client or its connection; the call was not sent");
+            insta::assert_snapshot!(message, @"the server restarted with MCP 2025-06-18, but this client negotiated 2025-11-25; restart the client or its connection; the call was not sent");
         }
     }
     // A new handshake of the client settles it.
@@ -180,7 +180,7 @@ async fn bounds_session_renewals() {
     let answer = client.ask(1, "ping", json!({})).await;
     assert_eq!(
         answer["error"]["message"].as_str().unwrap().split_once(": ").unwrap().1,
-        "there is no MCP at that address (404); a Tidegate has it at /mcp"
+        "there is no MCP endpoint at that URL (404); the usual path of Tidegate is /mcp"
     );
     assert_eq!(server.methods(), ["initialize", "ping", "initialize", "ping"]);
 }

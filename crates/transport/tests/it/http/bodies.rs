@@ -141,7 +141,7 @@ async fn slow_body_times_out() {
     let mut slow_body = server.connect().await;
     let headers = [("Content-Type", "application/json"), ("Content-Length", "100")];
     let answer = slow_body.ask(&wire::request("POST", "/mcp", &headers, b"{")).await;
-    assert_eq!(answer.told(), "408 -32600 Invalid request: the body came too slowly");
+    assert_eq!(answer.told(), "408 -32600 Invalid request: the body arrived too slowly");
     assert!(slow_body.is_closed().await);
     let mut slow_head = server.connect().await;
     slow_head.send(b"POST /mcp HTTP/1.1\r\nHost: ").await;

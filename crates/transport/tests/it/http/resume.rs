@@ -129,7 +129,7 @@ async fn rejects_unknown_last_event_id() {
     begin(&server, &session.call(json!([["text", "done"]]))).await.events().await;
     for last in ["9-1", "x", "1", "1-", "-1", "1-x", ""] {
         let answer = server.connect().await.ask(&session.head("GET", &[("Last-Event-ID", last)])).await;
-        let expected = format!("400 -32600 the event {last:?} is no longer kept; send the request again");
+        let expected = format!("400 -32600 event {last:?} is no longer stored; send the request again");
         assert_eq!(answer.told(), expected);
     }
     let answer = server.connect().await.ask(&other.head("GET", &[("Last-Event-ID", "1-0")])).await;
@@ -191,7 +191,7 @@ async fn streams_per_session_are_bounded() {
         streams.push(begin(&server, &call(number)).await);
     }
     let refused = server.ask(&call(16)).await;
-    assert_eq!(refused.told(), "429 -32603 too many event streams of this session are open");
+    assert_eq!(refused.told(), "429 -32603 this session has too many open event streams");
     assert_eq!(refused.message()["id"], 16);
     server.host.gate.cancel();
     for stream in &mut streams {

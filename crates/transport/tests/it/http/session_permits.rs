@@ -88,7 +88,7 @@ async fn open_outcome(
 #[tokio::test]
 async fn tenant_cannot_take_all_sessions() {
     let in_process_router = door();
-    let of_tenant = "503 too many sessions of your tenant are open; try again later";
+    let of_tenant = "503 your tenant has too many open sessions; try again later";
     let mut refused = Vec::new();
     let mut first = None;
     for name in ["ann", "bob", "carol", "dave"] {
@@ -99,14 +99,14 @@ async fn tenant_cannot_take_all_sessions() {
             }
         }
     }
-    let of_one = "503 too many sessions of yours are open; try again later";
+    let of_one = "503 you have too many open sessions; try again later";
     assert_eq!(refused, [&[of_one][..], &[of_tenant; 11]].concat());
     for name in ["ann", "ann", "ann", "bob"] {
         opened(&in_process_router, &format!("{name}~south")).await.unwrap();
     }
     assert_eq!(
         opened(&in_process_router, "ann~west").await.unwrap_err(),
-        "503 too many sessions are open; try again later"
+        "503 there are too many open sessions; try again later"
     );
     // A place that is given back is its tenant's again.
     let ended = Request::delete("/mcp")
@@ -125,7 +125,7 @@ async fn anonymous_sessions_are_counted_by_network() {
     for host in 1..=3 {
         opened_at(&in_process_router, &format!("2001:db8::{host}")).await.unwrap();
     }
-    let of_one = "503 too many sessions of yours are open; try again later";
+    let of_one = "503 you have too many open sessions; try again later";
     assert_eq!(opened_at(&in_process_router, "2001:db8::ffff").await.unwrap_err(), of_one);
     for host in 1..=3 {
         opened_at(&in_process_router, "192.0.2.1").await.unwrap();
@@ -133,7 +133,7 @@ async fn anonymous_sessions_are_counted_by_network() {
     }
     assert_eq!(
         opened_at(&in_process_router, "192.0.2.2").await.unwrap_err(),
-        "503 too many sessions are open; try again later"
+        "503 there are too many open sessions; try again later"
     );
 }
 
@@ -145,7 +145,7 @@ async fn principal_share_applies_once_authentication_is_configured() {
         opened_at(&in_process_router, "192.0.2.1").await.unwrap();
     }
     authenticator.is_configured.store(true, Ordering::Relaxed);
-    let of_one = "503 too many sessions of yours are open; try again later";
+    let of_one = "503 you have too many open sessions; try again later";
     assert_eq!(opened_at(&in_process_router, "192.0.2.1").await.unwrap_err(), of_one);
     opened_at(&in_process_router, "192.0.2.2").await.unwrap();
 }

@@ -20,7 +20,7 @@ async fn a_session_is_opened_used_and_ended() {
         assert_eq!(server.ask(&list).await.told(), "200");
         let mut connection = server.connect().await;
         assert_eq!(connection.ask(&session.head("DELETE", &[])).await.head.status, 204);
-        let ended = "404 -32600 the session does not exist or has ended; begin again with initialize";
+        let ended = "404 -32600 the session does not exist or has ended; open a new one with initialize";
         assert_eq!(server.ask(&list).await.told(), ended);
         assert_eq!(connection.ask(&session.head("DELETE", &[])).await.told(), ended);
         assert_eq!(connection.ask(&session.head("GET", &[])).await.told(), ended);
@@ -57,13 +57,13 @@ async fn a_request_without_its_session_is_refused() {
         table.push_str(&format!("{subject:28}{}\n", server.connect().await.ask(&request).await.told()));
     }
     insta::assert_snapshot!(table, @r"
-    POST without                400 -32600 the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; one of 2026-07-28 says its version in params._meta
-    POST unknown                404 -32600 the session does not exist or has ended; begin again with initialize
-    POST beyond ASCII           400 -32600 the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; one of 2026-07-28 says its version in params._meta
-    GET without                 400 -32600 the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; one of 2026-07-28 says its version in params._meta
-    GET unknown                 404 -32600 the session does not exist or has ended; begin again with initialize
-    DELETE without              400 -32600 the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; one of 2026-07-28 says its version in params._meta
-    DELETE unknown              404 -32600 the session does not exist or has ended; begin again with initialize
+    POST without                400 -32600 the header Mcp-Session-Id is missing: clients of 2025-11-25 or older start with initialize; clients of 2026-07-28 declare their version in params._meta
+    POST unknown                404 -32600 the session does not exist or has ended; open a new one with initialize
+    POST beyond ASCII           400 -32600 the header Mcp-Session-Id is missing: clients of 2025-11-25 or older start with initialize; clients of 2026-07-28 declare their version in params._meta
+    GET without                 400 -32600 the header Mcp-Session-Id is missing: clients of 2025-11-25 or older start with initialize; clients of 2026-07-28 declare their version in params._meta
+    GET unknown                 404 -32600 the session does not exist or has ended; open a new one with initialize
+    DELETE without              400 -32600 the header Mcp-Session-Id is missing: clients of 2025-11-25 or older start with initialize; clients of 2026-07-28 declare their version in params._meta
+    DELETE unknown              404 -32600 the session does not exist or has ended; open a new one with initialize
     POST of an unknown version  400 -32022 Unsupported protocol version
     ");
 }
@@ -99,7 +99,7 @@ async fn sessions_are_bounded() {
     let first = server.session(Revision::V2025_11_25).await;
     server.session(Revision::V2025_11_25).await;
     let third = Post::message("initialize", json!({"protocolVersion": "2025-11-25"}));
-    assert_eq!(server.ask(&third).await.told(), "503 -32603 too many sessions are open; try again later");
+    assert_eq!(server.ask(&third).await.told(), "503 -32603 there are too many open sessions; try again later");
     server.connect().await.ask(&first.head("DELETE", &[])).await;
     server.session(Revision::V2025_11_25).await;
 }

@@ -94,7 +94,10 @@ pub(super) async fn bound_streams<S: SharedConnectionClient>() {
     }
     client.send(json!("more"), "subscriptions/listen", subscription_params(&[])).await;
     let refused = client.receive().await;
-    assert_eq!(error_summary(&refused), "-32600 for id \"more\": more than 16 streams of notifications are open");
+    assert_eq!(
+        error_summary(&refused),
+        "-32600 for id \"more\": too many open notification streams: at most 16 per connection"
+    );
     client.assert_alive().await;
     drop(client);
     server.wait_until_back_at(&before).await;

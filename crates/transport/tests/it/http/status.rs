@@ -77,8 +77,8 @@ async fn what_a_modern_request_must_say_is_checked_in_order() {
     no _meta                400 -32602 params._meta lacks "io.modelcontextprotocol/protocolVersion" and "io.modelcontextprotocol/clientCapabilities"; a client of 2025-11-25 or older begins with initialize
     an empty _meta          400 -32602 params._meta lacks "io.modelcontextprotocol/protocolVersion" and "io.modelcontextprotocol/clientCapabilities"; a client of 2025-11-25 or older begins with initialize
     no capabilities         400 -32602 params._meta lacks "io.modelcontextprotocol/clientCapabilities"
-    header and body differ  400 -32020 Header mismatch: MCP-Protocol-Version is "2026-07-28", the body says "v999.0.0"
-    the other way round     400 -32020 Header mismatch: MCP-Protocol-Version is "v999.0.0", the body says "2026-07-28"
+    header and body differ  400 -32020 Header mismatch: MCP-Protocol-Version is "2026-07-28", but the body has "v999.0.0"
+    the other way round     400 -32020 Header mismatch: MCP-Protocol-Version is "v999.0.0", but the body has "2026-07-28"
     an unsupported version  400 -32022 Unsupported protocol version
     a legacy version        400 -32022 Unsupported protocol version
     "#);

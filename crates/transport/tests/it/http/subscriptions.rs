@@ -89,7 +89,7 @@ async fn closing_the_stream_releases_its_permit() {
     let expectation = json!({"promptsListChanged": true, "resourceSubscriptions": ["test://plain"]});
     let connection = open(&server, &post(expectation.clone())).await;
     let refused = server.ask(&post(expectation.clone())).await;
-    assert_eq!(refused.told(), "503 -32603 too many sessions are open; try again later");
+    assert_eq!(refused.told(), "503 -32603 there are too many open sessions; try again later");
     drop(connection);
     server.wait_until_back_at(&before).await;
     open(&server, &post(expectation)).await;
@@ -117,7 +117,7 @@ async fn requires_accept_event_stream() {
     let before = server.resource_usage().await;
     for post in [post(json!({})).with("Accept", "application/json"), post(json!({})).without("Accept")] {
         let refused = server.ask(&post).await;
-        let words = "406 -32600 subscriptions/listen opens an event stream: Accept must name text/event-stream";
+        let words = "406 -32600 subscriptions/listen opens an event stream: Accept must include text/event-stream";
         assert_eq!(refused.told(), words);
         assert_eq!(refused.message()["id"], 1);
     }

@@ -216,7 +216,7 @@ async fn reload_replaces_the_server_certificate() {
     files.put("cert.pem", &next.certificate);
     // Half of a change is none.
     let error = tls.reload(&files.options()).unwrap_err().to_string();
-    assert!(error.contains("cert.pem is not the certificate of the key") && error.contains("key.pem"), "{error}");
+    assert!(error.contains("cert.pem does not match the private key") && error.contains("key.pem"), "{error}");
     assert!(is_heard(&server, &before, None).await);
     files.put("key.pem", &next.key);
     tls.reload(&files.options()).unwrap();
@@ -250,12 +250,12 @@ fn reports_invalid_files() {
         assert!(matches!(Tls::load(&options), Err(TlsError::Unreadable { .. } | TlsError::Invalid { .. })));
     }
     insta::assert_snapshot!(message, @r"
-    FOLDER/clients.pem does not hold a certificate as PEM (-----BEGIN CERTIFICATE-----)
-    FOLDER/cert.pem does not hold a certificate as PEM (-----BEGIN CERTIFICATE-----)
-    FOLDER/key.pem does not hold a key as PEM (-----BEGIN PRIVATE KEY-----)
-    FOLDER/cert.pem is not the certificate of the key FOLDER/key.pem
-    FOLDER/clients.pem is no PEM of a certificate
-    FOLDER/revoked.pem does not hold a list of revoked certificates as PEM (-----BEGIN X509 CRL-----)
+    FOLDER/clients.pem does not contain a certificate in PEM format (-----BEGIN CERTIFICATE-----)
+    FOLDER/cert.pem does not contain a certificate in PEM format (-----BEGIN CERTIFICATE-----)
+    FOLDER/key.pem does not contain a key in PEM format (-----BEGIN PRIVATE KEY-----)
+    FOLDER/cert.pem does not match the private key FOLDER/key.pem
+    FOLDER/clients.pem is not a valid PEM file with a certificate
+    FOLDER/revoked.pem does not contain a list of revoked certificates in PEM format (-----BEGIN X509 CRL-----)
     ");
 }
 
@@ -285,5 +285,5 @@ fn reports_certificate_validity() {
     "#);
     files.put("cert.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     let error = files.options().certificate_validity(UNIX_EPOCH).unwrap_err().to_string();
-    assert!(error.ends_with("cert.pem holds a certificate that cannot be read"), "{error}");
+    assert!(error.ends_with("cert.pem contains a certificate that cannot be parsed"), "{error}");
 }

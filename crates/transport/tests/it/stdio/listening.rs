@@ -82,7 +82,10 @@ async fn subscriptions_have_their_own_bound() {
     }
     pipe.send(json!("more"), "subscriptions/listen", subscription_params(&[])).await;
     let refused = pipe.hear().await.unwrap();
-    assert_eq!(error_summary(&refused), "-32600 for id \"more\": more than 16 streams of notifications are open");
+    assert_eq!(
+        error_summary(&refused),
+        "-32600 for id \"more\": too many open notification streams: at most 16 per connection"
+    );
     pipe.lives().await;
     cancel(&mut pipe, json!(3)).await;
     settle().await;

@@ -12,14 +12,14 @@ pub(super) fn common_schemas() -> Map<String, Value> {
         json!({"type": "object", "properties": {"name": text(), "type": text()}, "required": ["name", "type"]});
     let table = json!({
         "type": "object",
-        "description": "Rows, or with extract the values of one column; columns; statistics",
+        "description": "The rows (with extract: the values of one column), the columns, and statistics",
         "properties": {
             "Query": {"type": "array"},
             "columns": {"type": "array", "items": column},
             "rows": {"type": "integer", "minimum": 0},
             "elapsed_ms": {"type": "integer", "minimum": 0},
-            "truncated": {"type": "boolean", "description": "Whether there are more rows"},
-            "error": {"type": "string", "description": "Why the rows broke off; the connection breaks with them"},
+            "truncated": {"type": "boolean", "description": "Whether more rows exist"},
+            "error": {"type": "string", "description": "Why the rows are incomplete; the connection is then broken"},
         },
         "required": ["Query", "columns", "rows", "elapsed_ms", "truncated"],
     });
@@ -35,10 +35,10 @@ pub(super) fn common_schemas() -> Map<String, Value> {
             "title": text(),
             "status": {"type": "integer"},
             "detail": text(),
-            "violations": {"type": "array", "items": violation, "description": "Each thing that is wrong"},
-            "choices": {"type": "array", "items": text(), "description": "What would be right, nearest first"},
+            "violations": {"type": "array", "items": violation, "description": "Each error, with its path"},
+            "choices": {"type": "array", "items": text(), "description": "Valid values, nearest first"},
             "hint": {"type": "string", "description": "The next step"},
-            "id": {"type": "string", "description": "Under it the node's log has the detail"},
+            "id": {"type": "string", "description": "The id under which the log of the node has the detail"},
         },
         "required": ["type", "title", "status", "detail"],
     });
@@ -73,7 +73,7 @@ pub(super) fn input_reference(tool: &Tool) -> String {
 pub(super) fn answer_response(tool: &Tool) -> Value {
     let mut blocks = json!({
         "type": "object",
-        "description": "An answer that is no table",
+        "description": "An answer that is not a table",
         "properties": {
             "content": {"type": "array", "items": {"$ref": "#/components/schemas/Block"}},
             "structured": {},
@@ -99,13 +99,13 @@ pub(super) fn answer_response(tool: &Tool) -> Value {
     }
     let field = |kind: &str, description: &str| json!({"description": description, "schema": {"type": kind}});
     json!({
-        "description": "The answer, in the form that the format or Accept asks for",
+        "description": "The answer, in the format that the parameter or Accept requests",
         "headers": {
-            "Tidegate-Job": field("string", "The job that answers"),
-            "Tidegate-Rows-Max": field("integer", "The answer is cut at so many rows"),
-            "Tidegate-Bytes-Max": field("integer", "The answer is cut at so many bytes"),
-            "Tidegate-Rows": field("integer", "Rows of the answer; of a long one in the trailer"),
-            "Tidegate-Truncated": field("boolean", "Whether there are more rows; of a long answer in the trailer"),
+            "Tidegate-Job": field("string", "The id of the job"),
+            "Tidegate-Rows-Max": field("integer", "The maximum number of rows in the answer"),
+            "Tidegate-Bytes-Max": field("integer", "The maximum number of bytes in the answer"),
+            "Tidegate-Rows": field("integer", "The number of rows; in the trailer if the answer is long"),
+            "Tidegate-Truncated": field("boolean", "Whether more rows exist; in the trailer if the answer is long"),
         },
         "content": content,
     })

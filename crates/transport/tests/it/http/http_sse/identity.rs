@@ -30,7 +30,7 @@ async fn session_is_hidden_from_other_principals() {
     insta::assert_debug_snapshot!(message, @r#"
     [
         "401 -32600 this server asks who calls: send Authorization: Bearer with a key or token",
-        "404 -32600 the session does not exist or has ended; begin again with GET /mcp/sse",
+        "404 -32600 the session does not exist or has ended; open a new one with GET /mcp/sse",
         "202",
     ]
     "#);
@@ -84,7 +84,7 @@ async fn transports_share_the_session_bound() {
     server.session(Revision::V2025_11_25).await;
     let accept = [("Accept", "text/event-stream")];
     let third = server.connect().await.ask(&request("GET", "/mcp/sse", &accept, b"")).await;
-    assert_eq!(third.told(), "503 -32603 too many sessions are open; try again later");
+    assert_eq!(third.told(), "503 -32603 there are too many open sessions; try again later");
     let initialize = Post::message("initialize", json!({"protocolVersion": "2025-11-25"}));
     assert_eq!(server.ask(&initialize).await.head.status, 503);
     drop(first);

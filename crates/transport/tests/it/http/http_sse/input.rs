@@ -61,7 +61,7 @@ async fn unfinished_message_times_out() {
     let mut stream = Stream::open(&server).await;
     let begun = request("POST", &stream.endpoint, &[JSON, ("Content-Length", "100")], b"{");
     let mut slow = server.connect().await;
-    assert_eq!(slow.ask(&begun).await.told(), "408 -32600 Invalid request: the body came too slowly");
+    assert_eq!(slow.ask(&begun).await.told(), "408 -32600 Invalid request: the body arrived too slowly");
     let mut vanishing = server.connect().await;
     vanishing.send(&begun).await;
     drop((slow, vanishing));
@@ -105,14 +105,14 @@ async fn opening_requires_accept_event_stream() {
         answers.push_str(&format!("{method} {path} {headers:?}: {}\n", answer.told()));
     }
     insta::assert_snapshot!(answers, @r#"
-    GET /mcp/sse []: 406 -32600 GET opens an event stream: Accept must name text/event-stream
-    GET /mcp/sse [("Accept", "application/json")]: 406 -32600 GET opens an event stream: Accept must name text/event-stream
+    GET /mcp/sse []: 406 -32600 GET opens an event stream: Accept must include text/event-stream
+    GET /mcp/sse [("Accept", "application/json")]: 406 -32600 GET opens an event stream: Accept must include text/event-stream
     GET /mcp/sse [("Accept", "text/event-stream"), ("Origin", "https://evil.example")]: 403 -32600 the origin "https://evil.example" is not allowed; the server's option --allow-origin adds it
     GET /mcp/sse [("Accept", "text/event-stream"), ("Host", "evil.example")]: 403 -32600 the host "evil.example" is not allowed; the server's option --allow-host adds it
-    GET /mcp/unknown/sse [("Accept", "text/event-stream")]: 404 -32600 there is no toolset "unknown"; the whole of the server is at /mcp
+    GET /mcp/unknown/sse [("Accept", "text/event-stream")]: 404 -32600 there is no toolset "unknown"; the endpoint of the whole server is /mcp
     POST /mcp/sse [("Content-Type", "application/json")]: 405
-    POST /mcp/messages/0123456789abcdef [("Content-Type", "application/json")]: 404 -32600 the session does not exist or has ended; begin again with GET /mcp/sse
-    POST /mcp/messages/%20 [("Content-Type", "application/json")]: 404 -32600 the session does not exist or has ended; begin again with GET /mcp/sse
+    POST /mcp/messages/0123456789abcdef [("Content-Type", "application/json")]: 404 -32600 the session does not exist or has ended; open a new one with GET /mcp/sse
+    POST /mcp/messages/%20 [("Content-Type", "application/json")]: 404 -32600 the session does not exist or has ended; open a new one with GET /mcp/sse
     GET /mcp/messages/0123456789abcdef [("Accept", "text/event-stream")]: 405
     "#);
     drop(connection);

@@ -82,7 +82,7 @@ async fn openapi_has_a_path_for_every_tool() {
     "#);
     insta::assert_snapshot!(serde_json::to_string_pretty(&document["components"]["responses"]["404"]).unwrap(), @r##"
     {
-      "description": "There is no such thing. There is no such path",
+      "description": "Not found. There is no such path",
       "content": {
         "application/problem+json": {
           "schema": {

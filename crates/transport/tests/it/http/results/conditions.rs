@@ -184,7 +184,7 @@ async fn a_condition_that_fails_is_a_problem() {
         table.push_str(&format!("{}\n", problem(&answer)));
     }
     insta::assert_snapshot!(table, @r#"
-    412 precondition_failed: it has none of the tags that If-Match names; without If-Match it is answered as it is
-    416 range_not_satisfiable: it has 617780 bytes, and the range holds none of them
+    412 precondition_failed: the result has none of the entity tags in If-Match; omit If-Match to get the current version
+    416 range_not_satisfiable: the range is outside the result, which has 617780 bytes
     "#);
 }

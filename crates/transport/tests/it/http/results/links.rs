@@ -138,10 +138,10 @@ async fn invalid_link_hides_existence() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&body).unwrap(), @r#"
     {
       "type": "tag:tidegate.dev,2026:problem/unauthenticated",
-      "title": "The caller must prove who it is",
+      "title": "Authentication is required",
       "status": 401,
-      "detail": "the link opens nothing here: it is for another result, or its time is over",
-      "hint": "A link lives for a few minutes. The manifest of the result, GET /results/{id} with a key, or the resource tidegate://results/{id} over MCP, has a fresh one."
+      "detail": "invalid result link: it belongs to another result, or it has expired",
+      "hint": "A link is valid for a few minutes. Read the manifest of the result for a new one: GET /results/{id} with a key, or the resource tidegate://results/{id} over MCP."
     }
     "#);
     // Where nobody makes links, none opens anything.

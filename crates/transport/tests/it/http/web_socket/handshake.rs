@@ -43,8 +43,8 @@ async fn rejected_handshake_keeps_the_connection() {
         assert_eq!(answer.header("sec-websocket-version").is_some(), name == "Sec-WebSocket-Version");
     }
     insta::assert_snapshot!(message, @r#"
-    Connection None: 426 -32600 Invalid request: this is the address of WebSockets; over plain HTTP the server is at /mcp
-    Upgrade Some("h2c"): 426 -32600 Invalid request: this is the address of WebSockets; over plain HTTP the server is at /mcp
+    Connection None: 426 -32600 Invalid request: this path accepts only WebSocket upgrades; use /mcp for plain HTTP
+    Upgrade Some("h2c"): 426 -32600 Invalid request: this path accepts only WebSocket upgrades; use /mcp for plain HTTP
     Sec-WebSocket-Version Some("8"): 426 -32600 Invalid request: Sec-WebSocket-Version must be 13
     Sec-WebSocket-Key None: 400 -32600 Invalid request: Sec-WebSocket-Key must be 16 bytes as Base64
     Sec-WebSocket-Key Some("c2hvcnQ="): 400 -32600 Invalid request: Sec-WebSocket-Key must be 16 bytes as Base64

@@ -81,7 +81,7 @@ async fn binary_and_oversized_messages_close_with_their_code() {
         socket.close().await;
     }
     insta::assert_snapshot!(rendered, @r#"
-    binary: 1003 messages are text, not binary
+    binary: 1003 binary messages are not supported; send text
     too large: 1009 the message is longer than 1000 bytes
     far too large: 1009 the message is longer than 1000 bytes
     too large in all: 1009 the message is longer than 1000 bytes

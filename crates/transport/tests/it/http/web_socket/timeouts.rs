@@ -36,7 +36,7 @@ async fn idle_client_is_pinged_and_closed_after_30_minutes() {
     let mut socket = open(&in_process_router).await;
     let began = Instant::now();
     // Hearing answers pings.
-    assert_eq!(socket.hear().await.unwrap_err(), (1000, "no message for too long".to_owned()));
+    assert_eq!(socket.hear().await.unwrap_err(), (1000, "idle for too long".to_owned()));
     assert_eq!(began.elapsed().as_secs(), 30 * 60);
     assert_eq!(socket.pings, 59);
 }
@@ -64,7 +64,7 @@ async fn unfinished_message_times_out() {
     let begun = Frame::message(vec![b'x'; 50_000], OpCode::Data(Data::Text), false);
     socket.put(Message::Frame(begun)).await;
     // Hearing answers pings.
-    assert_eq!(socket.hear().await.unwrap_err(), (1008, "the message came too slowly".to_owned()));
+    assert_eq!(socket.hear().await.unwrap_err(), (1008, "the message arrived too slowly".to_owned()));
     assert_eq!(began.elapsed().as_secs(), 60);
 }
 
