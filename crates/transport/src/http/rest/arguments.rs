@@ -1,4 +1,4 @@
-//! The arguments of a call, from the address and the body of a request.
+//! Reads the arguments of a call from the query string and the body of a request.
 
 use axum::body::Body;
 use axum::extract::Query;
@@ -11,7 +11,7 @@ use super::super::body::{self, BodyError};
 use super::super::{HttpOptions, HttpState};
 use super::problem::{ProblemDetails, ProblemType};
 
-/// A parameter of an address.
+/// A parameter of the query string.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct QueryParameter {
     pub(in super::super) name: &'static str,
@@ -19,14 +19,14 @@ pub(in super::super) struct QueryParameter {
     pub(super) description: &'static str,
 }
 
-/// What the text of a parameter stands for.
+/// The type of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum ParameterKind {
     Text,
     Integer,
     /// `true` or `false`.
     Flag,
-    /// Texts with commas between them.
+    /// Texts separated by commas.
     List,
 }
 
@@ -36,7 +36,7 @@ impl QueryParameter {
     }
 }
 
-/// The form of the answer; every call takes it.
+/// The format of the answer; every call accepts it.
 pub(in super::super) const FORMAT: QueryParameter =
     QueryParameter::new("format", ParameterKind::Text, "The format of the answer; overrides Accept");
 pub(super) const EXTRACT: QueryParameter =
@@ -57,7 +57,7 @@ pub(super) const ORDER_BY: QueryParameter =
 pub(super) const WHERE: QueryParameter =
     QueryParameter::new("where", ParameterKind::Text, "A SQL expression that filters the rows");
 
-/// The parameters of an address as arguments, and the format that it names.
+/// The query parameters as arguments, and the format that they name.
 pub(in super::super) fn parse_query(
     uri: &Uri,
     known: &[QueryParameter],
@@ -85,7 +85,7 @@ pub(in super::super) fn parse_query(
     Ok((arguments, format))
 }
 
-/// Checks that an address has no parameters.
+/// Rejects a query string.
 pub(super) fn require_no_parameters(uri: &Uri) -> Result<(), ProblemDetails> {
     match uri.query() {
         None | Some("") => Ok(()),
@@ -110,17 +110,17 @@ impl QueryParameter {
     }
 }
 
-/// What a body is.
+/// The type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyKind {
     Nothing,
     Json,
-    /// A statement as it is.
+    /// A plain SQL statement.
     Sql,
 }
 
 impl BodyKind {
-    /// What the headers say that the body is.
+    /// The type that the headers declare.
     pub(super) fn from_headers(headers: &HeaderMap, takes_sql: bool) -> Result<Self, ProblemDetails> {
         let takes = if takes_sql { "application/json, application/sql or text/plain" } else { "application/json" };
         let wrong = |subject: &str| {
@@ -145,7 +145,7 @@ impl BodyKind {
         }
     }
 
-    /// The arguments that a body of this sort holds.
+    /// The arguments in a body of this type.
     pub(super) fn parse_arguments(self, body: &Bytes) -> Result<Map<String, Value>, ProblemDetails> {
         let bad = |detail: String| ProblemDetails::new(ProblemType::BadRequest, detail);
         match self {
@@ -167,7 +167,7 @@ impl BodyKind {
     }
 }
 
-/// The body of a request within its bounds.
+/// Reads the body of a request within its limits.
 pub(super) async fn read_body(http_state: &HttpState, parts: &Parts, body: Body) -> Result<Bytes, ProblemDetails> {
     let HttpOptions { body_bytes_max, read_within, .. } = http_state.options;
     if super::is_read_method(&parts.method) {

@@ -1,4 +1,4 @@
-//! OpenAPI of what one caller may do, made from its state of the registry.
+//! The OpenAPI document for one caller, generated from its view of the registry.
 //!
 //! [OpenAPI 3.1](https://spec.openapis.org/oas/v3.1.1.html)
 
@@ -14,7 +14,7 @@ use super::arguments::{FORMAT, ParameterKind, QueryParameter};
 use super::problem::{PROBLEM_MEDIA_TYPE, ProblemType};
 use super::route::RestRoute;
 
-/// An operation that is no tool's own: what it is called, where it is, what it does.
+/// An operation that does not belong to a single tool.
 struct FixedOperation {
     id: &'static str,
     path: &'static str,
@@ -23,7 +23,7 @@ struct FixedOperation {
     summary: &'static str,
 }
 
-/// The document for `resolve_caller`.
+/// The document for `caller`.
 pub(super) fn build_document(http_state: &HttpState, state: &Snapshot, caller: &Caller) -> Value {
     let about = http_state.service.description();
     let mut paths = Map::new();
@@ -151,7 +151,7 @@ fn read_operation(fixed: &FixedOperation) -> Value {
     })
 }
 
-/// An operation that calls `tool`, without its body.
+/// An operation that calls `tool`, without its request body.
 fn call_operation(id: &str, summary: &str, tool: &Tool, parameters: &[QueryParameter]) -> Value {
     let mut responses = json!({ "200": schema::answer_response(tool) });
     add_problem_responses(&mut responses);
@@ -205,7 +205,7 @@ fn query_parameter(parameter: &QueryParameter) -> Value {
     visible
 }
 
-/// Adds every refusal to `responses`.
+/// Adds all refusals to `responses`.
 fn add_problem_responses(responses: &mut Value) {
     for (status, refusal) in ProblemType::ALL.map(schema::problem_reference) {
         responses[&status] = refusal;

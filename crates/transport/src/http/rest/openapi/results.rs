@@ -1,4 +1,4 @@
-//! The paths of stored results: they are beside `/rest`, behind the same door, and belong into the same document.
+//! The paths of stored results: they are outside `/rest`, but belong to the same document.
 
 use axum::http::Method;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ use super::super::arguments::{FORMAT, QueryParameter};
 use super::super::problem::ProblemType;
 use super::schema;
 
-/// One path, with the view that it gives.
+/// One path and its view.
 struct ResultPath {
     id: &'static str,
     path: &'static str,
@@ -22,7 +22,7 @@ struct ResultPath {
 /// The name of the security scheme of links.
 const LINK: &str = "link";
 
-/// The paths that `resolve_caller` reaches, with their operations.
+/// The paths that `caller` may use, with their operations.
 pub(super) fn paths(http_state: &HttpState, state: &Snapshot, caller: &Caller) -> Vec<(&'static str, Value)> {
     let is_reached = |path: &ResultPath| state.has_resource(&view_uri(&Uuid::nil().to_string(), &path.view), caller);
     let method = Method::GET.as_str().to_ascii_lowercase();
@@ -30,12 +30,12 @@ pub(super) fn paths(http_state: &HttpState, state: &Snapshot, caller: &Caller) -
     operations.map(|path| (path.path, json!({ method.as_str(): build_operation(http_state, &path) }))).collect()
 }
 
-/// The schemas that these paths add.
+/// The schemas of these paths.
 pub(super) fn schemas() -> Map<String, Value> {
     Map::from_iter([("StoredResult".to_owned(), manifest_schema())])
 }
 
-/// How a link proves that it may read: it stands in the address.
+/// The security scheme of links, which are a query parameter.
 pub(super) fn security_scheme(http_state: &HttpState) -> Option<(&'static str, Value)> {
     let description = "A link to one stored result, from its manifest; valid for a few minutes";
     let scheme = json!({"type": "apiKey", "in": "query", "name": "link", "description": description});
@@ -75,7 +75,7 @@ fn build_operation(http_state: &HttpState, path: &ResultPath) -> Value {
         part["headers"]["Content-Range"] = header_schema("The range of these bytes and the total length");
         responses.insert("206".to_owned(), part);
     }
-    // A manifest has no parts.
+    // A manifest has no ranges.
     let has_it = |sort: &ProblemType| *sort != ProblemType::RangeNotSatisfiable || path.view != ResultView::Manifest;
     responses.extend(ProblemType::STORED_RESULTS.into_iter().filter(has_it).map(schema::problem_reference));
     let mut operation = json!({
@@ -125,7 +125,7 @@ fn header_schema(description: &str) -> Value {
     json!({"description": description, "schema": {"type": "string"}})
 }
 
-/// A body of a view in all its forms.
+/// The response of a view in all its formats.
 fn view_response(view: &ResultView, description: &str) -> Value {
     let headers = json!({
         "ETag": header_schema("Identifies the bytes; present only if they never change"),
@@ -146,7 +146,7 @@ fn view_response(view: &ResultView, description: &str) -> Value {
         found["content"][format.media_type()] = json!({ "schema": schema });
     }
     if *view == ResultView::Data {
-        // A stored file has the type that it has.
+        // A stored file keeps its own media type.
         found["content"]["*/*"] = json!({});
     }
     found

@@ -1,11 +1,11 @@
-//! The schemas of an OpenAPI document: what tools take, what they answer, what a problem is.
+//! The schemas of an OpenAPI document: the arguments and answers of tools, and problems.
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{AnswerFormat, Tool};
 
 use super::super::problem::{ProblemType, TYPE_PREFIX};
 
-/// Schemas that every document has. Names of tools' schemas have a point in them, these have none.
+/// Schemas of every document. The schema names of tools contain a dot, these names do not.
 pub(super) fn common_schemas() -> Map<String, Value> {
     let text = || json!({"type": "string"});
     let column =
@@ -45,14 +45,14 @@ pub(super) fn common_schemas() -> Map<String, Value> {
     Map::from_iter([("Table".to_owned(), table), ("Block".to_owned(), block), ("Problem".to_owned(), problem)])
 }
 
-/// The status of a sort of refusal, and where its response stands.
+/// The status of a problem type, and the reference to its response.
 pub(super) fn problem_reference(sort: ProblemType) -> (String, Value) {
     let status = sort.status().as_u16().to_string();
     let refusal = json!({"$ref": format!("#/components/responses/{status}")});
     (status, refusal)
 }
 
-/// The schemas of one tool under their names.
+/// The schemas of one tool by name.
 pub(super) fn tool_schemas(tool: &Tool) -> impl Iterator<Item = (String, Value)> {
     let named = |part: &str, schema: &Value| {
         let name = format!("{}.{part}", tool.name);
@@ -64,12 +64,12 @@ pub(super) fn tool_schemas(tool: &Tool) -> impl Iterator<Item = (String, Value)>
     std::iter::once(input).chain(output)
 }
 
-/// Where the schema of a tool's arguments stands.
+/// The reference to the schema of a tool's arguments.
 pub(super) fn input_reference(tool: &Tool) -> String {
     format!("#/components/schemas/{}.input", tool.name)
 }
 
-/// The answer of a call in all its forms.
+/// The response of a call in all its formats.
 pub(super) fn answer_response(tool: &Tool) -> Value {
     let mut blocks = json!({
         "type": "object",
@@ -111,13 +111,13 @@ pub(super) fn answer_response(tool: &Tool) -> Value {
     })
 }
 
-/// `schema` at another place of a document: what refers to its root refers to `place`.
+/// Moves `schema` to `place` in a document: references to its root are rewritten to `place`.
 fn rebase_references(schema: &Value, place: &str) -> Value {
     match schema {
         Value::Object(members) => members
             .iter()
             .map(|(name, value)| match value.as_str().filter(|_| name == "$ref").and_then(|to| to.strip_prefix('#')) {
-                // An anchor is found wherever it stands.
+                // Anchors resolve wherever the schema is.
                 Some(pointer) if pointer.is_empty() || pointer.starts_with('/') => {
                     (name.clone(), format!("{place}{pointer}").into())
                 }
