@@ -1,4 +1,4 @@
-//! Why a call has no answer, in words for whoever made it.
+//! Errors of calls that the bridge cannot deliver or whose answer it cannot use.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tidegate_mcp::RpcError;
 use super::address::ServerAddress;
 use super::bearer::BearerToken;
 
-/// Why a call failed on its way. Whether it may have run decides whether it is safe to make it again.
+/// Why the delivery of a call failed. A call that may have run must not be repeated blindly.
 #[derive(Debug, Clone, Error)]
 pub(super) enum BridgeError {
     #[error("the server could not be reached within {waited:?}: {reason}; the call was not sent")]
@@ -48,15 +48,15 @@ pub(super) enum BridgeError {
     HandshakeRefused { reason: String },
 }
 
-/// What the server itself says, bounded; it stands at the end of a message.
+/// The error message of the server itself, with a maximum length; appended to messages of the bridge.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ServerMessage(String);
 
-/// Characters of the server's own words that a caller reads.
+/// Maximum number of characters of the server's message.
 const SERVER_MESSAGE_CHARS_MAX: usize = 500;
 
 impl ServerMessage {
-    /// `text` without what a terminal would act upon, and without the token, should the server repeat it.
+    /// `text` without control characters, and without the token in case the server repeats it.
     pub(super) fn new(text: &str, bearer: Option<&BearerToken>) -> Self {
         let text = bearer.map_or_else(|| text.to_owned(), |bearer| bearer.redact(text));
         let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
@@ -99,7 +99,7 @@ impl BridgeError {
         )
     }
 
-    /// What the client reads; it names the server.
+    /// The error for the client; it names the server.
     pub(super) fn to_rpc_error(&self, address: &ServerAddress) -> RpcError {
         let mut error = RpcError::new(RpcError::REFUSED, format!("{address}: {self}"));
         error.data = Some(json!({"kind": self.kind().name(), "mayHaveRun": self.may_have_run()}));

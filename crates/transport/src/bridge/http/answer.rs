@@ -1,4 +1,4 @@
-//! What the server answers to a POST: one JSON document, a stream of events, or a refusal.
+//! Reads the server's response to a POST: one JSON document, an event stream, or a refusal.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ use crate::bridge::scanner::MessageShape;
 use crate::outbox::OutgoingMessage;
 use crate::spool::SpoolError;
 
-/// Bytes of a refusal that are read, and for how long.
+/// Maximum size of a refusal in bytes, and the time limit for reading it.
 const REFUSAL_BYTES_MAX: usize = 16 * 1024;
 const REFUSAL_WITHIN: Duration = Duration::from_secs(5);
 
-/// What is needed to read an answer.
+/// The context for reading an answer.
 pub(super) struct AnswerReceiver<'a> {
     pub(super) options: &'a BridgeOptions,
     pub(super) output: &'a Output,
@@ -41,7 +41,7 @@ struct ErrorMessage {
 }
 
 impl AnswerReceiver<'_> {
-    /// The answer to `call`. What the server says before it goes to the client at once.
+    /// The answer to `call`. Messages of the server before it go to the client immediately.
     pub(super) async fn receive(&self, response: Response, call: &ClientCall) -> Result<ReceivedMessage, BridgeError> {
         let status = response.status();
         let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -63,7 +63,7 @@ impl AnswerReceiver<'_> {
     async fn receive_json(&self, response: Response, call: &ClientCall) -> Result<ReceivedMessage, BridgeError> {
         let status = response.status();
         match self.read_json(response).await.and_then(|arrived| validate_answer(arrived, call)) {
-            // What is no answer says no more than its status does.
+            // A body that is not an answer adds nothing to its status.
             Err(BridgeError::InvalidAnswer { .. }) if !status.is_success() => {
                 Err(self.error_for_status(status, ServerMessage::default()))
             }
@@ -112,7 +112,7 @@ impl AnswerReceiver<'_> {
         Err(BridgeError::InvalidAnswer { what: "the event stream ended without an answer".to_owned() })
     }
 
-    /// Why a response is no answer, in the server's own words where it has some.
+    /// The error for a response that is not an answer, with the server's own message if it has one.
     async fn read_refusal(&self, mut response: Response) -> BridgeError {
         let status = response.status();
         let mut body = Vec::new();
@@ -125,7 +125,7 @@ impl AnswerReceiver<'_> {
                 }
             }
         };
-        // Half a refusal says enough.
+        // A partial refusal is sufficient.
         let _ = tokio::time::timeout(REFUSAL_WITHIN, reading).await;
         let text = serde_json::from_slice::<ErrorResponse<'_>>(&body)
             .ok()
@@ -160,7 +160,7 @@ impl AnswerReceiver<'_> {
                 what: format!("the answer is larger than {bytes} bytes, the limit of the bridge"),
             },
             ReceiveError::Spool(SpoolError::Io(error)) => {
-                // A disk that is full is the operator's affair, and the answer does not arrive for it.
+                // A full disk concerns the operator, but it also prevents the answer from arriving.
                 BridgeError::TooLarge { what: format!("the bridge cannot store the answer on disk: {error}") }
             }
         }
@@ -171,7 +171,7 @@ fn connection_lost(error: &reqwest::Error) -> BridgeError {
     BridgeError::ConnectionLost { reason: root_cause(error) }
 }
 
-/// Lets a message pass that answers `call`. A refusal without an id means this call, the only one of its POST.
+/// Accepts a message that answers `call`. An error without an id belongs to this call, the only one of its POST.
 fn validate_answer(arrived: ReceivedMessage, call: &ClientCall) -> Result<ReceivedMessage, BridgeError> {
     let shape = &arrived.shape;
     if shape.is_batch {

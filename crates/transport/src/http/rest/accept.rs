@@ -72,7 +72,7 @@ impl Accept {
                 (quality > 0).then_some((quality, exactness, format))
             })
             .collect();
-        // The order of the formats decides otherwise: the sort is stable.
+        // Ties keep the order of the formats: the sort is stable.
         formats.sort_by_key(|(quality, exactness, _)| std::cmp::Reverse((*quality, *exactness)));
         let is_file = |range: &&MediaRange| {
             let is_octets = range.kind == "application" && range.subtype == "octet-stream";

@@ -1,7 +1,8 @@
 //! Byte ranges: parses `Range`, and cuts a stream to one range.
 //!
-//! [RFC 9110, 14](https://www.rfc-editor.org/rfc/rfc9110#name-range-requests). A request for several ranges gets the whole
-//! body, as the RFC allows.
+//! [RFC 9110, 14](https://www.rfc-editor.org/rfc/rfc9110#name-range-requests)
+//!
+//! A request for several ranges gets the whole body, as the RFC allows.
 
 use std::io;
 
