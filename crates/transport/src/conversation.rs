@@ -206,35 +206,35 @@ impl Conversation {
 
     /// Starts a notification stream. It has its own permit and does not count as a request.
     async fn spawn_subscription(&self, request: RpcRequest, caller: Caller, identity: &Arc<dyn CallerResolver>) {
-        let Ok(place) = self.stream_permits.clone().try_acquire_owned() else {
+        let Ok(permit) = self.stream_permits.clone().try_acquire_owned() else {
             let message =
                 format!("too many open notification streams: at most {} per connection", notifications::STREAMS_MAX);
             return self.refuse(Some(&request.id), &RpcError::invalid_request(message)).await;
         };
         let answering = self.request_task(caller, identity);
-        self.spawn_task(place, async move { answering.answer(request).await });
+        self.spawn_task(permit, async move { answering.answer(request).await });
     }
 
     async fn spawn_request(&self, request: RpcRequest, mut caller: Caller, identity: &Arc<dyn CallerResolver>) {
-        let place = match self.request_permits.clone().try_acquire_owned() {
-            Ok(place) => place,
+        let permit = match self.request_permits.clone().try_acquire_owned() {
+            Ok(permit) => permit,
             Err(_) => {
-                let Some(place) = self.acquire_permit().await else { return };
+                let Some(permit) = self.acquire_permit().await else { return };
                 caller = match identity.resolve_caller().await {
                     Ok(caller) => caller,
                     Err(error) => return self.refuse(Some(&request.id), &error).await,
                 };
-                place
+                permit
             }
         };
         let answering = self.request_task(caller, identity);
-        self.spawn_task(place, async move { answering.answer(request).await });
+        self.spawn_task(permit, async move { answering.answer(request).await });
     }
 
     async fn spawn_batch(&self, messages: Vec<DecodedMessage>, caller: Caller, identity: Arc<dyn CallerResolver>) {
-        let Some(place) = self.acquire_permit().await else { return };
+        let Some(permit) = self.acquire_permit().await else { return };
         let answering = self.request_task(caller, &identity);
-        self.spawn_task(place, async move { answering.answer_batch(messages).await });
+        self.spawn_task(permit, async move { answering.answer_batch(messages).await });
     }
 
     /// A permit for one request; `None` if the conversation was abandoned meanwhile.
@@ -243,11 +243,11 @@ impl Conversation {
             biased;
             () = self.abandoned.cancelled() => None,
             // The semaphore is never closed.
-            place = self.request_permits.clone().acquire_owned() => place.ok(),
+            permit = self.request_permits.clone().acquire_owned() => permit.ok(),
         }
     }
 
-    fn spawn_task(&self, place: OwnedSemaphorePermit, answering: impl Future<Output = ()> + Send + 'static) {
+    fn spawn_task(&self, permit: OwnedSemaphorePermit, answering: impl Future<Output = ()> + Send + 'static) {
         let abandoned = self.abandoned.clone();
         self.tasks.spawn(async move {
             tokio::select! {
@@ -255,7 +255,7 @@ impl Conversation {
                 () = abandoned.cancelled() => {}
                 () = answering => {}
             }
-            drop(place);
+            drop(permit);
         });
     }
 

@@ -27,7 +27,7 @@ pub(crate) async fn forward_subscription(
     ending: &CancellationToken,
 ) {
     let cancelled = stream.cancellation();
-    let telling = async {
+    let forwarding = async {
         // The acknowledgement comes first, even if the stream ends immediately.
         forward_pending(stream.feed(), outgoing).await;
         tokio::select! {
@@ -40,7 +40,7 @@ pub(crate) async fn forward_subscription(
     tokio::select! {
         biased;
         () = cancelled.cancelled() => {}
-        () = telling => {}
+        () = forwarding => {}
     }
 }
 

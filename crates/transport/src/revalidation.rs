@@ -84,9 +84,9 @@ impl SessionValidity {
         if Instant::now() < self.next_check {
             return Ok(());
         }
-        let is_let_in = self.identity.is_admitted().await;
+        let is_admitted = self.identity.is_admitted().await;
         self.next_check = Instant::now() + REVALIDATE_EVERY;
-        if is_let_in { Ok(()) } else { Err(Revoked) }
+        if is_admitted { Ok(()) } else { Err(Revoked) }
     }
 }
 
@@ -133,9 +133,9 @@ mod tests {
         // Without a change notification, the interval applies.
         drop(registry);
         let silent = Arc::new(RevokedCaller(watch::Sender::new(0)));
-        let mut standing =
+        let mut interval_validity =
             SessionValidity::new(silent, &Registry::new(SnapshotBuilder::new().build(), EventDispatcher::default()));
-        assert_eq!(standing.run_while_valid(std::future::pending::<()>()).await, Err(Revoked));
+        assert_eq!(interval_validity.run_while_valid(std::future::pending::<()>()).await, Err(Revoked));
         assert_eq!(Instant::now(), begun + REVALIDATE_EVERY);
     }
 }

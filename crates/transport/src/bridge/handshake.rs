@@ -67,8 +67,8 @@ impl NegotiatedProtocol {
         };
         let lists =
             [("tools", capabilities.tools), ("resources", capabilities.resources), ("prompts", capabilities.prompts)];
-        let tells = |list: Option<ListCapability>| list.is_some_and(|list| list.list_changed);
-        let lists = lists.into_iter().filter_map(|(name, list)| tells(list).then_some(name)).collect();
+        let notifies = |list: Option<ListCapability>| list.is_some_and(|list| list.list_changed);
+        let lists = lists.into_iter().filter_map(|(name, list)| notifies(list).then_some(name)).collect();
         Ok(Self { version, lists })
     }
 

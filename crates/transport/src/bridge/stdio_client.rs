@@ -198,10 +198,10 @@ impl StdioClient {
     /// Runs `work` in a task once a permit is available, until it ends or waiting ends.
     async fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         // The semaphore is never closed.
-        let Ok(place) = self.permits.clone().acquire_owned().await else { return };
+        let Ok(permit) = self.permits.clone().acquire_owned().await else { return };
         let ended = self.ended.clone();
         self.tasks.spawn(async move {
-            let _place: OwnedSemaphorePermit = place;
+            let _permit: OwnedSemaphorePermit = permit;
             tokio::select! {
                 biased;
                 () = ended.cancelled() => {}

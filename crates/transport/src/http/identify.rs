@@ -150,12 +150,12 @@ impl HttpCallerResolver {
         request_credentials: &RequestCredentials,
         caller: &Caller,
     ) -> SessionValidity {
-        let known = Self {
+        let resolver = Self {
             http_state: endpoint.clone(),
             credentials: request_credentials.clone(),
             owner: caller.principal.clone(),
         };
-        SessionValidity::new(Arc::new(known), endpoint.service.registry())
+        SessionValidity::new(Arc::new(resolver), endpoint.service.registry())
     }
 
     /// Resolves the caller anew.

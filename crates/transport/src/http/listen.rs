@@ -93,20 +93,20 @@ pub(super) fn open_stream(
         let message = "subscriptions/listen opens an event stream: Accept must include text/event-stream";
         return refusal(StatusCode::NOT_ACCEPTABLE, Some(id), &RpcError::invalid_request(message));
     }
-    let place = match endpoint.acquire_session_permit(caller) {
-        Ok(place) => place,
+    let permit = match endpoint.acquire_session_permit(caller) {
+        Ok(permit) => permit,
         Err(level) => return too_many_sessions(Some(id), level),
     };
-    let known = HttpCallerResolver {
+    let resolver = HttpCallerResolver {
         http_state: endpoint.clone(),
         credentials: request_credentials.clone(),
         owner: caller.principal.clone(),
     };
     let listening = SubscriptionBody {
         stream: Some(stream),
-        listener: ListenerValidity::new(known),
+        listener: ListenerValidity::new(resolver),
         has_begun: false,
-        _permit: place,
+        _permit: permit,
     };
     event_stream(Body::from_stream(stream::unfold(listening, |mut listening| async move {
         let bytes = listening.next().await?;

@@ -211,34 +211,34 @@ pub fn router(service: Arc<McpService>, metrics: Arc<Metrics>, options: HttpOpti
 }
 
 fn build_routes(http_state: Arc<HttpState>) -> Router {
-    let mut asking = Router::new();
+    let mut routes = Router::new();
     if http_state.options.has_mcp {
         let mcp = || on_post(post::post).get(get::get).delete(delete::delete);
-        asking = asking.route("/mcp", mcp()).route("/mcp/{toolset}", mcp());
+        routes = routes.route("/mcp", mcp()).route("/mcp/{toolset}", mcp());
     }
     if http_state.options.has_sse {
-        asking = asking.route("/mcp/sse", on_get(http_sse::open)).route("/mcp/{toolset}/sse", on_get(http_sse::open));
-        asking = asking.route("/mcp/messages/{session}", on_post(http_sse::post));
+        routes = routes.route("/mcp/sse", on_get(http_sse::open)).route("/mcp/{toolset}/sse", on_get(http_sse::open));
+        routes = routes.route("/mcp/messages/{session}", on_post(http_sse::post));
     }
     if http_state.options.has_web_socket {
-        asking = asking.route("/mcp/ws", on_get(web_socket::open)).route("/mcp/{toolset}/ws", on_get(web_socket::open));
+        routes = routes.route("/mcp/ws", on_get(web_socket::open)).route("/mcp/{toolset}/ws", on_get(web_socket::open));
     }
     if http_state.options.has_metrics {
-        asking = asking.route("/metrics", on_get(health::metrics));
+        routes = routes.route("/metrics", on_get(health::metrics));
     }
-    if asking.has_routes() {
-        asking = asking.route_layer(axum::middleware::from_fn_with_state(http_state.clone(), identify::identify));
+    if routes.has_routes() {
+        routes = routes.route_layer(axum::middleware::from_fn_with_state(http_state.clone(), identify::identify));
     }
     if http_state.options.has_rest {
         // These routes authenticate callers themselves: the REST page is public, and links open results.
         for path in ["/rest", "/rest/", "/rest/{*path}"] {
-            asking = asking.route(path, on_any(rest::answer));
+            routes = routes.route(path, on_any(rest::answer));
         }
         for path in ["/results", "/results/", "/results/{*path}"] {
-            asking = asking.route(path, on_any(results::answer));
+            routes = routes.route(path, on_any(results::answer));
         }
     }
-    asking
+    routes
         .route(protected_resource::WELL_KNOWN, on_any(protected_resource::metadata))
         .route(&format!("{}/{{*path}}", protected_resource::WELL_KNOWN), on_any(protected_resource::metadata))
         .route("/health", on_get(health::health))

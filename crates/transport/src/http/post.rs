@@ -149,7 +149,7 @@ async fn answer_modern(http_state: &Arc<HttpState>, head: &RequestHead, request:
     let id = request.id.clone();
     let mut validity = HttpCallerResolver::session_validity(http_state, &head.credentials, &head.caller);
     match validity.run_while_valid(http_state.service.answer(request, &peer)).await {
-        Err(lapsed) => AdmissionError::from(lapsed).to_response(http_state, head.credentials.origin),
+        Err(revoked) => AdmissionError::from(revoked).to_response(http_state, head.credentials.origin),
         Ok(Answer::NoResponse) => accepted(),
         Ok(Answer::Whole(whole)) => message_response(http_state, whole, true),
         Ok(Answer::Listen(stream)) => open_subscription(http_state, head, &id, stream),
@@ -177,11 +177,11 @@ async fn open_session(http_state: &HttpState, head: &RequestHead, request: &tide
             Ok(opened) => opened,
             Err(error) => return refusal(StatusCode::OK, Some(&request.id), &error),
         };
-    let place = match http_state.acquire_session_permit(&head.caller) {
-        Ok(place) => place,
+    let permit = match http_state.acquire_session_permit(&head.caller) {
+        Ok(permit) => permit,
         Err(level) => return too_many_sessions(Some(&request.id), level),
     };
-    let id = http_state.sessions.open(session, head.caller.principal.clone(), place);
+    let id = http_state.sessions.open(session, head.caller.principal.clone(), permit);
     let mut response = message_response(http_state, whole, false);
     // An id consists of hexadecimal digits.
     if let Ok(value) = HeaderValue::from_str(&id) {
@@ -226,7 +226,7 @@ async fn answer_legacy(
     let id = request.id.clone();
     let mut validity = HttpCallerResolver::session_validity(http_state, &head.credentials, &head.caller);
     match validity.run_while_valid(http_state.service.answer(request, &peer)).await {
-        Err(lapsed) => AdmissionError::from(lapsed).to_response(http_state, head.credentials.origin),
+        Err(revoked) => AdmissionError::from(revoked).to_response(http_state, head.credentials.origin),
         Ok(Answer::NoResponse) => accepted(),
         Ok(Answer::Whole(whole)) => message_response(http_state, whole, false),
         Ok(Answer::Listen(stream)) => open_subscription(http_state, head, &id, stream),
@@ -326,15 +326,15 @@ async fn answer_batch(
         Err(_) => None,
     };
     let peer = endpoint.new_peer(&head.caller, session, false);
-    let known = HttpCallerResolver {
+    let resolver = HttpCallerResolver {
         http_state: endpoint.clone(),
         credentials: head.credentials.clone(),
         owner: head.caller.principal.clone(),
     };
-    let messages = with_callers(messages, Arc::new(known), head.caller.clone());
+    let messages = with_callers(messages, Arc::new(resolver), head.caller.clone());
     let mut validity = HttpCallerResolver::session_validity(endpoint, &head.credentials, &head.caller);
     match validity.run_while_valid(endpoint.service.answer_batch(messages, &peer)).await {
-        Err(lapsed) => AdmissionError::from(lapsed).to_response(endpoint, head.credentials.origin),
+        Err(revoked) => AdmissionError::from(revoked).to_response(endpoint, head.credentials.origin),
         Ok(Ok(Some(answers))) => json(StatusCode::OK, answers),
         Ok(Ok(None)) => accepted(),
         Ok(Err(error)) => refusal(StatusCode::BAD_REQUEST, None, &error),

@@ -41,7 +41,7 @@ pub enum ProtectedResourceError {
     #[error("invalid issuer {0:?}: expected an https URL such as https://login.example.com")]
     AuthorizationServer(String),
     /// A scope is not a single word.
-    #[error("{0:?} is no scope: one is a word without spaces, quotes and backslashes")]
+    #[error("invalid scope {0:?}: expected a word without spaces, quotes and backslashes")]
     Scope(String),
 }
 

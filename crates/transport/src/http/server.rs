@@ -87,11 +87,11 @@ async fn run(listener: TcpListener, http_state: Arc<HttpState>, shutdown: Cancel
                 http_state.metrics.run_upkeep();
             }
             accepted = accept(&listener, &semaphore) => {
-                let Some((stream, peer, place)) = accepted else {
+                let Some((stream, peer, permit)) = accepted else {
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 };
-                let http_connection_permit = HttpConnectionPermit(Arc::new(place));
+                let http_connection_permit = HttpConnectionPermit(Arc::new(permit));
                 connections.spawn(serve_connection(stream, peer, http_connection_permit, app.clone(), http_state.clone(), shutdown.clone()));
             }
         }
@@ -104,9 +104,9 @@ async fn accept(
     listener: &TcpListener,
     semaphore: &Arc<Semaphore>,
 ) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let place = semaphore.clone().acquire_owned().await.ok()?;
+    let permit = semaphore.clone().acquire_owned().await.ok()?;
     let (stream, peer) = listener.accept().await.ok()?;
-    Some((stream, peer, place))
+    Some((stream, peer, permit))
 }
 
 async fn serve_connection(
@@ -130,18 +130,18 @@ async fn serve_connection(
                 .await
         }
         Some(tls) => {
-            let shaken = tokio::select! {
+            let handshake = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => None,
-                shaken = tls.accept(stream) => Some(shaken),
+                handshake = tls.accept(stream) => Some(handshake),
             };
-            match shaken {
+            match handshake {
                 None => {}
-                Some(Ok((stream, of_tls))) => {
+                Some(Ok((stream, tls_peer))) => {
                     HttpConnection {
                         peer,
                         permit: http_connection_permit,
-                        tls: Some(of_tls),
+                        tls: Some(tls_peer),
                         app,
                         http_state: &endpoint,
                         shutdown,

@@ -44,10 +44,10 @@ impl HttpSessions {
         Self { idle_max, by_id: Mutex::default() }
     }
 
-    /// Opens a session with the permit `place` and returns its unguessable id.
-    pub(super) fn open(&self, session: McpSession, owner: Arc<Principal>, place: SessionPermit) -> String {
+    /// Opens a session that holds `permit`, and returns its unguessable id.
+    pub(super) fn open(&self, session: McpSession, owner: Arc<Principal>, permit: SessionPermit) -> String {
         let id = Uuid::new_v4().simple().to_string();
-        self.by_id.lock().insert(id.clone(), (Arc::new(HttpSession::new(session, owner)), place));
+        self.by_id.lock().insert(id.clone(), (Arc::new(HttpSession::new(session, owner)), permit));
         id
     }
 
@@ -76,7 +76,7 @@ impl HttpSessions {
             session.last_used.lock().elapsed() > self.idle_max && session.session.in_flight().is_empty()
         };
         let idle: Vec<_> = self.by_id.lock().extract_if(|_, (session, _)| is_idle(session)).collect();
-        for (_, (session, _place)) in idle {
+        for (_, (session, _permit)) in idle {
             session.close();
         }
     }
@@ -84,7 +84,7 @@ impl HttpSessions {
     /// Ends all sessions.
     pub(super) fn end_all(&self) {
         let all: Vec<_> = self.by_id.lock().drain().collect();
-        for (_, (session, _place)) in all {
+        for (_, (session, _permit)) in all {
             session.close();
         }
     }

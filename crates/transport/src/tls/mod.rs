@@ -147,8 +147,8 @@ impl Tls {
     {
         let state = self.0.load_full();
         let too_slow = |_| io::Error::new(io::ErrorKind::TimedOut, "the handshake took too long");
-        let shaken = tokio::time::timeout(HANDSHAKE_WITHIN, state.acceptor.accept(stream)).await;
-        let stream = shaken.map_err(too_slow)??;
+        let handshake = tokio::time::timeout(HANDSHAKE_WITHIN, state.acceptor.accept(stream)).await;
+        let stream = handshake.map_err(too_slow)??;
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
         let peer = TlsPeer::new(self.clone(), state.generation, chain)?;
         Ok((stream, Arc::new(peer)))
@@ -183,13 +183,8 @@ impl TlsState {
             TlsError::invalid(certificate, why)
         })?;
         config.alpn_protocols = vec![HTTP.to_vec()];
-        let asks_for_certificate = clients.as_ref().is_some_and(|clients| clients.are_required);
-        Ok(Self {
-            acceptor: TlsAcceptor::from(Arc::new(config)),
-            verifier,
-            requires_certificate: asks_for_certificate,
-            generation: number,
-        })
+        let requires_certificate = clients.as_ref().is_some_and(|clients| clients.are_required);
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), verifier, requires_certificate, generation: number })
     }
 
     /// Whether `chain` leads to a trusted authority without a revoked certificate.

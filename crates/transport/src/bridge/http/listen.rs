@@ -33,16 +33,16 @@ struct ListenProgress {
 impl HttpLink {
     /// Listens to the current session, until it is dropped.
     pub(in crate::bridge) async fn listen(&self) {
-        let mut standings = self.session.subscribe();
+        let mut states = self.session.subscribe();
         loop {
-            let agreed = match &*standings.borrow_and_update() {
+            let agreed = match &*states.borrow_and_update() {
                 // Nothing is sent before the client has completed the handshake.
                 HandshakeState::Negotiated(agreed) if agreed.handshake.initialized.is_some() => Some(agreed.clone()),
                 _ => None,
             };
             tokio::select! {
-                changed = standings.changed() => if changed.is_err() { return },
-                () = self.listen_to_session(agreed) => if standings.changed().await.is_err() { return },
+                changed = states.changed() => if changed.is_err() { return },
+                () = self.listen_to_session(agreed) => if states.changed().await.is_err() { return },
             }
         }
     }

@@ -36,14 +36,15 @@ pub(super) async fn open(
     if let Err(refusal) = require_event_stream(request.headers()) {
         return *refusal;
     }
-    let place = match endpoint.acquire_session_permit(&caller) {
-        Ok(place) => place,
+    let permit = match endpoint.acquire_session_permit(&caller) {
+        Ok(permit) => permit,
         Err(level) => return too_many_sessions(None, level),
     };
     // The path prefix under which a host application mounted the router.
     let mount = original.path().strip_suffix(request.uri().path()).unwrap_or_default();
-    let known = HttpCallerResolver { http_state: endpoint, credentials: request_credentials, owner: caller.principal };
-    let stream = EventStream::open(known, mount, place);
+    let resolver =
+        HttpCallerResolver { http_state: endpoint, credentials: request_credentials, owner: caller.principal };
+    let stream = EventStream::open(resolver, mount, permit);
     event_stream(Body::from_stream(futures::stream::unfold(stream, |mut stream| async move {
         let bytes = stream.next().await?;
         Some((Ok::<_, Infallible>(bytes), stream))

@@ -32,12 +32,12 @@ pub(in crate::http) async fn post(
     // Reading the body may have taken long, so the permissions of the caller are resolved now.
     let origin = request_credentials.origin;
     request_credentials.toolset = session.toolset.clone();
-    let known = Arc::new(HttpCallerResolver {
+    let resolver = Arc::new(HttpCallerResolver {
         http_state: endpoint.clone(),
         credentials: request_credentials,
         owner: session.owner.clone(),
     });
-    let caller = match known.resolve_caller().await {
+    let caller = match resolver.resolve_caller().await {
         Ok(caller) => caller,
         Err(refused) => return refused.to_response(&endpoint, origin),
     };
@@ -58,7 +58,7 @@ pub(in crate::http) async fn post(
     if let IncomingMessage::Request(request) = &mut incoming {
         request.meta.trace |= parts.headers.get(TRACE).is_some_and(|value| value == "1");
     }
-    let identity: Arc<dyn CallerResolver> = known;
+    let identity: Arc<dyn CallerResolver> = resolver;
     session.conversation.receive(incoming, caller, &identity).await;
     if session.conversation.is_output_closed() { no_such_session() } else { accepted() }
 }

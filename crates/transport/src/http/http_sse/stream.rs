@@ -41,7 +41,7 @@ pub(super) struct EventStream {
 
 impl EventStream {
     /// Opens a stream and its session. Messages are posted to a URL below `mount`.
-    pub(super) fn open(resolver: HttpCallerResolver, mount: &str, place: SessionPermit) -> Self {
+    pub(super) fn open(resolver: HttpCallerResolver, mount: &str, permit: SessionPermit) -> Self {
         let service = resolver.http_state.service.clone();
         let changes = RevalidationTriggers::subscribe(&resolver, service.registry());
         service.registry().events().emit(Event::ConnectionOpened { transport: TRANSPORT });
@@ -63,7 +63,7 @@ impl EventStream {
             events,
             is_draining,
             revalidate_at,
-            _permit: place,
+            _permit: permit,
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) async fn answer(
     let first = session_validity
         .run_while_valid(next_event(&mut reply))
         .await
-        .map_err(|lapsed| ProblemDetails::from_admission_error(&lapsed.into()))?;
+        .map_err(|revoked| ProblemDetails::from_admission_error(&revoked.into()))?;
     if let ReplyEvent::Chunk(Chunk::Block(content)) = &first
         && let Some((media_type, bytes)) =
             file_content(content).filter(|(media_type, _)| accept.accepts_file(media_type))
@@ -72,8 +72,8 @@ pub(super) async fn answer(
 
 /// Adds the media type, the limits and the job to the headers.
 pub(in super::super) fn describe(headers: &mut HeaderMap, head: &BodyHead, job: &str) {
-    let of_file = head.file.as_ref().and_then(|file| HeaderValue::from_str(file.media_type.as_deref()?).ok());
-    headers.insert(header::CONTENT_TYPE, of_file.unwrap_or(HeaderValue::from_static(head.media_type)));
+    let file_type = head.file.as_ref().and_then(|file| HeaderValue::from_str(file.media_type.as_deref()?).ok());
+    headers.insert(header::CONTENT_TYPE, file_type.unwrap_or(HeaderValue::from_static(head.media_type)));
     headers.extend(head.budget.rows.map(|rows| (ROWS_MAX, HeaderValue::from(rows))));
     headers.extend(head.budget.bytes.map(|bytes| (BYTES_MAX, HeaderValue::from(bytes))));
     add_job_header(headers, job);
@@ -141,8 +141,8 @@ pub(in super::super) fn answer_headers(facts: &Metadata) -> HeaderMap {
 /// Whether the client accepts trailers (RFC 9110, 6.5.1).
 fn accepts_trailers(parts: &Parts) -> bool {
     let mut values = parts.headers.get_all(header::TE).iter().filter_map(|value| value.to_str().ok());
-    let is_said = values.any(|value| value.split(',').any(|token| token.trim().eq_ignore_ascii_case("trailers")));
-    is_said && parts.version == Version::HTTP_11
+    let accepts = values.any(|value| value.split(',').any(|token| token.trim().eq_ignore_ascii_case("trailers")));
+    accepts && parts.version == Version::HTTP_11
 }
 
 fn not_acceptable(subject: &str, forms: &[AnswerFormat]) -> ProblemDetails {

@@ -75,8 +75,10 @@ impl AnswerBody {
     /// Waits for the first bytes. A short answer is usually complete by then: it needs no chunked encoding, and a
     /// failed one becomes a problem.
     pub(in super::super) async fn begin(mut self) -> Result<AnswerStart, ProblemDetails> {
-        if let Some(piece) =
-            self.next_piece_for_caller().await.map_err(|lapsed| ProblemDetails::from_admission_error(&lapsed.into()))?
+        if let Some(piece) = self
+            .next_piece_for_caller()
+            .await
+            .map_err(|revoked| ProblemDetails::from_admission_error(&revoked.into()))?
         {
             self.ready_pieces.push_back(piece);
             tokio::task::yield_now().await;
@@ -100,8 +102,8 @@ impl AnswerBody {
         loop {
             let Some(session_validity) = &mut self.validity else { return Ok(self.next_piece().await) };
             session_validity.check_if_due().await?;
-            let asks_at = session_validity.next_check_at();
-            if let Ok(produced) = timeout_at(asks_at, self.next_piece()).await {
+            let check_at = session_validity.next_check_at();
+            if let Ok(produced) = timeout_at(check_at, self.next_piece()).await {
                 return Ok(produced);
             }
         }

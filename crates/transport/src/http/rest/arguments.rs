@@ -44,7 +44,7 @@ pub(super) const EXTRACT: QueryParameter =
 pub(super) const PATTERN: QueryParameter =
     QueryParameter::new("pattern", ParameterKind::Text, "Part of the name, or a glob: ord*");
 pub(super) const SAMPLES: QueryParameter =
-    QueryParameter::new("samples", ParameterKind::Integer, "Example values per column");
+    QueryParameter::new("samples", ParameterKind::Integer, "Number of example values per column");
 pub(super) const DATABASE: QueryParameter =
     QueryParameter::new("database", ParameterKind::Text, "The database to query");
 pub(super) const MAX_ROWS: QueryParameter =

@@ -41,11 +41,11 @@ pub(super) fn build_document(http_state: &HttpState, state: &Snapshot, caller: &
         }
         add_operation(&mut paths, &fixed, operation);
     }
-    let of_results = results::paths(http_state, state, caller);
-    let has_results = !of_results.is_empty();
+    let result_paths = results::paths(http_state, state, caller);
+    let has_results = !result_paths.is_empty();
     if has_results {
         schemas.extend(results::schemas());
-        paths.extend(of_results.into_iter().map(|(path, methods)| (path.to_owned(), methods)));
+        paths.extend(result_paths.into_iter().map(|(path, methods)| (path.to_owned(), methods)));
     }
     for tool in state.tools(caller) {
         let summary = tool.title.as_deref().unwrap_or(&tool.name);

@@ -48,7 +48,7 @@ pub(super) async fn answer(
         Some(session_validity) => session_validity
             .run_while_valid(begins)
             .await
-            .map_err(|lapsed| ProblemDetails::from_admission_error(&lapsed.into()))?,
+            .map_err(|revoked| ProblemDetails::from_admission_error(&revoked.into()))?,
         None => begins.await,
     };
     let (head, encoding, first) = match begins {

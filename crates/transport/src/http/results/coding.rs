@@ -45,7 +45,7 @@ impl ContentCoding {
     }
 
     fn choose(text: &str) -> Option<Self> {
-        let liked = |names: &[&str]| {
+        let weight_of = |names: &[&str]| {
             let of_name = |member: &str| {
                 let (name, parameters) = member.split_once(';').unwrap_or((member, ""));
                 let is_named = names.iter().any(|known| name.trim().eq_ignore_ascii_case(known));
@@ -54,9 +54,9 @@ impl ContentCoding {
             };
             text.split(',').filter_map(of_name).max().unwrap_or_default()
         };
-        let least = liked(&["identity"]).max(1);
-        let best = Self::ALL.into_iter().rev().max_by_key(|coding| liked(coding.names()))?;
-        (liked(best.names()) >= least).then_some(best)
+        let least = weight_of(&["identity"]).max(1);
+        let best = Self::ALL.into_iter().rev().max_by_key(|coding| weight_of(coding.names()))?;
+        (weight_of(best.names()) >= least).then_some(best)
     }
 
     fn names(self) -> &'static [&'static str] {

@@ -100,10 +100,10 @@ impl WebSocketConnection {
     ) -> CloseReason {
         let idle_max = self.http_state.options.session_idle_max;
         let mut changes = RevalidationTriggers::subscribe(&*self.resolver, self.http_state.service.registry());
-        let mut asking = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
-        asking.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut asking_of_answers = interval_at(Instant::now() + REVALIDATE_EVERY, REVALIDATE_EVERY);
-        asking_of_answers.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ping_interval = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
+        ping_interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut answer_interval = interval_at(Instant::now() + REVALIDATE_EVERY, REVALIDATE_EVERY);
+        answer_interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut idle_at = Instant::now() + idle_max;
         let mut message_timeout = MessageTimeout::default();
         loop {
@@ -137,13 +137,13 @@ impl WebSocketConnection {
                     }
                 }
                 // Revalidation is more frequent while answers are produced or sent.
-                _ = asking_of_answers.tick() => {
+                _ = answer_interval.tick() => {
                     let is_answering = !conversation.is_idle() || self.liveness.is_writing();
                     if is_answering && let Err(end) = self.revalidate().await {
                         return end;
                     }
                 }
-                _ = asking.tick() => {
+                _ = ping_interval.tick() => {
                     if let Err(end) = self.revalidate().await {
                         return end;
                     }

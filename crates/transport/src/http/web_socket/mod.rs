@@ -36,24 +36,24 @@ pub(super) async fn open(
             return refused.into_response();
         }
     };
-    let place = match endpoint.acquire_session_permit(&caller) {
-        Ok(place) => place,
+    let permit = match endpoint.acquire_session_permit(&caller) {
+        Ok(permit) => permit,
         Err(level) => return too_many_sessions(None, level),
     };
     let http_connection_permit = request.extensions_mut().remove::<HttpConnectionPermit>();
     let upgrade = hyper::upgrade::on(&mut request);
-    let known = Arc::new(HttpCallerResolver {
+    let resolver = Arc::new(HttpCallerResolver {
         http_state: endpoint.clone(),
         credentials: request_credentials,
         owner: caller.principal,
     });
-    let connection = WebSocketConnection::new(endpoint.clone(), known);
+    let connection = WebSocketConnection::new(endpoint.clone(), resolver);
     endpoint.tasks.spawn(async move {
         // An error means that the client disconnected before it received the response.
         if let Ok(upgraded) = upgrade.await {
             connection.serve(upgraded).await;
         }
-        drop((place, http_connection_permit));
+        drop((permit, http_connection_permit));
     });
     switching
 }
