@@ -1,4 +1,4 @@
-//! What no server should send: the call fails in clear words, and the bridge lives on.
+//! Invalid answers of a server: the call fails with a clear message, and the bridge continues to work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,13 +15,13 @@ use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, 
 use super::scripted::{ScriptedServer, events, json as json_response, response};
 use super::{Client, legacy};
 
-/// What an answer's error says after the address of its server.
+/// The error message of an answer after the address of its server.
 fn said(answer: &Value) -> String {
     let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
     message.split_once(": ").unwrap().1.to_owned()
 }
 
-/// Gives `answers` one after the other, then an honest one.
+/// Sends `answers` one after the other, then a valid one.
 async fn saying(answers: Vec<Vec<u8>>) -> ScriptedServer {
     let next = AtomicUsize::new(0);
     ScriptedServer::start(move |received_request| match answers.get(next.fetch_add(1, Ordering::SeqCst)) {
@@ -128,7 +128,7 @@ async fn forwards_server_requests() {
     assert_eq!(server.asked.lock()[1].body, reply.as_bytes());
 }
 
-/// A WebSocket server that answers the request numbered so with `answers`, and the rest honestly.
+/// A WebSocket server that answers the request of each position with `answers`, and later ones with valid answers.
 async fn talking(answers: Vec<Message>) -> BridgeOptions {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -198,7 +198,7 @@ async fn silent_websocket_is_reconnected() {
         let mut socket = accept_hdr_async(stream, choose_mcp).await.unwrap();
         socket.next().await.unwrap().unwrap();
         message.notify_one();
-        // Held open and not read: nobody answers a ping.
+        // Held open without reading: pings are not answered.
         std::future::pending::<()>().await;
         drop(socket);
     });

@@ -1,4 +1,5 @@
-//! Who is not let in reads why, which server it was, and what to do; and the server is not asked again and again.
+//! Rejected callers receive the reason, the name of the server, and the next step; the bridge does not retry
+//! repeatedly.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use super::server::Server;
 use super::{BridgeTransport, Client, handshake};
 use crate::http::identity::asking;
 
-/// What an answer's error says after the address of its server.
+/// The error message of an answer after the address of its server.
 fn said(answer: &Value) -> String {
     let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
     message.split_once(": ").unwrap().1.to_owned()
@@ -87,7 +88,7 @@ async fn a_refusal_that_names_no_request_is_about_the_only_one() {
     assert_eq!(client.hear().await, words.replace("null", "\"x\""));
 }
 
-/// A WebSocket server that lets nobody in.
+/// A WebSocket server that rejects all connections.
 async fn refusing(status: &'static str) -> (BridgeOptions, Arc<std::sync::atomic::AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

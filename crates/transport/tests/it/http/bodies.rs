@@ -1,4 +1,4 @@
-//! Bodies: their type, size, speed and form; and that the connection lives on.
+//! Bodies: type, size, speed and form. The connection stays usable.
 
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ async fn a_body_that_is_too_large_is_refused_and_the_connection_lives_on() {
         assert_eq!(answer.told(), "413 -32600 Invalid request: the body is larger than 10000 bytes");
         lives(&mut connection).await;
     }
-    // The same without a length that could be known before.
+    // The same without a known length.
     let mut chunked =
         wire::request("POST", "/mcp", &[("Content-Type", "application/json"), ("Transfer-Encoding", "chunked")], b"");
     for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! Host and Origin: a web page that rebinds its name to this machine reaches nothing.
+//! Host and Origin: protection against DNS rebinding by web pages.
 
 use serde_json::json;
 use tidegate_transport::http::HttpOptions;

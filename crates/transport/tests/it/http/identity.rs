@@ -1,4 +1,4 @@
-//! Who calls is asked when a request comes, again when its body was read, and before each message of a batch.
+//! The caller is resolved when a request arrives, after its body is read, and before each message of a batch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use super::Server;
 use super::in_process::InProcessRouter;
 use super::request::Post;
 
-/// Lets one in who shows `key`, until it is revoked.
+/// Accepts `key`, until it is revoked.
 #[derive(Default)]
 pub(crate) struct OneKey {
     pub(super) is_revoked: AtomicBool,
@@ -50,7 +50,7 @@ impl Authenticator for OneKey {
     }
 }
 
-/// Lets everybody in under the name that they show.
+/// Accepts any token as the name of the principal.
 pub(super) struct AnyName;
 
 #[async_trait]
@@ -87,7 +87,7 @@ async fn key_revoked_during_the_body_is_rejected() {
     assert_eq!(connection.ask(&request).await.head.status, 200);
     let (begun, rest) = request.split_at(request.len() - 1);
     connection.send(begun).await;
-    // Another connection is answered meanwhile, so that the first one's head was looked at.
+    // Another connection is answered meanwhile, so the headers of the first one have been processed.
     assert_eq!(server.ask(&shown(Post::modern("tools/list", json!({})))).await.head.status, 200);
     tokio::time::sleep(Duration::from_millis(50)).await;
     one_key.is_revoked.store(true, Ordering::SeqCst);

@@ -12,7 +12,7 @@ use super::request::Post;
 use crate::host::Host;
 use crate::schema::check_response;
 
-/// What becomes of `post`; what is refused is refused with 400 and -32020.
+/// The result of `post`; rejections have the status 400 and the code -32020.
 async fn check(server: &Server, post: &Post) -> String {
     let answer = server.ask(post).await;
     check_response(post.revision, &post.method, &answer.message());
@@ -80,7 +80,7 @@ async fn mcp_name_depends_on_the_method() {
     ] {
         assert_eq!(check(&server, &Post::modern(method, params)).await, "200", "{method}");
     }
-    // A name beside the URI must not stand in for it.
+    // A name next to the URI must not replace it.
     let both = Post::modern("resources/read", json!({"uri": "test://plain", "name": "harmless"}));
     assert!(check(&server, &both.with("Mcp-Name", "harmless")).await.starts_with("refused: "));
     let both = Post::modern("prompts/get", json!({"uri": "harmless", "name": "plain"}));
@@ -96,7 +96,7 @@ async fn a_name_beyond_ascii_comes_in_base64() {
     assert_eq!(answer.told(), "200 -32602 there is no tool \"gewürz\"", "the headers agree");
 }
 
-/// A server whose tool marks some of its parameters.
+/// A server with a tool that marks some of its parameters.
 async fn marking() -> Server {
     let schema = json!({
         "type": "object",
@@ -115,7 +115,7 @@ async fn marking() -> Server {
     Server::of(host, Arc::new(Metrics::new()), HttpOptions::default()).await
 }
 
-/// What becomes of a call with these arguments and parameter headers.
+/// The result of a call with these arguments and parameter headers.
 async fn check_parameters(server: &Server, arguments: Value, headers: &[(&str, &str)]) -> String {
     let mut post = Post::modern("tools/call", json!({"name": "marked", "arguments": arguments}));
     for (name, value) in headers {

@@ -1,4 +1,4 @@
-//! How many sessions there are of one principal, of one tenant, and of all.
+//! The maximum number of sessions of one principal, of one tenant, and of all.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tower::ServiceExt;
 use super::in_process::InProcessRouter;
 use super::request::Post;
 
-/// Lets everybody in under the `name~tenant` that it shows, and who shows nothing as nobody.
+/// Accepts any token `name~tenant`; callers without a token are anonymous.
 struct Tenants {
     is_configured: AtomicBool,
 }
@@ -38,7 +38,7 @@ impl Authenticator for Tenants {
     }
 }
 
-/// A door with eight places, of which one principal has three.
+/// A server with eight session permits, of which one principal may have three.
 fn door() -> InProcessRouter {
     door_of(Arc::new(Tenants { is_configured: true.into() }))
 }
@@ -56,12 +56,12 @@ fn opening() -> Post {
     Post::message("initialize", json!({"protocolVersion": "2025-11-25"}))
 }
 
-/// What becomes of a session that `who` asks for.
+/// The result of opening a session as `caller`.
 async fn opened(in_process_router: &InProcessRouter, caller: &str) -> Result<String, String> {
     open_outcome(in_process_router, &opening().with("Authorization", &format!("Bearer {caller}")), None).await
 }
 
-/// The same of somebody at `address` who shows nothing.
+/// The same for an anonymous caller at `address`.
 async fn opened_at(in_process_router: &InProcessRouter, address: &str) -> Result<String, String> {
     open_outcome(in_process_router, &opening(), Some(PeerAddress(address.parse::<IpAddr>().unwrap()))).await
 }
@@ -108,7 +108,7 @@ async fn tenant_cannot_take_all_sessions() {
         opened(&in_process_router, "ann~west").await.unwrap_err(),
         "503 there are too many open sessions; try again later"
     );
-    // A place that is given back is its tenant's again.
+    // A released permit is available to its tenant again.
     let ended = Request::delete("/mcp")
         .header("Mcp-Session-Id", first.unwrap())
         .header("Authorization", "Bearer ann~north")

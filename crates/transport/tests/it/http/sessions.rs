@@ -1,4 +1,4 @@
-//! Legacy sessions: minted at `initialize`, named by a header, ended by DELETE or by idleness.
+//! Legacy sessions: created at `initialize`, identified by a header, ended by DELETE or after an idle time.
 
 use std::time::Duration;
 
@@ -127,7 +127,7 @@ async fn an_idle_session_ends() {
         tokio::time::sleep(Duration::from_secs(50)).await;
         assert_eq!(ping(&used).await, 200);
     }
-    // Idle ones are looked for when a new one opens, and by the server now and then.
+    // Idle sessions are ended when a new one opens, and periodically by the server.
     door.session().await;
     assert_eq!(ping(&used).await, 200);
     assert_eq!(ping(&idle).await, 404);

@@ -1,4 +1,4 @@
-//! Which status each answer has.
+//! The status of each answer.
 
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;

@@ -1,4 +1,4 @@
-//! Connections over TLS: which are taken, what certificates of clients prove, and what becomes of both when files change.
+//! Connections over TLS, client certificates, and changes of the files of both.
 
 pub(crate) mod authority;
 
@@ -23,7 +23,7 @@ use super::wire::Connection;
 
 const BOTH: [&SupportedProtocolVersion; 2] = [&version::TLS13, &version::TLS12];
 
-/// Lets in who shows a certificate, under its subject, and who shows `key`.
+/// Accepts client certificates under their subject, and `key`.
 struct Certificates;
 
 #[async_trait]
@@ -59,7 +59,7 @@ async fn open(server: &Server, authority: &Authority, identity: Option<&Identity
     Connection::over(connect(server.address, authority, identity, &BOTH).await.unwrap())
 }
 
-/// Whether a client is heard at all; a server of 1.3 says so only when it is read.
+/// Whether the server accepts a client; with TLS 1.3 this is known only after reading.
 async fn is_heard(server: &Server, authority: &Authority, identity: Option<&Identity>) -> bool {
     let Ok(mut stream) = connect(server.address, authority, identity, &BOTH).await else { return false };
     let written = stream.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
@@ -87,7 +87,7 @@ async fn requests_come_over_tls_and_never_without() {
     assert_eq!(connection.ask(&list()).await.head.status, 401);
     let stream = connect(server.address, &authority, None, &BOTH).await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
-    // A WebSocket within it, too.
+    // A WebSocket over TLS too.
     let headers = [("Authorization", "Bearer key")];
     let mut socket = Socket::opened(stream, "/mcp/ws", &headers).await.unwrap();
     socket.send(json!(1), "tools/list", json!({})).await;
@@ -185,13 +185,13 @@ async fn reload_applies_to_open_connections() {
     let mut none = open(&server, &roots, None).await;
     assert_eq!(seven.ask(&list()).await.told(), "200");
     assert_eq!(eight.ask(&list()).await.told(), "200");
-    // A list that cannot be read changes nothing.
+    // An unreadable list changes nothing.
     let broken = files.options_with(&clients, false, Some("no list"));
     assert!(matches!(tls.reload(&broken), Err(TlsError::Invalid { .. })));
     assert_eq!(seven.ask(&list()).await.told(), "200");
     tls.reload(&files.options_with(&clients, false, Some(&clients.revoked(&[7])))).unwrap();
     assert_eq!(seven.ask(&list()).await.told(), "401 -32600 the key or token is not valid");
-    // Not even a key saves it: today the connection would not come about.
+    // Not even a key helps: a new connection would fail.
     assert_eq!(seven.ask(&list_with("key")).await.head.status, 401);
     assert_eq!(eight.ask(&list()).await.told(), "200");
     assert_eq!(none.ask(&list_with("key")).await.told(), "200");
@@ -200,7 +200,7 @@ async fn reload_applies_to_open_connections() {
     assert_eq!(none.ask(&list_with("key")).await.head.status, 401);
     tls.reload(&files.options_with(&others, true, None)).unwrap();
     assert_eq!(eight.ask(&list()).await.head.status, 401);
-    // Where nobody asks for any, none counts.
+    // If the server requests no certificates, they are ignored.
     tls.reload(&files.options()).unwrap();
     assert_eq!(eight.ask(&list()).await.head.status, 401);
     assert_eq!(eight.ask(&list_with("key")).await.told(), "200");
@@ -214,7 +214,7 @@ async fn reload_replaces_the_server_certificate() {
     let mut old = open(&server, &before, None).await;
     let next = after.server();
     files.put("cert.pem", &next.certificate);
-    // Half of a change is none.
+    // A partial change is not applied.
     let error = tls.reload(&files.options()).unwrap_err().to_string();
     assert!(error.contains("cert.pem does not match the private key") && error.contains("key.pem"), "{error}");
     assert!(is_heard(&server, &before, None).await);

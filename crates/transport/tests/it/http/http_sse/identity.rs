@@ -1,4 +1,4 @@
-//! Who calls: asked at each message and while it is quiet; and whose a session is.
+//! The caller is resolved at each message and while it is quiet; a session belongs to its owner.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

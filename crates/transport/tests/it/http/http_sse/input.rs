@@ -1,4 +1,4 @@
-//! What a client may send wrong: each is told why, and the session lives on.
+//! Invalid input of a client: each is rejected with a reason, and the session continues.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::message_checker::error_summary;
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
-/// What is wrong, with which headers and body.
+/// The name of the case, its headers and its body.
 type Case = (&'static str, &'static [(&'static str, &'static str)], &'static [u8]);
 
 #[tokio::test]

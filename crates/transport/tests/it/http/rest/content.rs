@@ -1,4 +1,4 @@
-//! Answers that are no table.
+//! Answers that are not tables.
 
 use serde_json::{Value, json};
 

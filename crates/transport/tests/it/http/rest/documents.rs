@@ -119,7 +119,7 @@ async fn rebases_schema_references() {
     }
     let rewritten = "#/components/schemas/tree.input/$defs/tree";
     assert_eq!(document["components"]["schemas"]["tree.input"]["properties"]["tree"]["$ref"], rewritten);
-    // Of what is not there, no path is told.
+    // The document contains no paths of hidden tools.
     let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
     assert!(!paths.iter().any(|path| path.starts_with("/rest/databases")), "{paths:?}");
 }

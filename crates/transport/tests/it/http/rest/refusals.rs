@@ -1,4 +1,4 @@
-//! What is refused, with which problem, and that nothing stays open.
+//! Rejected requests and their problems; nothing stays open.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::fixture::{get, post, problem, request, script, start, with};
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const DOCS: &str = include_str!("../../../../../../docs/transports/rest.md");
 
-/// The problem with a request, after which the connection lives on.
+/// The problem of a request, after which the connection stays usable.
 async fn refused(connection: &mut Connection, request: &[u8]) -> String {
     let message = problem(&connection.ask(request).await);
     assert_eq!(connection.ask(&get("/rest/jobs")).await.head.status, 200, "after {message}");

@@ -1,10 +1,10 @@
-//! What a client that has it, or a part of it, gets.
+//! Responses to clients that have the result, or a part of it.
 
 use super::super::wire::Answer;
 use super::fixture::{EMPTY, ROWS, data, request, start};
 use crate::http::rest::fixture::problem;
 
-/// `status content-length content-range` and whether the body is what they say.
+/// `status content-length content-range`, and whether the body matches them.
 fn response_summary(answer: &Answer) -> String {
     let range = answer.header("content-range");
     let is_right = match (answer.head.status, range) {

@@ -1,4 +1,4 @@
-//! What is refused, with which problem, and that nothing stays open.
+//! Rejected requests and their problems; nothing stays open.
 
 use tidegate_core::{Access, Acl, IpNetwork, ResourceTemplate, SnapshotBuilder, UriTemplate, handler_fn};
 use tidegate_transport::http::HttpOptions;
@@ -7,11 +7,11 @@ use super::super::wire::Connection;
 use super::fixture::{ABSENT, COMPLETE, FAILING, data, get, request, start, with};
 use crate::http::rest::fixture::problem;
 
-/// The problem with a request, after which the connection lives on.
+/// The problem of a request, after which the connection stays usable.
 async fn refused(connection: &mut Connection, request: &[u8]) -> String {
     let answer = connection.ask(request).await;
     assert_eq!(answer.header("cache-control"), Some("no-store"));
-    // What the guard of all doors refuses says no more than that.
+    // A rejection by the host check contains nothing else.
     assert!(answer.header("x-content-type-options") == Some("nosniff") || answer.head.status == 403);
     assert_eq!(answer.header("content-disposition"), None);
     let message = problem(&answer);

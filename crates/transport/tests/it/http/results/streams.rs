@@ -1,4 +1,4 @@
-//! Results that are still being written, that break off, that nobody reads.
+//! Results that are still being written, that fail, or that are not read.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What opens no WebSocket, and why: as many headers as there are, as many may be wrong.
+//! Requests that open no WebSocket: each required header is missing or wrong once.
 
 use serde_json::json;
 use tidegate_transport::http::HttpOptions;
@@ -15,7 +15,7 @@ const RIGHT: [(&str, &str); 5] = [
     ("Sec-WebSocket-Protocol", "chat, mcp"),
 ];
 
-/// The right headers but for one, which has another value or is not there.
+/// Valid headers except for one, which has another value or is missing.
 fn but(name: &str, value: Option<&str>) -> Vec<u8> {
     let headers = RIGHT.into_iter().filter(|(header, _)| *header != name);
     request("GET", "/mcp/ws", &headers.chain(value.map(|value| (name, value))).collect::<Vec<_>>(), b"")

@@ -1,4 +1,4 @@
-//! Who calls: asked before the connection is a WebSocket, at each message, and while it is quiet.
+//! The caller is resolved before the upgrade, at each message, and while the connection is quiet.
 
 use std::sync::atomic::Ordering;
 

@@ -83,7 +83,7 @@ fn messages(answer: &Answer) -> Vec<Value> {
         return vec![answer.message()];
     }
     let data = answer.text().lines().filter_map(|line| line.strip_prefix("data:"));
-    // The first event of a stream that can be resumed says nothing.
+    // The first event of a resumable stream has no data.
     data.filter(|data| !data.trim().is_empty()).map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
