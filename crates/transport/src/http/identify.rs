@@ -110,7 +110,7 @@ impl RequestCredentials {
         let bearer = match self.authorization.bearer() {
             // Without authentication, unusable credentials are ignored.
             Err(_) if !authenticator.enforces_authentication() => None,
-            shown => shown.map_err(AdmissionError::Unauthenticated)?,
+            parsed => parsed.map_err(AdmissionError::Unauthenticated)?,
         };
         for _ in 0..TRIES_MAX {
             let certificate = self.tls.as_ref().map(|peer| peer.certificate()).transpose();

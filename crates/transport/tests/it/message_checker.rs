@@ -60,7 +60,7 @@ impl MessageChecker {
         }
         let (method, revision) = match &message["id"] {
             Value::Null => (String::new(), revision),
-            id => self.open.remove(&id.to_string()).unwrap_or_else(|| panic!("nobody asked: {message}")),
+            id => self.open.remove(&id.to_string()).unwrap_or_else(|| panic!("unexpected response: {message}")),
         };
         check_response(revision, &method, message);
     }

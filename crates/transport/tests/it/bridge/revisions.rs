@@ -16,7 +16,7 @@ use super::{BridgeTransport, Client, INITIALIZED, handshake, legacy, modern};
 use crate::host::Host;
 
 /// Sends each line and returns all lines up to its answer.
-async fn told(mut client: Client, lines: &[String]) -> Vec<String> {
+async fn collect_lines(mut client: Client, lines: &[String]) -> Vec<String> {
     let mut message = Vec::new();
     for line in lines {
         client.line(line).await;
@@ -33,8 +33,8 @@ async fn told(mut client: Client, lines: &[String]) -> Vec<String> {
 }
 
 async fn assert_same(carrier: BridgeTransport, lines: &[String]) {
-    let direct = told(Client::direct(&Host::new()), lines).await;
-    let bridged = told(Server::start(carrier).await.client(), lines).await;
+    let direct = collect_lines(Client::direct(&Host::new()), lines).await;
+    let bridged = collect_lines(Server::start(carrier).await.client(), lines).await;
     assert_eq!(bridged, direct, "{carrier:?}");
 }
 

@@ -155,7 +155,7 @@ async fn insufficient_scope_names_the_scopes() {
     {"code":-31000,"message":"the inner tool needs more","data":{"kind":"forbidden","scopes":["inner"]}}
     "#);
     let enough = call("write").with("Authorization", "Bearer data.write~data.read");
-    assert_eq!(server.ask(&enough).await.told(), "200");
+    assert_eq!(server.ask(&enough).await.summary(), "200");
     let session = server
         .session_of(Revision::NEWEST_LEGACY, json!({}), |post| post.with("Authorization", "Bearer data.read"))
         .await;
@@ -221,7 +221,7 @@ async fn missing_token_names_required_scopes() {
     assert_eq!(rest.head.status, 401);
     let challenge = rest.header("www-authenticate").unwrap();
     assert!(challenge.contains("scope=\"data:read data:list data:write\""), "{challenge}");
-    assert!(!challenge.contains("error="), "nothing was shown that could be wrong: {challenge}");
+    assert!(!challenge.contains("error="), "there were no credentials that could be invalid: {challenge}");
     // A hidden tool reveals no scopes, whether or not it exists.
     assert_eq!(requested("hidden").await.replace("hidden", "absent"), requested("absent").await);
     let rest = async |name: &str| {

@@ -14,16 +14,16 @@ async fn connections_beyond_the_bound_wait_for_their_turn() {
     let list = Post::modern("tools/list", json!({})).bytes();
     let mut open = [server.connect().await, server.connect().await];
     for connection in &mut open {
-        assert_eq!(connection.ask(&list).await.told(), "200");
+        assert_eq!(connection.ask(&list).await.summary(), "200");
     }
     let mut waiting = server.connect().await;
     waiting.send(&list).await;
     // The open connections are served meanwhile.
     for connection in &mut open {
-        assert_eq!(connection.ask(&list).await.told(), "200");
+        assert_eq!(connection.ask(&list).await.summary(), "200");
     }
     drop(open);
-    assert_eq!(waiting.answer().await.told(), "200");
+    assert_eq!(waiting.answer().await.summary(), "200");
 }
 
 #[tokio::test]

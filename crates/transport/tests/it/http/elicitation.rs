@@ -129,7 +129,7 @@ async fn rejects_answers_of_other_principals() {
     retried["requestState"] = requested["result"]["requestState"].clone();
     retried["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
     let refused = server.ask(&eve(call(retried.clone()))).await;
-    assert!(refused.told().contains("-32602 the requestState is none"), "{}", refused.told());
+    assert!(refused.summary().contains("-32602 the requestState is none"), "{}", refused.summary());
     let message = server.ask(&ann(call(retried))).await.message();
     assert_eq!(message["result"]["content"][0]["text"], ANN);
 }
@@ -161,7 +161,7 @@ async fn modern_elicitation_is_the_answer() {
         retried["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
         let message = server.ask(&call(retried.clone())).await;
         assert_eq!(message.message()["result"]["content"][0]["text"], ANN);
-        let used = server.ask(&call(retried)).await.told();
+        let used = server.ask(&call(retried)).await.summary();
         assert!(used.ends_with("-32602 the requestState was used already; call again without it"), "{used}");
     }
 }

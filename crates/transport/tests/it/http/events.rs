@@ -27,7 +27,7 @@ async fn progress_comes_before_the_response_and_nothing_after_it() {
     assert_eq!(rendered, [1.0, 2.0]);
     assert_eq!(response["result"]["content"][0]["text"], "done");
     // The connection stays usable after the stream.
-    assert_eq!(connection.ask(&Post::modern("tools/list", json!({})).bytes()).await.told(), "200");
+    assert_eq!(connection.ask(&Post::modern("tools/list", json!({})).bytes()).await.summary(), "200");
 }
 
 #[tokio::test]

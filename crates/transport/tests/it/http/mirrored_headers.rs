@@ -16,7 +16,7 @@ use crate::schema::check_response;
 async fn check(server: &Server, post: &Post) -> String {
     let answer = server.ask(post).await;
     check_response(post.revision, &post.method, &answer.message());
-    let message = answer.told();
+    let message = answer.summary();
     assert!(message == "200" || message.starts_with("400 -32020 "), "{message}");
     message.replace("400 -32020 ", "refused: ")
 }
@@ -93,7 +93,7 @@ async fn mcp_name_depends_on_the_method() {
 async fn a_name_beyond_ascii_comes_in_base64() {
     let server = Server::start().await;
     let answer = server.ask(&Post::modern("tools/call", json!({"name": "gewürz"}))).await;
-    assert_eq!(answer.told(), "200 -32602 there is no tool \"gewürz\"", "the headers agree");
+    assert_eq!(answer.summary(), "200 -32602 there is no tool \"gewürz\"", "the headers agree");
 }
 
 /// A server with a tool that marks some of its parameters.

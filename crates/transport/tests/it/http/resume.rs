@@ -130,7 +130,7 @@ async fn rejects_unknown_last_event_id() {
     for last in ["9-1", "x", "1", "1-", "-1", "1-x", ""] {
         let answer = server.connect().await.ask(&session.head("GET", &[("Last-Event-ID", last)])).await;
         let expected = format!("400 -32600 event {last:?} is no longer stored; send the request again");
-        assert_eq!(answer.told(), expected);
+        assert_eq!(answer.summary(), expected);
     }
     let answer = server.connect().await.ask(&other.head("GET", &[("Last-Event-ID", "1-0")])).await;
     assert_eq!(answer.head.status, 400, "streams belong to their session");
@@ -191,7 +191,7 @@ async fn streams_per_session_are_bounded() {
         streams.push(begin(&server, &call(number)).await);
     }
     let refused = server.ask(&call(16)).await;
-    assert_eq!(refused.told(), "429 -32603 this session has too many open event streams");
+    assert_eq!(refused.summary(), "429 -32603 this session has too many open event streams");
     assert_eq!(refused.message()["id"], 16);
     server.host.gate.cancel();
     for stream in &mut streams {

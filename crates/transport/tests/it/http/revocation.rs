@@ -24,7 +24,7 @@ use crate::message_checker::script;
 /// Seconds within which an answer ends after its caller was revoked.
 const ENDS_WITHIN: u64 = 6;
 
-fn shown(post: Post) -> Post {
+fn with_key(post: Post) -> Post {
     post.with("Authorization", "Bearer key")
 }
 
@@ -80,7 +80,7 @@ async fn rest(in_process_router: &InProcessRouter, steps: Value) -> Response {
 #[tokio::test(start_paused = true)]
 async fn pending_answer_becomes_an_error() {
     let (status, received, _) =
-        cut_off(async |in_process_router| in_process_router.ask(&shown(Post::script(waiting()))).await).await;
+        cut_off(async |in_process_router| in_process_router.ask(&with_key(Post::script(waiting()))).await).await;
     assert!(status == 401 && received.contains("the key or token is not valid"), "{status} {received}");
     let (status, received, _) = cut_off(async |in_process_router| rest(in_process_router, waiting()).await).await;
     assert!(status == 401 && received.contains("the key or token is not valid"), "{status} {received}");
@@ -89,10 +89,10 @@ async fn pending_answer_becomes_an_error() {
 #[tokio::test(start_paused = true)]
 async fn started_answer_is_terminated() {
     let (status, received, is_broken) =
-        cut_off(async |in_process_router| in_process_router.ask(&shown(Post::script(begun()))).await).await;
+        cut_off(async |in_process_router| in_process_router.ask(&with_key(Post::script(begun()))).await).await;
     assert!(status == 200 && is_broken && received.ends_with("\"text\":\"x"), "{received}");
     let events = async |in_process_router: &InProcessRouter| {
-        in_process_router.ask(&shown(Post::script_with_progress(begun()))).await
+        in_process_router.ask(&with_key(Post::script_with_progress(begun()))).await
     };
     let (status, received, is_broken) = cut_off(events).await;
     assert!(status == 200 && is_broken && received.ends_with("\"text\":\"x"), "{received}");
@@ -104,7 +104,7 @@ async fn started_answer_is_terminated() {
 async fn reload_terminates_started_answers_at_once() {
     let (one_key, options) = asking();
     let in_process_router = InProcessRouter::new(options);
-    let response = in_process_router.ask(&shown(Post::script(begun()))).await;
+    let response = in_process_router.ask(&with_key(Post::script(begun()))).await;
     let mut stream = response.into_body().into_data_stream();
     stream.next().await.unwrap().unwrap();
     let changed = Instant::now();
@@ -121,10 +121,10 @@ async fn revoked_legacy_stream_is_not_resumable() {
     let (status, received, _) = cut_off(async |in_process_router| {
         let revision = Revision::NEWEST_LEGACY;
         let hello = Post::message("initialize", json!({"protocolVersion": revision.name()}));
-        let opened = in_process_router.ask(&shown(hello)).await;
+        let opened = in_process_router.ask(&with_key(hello)).await;
         let id = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
         let session = super::Session { id, revision };
-        in_process_router.ask(&shown(session.call(begun()))).await
+        in_process_router.ask(&with_key(session.call(begun()))).await
     })
     .await;
     assert!(status == 200 && !received.contains("\"y"), "{received}");

@@ -39,7 +39,7 @@ impl Authenticator for Tenants {
 }
 
 /// A server with eight session permits, of which one principal may have three.
-fn door() -> InProcessRouter {
+fn limited_router() -> InProcessRouter {
     door_of(Arc::new(Tenants { is_configured: true.into() }))
 }
 
@@ -87,7 +87,7 @@ async fn open_outcome(
 
 #[tokio::test]
 async fn tenant_cannot_take_all_sessions() {
-    let in_process_router = door();
+    let in_process_router = limited_router();
     let of_tenant = "503 your tenant has too many open sessions; try again later";
     let mut refused = Vec::new();
     let mut first = None;
@@ -121,7 +121,7 @@ async fn tenant_cannot_take_all_sessions() {
 
 #[tokio::test]
 async fn anonymous_sessions_are_counted_by_network() {
-    let in_process_router = door();
+    let in_process_router = limited_router();
     for host in 1..=3 {
         opened_at(&in_process_router, &format!("2001:db8::{host}")).await.unwrap();
     }

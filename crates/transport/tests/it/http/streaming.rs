@@ -64,7 +64,7 @@ async fn slow_reader_applies_backpressure() {
     let mut read = connection.chunk().await.unwrap();
     // 16 MiB exceed all socket buffers: the call waits for its reader, and others do not.
     for _ in 0..20 {
-        assert_eq!(server.ask(&Post::modern("tools/list", json!({}))).await.told(), "200");
+        assert_eq!(server.ask(&Post::modern("tools/list", json!({}))).await.summary(), "200");
     }
     assert_eq!(server.open_calls(), 1);
     while let Some(chunk) = connection.chunk().await {

@@ -89,7 +89,7 @@ async fn closing_the_stream_releases_its_permit() {
     let expectation = json!({"promptsListChanged": true, "resourceSubscriptions": ["test://plain"]});
     let connection = open(&server, &post(expectation.clone())).await;
     let refused = server.ask(&post(expectation.clone())).await;
-    assert_eq!(refused.told(), "503 -32603 there are too many open sessions; try again later");
+    assert_eq!(refused.summary(), "503 -32603 there are too many open sessions; try again later");
     drop(connection);
     server.wait_until_back_at(&before).await;
     open(&server, &post(expectation)).await;
@@ -118,11 +118,11 @@ async fn requires_accept_event_stream() {
     for post in [post(json!({})).with("Accept", "application/json"), post(json!({})).without("Accept")] {
         let refused = server.ask(&post).await;
         let words = "406 -32600 subscriptions/listen opens an event stream: Accept must include text/event-stream";
-        assert_eq!(refused.told(), words);
+        assert_eq!(refused.summary(), words);
         assert_eq!(refused.message()["id"], 1);
     }
     let wrong = server.ask(&post(json!({"toolsListChanged": 1}))).await;
-    assert!(wrong.told().starts_with("200 -32602 params.notifications is wrong"), "{}", wrong.told());
+    assert!(wrong.summary().starts_with("200 -32602 params.notifications is wrong"), "{}", wrong.summary());
     server.wait_until_back_at(&before).await;
 }
 

@@ -60,7 +60,7 @@ async fn open(server: &Server, authority: &Authority, identity: Option<&Identity
 }
 
 /// Whether the server accepts a client; with TLS 1.3 this is known only after reading.
-async fn is_heard(server: &Server, authority: &Authority, identity: Option<&Identity>) -> bool {
+async fn is_accepted(server: &Server, authority: &Authority, identity: Option<&Identity>) -> bool {
     let Ok(mut stream) = connect(server.address, authority, identity, &BOTH).await else { return false };
     let written = stream.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let mut answer = [0; 12];
@@ -82,7 +82,7 @@ async fn requests_come_over_tls_and_never_without() {
     let (server, _) = server(&files.options()).await;
     let mut connection = open(&server, &authority, None).await;
     let answer = connection.ask(&list_with("key")).await;
-    assert_eq!(answer.told(), "200");
+    assert_eq!(answer.summary(), "200");
     assert_eq!(answer.header("strict-transport-security"), Some("max-age=31536000"));
     assert_eq!(connection.ask(&list()).await.head.status, 401);
     let stream = connect(server.address, &authority, None, &BOTH).await.unwrap();
@@ -105,7 +105,7 @@ async fn old_versions_are_refused_where_that_is_asked_for() {
     assert!(connect(open_server.address, &authority, None, &[&version::TLS12]).await.is_ok());
     let (strict, _) = server(&TlsOptions { min_version: TlsVersion::V1_3, ..files.options() }).await;
     assert!(connect(strict.address, &authority, None, &[&version::TLS12]).await.is_err());
-    assert!(is_heard(&strict, &authority, None).await);
+    assert!(is_accepted(&strict, &authority, None).await);
 }
 
 #[tokio::test]
@@ -131,10 +131,10 @@ async fn a_certificate_of_a_client_says_who_it_is() {
     let tls = Some(Tls::load(&files.options_with(&clients, false, None)).unwrap());
     let seen = Arc::new(Seen(parking_lot::Mutex::default()));
     let server = Server::with(HttpOptions { tls, authenticator: seen.clone(), ..HttpOptions::default() }).await;
-    assert_eq!(open(&server, &roots, None).await.ask(&list()).await.told(), "200");
+    assert_eq!(open(&server, &roots, None).await.ask(&list()).await.summary(), "200");
     assert_eq!(*seen.0.lock(), None);
     let robot = clients.client("robot", 7);
-    assert_eq!(open(&server, &roots, Some(&robot)).await.ask(&list()).await.told(), "200");
+    assert_eq!(open(&server, &roots, Some(&robot)).await.ask(&list()).await.summary(), "200");
     let certificate = seen.0.lock().take().unwrap();
     assert_eq!(certificate.subject, "CN=robot,O=Example\\, Inc.");
     let names = ["dns:client.example", "ip:10.0.0.1", "uri:spiffe://example/robot", "email:a@example.com"];
@@ -143,7 +143,7 @@ async fn a_certificate_of_a_client_says_who_it_is() {
 }
 
 #[tokio::test]
-async fn only_certificates_of_the_authority_are_heard() {
+async fn accepts_only_certificates_of_the_authority() {
     let (roots, clients, others) = (Authority::new("roots"), Authority::new("clients"), Authority::new("clients"));
     let files = Files::of(&roots.server());
     let revoked = clients.revoked(&[7]);
@@ -159,11 +159,11 @@ async fn only_certificates_of_the_authority_are_heard() {
     ];
     let mut table = String::new();
     for (subject, identity) in &visible {
-        let heard = (
-            is_heard(&optional, &roots, identity.as_ref()).await,
-            is_heard(&required, &roots, identity.as_ref()).await,
+        let accepted = (
+            is_accepted(&optional, &roots, identity.as_ref()).await,
+            is_accepted(&required, &roots, identity.as_ref()).await,
         );
-        table.push_str(&format!("{subject:12} optional: {}, required: {}\n", heard.0, heard.1));
+        table.push_str(&format!("{subject:12} optional: {}, required: {}\n", accepted.0, accepted.1));
     }
     insta::assert_snapshot!(table, @r"
     none         optional: true, required: false
@@ -183,27 +183,27 @@ async fn reload_applies_to_open_connections() {
     let mut seven = open(&server, &roots, Some(&clients.client("seven", 7))).await;
     let mut eight = open(&server, &roots, Some(&clients.client("eight", 8))).await;
     let mut none = open(&server, &roots, None).await;
-    assert_eq!(seven.ask(&list()).await.told(), "200");
-    assert_eq!(eight.ask(&list()).await.told(), "200");
+    assert_eq!(seven.ask(&list()).await.summary(), "200");
+    assert_eq!(eight.ask(&list()).await.summary(), "200");
     // An unreadable list changes nothing.
     let broken = files.options_with(&clients, false, Some("no list"));
     assert!(matches!(tls.reload(&broken), Err(TlsError::Invalid { .. })));
-    assert_eq!(seven.ask(&list()).await.told(), "200");
+    assert_eq!(seven.ask(&list()).await.summary(), "200");
     tls.reload(&files.options_with(&clients, false, Some(&clients.revoked(&[7])))).unwrap();
-    assert_eq!(seven.ask(&list()).await.told(), "401 -32600 the key or token is not valid");
+    assert_eq!(seven.ask(&list()).await.summary(), "401 -32600 the key or token is not valid");
     // Not even a key helps: a new connection would fail.
     assert_eq!(seven.ask(&list_with("key")).await.head.status, 401);
-    assert_eq!(eight.ask(&list()).await.told(), "200");
-    assert_eq!(none.ask(&list_with("key")).await.told(), "200");
+    assert_eq!(eight.ask(&list()).await.summary(), "200");
+    assert_eq!(none.ask(&list_with("key")).await.summary(), "200");
     tls.reload(&files.options_with(&clients, true, Some(&clients.revoked(&[])))).unwrap();
-    assert_eq!(seven.ask(&list()).await.told(), "200");
+    assert_eq!(seven.ask(&list()).await.summary(), "200");
     assert_eq!(none.ask(&list_with("key")).await.head.status, 401);
     tls.reload(&files.options_with(&others, true, None)).unwrap();
     assert_eq!(eight.ask(&list()).await.head.status, 401);
     // If the server requests no certificates, they are ignored.
     tls.reload(&files.options()).unwrap();
     assert_eq!(eight.ask(&list()).await.head.status, 401);
-    assert_eq!(eight.ask(&list_with("key")).await.told(), "200");
+    assert_eq!(eight.ask(&list_with("key")).await.summary(), "200");
 }
 
 #[tokio::test]
@@ -217,11 +217,11 @@ async fn reload_replaces_the_server_certificate() {
     // A partial change is not applied.
     let error = tls.reload(&files.options()).unwrap_err().to_string();
     assert!(error.contains("cert.pem does not match the private key") && error.contains("key.pem"), "{error}");
-    assert!(is_heard(&server, &before, None).await);
+    assert!(is_accepted(&server, &before, None).await);
     files.put("key.pem", &next.key);
     tls.reload(&files.options()).unwrap();
-    assert!(is_heard(&server, &after, None).await && !is_heard(&server, &before, None).await);
-    assert_eq!(old.ask(&list_with("key")).await.told(), "200");
+    assert!(is_accepted(&server, &after, None).await && !is_accepted(&server, &before, None).await);
+    assert_eq!(old.ask(&list_with("key")).await.summary(), "200");
 }
 
 #[test]

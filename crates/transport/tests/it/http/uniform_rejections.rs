@@ -151,7 +151,7 @@ async fn invalid_credentials_answer_alike_on_every_endpoint() {
     let (server, refusals) = server(Arc::new(ReloadableAuthenticator::new(scene.gate))).await;
     let list = Post::modern("tools/list", json!({}));
     for good in [good.clone(), token(&RSA, "now", &claims())] {
-        assert_eq!(server.ask(&list.clone().with("Authorization", &format!("Bearer {good}"))).await.told(), "200");
+        assert_eq!(server.ask(&list.clone().with("Authorization", &format!("Bearer {good}"))).await.summary(), "200");
     }
     let of_public_key = Signer::Secret(RSA.pem());
     let cases = [

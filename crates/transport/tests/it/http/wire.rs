@@ -263,7 +263,7 @@ impl Answer {
     }
 
     /// `status code message`, or only the status if there is no error.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let status = self.head.status;
         if self.body.is_empty() || self.header("content-type") != Some("application/json") {
             return status.to_string();

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::channel::Channel;
-use super::outcome::{Outcome, Refusal, StepResult, shown};
+use super::outcome::{Outcome, Refusal, StepResult, masked};
 use super::step::{ExpectedRefusal, Message, Step};
 
 /// The result of each step on each channel, by step number.
@@ -79,7 +79,7 @@ impl Outcome {
     /// The same with long texts shortened.
     fn shortened(self) -> Self {
         match self {
-            Self::Answered(value) => Self::Answered(shown(&value)),
+            Self::Answered(value) => Self::Answered(masked(&value)),
             refused @ Self::Refused(_) => refused,
         }
     }
@@ -89,7 +89,7 @@ impl Step {
     /// The expected outcome, if `outcome` differs from it.
     fn unmet_by(&self, channel: &Channel, outcome: &Outcome) -> Option<String> {
         let is_met = match (outcome, &self.answered, &self.refused) {
-            (Outcome::Answered(value), Some(expected), _) => shown(value) == *expected,
+            (Outcome::Answered(value), Some(expected), _) => masked(value) == *expected,
             (Outcome::Refused(refusal), _, Some(expected_refusal)) => expected_refusal.is_met_by(channel, refusal),
             _ => false,
         };

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::channel::Client;
-use super::outcome::{Outcome, StepResult, shown};
+use super::outcome::{Outcome, StepResult, masked};
 use super::step::{CallAsk, StepRequest};
 
 /// The client side of a transport for MCP messages.
@@ -55,7 +55,7 @@ impl<W: Wire> Client for Mcp<W> {
             (None, Some((method, params))) => self.0.ask(&method, params).await,
             (None, None) => panic!("{ask:?} is nothing that can be said"),
         };
-        mcp_answer.heard(ask)
+        mcp_answer.into_step_result(ask)
     }
 
     fn is_open(&self) -> bool {
@@ -93,7 +93,7 @@ impl McpAnswer {
     }
 
     /// The outcome of the step `ask`.
-    pub(super) fn heard(self, ask: &StepRequest) -> StepResult {
+    pub(super) fn into_step_result(self, ask: &StepRequest) -> StepResult {
         let (message, status) = match self.end {
             AnswerEnd::Message(message, status) => (message, status),
             AnswerEnd::Closed(code, reason) => {
@@ -102,11 +102,11 @@ impl McpAnswer {
             }
         };
         if let Some(error) = message.get("error") {
-            return StepResult { outcome: refusal(error, status), raw: Some(shown(error)) };
+            return StepResult { outcome: refusal(error, status), raw: Some(masked(error)) };
         }
         let mut result = message["result"].as_object().unwrap_or_else(|| panic!("{message}")).clone();
         let meta = result.remove("_meta").unwrap_or_default();
-        let raw = Some(shown(&Value::Object(result.clone())));
+        let raw = Some(masked(&Value::Object(result.clone())));
         StepResult { outcome: answer(ask, result, &meta, &self.notices), raw }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 /// Longer texts are reduced to their ends, their length and a checksum of all bytes.
-const SHOWN_BYTES_MAX: usize = 1_000;
+const TEXT_BYTES_MAX: usize = 1_000;
 const SHOWN_ENDS: usize = 12;
 
 /// The result of a step on one channel.
@@ -74,12 +74,12 @@ fn without_chance(message: &str) -> String {
 }
 
 /// `value` with long texts shortened and ids masked.
-pub(super) fn shown(value: &Value) -> Value {
+pub(super) fn masked(value: &Value) -> Value {
     match value {
         Value::String(text) => short(&without_chance(text)).into(),
-        Value::Array(items) => items.iter().map(shown).collect(),
+        Value::Array(items) => items.iter().map(masked).collect(),
         Value::Object(members) => {
-            members.iter().map(|(name, value)| (name.clone(), shown(value))).collect::<Map<_, _>>().into()
+            members.iter().map(|(name, value)| (name.clone(), masked(value))).collect::<Map<_, _>>().into()
         }
         other => other.clone(),
     }
@@ -87,7 +87,7 @@ pub(super) fn shown(value: &Value) -> Value {
 
 /// `text` if it is short, otherwise its ends, its length and its checksum.
 fn short(text: &str) -> String {
-    if text.len() <= SHOWN_BYTES_MAX {
+    if text.len() <= TEXT_BYTES_MAX {
         return text.to_owned();
     }
     let (begin, end) = (text.floor_char_boundary(SHOWN_ENDS), text.ceil_char_boundary(text.len() - SHOWN_ENDS));

@@ -84,8 +84,8 @@ async fn notifies_sessions_of_changed_lists() {
     ");
     assert_eq!(message[3]["params"], json!({"uri": "test://plain"}));
     settle().await;
-    assert_eq!(legacy.close().await, Vec::<Value>::new(), "each change is told once");
-    assert_eq!(modern.close().await, Vec::<Value>::new(), "nobody subscribed");
+    assert_eq!(legacy.close().await, Vec::<Value>::new(), "each change is notified once");
+    assert_eq!(modern.close().await, Vec::<Value>::new(), "there is no subscription");
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,7 +23,10 @@ async fn disconnect_ends_session_and_calls() {
     drop(stream);
     server.wait_until_back_at(&before).await;
     let answer = Connection::open(address).await.ask(&post).await;
-    assert_eq!(answer.told(), "404 -32600 the session does not exist or has ended; open a new one with GET /mcp/sse");
+    assert_eq!(
+        answer.summary(),
+        "404 -32600 the session does not exist or has ended; open a new one with GET /mcp/sse"
+    );
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ async fn decoded(coding: Option<&str>, bytes: &[u8]) -> Vec<u8> {
         Some("gzip") => Box::new(GzipDecoder::new(bytes)),
         Some("zstd") => Box::new(ZstdDecoder::new(bytes)),
         None => Box::new(bytes),
-        other => panic!("nobody asked for {other:?}"),
+        other => panic!("unexpected coding {other:?}"),
     };
     let mut decoded = Vec::new();
     reader.read_to_end(&mut decoded).await.unwrap();

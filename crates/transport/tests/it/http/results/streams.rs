@@ -54,7 +54,7 @@ async fn content_length_body_ends_only_on_success() {
             let bytes: usize = head.header("content-length").unwrap().parse().unwrap();
             server.host.gate.cancel();
             let read = connection.until_broken().await;
-            assert!(read.len() < bytes, "{id} {range:?}: nobody can see that it broke off");
+            assert!(read.len() < bytes, "{id} {range:?}: the client cannot detect the failure");
             server.until_open_calls(0).await;
         }
     }

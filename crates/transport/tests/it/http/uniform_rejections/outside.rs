@@ -54,9 +54,9 @@ async fn unknown_and_revoked_certificates_answer_alike() {
     assert!(nothing.starts_with("401 Bearer realm=\"tidegate\", scope="), "{nothing}");
     let mut connection = open(Some(&good)).await;
     let list = Post::modern("tools/list", json!({})).bytes();
-    assert_eq!(connection.ask(&list).await.told(), "200");
+    assert_eq!(connection.ask(&list).await.summary(), "200");
     tls.reload(&files.options_with(&clients, false, Some(&clients.revoked(&[1])))).unwrap();
-    assert_eq!(refused_on(&mut connection).await, REFUSED, "revoked since it was shown");
+    assert_eq!(refused_on(&mut connection).await, REFUSED, "revoked since it was presented");
 }
 
 /// The response of all endpoints to concurrent requests with the headers in `visible`, which is the same.

@@ -72,7 +72,7 @@ async fn web_socket_holds_its_connection_permit() {
     let answer = tokio::time::timeout(Duration::from_millis(50), waiting.head()).await;
     assert!(answer.is_err(), "it was served beside the WebSocket");
     socket.close().await;
-    assert_eq!(waiting.answer().await.told(), "200");
+    assert_eq!(waiting.answer().await.summary(), "200");
 }
 
 #[tokio::test]

@@ -39,7 +39,7 @@ async fn rejected_handshake_keeps_the_connection() {
         ("Host", Some("evil.example")),
     ] {
         let answer = connection.ask(&but(name, value)).await;
-        message.push_str(&format!("{name} {value:?}: {}\n", answer.told()));
+        message.push_str(&format!("{name} {value:?}: {}\n", answer.summary()));
         assert_eq!(answer.header("sec-websocket-version").is_some(), name == "Sec-WebSocket-Version");
     }
     insta::assert_snapshot!(message, @r#"

@@ -37,7 +37,7 @@ impl HttpWire {
             let params = json!({"protocolVersion": revision.name(), "capabilities": {}, "clientInfo": client});
             let answer = wire.post(Post::message("initialize", params)).await;
             if answer.head.status != 200 {
-                return Err(wire.said("", &answer).heard(&StepRequest::Bytes(String::new())));
+                return Err(wire.said("", &answer).into_step_result(&StepRequest::Bytes(String::new())));
             }
             wire.said("initialize", &answer);
             wire.session = answer.header("mcp-session-id").map(str::to_owned);

@@ -34,7 +34,7 @@ impl SseWire {
             }
             Err(answer) => {
                 let mcp_answer = McpAnswer::message(answer.message(), Some(answer.head.status));
-                Err(mcp_answer.heard(&StepRequest::Bytes(String::new())))
+                Err(mcp_answer.into_step_result(&StepRequest::Bytes(String::new())))
             }
         }
     }
