@@ -1,4 +1,4 @@
-//! Who sends each message of a batch: asked when its turn comes, for a batch may take minutes.
+//! Resolves the caller of each message of a batch when its turn comes, since a batch may take minutes.
 
 use std::sync::Arc;
 
@@ -9,33 +9,34 @@ use tidegate_core::{Caller, ErrorKind};
 use tidegate_mcp::{DecodeError, IncomingMessage, RpcError, RpcResponse};
 use tokio::sync::watch;
 
-/// Finds out who is at the other end, each time it is asked: a key may be revoked, and a role may lose what it had.
+/// Resolves the caller at the other end anew on each use: a key may be revoked, and a role may lose permissions.
 #[async_trait]
 pub(crate) trait CallerResolver: Send + Sync + 'static {
-    /// The caller by the gate and the registry of this moment, which belong together.
+    /// The caller according to the current authenticator and registry, which belong to the same configuration.
     ///
     /// # Errors
-    /// What a caller is told who is let in no longer.
+    /// The response for a caller whose credentials are no longer valid.
     async fn resolve_caller(&self) -> Result<Caller, RpcError>;
 
-    /// Whether it would still be let in; also while a new configuration is being entered.
+    /// Whether the caller is still admitted. True also while a new configuration is being applied.
     async fn is_admitted(&self) -> bool;
 
-    /// Tells when that is to be asked again.
+    /// Changes when credentials were reloaded and [`Self::is_admitted`] has to be evaluated again.
     fn credential_reloads(&self) -> watch::Receiver<u64>;
 }
 
-/// What a caller is told while a new configuration is being entered, which takes a moment.
+/// The error while a new configuration is being applied, which takes a moment.
 pub(crate) fn configuration_changing_error() -> RpcError {
     let message = "the configuration of the server is changing; try again";
     let data = Some(json!({"kind": ErrorKind::Unavailable.name()}));
     RpcError { data, ..RpcError::new(RpcError::REFUSED, message) }
 }
 
-/// A message of a batch, as it was read.
+/// A message of a batch after decoding.
 pub(crate) type DecodedMessage = Result<IncomingMessage, DecodeError>;
 
-/// The messages with who sends them; those whose sender is let in no longer become refusals in the name of `sender`.
+/// Pairs each message with its caller. If the caller is no longer admitted, the message becomes a rejection for
+/// `sender`.
 pub(crate) fn with_callers(
     messages: Vec<DecodedMessage>,
     identity: Arc<dyn CallerResolver>,
@@ -55,7 +56,7 @@ pub(crate) fn with_callers(
 fn reject_message(message: DecodedMessage, error: RpcError) -> DecodedMessage {
     match message {
         Ok(IncomingMessage::Request(request)) => Err(DecodeError { id: Some(request.id), error: Box::new(error) }),
-        // Nothing is said to what is not answered.
+        // Notifications and responses get no answer.
         Ok(_) => Ok(IncomingMessage::Response(RpcResponse::default())),
         Err(rejection) => Err(rejection),
     }

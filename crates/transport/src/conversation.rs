@@ -1,7 +1,7 @@
-//! One conversation: what a connection that many requests share knows of its client, and how each request is answered.
+//! One conversation: the state of a connection that many requests share, and how each request is answered.
 //!
-//! Messages come in one by one and go out through a bounded queue, in the order in which they are ready. Lines, frames
-//! and events are the affair of the transports.
+//! Messages arrive one by one. Answers leave through a bounded queue in the order in which they are ready. The
+//! transports frame them as lines, WebSocket frames or events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,16 +24,17 @@ use crate::outbox::{Outbox, OutgoingMessage};
 use crate::revalidation::{Revoked, SessionValidity};
 use crate::spool::{Spool, SpoolError};
 
-/// What bounds one conversation.
+/// Limits of one conversation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConversationLimits {
-    /// Requests that are answered at the same time; nothing more is heard beyond them.
+    /// Maximum number of concurrent requests. The conversation reads no further message while they are open.
     pub(crate) requests_max: usize,
-    /// Messages that wait to be written; more of them make their calls wait.
+    /// Maximum number of messages in the outgoing queue. Calls wait while it is full.
     pub(crate) outgoing_max: usize,
-    /// What an answer may hold inline where answers are bounded, in bytes before they are escaped.
+    /// Maximum size of an inline answer where answers are bounded, in bytes before JSON escaping.
     pub(crate) inline_bytes_max: usize,
-    /// Longer answers are refused, in bytes; they wait on disk until they are complete.
+    /// Maximum size of an answer in bytes; a longer one is refused. Answers are spooled to disk until they are
+    /// complete.
     pub(crate) answer_bytes_max: u64,
 }
 
@@ -43,20 +44,20 @@ pub(crate) struct Conversation {
     origin: CallOrigin,
     bounds: ConversationLimits,
     session: Mutex<Option<Arc<McpSession>>>,
-    /// Ends what the session is told when another handshake takes its place.
+    /// Cancels the notifications of the session when another handshake replaces it.
     session_notifications: Mutex<CancellationToken>,
     in_flight: Arc<InFlightRequests>,
     outgoing: mpsc::Sender<OutgoingMessage>,
     request_permits: Arc<Semaphore>,
     stream_permits: Arc<Semaphore>,
     tasks: TaskTracker,
-    /// Fires when nothing more is heard: who listens is told so.
+    /// Fires when the client sends no more messages; open subscriptions then end.
     input_closed: CancellationToken,
     abandoned: CancellationToken,
 }
 
 impl Conversation {
-    /// A conversation with whoever is at `origin_of_peer`, and where its messages come out.
+    /// Opens a conversation with the client at `origin`. Its outgoing messages leave through the [`Outbox`].
     pub(crate) fn open(service: Arc<McpService>, origin: CallOrigin, bounds: ConversationLimits) -> (Self, Outbox) {
         let (outgoing, messages) = mpsc::channel(bounds.outgoing_max);
         let tasks = TaskTracker::new();
@@ -78,8 +79,8 @@ impl Conversation {
         (conversation, outbox)
     }
 
-    /// Hears a message of `resolve_caller`, who is asked for again by `identity` when the message had to wait. Waits while too
-    /// many requests are open, and while what must be said at once does not leave.
+    /// Handles one message of `caller`. If the message has to wait for a permit, `identity` resolves the caller again.
+    /// Waits while too many requests are open, and while the outgoing queue is full.
     pub(crate) async fn receive(&self, incoming: IncomingMessage, caller: Caller, identity: &Arc<dyn CallerResolver>) {
         match incoming {
             IncomingMessage::Request(request) if is_initialize(&request) => {
@@ -97,7 +98,7 @@ impl Conversation {
         }
     }
 
-    /// Hears what was read, unless it cannot be told now who sent it: what wants an answer is told so.
+    /// Handles a decoded message. If its caller cannot be resolved, a request or batch gets the error of `caller`.
     pub(crate) async fn receive_decoded(
         &self,
         read: DecodedMessage,
@@ -113,13 +114,13 @@ impl Conversation {
         }
     }
 
-    /// Refuses a message, under its id if it could be read.
+    /// Rejects a message, under its id if the id could be read.
     pub(crate) async fn refuse(&self, id: Option<&RequestId>, error: &RpcError) {
         self.report_rejection(&error.message);
         self.send(OutgoingMessage::Whole(error.to_bytes(id))).await;
     }
 
-    /// Tells log and metrics that a message was refused.
+    /// Reports a rejected message to the log and the metrics.
     pub(crate) fn report_rejection(&self, reason: &str) {
         let CallOrigin { transport, peer } = self.origin;
         let event = Event::MessageRefused { transport, peer, reason };
@@ -132,24 +133,24 @@ impl Conversation {
         free == (self.bounds.requests_max, notifications::STREAMS_MAX)
     }
 
-    /// Resolves when nobody takes what is said any more.
+    /// Resolves when the output is closed: the client no longer receives messages.
     pub(crate) async fn output_closed(&self) {
         self.outgoing.closed().await;
     }
 
-    /// Whether nobody takes what is said any more.
+    /// Whether the output is closed.
     pub(crate) fn is_output_closed(&self) -> bool {
         self.outgoing.is_closed()
     }
 
-    /// Says that nothing more is heard: streams of notifications end, and the outbox with the last answer.
+    /// Accepts no more messages: subscriptions end, and the outbox ends after the last answer.
     pub(crate) fn finish(&self) {
         self.input_closed.cancel();
         self.tasks.close();
     }
 
-    /// Hears nothing more and lets open requests end within the bound; those that do not are dropped, and their calls
-    /// with them.
+    /// Accepts no more messages and waits up to `within` for open requests. Drops the requests that are still open
+    /// then, with their calls.
     pub(crate) async fn drain(&self, within: Duration) {
         self.finish();
         if tokio::time::timeout(within, self.tasks.wait()).await.is_err() {
@@ -158,13 +159,13 @@ impl Conversation {
         }
     }
 
-    /// Drops all open requests, and their calls with them.
+    /// Drops all open requests, with their calls.
     pub(crate) fn abandon(&self) {
         self.abandoned.cancel();
         self.finish();
     }
 
-    /// Who asks, and what the conversation knows.
+    /// The caller together with the state of the conversation.
     fn peer(&self, caller: Caller) -> Peer {
         let is_bounded = self.service.registry().limits().inline.bytes.is_some();
         Peer {
@@ -188,7 +189,7 @@ impl Conversation {
         }
     }
 
-    /// Tells the session of changes, beside all requests.
+    /// Sends change notifications of the session, independently of requests.
     fn spawn_session_notifications(&self, mut feed: NotificationFeed, identity: Arc<dyn CallerResolver>) {
         let replaced = CancellationToken::new();
         std::mem::replace(&mut *self.session_notifications.lock(), replaced.clone()).cancel();
@@ -203,49 +204,50 @@ impl Conversation {
         });
     }
 
-    /// Opens a stream of notifications, which takes no place of other requests.
+    /// Starts a notification stream. It has its own permit and does not count as a request.
     async fn spawn_subscription(&self, request: RpcRequest, caller: Caller, identity: &Arc<dyn CallerResolver>) {
-        let Ok(place) = self.stream_permits.clone().try_acquire_owned() else {
-            let message = format!("more than {} streams of notifications are open", notifications::STREAMS_MAX);
+        let Ok(permit) = self.stream_permits.clone().try_acquire_owned() else {
+            let message =
+                format!("too many open notification streams: at most {} per connection", notifications::STREAMS_MAX);
             return self.refuse(Some(&request.id), &RpcError::invalid_request(message)).await;
         };
         let answering = self.request_task(caller, identity);
-        self.spawn_task(place, async move { answering.answer(request).await });
+        self.spawn_task(permit, async move { answering.answer(request).await });
     }
 
     async fn spawn_request(&self, request: RpcRequest, mut caller: Caller, identity: &Arc<dyn CallerResolver>) {
-        let place = match self.request_permits.clone().try_acquire_owned() {
-            Ok(place) => place,
+        let permit = match self.request_permits.clone().try_acquire_owned() {
+            Ok(permit) => permit,
             Err(_) => {
-                let Some(place) = self.acquire_permit().await else { return };
+                let Some(permit) = self.acquire_permit().await else { return };
                 caller = match identity.resolve_caller().await {
                     Ok(caller) => caller,
                     Err(error) => return self.refuse(Some(&request.id), &error).await,
                 };
-                place
+                permit
             }
         };
         let answering = self.request_task(caller, identity);
-        self.spawn_task(place, async move { answering.answer(request).await });
+        self.spawn_task(permit, async move { answering.answer(request).await });
     }
 
     async fn spawn_batch(&self, messages: Vec<DecodedMessage>, caller: Caller, identity: Arc<dyn CallerResolver>) {
-        let Some(place) = self.acquire_permit().await else { return };
+        let Some(permit) = self.acquire_permit().await else { return };
         let answering = self.request_task(caller, &identity);
-        self.spawn_task(place, async move { answering.answer_batch(messages).await });
+        self.spawn_task(permit, async move { answering.answer_batch(messages).await });
     }
 
-    /// A place among the open requests; `None` when they were dropped meanwhile.
+    /// A permit for one request; `None` if the conversation was abandoned meanwhile.
     async fn acquire_permit(&self) -> Option<OwnedSemaphorePermit> {
         tokio::select! {
             biased;
             () = self.abandoned.cancelled() => None,
             // The semaphore is never closed.
-            place = self.request_permits.clone().acquire_owned() => place.ok(),
+            permit = self.request_permits.clone().acquire_owned() => permit.ok(),
         }
     }
 
-    fn spawn_task(&self, place: OwnedSemaphorePermit, answering: impl Future<Output = ()> + Send + 'static) {
+    fn spawn_task(&self, permit: OwnedSemaphorePermit, answering: impl Future<Output = ()> + Send + 'static) {
         let abandoned = self.abandoned.clone();
         self.tasks.spawn(async move {
             tokio::select! {
@@ -253,7 +255,7 @@ impl Conversation {
                 () = abandoned.cancelled() => {}
                 () = answering => {}
             }
-            drop(place);
+            drop(permit);
         });
     }
 
@@ -269,7 +271,7 @@ impl Conversation {
     }
 
     async fn send(&self, message: OutgoingMessage) {
-        // An error means that the client hung up; who reads from it notices by itself.
+        // An error means that the client disconnected; the reading side detects this by itself.
         let _ = self.outgoing.send(message).await;
     }
 }
@@ -282,7 +284,7 @@ fn is_listen_request(request: &RpcRequest) -> bool {
     request.method == "subscriptions/listen" && request.meta.protocol_version.is_some()
 }
 
-/// What the caller of the request of `id` is told who is let in no longer.
+/// The response to request `id` if the credentials of its caller were revoked.
 fn revoked_response(id: &RequestId) -> Bytes {
     revoked_error().to_bytes(Some(id))
 }
@@ -291,7 +293,7 @@ fn revoked_error() -> RpcError {
     RpcError::invalid_request(AuthenticationError::Invalid.to_string())
 }
 
-/// What the task of one request needs.
+/// The state of the task that answers one request.
 struct RequestTask {
     identity: Arc<dyn CallerResolver>,
     ending: CancellationToken,
@@ -304,7 +306,7 @@ struct RequestTask {
 impl RequestTask {
     async fn answer(&self, request: RpcRequest) {
         let id = request.id.clone();
-        // A short answer is over before anything is asked.
+        // A short answer is complete before the first check of the credentials.
         let answer = self.session_validity().run_while_valid(self.service.answer(request, &self.peer)).await;
         let Ok(answer) = answer else { return self.send(OutgoingMessage::Whole(revoked_response(&id))).await };
         match answer {
@@ -317,7 +319,7 @@ impl RequestTask {
         }
     }
 
-    /// Keeps the answer until it is complete; its notifications go out at once.
+    /// Spools the answer until it is complete. Its notifications are sent immediately.
     async fn spool_answer(&self, id: &RequestId, mut stream: Box<AnswerStream>) {
         let mut spool = Spool::new(self.answer_bytes_max);
         let mut session_validity = self.session_validity();
@@ -338,7 +340,7 @@ impl RequestTask {
             }
         }
         let is_complete = stream.is_complete();
-        // Before the answer leaves: whoever reads it may use the id again.
+        // Dropped before the answer is sent: a client that has read the answer may reuse the id.
         drop(stream);
         if is_complete {
             self.send(OutgoingMessage::Spooled(spool)).await;
@@ -349,7 +351,7 @@ impl RequestTask {
         SessionValidity::new(self.identity.clone(), self.service.registry())
     }
 
-    /// What the client may read of `error`. What the disk said is for the log.
+    /// The part of `error` that the client may read. The cause of a disk failure is for the log.
     fn client_message(&self, error: &SpoolError) -> String {
         if let SpoolError::TooLarge(_) = error {
             return error.to_string();

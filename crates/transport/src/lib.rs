@@ -1,4 +1,4 @@
-//! The adapters: they carry MCP between sockets or pipes and a [`tidegate_mcp::McpService`]. No SQL.
+//! Transports: they carry MCP between sockets or pipes and a [`tidegate_mcp::McpService`]. They contain no SQL.
 
 mod batch;
 pub mod bridge;

@@ -1,18 +1,18 @@
-//! Messages as lines: how they are read within a bound, and how they are written.
+//! Messages as lines: reading within a limit, and writing.
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::outbox::OutgoingMessage;
 
-/// What came in.
+/// Result of reading a line.
 pub(crate) enum ReadLine {
     Whole,
     TooLong,
     End,
 }
 
-/// Reads up to the next line feed into `line`, which may hold the beginning of it already: the
-/// future may be dropped between two reads. Of a line that is too long nothing is kept.
+/// Reads up to the next line feed into `line`. `line` may already contain the beginning, since the future may be
+/// dropped between two reads. The content of a line that is too long is discarded.
 pub(crate) async fn read_line(
     reader: &mut (impl AsyncBufRead + Unpin),
     line: &mut Vec<u8>,
@@ -29,7 +29,7 @@ pub(crate) async fn read_line(
         }
         let end = available.iter().position(|byte| *byte == b'\n');
         let taken = end.map_or(available.len(), |end| end + 1);
-        // One byte more than allowed marks the line as too long until its end is seen.
+        // One byte over the limit marks the line as too long until its end is found.
         let room = (bytes_max + 1).saturating_sub(line.len());
         line.extend_from_slice(&available[..end.unwrap_or(taken).min(room)]);
         reader.consume(taken);
@@ -39,7 +39,7 @@ pub(crate) async fn read_line(
     }
 }
 
-/// Writes `message` and the line feed behind it.
+/// Writes `message` and a line feed.
 pub(crate) async fn write_line(
     writer: &mut (impl AsyncWrite + Unpin + Send),
     mut message: OutgoingMessage,

@@ -1,4 +1,4 @@
-//! `/metrics`: counts and times of calls, kept from the one list of events.
+//! `/metrics`: call counts and durations, derived from events.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 use tidegate_core::event::{Event, Subscriber};
 use tidegate_core::{Auditor, CallTarget, Registry, StoredResults};
 
-/// Upper bounds of the buckets of durations, in seconds.
+/// Upper bounds of the duration buckets, in seconds.
 const DURATION_BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
 
-/// Counts what happens and renders it for Prometheus.
+/// Counts events and renders the counts in the Prometheus text format.
 pub struct Metrics {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
@@ -25,7 +25,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// All counts at zero.
+    /// Metrics with all counts at zero.
     pub fn new() -> Self {
         let builder = PrometheusBuilder::new();
         // Fails only for an empty list of buckets.
@@ -37,19 +37,19 @@ impl Metrics {
         Self { recorder, handle, results: None, auditor: None }
     }
 
-    /// Shows how much `results` keeps, too.
+    /// Adds the metrics of the stored results.
     #[must_use]
     pub fn with_results(self, results: Option<Arc<dyn StoredResults>>) -> Self {
         Self { results, ..self }
     }
 
-    /// Shows what `auditor` has written, too.
+    /// Adds the metrics of the audit log.
     #[must_use]
     pub fn with_auditor(self, auditor: Option<Arc<dyn Auditor>>) -> Self {
         Self { auditor, ..self }
     }
 
-    /// Everything in Prometheus' text format.
+    /// All metrics in the Prometheus text format.
     pub fn render(&self, registry: &Registry) -> String {
         with_local_recorder(&self.recorder, || {
             gauge!("tidegate_jobs_open").set(registry.jobs().open_count() as f64);
@@ -66,13 +66,13 @@ impl Metrics {
         self.handle.render()
     }
 
-    /// Moves samples into their buckets, so that they do not pile up while nobody asks.
+    /// Moves samples into their buckets, so that they do not accumulate between scrapes.
     pub(crate) fn run_upkeep(&self) {
         self.handle.run_upkeep();
     }
 
-    /// Labels come from the registry and from closed lists only: a caller's text in a label could
-    /// grow the set of series without a bound.
+    /// Labels come only from the registry and from closed lists. A label with a caller's text could grow the set of
+    /// series without limit.
     fn record_event(event: Event<'_>) {
         match event {
             Event::CallEnded { job, outcome } => {
@@ -126,7 +126,7 @@ impl Metrics {
     }
 }
 
-/// What is stored now. The counts are those of the store itself, so that nothing is counted twice.
+/// Records the state of the result store. The store itself counts, so that nothing is counted twice.
 fn record_results(results: &dyn StoredResults) {
     let figures = results.stats();
     gauge!("tidegate_results").set(figures.results as f64);
@@ -137,7 +137,7 @@ fn record_results(results: &dyn StoredResults) {
     counter!("tidegate_results_removed_total", "reason" => "room").absolute(figures.evicted);
 }
 
-/// What was written down, as its writer counts it.
+/// Records the counts of the audit writer.
 fn record_audit(auditor: &dyn Auditor) {
     let figures = auditor.stats();
     counter!("tidegate_audit_lines_total").absolute(figures.written);

@@ -1,8 +1,8 @@
-//! Telling on a connection that requests share: notifications go out between other messages, through the same queue.
+//! Notifications on a shared connection: they are sent between other messages, through the same queue.
 //!
-//! What has changed becomes a message only when the queue has room, so a client that reads slowly hears of each change
-//! once. One that does not read at all is dropped by its transport: HTTP breaks connections that take nothing within
-//! the bound on writing, and over the standard streams nothing is lost but its own output.
+//! A change becomes a message only when the queue has room. A client that reads slowly therefore receives one
+//! notification for several changes. A client that does not read at all is dropped by its transport: HTTP breaks
+//! connections at the write timeout, and over standard output the client blocks only itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,12 @@ use tokio_util::sync::CancellationToken;
 use crate::batch::CallerResolver;
 use crate::outbox::OutgoingMessage;
 
-/// Streams of notifications that one connection may have open; they have places of their own beside its requests.
+/// Maximum number of notification streams of one connection. They do not count as requests.
 pub(crate) const STREAMS_MAX: usize = 16;
-/// A listener who cannot be identified now is asked for again after that time. Whether it is to be let go is its
-/// connection's to find out.
+/// Delay before a caller that cannot be resolved now is resolved again. The connection itself decides whether to end.
 const RESOLVE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Tells what `stream` has to tell, until its client cancels it, or `input_closed` fires: then comes its result.
+/// Forwards the notifications of `stream` until its client cancels it or `ending` fires. Then sends its result.
 pub(crate) async fn forward_subscription(
     mut stream: ListenStream,
     identity: &Arc<dyn CallerResolver>,
@@ -28,8 +27,8 @@ pub(crate) async fn forward_subscription(
     ending: &CancellationToken,
 ) {
     let cancelled = stream.cancellation();
-    let telling = async {
-        // Before the end as well, the acknowledgement comes first.
+    let forwarding = async {
+        // The acknowledgement comes first, even if the stream ends immediately.
         forward_pending(stream.feed(), outgoing).await;
         tokio::select! {
             biased;
@@ -41,11 +40,11 @@ pub(crate) async fn forward_subscription(
     tokio::select! {
         biased;
         () = cancelled.cancelled() => {}
-        () = telling => {}
+        () = forwarding => {}
     }
 }
 
-/// Tells what `feed` has to tell for as long as somebody takes it.
+/// Forwards the notifications of `feed` until the output is closed.
 pub(crate) async fn forward_feed(
     feed: &mut NotificationFeed,
     identity: &Arc<dyn CallerResolver>,
@@ -65,7 +64,7 @@ pub(crate) async fn forward_feed(
 }
 
 async fn forward_pending(feed: &mut NotificationFeed, outgoing: &mpsc::Sender<OutgoingMessage>) {
-    // Room first: what changes while a message waits for room is told by that message.
+    // Reserves room first: a change that occurs while this waits is part of the same message.
     while let Ok(room) = outgoing.reserve().await
         && let Some(message) = feed.next_message()
     {

@@ -1,4 +1,4 @@
-//! Messages on their way out: a bounded queue between the open requests of a conversation and the one who writes.
+//! Outgoing messages: a bounded queue between the open requests of a conversation and the writer.
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
@@ -6,12 +6,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::spool::Spool;
 
-/// A message on its way out.
+/// An outgoing message.
 #[derive(Debug)]
 pub(crate) enum OutgoingMessage {
-    /// A short one.
+    /// A short message.
     Whole(Bytes),
-    /// One that was kept until it was complete.
+    /// A message that was spooled until it was complete.
     Spooled(Spool),
 }
 
@@ -25,20 +25,20 @@ impl OutgoingMessage {
     }
 }
 
-/// Where the messages of one conversation come out, one by one.
+/// The receiving end of the outgoing queue of one conversation.
 pub(crate) struct Outbox {
     messages: mpsc::Receiver<OutgoingMessage>,
-    /// The open requests; closed when no more are taken.
+    /// The open requests; closed when the conversation accepts no more.
     tasks: TaskTracker,
 }
 
 impl Outbox {
-    /// Takes what the holders of the sender and `tasks` say.
+    /// Receives the messages of all holders of the sender, until `tasks` has ended.
     pub(crate) fn new(messages: mpsc::Receiver<OutgoingMessage>, tasks: TaskTracker) -> Self {
         Self { messages, tasks }
     }
 
-    /// The next message; `None` once no more requests are taken and all that were have been answered.
+    /// The next message; `None` once no more requests are accepted and all open ones are answered.
     pub(crate) async fn next(&mut self) -> Option<OutgoingMessage> {
         tokio::select! {
             biased;
@@ -50,7 +50,7 @@ impl Outbox {
         }
     }
 
-    /// Whether nothing waits to be written now.
+    /// Whether the queue is empty now.
     pub(crate) fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }

@@ -1,6 +1,6 @@
-//! Whether the caller of an answer that takes long is still let in: asked again and again while it is waited for and
-//! while it streams, so that a key that is revoked ends what it began: at once when another configuration is entered or
-//! keys are read again, and now and then for what ends by itself, such as a token.
+//! Session revalidation: checks repeatedly whether the caller of a long answer is still admitted, while the answer is
+//! produced and streamed. A revoked key thus ends its answers. The check runs at once when a configuration is applied
+//! or keys are reloaded, and at intervals for credentials that expire by themselves, such as tokens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,29 +12,29 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::batch::CallerResolver;
 
-/// How often it is asked. What takes less costs nothing.
+/// Interval between two checks. Shorter answers are not checked.
 pub(crate) const REVALIDATE_EVERY: Duration = Duration::from_secs(5);
 
-/// The caller of one answer, and when it is asked about again.
+/// The caller of one answer, and the time of the next check.
 pub(crate) struct SessionValidity {
     identity: Arc<dyn CallerResolver>,
     changes: RevalidationTriggers,
     next_check: Instant,
 }
 
-/// Tells when somebody who was let in may be let in no longer: another configuration is entered, or keys are read again.
+/// Fires when admission may have changed: a configuration was applied, or keys were reloaded.
 pub(crate) struct RevalidationTriggers {
     versions: watch::Receiver<u64>,
     renewals: watch::Receiver<u64>,
 }
 
 impl RevalidationTriggers {
-    /// Those of `registry` from now on, and of what `identity` was let in by.
+    /// Subscribes to the changes of `registry` and to the credential reloads of `identity` from now on.
     pub(crate) fn subscribe(identity: &dyn CallerResolver, registry: &Registry) -> Self {
         Self { versions: registry.versions(), renewals: identity.credential_reloads() }
     }
 
-    /// Waits for the next.
+    /// Waits for the next change.
     pub(crate) async fn triggered(&mut self) {
         tokio::select! {
             Ok(()) = self.versions.changed() => {}
@@ -44,18 +44,18 @@ impl RevalidationTriggers {
     }
 }
 
-/// The caller is let in no longer.
+/// The caller is no longer admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Revoked;
 
 impl SessionValidity {
-    /// Of a caller of `registry` who was let in just now.
+    /// The validity of a caller of `registry` that was admitted just now.
     pub(crate) fn new(identity: Arc<dyn CallerResolver>, registry: &Registry) -> Self {
         let changes = RevalidationTriggers::subscribe(&*identity, registry);
         Self { identity, changes, next_check: Instant::now() + REVALIDATE_EVERY }
     }
 
-    /// What `work` gives, unless its caller is let in no longer; then it is dropped.
+    /// The output of `work`. Drops `work` when its caller is no longer admitted.
     pub(crate) async fn run_while_valid<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Revoked> {
         let mut work = std::pin::pin!(work);
         loop {
@@ -69,24 +69,24 @@ impl SessionValidity {
         }
     }
 
-    /// The next part of `stream`; `None` at its end.
+    /// The next frame of `stream`; `None` at its end.
     pub(crate) async fn next_frame(&mut self, stream: &mut AnswerStream) -> Result<Option<AnswerFrame>, Revoked> {
         self.run_while_valid(stream.next()).await
     }
 
-    /// When it is asked next.
+    /// The time of the next check.
     pub(crate) fn next_check_at(&self) -> Instant {
         self.next_check
     }
 
-    /// Asks if it is time to.
+    /// Checks the caller if a check is due.
     pub(crate) async fn check_if_due(&mut self) -> Result<(), Revoked> {
         if Instant::now() < self.next_check {
             return Ok(());
         }
-        let is_let_in = self.identity.is_admitted().await;
+        let is_admitted = self.identity.is_admitted().await;
         self.next_check = Instant::now() + REVALIDATE_EVERY;
-        if is_let_in { Ok(()) } else { Err(Revoked) }
+        if is_admitted { Ok(()) } else { Err(Revoked) }
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// Somebody whose key was revoked, which no registry hears of.
+    /// A caller whose key was revoked without a registry change.
     struct RevokedCaller(watch::Sender<u64>);
 
     #[async_trait]
@@ -128,14 +128,14 @@ mod tests {
             std::future::pending::<()>().await;
         };
         assert_eq!(session_validity.run_while_valid(work).await, Err(Revoked));
-        // Time stands still but for what is waited for.
+        // The paused clock advances only when a task waits.
         assert_eq!(Instant::now(), begun);
-        // Where nothing tells of it, now and then.
+        // Without a change notification, the interval applies.
         drop(registry);
         let silent = Arc::new(RevokedCaller(watch::Sender::new(0)));
-        let mut standing =
+        let mut interval_validity =
             SessionValidity::new(silent, &Registry::new(SnapshotBuilder::new().build(), EventDispatcher::default()));
-        assert_eq!(standing.run_while_valid(std::future::pending::<()>()).await, Err(Revoked));
+        assert_eq!(interval_validity.run_while_valid(std::future::pending::<()>()).await, Err(Revoked));
         assert_eq!(Instant::now(), begun + REVALIDATE_EVERY);
     }
 }

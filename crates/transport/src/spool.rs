@@ -1,28 +1,27 @@
-//! An answer that is kept until it is complete: in memory while it is small, in a file without a name beyond that.
+//! An answer that is stored until it is complete: in memory while it is small, in an unnamed temporary file beyond
+//! that.
 //!
-//! On a connection that all calls share, a message cannot be interrupted: an answer that is
-//! written while it is produced would hold every other answer back for as long as its query runs.
+//! On a connection that all calls share, a message cannot be interrupted. An answer that is written while it is
+//! produced would block all other answers for as long as its query runs.
 
 use bytes::{Bytes, BytesMut};
 use thiserror::Error;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 
-/// Larger answers go to a file, and are read from it in pieces of that size.
+/// Threshold in bytes. Larger answers go to a file, and are read from it in pieces of this size.
 const MEMORY_BYTES_MAX: usize = 256 * 1024;
 
-/// Why an answer could not be kept.
+/// Why an answer could not be stored.
 #[derive(Debug, Error)]
 pub(crate) enum SpoolError {
-    /// Beyond the bound.
     #[error("the answer is larger than {0} bytes")]
     TooLarge(u64),
-    /// The disk.
-    #[error("cannot keep the answer: {0}")]
+    #[error("cannot store the answer on disk: {0}")]
     Io(#[from] std::io::Error),
 }
 
-/// A growing answer.
+/// An answer that grows until it is complete.
 #[derive(Debug)]
 pub(crate) struct Spool {
     bytes_max: u64,
@@ -33,12 +32,12 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    /// An empty one that may grow to `bytes_max`.
+    /// An empty spool with a limit of `bytes_max`.
     pub(crate) fn new(bytes_max: u64) -> Self {
         Self { bytes_max, written_bytes: 0, memory: Vec::new(), file: None, is_read: false }
     }
 
-    /// Adds `piece`.
+    /// Appends `piece`.
     pub(crate) async fn push(&mut self, piece: Bytes) -> Result<(), SpoolError> {
         self.written_bytes += piece.len() as u64;
         if self.written_bytes > self.bytes_max {

@@ -1,4 +1,4 @@
-//! MCP over the standard streams: one message a line, nothing else on the output.
+//! MCP over standard input and output: one message per line, and nothing else on the output.
 //!
 //! [MCP 2026-07-28, stdio](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio)
 
@@ -18,28 +18,30 @@ use crate::conversation::{Conversation, ConversationLimits};
 use crate::lines::{ReadLine, read_line, write_line};
 use crate::outbox::Outbox;
 
-/// Messages that wait for the output; more of them make their calls wait.
+/// Maximum number of messages in the outgoing queue. Calls wait while it is full.
 const OUTGOING_MAX: usize = 64;
-/// Requests that are answered at the same time; reading stops beyond them.
+/// Maximum number of concurrent requests. Reading stops while they are open.
 const REQUESTS_MAX: usize = 512;
-/// Stock clients refuse longer lines than 10 MiB. Rows are counted before they are escaped, which
-/// at most doubles them but for control characters.
+/// Common clients refuse lines over 10 MiB. The limit counts rows before JSON escaping, which at most doubles them,
+/// except for control characters.
 const INLINE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How often it is looked whether gate and registry belong together, which takes a moment while both change.
+/// Number of attempts to read an authenticator and a registry of the same configuration. They differ only for a moment,
+/// while both change.
 const TRIES_MAX: usize = 10_000;
 
-/// Whose connection it is, and its bounds.
+/// The local user, the toolset and the limits of a connection over standard input and output.
 #[derive(Clone)]
 pub struct StdioOptions {
-    /// Says who the process's own user is.
+    /// Determines the principal of the user that runs the process.
     pub authenticator: Arc<dyn Authenticator>,
-    /// The name of the toolset that is served; none for the whole registry.
+    /// The name of the toolset to serve; `None` serves the whole registry.
     pub toolset: Option<String>,
-    /// Longer messages of the client are refused, in bytes.
+    /// Maximum size of a message of the client in bytes; longer ones are refused.
     pub message_bytes_max: usize,
-    /// Longer answers are refused, in bytes; they wait on disk until they are complete.
+    /// Maximum size of an answer in bytes; a longer one is refused. Answers are spooled to disk until they are
+    /// complete.
     pub answer_bytes_max: u64,
-    /// How long running calls may take to end after the client closed its side.
+    /// How long running calls may take to end after the client has closed its side.
     pub drain_within: Duration,
 }
 
@@ -55,11 +57,10 @@ impl Default for StdioOptions {
     }
 }
 
-/// Serves one client until it closes its side or `shutdown` fires, then lets running calls end
-/// within the bound.
+/// Serves one client until it closes its side or `shutdown` fires. Then waits up to `drain_within` for running calls.
 ///
 /// # Errors
-/// When a stream breaks. A client that hangs up is no error.
+/// When a stream breaks. A client that disconnects is not an error.
 pub async fn serve(
     service: Arc<McpService>,
     reader: impl tokio::io::AsyncRead + Unpin + Send,
@@ -85,12 +86,12 @@ pub async fn serve(
     });
     let read = tokio::select! {
         biased;
-        // Also while a client that does not read holds up what it is told.
+        // Also if a client that does not read blocks the output.
         () = shutdown.cancelled() => Ok(()),
         read = read_until_end(&conversation, &user, reader, message_bytes_max) => read,
     };
     conversation.drain(drain_within).await;
-    // A client that no longer reads must not keep the process.
+    // A client that no longer reads must not keep the process alive.
     let written = match tokio::time::timeout(drain_within, &mut writing).await {
         Ok(joined) => joined.unwrap_or(Ok(())),
         Err(_) => {
@@ -113,7 +114,7 @@ async fn write_lines(mut outbox: Outbox, writer: impl AsyncWrite + Unpin + Send)
     writer.flush().await
 }
 
-/// The user of the process, at the door of a toolset or of all.
+/// Resolves the user of the process, restricted to a toolset if one is configured.
 struct LocalCallerResolver {
     service: Arc<McpService>,
     authenticator: Arc<dyn Authenticator>,
@@ -121,11 +122,11 @@ struct LocalCallerResolver {
 }
 
 impl LocalCallerResolver {
-    /// The user by the gate and the registry of this moment, which belong together.
+    /// The user according to the current authenticator and registry, which belong to the same configuration.
     async fn resolve_caller(&self) -> Result<Caller, RpcError> {
         let caller = self.local_caller().await?;
         let toolset = self.toolset.as_ref().map(|name| {
-            // A toolset that a reload took away has nothing in it.
+            // A toolset that a reload removed is empty.
             let gone = || Arc::new(Toolset { name: name.clone(), entries: AllowedNames::NOTHING });
             self.service.registry().snapshot_for(&caller).toolset(name, &caller).cloned().unwrap_or_else(gone)
         });
@@ -138,7 +139,7 @@ impl LocalCallerResolver {
             let state = self.service.registry().snapshot();
             match Caller::with_snapshot(self.authenticator.local_principal(), origin, state) {
                 Some(caller) => return Ok(caller),
-                // While a new configuration is entered they may not, for a moment.
+                // They differ for a moment while a new configuration is applied.
                 None => tokio::task::yield_now().await,
             }
         }
@@ -152,7 +153,7 @@ impl CallerResolver for LocalCallerResolver {
         self.resolve_caller().await
     }
 
-    /// Whoever started the process may let it go on.
+    /// The user that started the process is always admitted.
     async fn is_admitted(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! Where the server is: a URL that may be shown, because nothing secret is let into the part that is.
+//! The URL of the server. Its text form contains no secrets.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,45 +6,45 @@ use std::net::IpAddr;
 use reqwest::Url;
 use thiserror::Error;
 
-/// The address of a running MCP server. Shown without its query, which may hold a key.
+/// The URL of a running MCP server. It is displayed without its query, which may contain a key.
 #[derive(Clone)]
 pub struct ServerAddress {
     url: Url,
     transport: BridgeTransport,
 }
 
-/// What carries the messages.
+/// The transport of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BridgeTransport {
     Http,
     WebSocket,
 }
 
-/// Why a text is no address. It is not repeated: it may hold a password.
+/// Why a text is not a valid server URL. The error does not repeat the text, which may contain a password.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ServerAddressError {
-    /// It cannot be read.
-    #[error("this is no URL ({0}); an example is http://127.0.0.1:7070/mcp")]
+    /// The text is not a URL.
+    #[error("not a valid URL ({0}); expected a URL such as http://127.0.0.1:7070/mcp")]
     NotAUrl(String),
-    /// It holds a user name or password.
+    /// The URL contains a user name or a password.
     #[error(
-        "the URL holds a user name or a password, which lists of processes and logs would show; \
-         prove who calls with --bearer, or with TIDEGATE_BEARER in the environment"
+        "the URL contains a user name or a password, which process lists and logs would show; \
+         authenticate with --bearer, or with TIDEGATE_BEARER in the environment"
     )]
     HoldsCredentials,
-    /// Its scheme is of another protocol.
-    #[error("the scheme {0:?} is of another protocol; MCP is reached by http, https, ws or wss")]
+    /// The scheme is not supported.
+    #[error("unsupported scheme {0:?}; use http, https, ws or wss")]
     OtherScheme(String),
-    /// It names nothing to connect to.
-    #[error("the URL names no host; an example is http://127.0.0.1:7070/mcp")]
+    /// The URL has no host.
+    #[error("the URL has no host; expected a URL such as http://127.0.0.1:7070/mcp")]
     NoHost,
 }
 
 impl ServerAddress {
-    /// Reads a URL of the scheme http, https, ws or wss.
+    /// Parses a URL with the scheme http, https, ws or wss.
     ///
     /// # Errors
-    /// When it is no such URL, or holds credentials.
+    /// When it is not such a URL, or contains credentials.
     pub fn parse(text: &str) -> Result<Self, ServerAddressError> {
         let url = Url::parse(text.trim()).map_err(|error| ServerAddressError::NotAUrl(error.to_string()))?;
         if !url.username().is_empty() || url.password().is_some() {
@@ -61,7 +61,7 @@ impl ServerAddress {
         Ok(Self { url, transport: carrier })
     }
 
-    /// Whether what is sent can be read on its way: it is not encrypted and leaves this machine.
+    /// Whether messages are sent unencrypted to another machine.
     pub fn is_sent_unencrypted(&self) -> bool {
         matches!(self.url.scheme(), "http" | "ws") && !self.is_loopback()
     }
@@ -89,7 +89,7 @@ impl ServerAddress {
         self.transport
     }
 
-    /// Where a Tidegate has its MCP for this carrier.
+    /// The default path of Tidegate for this transport.
     pub(super) fn default_path(&self) -> &'static str {
         match self.transport {
             BridgeTransport::Http => "/mcp",

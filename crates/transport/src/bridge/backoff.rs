@@ -1,14 +1,14 @@
-//! How long to wait before the next attempt: longer each time, and never as long as everybody else.
+//! The delay before the next attempt: it grows each time, and jitter keeps clients from reconnecting together.
 
 use std::time::Duration;
 
 use uuid::Uuid;
 
 const DELAY_MIN: Duration = Duration::from_millis(100);
-/// A call that waits 5 s for a server must not miss that it came back.
+/// A call that waits 5 s for a server must notice that it is reachable again.
 pub(super) const DELAY_MAX: Duration = Duration::from_secs(2);
 
-/// The delays between attempts to connect.
+/// The delays between connection attempts.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     attempts: u32,
@@ -24,7 +24,7 @@ impl Backoff {
         span.mul_f64(0.5 + 0.5 * f64::from(random) / f64::from(u32::MAX))
     }
 
-    /// Begins again: the connection stood.
+    /// Restarts the sequence after a successful connection.
     pub(super) fn reset(&mut self) {
         self.attempts = 0;
     }

@@ -1,4 +1,4 @@
-//! The token that proves who calls. It is sent, and shown to nobody.
+//! The bearer token that authenticates the caller. It is sent, but never displayed.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use reqwest::header::HeaderValue;
 use thiserror::Error;
 use tidegate_core::is_bearer_token;
 
-/// A bearer token. Neither [`fmt::Debug`] nor any message shows it.
+/// A bearer token. Neither [`fmt::Debug`] nor any message contains it.
 #[derive(Clone)]
 pub struct BearerToken(HeaderValue);
 
-/// A text is no bearer token. It is not repeated.
+/// The text is not a valid bearer token. The error does not repeat it.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("a bearer token is one word of letters, digits and -._~+/, without \"Bearer\" before it")]
 pub struct BearerTokenError;
 
 impl BearerToken {
-    /// The token in `text`, without white space around it.
+    /// Parses the token in `text`, ignoring surrounding white space.
     ///
     /// # Errors
-    /// When it is empty, or holds what no such token may.
+    /// When it is empty, or contains a character that is not allowed.
     pub fn parse(text: &str) -> Result<Self, BearerTokenError> {
         let token = text.trim();
         if !is_bearer_token(token) {
@@ -30,7 +30,7 @@ impl BearerToken {
         Ok(Self(value))
     }
 
-    /// `text` with dots where it repeats the token.
+    /// Replaces the token in `text` with an ellipsis.
     pub(super) fn redact(&self, text: &str) -> String {
         match self.0.to_str().ok().and_then(|value| value.strip_prefix("Bearer ")) {
             Some(token) => text.replace(token, "…"),
@@ -38,7 +38,7 @@ impl BearerToken {
         }
     }
 
-    /// What stands in `Authorization`.
+    /// The value of the `Authorization` header.
     pub(super) fn header(&self) -> &HeaderValue {
         &self.0
     }

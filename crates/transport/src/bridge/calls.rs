@@ -1,4 +1,4 @@
-//! The calls of the client that are not answered yet, so that it can take them back.
+//! The calls of the client that are not answered yet, so that the client can cancel them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,27 +16,27 @@ pub(super) struct OpenCalls {
     open: Mutex<HashMap<String, OpenCallEntry>>,
 }
 
-/// An open call, and what is known of its request.
+/// An open call and the properties of its request.
 #[derive(Debug, Clone)]
 struct OpenCallEntry {
     call: Arc<OpenCall>,
     is_modern: bool,
-    /// It is a stream of notifications, which the server alone would end.
+    /// Whether it is a notification stream, which only the server would end.
     is_stream: bool,
 }
 
-/// One call that is not answered.
+/// A call that is not answered yet.
 #[derive(Debug, Default)]
 pub(super) struct OpenCall {
-    /// The client wants no answer any more.
+    /// Whether the client has cancelled the call.
     is_cancelled: AtomicBool,
-    /// Something of it may have been sent.
+    /// Whether a part of it may have been sent.
     may_have_been_sent: AtomicBool,
-    /// Fires when nothing more is to be awaited for it.
+    /// Fires when nothing waits for its answer any more.
     pub(super) ended: CancellationToken,
 }
 
-/// Keeps a call open.
+/// Keeps a call open until it is dropped.
 #[derive(Debug)]
 pub(super) struct ClientCallGuard {
     calls: Arc<OpenCalls>,
@@ -44,7 +44,7 @@ pub(super) struct ClientCallGuard {
 }
 
 impl OpenCalls {
-    /// Opens a call until the guard is dropped; a batch has several ids.
+    /// Opens a call until the guard is dropped. A batch has several ids.
     ///
     /// # Errors
     /// `-32600` when an id is in use.
@@ -53,7 +53,7 @@ impl OpenCalls {
         for id in &call.ids {
             let mut open = self.open.lock();
             if open.contains_key(id.as_json()) {
-                // The guard takes back what it has, so it must not be dropped under the lock.
+                // The guard removes its ids on drop, so it must not be dropped under the lock.
                 drop(open);
                 let message = format!("a request with the id {} is open already", id.as_json());
                 return Err(RpcError::invalid_request(message));
@@ -65,14 +65,14 @@ impl OpenCalls {
         Ok(guard)
     }
 
-    /// Takes back the call of that id, and says whether it is modern; none if it is answered already.
+    /// Cancels the call `id` and returns whether it is modern; `None` if it is already answered.
     pub(super) fn cancel(&self, id: &str) -> Option<(Arc<OpenCall>, bool)> {
         let OpenCallEntry { call, is_modern, .. } = self.open.lock().get(id).cloned()?;
         call.is_cancelled.store(true, Ordering::Release);
         Some((call, is_modern))
     }
 
-    /// Ends the streams of notifications: whoever opened them hears nothing more.
+    /// Ends the notification streams: their clients receive nothing more.
     pub(super) fn end_streams(&self) {
         for open in self.open.lock().values().filter(|open| open.is_stream) {
             open.call.is_cancelled.store(true, Ordering::Release);
@@ -82,17 +82,17 @@ impl OpenCalls {
 }
 
 impl OpenCall {
-    /// Whether the client wants no answer any more.
+    /// Whether the client has cancelled the call.
     pub(super) fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::Acquire)
     }
 
-    /// Whether something of it may have been sent.
+    /// Whether a part of it may have been sent.
     pub(super) fn may_have_been_sent(&self) -> bool {
         self.may_have_been_sent.load(Ordering::Acquire)
     }
 
-    /// To be said before it is sent, and again when it is certain that nothing of it was.
+    /// Set before the call is sent, and reset when it is certain that no part of it was sent.
     pub(super) fn set_may_have_been_sent(&self, is_under_way: bool) {
         self.may_have_been_sent.store(is_under_way, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! What a legacy client's handshake settled, kept so that it can be made again with a server that began anew.
+//! The handshake of a legacy client, stored so that it can be repeated with a restarted server.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -7,21 +7,21 @@ use tidegate_mcp::RequestId;
 
 use super::error::{BridgeError, ServerMessage};
 
-/// The client's own messages, as they came, and what the server answered.
+/// The client's own messages, unchanged, and the parameters that the server negotiated.
 #[derive(Debug, Clone)]
 pub(super) struct Handshake {
     pub(super) initialize: Bytes,
     pub(super) id: RequestId,
-    /// The notification that ends it, once the client sent it.
+    /// The notification that completes the handshake, once the client has sent it.
     pub(super) initialized: Option<Bytes>,
     pub(super) negotiated: NegotiatedProtocol,
 }
 
-/// What the server's answer to `initialize` says that the bridge must know.
+/// The relevant parts of the server's answer to `initialize`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NegotiatedProtocol {
     pub(super) version: String,
-    /// Names of the lists whose changes the server tells.
+    /// Names of the lists whose changes the server announces.
     lists: Vec<&'static str>,
 }
 
@@ -55,27 +55,27 @@ struct ListCapability {
 }
 
 impl NegotiatedProtocol {
-    /// What `answer` says.
+    /// Parses an answer to `initialize`.
     ///
     /// # Errors
-    /// In words, when it is a refusal or nothing that a handshake can be answered with.
+    /// The server's message, if the answer is an error or invalid.
     pub(super) fn parse(answer: &[u8]) -> Result<Self, ServerMessage> {
         let answer: InitializeResponse<'_> =
             serde_json::from_slice(answer).map_err(|error| ServerMessage::new(&error.to_string(), None))?;
         let Some(InitializeResult { protocol_version: version, capabilities }) = answer.result else {
-            return Err(ServerMessage::new(answer.error.map_or("it gives no result", RawValue::get), None));
+            return Err(ServerMessage::new(answer.error.map_or("the answer has no result", RawValue::get), None));
         };
         let lists =
             [("tools", capabilities.tools), ("resources", capabilities.resources), ("prompts", capabilities.prompts)];
-        let tells = |list: Option<ListCapability>| list.is_some_and(|list| list.list_changed);
-        let lists = lists.into_iter().filter_map(|(name, list)| tells(list).then_some(name)).collect();
+        let notifies = |list: Option<ListCapability>| list.is_some_and(|list| list.list_changed);
+        let lists = lists.into_iter().filter_map(|(name, list)| notifies(list).then_some(name)).collect();
         Ok(Self { version, lists })
     }
 
-    /// Whether a server that answers `self` now goes on with what `before` settled.
+    /// Checks that a restarted server that answers `self` is compatible with the negotiated parameters `before`.
     ///
     /// # Errors
-    /// When it speaks another version than the one on which the client agreed.
+    /// When its protocol version differs from the one that the client negotiated.
     pub(super) fn check_compatible(&self, before: &Self) -> Result<(), BridgeError> {
         if self.version == before.version {
             return Ok(());
@@ -83,7 +83,7 @@ impl NegotiatedProtocol {
         Err(BridgeError::VersionChanged { before: before.version.clone(), now: self.version.clone() })
     }
 
-    /// Notifications upon which a client asks for the lists again, as they may have changed unheard.
+    /// Notifications that make a client reload its lists, since changes may have been missed.
     pub(super) fn list_changed_notifications(&self) -> impl Iterator<Item = Bytes> {
         self.lists
             .iter()

@@ -1,4 +1,4 @@
-//! A message of the server on its way: looked at as it passes, kept in memory while it is small and on disk beyond that.
+//! A message of the server while it arrives: scanned, and kept in memory while it is small, on disk beyond that.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use thiserror::Error;
@@ -7,10 +7,10 @@ use super::scanner::{MalformedMessage, MessageScanner, MessageShape};
 use crate::outbox::OutgoingMessage;
 use crate::spool::{Spool, SpoolError};
 
-/// Larger messages go to disk.
+/// Threshold in bytes; larger messages are stored on disk.
 pub(super) const MEMORY_BYTES_MAX: usize = 256 * 1024;
 
-/// Why a message did not arrive.
+/// Why a message could not be received.
 #[derive(Debug, Error)]
 pub(super) enum ReceiveError {
     #[error(transparent)]
@@ -19,7 +19,7 @@ pub(super) enum ReceiveError {
     Spool(#[from] SpoolError),
 }
 
-/// A message of which some has come.
+/// A message that has partly arrived.
 #[derive(Debug)]
 pub(super) struct PartialMessage {
     scanner: MessageScanner,
@@ -28,7 +28,7 @@ pub(super) struct PartialMessage {
     bytes_max: u64,
 }
 
-/// A message that is whole.
+/// A complete message.
 #[derive(Debug)]
 pub(super) struct ReceivedMessage {
     pub(super) shape: MessageShape,
@@ -36,17 +36,17 @@ pub(super) struct ReceivedMessage {
 }
 
 impl PartialMessage {
-    /// A message that may grow to `bytes_max`.
+    /// An empty message with a limit of `bytes_max`.
     pub(super) fn new(bytes_max: u64) -> Self {
         Self { scanner: MessageScanner::new(), memory: BytesMut::new(), spool: None, bytes_max }
     }
 
-    /// Whether nothing has come.
+    /// Whether nothing has arrived.
     pub(super) fn is_empty(&self) -> bool {
         self.memory.is_empty() && self.spool.is_none()
     }
 
-    /// Adds `piece`.
+    /// Appends `piece`.
     pub(super) async fn push(&mut self, piece: Bytes) -> Result<(), ReceiveError> {
         self.scanner.push(&piece)?;
         let piece = replace_line_breaks(piece);
@@ -65,7 +65,7 @@ impl PartialMessage {
         Ok(())
     }
 
-    /// The whole message.
+    /// The complete message.
     pub(super) fn finish(self) -> Result<ReceivedMessage, MalformedMessage> {
         let shape = self.scanner.finish()?;
         let line = match self.spool {
@@ -77,7 +77,7 @@ impl PartialMessage {
 }
 
 impl ReceivedMessage {
-    /// The bytes of a message that is small.
+    /// The bytes of a small message.
     pub(super) fn bytes(&self) -> Option<&Bytes> {
         match &self.line {
             OutgoingMessage::Whole(bytes) => Some(bytes),
@@ -86,7 +86,7 @@ impl ReceivedMessage {
     }
 }
 
-/// A line feed between two members would end the line; within a text there can be none.
+/// Replaces line breaks between members, which would end the line. Strings cannot contain unescaped ones.
 pub(super) fn replace_line_breaks(piece: Bytes) -> Bytes {
     let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r');
     if !piece.iter().any(is_break) {

@@ -1,4 +1,4 @@
-//! The way to the server, whatever carries it.
+//! The connection to the server, over either transport.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::output::Output;
 use super::request::{ClientCall, ModernMetadata};
 use super::socket::SocketLink;
 
-/// The way to the server.
+/// The connection to the server.
 pub(super) enum ServerLink {
     Http(Box<HttpLink>),
     Socket(SocketLink),
@@ -28,7 +28,7 @@ impl ServerLink {
         })
     }
 
-    /// Keeps up what stands beside the calls, until it is dropped.
+    /// Runs the background work, such as listening, until it is dropped.
     pub(super) async fn run_background(&self) {
         match self {
             Self::Http(link) => link.listen().await,
@@ -36,7 +36,7 @@ impl ServerLink {
         }
     }
 
-    /// Sends `call` once, and gives its answer to the client.
+    /// Sends `call` once, and forwards its answer to the client.
     pub(super) async fn call(&self, call: &ClientCall) -> Result<(), BridgeError> {
         match self {
             Self::Http(link) => link.call(call).await,
@@ -44,7 +44,7 @@ impl ServerLink {
         }
     }
 
-    /// The same for the client's handshake, which is kept to be made again.
+    /// Sends the client's handshake, which is stored so that it can be repeated.
     pub(super) async fn initialize(&self, call: &ClientCall) -> Result<(), BridgeError> {
         match self {
             Self::Http(link) => link.initialize(call).await,
@@ -52,7 +52,7 @@ impl ServerLink {
         }
     }
 
-    /// Passes on the notification that ends the client's handshake.
+    /// Forwards the notification that completes the client's handshake.
     pub(super) async fn initialized(&self, line: Bytes) {
         match self {
             Self::Http(link) => link.initialized(line).await,
@@ -60,7 +60,7 @@ impl ServerLink {
         }
     }
 
-    /// Passes on what wants no answer.
+    /// Forwards a message that has no answer.
     pub(super) async fn notify(&self, line: &Bytes, modern: Option<&ModernMetadata>) {
         match self {
             Self::Http(link) => link.notify(line, modern).await,
@@ -68,12 +68,12 @@ impl ServerLink {
         }
     }
 
-    /// Whether a call that is dropped is cancelled by that alone.
+    /// Whether dropping a call also cancels it at the server.
     pub(super) fn cancels_by_dropping(&self, is_modern: bool) -> bool {
         matches!(self, Self::Http(_)) && is_modern
     }
 
-    /// Takes leave of the server.
+    /// Ends the session or the connection.
     pub(super) async fn end(&self) {
         match self {
             Self::Http(link) => link.end().await,

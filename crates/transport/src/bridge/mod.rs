@@ -1,8 +1,8 @@
-//! A bridge: MCP over the standard streams on one side, a running server over HTTP or WebSocket on the other.
+//! A bridge: MCP over standard input and output on one side, a running server over HTTP or WebSocket on the other.
 //!
-//! It passes messages on as they came, in both directions, and looks at ids, methods and versions only.
-//! What it adds is patience: it connects again, makes a legacy client's handshake again, and says of each
-//! call that failed on its way whether it may have run. A call that may have run is never sent again.
+//! The bridge forwards messages unchanged in both directions; it reads only ids, methods and versions. It reconnects
+//! automatically and repeats the handshake of a legacy client. For each call whose delivery failed, it reports whether
+//! the call may have run. Such a call is never sent again.
 
 mod address;
 mod backoff;
@@ -36,34 +36,36 @@ use self::link::ServerLink;
 use self::output::{Output, write_lines};
 use self::stdio_client::StdioClient;
 
-/// How long an output that still has something to write may take after the client hung up or the drain ran out.
+/// Time limit for pending output after the client disconnected or draining ended.
 const WRITE_WITHIN: Duration = Duration::from_secs(10);
 
-/// Where the server is, who calls, and the bounds.
+/// The server, the credentials and the limits of a bridge.
 #[derive(Clone)]
 pub struct BridgeOptions {
-    /// Where the server is.
+    /// The URL of the server.
     pub address: ServerAddress,
-    /// Proves who calls.
+    /// The token that authenticates the caller.
     pub bearer: Option<BearerToken>,
-    /// Longer messages of the client are refused, in bytes.
+    /// Maximum size of a message of the client in bytes; longer ones are refused.
     pub message_bytes_max: usize,
-    /// Longer answers over HTTP are refused, in bytes; they wait on disk until they are complete.
+    /// Maximum size of an answer over HTTP in bytes; a longer one is refused. Answers are spooled to disk until they
+    /// are complete.
     pub answer_bytes_max: u64,
-    /// Longer messages over WebSocket end the connection, in bytes; one is held in memory while it comes.
+    /// Maximum size of a message over WebSocket in bytes; a longer one ends the connection. It is held in memory while
+    /// it arrives.
     pub socket_message_bytes_max: usize,
     /// How long a call may wait for a connection.
     pub wait_within: Duration,
-    /// How long a server that began anew may take to answer the client's handshake.
+    /// How long a restarted server may take to answer the repeated handshake.
     pub handshake_within: Duration,
     /// How long open calls may take to end after the client closed its side.
     pub drain_within: Duration,
-    /// Hears what whoever runs the bridge may want to know.
+    /// Receives notices for the operator of the bridge.
     pub notice_listener: BridgeNoticeListener,
 }
 
 impl BridgeOptions {
-    /// A bridge to `address` with the usual bounds, for nobody in particular.
+    /// A bridge to `address` with the default limits, without a token.
     pub fn new(address: ServerAddress) -> Self {
         Self {
             address,
@@ -83,12 +85,12 @@ impl BridgeOptions {
     }
 }
 
-/// Bridges one client to the server until the client closes its side or `shutdown` fires, then lets open calls end
-/// within the bound.
+/// Bridges one client to the server until the client closes its side or `shutdown` fires. Then waits up to
+/// `drain_within` for open calls.
 ///
 /// # Errors
-/// When a stream of the client breaks, or TLS cannot be set up. A client that hangs up is no error, and neither is a
-/// server that is away: calls say so.
+/// When a stream of the client breaks, or TLS cannot be set up. A client that disconnects is not an error. If the
+/// server is unreachable, the calls fail.
 pub async fn serve(
     reader: impl AsyncRead + Unpin + Send,
     writer: impl AsyncWrite + Unpin + Send + 'static,
@@ -106,7 +108,7 @@ pub async fn serve(
     let mut conversation = StdioClient::new(link.clone(), output, options);
     let read = tokio::select! {
         biased;
-        // Also while a client that does not read holds up what it is told.
+        // Also if a client that does not read blocks the output.
         () = shutdown.cancelled() => Ok(()),
         read = conversation.read_until_end(reader) => read,
     };
@@ -115,7 +117,7 @@ pub async fn serve(
     let _ = join_handle.await;
     link.end().await;
     drop(link);
-    // The output closes with the last that could write to it. A client that no longer reads must not keep the process.
+    // The output closes with its last sender. A client that no longer reads must not keep the process alive.
     let written = match tokio::time::timeout(WRITE_WITHIN, &mut writing).await {
         Ok(joined) => joined.unwrap_or(Ok(())),
         Err(_) => {

@@ -1,20 +1,20 @@
-//! What the bridge tells whoever runs it; the client hears of its own calls only.
+//! Notices for the operator of the bridge. The client receives only errors of its own calls.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Something that happened on the way to the server. Holds no secret.
+/// An event in the connection to the server. It contains no secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BridgeNotice {
-    /// The server cannot be reached, for that reason; it is tried again.
+    /// The server is unreachable, for this reason; the bridge retries.
     Disconnected(String),
-    /// The server is reached again.
+    /// The server is reachable again.
     Reconnected,
-    /// The server began anew, and the client's handshake was made again.
+    /// The server restarted, and the client's handshake was repeated.
     HandshakeRenewed,
-    /// The server refuses the bridge; nothing is tried until the next call.
+    /// The server rejects the bridge, which retries only at the next call.
     Refused(String),
-    /// Something of the server was left out, since the client could make nothing of it.
+    /// A message was dropped, because it was not delivered or the client could not use it.
     Ignored(String),
 }
 
@@ -22,13 +22,13 @@ impl fmt::Display for BridgeNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Disconnected(reason) => write!(f, "the server cannot be reached: {reason}"),
-            Self::Reconnected => f.write_str("the server is reached again"),
-            Self::HandshakeRenewed => f.write_str("the server began anew; the client's handshake was made again"),
+            Self::Reconnected => f.write_str("reconnected to the server"),
+            Self::HandshakeRenewed => f.write_str("the server restarted; the client's handshake was repeated"),
             Self::Refused(reason) => f.write_str(reason),
-            Self::Ignored(subject) => write!(f, "left out what the server sent: {subject}"),
+            Self::Ignored(subject) => write!(f, "message dropped: {subject}"),
         }
     }
 }
 
-/// Hears notices; it must not wait.
+/// Receives notices. It must not block.
 pub type BridgeNoticeListener = Arc<dyn Fn(&BridgeNotice) + Send + Sync>;

@@ -1,6 +1,6 @@
-//! A number of JSON, character by character.
+//! A validator for JSON numbers, character by character.
 
-/// How far a number has come.
+/// The state of a partial number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumberState {
     Minus,
@@ -14,7 +14,7 @@ pub(super) enum NumberState {
 }
 
 impl NumberState {
-    /// The number with one more character; none if it is no part of it.
+    /// The state after one more character; `None` if the character cannot follow.
     pub(super) fn next(self, byte: u8) -> Option<Self> {
         match (self, byte) {
             (Self::Minus, b'0') => Some(Self::Zero),

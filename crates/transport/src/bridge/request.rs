@@ -1,4 +1,4 @@
-//! A message of the client that is passed on: its bytes as they came, and the little that is looked at.
+//! A message of the client that is forwarded: its unchanged bytes, and the few members that the bridge reads.
 
 use std::sync::Arc;
 
@@ -8,26 +8,26 @@ use tidegate_mcp::{DecodeError, IncomingMessage, RequestId, RpcNotification, Rpc
 
 use super::calls::OpenCall;
 
-/// A request, or a batch of them.
+/// A request, or a batch.
 #[derive(Debug, Clone)]
 pub(super) struct ClientCall {
-    /// The client's own line.
+    /// The line of the client, unchanged.
     pub(super) line: Bytes,
-    /// The ids that are to be answered: one, or several of a batch.
+    /// The ids that need an answer: one, or several of a batch.
     pub(super) ids: Vec<RequestId>,
     pub(super) is_batch: bool,
-    /// What a modern request says of itself.
+    /// The metadata of a modern request.
     pub(super) modern: Option<ModernMetadata>,
-    /// How far it has come.
+    /// The progress of the call.
     pub(super) open: Arc<OpenCall>,
 }
 
-/// What a modern request says of itself; over HTTP its headers say it again.
+/// The metadata of a modern request, which its HTTP headers mirror.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ModernMetadata {
     pub(super) version: String,
     pub(super) method: String,
-    /// The tool, prompt, resource or task that it names.
+    /// The tool, prompt, resource or task that the request names.
     pub(super) name: Option<String>,
 }
 
@@ -52,11 +52,11 @@ struct MetaMembers {
 }
 
 impl ClientCall {
-    /// The call that `line` makes, which was read as `request`.
+    /// The call of the request in `line`.
     pub(super) fn from_request(line: Bytes, request: &RpcRequest) -> Self {
         let modern = request.meta.protocol_version.clone().map(|version| {
             let method = request.method.clone();
-            // Params that cannot be read are the server's to refuse.
+            // Invalid parameters are for the server to reject.
             let named = request.params::<NamedParams>().unwrap_or_default();
             let name = match method.as_str() {
                 "tools/call" | "prompts/get" => named.name,
@@ -69,7 +69,7 @@ impl ClientCall {
         Self { line, ids: vec![request.id.clone()], is_batch: false, modern, open: Arc::default() }
     }
 
-    /// The call that a batch makes.
+    /// The call of a batch.
     pub(super) fn from_batch(line: Bytes, messages: &[Result<IncomingMessage, DecodeError>]) -> Self {
         let ids = messages.iter().filter_map(|message| match message {
             Ok(IncomingMessage::Request(request)) => Some(request.id.clone()),
@@ -79,26 +79,26 @@ impl ClientCall {
         Self { line, ids: ids.collect(), is_batch: true, modern: None, open: Arc::default() }
     }
 
-    /// Whether it opens a stream of notifications, which lasts until one of both sides ends it.
+    /// Whether it opens a notification stream, which lasts until one side ends it.
     pub(super) fn is_stream(&self) -> bool {
         self.modern.as_ref().is_some_and(|modern| modern.method == "subscriptions/listen")
     }
 
-    /// Whether `id`, as an answer has it, is one of those that are to be answered.
+    /// The position of `id`, in the form of an answer, among the ids of the call.
     pub(super) fn position_of(&self, id: &str) -> Option<usize> {
         self.ids.iter().position(|request_id| is_same_id(request_id.as_json(), id))
     }
 }
 
 impl ModernMetadata {
-    /// What a modern notification says of itself.
+    /// The metadata of a modern notification.
     pub(super) fn from_notification(notification: &RpcNotification) -> Option<Self> {
         let version = notification.params::<NotificationMeta>().ok()?.meta.version?;
         Some(Self { version, method: notification.method.clone(), name: None })
     }
 }
 
-/// Servers may write the same id in other characters (`"\u0061"` for `"a"`).
+/// Compares ids as JSON values: servers may encode the same id differently (`"\u0061"` for `"a"`).
 pub(super) fn is_same_id(requested: &str, answered: &str) -> bool {
     let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
     requested == answered || (value(requested).is_some() && value(requested) == value(answered))

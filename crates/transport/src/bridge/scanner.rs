@@ -1,50 +1,50 @@
-//! Reading JSON as it passes: whether it is JSON, and the few members that say what sort of message it is.
+//! Scans JSON in pieces: validates it, and extracts the members that determine the kind of the message.
 //!
-//! An answer may be larger than memory. What the client hears must be a message all the same, so every
-//! byte is looked at once, on its way, and nothing is kept but the id.
+//! An answer may be larger than memory, but the client must receive a valid message. Each byte is therefore checked
+//! once as it arrives, and only the id is kept.
 
 use thiserror::Error;
 
 use super::number::NumberState;
 use super::utf8::Utf8Validator;
 
-/// Longer ids are no ids; ours are bounded as well.
+/// Maximum length of an id in bytes.
 const ID_BYTES_MAX: usize = 4_096;
-/// Deeper documents are refused; a level is one bit of what is kept.
+/// Maximum nesting depth. Each level takes one entry in a stack.
 const DEPTH_MAX: usize = 1_024;
 
-/// Bytes that are no JSON object or array.
+/// Why a document is not a valid message.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(super) enum MalformedMessage {
-    #[error("it is no JSON, at byte {0}")]
+    #[error("it is not valid JSON at byte {0}")]
     NoJson(u64),
     #[error("it is nested more than {DEPTH_MAX} levels deep")]
     TooDeep,
     #[error("its id is longer than {ID_BYTES_MAX} bytes")]
     LongId,
-    #[error("it is no UTF-8")]
+    #[error("it is not UTF-8")]
     NoUtf8,
-    #[error("it breaks off")]
+    #[error("it is incomplete")]
     BreaksOff,
 }
 
-/// What sort of message a document is.
+/// The kind of a message.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct MessageShape {
-    /// It is an array.
+    /// The document is an array.
     pub(super) is_batch: bool,
-    /// It asks or tells.
+    /// The message is a request or a notification.
     pub(super) has_method: bool,
-    /// It answers with a result.
+    /// The message has a result.
     pub(super) has_result: bool,
-    /// It answers with an error.
+    /// The message has an error.
     pub(super) has_error: bool,
-    /// The id as it stands in the text; none when it is absent or no string or number.
+    /// The id in its JSON form; `None` if it is absent or neither a string nor a number.
     pub(super) id: Option<String>,
 }
 
 impl MessageShape {
-    /// Whether it answers a request.
+    /// Whether the message answers a request.
     pub(super) fn is_answer(&self) -> bool {
         !self.has_method && (self.has_result || self.has_error)
     }
@@ -52,38 +52,38 @@ impl MessageShape {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScannerState {
-    /// Nothing has come.
+    /// Before the first character.
     Begin,
-    /// A value must come; in an array that has just begun its end may come as well.
+    /// A value is expected; at the beginning of an array, also its end.
     Value {
         or_end: bool,
     },
-    /// A key must come; in an object that has just begun its end may come as well.
+    /// A key is expected; at the beginning of an object, also its end.
     Key {
         or_end: bool,
     },
     Colon,
-    /// A value has ended within something.
+    /// A value inside an object or array has ended.
     AfterValue,
     Text,
     Escape,
     Hex(u8),
     Number(NumberState),
-    /// The rest of `true`, `false` or `null`.
+    /// The remaining characters of `true`, `false` or `null`.
     Literal(&'static [u8]),
     End,
 }
 
-/// One document on its way.
+/// The scanner of one document.
 #[derive(Debug)]
 pub(super) struct MessageScanner {
     state: ScannerState,
-    /// What is open, outermost first: `true` for an object.
+    /// The open objects (`true`) and arrays, outermost first.
     open: Vec<bool>,
     is_in_key: bool,
-    /// The beginning of the outermost object's key that came last.
+    /// The beginning of the last key of the outermost object.
     key: Vec<u8>,
-    /// The id, while and after it comes.
+    /// The id, complete or partial.
     id: Vec<u8>,
     is_in_id: bool,
     shape: MessageShape,
@@ -91,7 +91,7 @@ pub(super) struct MessageScanner {
     utf8: Utf8Validator,
 }
 
-/// Members that tell messages apart are no longer than this with their quotes.
+/// Maximum length of a relevant key with its quotes.
 const KEY_BYTES_MAX: usize = 16;
 
 impl MessageScanner {
@@ -109,13 +109,13 @@ impl MessageScanner {
         }
     }
 
-    /// Looks at the next bytes.
+    /// Scans the next bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), MalformedMessage> {
         self.utf8.push(bytes)?;
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
             if self.state == ScannerState::Text && !self.is_in_key && !self.is_in_id {
-                // Most of an answer stands in long strings.
+                // Most of an answer consists of long strings.
                 let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len());
                 if plain > 0 {
                     rest = &rest[plain..];
@@ -130,14 +130,14 @@ impl MessageScanner {
         Ok(())
     }
 
-    /// What the document was, if it is whole.
+    /// The kind of the document, if it is complete.
     pub(super) fn finish(mut self) -> Result<MessageShape, MalformedMessage> {
         if self.state != ScannerState::End {
             return Err(MalformedMessage::BreaksOff);
         }
         self.utf8.finish()?;
         let is_id = self.id.first().is_some_and(|first| matches!(first, b'"' | b'-' | b'0'..=b'9'));
-        // It stands between ASCII characters of a text that is UTF-8.
+        // The id is delimited by ASCII characters in a valid UTF-8 text.
         self.shape.id = String::from_utf8(self.id).ok().filter(|_| is_id);
         Ok(self.shape)
     }
@@ -202,7 +202,7 @@ impl MessageScanner {
         self.open.last() == Some(&true)
     }
 
-    /// Keeps what belongs to a key or to the id.
+    /// Keeps a byte that belongs to a key or to the id.
     fn record_byte(&mut self, byte: u8) -> Result<(), MalformedMessage> {
         let is_of_value = matches!(
             self.state,
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(refused(format!("{{\"id\":\"{}", "x".repeat(ID_BYTES_MAX)).as_bytes()), MalformedMessage::LongId);
     }
 
-    /// Pieces of JSON, which make a document often and nearly one most of the time.
+    /// Sequences of JSON tokens, which often form a valid document and otherwise almost one.
     fn nearly_json() -> impl Strategy<Value = String> {
         let tokens = prop_oneof![
             Just("{"),

@@ -1,4 +1,4 @@
-//! The client's side: reads its lines, and gives each to the link in a task of its own.
+//! The client side: reads lines, and forwards each message in its own task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use super::output::Output;
 use super::request::{ClientCall, ModernMetadata};
 use crate::lines::{ReadLine, read_line};
 
-/// Messages that are passed on at the same time; reading stops beyond them.
+/// Maximum number of concurrent messages; reading stops while they are open.
 const MESSAGES_MAX: usize = 512;
-/// How long calls that were told to end may take to do so.
+/// Time limit for cancelled calls to end.
 const END_WITHIN: Duration = Duration::from_secs(1);
 
 /// One client.
@@ -33,9 +33,9 @@ pub(super) struct StdioClient {
     calls: Arc<OpenCalls>,
     permits: Arc<Semaphore>,
     tasks: TaskTracker,
-    /// Fires when the part of the handshake that came last is done with: what comes after it waits.
+    /// Fires when the latest step of the handshake is complete. Later messages wait for it.
     handshake_done: CancellationToken,
-    /// Fires when nothing is to be waited for any more.
+    /// Fires when waiting ends.
     ended: CancellationToken,
 }
 
@@ -61,7 +61,7 @@ impl StdioClient {
         }
     }
 
-    /// Reads until the client closes its side or hangs up.
+    /// Reads until the client closes its side or disconnects.
     pub(super) async fn read_until_end(&mut self, reader: impl AsyncRead + Unpin) -> std::io::Result<()> {
         let mut reader = BufReader::new(reader);
         let output = self.output.clone();
@@ -85,7 +85,7 @@ impl StdioClient {
         }
     }
 
-    /// Lets open calls end within the bound, then gives them up. Nobody waits for streams of notifications.
+    /// Waits up to `drain_within` for open calls, then drops them. Notification streams end immediately.
     pub(super) async fn drain(self) {
         self.tasks.close();
         self.calls.end_streams();
@@ -93,13 +93,13 @@ impl StdioClient {
             tokio::select! {
                 () = self.tasks.wait() => {}
                 () = self.ended.cancelled() => {}
-                // Nobody is left to hear an answer.
+                // The client has disconnected.
                 () = self.output.closed() => {}
             }
         };
         let _ = tokio::time::timeout(self.options.drain_within, drained).await;
         self.ended.cancel();
-        // A task may still wait for an output that nobody reads.
+        // A task may still wait for an output that is not read.
         let _ = tokio::time::timeout(END_WITHIN, self.tasks.wait()).await;
     }
 
@@ -147,7 +147,7 @@ impl StdioClient {
         }
     }
 
-    /// A part of the handshake: what it waits for, and what keeps all that comes later waiting.
+    /// Begins a step of the handshake: the previous step to wait for, and a guard that delays all later messages.
     fn begin_handshake_step(&mut self) -> (CancellationToken, DropGuard) {
         let mine = CancellationToken::new();
         let before = std::mem::replace(&mut self.handshake_done, mine.clone());
@@ -168,7 +168,7 @@ impl StdioClient {
         .await;
     }
 
-    /// Passes a call on; with `settling` it is the client's handshake.
+    /// Forwards a call; with `settling` it is the client's handshake.
     async fn spawn_call(&self, call: ClientCall, settling: Option<(CancellationToken, DropGuard)>) {
         let open = match self.calls.open(&call) {
             Ok(open) => open,
@@ -195,13 +195,13 @@ impl StdioClient {
         .await;
     }
 
-    /// Runs `work` when there is a place for it, until it is done or nothing is waited for any more.
+    /// Runs `work` in a task once a permit is available, until it ends or waiting ends.
     async fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         // The semaphore is never closed.
-        let Ok(place) = self.permits.clone().acquire_owned().await else { return };
+        let Ok(permit) = self.permits.clone().acquire_owned().await else { return };
         let ended = self.ended.clone();
         self.tasks.spawn(async move {
-            let _place: OwnedSemaphorePermit = place;
+            let _permit: OwnedSemaphorePermit = permit;
             tokio::select! {
                 biased;
                 () = ended.cancelled() => {}
@@ -220,7 +220,7 @@ fn is_initialize(request: &RpcRequest) -> bool {
     request.method == "initialize" && request.meta.protocol_version.is_none()
 }
 
-/// What the task of one call needs.
+/// The context of the task of one call.
 struct CallTask {
     link: Arc<ServerLink>,
     output: Output,
@@ -229,10 +229,10 @@ struct CallTask {
 }
 
 impl CallTask {
-    /// Makes the call once `handshake_done` fires, and tells the client what became of it, unless it took the call back.
+    /// Makes the call once `settled` fires, and reports a failure to the client unless it cancelled the call.
     async fn run(self, call: &ClientCall, settled: CancellationToken, is_handshake: bool) {
         let made = async {
-            // Modern requests know no handshake.
+            // Modern requests have no handshake.
             if call.modern.is_none() {
                 settled.cancelled().await;
             }

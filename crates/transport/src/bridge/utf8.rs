@@ -1,11 +1,11 @@
-//! Whether bytes that come in pieces are UTF-8.
+//! Validates that bytes in pieces are UTF-8.
 
 use super::scanner::MalformedMessage;
 
-/// Whether bytes are UTF-8, whatever they are split into.
+/// A UTF-8 validator that is independent of how the bytes are split.
 #[derive(Debug, Default)]
 pub(super) struct Utf8Validator {
-    /// The beginning of a character whose end has not come.
+    /// The beginning of an incomplete character.
     begun: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! What a request's `Authorization` says, as far as its form goes: whether the key or token counts is asked elsewhere.
+//! Parses the `Authorization` header of a request. Whether the key or token is valid is checked elsewhere.
 //!
 //! [RFC 6750, 2.1](https://www.rfc-editor.org/rfc/rfc6750#section-2.1) and
 //! [3.1](https://www.rfc-editor.org/rfc/rfc6750#section-3.1), [RFC 9110, 11](https://www.rfc-editor.org/rfc/rfc9110#section-11)
@@ -8,32 +8,32 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, header};
 use tidegate_core::{AuthenticationError, is_bearer_token};
 
-/// What a request's `Authorization` says.
+/// The parsed `Authorization` header.
 #[derive(Clone)]
 pub(super) enum Authorization {
-    /// There is none.
+    /// The header is absent.
     Absent,
     /// A key or token.
     Bearer(Arc<str>),
-    /// Something of another scheme, which proves nobody here. To its sender nothing is said of tokens that are wrong.
+    /// Credentials of another scheme, which are not supported. The challenge then does not report an invalid token.
     OtherScheme,
-    /// What no client may send.
+    /// A header that no client may send.
     Malformed,
 }
 
 impl Authorization {
-    /// What stands in `headers`.
+    /// Parses the header in `headers`.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let mut values = headers.get_all(header::AUTHORIZATION).iter();
         let Some(value) = values.next() else { return Self::Absent };
         if values.next().is_some() {
-            // A proxy in front of us may have looked at the other one.
+            // A proxy in front of the server may have checked the other value.
             return Self::Malformed;
         }
         value.to_str().map_or(Self::Malformed, Self::parse)
     }
 
-    /// The scheme's case does not count.
+    /// The scheme is case-insensitive.
     fn parse(value: &str) -> Self {
         let (scheme, rest) = value.split_once(' ').unwrap_or((value, ""));
         if !scheme.eq_ignore_ascii_case("bearer") {
@@ -46,7 +46,7 @@ impl Authorization {
     /// The key or token, if there is one.
     ///
     /// # Errors
-    /// When something else was shown, which lets nobody in.
+    /// When the header contains anything else, which does not authenticate a caller.
     pub(super) fn bearer(&self) -> Result<Option<&str>, AuthenticationError> {
         match self {
             Self::Absent => Ok(None),

@@ -1,5 +1,4 @@
-//! Reading request bodies within their bounds. A refused body is read to its end all the same, so
-//! that its connection lives on.
+//! Reads request bodies within limits. A rejected body is still read to its end, so that the connection can be reused.
 
 use std::time::Duration;
 
@@ -8,10 +7,10 @@ use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::BodyExt;
 
-/// Of a body that is refused this much more is read and thrown away; beyond it the connection closes.
+/// Maximum number of further bytes of a rejected body that are read and discarded. Beyond it the connection closes.
 const DISCARDED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Why a body was not read.
+/// Why a body could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyError {
     TooLarge,
@@ -19,14 +18,14 @@ pub(super) enum BodyError {
     TooSlow,
 }
 
-/// The whole body.
+/// Reads the whole body.
 pub(super) async fn read(body: Body, bytes_max: usize, within: Duration) -> Result<Bytes, BodyError> {
     tokio::time::timeout(within, collect_bounded(body, bytes_max as u64)).await.unwrap_or(Err(BodyError::TooSlow))
 }
 
-/// Throws the body away.
+/// Reads and discards the body.
 pub(super) async fn discard(body: Body, within: Duration) {
-    // Whatever comes of it, the answer is a refusal.
+    // The response is a refusal in any case.
     let _ = tokio::time::timeout(within, collect_bounded(body, 0)).await;
 }
 
@@ -35,7 +34,8 @@ async fn collect_bounded(mut body: Body, bytes_max: u64) -> Result<Bytes, BodyEr
     if body.size_hint().lower() > readable_bytes_max {
         return Err(BodyError::TooLarge);
     }
-    // Most bodies come in one piece. Further ones are joined at once: each handle of a small piece keeps more than it.
+    // Most bodies arrive in one piece. Further pieces are copied together at once, because a handle to a small piece
+    // keeps a larger buffer alive.
     let mut only = Bytes::new();
     let mut joined: Vec<u8> = Vec::new();
     let mut seen_bytes = 0;

@@ -1,4 +1,4 @@
-//! GET: a legacy client listens for notifications, or resumes a stream that broke off.
+//! GET: a legacy client listens for notifications, or resumes a stream whose connection broke.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::response::{event_stream, refusal};
 use super::session::HttpSession;
 use super::sse;
 
-/// What the ids of the events of a session's stream of notifications begin with; calls have the streams from 1 on.
+/// Prefix of the event ids in the notification stream of a session. Streams of calls are numbered from 1.
 const LISTENER_ID_PREFIX: &str = "0-";
 
 pub(super) async fn get(
@@ -52,30 +52,29 @@ pub(super) async fn get(
     }
 }
 
-/// 406 for who does not want the event stream that GET opens.
+/// 406 for clients that do not accept the event stream that GET opens.
 pub(super) fn require_event_stream(headers: &HeaderMap) -> Result<(), BoxedResponse> {
     let accepted = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     if accepted.is_some_and(|accept| accept.contains("text/event-stream") || accept.contains("*/*")) {
         return Ok(());
     }
-    let error = RpcError::invalid_request("GET opens an event stream: Accept must name text/event-stream");
+    let error = RpcError::invalid_request("GET opens an event stream: Accept must include text/event-stream");
     Err(Box::new(refusal(StatusCode::NOT_ACCEPTABLE, None, &error)))
 }
 
-/// Goes on with the stream of `id` after the event of `id`.
+/// Resumes the stream of event `id` after that event.
 fn resume(session: &HttpSession, id: &str) -> Response {
     let reader = parse_event_id(id).and_then(|(stream, event)| session.stream(stream)?.read_after(Some(event)).ok());
     match reader {
         Some(reader) => event_stream(replay_body(reader)),
         None => {
-            let error =
-                RpcError::invalid_request(format!("the event {id:?} is no longer kept; send the request again"));
+            let error = RpcError::invalid_request(format!("event {id:?} is no longer stored; send the request again"));
             refusal(StatusCode::BAD_REQUEST, None, &error)
         }
     }
 }
 
-/// The bytes of a stream that is kept for resumption, with comments while it is quiet between two events.
+/// The bytes of a resumable stream. It sends comments between two events while it is quiet.
 pub(super) fn replay_body(reader: ReplayReader) -> Body {
     let state = (reader, true);
     Body::from_stream(stream::unfold(state, |(mut reader, is_between_events)| async move {
@@ -89,7 +88,7 @@ pub(super) fn replay_body(reader: ReplayReader) -> Body {
     }))
 }
 
-/// `stream-event`, as it stands in the `id:` of an event.
+/// The `id:` of an event: `stream-event`.
 pub(super) fn event_id(stream: u64, event: u64) -> String {
     format!("{stream}-{event}")
 }
@@ -99,7 +98,7 @@ fn parse_event_id(id: &str) -> Option<(u64, u64)> {
     Some((stream.parse().ok()?, event.parse().ok()?))
 }
 
-/// `0-version.resources`: how far the client has heard when it has that event.
+/// `0-version.resources`: the position in the feed of the client that received that event.
 fn listener_event_id(feed_position: FeedPosition) -> String {
     format!("{LISTENER_ID_PREFIX}{}.{}", feed_position.registry_version, feed_position.resource_changes)
 }
@@ -109,8 +108,8 @@ fn parse_listener_event_id(id: &str) -> Option<FeedPosition> {
     Some(FeedPosition { registry_version: version.parse().ok()?, resource_changes: resources.parse().ok()? })
 }
 
-/// Opens the session's stream of notifications. Its events say how far the client has heard, so that one that comes
-/// back hears of what it missed, also of what was on its way when its connection broke.
+/// Opens the notification stream of the session. The ids of its events contain the position in the feed. A client that
+/// reconnects therefore receives what it missed, including messages in transit when its connection broke.
 async fn listen(
     session: &Arc<HttpSession>,
     by: HttpCallerResolver,
@@ -146,7 +145,7 @@ struct NotificationBody {
 impl NotificationBody {
     async fn next(&mut self) -> Option<Bytes> {
         if !std::mem::replace(&mut self.begun, true) {
-            // Headers alone do not leave every proxy; a comment does.
+            // Some proxies do not forward headers without a body; a comment makes them do so.
             return Some(sse::KEEP_ALIVE);
         }
         let draining = self.listener.http_state().draining.clone();
@@ -157,7 +156,7 @@ impl NotificationBody {
             () = draining.cancelled() => return None,
             rendered = self.listener.next(&mut self.feed) => rendered?,
         };
-        // Whoever listens uses its session.
+        // An open listener counts as use of the session.
         self.session.touch();
         Some(match listen_event {
             ListenEvent::Notification(message) => {

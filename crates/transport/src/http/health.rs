@@ -1,4 +1,4 @@
-//! `/health`, `/ready` and `/metrics`, for those who run the server.
+//! `/health`, `/ready` and `/metrics`, for operators.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use tidegate_core::Caller;
 
 use super::HttpState;
 
-/// The access name that reading metrics takes.
+/// The access name that reading metrics requires.
 const METRICS_ACCESS: &str = "metrics";
 
-/// The process lives.
+/// The process runs.
 pub(super) async fn health() -> &'static str {
     "ok\n"
 }
 
-/// The process takes calls.
+/// The server accepts calls.
 pub(super) async fn ready(State(http_state): State<Arc<HttpState>>) -> impl IntoResponse {
     if http_state.draining.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n")
@@ -28,14 +28,15 @@ pub(super) async fn ready(State(http_state): State<Arc<HttpState>>) -> impl Into
     }
 }
 
-/// Prometheus' text format. It names tools and databases, so where callers prove who they are it takes an access.
+/// The metrics in the Prometheus text format. They name tools and databases, so reading them requires an access name
+/// where callers authenticate.
 pub(super) async fn metrics(
     State(http_state): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
 ) -> Response {
     let may_read = caller.principal.grants.access.includes(METRICS_ACCESS);
     if http_state.options.authenticator.enforces_authentication() && !may_read {
-        return (StatusCode::FORBIDDEN, "reading metrics takes the access metrics\n").into_response();
+        return (StatusCode::FORBIDDEN, "reading metrics requires the access name \"metrics\"\n").into_response();
     }
     let text = http_state.metrics.render(http_state.service.registry());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()

@@ -1,4 +1,4 @@
-//! Origin and Host allowlists: a web page that rebinds its name to this machine reaches nothing.
+//! Checks `Host` and `Origin` against allowlists: protection against DNS rebinding by web pages.
 //!
 //! [MCP 2026-07-28, Security & Endpoint](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#security--endpoint)
 
@@ -19,7 +19,7 @@ use super::security_headers::add_security_headers;
 use super::{HttpOptions, HttpState, PeerAddress, body};
 use crate::tls::TlsPeer;
 
-/// Lets a request pass whose `Host` and `Origin` are allowed; 403 for the rest. Whatever is said, its head protects it.
+/// Admits requests with an allowed `Host` and `Origin`; answers 403 to others. Adds security headers to every response.
 pub(super) async fn check_host(State(http_state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
     let is_over_tls = request.extensions().get::<Arc<TlsPeer>>().is_some();
     let mut response = respond_if_allowed(&http_state, request, next).await;
@@ -46,7 +46,8 @@ async fn respond_if_allowed(http_state: &HttpState, request: Request, next: Next
 }
 
 fn validate_host_and_origin(headers: &HeaderMap, uri_host: Option<&str>, options: &HttpOptions) -> Result<(), String> {
-    // Of several each must be allowed: a proxy in front of us may have looked at any of them.
+    // If a header has several values, each must be allowed: a proxy in front of the server may have checked any of
+    // them.
     let text = |name| headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
     if let Some(host) = text(header::HOST).chain(uri_host).find(|host| !is_allowed_host(host_name(host), options)) {
         return Err(format!("the host {host:?} is not allowed; the server's option --allow-host adds it"));

@@ -1,4 +1,5 @@
-//! Who calls, and through which toolset's door: found out before anything else is looked at, and again for each message.
+//! Resolves the caller of a request and the toolset of its endpoint: before any other check, and again for each
+//! message.
 //!
 //! [MCP 2026-07-28, Authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization)
 
@@ -23,47 +24,46 @@ use crate::batch::{CallerResolver, configuration_changing_error};
 use crate::revalidation::{Revoked, SessionValidity};
 use crate::tls::{TlsPeer, UntrustedCertificate};
 
-/// How often a caller is asked again while a new configuration is being entered, which takes a moment.
+/// Number and interval of attempts while a new configuration is being applied, which takes a moment.
 const TRIES_MAX: usize = 100;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
-/// Of headers that may say who calls, so many values of so many bytes are looked at.
+/// Limits for identity headers: number of values, and bytes of each.
 const IDENTITY_HEADERS_MAX: usize = 16;
 const IDENTITY_HEADER_BYTES_MAX: usize = 1024;
 
-/// What a request showed of its caller. It is asked about when the request comes, when its body was read, and before
-/// each message of a batch: in between a key may be revoked, and a role may lose what it had.
+/// The credentials of a request. They are resolved when the request arrives, after its body is read, and before each
+/// message of a batch: a key may be revoked in between, and a role may lose permissions.
 #[derive(Clone)]
 pub(super) struct RequestCredentials {
     authorization: Authorization,
     identity_headers: Vec<(String, String)>,
-    /// Who is at the other end of the connection, where it is one of TLS.
+    /// The client of the TLS connection, if the connection uses TLS.
     tls: Option<Arc<TlsPeer>>,
-    /// From where.
+    /// The transport and the address of the peer.
     pub(super) origin: CallOrigin,
     pub(super) toolset: Option<String>,
 }
 
-/// Who is at the other end of what lives longer than a request, or sends a batch: asked for again at each message and
-/// at each sign of life.
+/// Resolves the caller of a connection or batch again, at each message and at each keep-alive.
 pub(super) struct HttpCallerResolver {
     pub(super) http_state: Arc<HttpState>,
     pub(super) credentials: RequestCredentials,
-    /// Who it was at the beginning. Somebody else is let in no more than nobody.
+    /// The principal at the beginning. A different principal is rejected.
     pub(super) owner: Arc<Principal>,
 }
 
-/// Why a caller is not let in.
+/// Why a caller is not admitted.
 pub(super) enum AdmissionError {
-    /// It proves nobody.
+    /// The credentials are missing or invalid.
     Unauthenticated(AuthenticationError),
     /// The toolset is hidden from the caller or absent.
     NoSuchToolset(String),
-    /// A new configuration is not entered yet.
+    /// A new configuration is not completely applied yet.
     ConfigurationChanging,
 }
 
-/// Puts the [`Caller`] and its [`RequestCredentials`] into the request's extensions; 401 for one who proves nobody, 400 for what no
-/// client may send as a proof, 404 for a toolset that is hidden from the caller or absent.
+/// Puts the [`Caller`] and its [`RequestCredentials`] into the request's extensions. The status is 401 for missing or
+/// invalid credentials, 400 for a malformed header, and 404 for a toolset that is absent or hidden from the caller.
 pub(super) async fn identify(
     State(http_state): State<Arc<HttpState>>,
     path: RawPathParams,
@@ -89,7 +89,7 @@ pub(super) async fn identify(
 }
 
 impl RequestCredentials {
-    /// What the head of a request to the door of `toolset` shows.
+    /// The credentials in the headers of a request to the endpoint of `toolset`.
     pub(super) fn from_request(
         http_state: &HttpState,
         headers: &HeaderMap,
@@ -104,13 +104,13 @@ impl RequestCredentials {
         Self { authorization: Authorization::from_headers(headers), identity_headers, tls, origin, toolset }
     }
 
-    /// The caller by the gate and the registry of this moment, which belong together.
+    /// The caller according to the current authenticator and registry, which belong to the same configuration.
     pub(super) async fn resolve_caller(&self, http_state: &HttpState) -> Result<Caller, AdmissionError> {
         let authenticator = &http_state.options.authenticator;
         let bearer = match self.authorization.bearer() {
-            // Where nobody is asked who calls, nothing that is shown is wrong.
+            // Without authentication, unusable credentials are ignored.
             Err(_) if !authenticator.enforces_authentication() => None,
-            shown => shown.map_err(AdmissionError::Unauthenticated)?,
+            parsed => parsed.map_err(AdmissionError::Unauthenticated)?,
         };
         for _ in 0..TRIES_MAX {
             let certificate = self.tls.as_ref().map(|peer| peer.certificate()).transpose();
@@ -133,7 +133,7 @@ impl RequestCredentials {
         Err(AdmissionError::ConfigurationChanging)
     }
 
-    /// The caller at the door that its path names.
+    /// Restricts the caller to the toolset that its path names.
     fn enter_toolset(&self, caller: Caller) -> Result<Caller, AdmissionError> {
         let Some(name) = &self.toolset else { return Ok(caller) };
         let toolset = caller.snapshot.as_ref().and_then(|state| state.toolset(name, &caller).cloned());
@@ -144,21 +144,21 @@ impl RequestCredentials {
 }
 
 impl HttpCallerResolver {
-    /// Whoever showed `shown` and was let in as `resolve_caller` just now, as the caller of an answer.
+    /// The validity of `caller`, which was admitted just now with `request_credentials`.
     pub(super) fn session_validity(
         endpoint: &Arc<HttpState>,
         request_credentials: &RequestCredentials,
         caller: &Caller,
     ) -> SessionValidity {
-        let known = Self {
+        let resolver = Self {
             http_state: endpoint.clone(),
             credentials: request_credentials.clone(),
             owner: caller.principal.clone(),
         };
-        SessionValidity::new(Arc::new(known), endpoint.service.registry())
+        SessionValidity::new(Arc::new(resolver), endpoint.service.registry())
     }
 
-    /// The caller of this moment.
+    /// Resolves the caller anew.
     pub(super) async fn resolve_caller(&self) -> Result<Caller, AdmissionError> {
         let caller = self.credentials.resolve_caller(&self.http_state).await?;
         if caller.principal.is_same_identity(&self.owner) {
@@ -167,7 +167,7 @@ impl HttpCallerResolver {
         Err(AdmissionError::Unauthenticated(AuthenticationError::Invalid))
     }
 
-    /// Whether it would still be let in: a key that was revoked, or a token that expired, ends what it opened.
+    /// Whether the caller is still admitted: a revoked key or an expired token ends its streams.
     pub(super) async fn is_admitted(&self) -> bool {
         !self.resolve_caller().await.is_err_and(|refused| refused.is_final())
     }
@@ -195,23 +195,23 @@ impl From<Revoked> for AdmissionError {
 }
 
 impl AdmissionError {
-    /// Whether it stays so: who meets a change of the configuration is let in a moment later.
+    /// Whether the error is permanent. A configuration change is over after a moment.
     pub(super) fn is_final(&self) -> bool {
         !matches!(self, Self::ConfigurationChanging)
     }
 
-    /// What is wrong, for the caller.
+    /// The error message for the caller.
     pub(super) fn to_rpc_error(&self) -> RpcError {
         match self {
             Self::Unauthenticated(reason) => RpcError::invalid_request(reason.to_string()),
-            Self::NoSuchToolset(name) => {
-                RpcError::invalid_request(format!("there is no toolset {name:?}; the whole of the server is at /mcp"))
-            }
+            Self::NoSuchToolset(name) => RpcError::invalid_request(format!(
+                "there is no toolset {name:?}; the endpoint of the whole server is /mcp"
+            )),
             Self::ConfigurationChanging => configuration_changing_error(),
         }
     }
 
-    /// The refusal of a whole request that came from `origin_of_peer`.
+    /// The refusal of a whole request from `origin`.
     pub(super) fn to_response(&self, http_state: &HttpState, origin: CallOrigin) -> Response {
         let error = self.to_rpc_error();
         match self {
@@ -235,8 +235,8 @@ fn status_for(reason: AuthenticationError) -> StatusCode {
     }
 }
 
-/// Of the headers those of `names`, in the order of the names. What cannot be read, or is too much, counts as said
-/// twice: that is refused wherever it counts, since nobody could say which one was meant.
+/// The headers in `names`, in the order of `names`. A value that is unreadable or over the limits counts as a
+/// duplicate. Duplicates are rejected wherever the header matters, since it is ambiguous.
 fn collect_identity_headers(headers: &HeaderMap, names: &[String]) -> Vec<(String, String)> {
     let mut asserted = Vec::new();
     for name in names {

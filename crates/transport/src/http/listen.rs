@@ -1,9 +1,9 @@
-//! Listening over Streamable HTTP: the answer to a modern `subscriptions/listen` is an event stream that ends with the
-//! server, and what legacy listeners share with it.
+//! Listening over Streamable HTTP: the answer to a modern `subscriptions/listen` is an event stream that ends when the
+//! server shuts down. Legacy listeners share parts of it.
 //!
-//! Such a stream takes a place among the sessions, and it is asked who listens at each change and each sign of life.
-//! Events are made when the connection takes them. A client that takes none within the bound on writing loses its
-//! connection; it listens anew, and reads what it had subscribed to.
+//! Such a stream counts as a session. Its caller is resolved again at each change and at each keep-alive. Events are
+//! created when the connection can take them. A client that takes none within the write timeout loses its connection;
+//! it then listens again and reads the resources that it had subscribed to.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,15 +23,15 @@ use super::response::{event_stream, refusal, too_many_sessions};
 use super::session_permits::SessionPermit;
 use super::sse;
 
-/// What came next for a listener.
+/// The next item for a listener.
 pub(super) enum ListenEvent {
     /// A notification.
     Notification(Bytes),
-    /// It is still let in, and there is nothing to say.
+    /// The caller is still admitted, and there is no notification.
     KeepAlive,
 }
 
-/// Who listens, and when that is asked again.
+/// The caller of a listener, and the time of its next revalidation.
 pub(super) struct ListenerValidity {
     resolver: HttpCallerResolver,
     next_check: Instant,
@@ -46,10 +46,10 @@ impl ListenerValidity {
         &self.resolver.http_state
     }
 
-    /// What `feed` has to tell next, or a sign of life; `None` for who is let in no longer.
+    /// The next notification of `feed`, or a keep-alive; `None` if the caller is no longer admitted.
     pub(super) async fn next(&mut self, feed: &mut NotificationFeed) -> Option<ListenEvent> {
         loop {
-            // Also while there is much to say.
+            // Revalidation also takes place while there are many notifications.
             if self.next_check <= Instant::now() {
                 self.revalidate(feed).await?;
                 return Some(feed.next_message().map_or(ListenEvent::KeepAlive, ListenEvent::Notification));
@@ -68,7 +68,7 @@ impl ListenerValidity {
         match self.resolver.resolve_caller().await {
             Ok(caller) => feed.update_caller(&caller).await,
             Err(refused) if refused.is_final() => return None,
-            // A new configuration is being entered; it was waited for.
+            // A new configuration is still being applied, although the resolver waited for it.
             Err(_) => {}
         }
         self.next_check = next_check_time();
@@ -80,7 +80,7 @@ fn next_check_time() -> Instant {
     Instant::now() + sse::KEEP_ALIVE_EVERY
 }
 
-/// Opens the event stream of `stream`, if its client accepts one and there is a place for it.
+/// Opens the event stream of `stream` if its client accepts one and a session permit is available.
 pub(super) fn open_stream(
     endpoint: &Arc<HttpState>,
     caller: &Caller,
@@ -90,23 +90,23 @@ pub(super) fn open_stream(
     stream: ListenStream,
 ) -> Response {
     if !accepts_events {
-        let message = "subscriptions/listen opens an event stream: Accept must name text/event-stream";
+        let message = "subscriptions/listen opens an event stream: Accept must include text/event-stream";
         return refusal(StatusCode::NOT_ACCEPTABLE, Some(id), &RpcError::invalid_request(message));
     }
-    let place = match endpoint.acquire_session_permit(caller) {
-        Ok(place) => place,
+    let permit = match endpoint.acquire_session_permit(caller) {
+        Ok(permit) => permit,
         Err(level) => return too_many_sessions(Some(id), level),
     };
-    let known = HttpCallerResolver {
+    let resolver = HttpCallerResolver {
         http_state: endpoint.clone(),
         credentials: request_credentials.clone(),
         owner: caller.principal.clone(),
     };
     let listening = SubscriptionBody {
         stream: Some(stream),
-        listener: ListenerValidity::new(known),
+        listener: ListenerValidity::new(resolver),
         has_begun: false,
-        _permit: place,
+        _permit: permit,
     };
     event_stream(Body::from_stream(stream::unfold(listening, |mut listening| async move {
         let bytes = listening.next().await?;
@@ -116,7 +116,7 @@ pub(super) fn open_stream(
 
 /// One open stream. Closing its connection drops it.
 struct SubscriptionBody {
-    /// None once its result was said.
+    /// `None` after the result was sent.
     stream: Option<ListenStream>,
     listener: ListenerValidity,
     has_begun: bool,

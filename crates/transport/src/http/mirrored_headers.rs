@@ -1,4 +1,4 @@
-//! The headers of a modern request, which mirror its body so that a proxy can route it: they must agree.
+//! Checks the headers of a modern request, which mirror its body so that a proxy can route it: both must agree.
 //!
 //! [MCP 2026-07-28, Request Metadata](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#request-metadata)
 
@@ -13,7 +13,7 @@ use tidegate_mcp::{RpcError, RpcRequest};
 
 pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
-/// Properties of a tool's schema that are looked at for `x-mcp-header`.
+/// Maximum depth in a tool's schema at which `x-mcp-header` is found.
 const DEPTH_MAX: usize = 16;
 
 #[derive(Deserialize)]
@@ -25,10 +25,10 @@ struct MirroredParams {
     arguments: Option<Box<RawValue>>,
 }
 
-/// Checks every mirrored header of `request`.
+/// Checks all mirrored headers of `request`.
 ///
 /// # Errors
-/// `-32020` for one that is missing, malformed or different from the body.
+/// `-32020` for a header that is missing, malformed or different from the body.
 pub(super) fn check_headers(
     headers: &HeaderMap,
     request: &RpcRequest,
@@ -64,8 +64,8 @@ pub(super) fn check_headers(
     Ok(())
 }
 
-/// Checks `Mcp-Param-*` for the properties that the schema marks. Most schemas mark none, and then
-/// the arguments are not looked at.
+/// Checks `Mcp-Param-*` for the properties that the schema marks. Most schemas mark none; then the arguments are not
+/// parsed.
 fn check_parameters(headers: &HeaderMap, schema: &Value, arguments: Option<&RawValue>) -> Result<(), RpcError> {
     let mut marked = Vec::new();
     collect_marked_properties(schema, &mut Vec::new(), &mut marked);
@@ -73,7 +73,7 @@ fn check_parameters(headers: &HeaderMap, schema: &Value, arguments: Option<&RawV
         return Ok(());
     }
     let arguments: Value = serde_json::from_str(arguments.map_or("null", RawValue::get))
-        .map_err(|error| RpcError::invalid_params(format!("the arguments are wrong: {error}")))?;
+        .map_err(|error| RpcError::invalid_params(format!("invalid arguments: {error}")))?;
     for (path, header) in marked {
         let value = path.iter().fold(&arguments, |value, name| value.get(name).unwrap_or(&Value::Null));
         check_parameter(headers, &format!("Mcp-Param-{header}"), value)?;
@@ -81,7 +81,7 @@ fn check_parameters(headers: &HeaderMap, schema: &Value, arguments: Option<&RawV
     Ok(())
 }
 
-/// The paths of the properties that carry `x-mcp-header`, reached through `properties` only.
+/// The paths of the properties with `x-mcp-header`, reached through `properties` only.
 fn collect_marked_properties<'a>(
     schema: &'a Value,
     path: &mut Vec<&'a str>,
@@ -117,7 +117,7 @@ fn check_parameter(headers: &HeaderMap, header: &str, value: &Value) -> Result<(
     Err(mismatch_error(header, &in_header, &in_body))
 }
 
-/// `42.0` equals `42`. Whole numbers are compared whole: above 2^53 a float stands for several.
+/// `42.0` equals `42`. Integers are compared exactly: above 2^53 a float stands for several.
 fn are_equal_numbers(in_header: &str, in_body: &str) -> bool {
     if let (Ok(in_header), Ok(in_body)) = (in_header.parse::<i128>(), in_body.parse::<i128>()) {
         return in_header == in_body;
@@ -130,13 +130,13 @@ fn require_header<'a>(headers: &'a HeaderMap, header: &str) -> Result<&'a str, R
     let mut values = headers.get_all(header).iter();
     let value = values.next().ok_or_else(missing)?;
     if values.next().is_some() {
-        // A proxy may have routed by another of them.
+        // A proxy may have routed by another value.
         return Err(RpcError::header_mismatch(format!("the header {header} is given more than once")));
     }
-    value.to_str().map_err(|_| RpcError::header_mismatch(format!("the header {header} has characters beyond ASCII")))
+    value.to_str().map_err(|_| RpcError::header_mismatch(format!("the header {header} contains non-ASCII characters")))
 }
 
-/// Decodes `=?base64?…?=`; everything else stands for itself.
+/// Decodes `=?base64?…?=`; other values are literal.
 fn decode_value(header: &str, value: &str) -> Result<String, RpcError> {
     let Some(encoded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
         return Ok(value.to_owned());
@@ -148,5 +148,5 @@ fn decode_value(header: &str, value: &str) -> Result<String, RpcError> {
 }
 
 fn mismatch_error(header: &str, in_header: &str, in_body: &str) -> RpcError {
-    RpcError::header_mismatch(format!("Header mismatch: {header} is {in_header:?}, the body says {in_body:?}"))
+    RpcError::header_mismatch(format!("Header mismatch: {header} is {in_header:?}, but the body has {in_body:?}"))
 }

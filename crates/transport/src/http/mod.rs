@@ -1,5 +1,5 @@
-//! MCP over Streamable HTTP in every revision that has it, over HTTP+SSE and WebSocket, with REST, stored results,
-//! health and metrics beside it.
+//! MCP over Streamable HTTP in every revision that has it, over HTTP+SSE and over WebSocket; also REST, stored results,
+//! health and metrics.
 //!
 //! [MCP 2026-07-28, Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)
 
@@ -49,11 +49,11 @@ use crate::conversation::ConversationLimits;
 use crate::metrics::Metrics;
 use crate::tls::Tls;
 
-/// Stock clients refuse longer SSE events than 1 MiB. Rows are counted before they are escaped,
-/// which at most doubles them but for control characters.
+/// Common clients refuse SSE events over 1 MiB. The limit counts rows before JSON escaping, which at most doubles them,
+/// except for control characters.
 const EVENT_BYTES_MAX: usize = 450 * 1024;
 
-/// What bounds a conversation over HTTP+SSE or WebSocket; messages of WebSockets have the same cap in stock clients.
+/// Limits of a conversation over HTTP+SSE or WebSocket. Common clients have the same limit for WebSocket messages.
 const CONVERSATION_LIMITS: ConversationLimits = ConversationLimits {
     requests_max: 64,
     outgoing_max: 16,
@@ -61,46 +61,46 @@ const CONVERSATION_LIMITS: ConversationLimits = ConversationLimits {
     answer_bytes_max: 16 * 1024 * 1024 * 1024,
 };
 
-/// Bounds and allowlists of the HTTP door.
+/// Limits, allowlists and enabled endpoints of the HTTP server.
 #[derive(Clone)]
 pub struct HttpOptions {
-    /// Finds out who calls.
+    /// Authenticates callers.
     pub authenticator: Arc<dyn Authenticator>,
-    /// How TLS is spoken; none for plain HTTP.
+    /// The TLS configuration; `None` for plain HTTP.
     pub tls: Option<Arc<Tls>>,
-    /// What clients of OAuth are told of the way in; it may change while the door is open.
+    /// The OAuth metadata for clients; it may change while the server runs.
     pub protected_resource: SharedProtectedResource,
-    /// Opens links to stored results; none where no result is linked to.
+    /// Verifies links to stored results; `None` disables links.
     pub links: Option<Arc<dyn LinkVerifier>>,
-    /// Whether there is MCP at `/mcp`.
+    /// Whether MCP is served at `/mcp`.
     pub has_mcp: bool,
-    /// Whether there is MCP over HTTP+SSE of 2024-11-05 at `/mcp/sse` and `/mcp/messages`.
+    /// Whether MCP over HTTP+SSE (2024-11-05) is served at `/mcp/sse` and `/mcp/messages`.
     pub has_sse: bool,
-    /// Whether there is MCP over WebSocket at `/mcp/ws`.
+    /// Whether MCP over WebSocket is served at `/mcp/ws`.
     pub has_web_socket: bool,
-    /// Whether there is REST at `/rest`, and stored results at `/results`.
+    /// Whether REST is served at `/rest`, and stored results at `/results`.
     pub has_rest: bool,
-    /// Whether there is Prometheus at `/metrics`.
+    /// Whether Prometheus metrics are served at `/metrics`.
     pub has_metrics: bool,
-    /// Longer request bodies and messages are refused, in bytes.
+    /// Maximum size of request bodies and messages in bytes; larger ones are refused.
     pub body_bytes_max: usize,
     /// How long a client may take to send its headers, and then its body.
     pub read_within: Duration,
-    /// How long a client may leave what is written to it unread; then its connection breaks.
+    /// How long written data may stay unread by a client before its connection is broken.
     pub write_within: Duration,
-    /// More connections wait to be accepted.
+    /// Maximum number of connections; further ones wait to be accepted.
     pub connections_max: usize,
-    /// More sessions are refused: legacy ones, event streams of HTTP+SSE, WebSockets and modern clients that listen
-    /// over Streamable HTTP together.
+    /// Maximum number of sessions; further ones are refused. Legacy sessions, HTTP+SSE streams, WebSockets and modern
+    /// listeners over Streamable HTTP count together.
     pub sessions_max: usize,
-    /// More sessions of one principal are refused, where callers prove who they are. The principals of one tenant have
-    /// half of all sessions together.
+    /// Maximum number of sessions of one principal, where callers authenticate. The principals of one tenant together
+    /// have at most half of all sessions.
     pub sessions_per_principal_max: usize,
-    /// A session without a request for this long ends.
+    /// A session ends after this time without a request.
     pub session_idle_max: Duration,
-    /// Host names that requests may name beside the loopback names; port and case do not count.
+    /// Host names that requests may use in addition to the loopback names; port and case are ignored.
     pub allowed_hosts: Vec<String>,
-    /// Origins that web pages may come from beside those of loopback hosts (`https://example.com`).
+    /// Origins of web pages that are allowed in addition to loopback hosts (`https://example.com`).
     pub allowed_origins: Vec<String>,
     /// How long running calls may take to end at shutdown.
     pub drain_within: Duration,
@@ -132,7 +132,7 @@ impl Default for HttpOptions {
     }
 }
 
-/// What every handler of the door shares.
+/// The state that all HTTP handlers share.
 pub(crate) struct HttpState {
     service: Arc<McpService>,
     metrics: Arc<Metrics>,
@@ -142,7 +142,7 @@ pub(crate) struct HttpState {
     streams: http_sse::SseSessions,
     /// The calls of legacy event streams, which outlive their connections, and WebSockets.
     tasks: TaskTracker,
-    /// Fires when the server shuts down: no more calls are taken, and nobody listens any more.
+    /// Fires when the server shuts down: it accepts no more calls, and listeners end.
     draining: CancellationToken,
 }
 
@@ -171,32 +171,32 @@ impl HttpState {
         })
     }
 
-    /// A place for a session of `resolve_caller`.
+    /// A permit for a session of `caller`.
     ///
     /// # Errors
-    /// Whose sessions there are too many of.
+    /// The level whose limit is reached.
     fn acquire_session_permit(&self, caller: &Caller) -> Result<SessionPermit, LimitLevel> {
         self.sessions.end_idle();
-        // Asked each time: a configuration that is entered later may be the first that asks who calls.
+        // Read each time: a later configuration may be the first one that requires authentication.
         let of_one_max =
             self.options.authenticator.enforces_authentication().then_some(self.options.sessions_per_principal_max);
         self.session_permits.acquire(caller, of_one_max)
     }
 
-    /// Tells log and metrics that a message was refused.
+    /// Reports a rejected message to the log and the metrics.
     fn report_rejection(&self, origin: CallOrigin, reason: &str) {
         let CallOrigin { transport, peer } = origin;
         self.service.registry().events().emit(Event::MessageRefused { transport, peer, reason });
     }
 
-    /// What the protocol must know of a caller. `streams_events` says that the answer must fit one SSE event.
+    /// The peer that the protocol layer sees. If `streams_events` is true, the answer must fit into one SSE event.
     fn new_peer(&self, caller: &Caller, session: Option<Arc<McpSession>>, streams_events: bool) -> Peer {
         let is_bounded = self.service.registry().limits().inline.bytes.is_some();
         let in_flight: Option<Arc<InFlightRequests>> = session.as_ref().map(|session| session.in_flight().clone());
         Peer {
             caller: caller.clone(),
             inline_limit: Budget { rows: None, bytes: (is_bounded && streams_events).then_some(EVENT_BYTES_MAX) },
-            // A request of ours needs the event stream of the client's own.
+            // A request of the server is sent on the event stream of the client's own request.
             accepts_server_requests: streams_events,
             session,
             in_flight,
@@ -204,41 +204,41 @@ impl HttpState {
     }
 }
 
-/// The routes of the door, to be mounted in a server of a host's own. Requests without a
-/// [`PeerAddress`] extension count as local.
+/// The routes of the HTTP server, to be mounted in a server of the host application. Requests without a [`PeerAddress`]
+/// extension count as local.
 pub fn router(service: Arc<McpService>, metrics: Arc<Metrics>, options: HttpOptions) -> Router {
     build_routes(HttpState::new(service, metrics, options))
 }
 
 fn build_routes(http_state: Arc<HttpState>) -> Router {
-    let mut asking = Router::new();
+    let mut routes = Router::new();
     if http_state.options.has_mcp {
         let mcp = || on_post(post::post).get(get::get).delete(delete::delete);
-        asking = asking.route("/mcp", mcp()).route("/mcp/{toolset}", mcp());
+        routes = routes.route("/mcp", mcp()).route("/mcp/{toolset}", mcp());
     }
     if http_state.options.has_sse {
-        asking = asking.route("/mcp/sse", on_get(http_sse::open)).route("/mcp/{toolset}/sse", on_get(http_sse::open));
-        asking = asking.route("/mcp/messages/{session}", on_post(http_sse::post));
+        routes = routes.route("/mcp/sse", on_get(http_sse::open)).route("/mcp/{toolset}/sse", on_get(http_sse::open));
+        routes = routes.route("/mcp/messages/{session}", on_post(http_sse::post));
     }
     if http_state.options.has_web_socket {
-        asking = asking.route("/mcp/ws", on_get(web_socket::open)).route("/mcp/{toolset}/ws", on_get(web_socket::open));
+        routes = routes.route("/mcp/ws", on_get(web_socket::open)).route("/mcp/{toolset}/ws", on_get(web_socket::open));
     }
     if http_state.options.has_metrics {
-        asking = asking.route("/metrics", on_get(health::metrics));
+        routes = routes.route("/metrics", on_get(health::metrics));
     }
-    if asking.has_routes() {
-        asking = asking.route_layer(axum::middleware::from_fn_with_state(http_state.clone(), identify::identify));
+    if routes.has_routes() {
+        routes = routes.route_layer(axum::middleware::from_fn_with_state(http_state.clone(), identify::identify));
     }
     if http_state.options.has_rest {
-        // These ask who calls by themselves: the page of REST is for everybody, and links open results.
+        // These routes authenticate callers themselves: the REST page is public, and links open results.
         for path in ["/rest", "/rest/", "/rest/{*path}"] {
-            asking = asking.route(path, on_any(rest::answer));
+            routes = routes.route(path, on_any(rest::answer));
         }
         for path in ["/results", "/results/", "/results/{*path}"] {
-            asking = asking.route(path, on_any(results::answer));
+            routes = routes.route(path, on_any(results::answer));
         }
     }
-    asking
+    routes
         .route(protected_resource::WELL_KNOWN, on_any(protected_resource::metadata))
         .route(&format!("{}/{{*path}}", protected_resource::WELL_KNOWN), on_any(protected_resource::metadata))
         .route("/health", on_get(health::health))

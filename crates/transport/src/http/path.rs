@@ -1,8 +1,8 @@
-//! Which transport a path of the server belongs to.
+//! Maps paths of the server to transports.
 
 use tidegate_core::TransportKind;
 
-/// The transport of `path`; Streamable HTTP where no other one has its address.
+/// The transport of `path`; Streamable HTTP unless another transport has that path.
 pub(super) fn transport_of(path: &str) -> TransportKind {
     if ["/rest", "/results"].iter().any(|root| path.strip_prefix(root).is_some_and(is_at_or_below)) {
         return TransportKind::Rest;
@@ -15,7 +15,7 @@ pub(super) fn transport_of(path: &str) -> TransportKind {
     }
 }
 
-/// Whether what follows a root ends there or goes on below it.
+/// Whether the rest of a path after its root is empty or a subpath.
 fn is_at_or_below(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with('/')
 }

@@ -25,12 +25,12 @@ use crate::batch::with_callers;
 use crate::revalidation::{Revoked, SessionValidity};
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-/// Of a caller that was asked about so short a time ago nothing else would be heard.
+/// A caller that was resolved less than this time ago is not resolved again.
 const REVALIDATE_AFTER: Duration = Duration::from_millis(10);
-/// `Tidegate-Trace: 1` has everything about the request logged, whatever the level.
+/// `Tidegate-Trace: 1` logs everything about the request, whatever the log level.
 pub(super) const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
 
-/// What the rest of the request needs to know of its head.
+/// The parsed head of a request.
 struct RequestHead {
     headers: HeaderMap,
     caller: Caller,
@@ -47,7 +47,7 @@ pub(super) async fn post(
     let (parts, body) = request.into_parts();
     let requested = Instant::now();
     let read = read_message(&parts.headers, body, &http_state, request_credentials.origin).await;
-    // If the body took its time, what its sender may do is settled now.
+    // Reading the body may have taken long, so the permissions of the caller are resolved again.
     if requested.elapsed() > REVALIDATE_AFTER {
         caller = match request_credentials.resolve_caller(&http_state).await {
             Ok(caller) => caller,
@@ -80,13 +80,13 @@ fn accepts_events(headers: &HeaderMap) -> bool {
     accepted.any(|accept| accept.contains("text/event-stream"))
 }
 
-/// Media types ignore case and may carry parameters.
+/// Media types are case-insensitive and may have parameters.
 fn is_json(content_type: &HeaderValue) -> bool {
     let media_type = content_type.to_str().ok().and_then(|text| text.split(';').next());
     media_type.is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// The message of a body, or why it was not read.
+/// The message in a body, or the response to a body that could not be read.
 pub(super) async fn read_message(
     headers: &HeaderMap,
     body: Body,
@@ -108,8 +108,8 @@ pub(super) async fn read_message(
             let message = format!("the body is larger than {body_bytes_max} bytes");
             Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &message))
         }
-        Err(BodyError::Incomplete) => Err(refuse(StatusCode::BAD_REQUEST, "the body broke off")),
-        Err(BodyError::TooSlow) => Err(refuse(StatusCode::REQUEST_TIMEOUT, "the body came too slowly")),
+        Err(BodyError::Incomplete) => Err(refuse(StatusCode::BAD_REQUEST, "the body is incomplete")),
+        Err(BodyError::TooSlow) => Err(refuse(StatusCode::REQUEST_TIMEOUT, "the body arrived too slowly")),
     }
 }
 
@@ -149,7 +149,7 @@ async fn answer_modern(http_state: &Arc<HttpState>, head: &RequestHead, request:
     let id = request.id.clone();
     let mut validity = HttpCallerResolver::session_validity(http_state, &head.credentials, &head.caller);
     match validity.run_while_valid(http_state.service.answer(request, &peer)).await {
-        Err(lapsed) => AdmissionError::from(lapsed).to_response(http_state, head.credentials.origin),
+        Err(revoked) => AdmissionError::from(revoked).to_response(http_state, head.credentials.origin),
         Ok(Answer::NoResponse) => accepted(),
         Ok(Answer::Whole(whole)) => message_response(http_state, whole, true),
         Ok(Answer::Listen(stream)) => open_subscription(http_state, head, &id, stream),
@@ -177,33 +177,33 @@ async fn open_session(http_state: &HttpState, head: &RequestHead, request: &tide
             Ok(opened) => opened,
             Err(error) => return refusal(StatusCode::OK, Some(&request.id), &error),
         };
-    let place = match http_state.acquire_session_permit(&head.caller) {
-        Ok(place) => place,
+    let permit = match http_state.acquire_session_permit(&head.caller) {
+        Ok(permit) => permit,
         Err(level) => return too_many_sessions(Some(&request.id), level),
     };
-    let id = http_state.sessions.open(session, head.caller.principal.clone(), place);
+    let id = http_state.sessions.open(session, head.caller.principal.clone(), permit);
     let mut response = message_response(http_state, whole, false);
-    // An id is hexadecimal digits.
+    // An id consists of hexadecimal digits.
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(SESSION_ID, value);
     }
     response
 }
 
-/// The name of the session that a request belongs to; 400 when it names none.
+/// The id of the session that a request belongs to; 400 if it has none.
 pub(super) fn session_id<'a>(headers: &'a HeaderMap, request: Option<&RequestId>) -> Result<&'a str, BoxedResponse> {
     headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).ok_or_else(|| {
         let error = RpcError::invalid_request(
-            "the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; \
-             one of 2026-07-28 says its version in params._meta",
+            "the header Mcp-Session-Id is missing: clients of 2025-11-25 or older start with initialize; \
+             clients of 2026-07-28 declare their version in params._meta",
         );
         Box::new(refusal(StatusCode::BAD_REQUEST, request, &error))
     })
 }
 
-/// 404, upon which a client begins a new session.
+/// 404, which makes a client start a new session.
 pub(super) fn no_such_session(request: Option<&RequestId>) -> Response {
-    let error = RpcError::invalid_request("the session does not exist or has ended; begin again with initialize");
+    let error = RpcError::invalid_request("the session does not exist or has ended; open a new one with initialize");
     refusal(StatusCode::NOT_FOUND, request, &error)
 }
 
@@ -226,7 +226,7 @@ async fn answer_legacy(
     let id = request.id.clone();
     let mut validity = HttpCallerResolver::session_validity(http_state, &head.credentials, &head.caller);
     match validity.run_while_valid(http_state.service.answer(request, &peer)).await {
-        Err(lapsed) => AdmissionError::from(lapsed).to_response(http_state, head.credentials.origin),
+        Err(revoked) => AdmissionError::from(revoked).to_response(http_state, head.credentials.origin),
         Ok(Answer::NoResponse) => accepted(),
         Ok(Answer::Whole(whole)) => message_response(http_state, whole, false),
         Ok(Answer::Listen(stream)) => open_subscription(http_state, head, &id, stream),
@@ -237,8 +237,8 @@ async fn answer_legacy(
     }
 }
 
-/// A legacy event stream: a disconnect is no cancellation, so the call writes into a buffer on a
-/// task of its own, and the response reads from there.
+/// A legacy event stream. A disconnect does not cancel the call, so the call writes into a buffer in a task of its own,
+/// and the response reads from the buffer.
 fn stream_resumable(
     http_state: &HttpState,
     session: &HttpSession,
@@ -247,7 +247,7 @@ fn stream_resumable(
     session_validity: SessionValidity,
 ) -> Response {
     let Some((number, replay)) = session.open_stream() else {
-        let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many event streams of this session are open");
+        let error = RpcError::new(RpcError::INTERNAL_ERROR, "this session has too many open event streams");
         return refusal(StatusCode::TOO_MANY_REQUESTS, Some(id), &error);
     };
     let Ok(reader) = replay.read_after(None) else { return accepted() };
@@ -279,7 +279,7 @@ async fn write_events(
     if is_primed {
         replay.push(event, sse::priming_event(&event_id(number, event))).await?;
     }
-    // What was kept for one who is let in no longer is lost to it.
+    // The stored events of a caller that is no longer admitted are discarded.
     while let Some(frame) = session_validity.next_frame(&mut answer).await.map_err(|Revoked| ReplayLost)? {
         if !writer.is_open() {
             event += 1;
@@ -287,7 +287,7 @@ async fn write_events(
         let bytes = writer.encode_frame(frame, Some(&event_id(number, event)));
         replay.push(event, bytes).await?;
     }
-    // The event of a response that was cancelled half-way stays open: clients drop it.
+    // The event of a response that was cancelled midway stays open: clients discard it.
     match writer.end().filter(|_| answer.is_complete()) {
         Some(bytes) => replay.push(event, bytes).await,
         None => Ok(()),
@@ -303,7 +303,7 @@ fn receive_notification(http_state: &HttpState, head: &RequestHead, notification
     accepted()
 }
 
-/// What a client answers to a request of ours, which it read on the event stream of its own request.
+/// Handles the response of a client to a server request that was sent on the event stream of its own request.
 fn receive_response(http_state: &HttpState, head: &RequestHead, response: &tidegate_mcp::RpcResponse) -> Response {
     if let Ok(id) = session_id(&head.headers, None) {
         let Some(session) = http_state.sessions.get(id, &head.caller.principal) else { return no_such_session(None) };
@@ -322,19 +322,19 @@ async fn answer_batch(
     let session = match session_id(&head.headers, None).map(|id| endpoint.sessions.get(id, &head.caller.principal)) {
         Ok(Some(session)) => Some(session.session.clone()),
         Ok(None) => return no_such_session(None),
-        // The refusal of batches says more than that of a session that is not named.
+        // The rejection of the batch says more than a missing session id would.
         Err(_) => None,
     };
     let peer = endpoint.new_peer(&head.caller, session, false);
-    let known = HttpCallerResolver {
+    let resolver = HttpCallerResolver {
         http_state: endpoint.clone(),
         credentials: head.credentials.clone(),
         owner: head.caller.principal.clone(),
     };
-    let messages = with_callers(messages, Arc::new(known), head.caller.clone());
+    let messages = with_callers(messages, Arc::new(resolver), head.caller.clone());
     let mut validity = HttpCallerResolver::session_validity(endpoint, &head.credentials, &head.caller);
     match validity.run_while_valid(endpoint.service.answer_batch(messages, &peer)).await {
-        Err(lapsed) => AdmissionError::from(lapsed).to_response(endpoint, head.credentials.origin),
+        Err(revoked) => AdmissionError::from(revoked).to_response(endpoint, head.credentials.origin),
         Ok(Ok(Some(answers))) => json(StatusCode::OK, answers),
         Ok(Ok(None)) => accepted(),
         Ok(Err(error)) => refusal(StatusCode::BAD_REQUEST, None, &error),

@@ -1,5 +1,5 @@
-//! The way in for clients of OAuth: what they are told of the authorization servers whose tokens are taken here, and
-//! the challenges that point to it.
+//! OAuth protected resource metadata: the authorization servers whose tokens are accepted, and the challenges that
+//! refer to them.
 //!
 //! [RFC 9728](https://www.rfc-editor.org/rfc/rfc9728), [RFC 6750, 3](https://www.rfc-editor.org/rfc/rfc6750#section-3),
 //! [MCP 2026-07-28, Authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization)
@@ -18,39 +18,39 @@ use tidegate_core::{AuthenticationError, is_scope};
 use super::HttpState;
 use super::response::json;
 
-/// Where the metadata stand, before the path of the resource.
+/// The well-known path of the metadata, before the path of the resource.
 pub(super) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// What clients are told of the resource that this server is.
+/// The metadata of the resource that this server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtectedResource {
     resource: String,
     authorization_servers: Vec<String>,
     scopes: Vec<String>,
-    /// The address of all this.
+    /// The URL of the metadata.
     metadata: String,
 }
 
-/// Why something cannot be told to clients.
+/// Why metadata is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProtectedResourceError {
-    /// The resource is no address that tokens can be for.
-    #[error("{0:?} is no address that tokens can be for: write it as https://data.example.com/mcp")]
+    /// The resource is not a valid URL.
+    #[error("invalid resource {0:?}: expected an https URL such as https://data.example.com/mcp")]
     Resource(String),
-    /// An authorization server is no issuer.
-    #[error("{0:?} is no issuer: write it as https://login.example.com")]
+    /// An authorization server is not a valid issuer.
+    #[error("invalid issuer {0:?}: expected an https URL such as https://login.example.com")]
     AuthorizationServer(String),
-    /// A scope is no word.
-    #[error("{0:?} is no scope: one is a word without spaces, quotes and backslashes")]
+    /// A scope is not a single word.
+    #[error("invalid scope {0:?}: expected a word without spaces, quotes and backslashes")]
     Scope(String),
 }
 
 impl ProtectedResource {
-    /// The resource at the address `resource`, which tokens name as their audience, as its clients see it; the issuers
-    /// of its tokens, and the scopes that suffice for most of what it does.
+    /// The resource with the URL `resource`, which tokens contain as audience and which clients use. `scopes` suffice
+    /// for most operations.
     ///
     /// # Errors
-    /// For what is no such address, and no scope. Addresses are https, or http on this machine.
+    /// For an invalid URL or scope. URLs use https, or http on this machine.
     pub fn new(
         resource: impl Into<String>,
         authorization_servers: Vec<String>,
@@ -81,7 +81,7 @@ impl ProtectedResource {
     }
 }
 
-/// The address `text`, if it may be one of a resource or an issuer.
+/// Parses the URL of a resource or an issuer; `None` if it is not acceptable.
 fn parse_address(text: &str) -> Option<Uri> {
     let uri: Uri = text.parse().ok()?;
     let host = uri.host()?;
@@ -92,51 +92,50 @@ fn parse_address(text: &str) -> Option<Uri> {
     (is_safe && is_plain && !has_user).then_some(uri)
 }
 
-/// Where the metadata of `resource` stand: the well-known part comes before its path (RFC 9728, 3.1).
+/// The metadata URL of `resource`: the well-known part comes before its path (RFC 9728, 3.1).
 fn metadata_url(resource: &Uri) -> String {
     let mut parts = resource.clone().into_parts();
     let path = parts.path_and_query.as_ref().map_or("", |path| path.as_str());
     let path = if path == "/" { "" } else { path };
-    // What was a path before is one with a path before it.
+    // A valid path stays valid with a path before it.
     parts.path_and_query = format!("{WELL_KNOWN}{path}").parse().ok();
     Uri::from_parts(parts).map(|uri| uri.to_string()).unwrap_or_default()
 }
 
-/// Whether the metadata are asked for: everybody may read them, also pages of others.
+/// Whether `path` is a metadata path: metadata is public, also for web pages of other origins.
 pub(super) fn is_metadata_path(path: &str) -> bool {
     path.strip_prefix(WELL_KNOWN).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// What is told now. All that are cloned from one another tell the same: a host keeps one and may change it while it
-/// serves.
+/// The published metadata. Clones share it, so a host application keeps one and can change it while the server runs.
 #[derive(Debug, Clone, Default)]
 pub struct SharedProtectedResource(Arc<ArcSwapOption<ProtectedResource>>);
 
 impl SharedProtectedResource {
-    /// From now on tells `resource`, or nothing.
+    /// Publishes `resource` from now on, or nothing.
     pub fn publish(&self, resource: Option<ProtectedResource>) {
         self.0.store(resource.map(Arc::new));
     }
 
-    /// Whether anything is told.
+    /// Whether metadata is published.
     pub(super) fn is_published(&self) -> bool {
         self.0.load().is_some()
     }
 
-    /// `challenge` as the value of `WWW-Authenticate`.
+    /// The `WWW-Authenticate` header for `challenge`.
     pub(super) fn challenge_header(&self, challenge: &Challenge) -> HeaderValue {
         let mut text = "Bearer realm=\"tidegate\"".to_owned();
         let published = self.0.load();
-        // Nothing that is said here can fail, and text takes it.
+        // Writing to a string cannot fail.
         let first = published.as_ref().map(|resource| resource.scopes.as_slice()).unwrap_or_default();
         let (error, scopes): (_, Vec<&String>) = match challenge {
-            // One who comes for this call wants to make others after it.
+            // A client that authenticates for this call will make others after it.
             Challenge::Missing { scopes } => {
                 let further = scopes.iter().filter(|scope| is_scope(scope) && !first.contains(scope));
                 (None, first.iter().chain(further).collect())
             }
             Challenge::Invalid => (Some("invalid_token"), first.iter().collect()),
-            // No scope mends that.
+            // No scope corrects a malformed header.
             Challenge::Malformed => (Some("invalid_request"), Vec::new()),
             Challenge::Scopes(scopes) => {
                 (Some("insufficient_scope"), scopes.iter().filter(|scope| is_scope(scope)).collect())
@@ -152,24 +151,24 @@ impl SharedProtectedResource {
         if let Some(resource) = published.as_ref() {
             let _ = write!(text, ", resource_metadata=\"{}\"", resource.metadata);
         }
-        // Each part is visible ASCII.
+        // Each part consists of visible ASCII characters.
         HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("Bearer realm=\"tidegate\""))
     }
 }
 
-/// What a caller lacks who is not let in, or not let do what it asks for.
+/// What a caller lacks that was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {
-    /// Any proof of who it is.
+    /// Credentials.
     Missing {
-        /// The OAuth scopes that a token needs for what it asks for, where that is known.
+        /// The OAuth scopes that the call requires, if they are known.
         scopes: Vec<String>,
     },
-    /// A proof that counts.
+    /// Valid credentials.
     Invalid,
-    /// A proof of a form that can be read.
+    /// Credentials in a valid form.
     Malformed,
-    /// OAuth scopes, all of which it would need.
+    /// OAuth scopes, all of which are required.
     Scopes(Vec<String>),
 }
 
@@ -183,7 +182,8 @@ impl From<AuthenticationError> for Challenge {
     }
 }
 
-/// The metadata, for everybody and every page. They are the same at each address, so that none tells what is there.
+/// The metadata, for all clients and all web pages. It is the same at each path, so that it does not reveal which paths
+/// exist.
 pub(super) async fn metadata(State(http_state): State<Arc<HttpState>>, method: Method) -> Response {
     let published = http_state.options.protected_resource.0.load_full();
     let mut response = match published {
@@ -208,7 +208,7 @@ fn allow_cross_origin(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*"));
-    // A reload may change them.
+    // A reload may change the metadata.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=60"));
 }
 
@@ -241,11 +241,11 @@ mod tests {
         https://data.example.com/.well-known/oauth-protected-resource
         https://data.example.com:8443/.well-known/oauth-protected-resource/a/mcp
         http://localhost:7070/.well-known/oauth-protected-resource/mcp
-        "http://data.example.com/mcp" is no address that tokens can be for: write it as https://data.example.com/mcp
-        "https://ann@data.example.com/mcp" is no address that tokens can be for: write it as https://data.example.com/mcp
-        "https://data.example.com/mcp#a" is no address that tokens can be for: write it as https://data.example.com/mcp
-        "data.example.com" is no address that tokens can be for: write it as https://data.example.com/mcp
-        "/mcp" is no address that tokens can be for: write it as https://data.example.com/mcp
+        invalid resource "http://data.example.com/mcp": expected an https URL such as https://data.example.com/mcp
+        invalid resource "https://ann@data.example.com/mcp": expected an https URL such as https://data.example.com/mcp
+        invalid resource "https://data.example.com/mcp#a": expected an https URL such as https://data.example.com/mcp
+        invalid resource "data.example.com": expected an https URL such as https://data.example.com/mcp
+        invalid resource "/mcp": expected an https URL such as https://data.example.com/mcp
         "#);
     }
 

@@ -1,5 +1,5 @@
-//! One legacy event stream that survives its connection: the call writes into a buffer of bounded
-//! bytes, a connection reads from it, and a later one can go on where the first broke off.
+//! A legacy event stream that survives its connection: the call writes into a bounded buffer, a connection reads from
+//! it, and a later connection can resume the stream.
 //!
 //! [MCP 2025-11-25, Resumability and Redelivery](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#resumability-and-redelivery)
 
@@ -10,10 +10,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Bytes that one stream keeps for redelivery. What was delivered longest ago goes first.
+/// Maximum number of bytes that one stream stores for redelivery. The oldest delivered ones are removed first.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
-/// What a stream has said, as far as it is kept.
+/// The stored events of a stream.
 #[derive(Debug, Default)]
 pub(super) struct ReplayBuffer {
     state: Mutex<ReplayState>,
@@ -24,11 +24,11 @@ pub(super) struct ReplayBuffer {
 struct ReplayState {
     items: VecDeque<ReplayItem>,
     kept_bytes: usize,
-    /// The position of the first kept item.
+    /// The position of the first stored item.
     first: u64,
     /// The position that the reader reads next.
     next_read: u64,
-    /// Counts readers; only the newest reads on.
+    /// The number of the newest reader; earlier readers end.
     reader: u64,
     has_reader: bool,
     has_ended: bool,
@@ -37,17 +37,17 @@ struct ReplayState {
 
 #[derive(Debug)]
 struct ReplayItem {
-    /// The event that it belongs to.
+    /// The event of these bytes.
     event: u64,
     bytes: Bytes,
 }
 
-/// The buffer is full and nobody reads it.
+/// The buffer is full, and there is no reader.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ReplayLost;
 
 impl ReplayBuffer {
-    /// Adds bytes of an event. Waits while the buffer is full of what the reader has yet to read.
+    /// Appends bytes of an event. Waits while the buffer is full of unread bytes.
     pub(super) async fn push(&self, event: u64, bytes: Bytes) -> Result<(), ReplayLost> {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
@@ -70,13 +70,13 @@ impl ReplayBuffer {
         Ok(())
     }
 
-    /// Says that nothing more comes.
+    /// Marks the stream as ended.
     pub(super) fn end(&self) {
         self.state.lock().has_ended = true;
         self.changed.notify_waiters();
     }
 
-    /// Says that nothing more comes because not everything could be kept: nobody can read on.
+    /// Ends the stream without its content, because not everything could be stored. Readers cannot resume it.
     pub(super) fn mark_lost(&self) {
         let mut state = self.state.lock();
         state.items.clear();
@@ -87,12 +87,12 @@ impl ReplayBuffer {
         self.changed.notify_waiters();
     }
 
-    /// Whether nothing more comes.
+    /// Whether the stream has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.state.lock().has_ended
     }
 
-    /// Reads on after `event`, or from the beginning. An earlier reader ends.
+    /// Reads from after `event`, or from the beginning. An earlier reader ends.
     pub(super) fn read_after(self: &Arc<Self>, event: Option<u64>) -> Result<ReplayReader, ReplayLost> {
         let mut state = self.state.lock();
         if state.is_lost {
@@ -105,7 +105,7 @@ impl ReplayBuffer {
                 None => state.first + state.items.len() as u64,
             },
         };
-        // What comes after the event must still be there from its first byte on.
+        // The first byte after the event must still be stored.
         let is_kept = position > state.first || state.first == 0;
         if !is_kept {
             return Err(ReplayLost);

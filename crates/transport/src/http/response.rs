@@ -18,10 +18,10 @@ use crate::revalidation::{Revoked, SessionValidity};
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-/// Why an answer breaks off whose caller is let in no longer.
-pub(super) const REVOKED_REASON: &str = "its caller is let in no longer";
+/// Why an answer ends early when its caller is no longer admitted.
+pub(super) const REVOKED_REASON: &str = "the caller's credentials were revoked";
 
-/// A response with `status` and a whole JSON body.
+/// A response with `status` and a complete JSON body.
 pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
@@ -34,20 +34,19 @@ pub(super) fn refusal(status: StatusCode, id: Option<&RequestId>, error: &RpcErr
     json(status, error.to_bytes(id))
 }
 
-/// 503 for who may open no more sessions now, since there are too many at `resource_usage`.
+/// 503 for a caller that may not open more sessions, because the limit at `level` is reached.
 pub(super) fn too_many_sessions(id: Option<&RequestId>, level: LimitLevel) -> Response {
     let owner_key = match level {
-        LimitLevel::Principal => "of yours ",
-        LimitLevel::Tenant => "of your tenant ",
-        LimitLevel::Tool | LimitLevel::Node => "",
+        LimitLevel::Principal => "you have",
+        LimitLevel::Tenant => "your tenant has",
+        LimitLevel::Tool | LimitLevel::Node => "there are",
     };
-    let error =
-        RpcError::new(RpcError::INTERNAL_ERROR, format!("too many sessions {owner_key}are open; try again later"));
+    let error = RpcError::new(RpcError::INTERNAL_ERROR, format!("{owner_key} too many open sessions; try again later"));
     refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error)
 }
 
-/// A whole message. Modern clients learn from the status that a method does not exist, and that they ask too much. Of
-/// older ones some give up their whole session when they hear of any other status but that of the way in.
+/// A complete message. For modern clients, the status reflects an unknown method or a rate limit. Some older clients
+/// abandon their whole session on any other status than one that requests authentication.
 pub(super) fn message_response(http_state: &HttpState, message: ResponseMessage, is_modern: bool) -> Response {
     if let Some(call_rejection) = &message.rejection {
         return rejected_response(http_state, call_rejection, message.bytes, is_modern);
@@ -60,7 +59,7 @@ pub(super) fn message_response(http_state: &HttpState, message: ResponseMessage,
     json(status, message.bytes)
 }
 
-/// A whole message to one who is hindered, in the words that HTTP has for it.
+/// A rejected call, with the status and headers that HTTP has for it.
 fn rejected_response(
     http_state: &HttpState,
     call_rejection: &CallRejection,
@@ -69,7 +68,7 @@ fn rejected_response(
 ) -> Response {
     let published = &http_state.options.protected_resource;
     let (status, field) = match call_rejection {
-        // Where no way in is told, a challenge leads nowhere.
+        // Without published metadata, a challenge is useless.
         CallRejection::Unauthenticated { scopes } if published.is_published() => {
             let challenge = Challenge::Missing { scopes: scopes.clone() };
             (StatusCode::UNAUTHORIZED, Some((header::WWW_AUTHENTICATE, published.challenge_header(&challenge))))
@@ -88,7 +87,7 @@ fn rejected_response(
     response
 }
 
-/// `time` as the value of `Retry-After`: whole seconds, rounded up; one where nothing is known.
+/// `time` as the value of `Retry-After`: whole seconds, rounded up; one second if it is unknown.
 pub(super) fn retry_after_value(time: Option<Duration>) -> HeaderValue {
     let seconds = time.map_or(1, |time| time.as_secs() + u64::from(time.subsec_nanos() > 0));
     HeaderValue::from(seconds.max(1))
@@ -101,8 +100,8 @@ pub(super) fn accepted() -> Response {
     response
 }
 
-/// A streamed answer as one chunked JSON object. Notifications have no place in it. It breaks off when its caller is
-/// let in no longer.
+/// A streamed answer as one chunked JSON object. Notifications are omitted. The connection is broken when its caller is
+/// no longer admitted.
 pub(super) fn streamed_json(answer: Box<AnswerStream>, session_validity: SessionValidity) -> Response {
     let pieces = stream::unfold(Some((answer, session_validity)), |streaming| async move {
         let (mut answer, mut session_validity) = streaming?;
@@ -122,7 +121,7 @@ pub(super) fn streamed_json(answer: Box<AnswerStream>, session_validity: Session
     response
 }
 
-/// An SSE stream whose bytes come from `body`.
+/// An SSE stream with the bytes of `body`.
 pub(super) fn event_stream(body: Body) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();

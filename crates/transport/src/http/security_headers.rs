@@ -1,5 +1,4 @@
-//! What stands in the head of every response, whatever is said in it: that it is no page, is kept by nobody, and tells
-//! no other site where it was read.
+//! Security headers of every response: it is not a page, is not cached, and sends no referrer to other sites.
 //!
 //! [Fetch, X-Content-Type-Options](https://fetch.spec.whatwg.org/#x-content-type-options-header),
 //! [RFC 6797](https://www.rfc-editor.org/rfc/rfc6797)
@@ -9,14 +8,14 @@ use axum::http::{HeaderMap, HeaderValue, header};
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-/// No page of anybody shows ours within its own.
+/// No web page may embed ours in a frame.
 const DENY: HeaderValue = HeaderValue::from_static("DENY");
-/// A page that says nothing of what it needs gets nothing.
+/// A page without a policy of its own may load nothing.
 const DENY_ALL_POLICY: HeaderValue = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox");
-/// Who came over TLS comes over nothing else for a year.
+/// After a request over TLS, browsers use only TLS for a year.
 const HSTS_ONE_YEAR: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
-/// Adds what is not said yet. `is_over_tls` says how the request came.
+/// Adds headers that are not set yet. `is_over_tls` says whether the request used TLS.
 pub(super) fn add_security_headers(headers: &mut HeaderMap, is_over_tls: bool) {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     headers.entry(header::REFERRER_POLICY).or_insert(NO_REFERRER);
@@ -30,7 +29,7 @@ pub(super) fn add_security_headers(headers: &mut HeaderMap, is_over_tls: bool) {
     }
 }
 
-/// Whether a browser may take the body for more than data. Most of what we say is JSON and events.
+/// Whether a browser may interpret the body as more than data. Most responses are JSON and events.
 fn is_active_content(headers: &HeaderMap) -> bool {
     let media_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     [&b"text/html"[..], b"image/svg", b"application/xhtml", b"text/xml", b"application/xml"]

@@ -1,4 +1,4 @@
-//! Listening, accepting, and shutting down in order.
+//! Listens, accepts connections, and shuts down in order.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,19 +24,19 @@ use super::{HttpOptions, HttpState, PeerAddress, build_routes};
 use crate::metrics::Metrics;
 use crate::tls::TlsPeer;
 
-/// How often idle sessions are looked for and metrics are kept up.
+/// Interval at which idle sessions are ended and metrics are maintained.
 const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(10);
-/// The first line and the headers of a request are refused when there is more to come beyond that size, in bytes; what
-/// comes is read in pieces of at most as many. As many of what is written wait to be taken by the socket.
+/// Maximum size of the request line with headers, in bytes. It also bounds each read, and the data that waits to be
+/// written to the socket.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// How long to wait after the system refused a connection (too many open files).
+/// Delay after a failed accept (too many open files).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A place among the connections, held as long as the connection lives: also by what it is upgraded to.
+/// A permit for a connection, held as long as the connection lives, also after an upgrade.
 #[derive(Clone)]
 pub(super) struct HttpConnectionPermit(#[expect(dead_code, reason = "it is held, not read")] Arc<OwnedSemaphorePermit>);
 
-/// A server that runs on tasks of its own.
+/// A server that runs in its own tasks.
 #[derive(Debug)]
 pub struct RunningServer {
     address: SocketAddr,
@@ -44,19 +44,19 @@ pub struct RunningServer {
 }
 
 impl RunningServer {
-    /// The address it listens on.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Resolves when it has shut down.
+    /// Resolves when the server has shut down.
     pub async fn wait(self) {
         // The task neither panics nor is it aborted.
         let _ = self.running.await;
     }
 }
 
-/// Serves on `listener` until `shutdown` fires, then lets running calls end within the bound.
+/// Serves on `listener` until `shutdown` fires, then waits up to `drain_within` for running calls.
 ///
 /// # Errors
 /// When the listener has no address.
@@ -87,11 +87,11 @@ async fn run(listener: TcpListener, http_state: Arc<HttpState>, shutdown: Cancel
                 http_state.metrics.run_upkeep();
             }
             accepted = accept(&listener, &semaphore) => {
-                let Some((stream, peer, place)) = accepted else {
+                let Some((stream, peer, permit)) = accepted else {
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 };
-                let http_connection_permit = HttpConnectionPermit(Arc::new(place));
+                let http_connection_permit = HttpConnectionPermit(Arc::new(permit));
                 connections.spawn(serve_connection(stream, peer, http_connection_permit, app.clone(), http_state.clone(), shutdown.clone()));
             }
         }
@@ -104,9 +104,9 @@ async fn accept(
     listener: &TcpListener,
     semaphore: &Arc<Semaphore>,
 ) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let place = semaphore.clone().acquire_owned().await.ok()?;
+    let permit = semaphore.clone().acquire_owned().await.ok()?;
     let (stream, peer) = listener.accept().await.ok()?;
-    Some((stream, peer, place))
+    Some((stream, peer, permit))
 }
 
 async fn serve_connection(
@@ -120,7 +120,7 @@ async fn serve_connection(
     let transport = TransportKind::StreamableHttp;
     let events = endpoint.service.registry().events();
     events.emit(Event::ConnectionOpened { transport });
-    // Without it small events wait for the acknowledgement of the one before.
+    // Without it, small events wait for the acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
     let stream = WriteTimeoutStream::new(stream, endpoint.options.write_within);
     match &endpoint.options.tls {
@@ -130,18 +130,18 @@ async fn serve_connection(
                 .await
         }
         Some(tls) => {
-            let shaken = tokio::select! {
+            let handshake = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => None,
-                shaken = tls.accept(stream) => Some(shaken),
+                handshake = tls.accept(stream) => Some(handshake),
             };
-            match shaken {
+            match handshake {
                 None => {}
-                Some(Ok((stream, of_tls))) => {
+                Some(Ok((stream, tls_peer))) => {
                     HttpConnection {
                         peer,
                         permit: http_connection_permit,
-                        tls: Some(of_tls),
+                        tls: Some(tls_peer),
                         app,
                         http_state: &endpoint,
                         shutdown,
@@ -156,18 +156,21 @@ async fn serve_connection(
     events.emit(Event::ConnectionClosed { transport });
 }
 
-/// Says why there is no connection. Who only looks whether the port is open is none of anybody's affairs.
+/// Reports a failed handshake. Port scans and closed connections are not reported.
 fn report_failed_handshake(http_state: &HttpState, peer: SocketAddr, error: &std::io::Error) {
     use std::io::ErrorKind::{ConnectionReset, UnexpectedEof};
     if matches!(error.kind(), ConnectionReset | UnexpectedEof) {
         return;
     }
-    let why =
-        if is_plaintext(error) { "what came is not TLS, but perhaps plain HTTP".to_owned() } else { error.to_string() };
-    http_state.report_rejection(origin_of_peer(peer), &format!("no TLS handshake: {why}"));
+    let why = if is_plaintext(error) {
+        "the client did not send TLS; it may have used plain HTTP".to_owned()
+    } else {
+        error.to_string()
+    };
+    http_state.report_rejection(origin_of_peer(peer), &format!("TLS handshake failed: {why}"));
 }
 
-/// Whether not even the first byte was one of TLS.
+/// Whether the first byte was already not TLS.
 fn is_plaintext(error: &std::io::Error) -> bool {
     let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     matches!(error, Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)))
@@ -177,7 +180,7 @@ fn origin_of_peer(peer: SocketAddr) -> CallOrigin {
     CallOrigin { transport: TransportKind::StreamableHttp, peer: Some(peer.ip()) }
 }
 
-/// A connection on which requests are about to come.
+/// A connection before its first request.
 struct HttpConnection<'a> {
     peer: SocketAddr,
     permit: HttpConnectionPermit,
@@ -188,7 +191,7 @@ struct HttpConnection<'a> {
 }
 
 impl HttpConnection<'_> {
-    /// Answers until the client goes, or the server shuts down.
+    /// Answers requests until the client disconnects or the server shuts down.
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let Self { peer, permit: http_connection_permit, tls, app, http_state: endpoint, shutdown } = self;
         let service = app.map_request(move |mut request: Request<Incoming>| {
@@ -207,9 +210,10 @@ impl HttpConnection<'_> {
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
             served = connection.as_mut() => {
-                // A broken connection is the client's affair, but whoever looks for the bound on heads is told of.
+                // Errors of the connection concern only the client. Oversized headers are reported, so that the limit
+                // is visible.
                 if served.is_err_and(|error| error.is_parse_too_large()) {
-                    endpoint.report_rejection(origin_of_peer(peer), "the head of the request is too large");
+                    endpoint.report_rejection(origin_of_peer(peer), "the request headers are too large");
                 }
             }
             () = shutdown.cancelled() => {
@@ -224,8 +228,8 @@ async fn drain(http_state: &HttpState, connections: &TaskTracker) {
     let within = http_state.options.drain_within;
     http_state.draining.cancel();
     http_state.service.drain(within).await;
-    // The calls have ended; their answers may still be on their way to buffers and sockets. A client
-    // that does not read is left behind.
+    // The calls have ended; their answers may still be in transit to buffers and sockets. The server does not wait for
+    // a client that does not read.
     http_state.tasks.close();
     let _ = tokio::time::timeout(within, http_state.tasks.wait()).await;
     connections.close();

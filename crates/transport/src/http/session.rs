@@ -1,4 +1,4 @@
-//! Legacy sessions: minted at `initialize`, named by a header, ended by DELETE or by idleness.
+//! Legacy sessions: created at `initialize`, identified by a header, ended by DELETE or after an idle time.
 //!
 //! [MCP 2025-11-25, Session Management](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management)
 
@@ -17,10 +17,10 @@ use uuid::Uuid;
 use super::replay::ReplayBuffer;
 use super::session_permits::SessionPermit;
 
-/// Event streams that one session keeps for resumption; ended ones go first, oldest first.
+/// Maximum number of event streams that one session keeps for resumption. The oldest ended ones are removed first.
 const STREAMS_MAX: usize = 16;
 
-/// All sessions of the door, each with its place.
+/// All sessions, each with its permit.
 pub(super) struct HttpSessions {
     idle_max: Duration,
     by_id: Mutex<HashMap<String, (Arc<HttpSession>, SessionPermit)>>,
@@ -29,7 +29,7 @@ pub(super) struct HttpSessions {
 /// One session and its event streams.
 pub(super) struct HttpSession {
     pub(super) session: Arc<McpSession>,
-    /// Who opened it; for everybody else it does not exist.
+    /// The principal that opened the session; for all others it does not exist.
     owner: Arc<Principal>,
     pub(super) ended: CancellationToken,
     /// Replaced when a new connection listens for notifications; the old one ends.
@@ -44,14 +44,14 @@ impl HttpSessions {
         Self { idle_max, by_id: Mutex::default() }
     }
 
-    /// Opens a session in `place` and gives its unguessable name.
-    pub(super) fn open(&self, session: McpSession, owner: Arc<Principal>, place: SessionPermit) -> String {
+    /// Opens a session that holds `permit`, and returns its unguessable id.
+    pub(super) fn open(&self, session: McpSession, owner: Arc<Principal>, permit: SessionPermit) -> String {
         let id = Uuid::new_v4().simple().to_string();
-        self.by_id.lock().insert(id.clone(), (Arc::new(HttpSession::new(session, owner)), place));
+        self.by_id.lock().insert(id.clone(), (Arc::new(HttpSession::new(session, owner)), permit));
         id
     }
 
-    /// The session of that name that `principal` opened; it counts as used now.
+    /// The session `id`, if `principal` opened it; marks it as used now.
     pub(super) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<HttpSession>> {
         let by_id = self.by_id.lock();
         let session =
@@ -61,7 +61,7 @@ impl HttpSessions {
         Some(session)
     }
 
-    /// Ends a session and cancels what it has running; false when `principal` has none of that name.
+    /// Ends a session and cancels its calls; false if `principal` has no session `id`.
     pub(super) fn end(&self, id: &str, principal: &Principal) -> bool {
         if self.get(id, principal).is_none() {
             return false;
@@ -76,15 +76,15 @@ impl HttpSessions {
             session.last_used.lock().elapsed() > self.idle_max && session.session.in_flight().is_empty()
         };
         let idle: Vec<_> = self.by_id.lock().extract_if(|_, (session, _)| is_idle(session)).collect();
-        for (_, (session, _place)) in idle {
+        for (_, (session, _permit)) in idle {
             session.close();
         }
     }
 
-    /// Ends them all.
+    /// Ends all sessions.
     pub(super) fn end_all(&self) {
         let all: Vec<_> = self.by_id.lock().drain().collect();
-        for (_, (session, _place)) in all {
+        for (_, (session, _permit)) in all {
             session.close();
         }
     }
@@ -108,12 +108,12 @@ impl HttpSession {
         self.session.in_flight().cancel_all();
     }
 
-    /// Counts as used now.
+    /// Marks the session as used now.
     pub(super) fn touch(&self) {
         *self.last_used.lock() = Instant::now();
     }
 
-    /// A new event stream and its number; `None` when too many are open.
+    /// A new event stream and its number; `None` if too many are open.
     pub(super) fn open_stream(&self) -> Option<(u64, Arc<ReplayBuffer>)> {
         let mut streams = self.streams.lock();
         if streams.len() >= STREAMS_MAX {
@@ -126,7 +126,7 @@ impl HttpSession {
         Some((number, replay))
     }
 
-    /// The event stream of that number, if it is still kept.
+    /// The event stream `number`, if it is still stored.
     pub(super) fn stream(&self, number: u64) -> Option<Arc<ReplayBuffer>> {
         self.streams.lock().get(&number).cloned()
     }

@@ -1,5 +1,5 @@
-//! Places: how many sessions there may be at once, over all transports together, and how many of them one principal
-//! and the principals of one tenant may have.
+//! Session permits: the maximum number of concurrent sessions over all transports, of one principal, and of the
+//! principals of one tenant.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use parking_lot::Mutex;
 use tidegate_core::event::{Event, EventDispatcher};
 use tidegate_core::{Caller, LimitLevel, Owner, ShareCounter, TransportKind};
 
-/// All places of the door.
+/// The session permits of the server.
 pub(super) struct SessionPermits {
     sessions_max: usize,
     events: EventDispatcher,
     shares: Mutex<ShareCounter>,
 }
 
-/// One place, free again when it is dropped.
+/// One permit; dropping it releases the session.
 pub(super) struct SessionPermit {
     permits: Arc<SessionPermits>,
     holder: Owner,
@@ -26,10 +26,11 @@ impl SessionPermits {
         Arc::new(Self { sessions_max: places_max, events, shares: Mutex::default() })
     }
 
-    /// A place for a session of `resolve_caller`. One principal has `of_one_max`; none where callers cannot be told apart.
+    /// A permit for a session of `caller`. One principal may have `of_one_max` sessions; `None` if callers cannot be
+    /// distinguished.
     ///
     /// # Errors
-    /// Who has too many.
+    /// The level whose limit is reached.
     pub(super) fn acquire(
         self: &Arc<Self>,
         caller: &Caller,

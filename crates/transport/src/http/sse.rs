@@ -1,6 +1,6 @@
-//! Server-sent events: each message is one event of one `data:` line, which may be written in pieces.
+//! Server-sent events: each message is one event with one `data:` line, which may be written in pieces.
 //!
-//! JSON text on one line needs no further framing: its line feeds are escaped.
+//! JSON text on one line needs no further framing, because its line feeds are escaped.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ pub(super) const DATA_PREFIX: &[u8] = b"data: ";
 /// The end of an event.
 pub(super) const EVENT_END: Bytes = Bytes::from_static(b"\n\n");
 
-/// A quiet stream gets a comment this often.
+/// Interval of the comments on a quiet stream.
 pub(super) const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 /// A comment, which keeps a quiet connection open.
 pub(super) const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
 
-/// Turns the frames of one answer into the bytes of its events.
+/// Encodes the frames of one answer as events.
 pub(super) struct EventWriter {
     is_open: bool,
 }
@@ -32,12 +32,12 @@ impl EventWriter {
         Self { is_open: false }
     }
 
-    /// Whether an event has begun that has not ended.
+    /// Whether an event has begun and not ended.
     pub(super) fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// The bytes of `frame`. `id` goes before the `data:` of an event that begins here.
+    /// The bytes of `frame`. `id` precedes the `data:` of an event that begins here.
     pub(super) fn encode_frame(&mut self, frame: AnswerFrame, id: Option<&str>) -> Bytes {
         match frame {
             AnswerFrame::Notification(message) => encode_event(&message, id),
@@ -51,13 +51,13 @@ impl EventWriter {
         }
     }
 
-    /// The end of the event that is open, if one is.
+    /// The end of the open event, if there is one.
     pub(super) fn end(&mut self) -> Option<Bytes> {
         std::mem::take(&mut self.is_open).then_some(EVENT_END)
     }
 }
 
-/// A whole event.
+/// A complete event.
 pub(super) fn encode_event(message: &[u8], id: Option<&str>) -> Bytes {
     let mut bytes = begin_event(id, message.len());
     bytes.put_slice(message);
@@ -65,12 +65,12 @@ pub(super) fn encode_event(message: &[u8], id: Option<&str>) -> Bytes {
     bytes.freeze()
 }
 
-/// An event without data: it gives a client an id to resume from, and how long to wait first.
+/// An event without data: it gives a client an id to resume from, and the delay before it reconnects.
 pub(super) fn priming_event(id: &str) -> Bytes {
     format!("id: {id}\nretry: 1000\ndata: \n\n").into()
 }
 
-/// Whether an event ends with `bytes`; within one there is no line feed but those of its head.
+/// Whether an event ends with `bytes`. Within an event, line feeds occur only between its fields.
 pub(super) fn ends_event(bytes: &[u8]) -> bool {
     bytes.ends_with(&EVENT_END)
 }
@@ -86,15 +86,15 @@ fn begin_event(id: Option<&str>, message_bytes: usize) -> BytesMut {
     bytes
 }
 
-/// A modern answer as a body: its end is the end of the stream, and dropping it cancels the call. It breaks off when
-/// its caller is let in no longer.
+/// A modern answer as a body: the end of the answer ends the stream, and dropping the stream cancels the call. The
+/// connection is broken when its caller is no longer admitted.
 pub(super) fn event_stream_body(answer: Box<AnswerStream>, session_validity: SessionValidity) -> Body {
     let state = Some((answer, session_validity, EventWriter::new()));
     Body::from_stream(stream::unfold(state, |state| async move {
         let (mut answer, mut session_validity, mut writer) = state?;
         let frame = match tokio::time::timeout(KEEP_ALIVE_EVERY, session_validity.next_frame(&mut answer)).await {
             Ok(frame) => frame,
-            // A comment has no place within an event.
+            // A comment is not allowed within an event.
             Err(_) if writer.is_open() => session_validity.next_frame(&mut answer).await,
             Err(_) => return Some((Ok(KEEP_ALIVE), Some((answer, session_validity, writer)))),
         };

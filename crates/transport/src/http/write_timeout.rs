@@ -1,6 +1,6 @@
-//! A stream whose peer must go on reading: when nothing of what is written leaves within a bound, it breaks.
+//! A stream that breaks if its peer takes no written data within a timeout.
 //!
-//! Without it a client that stops reading keeps its connection, and what is being written, for as long as it likes.
+//! Without it, a client that stops reading keeps its connection and the pending data for as long as it likes.
 
 use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream whose writes have a time limit each.
+/// A stream with a timeout for each write.
 pub(super) struct WriteTimeoutStream<S> {
     stream: S,
     timeout: Duration,
@@ -19,12 +19,12 @@ pub(super) struct WriteTimeoutStream<S> {
 }
 
 impl<S> WriteTimeoutStream<S> {
-    /// `stream`, which takes some of what is written `timeout` that time, or breaks.
+    /// Wraps `stream`. The peer must take some written data within each `timeout`.
     pub(super) fn new(stream: S, timeout: Duration) -> Self {
         Self { stream, timeout, deadline: None }
     }
 
-    /// What became of a write, unless it has waited for too long.
+    /// The result of a write, or an error if it has waited for too long.
     fn poll_with_timeout<T>(&mut self, written: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
         if written.is_ready() {
             self.deadline = None;

@@ -1,4 +1,4 @@
-//! From the certificate of a client to what it says of its holder.
+//! Parses a client certificate into the attributes of its holder.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,11 +12,12 @@ use x509_parser::prelude::FromDer;
 
 use super::distinguished_name;
 
-/// Of alternative names so many are read, each of so many bytes; the rest name nobody.
+/// Maximum number of alternative names, and of bytes in each. Others are ignored.
 const ALTERNATIVE_NAMES_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 1024;
 
-/// What the first certificate of `chain` says; it is good for as long as all of them are. None if it cannot be read.
+/// The attributes of the first certificate of `chain`. Its expiry is the earliest one in the chain. `None` if a
+/// certificate cannot be parsed.
 pub(super) fn parse_chain(chain: &[CertificateDer<'_>]) -> Option<ClientCertificate> {
     let first = chain.first()?;
     let certificate = parse_certificate(first)?;
@@ -45,7 +46,7 @@ fn expiry_time(certificate: &X509Certificate<'_>) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(seconds)
 }
 
-/// A name with its sort; none for sorts that nobody is known by.
+/// An alternative name with its type as prefix; `None` for types that do not identify a client.
 fn format_alternative_name(name: &GeneralName<'_>) -> Option<String> {
     let text = match name {
         GeneralName::DNSName(host) => format!("dns:{}", host.to_ascii_lowercase()),

@@ -6,8 +6,7 @@ use std::fmt::Write as _;
 
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
-/// The types of attributes that have names, beside their object identifiers: those of the RFC, and two that tools write
-/// so as well.
+/// Attribute types with short names, by object identifier: those of the RFC, and two that common tools write too.
 const TYPES: [(&str, &str); 11] = [
     ("2.5.4.3", "CN"),
     ("2.5.4.7", "L"),
@@ -22,7 +21,7 @@ const TYPES: [(&str, &str); 11] = [
     ("1.2.840.113549.1.9.1", "emailAddress"),
 ];
 
-/// `name` as text: its parts from the last to the first, as the RFC has it.
+/// `name` as text: its parts from the last to the first, as the RFC specifies.
 pub(super) fn format_name(name: &X509Name<'_>) -> String {
     let mut parts: Vec<String> =
         name.iter_rdn().map(|part| part.iter().map(format_attribute).collect::<Vec<_>>().join("+")).collect();
@@ -36,12 +35,12 @@ fn format_attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
     let name = known.unwrap_or(&identifier);
     match attribute.as_str() {
         Ok(value) if known.is_some() => format!("{name}={}", escape_value(value)),
-        // What has no name here, or is no text, stands as its bytes.
+        // A value without a short name, or one that is not text, is written as its bytes.
         _ => format!("{name}=#{}", encode_hex(attribute)),
     }
 }
 
-/// `parse_value` with a backslash before what would end it or mean something else.
+/// `value` with a backslash before characters that would end it or have another meaning.
 fn escape_value(value: &str) -> String {
     let last = value.chars().count().saturating_sub(1);
     let mut text = String::with_capacity(value.len());
@@ -62,7 +61,7 @@ fn escape_value(value: &str) -> String {
     text
 }
 
-/// The value as its BER, in hexadecimal.
+/// The BER encoding of the value, in hexadecimal.
 fn encode_hex(attribute: &AttributeTypeAndValue<'_>) -> String {
     let value = attribute.attr_value();
     let content = value.data;
@@ -71,7 +70,7 @@ fn encode_hex(attribute: &AttributeTypeAndValue<'_>) -> String {
     let length: Vec<u8> = length.into_iter().skip_while(|byte| *byte == 0).collect();
     match content.len() {
         0..=127 => bytes.push(content.len() as u8),
-        // A length of at most eight bytes.
+        // The length has at most eight bytes.
         _ => {
             bytes.push(0x80 | length.len() as u8);
             bytes.extend(length);

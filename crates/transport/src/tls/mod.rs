@@ -1,5 +1,4 @@
-//! TLS: certificate, key and the authorities of clients from their files, again whenever the host says so, while
-//! connections stay open.
+//! TLS: loads certificate, private key and client authorities from files, and reloads them while connections stay open.
 //!
 //! [RFC 8446](https://www.rfc-editor.org/rfc/rfc8446)
 
@@ -26,47 +25,47 @@ use tokio_rustls::server::TlsStream;
 pub(crate) use self::peer::{TlsPeer, UntrustedCertificate};
 pub use self::validity::{CertificateValidity, ValidityState};
 
-/// How long a handshake may take.
+/// Handshake timeout.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// The protocol within TLS, which both sides name (RFC 7301).
+/// The protocol in ALPN, which both sides negotiate (RFC 7301).
 const HTTP: &[u8] = b"http/1.1";
 
-/// How TLS is spoken, and from which files.
+/// TLS versions and files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// The certificate and those that lead from it to a root, the server's own first (PEM).
+    /// The certificate chain in PEM format, the server's own certificate first.
     pub certificate: PathBuf,
     /// The private key of the certificate (PEM: PKCS #8, PKCS #1 or SEC1).
     pub key: PathBuf,
-    /// Whose clients' certificates are taken; none where no client is asked for any.
+    /// Accepted client certificates; `None` if the server requests none.
     pub clients: Option<ClientCertificateOptions>,
-    /// The oldest version that is spoken.
+    /// The minimum TLS version.
     pub min_version: TlsVersion,
 }
 
-/// Which certificates of clients are taken.
+/// Which client certificates are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientCertificateOptions {
-    /// The authorities that they lead to (PEM).
+    /// The trusted authorities (PEM).
     pub authorities: PathBuf,
-    /// Whether a client without one is not heard at all.
+    /// Whether a client certificate is required.
     pub are_required: bool,
-    /// What the authorities have revoked (PEM): a list of each authority whose certificates clients show.
+    /// Revocation lists (PEM): one for each authority that issues client certificates.
     pub revocation_list: Option<PathBuf>,
 }
 
 /// A version of TLS.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TlsVersion {
-    /// 1.2.
+    /// TLS 1.2.
     #[default]
     V1_2,
-    /// 1.3.
+    /// TLS 1.3.
     V1_3,
 }
 
 impl TlsVersion {
-    /// This version and those after it.
+    /// This version and later ones.
     fn and_newer(self) -> &'static [&'static SupportedProtocolVersion] {
         static ALL: [&SupportedProtocolVersion; 2] = [&version::TLS13, &version::TLS12];
         match self {
@@ -76,7 +75,7 @@ impl TlsVersion {
     }
 }
 
-/// Why files make no TLS.
+/// Why the TLS files cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -85,10 +84,10 @@ pub enum TlsError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The cause.
         source: io::Error,
     },
-    /// A file does not hold what it should.
+    /// A file has invalid content.
     #[error("{} {why}", path.display())]
     Invalid {
         /// The file.
@@ -104,31 +103,31 @@ impl TlsError {
     }
 }
 
-/// TLS as its files say it. Connections that are open go on as they began, but for certificates of clients: whether
-/// those are trusted is asked of the newest files.
+/// A TLS configuration that can be reloaded. Open connections keep their parameters, but client certificates are always
+/// verified against the newest files.
 pub struct Tls(ArcSwap<TlsState>);
 
-/// What one look at the files gave.
+/// The state of one load of the files.
 struct TlsState {
     acceptor: TlsAcceptor,
     verifier: Option<Arc<dyn ClientCertVerifier>>,
-    /// Whether a client without a certificate is not heard.
+    /// Whether a client certificate is required.
     requires_certificate: bool,
-    /// Which look it was.
+    /// The number of the load.
     generation: u64,
 }
 
 impl Tls {
-    /// TLS from the files of `options`. Reads them.
+    /// Loads the files of `options`.
     ///
     /// # Errors
-    /// When a file cannot be read, or does not hold what it should.
+    /// When a file cannot be read, or has invalid content.
     pub fn load(options: &TlsOptions) -> Result<Arc<Self>, TlsError> {
         Ok(Arc::new(Self(ArcSwap::from_pointee(TlsState::load(options, 1)?))))
     }
 
-    /// Reads the files of `options` again. Certificates of clients that are not trusted any more count no longer, also
-    /// on connections that are open.
+    /// Reloads the files of `options`. Client certificates that are no longer trusted become invalid immediately, also
+    /// on open connections.
     ///
     /// # Errors
     /// As [`Tls::load`]; then nothing has changed.
@@ -138,18 +137,18 @@ impl Tls {
         Ok(())
     }
 
-    /// The handshake with a client, and what it showed.
+    /// Performs the handshake with a client. The [`TlsPeer`] holds the certificate of the client.
     ///
     /// # Errors
-    /// When it fails, or takes too long.
+    /// When the handshake fails or times out.
     pub(crate) async fn accept<S>(self: &Arc<Self>, stream: S) -> io::Result<(TlsStream<S>, Arc<TlsPeer>)>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let state = self.0.load_full();
         let too_slow = |_| io::Error::new(io::ErrorKind::TimedOut, "the handshake took too long");
-        let shaken = tokio::time::timeout(HANDSHAKE_WITHIN, state.acceptor.accept(stream)).await;
-        let stream = shaken.map_err(too_slow)??;
+        let handshake = tokio::time::timeout(HANDSHAKE_WITHIN, state.acceptor.accept(stream)).await;
+        let stream = handshake.map_err(too_slow)??;
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
         let peer = TlsPeer::new(self.clone(), state.generation, chain)?;
         Ok((stream, Arc::new(peer)))
@@ -178,22 +177,17 @@ impl TlsState {
         };
         let mut config = builder.with_single_cert(chain, private).map_err(|error| {
             let why = match error {
-                rustls::Error::InconsistentKeys(_) => format!("is not the certificate of the key {}", key.display()),
+                rustls::Error::InconsistentKeys(_) => format!("does not match the private key {}", key.display()),
                 error => format!("and its key {} cannot be used: {error}", key.display()),
             };
             TlsError::invalid(certificate, why)
         })?;
         config.alpn_protocols = vec![HTTP.to_vec()];
-        let asks_for_certificate = clients.as_ref().is_some_and(|clients| clients.are_required);
-        Ok(Self {
-            acceptor: TlsAcceptor::from(Arc::new(config)),
-            verifier,
-            requires_certificate: asks_for_certificate,
-            generation: number,
-        })
+        let requires_certificate = clients.as_ref().is_some_and(|clients| clients.are_required);
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), verifier, requires_certificate, generation: number })
     }
 
-    /// Whether `chain` leads to an authority, and nothing in it was revoked.
+    /// Whether `chain` leads to a trusted authority without a revoked certificate.
     fn trusts(&self, chain: &[CertificateDer<'_>]) -> bool {
         let Some((first, others)) = chain.split_first() else { return false };
         let now = rustls::pki_types::UnixTime::now();
@@ -201,13 +195,13 @@ impl TlsState {
     }
 }
 
-/// What says whose certificates are taken.
+/// Builds the verifier of client certificates.
 fn build_verifier(options: &ClientCertificateOptions) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let ClientCertificateOptions { authorities, are_required, revocation_list: revoked } = options;
     let mut roots = RootCertStore::empty();
     for authority in pem_files::read_certificates(authorities)? {
         let added = roots.add(authority);
-        added.map_err(|error| TlsError::invalid(authorities, format!("holds no authority: {error}")))?;
+        added.map_err(|error| TlsError::invalid(authorities, format!("contains an invalid authority: {error}")))?;
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);

@@ -1,4 +1,4 @@
-//! The client at the other end of a TLS connection: what it showed, and whether that is still trusted.
+//! The client of a TLS connection: its certificate, and whether that is still trusted.
 
 use std::io;
 use std::sync::Arc;
@@ -9,48 +9,48 @@ use tidegate_core::ClientCertificate;
 
 use super::{Tls, certificate};
 
-/// Who is at the other end of a TLS connection.
+/// The client of a TLS connection.
 pub(crate) struct TlsPeer {
     tls: Arc<Tls>,
     presented: Option<PeerCertificate>,
 }
 
-/// What it showed.
+/// The certificate that the client presented.
 struct PeerCertificate {
     certificate: ClientCertificate,
     chain: Vec<CertificateDer<'static>>,
-    /// At which look at the files it was trusted or not: the number of the look twice, and one more if it was.
+    /// The last verification: twice the number of the load of the files, plus one if the chain was trusted.
     last_check: AtomicU64,
 }
 
-/// It showed a certificate that is trusted no longer, or none where one must be shown by now: a connection that it
-/// opened today would not come about.
+/// The client presented a certificate that is no longer trusted, or none although one is now required. A new connection
+/// would fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UntrustedCertificate;
 
 impl TlsPeer {
-    /// One that showed `chain`, its own certificate first, when files were looked at for the time `number`.
+    /// A client that presented `chain`, its own certificate first, under load `number` of the files.
     pub(super) fn new(tls: Arc<Tls>, number: u64, chain: Vec<CertificateDer<'static>>) -> io::Result<Self> {
         if chain.is_empty() {
             return Ok(Self { tls, presented: None });
         }
         let certificate = certificate::parse_chain(&chain)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the client's certificate cannot be read"))?;
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the client's certificate cannot be parsed"))?;
         let checked = AtomicU64::new(encode_check(number, true));
         Ok(Self { tls, presented: Some(PeerCertificate { certificate, chain, last_check: checked }) })
     }
 
-    /// The certificate that it showed, if it did.
+    /// The certificate of the client, if it presented one.
     ///
     /// # Errors
-    /// When it would not be let in by the files as they are now.
+    /// When the current files would not admit the client.
     pub(crate) fn certificate(&self) -> Result<Option<&ClientCertificate>, UntrustedCertificate> {
         let state = self.tls.0.load();
         let Some(peer_certificate) = &self.presented else {
             return if state.requires_certificate { Err(UntrustedCertificate) } else { Ok(None) };
         };
         if state.verifier.is_none() {
-            // Nobody asks for certificates any more.
+            // The server no longer requests certificates.
             return Ok(None);
         }
         let is_trusted = match peer_certificate.last_check.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! What the files of TLS hold, as PEM ([RFC 7468](https://www.rfc-editor.org/rfc/rfc7468)).
+//! Reads the TLS files in PEM format ([RFC 7468](https://www.rfc-editor.org/rfc/rfc7468)).
 
 use std::fs::File;
 use std::io::Read as _;
@@ -9,20 +9,20 @@ use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKey
 
 use super::TlsError;
 
-/// Larger files are none of certificates, in bytes.
+/// Maximum size of a file in bytes.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// The certificates of the file at `path`, in their order.
+/// The certificates in the file at `path`, in their order.
 pub(super) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     read_items(path, "a certificate", "BEGIN CERTIFICATE")
 }
 
-/// The lists of revoked certificates of the file at `path`.
+/// The revocation lists in the file at `path`.
 pub(super) fn read_revocation_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
     read_items(path, "a list of revoked certificates", "BEGIN X509 CRL")
 }
 
-/// The private key of the file at `path`.
+/// The private key in the file at `path`.
 pub(super) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     let bytes = read_file(path)?;
     PrivateKeyDer::from_pem_slice(&bytes)
@@ -41,9 +41,9 @@ fn read_items<T: PemObject>(path: &Path, subject: &str, label: &str) -> Result<V
 
 fn describe_pem_error(error: &pem::Error, subject: &str, label: &str) -> String {
     match error {
-        pem::Error::NoItemsFound => format!("does not hold {subject} as PEM (-----{label}-----)"),
-        // What else there is quotes the file, which may hold a key.
-        _ => format!("is no PEM of {subject}"),
+        pem::Error::NoItemsFound => format!("does not contain {subject} in PEM format (-----{label}-----)"),
+        // Other errors quote the file, which may contain a key.
+        _ => format!("is not a valid PEM file with {subject}"),
     }
 }
 

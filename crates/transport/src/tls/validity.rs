@@ -1,4 +1,4 @@
-//! How long the certificates of a server are good, for whoever has to renew them.
+//! Validity periods of the server certificates, so that operators know when to renew them.
 
 use std::time::SystemTime;
 
@@ -7,44 +7,44 @@ use rustls::pki_types::CertificateDer;
 
 use super::{TlsError, TlsOptions, certificate, distinguished_name, pem_files};
 
-/// How long one certificate of a server's chain is good.
+/// The validity of one certificate of the server's chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateValidity {
-    /// Whose it is, as RFC 4514 has it.
+    /// The subject of the certificate, in the form of RFC 4514.
     pub subject: String,
-    /// How that stands.
+    /// Its validity.
     pub state: ValidityState,
 }
 
-/// How the life of a certificate stands. Times are as RFC 3339 has them, of UTC.
+/// The validity of a certificate. Times are UTC in the form of RFC 3339.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValidityState {
-    /// It has not begun.
+    /// The certificate is not valid yet.
     NotYetValid {
-        /// When it does.
+        /// The start of its validity.
         begins: String,
     },
-    /// It goes on.
+    /// The certificate is valid.
     Valid {
-        /// Until when.
+        /// The end of its validity.
         ends: String,
         /// Whole days until then.
         days: u64,
     },
-    /// It is over.
+    /// The certificate has expired.
     Expired {
-        /// Since when.
+        /// The end of its validity.
         ended: String,
     },
 }
 
 impl TlsOptions {
-    /// How long each certificate of the server's chain is good, as that stands at `now`: its own first.
+    /// The validity of each certificate of the server's chain at `now`, the server's own first.
     ///
     /// # Errors
-    /// When the file cannot be read, or holds no certificates.
+    /// When the file cannot be read, or contains no certificates.
     pub fn certificate_validity(&self, now: SystemTime) -> Result<Vec<CertificateValidity>, TlsError> {
-        let unreadable = || TlsError::invalid(&self.certificate, "holds a certificate that cannot be read");
+        let unreadable = || TlsError::invalid(&self.certificate, "contains a certificate that cannot be parsed");
         let now = DateTime::<Utc>::from(now);
         let chain = pem_files::read_certificates(&self.certificate)?;
         chain.iter().map(|one| read_validity(one, now).ok_or_else(unreadable)).collect()

@@ -1,13 +1,14 @@
-//! A client over a pipe in memory, the bridge, and a server behind real sockets that can be cut.
+//! A client over an in-memory pipe, the bridge, and a server behind real sockets that can be cut.
 //!
-//! - `server`: our own server; `proxy`: the way to it, which breaks when it is told to; `scripted`: servers that
-//!   answer whatever a test wants.
-//! - `asking`: requests of the server, and their answers.
-//! - `revisions`: what passes through the bridge is what direct stdio says, byte by byte.
-//! - `loss`: servers that go away, come back, begin anew; `at_most_once`: whatever breaks when, no call runs twice.
-//! - `refusals`: who is not let in reads why. `garbage`: what no server should send.
-//! - `listening`: streams of notifications pass through, and end with either side.
-//! - `bounds`: long lines, large answers, slow readers. `cancellation`: cancelled calls. `end`: who ends a bridge.
+//! - `server`: the server of this project; `proxy`: a proxy to it that breaks connections on demand; `scripted`:
+//!   servers with arbitrary answers.
+//! - `elicitation`: requests of the server, and their answers.
+//! - `revisions`: messages pass through the bridge byte by byte as over direct stdio.
+//! - `reconnection`: servers that become unreachable, come back, or restart; `at_most_once`: no call runs twice,
+//!   whatever breaks.
+//! - `refusals`: rejected callers receive the reason. `invalid_answers`: invalid answers of the server.
+//! - `listening`: notification streams pass through, and end with either side.
+//! - `bounds`: long lines, large answers, slow readers. `cancellation`: cancelled calls. `end`: how a bridge ends.
 
 mod at_most_once;
 mod bounds;
@@ -37,10 +38,10 @@ use tokio_util::sync::CancellationToken;
 use crate::host::Host;
 use crate::stdio::{PipeEnds, Reader, ServerTask, Writer};
 
-/// Longer than anything takes; only a test that fails waits for it.
+/// Longer than any operation takes; only a failing test waits this long.
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What carries the messages to the server.
+/// The transport between bridge and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BridgeTransport {
     Http,
@@ -51,14 +52,14 @@ impl BridgeTransport {
     const BOTH: [Self; 2] = [Self::Http, Self::Socket];
 }
 
-/// A client and whatever serves it.
+/// A client and the task that serves it.
 struct Client {
     writer: Writer,
     reader: BufReader<Reader>,
     served: ServerTask,
     shutdown: CancellationToken,
     notices: Arc<Mutex<Vec<BridgeNotice>>>,
-    /// Whether a handshake was made.
+    /// Whether a handshake was performed.
     is_legacy: bool,
 }
 
@@ -73,7 +74,7 @@ impl Client {
         Self { notices, ..client }
     }
 
-    /// A client of the server itself.
+    /// A client without a bridge.
     fn direct(host: &Host) -> Self {
         let service = host.service.clone();
         let options = StdioOptions::default();
@@ -85,7 +86,7 @@ impl Client {
         Self { writer, reader, served, shutdown, notices: Arc::default(), is_legacy: false }
     }
 
-    /// Makes the handshake of `revision`.
+    /// Performs the handshake of `revision`.
     async fn agree(mut self, revision: Revision) -> Self {
         self.line(&handshake(revision)).await;
         let answer: Value = serde_json::from_str(&self.hear().await).unwrap();
@@ -95,12 +96,12 @@ impl Client {
         self
     }
 
-    /// A handshake of the newest legacy revision, or none.
+    /// Performs a handshake of the newest legacy revision if `is_legacy` is true.
     async fn of_era(self, is_legacy: bool) -> Self {
         if is_legacy { self.agree(Revision::NEWEST_LEGACY).await } else { self }
     }
 
-    /// Sends a line as it is.
+    /// Sends a line unchanged.
     async fn line(&mut self, line: &str) {
         self.writer.write_all(line.as_bytes()).await.unwrap();
         self.writer.write_all(b"\n").await.unwrap();
@@ -116,12 +117,12 @@ impl Client {
         self.send(id.into(), "tools/call", json!({"name": "script", "arguments": {"steps": steps}})).await;
     }
 
-    /// The next line; fails when there is none.
+    /// The next line; fails if there is none.
     async fn hear(&mut self) -> String {
         self.hear_if_open().await.expect("the output is closed")
     }
 
-    /// The next line; none when the output is closed.
+    /// The next line; `None` when the output is closed.
     async fn hear_if_open(&mut self) -> Option<String> {
         let mut line = String::new();
         let read = tokio::time::timeout(TEST_TIMEOUT, self.reader.read_line(&mut line));
@@ -132,7 +133,7 @@ impl Client {
         })
     }
 
-    /// The next answer, without the notifications before it.
+    /// The next answer; notifications before it are skipped.
     async fn answer(&mut self) -> Value {
         loop {
             let line = self.hear().await;
@@ -151,7 +152,7 @@ impl Client {
         answer
     }
 
-    /// Calls the tool `script` and hears its first text.
+    /// Calls the tool `script` and returns the first text of the answer.
     async fn text(&mut self, id: impl Into<Value>, steps: Value) -> String {
         let id = id.into();
         self.call(id.clone(), steps).await;
@@ -160,12 +161,12 @@ impl Client {
         text(&answer).to_owned()
     }
 
-    /// Whether the bridge still passes calls on.
+    /// Checks that the bridge still forwards calls.
     async fn lives(&mut self) {
         assert_eq!(self.text("alive?", json!([["text", "yes"]])).await, "yes");
     }
 
-    /// Closes our side and hears the rest.
+    /// Closes the client side and returns the remaining lines.
     async fn close(mut self) -> Vec<String> {
         self.writer.shutdown().await.unwrap();
         let mut rest = Vec::new();
@@ -205,7 +206,7 @@ fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
-/// Waits until something holds; fails when it does not within a long time.
+/// Waits until the condition holds; fails after a long time.
 async fn until(mut holds: impl FnMut() -> bool) {
     let waiting = async {
         while !holds() {

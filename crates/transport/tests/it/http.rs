@@ -1,23 +1,25 @@
 //! A client over real sockets, which sees every header and every chunk, and checks every message.
 //!
 //! - `wire`: HTTP/1.1 as bytes, and server-sent events.
-//! - `request`: what clients of each era send; `door`: the same without a socket, for tests in which time stands still.
-//! - `guard`, `bodies`, `mirrored_headers`: what is refused before a message counts, and that the connection lives on.
-//! - `identity`: who calls, asked again for each message.
-//! - `challenges`: what is told to who is not let in, or not yet; `uniform_rejections`: what is shown wrongly, over every transport;
-//!   `revoked`: that who is let in no longer hears no more of what it began.
-//! - `tls`: connections over TLS, and certificates of clients.
-//! - `status`: which status each answer has.
-//! - `sessions`, `listen`, `resume`: what legacy clients have beside POST; `subscriptions`: how modern ones listen;
-//!   `asking`: what both are asked.
-//! - `keep_alive`: streams that say nothing for long are kept open, and their events whole.
-//! - `connections`: how many there are at once; `places`: how many sessions, of one principal, of one tenant, of all.
-//! - `events`, `streaming`: answers that are written while they are produced, and clients that go away.
+//! - `request`: requests of clients of each era; `in_process`: the same without a socket, for tests with paused time.
+//! - `host_check`, `bodies`, `mirrored_headers`: requests that are rejected before their message is processed, on
+//!   connections that stay usable.
+//! - `identity`: the caller is resolved again for each message.
+//! - `challenges`: responses to callers that are rejected or lack access; `uniform_rejections`: invalid credentials
+//!   over every transport; `revocation`: revoked credentials end running answers.
+//! - `tls`: connections over TLS, and client certificates.
+//! - `status`: the status of each answer.
+//! - `sessions`, `listen`, `resume`: requests of legacy clients other than POST; `subscriptions`: listening of modern
+//!   ones; `elicitation`: requests of the server to both.
+//! - `keep_alive`: quiet streams are kept open, and their events stay whole.
+//! - `connections`: the number of connections; `session_permits`: the number of sessions, of one principal, of one
+//!   tenant, of all.
+//! - `events`, `streaming`: answers that are written while they are produced, and clients that disconnect.
 //! - `rest`: the registry as REST; `results`: stored results.
 //! - `metrics`: health, readiness, metrics.
-//! - `shutdown`: what runs may end.
-//! - `web_socket`, `http_sse`: the transports on whose connections many requests share; `resource_usage`: that after whatever
-//!   happened everything is back to where it was; `shared_connection`: what both do alike.
+//! - `shutdown`: running calls may end.
+//! - `web_socket`, `http_sse`: transports whose connections many requests share; `resource_usage`: no resources are
+//!   leaked; `shared_connection`: the common behaviour of both.
 
 mod bodies;
 mod challenges;
@@ -66,7 +68,7 @@ use self::wire::{Answer, Connection};
 use crate::host::Host;
 use crate::schema::check_response;
 
-/// A server on a port of its own.
+/// A server on its own port.
 pub(super) struct Server {
     pub(super) host: Host,
     pub(super) address: SocketAddr,
@@ -96,7 +98,7 @@ impl Server {
         Connection::open(self.address).await
     }
 
-    /// One request on a connection of its own.
+    /// One request on its own connection.
     async fn ask(&self, post: &Post) -> Answer {
         self.connect().await.ask(&post.bytes()).await
     }
@@ -106,7 +108,7 @@ impl Server {
         self.session_of(revision, json!({}), |post| post).await
     }
 
-    /// Opens a session of a client that declares `capabilities`, and whose every request is as `shown` makes it.
+    /// Opens a session of a client that declares `capabilities`. `visible` modifies each of its requests.
     async fn session_of(&self, revision: Revision, capabilities: Value, visible: impl Fn(Post) -> Post) -> Session {
         let params = json!({
             "protocolVersion": revision.name(),
@@ -127,7 +129,7 @@ impl Server {
         self.host.service.registry().jobs().open_count()
     }
 
-    /// Waits until `record_event` calls are open.
+    /// Waits until `count` calls are open.
     async fn until_open_calls(&self, count: usize) {
         until(async || self.open_calls() == count).await;
     }
@@ -143,7 +145,7 @@ impl Session {
     /// A request of this session.
     fn post(&self, method: &str, params: Value) -> Post {
         let post = Post::message(method, params).with("Mcp-Session-Id", &self.id).in_revision(self.revision);
-        // Clients before 2025-06-18 know no such header.
+        // Clients before 2025-06-18 do not send this header.
         if self.revision < Revision::V2025_06_18 {
             post
         } else {
@@ -151,7 +153,7 @@ impl Session {
         }
     }
 
-    /// A call of the tool `script` that wants to hear of its progress.
+    /// A call of the tool `script` that requests progress.
     fn call(&self, steps: Value) -> Post {
         let meta = json!({"progressToken": "p"});
         self.post("tools/call", json!({"name": "script", "arguments": {"steps": steps}, "_meta": meta}))
@@ -165,7 +167,7 @@ impl Session {
     }
 }
 
-/// Waits until something holds; fails when it does not within a long time.
+/// Waits until the condition holds; fails after a long time.
 async fn until(mut holds: impl AsyncFnMut() -> bool) {
     let waiting = async {
         while !holds().await {
@@ -175,5 +177,5 @@ async fn until(mut holds: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(TEST_TIMEOUT, waiting).await.expect("it never came to hold");
 }
 
-/// Longer than anything takes; only a test that fails waits for it.
+/// Longer than any operation takes; only a failing test waits this long.
 pub(super) const TEST_TIMEOUT: Duration = Duration::from_secs(30);

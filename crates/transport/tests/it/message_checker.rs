@@ -1,4 +1,4 @@
-//! What a client on a shared connection has asked and not heard yet, by which everything that it hears is checked.
+//! Tracks the open requests of a client on a shared connection, and checks each received message against them.
 
 use std::collections::HashMap;
 
@@ -10,16 +10,16 @@ use crate::schema::{check_notification, check_request, check_response};
 /// The open requests of one client.
 #[derive(Debug, Default)]
 pub(crate) struct MessageChecker {
-    /// What a legacy handshake agreed on.
+    /// The revision of a legacy handshake.
     pub(crate) agreed: Option<Revision>,
     /// Method and revision of each open request, by id.
     pub(crate) open: HashMap<String, (String, Revision)>,
-    /// What the client declares that it can do; nothing unless it is said.
+    /// The declared capabilities of the client; `None` declares nothing.
     pub(crate) capabilities: Option<Value>,
 }
 
 impl MessageChecker {
-    /// A request; without a handshake it is a modern one.
+    /// A request; a modern one if there was no handshake.
     pub(crate) fn request(&mut self, id: &Value, method: &str, mut params: Value) -> String {
         let revision = self.agreed.unwrap_or(Revision::V2026_07_28);
         if self.agreed.is_none() {
@@ -43,7 +43,7 @@ impl MessageChecker {
         self.capabilities.clone().unwrap_or_else(|| json!({}))
     }
 
-    /// A message that was heard, or the messages of a batch.
+    /// Checks a received message, or the messages of a batch.
     pub(crate) fn check(&mut self, message: &Value) {
         for message in message.as_array().map_or(std::slice::from_ref(message), Vec::as_slice) {
             self.check_one(message);
@@ -60,23 +60,23 @@ impl MessageChecker {
         }
         let (method, revision) = match &message["id"] {
             Value::Null => (String::new(), revision),
-            id => self.open.remove(&id.to_string()).unwrap_or_else(|| panic!("nobody asked: {message}")),
+            id => self.open.remove(&id.to_string()).unwrap_or_else(|| panic!("unexpected response: {message}")),
         };
         check_response(revision, &method, message);
     }
 }
 
-/// The client can answer whatever it may be asked.
+/// Capabilities for all requests of a server.
 pub(crate) fn all_capabilities() -> Option<Value> {
     Some(json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}))
 }
 
-/// Steps that ask a person for a name.
+/// Steps that request a name from the user.
 pub(crate) fn elicitation_steps() -> Value {
     json!([["ask", {"who": {"form": "Who?"}}]])
 }
 
-/// The answer of that name to the request of the server of that id.
+/// The answer with `name` to the server request `id`.
 pub(crate) fn elicitation_answer(id: &Value, name: &str) -> String {
     let result = json!({"action": "accept", "content": {"name": name}});
     json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()
@@ -92,13 +92,12 @@ pub(crate) fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
-/// What a refusal says.
+/// The code, id and message of a refusal.
 pub(crate) fn error_summary(error: &Value) -> String {
     format!("{} for id {}: {}", error["error"]["code"], error["id"], error["error"]["message"].as_str().unwrap())
 }
 
-/// What a message says on a stream of notifications: its id and the method, or that it is its result; nothing for a
-/// message that belongs to none.
+/// A message on a notification stream: its id and method, or that it is the result; an empty text for other messages.
 pub(crate) fn notification_summary(message: &Value) -> String {
     let id = "io.modelcontextprotocol/subscriptionId";
     if let Some(stream) = message["result"]["_meta"].get(id) {

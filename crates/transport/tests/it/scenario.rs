@@ -1,13 +1,12 @@
-//! One scenario, replayed over every transport: what is asked is the same, and so is what comes of it, once the envelope
-//! is removed.
+//! One scenario, replayed over every transport: the same requests have the same results, apart from the envelope.
 //!
-//! - `scenario.json`: the steps. Who asks what, after what happened, and what comes of it: an answer or a refusal.
-//! - `step`: a step as it stands there, and on which transports it can be said.
-//! - `outcome`: what came of a step, without its envelope.
-//! - `fixture`: the server of a replay, its people and what they may reach.
-//! - `channel`: the transports in each era that they speak; `wire`: how each carries a message of MCP.
+//! - `scenario.json`: the steps: caller, request, precondition, and the expected answer or refusal.
+//! - `step`: a step of the file, and the transports that support it.
+//! - `outcome`: the result of a step, without its envelope.
+//! - `fixture`: the server of a replay, its users and their access.
+//! - `channel`: the transports in each era that they support; `wire`: how each transmits an MCP message.
 //! - `mcp`, `rest`: from a step to a request, and from its answer to an outcome.
-//! - `replay`: a channel taken through all steps; `comparison`: which channels differ, and how.
+//! - `replay`: all steps over one channel; `comparison`: which channels differ, and how.
 
 mod channel;
 mod comparison;
@@ -31,7 +30,7 @@ use self::outcome::Outcome;
 use self::replay::{Replay, replay};
 use self::step::{CallAsk, List, ListAsk, PromptAsk, Step, StepRequest};
 
-/// Refusals that all five transports must share.
+/// The minimum number of refusals that all five transports must share.
 const SHARED_REFUSALS_MIN: usize = 30;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,7 +109,7 @@ fn list_of(list: List) -> StepRequest {
     StepRequest::List(ListAsk { of: list, cursor: None })
 }
 
-/// Every entry of that sort, whoever may reach it, and a call of it that goes no further than its arguments.
+/// Every entry of this kind, whoever may access it, and a call of it that fails at its arguments.
 fn entries(snapshot: &Snapshot, list: List) -> Vec<(String, StepRequest)> {
     let of = |kind| snapshot.entries().filter(move |entry| entry.kind == kind).map(|entry| entry.name.to_owned());
     let arguments = Map::from_iter([("no such argument".to_owned(), Value::Null)]);

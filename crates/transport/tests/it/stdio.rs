@@ -1,12 +1,12 @@
-//! A client over a pipe in memory, which checks everything that it hears.
+//! A client over an in-memory pipe, which checks all received messages.
 //!
-//! - `lines`: what is a message, what is refused, and that the connection lives on.
-//! - `order`: a slow answer holds no other one up; a cancelled one never comes.
-//! - `large`: answers that wait on disk.
+//! - `lines`: valid and invalid messages; the connection stays usable.
+//! - `order`: a slow answer does not delay others; a cancelled one is never sent.
+//! - `large`: answers that are stored on disk.
 //! - `revisions`: handshakes, batches, changed lists, modern requests between them.
-//! - `asking`: requests of the server, and their answers.
-//! - `listening`: streams of notifications, and the resources that a legacy session subscribes to.
-//! - `end`: who may end a connection, and what becomes of its calls.
+//! - `elicitation`: requests of the server, and their answers.
+//! - `listening`: notification streams, and the resources that a legacy session subscribes to.
+//! - `end`: the ways in which a connection ends, and the effect on its calls.
 
 mod elicitation;
 mod end;
@@ -28,14 +28,14 @@ use tokio_util::sync::CancellationToken;
 use crate::host::Host;
 use crate::message_checker::{MessageChecker, script};
 
-/// What the pipe holds while nobody reads, as pipes of an operating system do.
+/// The capacity of the pipe, like that of operating systems.
 const PIPE_BYTES: usize = 64 * 1024;
 
 pub(super) type Reader = ReadHalf<DuplexStream>;
 pub(super) type Writer = WriteHalf<DuplexStream>;
 pub(super) type ServerTask = JoinHandle<std::io::Result<()>>;
 
-/// Our end of a pipe, and whatever serves the other one.
+/// The client end of a pipe, and the task that serves the other end.
 pub(super) struct PipeEnds {
     pub(super) writer: Writer,
     pub(super) reader: BufReader<Reader>,
@@ -73,13 +73,13 @@ impl Pipe {
         Self::served(|reader, writer, shutdown| tokio::spawn(serve(service, reader, writer, options, shutdown)))
     }
 
-    /// A pipe at whose other end is whatever `serve` puts there.
+    /// A pipe whose other end is served by `serve`.
     pub(super) fn served(serve: impl FnOnce(Reader, Writer, CancellationToken) -> ServerTask) -> Self {
         let PipeEnds { writer, reader, served, shutdown } = PipeEnds::of(serve);
         Self { writer, reader, served, shutdown, ledger: MessageChecker::default() }
     }
 
-    /// A pipe on which `revision` was agreed on.
+    /// A pipe with a handshake of `revision`.
     async fn agreed(host: &Host, revision: Revision) -> Self {
         let mut pipe = Self::open(host);
         pipe.shake_hands(revision).await;
@@ -93,13 +93,13 @@ impl Pipe {
         self.line(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     }
 
-    /// Sends a line as it is.
+    /// Sends a line unchanged.
     pub(super) async fn line(&mut self, line: &[u8]) {
         self.writer.write_all(line).await.unwrap();
         self.writer.write_all(b"\n").await.unwrap();
     }
 
-    /// Sends a request; without a handshake it is a modern one.
+    /// Sends a request; a modern one if there was no handshake.
     pub(super) async fn send(&mut self, id: Value, method: &str, params: Value) {
         let message = self.ledger.request(&id, method, params);
         self.line(message.as_bytes()).await;
@@ -123,7 +123,7 @@ impl Pipe {
         Some(message)
     }
 
-    /// Asks and hears the answer, with nothing before it.
+    /// Sends a request and returns the answer, which must be the next message.
     async fn ask(&mut self, id: Value, method: &str, params: Value) -> Value {
         self.send(id.clone(), method, params).await;
         let answer = self.hear().await.unwrap();
@@ -131,14 +131,14 @@ impl Pipe {
         answer
     }
 
-    /// Whether the connection still answers.
+    /// Checks that the connection still answers.
     async fn lives(&mut self) {
         let method = if self.ledger.agreed.is_some() { "ping" } else { "server/discover" };
         let answer = self.ask(json!("alive?"), method, json!({})).await;
         assert!(answer.get("result").is_some(), "{answer}");
     }
 
-    /// Closes our side and hears the rest.
+    /// Closes the client side and returns the remaining messages.
     async fn close(mut self) -> Vec<Value> {
         self.writer.shutdown().await.unwrap();
         let mut rest = Vec::new();
@@ -150,7 +150,7 @@ impl Pipe {
     }
 }
 
-/// Lets every other task run until all of them wait. Needs paused time.
+/// Runs all other tasks until they wait. Requires paused time.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }

@@ -70,7 +70,7 @@ fn reports_invalid_certificates() {
     let configured = tls_configuration(2020, 4000, "");
     std::fs::write(configured.folder().join("key.pem"), rcgen::KeyPair::generate().unwrap().serialize_pem()).unwrap();
     let text = configured.usage_error(&["doctor"]);
-    assert!(text.contains("cert.pem is not the certificate of the key"), "{text}");
+    assert!(text.contains("cert.pem does not match the private key"), "{text}");
 }
 
 /// Answers each request with `body`, as long as the test lasts.

@@ -160,7 +160,8 @@ async fn tls_node_rejects_plain_http() {
     // However the connection ends, this is all that came.
     let _ = plain.read_to_end(&mut answer).await;
     assert!(matches!(answer[..], [21, _, _, 0, 2, 2, _]), "an alert, and nothing of HTTP: {answer:?}");
-    let text = node.server.wait_for_log("no TLS handshake: what came is not TLS, but perhaps plain HTTP");
+    let text =
+        node.server.wait_for_log("TLS handshake failed: the client did not send TLS; it may have used plain HTTP");
     assert!(text.contains("peer=127.0.0.1") && !text.contains(&node.key), "{text}");
     assert!(node.wait_for_log(&client).await);
 }
@@ -214,10 +215,10 @@ async fn invalid_certificate_keeps_the_old_one() {
     let mut node = Node::start(&roots.server(), "", &[]);
     let next = after.server();
     let cases = [
-        ("cert.pem", "hunter2", "cert.pem does not hold a certificate as PEM (-----BEGIN CERTIFICATE-----)"),
+        ("cert.pem", "hunter2", "cert.pem does not contain a certificate in PEM format (-----BEGIN CERTIFICATE-----)"),
         // Half of a change is none.
-        ("cert.pem", next.certificate.as_str(), "is not the certificate of the key"),
-        ("key.pem", "hunter2", "key.pem does not hold a key as PEM (-----BEGIN PRIVATE KEY-----)"),
+        ("cert.pem", next.certificate.as_str(), "does not match the private key"),
+        ("key.pem", "hunter2", "key.pem does not contain a key in PEM format (-----BEGIN PRIVATE KEY-----)"),
     ];
     for (name, text, complaint) in cases {
         node.put(name, text);

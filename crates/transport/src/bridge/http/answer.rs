@@ -1,4 +1,4 @@
-//! What the server answers to a POST: one JSON document, a stream of events, or a refusal.
+//! Reads the server's response to a POST: one JSON document, an event stream, or a refusal.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ use crate::bridge::scanner::MessageShape;
 use crate::outbox::OutgoingMessage;
 use crate::spool::SpoolError;
 
-/// Bytes of a refusal that are read, and for how long.
+/// Maximum size of a refusal in bytes, and the time limit for reading it.
 const REFUSAL_BYTES_MAX: usize = 16 * 1024;
 const REFUSAL_WITHIN: Duration = Duration::from_secs(5);
 
-/// What is needed to read an answer.
+/// The context for reading an answer.
 pub(super) struct AnswerReceiver<'a> {
     pub(super) options: &'a BridgeOptions,
     pub(super) output: &'a Output,
@@ -41,7 +41,7 @@ struct ErrorMessage {
 }
 
 impl AnswerReceiver<'_> {
-    /// The answer to `call`. What the server says before it goes to the client at once.
+    /// The answer to `call`. Messages of the server before it go to the client immediately.
     pub(super) async fn receive(&self, response: Response, call: &ClientCall) -> Result<ReceivedMessage, BridgeError> {
         let status = response.status();
         let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -51,7 +51,9 @@ impl AnswerReceiver<'_> {
             "text/event-stream" if status.is_success() => self.receive_events(response, call).await,
             "application/json" if is_for_the_caller => self.receive_json(response, call).await,
             _ if status.is_success() => {
-                let subject = format!("to a request it gave {status} and {media_type:?}, not JSON and no events");
+                let subject = format!(
+                    "it has the status {status} and the type {media_type:?}, but must be JSON or an event stream"
+                );
                 Err(BridgeError::InvalidAnswer { what: subject })
             }
             _ => Err(self.read_refusal(response).await),
@@ -61,7 +63,7 @@ impl AnswerReceiver<'_> {
     async fn receive_json(&self, response: Response, call: &ClientCall) -> Result<ReceivedMessage, BridgeError> {
         let status = response.status();
         match self.read_json(response).await.and_then(|arrived| validate_answer(arrived, call)) {
-            // What is no answer says no more than its status does.
+            // A body that is not an answer adds nothing to its status.
             Err(BridgeError::InvalidAnswer { .. }) if !status.is_success() => {
                 Err(self.error_for_status(status, ServerMessage::default()))
             }
@@ -107,10 +109,10 @@ impl AnswerReceiver<'_> {
                 }
             }
         }
-        Err(BridgeError::InvalidAnswer { what: "its stream of events ended without an answer".to_owned() })
+        Err(BridgeError::InvalidAnswer { what: "the event stream ended without an answer".to_owned() })
     }
 
-    /// Why a response is no answer, in the server's own words where it has some.
+    /// The error for a response that is not an answer, with the server's own message if it has one.
     async fn read_refusal(&self, mut response: Response) -> BridgeError {
         let status = response.status();
         let mut body = Vec::new();
@@ -123,7 +125,7 @@ impl AnswerReceiver<'_> {
                 }
             }
         };
-        // Half a refusal says enough.
+        // A partial refusal is sufficient.
         let _ = tokio::time::timeout(REFUSAL_WITHIN, reading).await;
         let text = serde_json::from_slice::<ErrorResponse<'_>>(&body)
             .ok()
@@ -155,11 +157,11 @@ impl AnswerReceiver<'_> {
         match broken {
             ReceiveError::Malformed(malformed) => BridgeError::InvalidAnswer { what: malformed.to_string() },
             ReceiveError::Spool(SpoolError::TooLarge(bytes)) => BridgeError::TooLarge {
-                what: format!("the answer is larger than {bytes} bytes, the bound of the bridge"),
+                what: format!("the answer is larger than {bytes} bytes, the limit of the bridge"),
             },
             ReceiveError::Spool(SpoolError::Io(error)) => {
-                // A disk that is full is the operator's affair, and the answer does not arrive for it.
-                BridgeError::TooLarge { what: format!("the bridge cannot keep the answer: {error}") }
+                // A full disk concerns the operator, but it also prevents the answer from arriving.
+                BridgeError::TooLarge { what: format!("the bridge cannot store the answer on disk: {error}") }
             }
         }
     }
@@ -169,21 +171,25 @@ fn connection_lost(error: &reqwest::Error) -> BridgeError {
     BridgeError::ConnectionLost { reason: root_cause(error) }
 }
 
-/// Lets a message pass that answers `call`. A refusal without an id means this call, the only one of its POST.
+/// Accepts a message that answers `call`. An error without an id belongs to this call, the only one of its POST.
 fn validate_answer(arrived: ReceivedMessage, call: &ClientCall) -> Result<ReceivedMessage, BridgeError> {
     let shape = &arrived.shape;
     if shape.is_batch {
-        return if call.is_batch { Ok(arrived) } else { Err(invalid_answer("it is a batch, to a single request")) };
+        return if call.is_batch {
+            Ok(arrived)
+        } else {
+            Err(invalid_answer("it is a batch, but the request is a single one"))
+        };
     }
     if !shape.is_answer() {
-        return Err(invalid_answer("it is no answer of JSON-RPC"));
+        return Err(invalid_answer("it is not a JSON-RPC response"));
     }
     match &shape.id {
         Some(id) if call.position_of(id).is_some() => Ok(arrived),
         Some(id) => {
             let requested: Vec<&str> = call.ids.iter().map(tidegate_mcp::RequestId::as_json).collect();
             Err(invalid_answer(&format!(
-                "it has the id {}, and the request {}",
+                "it has the id {}, but the request has {}",
                 ServerMessage::new(id, None).text(),
                 requested.join(", ")
             )))

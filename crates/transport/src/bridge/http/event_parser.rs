@@ -1,4 +1,4 @@
-//! Server-sent events as they come: the data of an event in pieces, however the connection cut them.
+//! Parses server-sent events incrementally: the data of an event is returned in pieces, as the connection delivers it.
 //!
 //! [WHATWG HTML, Parsing an event stream](https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream)
 
@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 
-/// Longer names belong to no field that means anything.
+/// Maximum length of a field name; longer names are unknown fields.
 const NAME_BYTES_MAX: usize = 16;
-/// Longer ids and numbers are not kept.
+/// Maximum length of an id or number; longer ones are discarded.
 const VALUE_BYTES_MAX: usize = 1_024;
 
-/// What came next.
+/// The next part of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum EventPart {
-    /// Some data of the event that is open.
+    /// Some data of the open event.
     Data(Bytes),
-    /// The event is whole. Its data may be empty.
+    /// The end of the event. Its data may be empty.
     End,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ParserState {
-    /// Within the name of a field.
+    /// Within a field name.
     Name,
-    /// Before the first character of a value, which is no space.
+    /// At the first character of a value, which is not part of the value if it is a space.
     ValueBegin(EventField),
     Value(EventField),
 }
@@ -37,20 +37,20 @@ enum EventField {
     Other,
 }
 
-/// A stream of events.
+/// The parser of one event stream.
 #[derive(Debug)]
 pub(super) struct EventParser {
     unread: Bytes,
     state: ParserState,
     name: Vec<u8>,
     value: Vec<u8>,
-    /// The line feed after a carriage return ends no second line.
+    /// A line feed after a carriage return does not end a second line.
     is_after_return: bool,
     data_lines: u32,
     new_id: Option<Vec<u8>>,
-    /// The id of the last whole event that had one.
+    /// The id of the last complete event that had one.
     pub(super) last_id: Option<Vec<u8>>,
-    /// How long the server wants its client to wait before it connects again.
+    /// The reconnection delay that the server requested.
     pub(super) retry: Option<Duration>,
 }
 
@@ -69,12 +69,12 @@ impl EventParser {
         }
     }
 
-    /// Takes the next bytes of the stream. Those before must have been read by [`EventParser::next`].
+    /// Adds the next bytes of the stream. Earlier bytes must have been consumed with [`EventParser::next`].
     pub(super) fn feed(&mut self, bytes: Bytes) {
         self.unread = bytes;
     }
 
-    /// What comes next; none when more bytes are needed.
+    /// The next part; `None` when more bytes are needed.
     pub(super) fn next(&mut self) -> Option<EventPart> {
         loop {
             let &byte = self.unread.first()?;
@@ -126,7 +126,7 @@ impl EventParser {
     }
 
     fn field(&self) -> EventField {
-        // A byte order mark may stand before the first.
+        // The stream may begin with a byte order mark.
         match self.name.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.name) {
             b"data" => EventField::Data,
             b"id" => EventField::Id,
@@ -135,7 +135,7 @@ impl EventParser {
         }
     }
 
-    /// Whether a line of data stands before this one.
+    /// Counts a line of data, and returns whether the event already has another one.
     fn begin_data(&mut self) -> bool {
         self.data_lines = self.data_lines.saturating_add(1);
         self.data_lines > 1
@@ -173,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// The data of each whole event, and the stream at its end.
+    /// The data of each complete event, and the parser at the end of the stream.
     fn read(stream: &[u8], size: usize) -> (Vec<String>, EventParser) {
         let mut events = EventParser::new();
         let (mut whole, mut open) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The headers of what is sent.
+//! The headers of requests to the server.
 //!
 //! [MCP 2026-07-28, Request Metadata](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#request-metadata)
 
@@ -18,10 +18,10 @@ const ACCEPT_BOTH: HeaderValue = HeaderValue::from_static("application/json, tex
 const ACCEPT_EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// The first revision that has a header for itself.
+/// The first revision with a header for the protocol version.
 const FIRST_VERSION_WITH_HEADER: &str = "2025-06-18";
 
-/// The headers of a POST that belongs to no session.
+/// The headers of a POST without a session.
 pub(super) fn base_headers(bearer: Option<&BearerToken>) -> HeaderMap {
     let mut headers = HeaderMap::from_iter([(ACCEPT, ACCEPT_BOTH), (CONTENT_TYPE, JSON)]);
     headers.extend(bearer.map(|bearer| (AUTHORIZATION, bearer.header().clone())));
@@ -33,7 +33,7 @@ pub(super) fn legacy_headers(bearer: Option<&BearerToken>, agreed: &NegotiatedSe
     let mut headers = base_headers(bearer);
     headers.extend(agreed.session.clone().map(|session| (SESSION_ID, session)));
     let version = &agreed.handshake.negotiated.version;
-    // Dates are ordered like their text.
+    // Versions are dates, which are ordered like their text.
     if version.as_str() >= FIRST_VERSION_WITH_HEADER {
         headers.extend(HeaderValue::try_from(version).ok().map(|version| (PROTOCOL_VERSION, version)));
     }
@@ -57,7 +57,7 @@ pub(super) fn modern_headers(bearer: Option<&BearerToken>, modern: &ModernMetada
     headers
 }
 
-/// `text` as a header's value: as it is, or as Base64 of its UTF-8 where a header could not carry it.
+/// `text` as a header value: unchanged, or as Base64 of its UTF-8 if a header cannot contain it.
 pub(super) fn encode_header_value(text: &str) -> HeaderValue {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && text.trim() == text

@@ -1,4 +1,4 @@
-//! GET: hearing what the server tells a legacy session that no request asked for.
+//! GET: receives the messages of the server that belong to a legacy session but to no request.
 //!
 //! [MCP 2025-11-25, Listening for Messages from the Server](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#listening-for-messages-from-the-server)
 
@@ -17,37 +17,37 @@ use crate::bridge::incoming::PartialMessage;
 use crate::bridge::notice::BridgeNotice;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Servers may ask for a longer pause than this; the client waits no longer to hear of changes.
+/// Maximum reconnection delay. A server may request a longer one, but the client then receives changes too late.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// What one listener knows from the connections that it had.
+/// The state of a listener across its connections.
 #[derive(Default)]
 struct ListenProgress {
     last_id: Option<HeaderValue>,
     pause: Option<Duration>,
-    /// Whether something may have been said while nobody listened.
+    /// Whether messages may have been missed between two connections.
     has_gap: bool,
     backoff: Backoff,
 }
 
 impl HttpLink {
-    /// Listens to whichever session holds, until it is dropped.
+    /// Listens to the current session, until it is dropped.
     pub(in crate::bridge) async fn listen(&self) {
-        let mut standings = self.session.subscribe();
+        let mut states = self.session.subscribe();
         loop {
-            let agreed = match &*standings.borrow_and_update() {
-                // Before the client ended the handshake nothing is to be heard.
+            let agreed = match &*states.borrow_and_update() {
+                // Nothing is sent before the client has completed the handshake.
                 HandshakeState::Negotiated(agreed) if agreed.handshake.initialized.is_some() => Some(agreed.clone()),
                 _ => None,
             };
             tokio::select! {
-                changed = standings.changed() => if changed.is_err() { return },
-                () = self.listen_to_session(agreed) => if standings.changed().await.is_err() { return },
+                changed = states.changed() => if changed.is_err() { return },
+                () = self.listen_to_session(agreed) => if states.changed().await.is_err() { return },
             }
         }
     }
 
-    /// Returns when the server has nothing to tell that session.
+    /// Returns when the server offers no event stream for that session.
     async fn listen_to_session(&self, agreed: Option<Arc<NegotiatedSession>>) {
         let Some(agreed) = agreed else { return };
         let mut listen_progress = ListenProgress::default();
@@ -62,7 +62,7 @@ impl HttpLink {
                 Err(_) => tokio::time::sleep(listen_progress.backoff.next_delay()).await,
                 Ok(response) if response.status() == StatusCode::NOT_FOUND && agreed.session.is_some() => {
                     match self.renew_session(&agreed, self.deadline()).await {
-                        // The new session is listened to instead.
+                        // The listener switches to the new session.
                         Ok(_) | Err(BridgeError::VersionChanged { .. }) => return,
                         Err(_) => tokio::time::sleep(listen_progress.backoff.next_delay()).await,
                     }
@@ -79,14 +79,14 @@ impl HttpLink {
                         .map_or_else(|| listen_progress.backoff.next_delay(), |pause| pause.min(PAUSE_MAX));
                     tokio::time::sleep(pause).await;
                 }
-                // A server need not have anything to listen to; one that refuses is not asked again and again.
+                // Servers need not offer an event stream. After a refusal the bridge does not retry.
                 Ok(_) => return,
             }
             listen_progress.has_gap = true;
         }
     }
 
-    /// Passes on what comes until the stream ends.
+    /// Forwards the messages of the stream until it ends.
     async fn forward_events(&self, mut response: Response, listen_progress: &mut ListenProgress) {
         let mut events = EventParser::new();
         let mut arriving = Some(PartialMessage::new(self.options.answer_bytes_max));
@@ -121,7 +121,7 @@ impl HttpLink {
     async fn forward_message(&self, whole: PartialMessage) {
         match whole.finish() {
             Ok(arrived) if arrived.shape.has_method => self.output.send(arrived.line).await,
-            Ok(_) => self.options.notify(&BridgeNotice::Ignored("an answer that nobody waits for".to_owned())),
+            Ok(_) => self.options.notify(&BridgeNotice::Ignored("an answer to no open request".to_owned())),
             Err(error) => self.options.notify(&BridgeNotice::Ignored(error.to_string())),
         }
     }

@@ -1,7 +1,7 @@
-//! Streamable HTTP to the server: each message a POST, and for a legacy session a GET that listens.
+//! Streamable HTTP to the server: each message is a POST, and a legacy session has a GET that listens.
 //!
-//! HTTP knows no connection that stands. What is lost is a request: one whose connection never stood was
-//! not sent and may be sent again; of any other nobody knows whether it ran.
+//! HTTP has no permanent connection; only requests can be lost. A request whose connection was never established was
+//! not sent and is sent again. For any other lost request, it is unknown whether it ran.
 //!
 //! [MCP 2026-07-28, Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)
 
@@ -38,19 +38,19 @@ use super::output::Output;
 use super::request::{ClientCall, ModernMetadata};
 use crate::outbox::OutgoingMessage;
 
-/// Idle connections are given up before a server does it: a call that meets one which was just closed may have run,
-/// for all that is known, and fails.
+/// Idle connections are closed before a server does it. A call on a connection that was just closed fails, because it
+/// may have run.
 const IDLE_WITHIN: Duration = Duration::from_secs(2);
-/// A silent connection is asked for a sign of life this often, and lost after so many that did not come.
+/// Interval of TCP keep-alive probes. A connection is lost after this many unanswered ones.
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_TRIES: u32 = 3;
-/// How long the end of a session may take.
+/// Time limit for ending a session.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
-/// Pages of a list of tools that are read for one of them.
+/// Maximum number of pages of a tool list that are read to find one tool.
 const PAGES_MAX: usize = 100;
 
-/// The way to a server over HTTP.
+/// The connection to a server over HTTP.
 pub(super) struct HttpLink {
     client: Client,
     options: Arc<BridgeOptions>,
@@ -66,9 +66,9 @@ impl HttpLink {
     pub(super) fn new(options: Arc<BridgeOptions>, output: Output) -> std::io::Result<Self> {
         let client = Client::builder()
             .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
-            // Whether the server can be reached is found out by asking it directly.
+            // The reachability check connects directly too.
             .no_proxy()
-            // The token is for one server, and calls are for the one that was named.
+            // The token and the calls are meant only for the named server.
             .redirect(redirect::Policy::none())
             .retry(retry::never())
             .referer(false)
@@ -89,7 +89,7 @@ impl HttpLink {
         })
     }
 
-    /// Sends `call` once, and gives its answer to the client.
+    /// Sends `call` once, and forwards its answer to the client.
     pub(super) async fn call(&self, call: &ClientCall) -> Result<(), BridgeError> {
         let deadline = self.deadline();
         let answer = match &call.modern {
@@ -103,7 +103,7 @@ impl HttpLink {
         Ok(())
     }
 
-    /// Sends a modern call, and again with the headers that its tool wants if the server refused it for lack of them.
+    /// Sends a modern call. If the server rejects it for missing tool headers, sends it again with them.
     async fn call_modern(
         &self,
         call: &ClientCall,
@@ -124,7 +124,7 @@ impl HttpLink {
         self.receiver().receive(response, call).await
     }
 
-    /// Asks the server how the tool of `call` wants to be called; false when it says nothing of it.
+    /// Requests the definition of the tool of `call`; false if the server's tool list adds nothing new.
     async fn look_up_tool(&self, call: &ClientCall, modern: &ModernMetadata, deadline: Instant) -> bool {
         let Some(tool) = modern.name.as_deref().filter(|_| modern.method == "tools/call") else { return false };
         let mut cursor = None;
@@ -147,12 +147,12 @@ impl HttpLink {
         false
     }
 
-    /// Sends the client's handshake, and keeps what it settles.
+    /// Sends the client's handshake, and stores the negotiated parameters.
     pub(super) async fn initialize(&self, call: &ClientCall) -> Result<(), BridgeError> {
         let before = self.session.negotiated().ok().flatten();
         self.session.set_state(HandshakeState::None);
         let (answer, session) = self.send_initialize(call, self.deadline()).await?;
-        // An answer that settles nothing is a refusal, which is for the client to read.
+        // An answer without them is an error for the client.
         if let Some(terms) = answer.bytes().and_then(|bytes| NegotiatedProtocol::parse(bytes).ok())
             && let [id] = call.ids.as_slice()
         {
@@ -167,7 +167,7 @@ impl HttpLink {
         Ok(())
     }
 
-    /// Passes on the notification that ends the client's handshake.
+    /// Forwards the notification that completes the client's handshake.
     pub(super) async fn initialized(&self, line: Bytes) {
         self.notify(&line, None).await;
         if let Ok(Some(agreed)) = self.session.negotiated() {
@@ -176,7 +176,7 @@ impl HttpLink {
         }
     }
 
-    /// Passes on what wants no answer.
+    /// Forwards a message that has no answer.
     pub(super) async fn notify(&self, line: &Bytes, modern: Option<&ModernMetadata>) {
         let deadline = self.deadline();
         let open = OpenCall::default();
@@ -188,8 +188,8 @@ impl HttpLink {
         };
         let message = match sent {
             Ok(response) if response.status().is_success() => return,
-            Ok(response) => format!("a notification was refused ({})", response.status()),
-            Err(failure) => format!("a notification did not arrive: {failure}"),
+            Ok(response) => format!("the server rejected a notification ({})", response.status()),
+            Err(failure) => format!("a notification was not delivered: {failure}"),
         };
         self.options.notify(&BridgeNotice::Ignored(message));
     }
@@ -207,7 +207,7 @@ impl HttpLink {
         }
         let headers = headers::listen_headers(self.options.bearer.as_ref(), agreed);
         let ending = self.client.delete(self.options.address.url().clone()).headers(headers).send();
-        // A server that is gone has no session left.
+        // An unreachable server has no session left.
         let _ = tokio::time::timeout(END_WITHIN, ending).await;
     }
 
@@ -219,7 +219,7 @@ impl HttpLink {
         AnswerReceiver { options: &self.options, output: &self.output }
     }
 
-    /// A POST of the legacy session. One to a session that is gone did not run: it is sent again in a new one.
+    /// Sends a POST of the legacy session. A POST to a lost session did not run, so it is sent again in a new session.
     async fn post_legacy(&self, line: &Bytes, deadline: Instant, open: &OpenCall) -> Result<Response, BridgeError> {
         let bearer = self.options.bearer.as_ref();
         let Some(agreed) = self.session.negotiated()? else {
@@ -235,7 +235,7 @@ impl HttpLink {
         self.post(line, headers::legacy_headers(bearer, &agreed), deadline, open).await
     }
 
-    /// Makes the handshake again that was made with a session which is gone, and gives what holds now.
+    /// Repeats the handshake of the lost session `gone`, and returns the current session.
     async fn renew_session(
         &self,
         gone: &NegotiatedSession,
@@ -246,7 +246,7 @@ impl HttpLink {
         match self.session.negotiated()? {
             Some(agreed) if agreed.session == gone.session => {}
             Some(agreed) => return Ok(agreed),
-            None => return Err(refused("the client is making another one")),
+            None => return Err(refused("the client is performing another handshake")),
         }
         let Handshake { initialize, id, initialized, negotiated: before } = gone.handshake.clone();
         let (line, ids) = (initialize.clone(), vec![id.clone()]);
@@ -269,11 +269,11 @@ impl HttpLink {
             self.notify_lists_changed(&opened).await;
         }
         self.options.notify(&BridgeNotice::HandshakeRenewed);
-        // Last, since who listens to the old session goes over to the new one now.
+        // Set last, because listeners of the old session switch to the new one now.
         Ok(self.session.set_negotiated(opened.handshake, opened.session))
     }
 
-    /// What a client did not hear while nobody listened: its lists may have changed.
+    /// Announces changes that the client may have missed: its lists may differ.
     async fn notify_lists_changed(&self, agreed: &NegotiatedSession) {
         for notification in agreed.handshake.negotiated.list_changed_notifications() {
             self.output.send(OutgoingMessage::Whole(notification)).await;
@@ -291,7 +291,7 @@ impl HttpLink {
         Ok((self.receiver().receive(response, call).await?, session))
     }
 
-    /// Sends `body` once; again only while no connection stood, until `deadline`.
+    /// Sends `body` once. Sends it again only while no connection was established, until `deadline`.
     async fn post(
         &self,
         body: &Bytes,
@@ -321,11 +321,11 @@ impl HttpLink {
     }
 }
 
-/// The innermost cause, which says most, without the URL.
+/// The innermost cause, which is the most specific, without the URL.
 fn root_cause(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     while let Some(inner) = cause.and_then(std::error::Error::source) {
         cause = Some(inner);
     }
-    cause.map_or_else(|| "no cause is known".to_owned(), ToString::to_string)
+    cause.map_or_else(|| "unknown cause".to_owned(), ToString::to_string)
 }

@@ -1,4 +1,4 @@
-//! Whether the server takes connections, found out by one attempt at a time for all calls that wait for it.
+//! Detects whether the server accepts connections, with one attempt at a time for all waiting calls.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,24 +10,24 @@ use crate::bridge::BridgeOptions;
 use crate::bridge::backoff::Backoff;
 use crate::bridge::notice::BridgeNotice;
 
-/// What is known of the way to the server.
+/// The reachability of the server.
 #[derive(Debug, Default)]
 pub(super) struct Reachability {
-    /// Counts how often the server took a connection after it was away.
+    /// The number of times that the server became reachable again.
     epoch: AtomicU64,
     is_lost: AtomicBool,
     backoff: Mutex<Backoff>,
-    /// Held by whoever tries.
+    /// Held during an attempt.
     retry_lock: tokio::sync::Mutex<()>,
 }
 
 impl Reachability {
-    /// To be taken before an attempt, and given to [`Reachability::wait_until_reachable`] after it failed.
+    /// Read before an attempt, and passed to [`Reachability::wait_until_reachable`] after it failed.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// The server answered.
+    /// Records that the server answered.
     pub(super) fn mark_reachable(&self, options: &BridgeOptions) {
         if self.is_lost.swap(false, Ordering::AcqRel) {
             self.backoff.lock().reset();
@@ -35,8 +35,8 @@ impl Reachability {
         }
     }
 
-    /// Waits until the server takes a connection again, for whoever found it away in `epoch`. Tries longer apart each
-    /// time, until [`Reachability::mark_reachable`].
+    /// Waits until the server accepts a connection again, after an attempt in `epoch` failed. The delay between
+    /// attempts grows until [`Reachability::mark_reachable`] is called.
     pub(super) async fn wait_until_reachable(&self, epoch: u64, reason: &str, options: &BridgeOptions) {
         if !self.is_lost.swap(true, Ordering::AcqRel) {
             options.notify(&BridgeNotice::Disconnected(reason.to_owned()));
@@ -45,7 +45,7 @@ impl Reachability {
         while self.epoch() == epoch {
             let delay: Duration = self.backoff.lock().next_delay();
             tokio::time::sleep(delay).await;
-            // Asking for a connection asks for nothing else: no call can run because of it.
+            // A bare connection runs no call.
             let connecting = TcpStream::connect((options.address.host(), options.address.port()));
             if let Ok(Ok(_)) = tokio::time::timeout(options.wait_within, connecting).await {
                 self.epoch.fetch_add(1, Ordering::AcqRel);

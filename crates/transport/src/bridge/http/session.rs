@@ -8,30 +8,30 @@ use tokio::sync::watch;
 use crate::bridge::error::BridgeError;
 use crate::bridge::handshake::Handshake;
 
-/// What the client agreed on with the server, and under which name the server knows it.
+/// The negotiated handshake, and the session id that the server assigned.
 #[derive(Debug)]
 pub(super) struct NegotiatedSession {
     pub(super) handshake: Handshake,
-    /// Servers without sessions give none.
+    /// `None` for servers without sessions.
     pub(super) session: Option<HeaderValue>,
 }
 
-/// Where the handshake stands.
+/// The state of the handshake.
 #[derive(Debug, Clone, Default)]
 pub(super) enum HandshakeState {
-    /// The client has made none.
+    /// The client has not made a handshake.
     #[default]
     None,
     Negotiated(Arc<NegotiatedSession>),
-    /// It could not be made again; only a new one of the client helps.
+    /// The handshake could not be repeated; the client has to make a new one.
     Broken(BridgeError),
 }
 
-/// The standing of the handshake, for calls to read and for the listener to follow.
+/// The current handshake, which calls read and the listener follows.
 #[derive(Debug)]
 pub(super) struct UpstreamSession {
     state: watch::Sender<HandshakeState>,
-    /// Held while the handshake is made again, so that it is made once for all calls that need it.
+    /// Held while the handshake is repeated, so that it is repeated once for all calls.
     pub(super) renewal_lock: tokio::sync::Mutex<()>,
 }
 
@@ -40,7 +40,7 @@ impl UpstreamSession {
         Self { state: watch::Sender::new(HandshakeState::None), renewal_lock: tokio::sync::Mutex::new(()) }
     }
 
-    /// What calls are to be sent with; none before a handshake.
+    /// The session for calls; `None` before a handshake.
     ///
     /// # Errors
     /// When the handshake is broken.
@@ -52,7 +52,7 @@ impl UpstreamSession {
         }
     }
 
-    /// Enters what was agreed on, and gives it.
+    /// Stores the negotiated session and returns it.
     pub(super) fn set_negotiated(&self, handshake: Handshake, session: Option<HeaderValue>) -> Arc<NegotiatedSession> {
         let agreed = Arc::new(NegotiatedSession { handshake, session });
         self.state.send_replace(HandshakeState::Negotiated(agreed.clone()));

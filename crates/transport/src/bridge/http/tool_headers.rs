@@ -1,7 +1,7 @@
-//! Arguments that a tool's schema wants repeated in headers of their own, found out when a server insists on them.
+//! Arguments that a tool's schema repeats in headers, found when a server requires them.
 //!
-//! Few tools mark any, so nothing is asked beforehand: a call that lacks them is refused before it runs, its tool is
-//! looked up, and the call is sent again with them.
+//! Few tools have such headers, so nothing is requested in advance. A call without them is rejected before it runs. The
+//! bridge then reads the definition of the tool and sends the call again with the headers.
 //!
 //! [MCP 2026-07-28, Custom Headers from Tool Parameters](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters)
 
@@ -15,19 +15,19 @@ use serde_json::{Map, Value, json};
 use super::headers::encode_header_value;
 use crate::bridge::request::ModernMetadata;
 
-/// Levels of a schema that are looked at.
+/// Maximum depth of a schema that is searched.
 const DEPTH_MAX: usize = 16;
-/// Marks of one tool; more of them are nothing that headers could carry.
+/// Maximum number of headers of one tool.
 const HEADERS_PER_TOOL_MAX: usize = 64;
 
-/// Tools whose marks are kept; then all are forgotten, to be looked up again.
+/// Maximum number of cached tools. Beyond it, the cache is cleared.
 const TOOLS_MAX: usize = 1_000;
 
-/// What is known of the tools that were looked up.
+/// The headers of the tools that were looked up.
 #[derive(Debug, Default)]
 pub(super) struct ToolHeaders(Mutex<HashMap<String, Vec<ParameterHeader>>>);
 
-/// Where an argument stands, and the header that repeats it.
+/// The path of an argument, and the header that repeats it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ParameterHeader {
     path: Vec<String>,
@@ -78,7 +78,7 @@ struct ErrorCode {
 }
 
 impl ToolHeaders {
-    /// Keeps what a tool wants; false when it is what was known of it before, so that asking again is of no use.
+    /// Stores the headers of a tool; false if they were known before, so that another attempt is useless.
     pub(super) fn store(&self, tool: &str, marks: Vec<ParameterHeader>) -> bool {
         let mut known = self.0.lock();
         let is_new = known.get(tool).map_or(!marks.is_empty(), |before| *before != marks);
@@ -89,7 +89,7 @@ impl ToolHeaders {
         is_new
     }
 
-    /// Adds the headers that the tool of `call` is known to want.
+    /// Adds the known headers of the tool of `call`.
     pub(super) fn add_to(&self, headers: &mut HeaderMap, modern: &ModernMetadata, call: &[u8]) {
         let marks = modern.name.as_deref().and_then(|tool| self.0.lock().get(tool).cloned()).unwrap_or_default();
         if !marks.is_empty() && modern.method == "tools/call" {
@@ -98,17 +98,17 @@ impl ToolHeaders {
     }
 }
 
-/// Whether `answer` says that headers and body disagree.
+/// Whether `answer` reports that headers and body disagree.
 pub(super) fn is_mismatch(answer: &[u8]) -> bool {
     serde_json::from_slice::<MismatchResponse>(answer)
         .is_ok_and(|refused| refused.error.code == tidegate_mcp::RpcError::HEADER_MISMATCH)
 }
 
-/// The request for a page of the list of tools, on behalf of the `call`, whose identity it has.
+/// A request for a page of the tool list, with the metadata of `call`.
 pub(super) fn tools_list_request(call: &[u8], cursor: Option<&str>) -> Option<String> {
     let call_request: CallRequest = serde_json::from_slice(call).ok()?;
     let mut params = json!({"_meta": call_request.params.meta});
-    // Nobody waits for the progress of this request.
+    // No progress is needed for this request.
     params["_meta"].as_object_mut()?.remove("progressToken");
     if let Some(cursor) = cursor {
         params["cursor"] = cursor.into();
@@ -116,16 +116,16 @@ pub(super) fn tools_list_request(call: &[u8], cursor: Option<&str>) -> Option<St
     Some(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}).to_string())
 }
 
-/// What a page of the list says.
+/// The result of the search on one page.
 pub(super) enum ToolLookup {
-    /// The tool is on it.
+    /// The headers of the tool, which is on the page.
     Headers(Vec<ParameterHeader>),
-    /// It may be on the page of that cursor.
+    /// The cursor of the next page, which may contain the tool.
     NextPage(String),
     NotFound,
 }
 
-/// Looks the tool of that name up on `page`.
+/// Searches `page` for the tool `name`.
 pub(super) fn find_tool(page: &[u8], name: &str) -> ToolLookup {
     let Ok(ToolListResponse { result: ToolListPage { tools, next_cursor } }) = serde_json::from_slice(page) else {
         return ToolLookup::NotFound;
@@ -156,7 +156,7 @@ fn collect_headers(schema: &Value, path: &mut Vec<String>, marks: &mut Vec<Param
     }
 }
 
-/// Adds the headers that `tool_headers` want for `call`.
+/// Adds the headers in `marks` for `call`.
 fn add_headers(headers: &mut HeaderMap, marks: &[ParameterHeader], call: &[u8]) {
     let Ok(CallRequest { params }) = serde_json::from_slice(call) else { return };
     let arguments = Value::Object(params.arguments);

@@ -1,4 +1,4 @@
-//! One connection over WebSocket: what is sent on it, and who waits for an answer from it.
+//! One WebSocket connection: its sink, and the calls that wait for answers.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::bridge::request::{ClientCall, is_same_id};
 
 pub(super) type SocketStream = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// A connection that stands, or stood.
+/// A connection that is or was established.
 pub(super) struct SocketConnection {
     sink: tokio::sync::Mutex<SplitSink<SocketStream, Message>>,
     waiting: Mutex<HashMap<String, PendingAnswer>>,
@@ -25,16 +25,16 @@ pub(super) struct SocketConnection {
     reason: Mutex<String>,
 }
 
-/// Who waits for one answer.
+/// A call that waits for one answer.
 struct PendingAnswer {
     answer: oneshot::Sender<Bytes>,
     is_of_batch: bool,
 }
 
-/// A message was not sent, and none of it was: the connection was lost before its turn came.
+/// The message was not sent, not even partly: the connection was lost before.
 pub(super) struct NotSent;
 
-/// Waits for the answers to one call; forgets them when it is dropped.
+/// Waits for the answers to one call. Dropping it unregisters them.
 pub(super) struct AnswerWaiter<'a> {
     connection: &'a SocketConnection,
     ids: Vec<String>,
@@ -54,14 +54,14 @@ impl SocketConnection {
     /// Sends a line of the client.
     ///
     /// # Errors
-    /// The inner one when nobody knows what of it was sent.
+    /// The inner error means that the line may have been sent partly.
     pub(super) async fn send(&self, line: &Bytes) -> Result<Result<(), BridgeError>, NotSent> {
         let mut sink = tokio::select! {
             biased;
             () = self.lost.cancelled() => return Err(NotSent),
             sink = self.sink.lock() => sink,
         };
-        // A line that is no text was refused before it came here.
+        // A line that is not UTF-8 was rejected earlier.
         let Ok(text) = Utf8Bytes::try_from(line.clone()) else { return Err(NotSent) };
         let sent = tokio::select! {
             biased;
@@ -71,15 +71,15 @@ impl SocketConnection {
         Ok(sent.map_err(|error| BridgeError::ConnectionLost { reason: error.to_string() }))
     }
 
-    /// Asks for a sign of life, unless something is being sent, which is one.
+    /// Sends a ping, unless another message is being sent, which serves the same purpose.
     pub(super) async fn ping(&self) {
         if let Ok(mut sink) = self.sink.try_lock() {
-            // What cannot be sent is noticed where the connection is read.
+            // The reading side detects failures.
             let _ = sink.send(Message::Ping(Bytes::new())).await;
         }
     }
 
-    /// Takes leave.
+    /// Sends a close frame.
     pub(super) async fn close(&self) {
         let _ = self.sink.lock().await.send(Message::Close(None)).await;
     }
@@ -98,7 +98,7 @@ impl SocketConnection {
         AnswerWaiter { connection: self, ids, answers }
     }
 
-    /// Who waits for the answer of that id; none if nobody does.
+    /// Removes the waiter for the answer `id`; `None` if there is none.
     pub(super) fn take_waiter(&self, id: &str) -> Option<oneshot::Sender<Bytes>> {
         let mut waiting = self.waiting.lock();
         let waiter = waiting.remove(id).or_else(|| {
@@ -108,13 +108,13 @@ impl SocketConnection {
         waiter.map(|waiter| waiter.answer)
     }
 
-    /// Who waits for answers of batches: one that is refused as a whole is refused without an id.
+    /// Removes all waiters for answers of batches: a batch that is rejected as a whole is rejected without an id.
     pub(super) fn take_batch_waiters(&self) -> Vec<oneshot::Sender<Bytes>> {
         let mut waiting = self.waiting.lock();
         waiting.extract_if(|_, waiter| waiter.is_of_batch).map(|(_, waiter)| waiter.answer).collect()
     }
 
-    /// Fails all who wait.
+    /// Fails all waiting calls.
     pub(super) fn mark_lost(&self, reason: String) {
         *self.reason.lock() = reason;
         self.lost.cancel();
@@ -126,15 +126,15 @@ impl SocketConnection {
 }
 
 impl AnswerWaiter<'_> {
-    /// The answer; of a batch one of them, when all have come.
+    /// The answer; for a batch one of its answers, once all have arrived.
     ///
     /// # Errors
-    /// When the connection is lost before.
+    /// When the connection is lost earlier.
     pub(super) async fn wait(mut self) -> Result<Bytes, BridgeError> {
         let answers = futures::future::try_join_all(std::mem::take(&mut self.answers));
         tokio::select! {
             biased;
-            // Nobody drops a sender without having been dropped or lost itself.
+            // A sender is dropped only after the connection is lost or this waiter is dropped.
             Ok(mut answers) = answers => Ok(answers.pop().unwrap_or_default()),
             () = self.connection.lost.cancelled() => Err(self.connection.lost_error()),
         }

@@ -1,4 +1,4 @@
-//! Connecting: the WebSocket handshake, and upon it the handshake of a legacy client again.
+//! Connects: performs the WebSocket handshake, and repeats the handshake of a legacy client.
 
 use futures::stream::{SplitStream, StreamExt};
 use tokio_tungstenite::connect_async_with_config;
@@ -18,19 +18,19 @@ use crate::bridge::request::is_same_id;
 use crate::bridge::scanner::MessageScanner;
 use crate::outbox::OutgoingMessage;
 
-/// The subprotocol under which MCP goes over WebSocket.
+/// The subprotocol of MCP over WebSocket.
 const MCP: HeaderValue = HeaderValue::from_static("mcp");
 
-/// Why no connection stands.
+/// Why a connection could not be established.
 pub(super) enum DialError {
-    /// Another attempt may help.
+    /// Another attempt may succeed.
     Unreachable(String),
-    /// Only somebody else can.
+    /// Retrying does not help without a change at the server or the configuration.
     Refused(BridgeError),
 }
 
 impl SocketLink {
-    /// A connection on which the client can go on as on the one before.
+    /// Establishes a connection on which the client can continue its session.
     pub(super) async fn dial(&self) -> Result<(SocketConnection, SplitStream<SocketStream>), DialError> {
         let config = WebSocketConfig::default()
             .max_message_size(Some(self.options.socket_message_bytes_max))
@@ -82,7 +82,7 @@ impl SocketLink {
         ServerMessage::new(text, self.options.bearer.as_ref())
     }
 
-    /// Makes the client's handshake again. Its answer is not for the client, which has had one.
+    /// Repeats the client's handshake. The answer is not forwarded, since the client has already received one.
     async fn repeat_handshake(
         &self,
         connection: &SocketConnection,

@@ -1,4 +1,4 @@
-//! WebSocket to the server: one connection for all messages, which is made again when it is lost.
+//! WebSocket to the server: one connection for all messages, re-established when it is lost.
 
 mod connection;
 mod dial;
@@ -22,28 +22,28 @@ use super::notice::BridgeNotice;
 use super::output::Output;
 use super::request::ClientCall;
 
-/// How long taking leave may take.
+/// Time limit for closing the connection.
 const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 
-/// The way to a server over WebSocket.
+/// The connection to a server over WebSocket.
 pub(super) struct SocketLink {
     options: Arc<BridgeOptions>,
     output: Output,
     connection_state: watch::Sender<ConnectionState>,
-    /// What the client's handshake settled, to be made again on each new connection.
+    /// The client's handshake, which is repeated on each new connection.
     handshake: Mutex<Option<Handshake>>,
-    /// A call wants another attempt at a server that refused.
+    /// Fires when a call requests another attempt after a refusal.
     reconnect_requested: Notify,
 }
 
-/// Whether a connection stands.
+/// The state of the connection.
 #[derive(Clone)]
 enum ConnectionState {
     Disconnected {
         reason: String,
     },
     Connected(Arc<SocketConnection>),
-    /// At that attempt.
+    /// The attempt with this number was refused.
     Refused {
         failure: BridgeError,
         attempt: u64,
@@ -57,7 +57,7 @@ impl SocketLink {
         Self { options, output, connection_state, handshake: Mutex::default(), reconnect_requested: Notify::new() }
     }
 
-    /// Keeps a connection up until it is dropped.
+    /// Maintains a connection, until it is dropped.
     pub(super) async fn keep_connected(&self) {
         let mut backoff = Backoff::default();
         let mut is_lost = false;
@@ -75,7 +75,7 @@ impl SocketLink {
                     connection.mark_lost(reason.clone());
                     is_lost = true;
                     self.options.notify(&BridgeNotice::Disconnected(reason));
-                    // A server that hangs up at once is not asked more and more often.
+                    // A server that disconnects immediately is not contacted more often.
                     if since.elapsed() > DELAY_MAX {
                         backoff.reset();
                     }
@@ -96,12 +96,12 @@ impl SocketLink {
         }
     }
 
-    /// Sends `call` once, and gives its answer to the client.
+    /// Sends `call` once, and forwards its answer to the client.
     pub(super) async fn call(&self, call: &ClientCall) -> Result<(), BridgeError> {
         self.exchange(call).await.map(|_| ())
     }
 
-    /// Sends the client's handshake, and keeps what it settles.
+    /// Sends the client's handshake, and stores the negotiated parameters.
     pub(super) async fn initialize(&self, call: &ClientCall) -> Result<(), BridgeError> {
         *self.handshake.lock() = None;
         let answer = self.exchange(call).await?;
@@ -113,7 +113,7 @@ impl SocketLink {
         Ok(())
     }
 
-    /// Passes on the notification that ends the client's handshake.
+    /// Forwards the notification that completes the client's handshake.
     pub(super) async fn initialized(&self, line: Bytes) {
         if let Some(handshake) = &mut *self.handshake.lock() {
             handshake.initialized = Some(line.clone());
@@ -121,7 +121,7 @@ impl SocketLink {
         self.notify(&line).await;
     }
 
-    /// Passes on what wants no answer.
+    /// Forwards a message that has no answer.
     pub(super) async fn notify(&self, line: &Bytes) {
         let deadline = self.deadline();
         let failure = loop {
@@ -134,10 +134,10 @@ impl SocketLink {
                 Err(failure) => break failure,
             }
         };
-        self.options.notify(&BridgeNotice::Ignored(format!("a notification did not arrive: {failure}")));
+        self.options.notify(&BridgeNotice::Ignored(format!("a notification was not delivered: {failure}")));
     }
 
-    /// Takes leave of the server.
+    /// Closes the connection.
     pub(super) async fn end(&self) {
         let ConnectionState::Connected(connection) = self.connection_state.borrow().clone() else { return };
         let _ = tokio::time::timeout(CLOSE_WITHIN, connection.close()).await;
@@ -147,7 +147,7 @@ impl SocketLink {
         Instant::now() + self.options.wait_within
     }
 
-    /// Sends `call` once and waits for its answer, which the client hears as it comes.
+    /// Sends `call` once and waits for its answer, which is forwarded to the client as it arrives.
     async fn exchange(&self, call: &ClientCall) -> Result<Bytes, BridgeError> {
         let deadline = self.deadline();
         loop {
@@ -157,13 +157,13 @@ impl SocketLink {
             match connection.send(&call.line).await {
                 Ok(Ok(())) => return waiting.wait().await,
                 Ok(Err(failure)) => return Err(failure),
-                // Nothing of it was sent: the next connection may have it.
+                // Nothing was sent, so the next connection may be used.
                 Err(_) => call.open.set_may_have_been_sent(false),
             }
         }
     }
 
-    /// A connection that stands, as soon as one does.
+    /// An established connection, once there is one.
     async fn connection(&self, deadline: Instant) -> Result<Arc<SocketConnection>, BridgeError> {
         let mut validity = self.connection_state.subscribe();
         let mut refused_before = None;
@@ -171,7 +171,7 @@ impl SocketLink {
             match validity.borrow_and_update().clone() {
                 ConnectionState::Connected(connection) if !connection.lost.is_cancelled() => return Ok(connection),
                 ConnectionState::Refused { failure, attempt } => {
-                    // What was refused before this call may be let in now; it is tried once more.
+                    // The refusal may be outdated; the bridge tries once more for this call.
                     if *refused_before.get_or_insert(attempt) != attempt {
                         return Err(failure);
                     }

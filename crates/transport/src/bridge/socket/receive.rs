@@ -1,4 +1,4 @@
-//! Reading a connection: each message goes to the client, and to whoever waits for it.
+//! Reads a connection: each message goes to the client, and completes the call that waits for it.
 
 use std::time::Duration;
 
@@ -16,21 +16,21 @@ use crate::bridge::scanner::{MalformedMessage, MessageScanner, MessageShape};
 use crate::outbox::OutgoingMessage;
 use crate::spool::Spool;
 
-/// A silent connection is asked for a sign of life this often.
+/// Ping interval.
 const PING_EVERY: Duration = Duration::from_secs(15);
 const PING_WITHIN: Duration = Duration::from_secs(1);
-/// A connection that gives none for this long is lost.
+/// A connection without received data for this long is lost.
 const SILENT_MAX: Duration = Duration::from_secs(60);
 
 impl SocketLink {
-    /// Reads until the connection is lost, and says why it was.
+    /// Reads until the connection is lost, and returns the reason.
     pub(super) async fn receive_until_lost(
         &self,
         connection: &SocketConnection,
         mut stream: SplitStream<SocketStream>,
     ) -> String {
         let mut pings = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
-        // A client that was slow to read is no reason to ask twice.
+        // If the client read slowly, missed ticks need no extra pings.
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut received = Instant::now();
         loop {
@@ -40,7 +40,7 @@ impl SocketLink {
                     if received.elapsed() > SILENT_MAX {
                         return format!("the server was silent for {SILENT_MAX:?}");
                     }
-                    // A server that reads nothing holds up what is sent; its silence is noticed all the same.
+                    // A server that does not read blocks the ping; the silence is detected nevertheless.
                     let _ = tokio::time::timeout(PING_WITHIN, connection.ping()).await;
                     continue;
                 }
@@ -51,21 +51,23 @@ impl SocketLink {
                         return reason;
                     }
                 }
-                Some(Ok(Message::Binary(_))) => return "the server sent bytes where MCP has text".to_owned(),
-                Some(Ok(Message::Close(Some(frame)))) if !frame.reason.is_empty() => {
-                    return format!("the server closed it: {}", frame.reason);
+                Some(Ok(Message::Binary(_))) => {
+                    return "the server sent a binary message, but MCP messages are text".to_owned();
                 }
-                Some(Ok(Message::Close(_))) | None => return "the server closed it".to_owned(),
+                Some(Ok(Message::Close(Some(frame)))) if !frame.reason.is_empty() => {
+                    return format!("the server closed the connection: {}", frame.reason);
+                }
+                Some(Ok(Message::Close(_))) | None => return "the server closed the connection".to_owned(),
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
                 Some(Err(error)) => return error.to_string(),
             }
-            // The client may have taken its time to read.
+            // Forwarding may have waited for the client.
             received = Instant::now();
         }
     }
 
     async fn forward_message(&self, connection: &SocketConnection, text: Bytes) -> Result<(), String> {
-        let garbage = |error: MalformedMessage| format!("the server sent what is no message of JSON-RPC: {error}");
+        let garbage = |error: MalformedMessage| format!("the server sent an invalid JSON-RPC message: {error}");
         let shape = scan_shape(&text).map_err(garbage)?;
         if shape.has_method {
             self.output.send(self.to_outgoing(&text).await?).await;
@@ -73,33 +75,33 @@ impl SocketLink {
         }
         let ids = if shape.is_batch { ids_of_batch(&text) } else { shape.id.iter().cloned().collect() };
         if !shape.is_batch && !shape.is_answer() {
-            return Err("the server sent what is no message of JSON-RPC: it has neither method nor result".to_owned());
+            return Err("the server sent an invalid JSON-RPC message: it has neither method nor result".to_owned());
         }
-        // An error without an id is about a message that the server could not take; it is for the client to see.
+        // An error without an id concerns a message that the server could not process; it is forwarded to the client.
         let waiting: Vec<_> = match ids.as_slice() {
             [] => connection.take_batch_waiters(),
             ids => ids.iter().filter_map(|id| connection.take_waiter(id)).collect(),
         };
         if waiting.is_empty() && !ids.is_empty() {
-            self.options.notify(&BridgeNotice::Ignored("an answer that nobody waits for".to_owned()));
+            self.options.notify(&BridgeNotice::Ignored("an answer to no open request".to_owned()));
             return Ok(());
         }
         self.output.send(self.to_outgoing(&text).await?).await;
         for waiter in waiting {
-            // A call that was taken back waits no more.
+            // A cancelled call does not wait any more.
             let _ = waiter.send(text.clone());
         }
         Ok(())
     }
 
-    /// A large message waits on disk for its turn, as one that comes over HTTP does.
+    /// A large message waits on disk for its turn, like one that arrives over HTTP.
     async fn to_outgoing(&self, text: &Bytes) -> Result<OutgoingMessage, String> {
         let text = replace_line_breaks(text.clone());
         if text.len() <= MEMORY_BYTES_MAX {
             return Ok(OutgoingMessage::Whole(text));
         }
         let mut spool = Spool::new(text.len() as u64);
-        spool.push(text).await.map_err(|error| format!("the bridge cannot keep the answer: {error}"))?;
+        spool.push(text).await.map_err(|error| format!("the bridge cannot store the answer on disk: {error}"))?;
         Ok(OutgoingMessage::Spooled(spool))
     }
 }

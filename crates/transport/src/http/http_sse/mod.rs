@@ -1,5 +1,5 @@
-//! MCP over HTTP+SSE, the first transport over a network: one event stream for everything that the server says, and
-//! a POST for each message of the client.
+//! MCP over HTTP+SSE, the first network transport: one event stream for all messages of the server, and a POST for each
+//! message of the client.
 //!
 //! [MCP 2024-11-05, HTTP with SSE](https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse)
 
@@ -24,7 +24,8 @@ use super::response::{event_stream, too_many_sessions};
 pub(super) use post::post;
 pub(super) use sessions::SseSessions;
 
-/// GET: an event stream, whose first event names the address for messages. The session lives as long as the stream.
+/// GET: opens an event stream, whose first event contains the URL for messages. The session lives as long as the
+/// stream.
 pub(super) async fn open(
     State(endpoint): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
@@ -35,14 +36,15 @@ pub(super) async fn open(
     if let Err(refusal) = require_event_stream(request.headers()) {
         return *refusal;
     }
-    let place = match endpoint.acquire_session_permit(&caller) {
-        Ok(place) => place,
+    let permit = match endpoint.acquire_session_permit(&caller) {
+        Ok(permit) => permit,
         Err(level) => return too_many_sessions(None, level),
     };
-    // Where a host has mounted the door.
+    // The path prefix under which a host application mounted the router.
     let mount = original.path().strip_suffix(request.uri().path()).unwrap_or_default();
-    let known = HttpCallerResolver { http_state: endpoint, credentials: request_credentials, owner: caller.principal };
-    let stream = EventStream::open(known, mount, place);
+    let resolver =
+        HttpCallerResolver { http_state: endpoint, credentials: request_credentials, owner: caller.principal };
+    let stream = EventStream::open(resolver, mount, permit);
     event_stream(Body::from_stream(futures::stream::unfold(stream, |mut stream| async move {
         let bytes = stream.next().await?;
         Some((Ok::<_, Infallible>(bytes), stream))

@@ -1,4 +1,4 @@
-//! POST: one message of the client; what is said to it comes on the event stream.
+//! POST: one message of the client. Its answer is sent on the event stream.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::http::post::{TRACE, read_message};
 use crate::http::response::{accepted, refusal};
 use crate::http::{HttpState, body};
 
-/// Hears a message for the session of that name: 202, whatever the answer will be.
+/// Receives a message for session `id`. The status is 202, whatever the answer will be.
 pub(in crate::http) async fn post(
     State(endpoint): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
@@ -29,15 +29,15 @@ pub(in crate::http) async fn post(
     };
     let (parts, body) = request.into_parts();
     let read = read_message(&parts.headers, body, &endpoint, request_credentials.origin).await;
-    // The body may have taken its time; what its sender may do is settled now.
+    // Reading the body may have taken long, so the permissions of the caller are resolved now.
     let origin = request_credentials.origin;
     request_credentials.toolset = session.toolset.clone();
-    let known = Arc::new(HttpCallerResolver {
+    let resolver = Arc::new(HttpCallerResolver {
         http_state: endpoint.clone(),
         credentials: request_credentials,
         owner: session.owner.clone(),
     });
-    let caller = match known.resolve_caller().await {
+    let caller = match resolver.resolve_caller().await {
         Ok(caller) => caller,
         Err(refused) => return refused.to_response(&endpoint, origin),
     };
@@ -45,7 +45,7 @@ pub(in crate::http) async fn post(
         Ok(Ok(incoming)) => incoming,
         Ok(Err(rejection)) => {
             if let Some(id) = &rejection.id {
-                // Who waits for an answer of that id waits for it on the stream.
+                // The client expects the response with this id on the stream.
                 session.conversation.refuse(Some(id), &rejection.error).await;
             } else {
                 endpoint.report_rejection(origin, &rejection.error.message);
@@ -58,14 +58,14 @@ pub(in crate::http) async fn post(
     if let IncomingMessage::Request(request) = &mut incoming {
         request.meta.trace |= parts.headers.get(TRACE).is_some_and(|value| value == "1");
     }
-    let identity: Arc<dyn CallerResolver> = known;
+    let identity: Arc<dyn CallerResolver> = resolver;
     session.conversation.receive(incoming, caller, &identity).await;
     if session.conversation.is_output_closed() { no_such_session() } else { accepted() }
 }
 
-const NO_SUCH_SESSION: &str = "the session does not exist or has ended; begin again with GET /mcp/sse";
+const NO_SUCH_SESSION: &str = "the session does not exist or has ended; open a new one with GET /mcp/sse";
 
-/// 404, upon which a client opens a new stream.
+/// 404, which makes a client open a new stream.
 fn no_such_session() -> Response {
     refusal(StatusCode::NOT_FOUND, None, &RpcError::invalid_request(NO_SUCH_SESSION))
 }

@@ -1,4 +1,4 @@
-//! The open event streams by the names under which messages are posted to them.
+//! The open event streams, by the session id that messages are posted to.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,36 +10,36 @@ use uuid::Uuid;
 
 use crate::conversation::Conversation;
 
-/// All event streams that are open.
+/// All open event streams.
 #[derive(Default)]
 pub(in crate::http) struct SseSessions {
     by_id: Mutex<HashMap<String, Arc<SseSession>>>,
 }
 
-/// What an event stream and the messages posted to it share.
+/// The state that an event stream and the messages posted to it share.
 pub(super) struct SseSession {
     pub(super) conversation: Conversation,
-    /// Who opened it; for everybody else it does not exist.
+    /// The principal that opened the session; for all others it does not exist.
     pub(super) owner: Arc<Principal>,
-    /// The toolset through whose door it was opened.
+    /// The toolset of the endpoint at which the session was opened.
     pub(super) toolset: Option<String>,
     last_used: Mutex<Instant>,
 }
 
 impl SseSessions {
-    /// Gives the session an unguessable name.
+    /// Adds a session and returns its unguessable id.
     pub(super) fn insert(&self, session: Arc<SseSession>) -> String {
         let id = Uuid::new_v4().simple().to_string();
         self.by_id.lock().insert(id.clone(), session);
         id
     }
 
-    /// The session of that name that `principal` opened.
+    /// The session `id`, if `principal` opened it.
     pub(super) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<SseSession>> {
         self.by_id.lock().get(id).filter(|session| session.owner.is_same_identity(principal)).cloned()
     }
 
-    /// Forgets the session of that name.
+    /// Removes the session `id`.
     pub(super) fn remove(&self, id: &str) {
         self.by_id.lock().remove(id);
     }
@@ -50,12 +50,12 @@ impl SseSession {
         Arc::new(Self { conversation, owner, toolset, last_used: Mutex::new(Instant::now()) })
     }
 
-    /// Counts as used now.
+    /// Marks the session as used now.
     pub(super) fn touch(&self) {
         *self.last_used.lock() = Instant::now();
     }
 
-    /// When a message came or left last. Comments are no messages.
+    /// The time of the last message in either direction. Comments are not messages.
     pub(super) fn last_used(&self) -> Instant {
         *self.last_used.lock()
     }

@@ -1,7 +1,7 @@
-//! One event stream: what is said in its session, as events with numbers, and comments while it is quiet.
+//! The event stream of one session: its messages as numbered events, and comments while it is quiet.
 //!
-//! It is a body, so it runs within the task of its connection; and as that is polled only while the client reads, a
-//! client that does not read holds up its own calls alone. When it is dropped its session ends.
+//! The stream is a body, so it runs within the task of its connection. It is polled only while the client reads, so a
+//! client that does not read delays only its own calls. Dropping the stream ends its session.
 
 use std::sync::Arc;
 
@@ -28,20 +28,20 @@ pub(super) struct EventStream {
     session: Arc<SseSession>,
     outbox: Outbox,
     changes: RevalidationTriggers,
-    /// What is said before anything else.
+    /// The first event of the stream.
     endpoint_event: Option<Bytes>,
-    /// The message whose event has begun and has not ended.
+    /// The message whose event has begun and not ended.
     open_message: Option<OutgoingMessage>,
     events: u64,
     is_draining: bool,
-    /// When it is asked again who listens; also while there is much to say.
+    /// The time of the next revalidation, which also takes place while many messages are sent.
     revalidate_at: Instant,
     _permit: SessionPermit,
 }
 
 impl EventStream {
-    /// A stream and its session, to which messages are posted below `mount`.
-    pub(super) fn open(resolver: HttpCallerResolver, mount: &str, place: SessionPermit) -> Self {
+    /// Opens a stream and its session. Messages are posted to a URL below `mount`.
+    pub(super) fn open(resolver: HttpCallerResolver, mount: &str, permit: SessionPermit) -> Self {
         let service = resolver.http_state.service.clone();
         let changes = RevalidationTriggers::subscribe(&resolver, service.registry());
         service.registry().events().emit(Event::ConnectionOpened { transport: TRANSPORT });
@@ -63,7 +63,7 @@ impl EventStream {
             events,
             is_draining,
             revalidate_at,
-            _permit: place,
+            _permit: permit,
         }
     }
 
@@ -72,14 +72,14 @@ impl EventStream {
         if let Some(bytes) = self.endpoint_event.take() {
             return Some(bytes);
         }
-        // Also while a long message leaves.
+        // Revalidation also takes place while a long message is sent.
         if self.open_message.is_some() && self.revalidate_at <= Instant::now() && !self.revalidate().await {
             return None;
         }
         if let Some(message) = &mut self.open_message {
-            // What a slow client reads is a use of its session.
+            // A slow client that still reads keeps its session in use.
             self.session.touch();
-            // A disk that fails ends the stream, since the event cannot be whole.
+            // A disk failure ends the stream, since the event cannot be completed.
             return match message.next().await.ok()? {
                 Some(piece) => Some(piece),
                 None => {
@@ -139,7 +139,7 @@ impl EventStream {
         self.resolver.is_admitted().await
     }
 
-    /// A whole event.
+    /// A complete event.
     fn encode_event(&mut self, message: &[u8]) -> Bytes {
         let mut bytes = self.begin_event(message.len() + sse::EVENT_END.len());
         bytes.put_slice(message);
@@ -147,7 +147,7 @@ impl EventStream {
         bytes.freeze()
     }
 
-    /// The head of an event that carries a message, with room for as many bytes more.
+    /// The beginning of an event with a message, with capacity for `more_bytes` further bytes.
     fn begin_event(&mut self, more_bytes: usize) -> BytesMut {
         self.events += 1;
         let mut bytes = BytesMut::with_capacity(64 + more_bytes);

@@ -1,4 +1,4 @@
-//! Which forms of an answer a client accepts, and which of them it likes best.
+//! Content negotiation: the formats that a client accepts, and the one it prefers.
 //!
 //! [RFC 9110, Accept](https://www.rfc-editor.org/rfc/rfc9110#name-accept)
 
@@ -7,23 +7,23 @@ use tidegate_core::AnswerFormat;
 
 use super::problem::{ProblemDetails, ProblemType};
 
-/// Names beside its own under which a format is asked for.
+/// Further media types that select a format.
 const ALIASES: [(&str, AnswerFormat); 3] = [
     ("application/ndjson", AnswerFormat::Ndjson),
     ("application/jsonl", AnswerFormat::Ndjson),
     ("application/x-jsonlines", AnswerFormat::Ndjson),
 ];
 
-/// The forms that a client accepts.
+/// The formats that a client accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Accept {
-    /// The formats, best first.
+    /// The formats, most preferred first.
     formats: Vec<AnswerFormat>,
-    /// Types of a picture, sound or file that a tool may answer with.
+    /// Media ranges for an image, sound or file that a tool may return.
     files: Vec<(String, String)>,
 }
 
-/// One media range, its quality in thousandths.
+/// One media range, with its quality in thousandths.
 struct MediaRange {
     kind: String,
     subtype: String,
@@ -31,8 +31,8 @@ struct MediaRange {
 }
 
 impl Accept {
-    /// What the headers say of the formats that are `offered_formats`, unless `format` names the one. What is offered first is
-    /// preferred where the client has no preference.
+    /// Reads the headers for the formats in `offered`, unless `format` names one. Without a preference of the client,
+    /// the order in `offered` decides.
     pub(super) fn read(
         headers: &HeaderMap,
         format: Option<&str>,
@@ -41,7 +41,7 @@ impl Accept {
         if let Some(name) = format {
             let format = AnswerFormat::parse(name).filter(|format| offered.contains(format)).ok_or_else(|| {
                 let names: Vec<&str> = offered.iter().map(|format| format.name()).collect();
-                let detail = format!("there is no format {name:?}; there are {}", names.join(", "));
+                let detail = format!("unknown format {name:?}; available formats: {}", names.join(", "));
                 ProblemDetails::new(ProblemType::BadRequest, detail).with_choices(names)
             })?;
             return Ok(Self { formats: vec![format], files: Vec::new() });
@@ -52,7 +52,7 @@ impl Accept {
         if accept.formats.is_empty() && accept.files.is_empty() { Err(not_acceptable(offered)) } else { Ok(accept) }
     }
 
-    /// The one of the formats that are `offered_formats` that a client likes best, where there is nothing but these.
+    /// The format in `offered` that a client prefers, where only these formats exist.
     pub(in super::super) fn best_of(
         headers: &HeaderMap,
         format: Option<&str>,
@@ -72,7 +72,7 @@ impl Accept {
                 (quality > 0).then_some((quality, exactness, format))
             })
             .collect();
-        // The order of the formats decides where nothing else does: the sort is stable.
+        // Ties keep the order of the formats: the sort is stable.
         formats.sort_by_key(|(quality, exactness, _)| std::cmp::Reverse((*quality, *exactness)));
         let is_file = |range: &&MediaRange| {
             let is_octets = range.kind == "application" && range.subtype == "octet-stream";
@@ -84,17 +84,17 @@ impl Accept {
         }
     }
 
-    /// The form that a table is asked for in.
+    /// The format for a table.
     pub(super) fn best(&self) -> AnswerFormat {
         self.formats.first().copied().unwrap_or(AnswerFormat::Json)
     }
 
-    /// Whether tables are acceptable at all.
+    /// Whether any table format is acceptable.
     pub(super) fn accepts_tables(&self) -> bool {
         !self.formats.is_empty()
     }
 
-    /// The best form of an answer that is no table: JSON or text.
+    /// The best format for an answer that is not a table: JSON or text.
     pub(super) fn best_of_blocks(&self) -> Option<AnswerFormat> {
         let is_fit = |format: &&AnswerFormat| {
             matches!(format, AnswerFormat::Json | AnswerFormat::Table | AnswerFormat::Markdown)
@@ -102,7 +102,7 @@ impl Accept {
         self.formats.iter().find(is_fit).copied()
     }
 
-    /// Whether a file of that type is accepted by a range that means it.
+    /// Whether a specific range accepts a file of this type.
     pub(super) fn accepts_file(&self, media_type: &str) -> bool {
         let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let Some((kind, subtype)) = essence.split_once('/') else { return false };
@@ -111,7 +111,7 @@ impl Accept {
 }
 
 impl MediaRange {
-    /// Reads `text/*;q=0.5`; none for what is no media range.
+    /// Parses `text/*;q=0.5`; `None` for an invalid media range.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(';');
         let (kind, subtype) = parts.next()?.trim().split_once('/')?;
@@ -126,7 +126,7 @@ impl MediaRange {
         })
     }
 
-    /// How exactly it names `format`; none if it does not.
+    /// How exactly the range names `format`; `None` if it does not match.
     fn match_exactness(&self, format: AnswerFormat) -> Option<u8> {
         let name = format!("{}/{}", self.kind, self.subtype);
         let is_alias = ALIASES.iter().any(|(alias, of)| *alias == name && *of == format);
@@ -143,11 +143,11 @@ impl MediaRange {
 
 fn not_acceptable(offered: &[AnswerFormat]) -> ProblemDetails {
     let types: Vec<&str> = offered.iter().map(|format| format.media_type()).collect();
-    let detail = format!("nothing of what Accept names can be answered; {} can", types.join(", "));
+    let detail = format!("none of the media types in Accept is available; available types: {}", types.join(", "));
     ProblemDetails::new(ProblemType::NotAcceptable, detail).with_choices(types)
 }
 
-/// A weight in thousandths; what is no number is the least that is not nothing.
+/// A weight in thousandths. A value that is not a number counts as the smallest nonzero weight.
 pub(in super::super) fn parse_quality(text: &str) -> u16 {
     let weight: f32 = text.parse().unwrap_or(0.001);
     // Between 0 and 1000, which fits.

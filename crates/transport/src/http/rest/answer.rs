@@ -1,4 +1,4 @@
-//! From a reply to a response: what it is, is known with its first chunk.
+//! Turns a reply into a response. The first chunk determines the kind of the answer.
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -15,18 +15,18 @@ use super::content_writer::ContentWriter;
 use super::problem::{ProblemDetails, ProblemType};
 use crate::revalidation::SessionValidity;
 
-/// The job that answered, for `/rest/jobs/{id}`.
+/// The id of the job, for `/rest/jobs/{id}`.
 const JOB: HeaderName = HeaderName::from_static("tidegate-job");
-/// Rows and bytes at which an answer is cut; told before it begins.
+/// The maximum number of rows and bytes of an answer; sent before it begins.
 const ROWS_MAX: HeaderName = HeaderName::from_static("tidegate-rows-max");
 const BYTES_MAX: HeaderName = HeaderName::from_static("tidegate-bytes-max");
-/// Rows of the answer and whether there are more; before a short answer, after a long one.
+/// The number of rows, and whether more exist: in the headers of a short answer, in the trailer of a long one.
 pub(super) const ROWS: HeaderName = HeaderName::from_static("tidegate-rows");
 pub(super) const TRUNCATED: HeaderName = HeaderName::from_static("tidegate-truncated");
-/// What the next call gives to get the next rows; where [`ROWS`] stands.
+/// The cursor for the next page; sent together with [`ROWS`].
 const CURSOR: HeaderName = HeaderName::from_static("tidegate-cursor");
 
-/// Waits for the first words of `reply`. Until then a failure is a problem with its status.
+/// Waits for the first event of `reply`. A failure before that becomes a problem with its own status.
 pub(super) async fn answer(
     mut reply: Reply,
     mut session_validity: SessionValidity,
@@ -37,7 +37,7 @@ pub(super) async fn answer(
     let first = session_validity
         .run_while_valid(next_event(&mut reply))
         .await
-        .map_err(|lapsed| ProblemDetails::from_admission_error(&lapsed.into()))?;
+        .map_err(|revoked| ProblemDetails::from_admission_error(&revoked.into()))?;
     if let ReplyEvent::Chunk(Chunk::Block(content)) = &first
         && let Some((media_type, bytes)) =
             file_content(content).filter(|(media_type, _)| accept.accepts_file(media_type))
@@ -53,7 +53,7 @@ pub(super) async fn answer(
         }
         first => {
             let forms = [AnswerFormat::Json, AnswerFormat::Table];
-            let format = accept.best_of_blocks().ok_or_else(|| not_acceptable("the answer is no table", &forms))?;
+            let format = accept.best_of_blocks().ok_or_else(|| not_acceptable("the answer is not a table", &forms))?;
             let (media_type, blocks) = ContentWriter::for_format(format);
             (
                 BodyHead { media_type, budget: Budget::default(), stable: None, file: None },
@@ -70,16 +70,16 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-/// Says what a body is, where it is cut, and which job answers.
+/// Adds the media type, the limits and the job to the headers.
 pub(in super::super) fn describe(headers: &mut HeaderMap, head: &BodyHead, job: &str) {
-    let of_file = head.file.as_ref().and_then(|file| HeaderValue::from_str(file.media_type.as_deref()?).ok());
-    headers.insert(header::CONTENT_TYPE, of_file.unwrap_or(HeaderValue::from_static(head.media_type)));
+    let file_type = head.file.as_ref().and_then(|file| HeaderValue::from_str(file.media_type.as_deref()?).ok());
+    headers.insert(header::CONTENT_TYPE, file_type.unwrap_or(HeaderValue::from_static(head.media_type)));
     headers.extend(head.budget.rows.map(|rows| (ROWS_MAX, HeaderValue::from(rows))));
     headers.extend(head.budget.bytes.map(|bytes| (BYTES_MAX, HeaderValue::from(bytes))));
     add_job_header(headers, job);
 }
 
-/// The response with what has begun, and the facts about it in its head or its trailer.
+/// The response for `begun`. The metadata of the answer is in its headers or its trailer.
 pub(in super::super) fn begin_response(begun: AnswerStart, parts: &Parts) -> Response {
     match begun {
         AnswerStart::Whole(bytes, facts) => {
@@ -99,7 +99,7 @@ pub(in super::super) fn begin_response(begun: AnswerStart, parts: &Parts) -> Res
     }
 }
 
-/// The first event that is no notice.
+/// The first event that is not a notification.
 pub(in super::super) async fn next_event(reply: &mut Reply) -> ReplyEvent {
     loop {
         match reply.next().await {
@@ -110,18 +110,18 @@ pub(in super::super) async fn next_event(reply: &mut Reply) -> ReplyEvent {
     }
 }
 
-/// What stands beside every answer of a call.
+/// Adds the cache headers of call answers.
 fn add_cache_headers(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::VARY, HeaderValue::from_static("accept, authorization"));
 }
 
 fn add_job_header(headers: &mut HeaderMap, job: &str) {
-    // An id is hexadecimal digits and hyphens.
+    // An id consists of hexadecimal digits and hyphens.
     headers.extend(HeaderValue::from_str(job).map(|job| (JOB, job)));
 }
 
-/// The facts about an answer as fields.
+/// The metadata of an answer as headers.
 pub(in super::super) fn answer_headers(facts: &Metadata) -> HeaderMap {
     let mut fields = HeaderMap::new();
     if let Some(rows) = facts.get("dev.tidegate/rows").and_then(serde_json::Value::as_u64) {
@@ -130,7 +130,7 @@ pub(in super::super) fn answer_headers(facts: &Metadata) -> HeaderMap {
     if let Some(truncated) = facts.get("dev.tidegate/truncated").and_then(serde_json::Value::as_bool) {
         fields.insert(TRUNCATED, HeaderValue::from_static(if truncated { "true" } else { "false" }));
     }
-    // What this node signs is letters, digits, hyphens and underscores.
+    // A signed cursor consists of letters, digits, hyphens and underscores.
     let cursor = facts.get("dev.tidegate/cursor").and_then(serde_json::Value::as_str);
     if let Some(cursor) = cursor.and_then(|cursor| HeaderValue::from_str(cursor).ok()) {
         fields.insert(CURSOR, cursor);
@@ -138,20 +138,20 @@ pub(in super::super) fn answer_headers(facts: &Metadata) -> HeaderMap {
     fields
 }
 
-/// Whether fields may come after a body (RFC 9110, 6.5.1).
+/// Whether the client accepts trailers (RFC 9110, 6.5.1).
 fn accepts_trailers(parts: &Parts) -> bool {
     let mut values = parts.headers.get_all(header::TE).iter().filter_map(|value| value.to_str().ok());
-    let is_said = values.any(|value| value.split(',').any(|token| token.trim().eq_ignore_ascii_case("trailers")));
-    is_said && parts.version == Version::HTTP_11
+    let accepts = values.any(|value| value.split(',').any(|token| token.trim().eq_ignore_ascii_case("trailers")));
+    accepts && parts.version == Version::HTTP_11
 }
 
 fn not_acceptable(subject: &str, forms: &[AnswerFormat]) -> ProblemDetails {
     let types: Vec<&str> = forms.iter().map(|format| format.media_type()).collect();
-    let detail = format!("{subject}; it can be answered as {}", types.join(", "));
+    let detail = format!("{subject}; available types: {}", types.join(", "));
     ProblemDetails::new(ProblemType::NotAcceptable, detail).with_choices(types)
 }
 
-/// The media type and the bytes of a block that is a file by itself.
+/// The media type and the bytes of a block that is a file.
 fn file_content(content: &Content) -> Option<(&str, &Bytes)> {
     match content {
         Content::Image { data, mime_type } | Content::Audio { data, mime_type } => Some((mime_type, data)),
@@ -165,7 +165,7 @@ fn file_content(content: &Content) -> Option<(&str, &Bytes)> {
     }
 }
 
-/// The one block of an answer as its own body.
+/// A response whose body is the only block of the answer.
 async fn file_response(
     mut reply: Reply,
     media_type: &str,
@@ -176,7 +176,7 @@ async fn file_response(
         match next_event(&mut reply).await {
             ReplyEvent::End(Outcome::Done(_)) => break,
             ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
-            // The same as data, for those who read data.
+            // They contain the same as the file, for clients that read structured data.
             ReplyEvent::Chunk(Chunk::Structured(_) | Chunk::EndOfText) => {}
             ReplyEvent::Chunk(_) => {
                 return Err(not_acceptable("the answer has several parts", &[AnswerFormat::Json]));

@@ -1,7 +1,7 @@
-//! The bytes of one answer, written while they are produced.
+//! The body of one answer, written while it is produced.
 //!
-//! What ends well ends cleanly. What breaks off after its first byte breaks the connection, so that a part is never
-//! taken for the whole.
+//! A complete answer ends the body normally. An answer that fails after its first byte breaks the connection, so that
+//! no client takes a part for the whole.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,48 +21,48 @@ use super::problem::ProblemDetails;
 use crate::http::response::REVOKED_REASON;
 use crate::revalidation::{Revoked, SessionValidity};
 
-/// Pieces of a short answer that are joined to one response; a piece is at most some 64 KiB.
+/// Maximum number of pieces of a short answer that are joined into one response; a piece has about 64 KiB at most.
 const JOINED_PIECES_MAX: usize = 4;
 
-/// How chunks become bytes.
+/// How chunks are encoded.
 pub(in super::super) enum ChunkEncoding {
-    /// They are bytes.
+    /// The chunks are bytes.
     Body,
-    /// They are text, which is a document by itself.
+    /// The chunks are text that is a complete document.
     Text,
-    /// They are content.
+    /// The chunks are content blocks.
     Blocks(ContentWriter),
 }
 
-/// An answer on its way. Dropping it cancels the call.
+/// The body of an answer. Dropping it cancels the call.
 pub(in super::super) struct AnswerBody {
     reply: Reply,
-    /// Whether its caller is still let in; none for who came by a link, which lets in by itself.
+    /// Revalidates the caller; `None` if nothing is to be checked.
     validity: Option<SessionValidity>,
     encoding: ChunkEncoding,
     /// An event that was read before.
     first: Option<ReplyEvent>,
-    /// What was read while waiting for the head.
+    /// Pieces that were read before the headers were sent.
     ready_pieces: VecDeque<Bytes>,
     end: Option<Result<Metadata, Error>>,
 }
 
-/// What breaks a connection, once what was written before is on its way: it is flushed while this waits.
+/// The error that breaks a connection. The yield lets earlier data be flushed first.
 pub(in super::super) async fn broken_body_error(why: &'static str) -> io::Error {
     tokio::task::yield_now().await;
     io::Error::other(why)
 }
 
-/// An answer when its head is due.
+/// The state of an answer when its headers are due.
 pub(in super::super) enum AnswerStart {
-    /// All of it.
+    /// The complete answer.
     Whole(Bytes, Metadata),
-    /// Its beginning.
+    /// The beginning of the answer.
     Streaming(Box<AnswerBody>),
 }
 
 impl AnswerBody {
-    /// The bytes of `reply`, which begins with `next_event`.
+    /// The body of `reply`, which begins with `first`.
     pub(in super::super) fn new(
         reply: Reply,
         validity: Option<SessionValidity>,
@@ -72,11 +72,13 @@ impl AnswerBody {
         Self { reply, validity, encoding, first, ready_pieces: VecDeque::new(), end: None }
     }
 
-    /// Waits for the first bytes. A short answer is over by then, or nearly so: it needs no chunks, and if it failed it
-    /// is nothing but a problem.
+    /// Waits for the first bytes. A short answer is usually complete by then: it needs no chunked encoding, and a
+    /// failed one becomes a problem.
     pub(in super::super) async fn begin(mut self) -> Result<AnswerStart, ProblemDetails> {
-        if let Some(piece) =
-            self.next_piece_for_caller().await.map_err(|lapsed| ProblemDetails::from_admission_error(&lapsed.into()))?
+        if let Some(piece) = self
+            .next_piece_for_caller()
+            .await
+            .map_err(|revoked| ProblemDetails::from_admission_error(&revoked.into()))?
         {
             self.ready_pieces.push_back(piece);
             tokio::task::yield_now().await;
@@ -95,19 +97,19 @@ impl AnswerBody {
         }
     }
 
-    /// The next bytes, if the caller is still let in.
+    /// The next bytes, if the caller is still admitted.
     async fn next_piece_for_caller(&mut self) -> Result<Option<Bytes>, Revoked> {
         loop {
             let Some(session_validity) = &mut self.validity else { return Ok(self.next_piece().await) };
             session_validity.check_if_due().await?;
-            let asks_at = session_validity.next_check_at();
-            if let Ok(produced) = timeout_at(asks_at, self.next_piece()).await {
+            let check_at = session_validity.next_check_at();
+            if let Ok(produced) = timeout_at(check_at, self.next_piece()).await {
                 return Ok(produced);
             }
         }
     }
 
-    /// The next bytes; none at the end. Whoever stops waiting loses nothing.
+    /// The next bytes; `None` at the end. Cancelling the wait loses no data.
     async fn next_piece(&mut self) -> Option<Bytes> {
         while self.end.is_none() {
             let event = match self.first.take() {
@@ -145,7 +147,7 @@ impl AnswerBody {
         piece
     }
 
-    /// The next piece of a streamed response; an error where it broke off, none at a good end.
+    /// The next piece of a streamed response; an error if the answer failed, `None` at its regular end.
     async fn next_result(&mut self) -> Option<io::Result<Bytes>> {
         let ready = self.ready_pieces.pop_front();
         let next = match ready {
@@ -160,11 +162,11 @@ impl AnswerBody {
         }
         match self.end {
             Some(Ok(_)) => None,
-            Some(Err(_)) | None => Some(Err(broken_body_error("the answer broke off").await)),
+            Some(Err(_)) | None => Some(Err(broken_body_error("the answer ended early").await)),
         }
     }
 
-    /// The facts about an answer that has ended well.
+    /// The metadata of an answer that is complete.
     fn final_metadata(&self) -> Option<&Metadata> {
         self.end.as_ref()?.as_ref().ok()
     }
@@ -185,7 +187,7 @@ impl AnswerBody {
 }
 
 impl AnswerStart {
-    /// The bytes alone, in pieces; an error where they broke off, and nothing after it.
+    /// The bytes without metadata, in pieces; an error ends the stream.
     pub(in super::super) fn into_stream(self) -> BoxStream<'static, io::Result<Bytes>> {
         match self {
             Self::Whole(bytes, _) => stream::iter([Ok(bytes)]).boxed(),

@@ -1,4 +1,4 @@
-//! The arguments of a call, from the address and the body of a request.
+//! Reads the arguments of a call from the query string and the body of a request.
 
 use axum::body::Body;
 use axum::extract::Query;
@@ -11,7 +11,7 @@ use super::super::body::{self, BodyError};
 use super::super::{HttpOptions, HttpState};
 use super::problem::{ProblemDetails, ProblemType};
 
-/// A parameter of an address.
+/// A parameter of the query string.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct QueryParameter {
     pub(in super::super) name: &'static str,
@@ -19,14 +19,14 @@ pub(in super::super) struct QueryParameter {
     pub(super) description: &'static str,
 }
 
-/// What the text of a parameter stands for.
+/// The type of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum ParameterKind {
     Text,
     Integer,
     /// `true` or `false`.
     Flag,
-    /// Texts with commas between them.
+    /// Texts separated by commas.
     List,
 }
 
@@ -36,33 +36,35 @@ impl QueryParameter {
     }
 }
 
-/// The form of the answer; every call takes it.
+/// The format of the answer; every call accepts it.
 pub(in super::super) const FORMAT: QueryParameter =
-    QueryParameter::new("format", ParameterKind::Text, "The form of the answer, whatever Accept says");
+    QueryParameter::new("format", ParameterKind::Text, "The format of the answer; overrides Accept");
 pub(super) const EXTRACT: QueryParameter =
-    QueryParameter::new("extract", ParameterKind::Text, "Only the unique sorted values of this column");
+    QueryParameter::new("extract", ParameterKind::Text, "Return only the distinct values of this column, sorted");
 pub(super) const PATTERN: QueryParameter =
     QueryParameter::new("pattern", ParameterKind::Text, "Part of the name, or a glob: ord*");
 pub(super) const SAMPLES: QueryParameter =
-    QueryParameter::new("samples", ParameterKind::Integer, "Example values per column");
-pub(super) const DATABASE: QueryParameter = QueryParameter::new("database", ParameterKind::Text, "The database to ask");
+    QueryParameter::new("samples", ParameterKind::Integer, "Number of example values per column");
+pub(super) const DATABASE: QueryParameter =
+    QueryParameter::new("database", ParameterKind::Text, "The database to query");
 pub(super) const MAX_ROWS: QueryParameter =
-    QueryParameter::new("max_rows", ParameterKind::Integer, "Rows answered at most");
-pub(super) const LIMIT: QueryParameter = QueryParameter::new("limit", ParameterKind::Integer, "Rows answered at most");
+    QueryParameter::new("max_rows", ParameterKind::Integer, "Maximum number of rows");
+pub(super) const LIMIT: QueryParameter = QueryParameter::new("limit", ParameterKind::Integer, "Maximum number of rows");
 pub(super) const SELECT: QueryParameter =
-    QueryParameter::new("select", ParameterKind::List, "Columns, with commas between them");
+    QueryParameter::new("select", ParameterKind::List, "Columns, separated by commas");
 pub(super) const ORDER_BY: QueryParameter =
-    QueryParameter::new("order_by", ParameterKind::List, "Columns, with commas between them; -column for descending");
-pub(super) const WHERE: QueryParameter = QueryParameter::new("where", ParameterKind::Text, "One SQL expression");
+    QueryParameter::new("order_by", ParameterKind::List, "Columns, separated by commas; -column for descending");
+pub(super) const WHERE: QueryParameter =
+    QueryParameter::new("where", ParameterKind::Text, "A SQL expression that filters the rows");
 
-/// The parameters of an address as arguments, and the format that it names.
+/// The query parameters as arguments, and the format that they name.
 pub(in super::super) fn parse_query(
     uri: &Uri,
     known: &[QueryParameter],
 ) -> Result<(Map<String, Value>, Option<String>), ProblemDetails> {
     let bad = |detail: String| ProblemDetails::new(ProblemType::BadRequest, detail);
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
-        .map_err(|_| bad("the parameters of the address cannot be read".to_owned()))?;
+        .map_err(|_| bad("the query string cannot be parsed".to_owned()))?;
     let mut arguments = Map::new();
     let mut format = None;
     for (name, text) in pairs {
@@ -75,7 +77,7 @@ pub(in super::super) fn parse_query(
             continue;
         }
         let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
-            let detail = format!("the address takes no parameter {name:?}");
+            let detail = format!("unknown query parameter {name:?}");
             return Err(bad(detail).with_choices(takes()));
         };
         arguments.insert(name, parameter.parse_value(text)?);
@@ -83,11 +85,11 @@ pub(in super::super) fn parse_query(
     Ok((arguments, format))
 }
 
-/// Checks that an address has no parameters.
+/// Rejects a query string.
 pub(super) fn require_no_parameters(uri: &Uri) -> Result<(), ProblemDetails> {
     match uri.query() {
         None | Some("") => Ok(()),
-        Some(_) => Err(ProblemDetails::new(ProblemType::BadRequest, "the address takes no parameters".to_owned())),
+        Some(_) => Err(ProblemDetails::new(ProblemType::BadRequest, "this path has no query parameters".to_owned())),
     }
 }
 
@@ -108,17 +110,17 @@ impl QueryParameter {
     }
 }
 
-/// What a body is.
+/// The type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyKind {
     Nothing,
     Json,
-    /// A statement as it is.
+    /// A plain SQL statement.
     Sql,
 }
 
 impl BodyKind {
-    /// What the headers say that the body is.
+    /// The type that the headers declare.
     pub(super) fn from_headers(headers: &HeaderMap, takes_sql: bool) -> Result<Self, ProblemDetails> {
         let takes = if takes_sql { "application/json, application/sql or text/plain" } else { "application/json" };
         let wrong = |subject: &str| {
@@ -139,17 +141,17 @@ impl BodyKind {
         match essence {
             "application/json" => Ok(Self::Json),
             "application/sql" | "text/plain" if takes_sql => Ok(Self::Sql),
-            _ => Err(wrong("the body cannot be of this type")),
+            _ => Err(wrong("the media type of the body is not supported")),
         }
     }
 
-    /// The arguments that a body of this sort holds.
+    /// The arguments in a body of this type.
     pub(super) fn parse_arguments(self, body: &Bytes) -> Result<Map<String, Value>, ProblemDetails> {
         let bad = |detail: String| ProblemDetails::new(ProblemType::BadRequest, detail);
         match self {
             _ if body.is_empty() => Ok(Map::new()),
             Self::Nothing => {
-                let detail = "the body has no type; Content-Type must be application/json".to_owned();
+                let detail = "Content-Type is missing; it must be application/json".to_owned();
                 Err(ProblemDetails::new(ProblemType::UnsupportedMediaType, detail))
             }
             Self::Json => match serde_json::from_slice(body) {
@@ -165,7 +167,7 @@ impl BodyKind {
     }
 }
 
-/// The body of a request within its bounds.
+/// Reads the body of a request within its limits.
 pub(super) async fn read_body(http_state: &HttpState, parts: &Parts, body: Body) -> Result<Bytes, ProblemDetails> {
     let HttpOptions { body_bytes_max, read_within, .. } = http_state.options;
     if super::is_read_method(&parts.method) {
@@ -176,7 +178,7 @@ pub(super) async fn read_body(http_state: &HttpState, parts: &Parts, body: Body)
         BodyError::TooLarge => {
             ProblemDetails::new(ProblemType::BodyTooLarge, format!("the body is larger than {body_bytes_max} bytes"))
         }
-        BodyError::Incomplete => ProblemDetails::new(ProblemType::BadRequest, "the body broke off".to_owned()),
-        BodyError::TooSlow => ProblemDetails::new(ProblemType::TooSlow, "the body came too slowly".to_owned()),
+        BodyError::Incomplete => ProblemDetails::new(ProblemType::BadRequest, "the body is incomplete".to_owned()),
+        BodyError::TooSlow => ProblemDetails::new(ProblemType::TooSlow, "the body arrived too slowly".to_owned()),
     })
 }

@@ -1,4 +1,4 @@
-//! From a request to the one call that it asks for.
+//! Turns a request into the call of one tool.
 
 use std::sync::Arc;
 
@@ -21,23 +21,23 @@ use super::problem::ProblemDetails;
 use super::route::RestRoute;
 use super::{discard_body, problem::ProblemType};
 
-/// `Tidegate-Trace: 1` has everything about the request logged, whatever the level.
+/// `Tidegate-Trace: 1` logs everything about the request, whatever the log level.
 const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
 /// [W3C Trace Context](https://www.w3.org/TR/trace-context/#traceparent-header)
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// The tool that a route calls, the arguments that its path holds, and the parameters that its address takes.
+/// The tool that a route calls, the arguments in its path, and its query parameters.
 #[derive(Debug, Default)]
 pub(super) struct ToolRequest<'a> {
     pub(super) tool: &'a str,
     pub(super) arguments: Vec<(&'static str, &'a str)>,
     pub(super) parameters: &'static [QueryParameter],
-    /// Whether the body may be a statement as it is.
+    /// Whether the body may be a plain SQL statement.
     pub(super) takes_sql: bool,
 }
 
 impl RestRoute {
-    /// What the route asks for when `method` is used; none if it is no call.
+    /// The tool that the route calls with `method`; `None` if it calls none.
     pub(super) fn tool_request(&self, method: &Method) -> Option<ToolRequest<'_>> {
         let requested = |tool, arguments, parameters| ToolRequest { tool, arguments, parameters, takes_sql: false };
         Some(match self {
@@ -61,7 +61,7 @@ impl RestRoute {
     }
 }
 
-/// Calls what `route` asks for and answers in the form that the request accepts.
+/// Calls the tool of `route` and answers in a format that the request accepts.
 pub(super) async fn call(
     http_state: &Arc<HttpState>,
     route: &RestRoute,
@@ -71,14 +71,14 @@ pub(super) async fn call(
     caller: Caller,
 ) -> Result<Response, ProblemDetails> {
     let Some(tool_request) = route.tool_request(&parts.method) else {
-        return Err(ProblemDetails::new(ProblemType::NoSuchPath, "there is nothing to call".to_owned()));
+        return Err(ProblemDetails::new(ProblemType::NoSuchPath, "this path calls no tool".to_owned()));
     };
     let (accept, mut arguments, payload) = match parse_head(&tool_request, parts) {
         Ok(head) => head,
         Err(problem) => return Err(discard_body(http_state, body, problem).await),
     };
     let body = read_body(http_state, parts, body).await?;
-    // A body may take its time; what its sender may do is settled after it.
+    // Reading the body may take long, so the permissions of the caller are resolved after it.
     let caller = if body.is_empty() {
         caller
     } else {
@@ -86,7 +86,7 @@ pub(super) async fn call(
     };
     for (name, value) in payload.parse_arguments(&body)? {
         if arguments.contains_key(&name) {
-            let detail = format!("the argument {name} stands in the body and in the address");
+            let detail = format!("the argument {name} is given both in the body and in the query string");
             return Err(ProblemDetails::new(ProblemType::BadRequest, detail));
         }
         arguments.insert(name, value);
@@ -100,14 +100,14 @@ pub(super) async fn call(
     answer(reply, validity, &accept, parts).await
 }
 
-/// Takes over what the headers say of tracing.
+/// Applies the trace headers to `call`.
 pub(in super::super) fn apply_trace_headers(call: &mut Call, headers: &HeaderMap) {
     call.trace = headers.get(TRACE).is_some_and(|value| value == "1");
     let trace_parent = headers.get(TRACE_PARENT).and_then(|value| value.to_str().ok());
     call.trace_parent = trace_parent.filter(|value| tidegate_mcp::is_trace_parent(value)).map(str::to_owned);
 }
 
-/// What is known before the body: the forms that are accepted, arguments, and what the body is.
+/// Parses everything before the body: accepted formats, arguments, and the type of the body.
 fn parse_head(
     tool_request: &ToolRequest<'_>,
     parts: &Parts,

@@ -1,4 +1,4 @@
-//! Answers that are no table: blocks of content as JSON, or their text.
+//! Answers that are not tables: content blocks as JSON, or as text.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -9,11 +9,11 @@ const OPENING: &str = "{\"content\":[";
 const TEXT_OPENING: &str = "{\"type\":\"text\",\"text\":\"";
 const TEXT_CLOSING: &str = "\"}";
 
-/// Writes blocks while they come.
+/// Writes blocks as they arrive.
 pub(in super::super) enum ContentWriter {
     /// `{"content":[…],"structured":…}`.
     Json(JsonContentWriter),
-    /// The text of each, one below the other.
+    /// The text of each block, one below the other.
     Text(TextContentWriter),
 }
 
@@ -27,12 +27,12 @@ pub(in super::super) struct JsonContentWriter {
 
 #[derive(Default)]
 pub(in super::super) struct TextContentWriter {
-    /// Whether a line end is due before the next block.
+    /// Whether a line break is due before the next block.
     is_within_line: bool,
 }
 
 impl ContentWriter {
-    /// What writes blocks in `format`, and its media type.
+    /// The writer for `format`, and its media type.
     pub(super) fn for_format(format: AnswerFormat) -> (&'static str, Self) {
         match format {
             AnswerFormat::Table => ("text/plain; charset=utf-8", Self::Text(TextContentWriter::default())),
@@ -48,7 +48,7 @@ impl ContentWriter {
         }
     }
 
-    /// What stands after the last block.
+    /// The text after the last block.
     pub(super) fn close(&mut self, facts: &Metadata) -> Bytes {
         match self {
             Self::Json(blocks) => {
@@ -60,7 +60,7 @@ impl ContentWriter {
         }
     }
 
-    /// What stands after the last block of an answer that broke off.
+    /// The text after the last block of an answer that failed.
     pub(super) fn fail(&mut self, error: &Error) -> Bytes {
         match self {
             Self::Json(blocks) => blocks.close(Some(("error", Value::from(error.to_string())))).into(),
@@ -95,7 +95,7 @@ impl JsonContentWriter {
         }
     }
 
-    /// What stands before the next block.
+    /// The text before the next block.
     fn begin_block(&mut self) -> String {
         let mut piece = self.end_text().to_owned();
         piece.push_str(self.begin_document());
@@ -152,7 +152,7 @@ impl TextContentWriter {
     }
 }
 
-/// A block as text: what is none is named.
+/// A block as text; other content is described.
 fn content_text(content: &Content) -> String {
     match content {
         Content::Text { text, .. } => text.clone(),

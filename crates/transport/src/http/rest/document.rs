@@ -1,4 +1,4 @@
-//! What is read from the registry as a whole document, with an entity tag: whoever has it already gets no second one.
+//! Documents of the registry with an entity tag: a client that has the current version gets 304.
 //!
 //! [RFC 9110, ETag](https://www.rfc-editor.org/rfc/rfc9110#name-etag)
 
@@ -16,10 +16,10 @@ use serde_json::Value;
 
 /// The media type of most documents.
 pub(super) const JSON: &str = "application/json";
-/// That of JSON Schemas.
+/// The media type of JSON Schemas.
 pub(super) const SCHEMA: &str = "application/schema+json";
 
-/// The response with `parse_value`, or 304 for one who has it.
+/// The response with `value`, or 304 if the client has it already.
 pub(super) fn document_response(header_map: &HeaderMap, media_type: &'static str, value: &Value) -> Response {
     let text = value.to_string();
     let tag = entity_tag(&text);
@@ -29,22 +29,22 @@ pub(super) fn document_response(header_map: &HeaderMap, media_type: &'static str
     if !is_known {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     }
-    // A tag is hexadecimal digits in quotes.
+    // A tag consists of hexadecimal digits in quotes.
     headers.extend(HeaderValue::from_str(&tag).map(|tag| (header::ETAG, tag)));
-    // What is seen depends on who asks, and may change with each configuration.
+    // The content depends on the caller, and may change with each configuration.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(header::VARY, HeaderValue::from_static("authorization"));
     response
 }
 
-/// The response to one who has it already.
+/// The 304 response.
 pub(in super::super) fn not_modified() -> Response {
     let mut response = Response::new(Body::new(UnsentBody));
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     response
 }
 
-/// A body that is not sent: the length of nothing would be said to be that of what the client has.
+/// A body without a known length: otherwise `Content-Length` would be 0, although it describes the client's version.
 struct UnsentBody;
 
 impl http_body::Body for UnsentBody {
@@ -60,7 +60,7 @@ impl http_body::Body for UnsentBody {
     }
 }
 
-/// 128 bits of the text, which is not chosen by callers.
+/// A 128-bit hash of the text. It need not be cryptographic, because callers do not choose the text.
 fn entity_tag(text: &str) -> String {
     let half = |seed: u8| {
         let mut hasher = DefaultHasher::new();
@@ -70,7 +70,7 @@ fn entity_tag(text: &str) -> String {
     format!("\"{:016x}{:016x}\"", half(0), half(1))
 }
 
-/// Whether `If-None-Match` names the tag, as any or as one of a list; weak ones count too.
+/// Whether `If-None-Match` contains the tag or `*`; weak tags match too.
 fn matches_tag(known: &HeaderValue, tag: &str) -> bool {
     let Ok(known) = known.to_str() else { return false };
     known.split(',').map(str::trim).any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)

@@ -1,7 +1,7 @@
-//! The registry as REST: every tool a path, every refusal a problem, every answer in the form that was asked for.
+//! The registry as REST: each tool has a path, each refusal is a problem, and each answer has the requested format.
 //!
-//! A request becomes one call of one tool, through the same door as everywhere; what else there is (lists, schemas,
-//! OpenAPI) is read from the caller's state of the registry.
+//! A request becomes one call of one tool, like over MCP. Lists, schemas and the OpenAPI document are read from the
+//! caller's view of the registry.
 
 mod accept;
 mod answer;
@@ -36,7 +36,7 @@ use self::route::RestRoute;
 use super::identify::RequestCredentials;
 use super::{HttpState, PeerAddress, body};
 
-/// Which pages may load an answer without asking: a GET of another site's page has no `Origin` to be refused for.
+/// Which sites may load an answer without CORS: a GET by another site's page has no `Origin` that could be rejected.
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// Answers any request under `/rest`.
@@ -46,7 +46,7 @@ pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Re
     finish(&http_state, PeerAddress::from_extensions(&parts.extensions), answered)
 }
 
-/// The response to a request that was answered or refused: refusals are told, and pages of others get nothing of it.
+/// The final response: reports refusals, and prevents other sites from loading the answer.
 pub(super) fn finish(
     http_state: &HttpState,
     peer: Option<IpAddr>,
@@ -59,7 +59,7 @@ pub(super) fn finish(
         problem.into_response(http_state)
     });
     let headers = response.headers_mut();
-    // What data holds is no part of the page of somebody else.
+    // Data is not part of another site's page.
     headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
     response
 }
@@ -94,7 +94,7 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Resu
     }
 }
 
-/// What is read from the registry itself; none for what is a call.
+/// The documents that are read from the registry itself; `None` if the route calls a tool.
 fn registry_document(
     http_state: &HttpState,
     route: &RestRoute,
@@ -121,7 +121,7 @@ fn registry_document(
     Some(checked.map(|(media_type, value)| document::document_response(&parts.headers, media_type, &value)))
 }
 
-/// The answer to OPTIONS where `allow_header` methods are taken.
+/// The response to OPTIONS.
 pub(super) fn options_response(allowed: HeaderValue) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -129,13 +129,13 @@ pub(super) fn options_response(allowed: HeaderValue) -> Response {
     response
 }
 
-/// Reads a body that nobody wants, so that its connection lives on.
+/// Reads an unused body, so that the connection can be reused.
 async fn discard_body(http_state: &HttpState, body: Body, problem: ProblemDetails) -> ProblemDetails {
     body::discard(body, http_state.options.read_within).await;
     problem
 }
 
-/// Whether a method asks for nothing but what is there.
+/// Whether the method only reads.
 fn is_read_method(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }

@@ -1,4 +1,4 @@
-//! OpenAPI of what one caller may do, made from its state of the registry.
+//! The OpenAPI document for one caller, generated from its view of the registry.
 //!
 //! [OpenAPI 3.1](https://spec.openapis.org/oas/v3.1.1.html)
 
@@ -14,7 +14,7 @@ use super::arguments::{FORMAT, ParameterKind, QueryParameter};
 use super::problem::{PROBLEM_MEDIA_TYPE, ProblemType};
 use super::route::RestRoute;
 
-/// An operation that is no tool's own: what it is called, where it is, what it does.
+/// An operation that does not belong to a single tool.
 struct FixedOperation {
     id: &'static str,
     path: &'static str,
@@ -23,7 +23,7 @@ struct FixedOperation {
     summary: &'static str,
 }
 
-/// The document for `resolve_caller`.
+/// The document for `caller`.
 pub(super) fn build_document(http_state: &HttpState, state: &Snapshot, caller: &Caller) -> Value {
     let about = http_state.service.description();
     let mut paths = Map::new();
@@ -41,11 +41,11 @@ pub(super) fn build_document(http_state: &HttpState, state: &Snapshot, caller: &
         }
         add_operation(&mut paths, &fixed, operation);
     }
-    let of_results = results::paths(http_state, state, caller);
-    let has_results = !of_results.is_empty();
+    let result_paths = results::paths(http_state, state, caller);
+    let has_results = !result_paths.is_empty();
     if has_results {
         schemas.extend(results::schemas());
-        paths.extend(of_results.into_iter().map(|(path, methods)| (path.to_owned(), methods)));
+        paths.extend(result_paths.into_iter().map(|(path, methods)| (path.to_owned(), methods)));
     }
     for tool in state.tools(caller) {
         let summary = tool.title.as_deref().unwrap_or(&tool.name);
@@ -61,7 +61,7 @@ pub(super) fn build_document(http_state: &HttpState, state: &Snapshot, caller: &
         "info": {
             "title": about.title.as_deref().unwrap_or(&about.name),
             "version": about.version,
-            "description": "The tools of this node. What is listed is what the caller may reach.",
+            "description": "The tools of this node. The document contains only what the caller may use.",
         },
         "paths": paths,
     });
@@ -84,17 +84,17 @@ fn fixed_operations() -> Vec<FixedOperation> {
     let table = || "{table}".to_owned();
     let one = |id, path, route, method, summary| FixedOperation { id, path, route, method, summary };
     vec![
-        one("list_tools", "/rest/tools", RestRoute::Tools, Method::GET, "The tools that the caller may reach"),
+        one("list_tools", "/rest/tools", RestRoute::Tools, Method::GET, "The tools that the caller may use"),
         one("get_tool", "/rest/tools/{name}", RestRoute::Tool(named()), Method::GET, "One tool"),
         one(
             "get_tool_schema",
             "/rest/tools/{name}/schema",
             RestRoute::Schema(named()),
             Method::GET,
-            "What a tool takes",
+            "The JSON Schema of the arguments of a tool",
         ),
         one("query", "/rest/query", RestRoute::Query, Method::POST, "Rows of a table"),
-        one("sql", "/rest/sql", RestRoute::Sql, Method::POST, "The answer of one statement"),
+        one("sql", "/rest/sql", RestRoute::Sql, Method::POST, "The result of one SQL statement"),
         one("list_databases", "/rest/databases", RestRoute::Databases, Method::GET, "The databases"),
         one(
             "list_tables",
@@ -117,9 +117,9 @@ fn fixed_operations() -> Vec<FixedOperation> {
             Method::GET,
             "Rows of a table",
         ),
-        one("list_jobs", "/rest/jobs", RestRoute::Jobs, Method::GET, "The caller's calls"),
-        one("get_job", "/rest/jobs/{id}", RestRoute::Job("{id}".to_owned()), Method::GET, "One call"),
-        one("cancel_job", "/rest/jobs/{id}", RestRoute::Job("{id}".to_owned()), Method::DELETE, "Ends a call"),
+        one("list_jobs", "/rest/jobs", RestRoute::Jobs, Method::GET, "The jobs of the caller"),
+        one("get_job", "/rest/jobs/{id}", RestRoute::Job("{id}".to_owned()), Method::GET, "One job"),
+        one("cancel_job", "/rest/jobs/{id}", RestRoute::Job("{id}".to_owned()), Method::DELETE, "Cancels a job"),
         one("get_openapi", "/rest/openapi.json", RestRoute::OpenApi, Method::GET, "This document"),
     ]
 }
@@ -139,7 +139,7 @@ fn read_operation(fixed: &FixedOperation) -> Value {
             "headers": {"ETag": {"schema": {"type": "string"}}},
             "content": {media_type: {"schema": {"type": "object"}}},
         },
-        "304": {"description": "The caller has it already"},
+        "304": {"description": "The client already has the current version"},
     });
     add_problem_responses(&mut responses);
     json!({
@@ -151,7 +151,7 @@ fn read_operation(fixed: &FixedOperation) -> Value {
     })
 }
 
-/// An operation that calls `tool`, without its body.
+/// An operation that calls `tool`, without its request body.
 fn call_operation(id: &str, summary: &str, tool: &Tool, parameters: &[QueryParameter]) -> Value {
     let mut responses = json!({ "200": schema::answer_response(tool) });
     add_problem_responses(&mut responses);
@@ -205,7 +205,7 @@ fn query_parameter(parameter: &QueryParameter) -> Value {
     visible
 }
 
-/// Adds every refusal to `responses`.
+/// Adds all refusals to `responses`.
 fn add_problem_responses(responses: &mut Value) {
     for (status, refusal) in ProblemType::ALL.map(schema::problem_reference) {
         responses[&status] = refusal;

@@ -1,4 +1,4 @@
-//! The page to read and try the tools, for people: one file, and nothing from elsewhere.
+//! The HTML page that lists the tools and lets people try them: one file without external resources.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
@@ -6,10 +6,10 @@ use axum::response::Response;
 use uuid::Uuid;
 
 const PAGE: &str = include_str!("page.html");
-/// Stands in the page where the nonce belongs.
+/// The placeholder of the nonce in the page.
 const NONCE: &str = "{nonce}";
 
-/// The page. It holds nothing that is not for everybody: what it shows it asks for with the reader's own key.
+/// The page. It contains nothing confidential: it loads the tools with the reader's own key.
 pub(super) fn page() -> Response {
     let nonce = Uuid::new_v4().simple().to_string();
     let policy = format!(
@@ -19,7 +19,7 @@ pub(super) fn page() -> Response {
     let mut response = Response::new(Body::from(PAGE.replace(NONCE, &nonce)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    // A nonce is hexadecimal digits.
+    // A nonce consists of hexadecimal digits.
     headers.extend(HeaderValue::from_str(&policy).map(|policy| (header::CONTENT_SECURITY_POLICY, policy)));
     response
 }

@@ -1,4 +1,4 @@
-//! Refusals and failures as problem details, and the one table from their sorts to status codes.
+//! Problem details for refusals and failures, and the table of their status codes.
 //!
 //! [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)
 
@@ -13,12 +13,12 @@ use super::super::identify::AdmissionError;
 use super::super::protected_resource::Challenge;
 use super::super::response::retry_after_value;
 
-/// The media type of every problem.
+/// The media type of problem details.
 pub(super) const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
-/// What stands before the name of a sort in `type`: problems are named, not located.
+/// The prefix of `type`: problem types are tags, not locations.
 pub(super) const TYPE_PREFIX: &str = "tag:tidegate.dev,2026:problem/";
 
-/// What sort of problem it is: one of the kinds of errors of calls, or one of a request that never became a call.
+/// The type of a problem: an error kind of calls, or an error of a request that never became a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum ProblemType {
     Call(ErrorKind),
@@ -34,7 +34,7 @@ pub(in super::super) enum ProblemType {
 }
 
 impl ProblemType {
-    /// Every sort that REST has, in the order of their status codes.
+    /// All types of REST, in the order of their status codes.
     pub(super) const ALL: [Self; 18] = [
         Self::BadRequest,
         Self::Call(ErrorKind::Unauthenticated),
@@ -56,10 +56,10 @@ impl ProblemType {
         Self::Call(ErrorKind::TimedOut),
     ];
 
-    /// Those that only downloads of stored results have beside them.
+    /// Types that only downloads of stored results have.
     pub(super) const DOWNLOAD_ONLY: [Self; 2] = [Self::PreconditionFailed, Self::RangeNotSatisfiable];
 
-    /// Those that stored results have.
+    /// All types of stored results.
     pub(super) const STORED_RESULTS: [Self; 15] = [
         Self::BadRequest,
         Self::Call(ErrorKind::Unauthenticated),
@@ -78,46 +78,54 @@ impl ProblemType {
         Self::Call(ErrorKind::TimedOut),
     ];
 
-    /// The table: name, status code and title of each sort.
+    /// The table: name, status code and title of each type.
     fn row(self) -> (&'static str, StatusCode, &'static str) {
         let kind = match self {
-            Self::BadRequest => return ("bad_request", StatusCode::BAD_REQUEST, "The request cannot be read"),
+            Self::BadRequest => return ("bad_request", StatusCode::BAD_REQUEST, "The request cannot be parsed"),
             Self::NoSuchPath => return ("no_such_path", StatusCode::NOT_FOUND, "There is no such path"),
             Self::MethodNotAllowed => {
-                return ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "The path does not take this method");
+                return ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "The path does not support this method");
             }
             Self::NotAcceptable => {
-                return ("not_acceptable", StatusCode::NOT_ACCEPTABLE, "There is no form that the client accepts");
+                return (
+                    "not_acceptable",
+                    StatusCode::NOT_ACCEPTABLE,
+                    "No format that the client accepts is available",
+                );
             }
-            Self::TooSlow => return ("too_slow", StatusCode::REQUEST_TIMEOUT, "The body came too slowly"),
+            Self::TooSlow => return ("too_slow", StatusCode::REQUEST_TIMEOUT, "The body arrived too slowly"),
             Self::BodyTooLarge => return ("body_too_large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
             Self::UnsupportedMediaType => {
-                return ("unsupported_media_type", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is of another type");
+                return (
+                    "unsupported_media_type",
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                    "The media type of the body is not supported",
+                );
             }
             Self::PreconditionFailed => {
-                return ("precondition_failed", StatusCode::PRECONDITION_FAILED, "It is no longer what the client has");
+                return ("precondition_failed", StatusCode::PRECONDITION_FAILED, "The result has changed");
             }
             Self::RangeNotSatisfiable => {
-                let title = "There are no such bytes of it";
+                let title = "The range is outside the result";
                 return ("range_not_satisfiable", StatusCode::RANGE_NOT_SATISFIABLE, title);
             }
             Self::Call(kind) => kind,
         };
         let (status, title) = match kind {
-            ErrorKind::InvalidArguments => (StatusCode::UNPROCESSABLE_ENTITY, "The arguments are wrong"),
-            ErrorKind::NotFound => (StatusCode::NOT_FOUND, "There is no such thing"),
-            ErrorKind::Forbidden => (StatusCode::FORBIDDEN, "The caller may not do this"),
-            ErrorKind::Unauthenticated => (StatusCode::UNAUTHORIZED, "The caller must prove who it is"),
+            ErrorKind::InvalidArguments => (StatusCode::UNPROCESSABLE_ENTITY, "Invalid arguments"),
+            ErrorKind::NotFound => (StatusCode::NOT_FOUND, "Not found"),
+            ErrorKind::Forbidden => (StatusCode::FORBIDDEN, "The caller is not allowed to do this"),
+            ErrorKind::Unauthenticated => (StatusCode::UNAUTHORIZED, "Authentication is required"),
             ErrorKind::RateLimited => (StatusCode::TOO_MANY_REQUESTS, "Too many calls at once"),
-            ErrorKind::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "The call ran too long"),
+            ErrorKind::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "The call exceeded its time limit"),
             ErrorKind::Cancelled => (StatusCode::CONFLICT, "The call was cancelled"),
-            ErrorKind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The question or its answer is too large"),
-            ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "A part of the node cannot be reached now"),
+            ErrorKind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The request or its answer is too large"),
+            ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "A part of the node is unavailable"),
             ErrorKind::InputRequired | ErrorKind::MissingClientCapability => {
-                (StatusCode::NOT_IMPLEMENTED, "The call asks its caller, which this way of calling cannot")
+                (StatusCode::NOT_IMPLEMENTED, "The call needs user input, which REST does not support")
             }
-            ErrorKind::Failed => (StatusCode::UNPROCESSABLE_ENTITY, "What was asked for failed, as its handler says"),
-            ErrorKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "A fault of the node"),
+            ErrorKind::Failed => (StatusCode::UNPROCESSABLE_ENTITY, "The handler reported an error"),
+            ErrorKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "Internal error"),
         };
         (kind.name(), status, title)
     }
@@ -135,7 +143,7 @@ impl ProblemType {
     }
 }
 
-/// A refusal or a failure, for the reader.
+/// A refusal or a failure, in the form of RFC 9457.
 #[derive(Debug)]
 pub(in super::super) struct ProblemDetails(Box<ProblemParts>);
 
@@ -151,7 +159,7 @@ struct ProblemParts {
 }
 
 impl ProblemDetails {
-    /// A request that never became a call.
+    /// The problem of a request that never became a call.
     pub(in super::super) fn new(sort: ProblemType, detail: String) -> Self {
         Self(Box::new(ProblemParts {
             problem_type: sort,
@@ -163,7 +171,7 @@ impl ProblemDetails {
         }))
     }
 
-    /// A caller who is not let in.
+    /// The problem of a caller that is not admitted.
     pub(in super::super) fn from_admission_error(refused: &AdmissionError) -> Self {
         let detail = refused.to_rpc_error().message;
         match refused {
@@ -182,37 +190,37 @@ impl ProblemDetails {
         }
     }
 
-    /// The same with what the caller lacks.
+    /// Adds an authentication challenge.
     pub(in super::super) fn with_challenge(mut self, challenge: Challenge) -> Self {
         self.0.challenge = Some(challenge);
         self
     }
 
-    /// The same with the methods that are taken.
+    /// Adds the allowed methods.
     pub(in super::super) fn with_allow(self, methods: HeaderValue) -> Self {
         self.with_header(header::ALLOW, methods)
     }
 
-    /// The same with what would be right.
+    /// Adds the valid values.
     pub(super) fn with_choices<'a>(mut self, choices: impl IntoIterator<Item = &'a str>) -> Self {
         let choices: Vec<&str> = choices.into_iter().collect();
         self.0.members.insert("choices".to_owned(), json!(choices));
         self
     }
 
-    /// The same with a field of the head.
+    /// Adds a header.
     pub(in super::super) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.header = Some((name, value));
         self
     }
 
-    /// The same with the next step.
+    /// Adds the next step.
     pub(in super::super) fn with_hint(mut self, hint: &str) -> Self {
         self.0.members.insert("hint".to_owned(), hint.into());
         self
     }
 
-    /// Whether it is of a request that never became a call.
+    /// Whether the request never became a call.
     pub(super) fn is_before_call(&self) -> bool {
         self.0.is_before_call
     }
@@ -221,7 +229,7 @@ impl ProblemDetails {
         &self.0.detail
     }
 
-    /// The members of its body.
+    /// The JSON body.
     pub(super) fn to_json(&self) -> Value {
         let ProblemParts { problem_type: sort, detail, members, .. } = &*self.0;
         let mut body = json!({
@@ -251,9 +259,9 @@ impl ProblemDetails {
 }
 
 impl From<Error> for ProblemDetails {
-    /// A call that was refused or failed.
+    /// The problem of a call that was refused or failed.
     fn from(error: Error) -> Self {
-        // What follows the colon stands in a member of its own.
+        // The list after the colon is in a member of its own.
         let detail = error.message().trim_end_matches(':').to_owned();
         let mut problem = Self::new(ProblemType::Call(error.kind()), detail);
         problem.0.is_before_call = false;

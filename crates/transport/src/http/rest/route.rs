@@ -1,4 +1,4 @@
-//! Which paths there are, and which methods each of them takes.
+//! The paths of REST, and the methods of each path.
 
 use axum::http::{HeaderValue, Method};
 use percent_encoding::percent_decode_str;
@@ -6,10 +6,10 @@ use tidegate_mcp::NAME_BYTES_MAX;
 
 use super::problem::{ProblemDetails, ProblemType};
 
-/// What a path names.
+/// The resource that a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RestRoute {
-    /// The page to read and try it.
+    /// The page that lists the tools and lets people try them.
     Page,
     OpenApi,
     Tools,
@@ -34,24 +34,20 @@ pub(super) enum RestRoute {
     Job(String),
 }
 
-/// How a route takes a method.
+/// How a method is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MethodHandling {
-    /// It does what the method says.
+    /// Executes the method.
     Execute,
-    /// It says which methods it takes.
+    /// Answers with the supported methods.
     Options,
 }
 
 impl RestRoute {
-    /// The route of a path, whose segments are percent-decoded one by one: names may hold slashes.
+    /// Parses a path. Each segment is percent-decoded separately, because names may contain slashes.
     pub(super) fn parse(path: &str) -> Result<Self, ProblemDetails> {
-        let absent = || {
-            ProblemDetails::new(
-                ProblemType::NoSuchPath,
-                format!("there is nothing at {path}; /rest/ shows what there is"),
-            )
-        };
+        let absent =
+            || ProblemDetails::new(ProblemType::NoSuchPath, format!("there is no path {path}; /rest/ lists the tools"));
         let segments: Option<Vec<String>> = path
             .strip_prefix("/rest")
             .unwrap_or(path)
@@ -60,7 +56,7 @@ impl RestRoute {
             .map(|segment| percent_decode_str(segment).decode_utf8().ok().map(Into::into))
             .collect();
         let segments = segments.ok_or_else(|| {
-            ProblemDetails::new(ProblemType::BadRequest, "the path is not UTF-8 when its %XX are decoded".to_owned())
+            ProblemDetails::new(ProblemType::BadRequest, "the path is not UTF-8 after percent-decoding".to_owned())
         })?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         if let Some(name) = segments.iter().find(|segment| segment.len() > NAME_BYTES_MAX) {
@@ -89,7 +85,7 @@ impl RestRoute {
         })
     }
 
-    /// How the route takes `method`.
+    /// How the route handles `method`.
     pub(super) fn check_method(&self, method: &Method) -> Result<MethodHandling, ProblemDetails> {
         if *method == Method::OPTIONS {
             return Ok(MethodHandling::Options);
@@ -97,7 +93,7 @@ impl RestRoute {
         if self.methods().split(", ").any(|taken| taken == method.as_str()) {
             return Ok(MethodHandling::Execute);
         }
-        let detail = format!("{method} is not taken here; {} are", self.methods());
+        let detail = format!("{method} is not supported here; supported methods: {}", self.methods());
         Err(ProblemDetails::new(ProblemType::MethodNotAllowed, detail).with_allow(self.allow_header()))
     }
 

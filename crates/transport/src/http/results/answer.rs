@@ -1,4 +1,4 @@
-//! From a reply to a response that can be checked, resumed and kept.
+//! Turns a reply into a response that can be validated, resumed and cached.
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -19,22 +19,22 @@ use super::request::{ResultRequest, file_extension};
 use super::route::ResultRoute;
 use crate::revalidation::SessionValidity;
 
-/// What stays as it is need not be asked for again, for about as long as a link lives.
+/// Immutable responses may be cached for about the lifetime of a link.
 const CACHE_IMMUTABLE: HeaderValue = HeaderValue::from_static("private, max-age=300, immutable");
-/// What may be another one a moment later, or was opened by a link, which is for one download.
+/// Responses that may change, or that were opened by a link.
 const CACHE_NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// What of a result a request is about, in the form and coding that it accepts.
+/// The representation that a request selects, in the accepted format and coding.
 struct Representation {
     head: BodyHead,
     tag: Option<EntityTag>,
-    /// How many bytes there are of it, if that is known and can be counted on.
+    /// The length in bytes, if it is known and reliable.
     bytes: Option<u64>,
     coding: Option<ContentCoding>,
     job: String,
 }
 
-/// Waits for the first words of `reply`. Until then a failure is a problem with its status.
+/// Waits for the first event of `reply`. A failure before that becomes a problem with its own status.
 pub(super) async fn answer(
     mut reply: Reply,
     mut session_validity: Option<SessionValidity>,
@@ -48,7 +48,7 @@ pub(super) async fn answer(
         Some(session_validity) => session_validity
             .run_while_valid(begins)
             .await
-            .map_err(|lapsed| ProblemDetails::from_admission_error(&lapsed.into()))?,
+            .map_err(|revoked| ProblemDetails::from_admission_error(&revoked.into()))?,
         None => begins.await,
     };
     let (head, encoding, first) = match begins {
@@ -80,9 +80,9 @@ pub(super) async fn answer(
 impl Representation {
     fn new(head: BodyHead, result_request: &ResultRequest, parts: &Parts, job: String) -> Self {
         let bytes = head.stable.as_ref().and_then(|stable_body| stable_body.bytes);
-        // Ranges are of bytes that are the same each time, which those of a coding are not.
+        // Ranges require bytes that are the same each time; those of a content coding are not.
         let is_ranged = bytes.is_some() && parts.method == Method::GET && parts.headers.contains_key(header::RANGE);
-        // A file is sent as it is: its bytes are what its length and its tag speak of.
+        // A file is sent unchanged: its length and its tag describe the original bytes.
         let is_file = head.file.is_some();
         let coding = Some(result_request.format)
             .filter(|format| ContentCoding::is_useful_for(*format) && !is_ranged && !is_file);
@@ -94,14 +94,14 @@ impl Representation {
         Self { tag, bytes: bytes.filter(|_| coding.is_none()), coding, head, job }
     }
 
-    /// The response to one who has it.
+    /// The 304 response.
     fn not_modified(&self, result_request: &ResultRequest) -> Response {
         let mut response = not_modified();
         self.set_cache_headers(response.headers_mut(), result_request);
         response
     }
 
-    /// The response with `select_range` of what has begun, or all of it.
+    /// The response with `part` of the body, or all of it.
     fn build_response(
         &self,
         pieces: AnswerStart,
@@ -110,7 +110,7 @@ impl Representation {
         result_request: &ResultRequest,
         parts: &Parts,
     ) -> Response {
-        // An answer that is over already has its facts in its head, unless they are not those of the part.
+        // The metadata of a complete answer goes into the headers, unless only a part is sent.
         let facts = match &pieces {
             AnswerStart::Whole(_, facts) if part.is_none() => answer_headers(facts),
             AnswerStart::Whole(..) | AnswerStart::Streaming(_) => HeaderMap::new(),
@@ -145,11 +145,11 @@ impl Representation {
                 .file_stem()
                 .map(|stem| content_disposition(&format!("{stem}.{}", file_extension(result_request.format)))),
         };
-        // ASCII without controls.
+        // ASCII without control characters.
         let disposition = disposition.and_then(|it| HeaderValue::from_str(&it).ok());
         headers.extend(disposition.map(|it| (header::CONTENT_DISPOSITION, it)));
         if self.head.file.is_some() {
-            // Whatever the file is, it is no page of ours.
+            // Browsers must not treat the file as a page of this server.
             headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
         }
         response
@@ -163,7 +163,7 @@ impl Representation {
     }
 }
 
-/// What names a download. A name with other letters than those of ASCII stands there a second time, as it is.
+/// The value of `Content-Disposition` for a download. A name with non-ASCII characters is added in encoded form.
 ///
 /// [RFC 6266](https://www.rfc-editor.org/rfc/rfc6266)
 fn content_disposition(name: &str) -> String {
@@ -176,7 +176,7 @@ fn content_disposition(name: &str) -> String {
     format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}")
 }
 
-/// The response with `body` and a field that says how it comes.
+/// The response with `body` and one further header.
 fn response_with_header(body: Body, name: HeaderName, value: HeaderValue) -> Response {
     let mut response = Response::new(body);
     response.headers_mut().insert(name, value);

@@ -1,7 +1,7 @@
-//! Codings of text on its way: gzip and zstd, for clients that ask for them.
+//! Content codings of text: gzip and zstd, for clients that accept them.
 //!
-//! Rows as text shrink to a fraction. What is coded is told as soon as the next bytes have to be waited for, so that
-//! the first rows of a result that is still being written arrive before the last are made.
+//! Rows as text compress well. The encoder flushes as soon as it has to wait for further bytes, so that the first rows
+//! of a result that is still being written arrive before the last ones exist.
 //!
 //! [RFC 9110, 12.5.3](https://www.rfc-editor.org/rfc/rfc9110#name-accept-encoding)
 
@@ -18,10 +18,10 @@ use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::super::rest::parse_quality;
 
-/// A piece of what is coded, in bytes.
+/// Size of an encoded piece, in bytes.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// How bytes are coded on their way.
+/// A content coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContentCoding {
     Zstd,
@@ -29,15 +29,15 @@ pub(super) enum ContentCoding {
 }
 
 impl ContentCoding {
-    /// What stands first is taken where a client likes several as much: it is smaller for less work.
+    /// In the order of preference at equal weight: zstd is smaller and needs less work.
     const ALL: [Self; 2] = [Self::Zstd, Self::Gzip];
 
-    /// Whether a body of this form gains by a coding: Arrow and Parquet are compressed within.
+    /// Whether a body in this format benefits from a coding: Arrow and Parquet are compressed internally.
     pub(super) fn is_useful_for(format: AnswerFormat) -> bool {
         matches!(format, AnswerFormat::Json | AnswerFormat::Ndjson | AnswerFormat::Csv)
     }
 
-    /// The coding that a client names and likes best; none where it likes none as much as the bytes as they are.
+    /// The coding that a client prefers; `None` if it prefers the identity coding.
     pub(super) fn negotiate(headers: &HeaderMap) -> Option<Self> {
         let text: Vec<&str> =
             headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok()).collect();
@@ -45,7 +45,7 @@ impl ContentCoding {
     }
 
     fn choose(text: &str) -> Option<Self> {
-        let liked = |names: &[&str]| {
+        let weight_of = |names: &[&str]| {
             let of_name = |member: &str| {
                 let (name, parameters) = member.split_once(';').unwrap_or((member, ""));
                 let is_named = names.iter().any(|known| name.trim().eq_ignore_ascii_case(known));
@@ -54,9 +54,9 @@ impl ContentCoding {
             };
             text.split(',').filter_map(of_name).max().unwrap_or_default()
         };
-        let least = liked(&["identity"]).max(1);
-        let best = Self::ALL.into_iter().rev().max_by_key(|coding| liked(coding.names()))?;
-        (liked(best.names()) >= least).then_some(best)
+        let least = weight_of(&["identity"]).max(1);
+        let best = Self::ALL.into_iter().rev().max_by_key(|coding| weight_of(coding.names()))?;
+        (weight_of(best.names()) >= least).then_some(best)
     }
 
     fn names(self) -> &'static [&'static str] {
@@ -66,7 +66,7 @@ impl ContentCoding {
         }
     }
 
-    /// As it stands in `Content-Encoding`.
+    /// The value of `Content-Encoding`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Zstd => "zstd",
@@ -74,7 +74,7 @@ impl ContentCoding {
         }
     }
 
-    /// The body that comes in `answer_body`, coded while it comes.
+    /// Encodes `pieces` as a body while they arrive.
     pub(super) fn encode(self, pieces: BoxStream<'static, io::Result<Bytes>>) -> Body {
         let reader = StreamReader::new(pieces);
         match self {

@@ -1,7 +1,7 @@
-//! What of a representation a request is to get: all of it, a part of it, or nothing, because the client has it.
+//! Evaluates conditions and ranges of a request: it gets the whole representation, a part of it, or 304.
 //!
-//! [RFC 9110, 13](https://www.rfc-editor.org/rfc/rfc9110#name-conditional-requests). Nothing here has a date, so
-//! that the conditions that name one say nothing.
+//! [RFC 9110, 13](https://www.rfc-editor.org/rfc/rfc9110#name-conditional-requests). No representation has a date, so
+//! conditions with a date are ignored.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -10,16 +10,16 @@ use super::super::rest::{ProblemDetails, ProblemType};
 use super::entity_tag::{EntityTag, EntityTagList};
 use super::range::{ByteRange, RangeHeader, RangeNotSatisfiable};
 
-/// What a request gets.
+/// The result of the conditions.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ConditionOutcome {
     Whole,
     Part(ByteRange),
-    /// The client has it.
+    /// The client has the current version.
     NotModified,
 }
 
-/// Decides what a request for the representation with `entity_tag` gets, which has so many `bytes` if that is known.
+/// Evaluates the conditions for the representation with `tag`, whose length is `bytes` if it is known.
 pub(super) fn evaluate_conditions(
     parts: &Parts,
     tag: Option<&EntityTag>,
@@ -27,7 +27,7 @@ pub(super) fn evaluate_conditions(
 ) -> Result<ConditionOutcome, ProblemDetails> {
     let headers = &parts.headers;
     if EntityTagList::from_headers(headers, header::IF_MATCH).is_some_and(|named| !named.matches_strongly(tag)) {
-        let detail = "it has none of the tags that If-Match names; without If-Match it is answered as it is";
+        let detail = "the result has none of the entity tags in If-Match; omit If-Match to get the current version";
         return Err(ProblemDetails::new(ProblemType::PreconditionFailed, detail.to_owned()));
     }
     if EntityTagList::from_headers(headers, header::IF_NONE_MATCH).is_some_and(|named| named.matches_weakly(tag)) {
@@ -39,12 +39,12 @@ pub(super) fn evaluate_conditions(
     }
 }
 
-/// Whether a range counts: one who has the beginning of something else needs the whole.
+/// Whether a range applies: a client with the beginning of another version needs the whole.
 fn allows_range(parts: &Parts, tag: Option<&EntityTag>) -> bool {
     let is_same = match EntityTagList::from_headers(&parts.headers, header::IF_RANGE) {
         None => true,
         Some(EntityTagList::Any) => false,
-        // One tag, and no list of them.
+        // Exactly one tag is required.
         Some(named @ EntityTagList::Tags(_)) => named.is_single() && named.matches_strongly(tag),
     };
     parts.method == Method::GET && is_same
@@ -57,7 +57,7 @@ fn select_range(headers: &HeaderMap, bytes: u64) -> Result<ConditionOutcome, Pro
         Err(RangeNotSatisfiable) => {
             let problem = ProblemDetails::new(
                 ProblemType::RangeNotSatisfiable,
-                format!("it has {bytes} bytes, and the range holds none of them"),
+                format!("the range is outside the result, which has {bytes} bytes"),
             );
             // Digits and letters.
             Err(match HeaderValue::from_str(&format!("bytes */{bytes}")) {

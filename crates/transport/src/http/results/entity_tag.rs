@@ -1,16 +1,16 @@
-//! Entity tags, and the lists of them that requests carry.
+//! Entity tags, and the lists of them in request headers.
 //!
 //! [RFC 9110, 8.8.3](https://www.rfc-editor.org/rfc/rfc9110#name-etag)
 
 use axum::http::header::GetAll;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The tag of a representation.
+/// The entity tag of a representation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EntityTag {
-    /// What stands between the quotes.
+    /// The text between the quotes.
     opaque: String,
-    /// Whether two with it mean the same without being the same bytes.
+    /// Whether equal tags mean equivalent content instead of equal bytes.
     is_weak: bool,
 }
 
@@ -23,33 +23,33 @@ impl EntityTag {
         Self { opaque: opaque.to_owned(), is_weak: true }
     }
 
-    /// As it stands in `ETag`; none if it holds what no field may hold.
+    /// The value of `ETag`; `None` if it contains characters that a header may not have.
     pub(super) fn to_header_value(&self) -> Option<HeaderValue> {
         let weakness = if self.is_weak { "W/" } else { "" };
         HeaderValue::from_str(&format!("{weakness}\"{}\"", self.opaque)).ok()
     }
 
-    /// Whether both name the same bytes.
+    /// Whether both tags identify the same bytes.
     fn strongly_equals(&self, other: &Self) -> bool {
         !self.is_weak && !other.is_weak && self.opaque == other.opaque
     }
 
-    /// Whether both name the same, be it in other bytes.
+    /// Whether both tags identify equivalent content.
     fn weakly_equals(&self, other: &Self) -> bool {
         self.opaque == other.opaque
     }
 }
 
-/// The tags that a field names.
+/// The entity tags of a request header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum EntityTagList {
-    /// Whatever there is.
+    /// `*`.
     Any,
     Tags(Vec<EntityTag>),
 }
 
 impl EntityTagList {
-    /// Those of the field `name`; none where there is no such field.
+    /// The tags of the header `name`; `None` if the header is absent.
     pub(super) fn from_headers(headers: &HeaderMap, name: HeaderName) -> Option<Self> {
         let values = headers.get_all(name);
         values.iter().next()?;
@@ -64,12 +64,12 @@ impl EntityTagList {
         Self::Tags(texts().flat_map(parse_tags).collect())
     }
 
-    /// Whether it is a single tag.
+    /// Whether there is exactly one tag.
     pub(super) fn is_single(&self) -> bool {
         matches!(self, Self::Tags(tags) if tags.len() == 1)
     }
 
-    /// Whether `entity_tag` is among them, byte by byte. Where nothing has a tag, it is only whatever there is.
+    /// Whether `tag` is in the list by strong comparison. Without a tag, only `*` matches.
     pub(super) fn matches_strongly(&self, tag: Option<&EntityTag>) -> bool {
         match self {
             Self::Any => true,
@@ -77,7 +77,7 @@ impl EntityTagList {
         }
     }
 
-    /// Whether `entity_tag` is among them, be it in other bytes.
+    /// Whether `tag` is in the list by weak comparison.
     pub(super) fn matches_weakly(&self, tag: Option<&EntityTag>) -> bool {
         match self {
             Self::Any => true,
@@ -86,7 +86,7 @@ impl EntityTagList {
     }
 }
 
-/// The tags of a list. What is none ends it: commas may stand within a tag, so that nothing behind it can be read.
+/// Parses a list of tags. An invalid tag ends it: tags may contain commas, so the rest cannot be parsed.
 fn parse_tags(list: &str) -> Vec<EntityTag> {
     let mut tags = Vec::new();
     let mut rest = list;

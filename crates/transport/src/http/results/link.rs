@@ -1,7 +1,7 @@
-//! Who asks: whoever shows a key, or whoever has a link to the result.
+//! Resolves the caller of a download: by its credentials, or by a link to the result.
 //!
-//! A link is a key to one result for a short time. It stands in the address, so nothing of it is ever told: neither in
-//! an answer nor in the log.
+//! A link is a key to one result for a short time. It is part of the URL, so it never appears in an answer or in the
+//! log.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -22,12 +22,12 @@ use super::route::ResultRoute;
 use crate::batch::CallerResolver;
 use crate::revalidation::{Revoked, SessionValidity};
 
-/// Stands for the key of whoever made the link.
+/// A link replaces the key of the caller that created it.
 pub(super) const LINK: QueryParameter =
-    QueryParameter::new("link", ParameterKind::Text, "A link to this one result, instead of a key");
+    QueryParameter::new("link", ParameterKind::Text, "A link to this result, instead of a key");
 
-/// The caller by the link of the address, if it has one, else by what the headers show; that is asked again while the
-/// answer streams.
+/// The caller of the link in the query string, if there is one; otherwise the caller of the credentials. It is
+/// revalidated while the answer streams.
 pub(super) async fn resolve_caller(
     endpoint: &Arc<HttpState>,
     parts: &Parts,
@@ -47,7 +47,7 @@ pub(super) async fn resolve_caller(
     let maker =
         opened.filter(|maker| is_maker_admitted(endpoint, &maker.principal)).ok_or_else(invalid_link_problem)?;
     let peer = match maker.principal.auth_method {
-        // Those who showed nothing are told apart by their addresses: the link speaks for its maker's.
+        // Anonymous callers are distinguished by address; a link keeps the address of its creator.
         AuthMethod::Anonymous => maker.origin.peer,
         _ => PeerAddress::from_extensions(&parts.extensions),
     };
@@ -58,9 +58,9 @@ pub(super) async fn resolve_caller(
     Ok((caller, Some(validity)))
 }
 
-/// Whoever made a link, while what it opened streams. No link outlives the configuration and the reading of keys that its
-/// maker was let in by, so a key that is revoked takes its links with it, nor the end of its maker's key or token. That
-/// the link's own time is over ends nothing that it began.
+/// The creator of a link, while an answer is streamed. A link does not outlive the configuration and the load of keys
+/// that admitted its creator, nor the creator's key or token. A revoked key therefore revokes its links. When the link
+/// itself expires, running downloads continue.
 struct LinkCallerResolver {
     http_state: Arc<HttpState>,
     caller: Caller,
@@ -84,26 +84,26 @@ impl CallerResolver for LinkCallerResolver {
     }
 }
 
-/// Whether whoever made a link would still be let in, as far as is known without what it showed.
+/// Whether the creator of a link would still be admitted, as far as is known without its credentials.
 fn is_maker_admitted(http_state: &HttpState, principal: &Principal) -> bool {
     let is_of_now = http_state.service.registry().snapshot().matches_generation(principal)
         && principal.is_valid_at(SystemTime::now());
     is_of_now && http_state.options.authenticator.is_still_valid(principal)
 }
 
-/// The link of an address. Whether there is more than one is asked later, of those who are let in.
+/// The link in the query string. Duplicates are rejected later, when the caller is known.
 fn link_parameter(uri: &Uri) -> Option<String> {
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri).ok()?;
     pairs.into_iter().find(|(name, _)| name == LINK.name).map(|(_, link)| link)
 }
 
-/// The same whether the result exists or not.
+/// The same problem, whether or not the result exists.
 fn invalid_link_problem() -> ProblemDetails {
-    let detail = "the link opens nothing here: it is for another result, or its time is over".to_owned();
+    let detail = "invalid result link: it belongs to another result, or it has expired".to_owned();
     ProblemDetails::new(ProblemType::Call(ErrorKind::Unauthenticated), detail)
         .with_challenge(Challenge::Invalid)
         .with_hint(
-            "A link lives for a few minutes. The manifest of the result, GET /results/{id} with a key, or the resource \
-             tidegate://results/{id} over MCP, has a fresh one.",
+            "A link is valid for a few minutes. Read the manifest of the result for a new one: GET /results/{id} with \
+             a key, or the resource tidegate://results/{id} over MCP.",
         )
 }

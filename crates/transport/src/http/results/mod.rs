@@ -1,7 +1,7 @@
-//! Stored results: a large answer as a whole or block by block, for programs that download.
+//! Stored results: downloads of large answers, as a whole or block by block.
 //!
-//! A request becomes one call of one resource, through the same door as everywhere. What HTTP has for things that stay
-//! as they are (entity tags, ranges, codings) is done here, above the bytes of that call.
+//! A request becomes one read of a resource, like over MCP. Entity tags, ranges and content codings are applied here to
+//! the bytes of that call.
 
 mod answer;
 mod coding;
@@ -29,7 +29,7 @@ pub(super) use self::route::{ResultView, view_uri};
 use super::rest::{ProblemDetails, ProblemType, apply_trace_headers, finish, options_response};
 use super::{HttpState, PeerAddress, body};
 
-/// The methods that every path takes.
+/// The methods of every path.
 const METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// Answers any request under `/results`.
@@ -40,7 +40,7 @@ pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Re
 }
 
 async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Result<Response, ProblemDetails> {
-    // No path takes a body; it is read so that its connection lives on.
+    // No path accepts a body. It is read so that the connection can be reused.
     body::discard(body, http_state.options.read_within).await;
     let route = ResultRoute::parse(parts.uri.path())?;
     let allowed = HeaderValue::from_static(METHODS);
@@ -48,7 +48,7 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Resu
         Method::GET | Method::HEAD => {}
         Method::OPTIONS => return Ok(options_response(allowed)),
         ref method => {
-            let detail = format!("{method} is not taken here; {METHODS} are");
+            let detail = format!("{method} is not supported here; supported methods: {METHODS}");
             return Err(ProblemDetails::new(ProblemType::MethodNotAllowed, detail).with_allow(allowed));
         }
     }
@@ -64,10 +64,10 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Resu
     answer::answer(reply, session_validity, &route, &mut result_request, parts).await
 }
 
-/// What is at a path that no result can have: the same as at one that no result has.
+/// The problem of a path that no result can have: the same as for a result that does not exist.
 fn not_found_problem(http_state: &HttpState, caller: &Caller, route: &ResultRoute) -> ProblemDetails {
     let outcome = ErrorKind::NotFound.name();
-    // The path itself stays out of the log: whoever mistypes the `?` before a link has the link in it.
+    // The path itself is not logged: if the `?` before a link is mistyped, the path contains the link.
     http_state.service.registry().events().emit(Event::CallRefused {
         caller,
         kind: "resource",

@@ -1,7 +1,8 @@
-//! One range of bytes: what `MediaRange` says, and a stream cut to it.
+//! Byte ranges: parses `Range`, and cuts a stream to one range.
 //!
-//! [RFC 9110, 14](https://www.rfc-editor.org/rfc/rfc9110#name-range-requests). Several ranges at once get the whole,
-//! as the RFC allows: a client that wants them asks for each of them.
+//! [RFC 9110, 14](https://www.rfc-editor.org/rfc/rfc9110#name-range-requests)
+//!
+//! A request for several ranges gets the whole body, as the RFC allows.
 
 use std::io;
 
@@ -13,29 +14,29 @@ use futures::stream::{self, BoxStream};
 
 use super::super::rest::broken_body_error;
 
-/// What `MediaRange` asks for.
+/// The parsed `Range` header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RangeHeader {
-    /// No range, several, or what cannot be read.
+    /// No range, several ranges, or an invalid header.
     None,
-    /// From a byte on, to another one if it is named.
+    /// From a byte to the end, or to another byte.
     From(u64, Option<u64>),
-    /// So many of the last bytes.
+    /// A number of bytes at the end.
     Last(u64),
 }
 
-/// There are no such bytes.
+/// The range is outside the representation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RangeNotSatisfiable;
 
-/// Bytes of a representation.
+/// A range of bytes of a representation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ByteRange {
-    /// The first of them.
+    /// The first byte.
     pub(super) first: u64,
-    /// How many.
+    /// The number of bytes.
     pub(super) count: u64,
-    /// How many there are of the whole.
+    /// The total length of the representation.
     pub(super) total: u64,
 }
 
@@ -68,11 +69,11 @@ impl RangeHeader {
         }
     }
 
-    /// Which of `bytes` bytes it is; none for all of them.
+    /// The range within `bytes` bytes; `None` for all of them.
     pub(super) fn resolve(self, bytes: u64) -> Result<Option<ByteRange>, RangeNotSatisfiable> {
         let (first, count) = match self {
             Self::None => return Ok(None),
-            // The last bytes of nothing are nothing, which no range can say.
+            // An empty representation has no range; it is sent as a whole.
             Self::Last(count) if count > 0 && bytes == 0 => return Ok(None),
             Self::Last(count) => (bytes.saturating_sub(count), count.min(bytes)),
             Self::From(first, last) => {
@@ -84,7 +85,7 @@ impl RangeHeader {
     }
 }
 
-/// A number of digits alone; what is larger than any length is the largest.
+/// A decimal number; values beyond `u64::MAX` count as `u64::MAX`.
 fn parse_position(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))
@@ -96,25 +97,24 @@ impl ByteRange {
         Self { first: 0, count: bytes, total: bytes }
     }
 
-    /// As it stands in `Content-Range`.
+    /// The value of `Content-Range`.
     pub(super) fn content_range(&self) -> String {
         format!("bytes {}-{}/{}", self.first, self.first + self.count.saturating_sub(1), self.total)
     }
 
-    /// The part of the body that comes in `answer_body`, skipped and cut while it comes. A body of another length than it
-    /// should have breaks off.
+    /// Cuts the stream `pieces` to the range while it arrives. If the stream has another total length, the body fails.
     pub(super) fn slice_body(self, pieces: BoxStream<'static, io::Result<Bytes>>) -> Body {
         let is_to_end = self.first + self.count == self.total;
         Body::from_stream(BodySlice { pieces, skip: self.first, left: self.count, is_to_end }.into_stream())
     }
 }
 
-/// What is still to come of a part.
+/// The remaining part of a range.
 struct BodySlice {
     pieces: BoxStream<'static, io::Result<Bytes>>,
     skip: u64,
     left: u64,
-    /// Whether the body ends with the part.
+    /// Whether the range ends with the body.
     is_to_end: bool,
 }
 
@@ -128,7 +128,7 @@ impl BodySlice {
         })
     }
 
-    /// The next bytes of the part; none when there are no more.
+    /// The next bytes of the range; `None` at its end.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         while self.left > 0 {
             let mut piece = match self.pieces.next().await {
@@ -136,7 +136,7 @@ impl BodySlice {
                 Some(Err(error)) => return Some(Err(error)),
                 None => return Some(Err(broken_body_error("the body is shorter than it should be").await)),
             };
-            // Both are no more than the length of a piece.
+            // Both are at most the length of the piece.
             let skipped = self.skip.min(piece.len() as u64);
             piece.advance(skipped as usize);
             self.skip -= skipped;
@@ -158,7 +158,7 @@ impl BodySlice {
         None
     }
 
-    /// The last bytes of the body once it has ended well: a fault may be found behind them.
+    /// The last bytes of the body, after the stream has ended successfully: an error may follow them.
     async fn finish_last_piece(&mut self, piece: Bytes) -> io::Result<Bytes> {
         let mut is_too_long = piece.len() as u64 > self.left;
         while let Some(more) = self.pieces.next().await {
@@ -239,7 +239,7 @@ mod tests {
         "#);
     }
 
-    /// What comes of a body of `answer_body` that is said to be `of` bytes long.
+    /// Cuts `pieces` to `part`, or returns the error of the body.
     fn slice(pieces: &[Vec<u8>], part: ByteRange) -> io::Result<Vec<u8>> {
         let pieces: Vec<io::Result<Bytes>> = pieces.iter().map(|piece| Ok(Bytes::from(piece.clone()))).collect();
         let body = part.slice_body(stream::iter(pieces).boxed()).into_data_stream();

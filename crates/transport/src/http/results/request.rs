@@ -1,4 +1,4 @@
-//! What a request asks for: the form, the coding, and whether a part of a result will do.
+//! Parses a download request: format, content coding, and whether a part of a result is acceptable.
 
 use axum::http::request::Parts;
 use serde_json::{Map, Value};
@@ -8,26 +8,23 @@ use super::super::rest::{Accept, FORMAT, ParameterKind, ProblemDetails, QueryPar
 use super::link::LINK;
 use super::route::{ResultRoute, ResultView};
 
-pub(in super::super) const PARTIAL: QueryParameter = QueryParameter::new(
-    "partial",
-    ParameterKind::Flag,
-    "Whether the rows of a result that broke off are wanted all the same",
-);
+pub(in super::super) const PARTIAL: QueryParameter =
+    QueryParameter::new("partial", ParameterKind::Flag, "Whether to return the existing rows of an incomplete result");
 
-/// The wishes of a request.
+/// The parsed parameters of a request.
 #[derive(Debug)]
 pub(super) struct ResultRequest {
     pub(super) format: AnswerFormat,
-    /// Those of the call.
+    /// The arguments of the call.
     pub(super) arguments: Map<String, Value>,
-    /// Why no form of rows will do, although nobody knows yet whether the result has rows: a file is as it is.
+    /// Why no row format is acceptable. The result may still be a file, which needs no row format.
     pub(super) format_problem: Option<ProblemDetails>,
-    /// Whether a link opens the result.
+    /// Whether a link authenticates the request.
     pub(super) has_link: bool,
 }
 
 impl ResultRequest {
-    /// What address and headers say.
+    /// Reads the query string and the headers.
     pub(super) fn read(route: &ResultRoute, parts: &Parts) -> Result<Self, ProblemDetails> {
         let known: &[QueryParameter] = match route.view {
             ResultView::Data => &[PARTIAL, LINK],
@@ -39,7 +36,7 @@ impl ResultRequest {
         let may_be_file = route.view == ResultView::Data && format.is_none();
         let (format, refused) = match accepted {
             Ok(accepted) => {
-                // What an address names is asked for whatever the result is.
+                // A format in the query string applies to any kind of result.
                 let named = format.filter(|_| route.view == ResultView::Data);
                 arguments.extend(named.map(|named| (FORMAT.name.to_owned(), named.into())));
                 (accepted, None)
@@ -51,7 +48,7 @@ impl ResultRequest {
     }
 }
 
-/// The forms that there are of a view, the one it is stored in first. Tables for people are no files to download.
+/// The formats of a view, the stored one first. Tables for people are not offered as downloads.
 pub(in super::super) fn offered_formats(view: &ResultView) -> Vec<AnswerFormat> {
     if *view == ResultView::Manifest {
         return vec![AnswerFormat::Json];
@@ -61,10 +58,10 @@ pub(in super::super) fn offered_formats(view: &ResultView) -> Vec<AnswerFormat> 
     std::iter::once(AnswerFormat::Arrow).chain(AnswerFormat::ALL.into_iter().filter(is_other)).collect()
 }
 
-/// How the name of a file ends that holds rows in `format`.
+/// The file name extension for rows in `format`.
 pub(super) fn file_extension(format: AnswerFormat) -> &'static str {
     match format {
-        // The registered one of streams; `.arrow` is that of files, which have their index at the end.
+        // The registered extension of streams; `.arrow` is for files, which have an index at the end.
         AnswerFormat::Arrow => "arrows",
         AnswerFormat::Table => "txt",
         AnswerFormat::Markdown => "md",

@@ -1,27 +1,27 @@
-//! Which paths there are: a result, its rows, and each of its blocks.
+//! The paths of stored results: a result, its rows, and each of its blocks.
 
 use percent_encoding::percent_decode_str;
 use uuid::Uuid;
 
 use super::super::rest::{ProblemDetails, ProblemType};
 
-/// What stands before the id in the URI of every stored result.
+/// The prefix of the URIs of stored results.
 const URI_PREFIX: &str = "tidegate://results/";
-/// How many digits of an id stand in the name of a file.
+/// Number of digits of an id in a file name.
 const FILE_ID_DIGITS: usize = 8;
-/// An id with its hyphens.
+/// Length of an id with its hyphens.
 const ID_BYTES: usize = 36;
 
-/// What a path names, whether or not there can be any such result.
+/// The parsed path, whether or not such a result can exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResultRoute {
-    /// As it stands in the path if it is no id, else in its one spelling.
+    /// The canonical id; as in the path if it is invalid.
     pub(super) id: String,
     pub(super) view: ResultView,
     is_valid: bool,
 }
 
-/// What of a result is asked for.
+/// The view of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) enum ResultView {
     Manifest,
@@ -32,7 +32,7 @@ pub(in super::super) enum ResultView {
 }
 
 impl ResultRoute {
-    /// The route of a path.
+    /// Parses a path.
     pub(super) fn parse(path: &str) -> Result<Self, ProblemDetails> {
         let below: Vec<&str> = path.strip_prefix("/results/").unwrap_or_default().split('/').collect();
         let (id, view) = match below.as_slice() {
@@ -40,15 +40,15 @@ impl ResultRoute {
             [id, "data"] => (id, ResultView::Data),
             [id, "blocks", number] => (id, ResultView::Block((*number).to_owned())),
             _ => {
-                let detail = "there is nothing at this path; a result is at /results/{id}, its rows are at \
-                              /results/{id}/data and, block by block, at /results/{id}/blocks/{n}";
+                let detail = "unknown path; the manifest of a result is at /results/{id}, its rows at \
+                              /results/{id}/data, and its blocks at /results/{id}/blocks/{n}";
                 return Err(ProblemDetails::new(ProblemType::NoSuchPath, detail.to_owned()));
             }
         };
         Ok(Self::parse_canonical(id, &view).unwrap_or_else(|| Self { id: (*id).to_owned(), view, is_valid: false }))
     }
 
-    /// The route in its one spelling; none for what is no id or no number of a block.
+    /// The route in canonical form; `None` if the id or the block number is invalid.
     fn parse_canonical(id: &str, view: &ResultView) -> Option<Self> {
         let decoded = |segment| percent_decode_str(segment).decode_utf8().ok();
         let id = decoded(id).filter(|id| id.len() == ID_BYTES)?;
@@ -59,24 +59,24 @@ impl ResultRoute {
             ResultView::Block(number) => {
                 let number = decoded(number)?;
                 let read: u32 = number.parse().ok()?;
-                // A block has one address: `+7` and `007` are none.
+                // A block has exactly one path: `+7` and `007` are invalid.
                 ResultView::Block(Some(read.to_string()).filter(|text| *text == *number)?)
             }
         };
         Some(Self { id, view, is_valid: true })
     }
 
-    /// The URI of the resource; none if there cannot be any.
+    /// The URI of the resource; `None` if it cannot exist.
     pub(super) fn uri(&self) -> Option<String> {
         self.is_valid.then(|| self.requested_uri())
     }
 
-    /// The same, whatever the path holds.
+    /// The same, without a check that it can exist.
     pub(super) fn requested_uri(&self) -> String {
         view_uri(&self.id, &self.view)
     }
 
-    /// What a file with the bytes is called; none for what is no file.
+    /// The file name without extension; `None` for a view that is not a file.
     pub(super) fn file_stem(&self) -> Option<String> {
         let id = self.id.get(..FILE_ID_DIGITS)?;
         match &self.view {

@@ -1,4 +1,4 @@
-//! How a WebSocket ends: which code and reason the client is told, and that it gets to hear them.
+//! Closes a WebSocket: the code and reason for the client, and waiting until the client has received them.
 //!
 //! [RFC 6455, 7.4](https://www.rfc-editor.org/rfc/rfc6455#section-7.4)
 
@@ -11,39 +11,39 @@ use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-/// How long a client may take to hear that we close.
+/// How long a client may take to receive the close frame.
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(5);
-/// The longest reason that fits a control frame, in bytes.
+/// The longest reason that fits into a control frame, in bytes.
 const REASON_BYTES_MAX: usize = 123;
 const DISCARDED_BYTES: usize = 16 * 1024;
 
 /// Why a WebSocket ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CloseReason {
-    /// The client closed it, or is gone: nothing more can be said.
+    /// The client closed it or disconnected; nothing more can be sent.
     Gone,
     /// The server shuts down.
     Shutdown,
     /// No message for too long.
     Idle,
-    /// No sign of life.
+    /// No answer to a ping.
     PingTimeout,
-    /// Who it is is let in no longer.
+    /// The caller is no longer admitted.
     NotAdmitted(String),
-    /// A message began and did not end in time.
+    /// A message began and was not complete in time.
     TooSlow,
     /// A binary message.
     Binary,
-    /// A message beyond the bound, in bytes.
+    /// A message over the limit, in bytes.
     TooLarge(usize),
-    /// A text message that is no UTF-8.
+    /// A text message that is not UTF-8.
     InvalidUtf8,
-    /// The client broke the rules of the protocol.
+    /// The client violated the protocol.
     ProtocolError(String),
 }
 
 impl CloseReason {
-    /// Why nothing more was read.
+    /// The reason for a read error.
     pub(super) fn from_error(error: &Error, message_bytes_max: usize) -> Self {
         use tokio_tungstenite::tungstenite::error::ProtocolError::ResetWithoutClosingHandshake;
         match error {
@@ -55,7 +55,7 @@ impl CloseReason {
         }
     }
 
-    /// Whether a message was at fault, which is told as a refusal.
+    /// Whether the client caused it, which is reported as a rejected message.
     pub(super) fn is_client_error(&self) -> bool {
         matches!(
             self,
@@ -68,16 +68,16 @@ impl CloseReason {
         )
     }
 
-    /// What the client is told; `None` where there is nobody to tell.
+    /// The close frame for the client; `None` if it is disconnected.
     pub(super) fn to_close_frame(&self) -> Option<CloseFrame> {
         let (code, reason) = match self {
             Self::Gone => return None,
             Self::Shutdown => (CloseCode::Away, "the server is shutting down".to_owned()),
-            Self::Idle => (CloseCode::Normal, "no message for too long".to_owned()),
+            Self::Idle => (CloseCode::Normal, "idle for too long".to_owned()),
             Self::PingTimeout => (CloseCode::Away, "no answer to a ping".to_owned()),
             Self::NotAdmitted(reason) => (CloseCode::Policy, reason.clone()),
-            Self::TooSlow => (CloseCode::Policy, "the message came too slowly".to_owned()),
-            Self::Binary => (CloseCode::Unsupported, "messages are text, not binary".to_owned()),
+            Self::TooSlow => (CloseCode::Policy, "the message arrived too slowly".to_owned()),
+            Self::Binary => (CloseCode::Unsupported, "binary messages are not supported; send text".to_owned()),
             Self::TooLarge(bytes_max) => (CloseCode::Size, format!("the message is longer than {bytes_max} bytes")),
             Self::InvalidUtf8 => (CloseCode::Invalid, "the message is not UTF-8".to_owned()),
             Self::ProtocolError(reason) => (CloseCode::Protocol, reason.clone()),
@@ -87,7 +87,7 @@ impl CloseReason {
     }
 }
 
-/// Says `frame` and waits, within the bound, until the client has heard it.
+/// Sends `frame` and waits up to `within` until the client has received it.
 pub(super) async fn close<S: AsyncRead + AsyncWrite + Unpin>(
     mut socket: WebSocketStream<S>,
     frame: CloseFrame,
@@ -95,16 +95,16 @@ pub(super) async fn close<S: AsyncRead + AsyncWrite + Unpin>(
 ) {
     let closing = async {
         socket.close(Some(frame)).await?;
-        // The client's own close ends this; what it sent before that counts no more.
+        // The client's own close frame ends this; messages before it are ignored.
         while let Some(Ok(_)) = socket.next().await {}
-        // After a fault nothing is read as frames any more. Were the connection dropped with bytes unread, the system
-        // would reset it, and the client might never see why.
+        // After a protocol error, frames are not read any more. If the connection were dropped with unread bytes, the
+        // operating system would reset it, and the client might not receive the reason.
         let stream = socket.get_mut();
         stream.shutdown().await?;
         let mut discarded = vec![0; DISCARDED_BYTES];
         while stream.read(&mut discarded).await? > 0 {}
         Ok::<_, Error>(())
     };
-    // Whatever comes of it, the connection is dropped now.
+    // The connection is dropped now in any case.
     let _ = tokio::time::timeout(within, closing).await;
 }

@@ -1,5 +1,4 @@
-//! One WebSocket from its opening to its end: reading and writing go on side by side, so that neither waits for the
-//! other.
+//! One WebSocket from opening to end: reading and writing run concurrently, so that neither waits for the other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,12 +26,12 @@ use crate::http::identify::HttpCallerResolver;
 use crate::http::{CONVERSATION_LIMITS, HttpState};
 use crate::revalidation::{REVALIDATE_EVERY, RevalidationTriggers};
 
-/// Short messages are written together up to that size.
+/// Short messages are written together up to this size.
 const WRITE_BYTES: usize = 16 * 1024;
 
 const TRANSPORT: TransportKind = TransportKind::WebSocket;
 
-/// A WebSocket and who is at its other end.
+/// A WebSocket and the resolver of its caller.
 pub(super) struct WebSocketConnection {
     http_state: Arc<HttpState>,
     resolver: Arc<HttpCallerResolver>,
@@ -45,7 +44,7 @@ impl WebSocketConnection {
         Self { http_state, resolver, liveness: Liveness::new(), received_bytes: Arc::default() }
     }
 
-    /// Serves the client until it goes, gives cause to be closed, or the server shuts down.
+    /// Serves the client until it disconnects, has to be closed, or the server shuts down.
     pub(super) async fn serve(self, upgraded: Upgraded) {
         let events = self.http_state.service.registry().events();
         events.emit(Event::ConnectionOpened { transport: TRANSPORT });
@@ -70,7 +69,7 @@ impl WebSocketConnection {
             let mut writing = std::pin::pin!(write_messages(outbox, to_ping, &mut sink, &self.liveness));
             let end = tokio::select! {
                 biased;
-                // Also while a client that does not read holds up what is to be heard next.
+                // Also if a client that does not read blocks further reading.
                 () = self.http_state.draining.cancelled() => CloseReason::Shutdown,
                 _ = &mut writing => CloseReason::Gone,
                 end = self.read_until_end(&conversation, &mut stream, pings) => end,
@@ -101,10 +100,10 @@ impl WebSocketConnection {
     ) -> CloseReason {
         let idle_max = self.http_state.options.session_idle_max;
         let mut changes = RevalidationTriggers::subscribe(&*self.resolver, self.http_state.service.registry());
-        let mut asking = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
-        asking.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut asking_of_answers = interval_at(Instant::now() + REVALIDATE_EVERY, REVALIDATE_EVERY);
-        asking_of_answers.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ping_interval = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
+        ping_interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut answer_interval = interval_at(Instant::now() + REVALIDATE_EVERY, REVALIDATE_EVERY);
+        answer_interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut idle_at = Instant::now() + idle_max;
         let mut message_timeout = MessageTimeout::default();
         loop {
@@ -115,7 +114,7 @@ impl WebSocketConnection {
                         return end;
                     }
                 }
-                // Before it is looked at the clock: what has arrived is a sign of life.
+                // Before the timers: received data counts as a sign of life.
                 message = stream.next() => {
                     self.liveness.record_activity();
                     match &message {
@@ -137,14 +136,14 @@ impl WebSocketConnection {
                         idle_at = quiet_since + idle_max;
                     }
                 }
-                // While answers are made or leave, it is asked more often.
-                _ = asking_of_answers.tick() => {
+                // Revalidation is more frequent while answers are produced or sent.
+                _ = answer_interval.tick() => {
                     let is_answering = !conversation.is_idle() || self.liveness.is_writing();
                     if is_answering && let Err(end) = self.revalidate().await {
                         return end;
                     }
                 }
-                _ = asking.tick() => {
+                _ = ping_interval.tick() => {
                     if let Err(end) = self.revalidate().await {
                         return end;
                     }
@@ -154,7 +153,7 @@ impl WebSocketConnection {
                     if !message_timeout.is_within_limit(self.received_bytes.load(Ordering::Relaxed)) {
                         return CloseReason::TooSlow;
                     }
-                    // Full when the last ping has not left yet.
+                    // Full if the last ping has not been sent yet.
                     let _ = pings.try_send(());
                 }
             }
@@ -169,7 +168,7 @@ impl WebSocketConnection {
         let text = match message {
             Some(Ok(Message::Text(text))) => text,
             Some(Ok(Message::Binary(_))) => return Err(CloseReason::Binary),
-            // What frames of control ask for is done where frames are read.
+            // The WebSocket library handles control frames.
             Some(Ok(_)) => return Ok(()),
             Some(Err(error)) => return Err(CloseReason::from_error(&error, self.http_state.options.body_bytes_max)),
             None => return Err(CloseReason::Gone),

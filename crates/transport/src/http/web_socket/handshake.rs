@@ -1,4 +1,4 @@
-//! The opening handshake: from the headers of a GET to `101 Switching Protocols`, or to what is wrong with them.
+//! The opening handshake: turns the headers of a GET into `101 Switching Protocols`, or into an error.
 //!
 //! [RFC 6455, 4.2](https://www.rfc-editor.org/rfc/rfc6455#section-4.2)
 
@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::http::response::refusal;
 
-/// The subprotocol that we speak.
+/// The subprotocol of MCP.
 const SUBPROTOCOL: &str = "mcp";
 const VERSION: &str = "13";
 const KEY_BYTES: usize = 16;
@@ -20,30 +20,30 @@ const KEY_BYTES: usize = 16;
 const UPGRADE: HeaderValue = HeaderValue::from_static("upgrade");
 const WEB_SOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
-/// Why a request opens no WebSocket.
+/// Why a request does not open a WebSocket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HandshakeError {
-    /// It is an ordinary request.
-    #[error("this is the address of WebSockets; over plain HTTP the server is at /mcp")]
+    /// An ordinary HTTP request.
+    #[error("this path accepts only WebSocket upgrades; use /mcp for plain HTTP")]
     NoUpgrade,
     /// Another version of the protocol.
     #[error("Sec-WebSocket-Version must be {VERSION}")]
     Version,
-    /// No nonce, or a wrong one.
+    /// A missing or invalid nonce.
     #[error("Sec-WebSocket-Key must be {KEY_BYTES} bytes as Base64")]
     Key,
-    /// It does not offer MCP.
+    /// The client does not offer the subprotocol `mcp`.
     #[error("the client must offer the subprotocol: Sec-WebSocket-Protocol: {SUBPROTOCOL}")]
     Subprotocol,
 }
 
 impl HandshakeError {
-    /// What is wrong, for the client.
+    /// The error message for the client.
     pub(super) fn message(self) -> String {
         format!("Invalid request: {self}")
     }
 
-    /// 400, or 426 with what to upgrade to.
+    /// 400, or 426 with the protocol to upgrade to.
     pub(super) fn into_response(self) -> Response {
         let error = RpcError::invalid_request(self.message());
         match self {
@@ -64,7 +64,7 @@ impl HandshakeError {
     }
 }
 
-/// The answer with which the connection becomes a WebSocket.
+/// The response that turns the connection into a WebSocket.
 ///
 /// # Errors
 /// What is wrong with the request.
@@ -84,7 +84,7 @@ pub(super) fn accept_upgrade(headers: &HeaderMap) -> Result<Response, HandshakeE
     if !has_token(headers, header::SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL) {
         return Err(HandshakeError::Subprotocol);
     }
-    // The key derived is Base64.
+    // The derived key is Base64.
     let accept = HeaderValue::from_str(&derive_accept_key(key)).map_err(|_| HandshakeError::Key)?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -96,7 +96,7 @@ pub(super) fn accept_upgrade(headers: &HeaderMap) -> Result<Response, HandshakeE
     Ok(response)
 }
 
-/// Whether one of the header's comma-separated values is `token`, whatever its case.
+/// Whether one of the comma-separated values of the header is `token`, ignoring case.
 fn has_token(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|value| value.trim().eq_ignore_ascii_case(token))

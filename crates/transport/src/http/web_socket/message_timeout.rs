@@ -1,5 +1,5 @@
-//! How much has arrived, counted below the frames: a message that began holds memory until it ends, and its fragments
-//! do not show above.
+//! Detects messages that do not end in time, by counting bytes below the frames. An unfinished message holds memory,
+//! and its fragments are not visible above this layer.
 
 use std::io::{IoSlice, Result};
 use std::pin::Pin;
@@ -9,20 +9,20 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Of what a client sends so much is read at once. Less than that is no message under way that counts.
+/// Read buffer size. A smaller amount of received data does not count as an unfinished message.
 pub(super) const READ_BYTES: usize = 16 * 1024;
 
-/// A frame of control has a head of two bytes and a mask of four before its payload.
+/// A control frame has a header of two bytes and a mask of four before its payload.
 const CONTROL_HEAD_BYTES: usize = 6;
 
-/// A stream that counts what is read from it.
+/// A stream that counts the bytes read from it.
 pub(super) struct CountingStream<S> {
     stream: S,
     received_bytes: Arc<AtomicU64>,
 }
 
 impl<S> CountingStream<S> {
-    /// `stream`, whose bytes are added to `received_bytes`.
+    /// Wraps `stream` and adds the bytes read to `received_bytes`.
     pub(super) fn new(stream: S, received_bytes: Arc<AtomicU64>) -> Self {
         Self { stream, received_bytes }
     }
@@ -63,7 +63,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for CountingStream<S> {
     }
 }
 
-/// How long a message may be under way: one that was so at two looks, and did not end between them, takes too long.
+/// A message times out if it was unfinished at two consecutive checks and did not end between them.
 #[derive(Default)]
 pub(super) struct MessageTimeout {
     bytes_at_message_end: u64,
@@ -71,17 +71,17 @@ pub(super) struct MessageTimeout {
 }
 
 impl MessageTimeout {
-    /// A message ended when so much had arrived.
+    /// Records the end of a message after `arrived` bytes in total.
     pub(super) fn message_ended(&mut self, arrived: u64) {
         *self = Self { bytes_at_message_end: arrived, was_under_way: false };
     }
 
-    /// A ping or pong came, which is no part of a message.
+    /// Records a ping or pong, which is not part of a message.
     pub(super) fn control_frame_received(&mut self, payload_bytes: usize) {
         self.bytes_at_message_end += (CONTROL_HEAD_BYTES + payload_bytes) as u64;
     }
 
-    /// Whether there is any left, as so much has arrived now.
+    /// Whether no message has timed out, after `arrived` bytes in total.
     pub(super) fn is_within_limit(&mut self, arrived: u64) -> bool {
         let is_under_way = arrived.saturating_sub(self.bytes_at_message_end) > READ_BYTES as u64;
         let was_under_way = std::mem::replace(&mut self.was_under_way, is_under_way);

@@ -1,4 +1,4 @@
-//! MCP over WebSocket: a message is a text message, and the subprotocol is `mcp`.
+//! MCP over WebSocket: each message is a text message, and the subprotocol is `mcp`.
 //!
 //! [RFC 6455](https://www.rfc-editor.org/rfc/rfc6455). MCP leaves further transports to implementations:
 //! [MCP 2026-07-28, Custom Transports](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#custom-transports)
@@ -22,7 +22,7 @@ use super::identify::{HttpCallerResolver, RequestCredentials};
 use super::response::too_many_sessions;
 use super::server::HttpConnectionPermit;
 
-/// GET: the connection becomes a WebSocket, or learns why not.
+/// GET: upgrades the connection to a WebSocket, or answers with an error.
 pub(super) async fn open(
     State(endpoint): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
@@ -36,24 +36,24 @@ pub(super) async fn open(
             return refused.into_response();
         }
     };
-    let place = match endpoint.acquire_session_permit(&caller) {
-        Ok(place) => place,
+    let permit = match endpoint.acquire_session_permit(&caller) {
+        Ok(permit) => permit,
         Err(level) => return too_many_sessions(None, level),
     };
     let http_connection_permit = request.extensions_mut().remove::<HttpConnectionPermit>();
     let upgrade = hyper::upgrade::on(&mut request);
-    let known = Arc::new(HttpCallerResolver {
+    let resolver = Arc::new(HttpCallerResolver {
         http_state: endpoint.clone(),
         credentials: request_credentials,
         owner: caller.principal,
     });
-    let connection = WebSocketConnection::new(endpoint.clone(), known);
+    let connection = WebSocketConnection::new(endpoint.clone(), resolver);
     endpoint.tasks.spawn(async move {
-        // A client that went away before it heard our answer.
+        // An error means that the client disconnected before it received the response.
         if let Ok(upgraded) = upgrade.await {
             connection.serve(upgraded).await;
         }
-        drop((place, http_connection_permit));
+        drop((permit, http_connection_permit));
     });
     switching
 }

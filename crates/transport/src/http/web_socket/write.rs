@@ -1,4 +1,4 @@
-//! Writing: messages become text messages, long ones in fragments, between which pings and pongs have their place.
+//! Writes messages as text messages, long ones in fragments with pings and pongs between them.
 
 use bytes::Bytes;
 use futures::{Sink, SinkExt};
@@ -10,13 +10,13 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use super::liveness::Liveness;
 use crate::outbox::{Outbox, OutgoingMessage};
 
-/// Longer messages go out in fragments of that size.
+/// Maximum size of a fragment in bytes; longer messages are split.
 pub(super) const FRAGMENT_BYTES_MAX: usize = 64 * 1024;
 
-/// Writes what comes out of `outbox`, and a ping whenever one is asked for, until the conversation ends.
+/// Writes the messages of `outbox`, and a ping for each item of `pings`, until the conversation ends.
 ///
 /// # Errors
-/// When the connection breaks, or the disk that kept an answer.
+/// When the connection breaks, or the disk that stores an answer fails.
 pub(super) async fn write_messages(
     mut outbox: Outbox,
     mut pings: mpsc::Receiver<()>,
@@ -56,7 +56,7 @@ impl<S: Sink<Message, Error = Error> + Unpin> FrameWriter<S> {
         pings: &mut mpsc::Receiver<()>,
     ) -> Result<(), Error> {
         let mut opcode = Data::Text;
-        // The last fragment says that it is the last, so each waits until the next one is there.
+        // The last fragment is marked as the last, so each fragment waits until the next one exists.
         let mut waiting: Option<Bytes> = None;
         while let Some(mut piece) = message.next().await? {
             while !piece.is_empty() {

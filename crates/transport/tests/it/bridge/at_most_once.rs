@@ -1,4 +1,4 @@
-//! The law of the bridge: whatever breaks when, each call is answered once, and no call runs twice.
+//! Whatever breaks at any time, each call is answered once, and no call runs twice.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::BridgeTransport;
 use super::server::Server;
 
-/// What happens next.
+/// The next event.
 #[derive(Debug, Clone, Copy)]
 enum ChaosEvent {
     Call,
@@ -85,11 +85,11 @@ async fn run_events(carrier: BridgeTransport, is_legacy: bool, happenings: Vec<C
         let is_certain = answer["error"]["data"]["mayHaveRun"] != true;
         let has_run = answer.get("result").is_some();
         assert!(ran <= 1, "call {id} ran {ran} times: {answer}");
-        // Who is told that a call did not run may make it again.
+        // A client may repeat a call that is reported as not run.
         assert!(!is_certain || (ran == 1) == has_run, "call {id} ran {ran} times: {answer}");
     }
     assert!(answered[1..].iter().all(|times| *times == 1), "{answered:?}");
-    // Calls may meet what broke last; after that the bridge is as good as new.
+    // The first calls may fail because of the last failure; then the bridge works normally.
     for attempt in 0.. {
         let id = format!("alive {attempt}?");
         let steps = json!([["text", id]]);

@@ -51,7 +51,7 @@ async fn slow_client_receives_everything() {
         for id in 0..count {
             client.call(id, json!([["flood", FLOOD_CHUNK.len()]])).await;
         }
-        // More than the pipe and the queue hold.
+        // More than the capacity of the pipe and the queue.
         until(|| server.counts.most() == count).await;
         let mut received = vec![false; count as usize];
         for _ in 0..count {

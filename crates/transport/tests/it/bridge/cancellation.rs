@@ -1,4 +1,4 @@
-//! Calls that the client takes back are cancelled at the server, and never answered.
+//! Calls that the client cancels are cancelled at the server, and never answered.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ async fn cancelled_call_ends_at_the_server() {
             until(|| server.open_calls() == 1).await;
             client.lives().await;
             server.host.gate.cancel();
-            // The third was not taken back; nothing is heard of the others.
+            // Only the third call is answered, because it was not cancelled.
             assert_eq!(client.answer().await["id"], "c", "{carrier:?} {is_legacy}");
             assert!(client.close().await.is_empty());
         }
@@ -42,7 +42,7 @@ async fn cancels_an_unsent_call() {
             client.call(1, json!([["text", "mark"]])).await;
             until(|| !client.notices.lock().is_empty()).await;
             client.line(&cancelled(&json!(1))).await;
-            // What comes after it on the same line of messages is heard after it.
+            // Later messages are answered later.
             client.line("no message").await;
             assert!(client.hear().await.contains("Parse error"));
             server.proxy.listen_again().await;

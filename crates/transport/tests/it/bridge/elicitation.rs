@@ -1,4 +1,4 @@
-//! Requests of the server pass through the bridge, and the answers of its client.
+//! Requests of the server pass through the bridge, and so do the answers of the client.
 
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
@@ -24,7 +24,7 @@ async fn legacy_elicitation_through_the_bridge() {
             client.line(&legacy(&json!(id), "tools/call", &script(&elicitation_steps()))).await;
             let question: Value = serde_json::from_str(&client.hear().await).unwrap();
             check_request(revision, &question);
-            // Another call is answered meanwhile.
+            // Another call is answered in the meantime.
             client.line(&legacy(&json!("meanwhile"), "tools/call", &script(&json!([["text", "yes"]])))).await;
             assert_eq!(text(&client.answer().await), "yes");
             client.line(&elicitation_answer(&question["id"], name)).await;

@@ -1,4 +1,4 @@
-//! Who ends a bridge, and what becomes of its calls and its session.
+//! The ways in which a bridge ends, and the effect on its calls and its session.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn calls_beyond_the_drain_timeout_are_abandoned() {
             client.call(1, json!([["wait", null]])).await;
             until(|| server.open_calls() == 1).await;
             assert!(client.close().await.is_empty());
-            // Dropping cancels, and where it does not the end of the session does.
+            // Dropping the request cancels the call; otherwise the end of the session does.
             until(|| server.open_calls() == 0).await;
         }
     }

@@ -1,4 +1,4 @@
-//! What no server should send: the call fails in clear words, and the bridge lives on.
+//! Invalid answers of a server: the call fails with a clear message, and the bridge continues to work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,13 +15,13 @@ use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, 
 use super::scripted::{ScriptedServer, events, json as json_response, response};
 use super::{Client, legacy};
 
-/// What an answer's error says after the address of its server.
+/// The error message of an answer after the address of its server.
 fn said(answer: &Value) -> String {
     let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
     message.split_once(": ").unwrap().1.to_owned()
 }
 
-/// Gives `answers` one after the other, then an honest one.
+/// Sends `answers` one after the other, then a valid one.
 async fn saying(answers: Vec<Vec<u8>>) -> ScriptedServer {
     let next = AtomicUsize::new(0);
     ScriptedServer::start(move |received_request| match answers.get(next.fetch_add(1, Ordering::SeqCst)) {
@@ -61,19 +61,19 @@ async fn each_malformed_answer_has_its_error() {
         rendered.push('\n');
     }
     insta::assert_snapshot!(rendered, @r#"
-    the answer of the server cannot be passed on: it is no JSON, at byte 0; the call may have run
-    the answer of the server cannot be passed on: it breaks off; the call may have run
-    the answer of the server cannot be passed on: it breaks off; the call may have run
-    the answer of the server cannot be passed on: it has the id "other", and the request 1; the call may have run
-    the answer of the server cannot be passed on: it is no answer of JSON-RPC; the call may have run
-    the answer of the server cannot be passed on: it has no id; the call may have run
-    the answer of the server cannot be passed on: it is a batch, to a single request; the call may have run
-    the answer of the server cannot be passed on: to a request it gave 200 OK and "text/plain", not JSON and no events; the call may have run
-    the answer of the server cannot be passed on: to a request it gave 202 Accepted and "", not JSON and no events; the call may have run
-    the answer of the server cannot be passed on: it is no JSON, at byte 0; the call may have run
-    the answer of the server cannot be passed on: it has the id 2, and the request 1; the call may have run
-    the answer of the server cannot be passed on: its stream of events ended without an answer; the call may have run
-    the answer of the server cannot be passed on: its stream of events ended without an answer; the call may have run
+    the answer of the server is invalid: it is not valid JSON at byte 0; the call may have run
+    the answer of the server is invalid: it is incomplete; the call may have run
+    the answer of the server is invalid: it is incomplete; the call may have run
+    the answer of the server is invalid: it has the id "other", but the request has 1; the call may have run
+    the answer of the server is invalid: it is not a JSON-RPC response; the call may have run
+    the answer of the server is invalid: it has no id; the call may have run
+    the answer of the server is invalid: it is a batch, but the request is a single one; the call may have run
+    the answer of the server is invalid: it has the status 200 OK and the type "text/plain", but must be JSON or an event stream; the call may have run
+    the answer of the server is invalid: it has the status 202 Accepted and the type "", but must be JSON or an event stream; the call may have run
+    the answer of the server is invalid: it is not valid JSON at byte 0; the call may have run
+    the answer of the server is invalid: it has the id 2, but the request has 1; the call may have run
+    the answer of the server is invalid: the event stream ended without an answer; the call may have run
+    the answer of the server is invalid: the event stream ended without an answer; the call may have run
     the connection was lost while the call was under way (end of file before message length reached); it may have run
     the connection was lost while the call was under way (invalid HTTP version parsed); it may have run
     "#);
@@ -91,7 +91,7 @@ async fn an_answer_beyond_the_bound_ends_its_call_alone() {
         let answer = client.ask(1, "tools/list", json!({})).await;
         assert_eq!(
             said(&answer),
-            "the answer is larger than 500000 bytes, the bound of the bridge; the call may have run"
+            "the answer is larger than 500000 bytes, the limit of the bridge; the call may have run"
         );
         assert_eq!(answer["error"]["data"], json!({"kind": "too_large", "mayHaveRun": true}));
     }
@@ -128,7 +128,7 @@ async fn forwards_server_requests() {
     assert_eq!(server.asked.lock()[1].body, reply.as_bytes());
 }
 
-/// A WebSocket server that answers the request numbered so with `answers`, and the rest honestly.
+/// A WebSocket server that answers the request of each position with `answers`, and later ones with valid answers.
 async fn talking(answers: Vec<Message>) -> BridgeOptions {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -169,11 +169,11 @@ async fn malformed_answer_reconnects_the_websocket() {
         rendered.push('\n');
     }
     insta::assert_snapshot!(rendered, @r#"
-    the connection was lost while the call was under way (the server sent what is no message of JSON-RPC: it is no JSON, at byte 0); it may have run
-    the connection was lost while the call was under way (the server sent what is no message of JSON-RPC: it has neither method nor result); it may have run
-    the connection was lost while the call was under way (the server sent bytes where MCP has text); it may have run
+    the connection was lost while the call was under way (the server sent an invalid JSON-RPC message: it is not valid JSON at byte 0); it may have run
+    the connection was lost while the call was under way (the server sent an invalid JSON-RPC message: it has neither method nor result); it may have run
+    the connection was lost while the call was under way (the server sent a binary message, but MCP messages are text); it may have run
     the connection was lost while the call was under way (Space limit exceeded: Message too long: 100020 > 65536); it may have run
-    the connection was lost while the call was under way (the server closed it); it may have run
+    the connection was lost while the call was under way (the server closed the connection); it may have run
     "#);
     assert!(client.ask(1, "tools/list", json!({})).await.get("result").is_some());
 }
@@ -198,7 +198,7 @@ async fn silent_websocket_is_reconnected() {
         let mut socket = accept_hdr_async(stream, choose_mcp).await.unwrap();
         socket.next().await.unwrap().unwrap();
         message.notify_one();
-        // Held open and not read: nobody answers a ping.
+        // Held open without reading: pings are not answered.
         std::future::pending::<()>().await;
         drop(socket);
     });

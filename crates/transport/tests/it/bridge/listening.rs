@@ -1,4 +1,4 @@
-//! Streams of notifications pass through the bridge as they come, and end with either side.
+//! Notification streams pass through the bridge immediately, and end with either side.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn forwards_notifications_until_cancelled() {
         client.lives().await;
         listen(&mut client, json!("b")).await;
         swap(&server);
-        // Over HTTP the server may not have heard yet that the first is closed; the bridge passes on nothing of it.
+        // Over HTTP the server may not have noticed yet that the first stream is closed; the bridge drops its messages.
         assert_eq!(next(&mut client).await, "\"b\" tools/list_changed", "{carrier:?}");
         assert_eq!(next(&mut client).await, "\"b\" resources/updated test://plain");
         assert!(client.close().await.is_empty());

@@ -1,4 +1,4 @@
-//! The way to a server, which breaks when it is told to.
+//! A proxy to a server that breaks connections on demand.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
-/// How long a connection may take to hear that its other end is gone.
+/// How long a connection may take to notice that its peer is gone.
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
 
-/// Passes bytes between connections and whichever server it leads to.
+/// Forwards bytes between connections and the current target server.
 pub(super) struct FlakyProxy {
     pub(super) address: SocketAddr,
     target: Arc<Mutex<SocketAddr>>,
-    /// By the address that each came from.
+    /// By the address of the client.
     connections: Arc<Mutex<Vec<(SocketAddr, AbortHandle)>>>,
     listening: Mutex<Option<AbortHandle>>,
 }
@@ -51,14 +51,14 @@ impl FlakyProxy {
         *self.listening.lock() = Some(listening.abort_handle());
     }
 
-    /// Leads new connections to another server.
+    /// Forwards new connections to another server.
     pub(super) fn lead_to(&self, target: SocketAddr) {
         *self.target.lock() = target;
     }
 
-    /// Breaks all connections, and returns when their other ends have heard of it.
+    /// Breaks all connections, and returns when their peers have noticed it.
     pub(super) async fn cut(&self) {
-        // The last connection is the last to end.
+        // The last connection ends last.
         let mut last = TcpStream::connect(self.address).await.unwrap();
         let address = last.local_addr().unwrap();
         while !self.connections.lock().iter().any(|(peer, _)| *peer == address) {
@@ -76,12 +76,12 @@ impl FlakyProxy {
         }
     }
 
-    /// Takes no connections any more, and breaks those that stand.
+    /// Accepts no more connections, and breaks the existing ones.
     pub(super) async fn stop_listening(&self) {
         if let Some(listening) = self.listening.lock().take() {
             listening.abort();
         }
-        // The port is free once the task has gone. A connection that was taken before ends like the others.
+        // The port is free once the task has ended. A connection that was accepted before ends like the others.
         let mut last = None;
         while let Ok(connection) = TcpStream::connect(self.address).await {
             last = Some(connection);
@@ -89,13 +89,13 @@ impl FlakyProxy {
         }
         self.break_off();
         if let Some(mut last) = last {
-            // One that came in the very moment in which the listener went has no other end that could tell it.
+            // A connection that arrived while the listener closed has no peer that could report its end.
             let _ = tokio::time::timeout(HEARD_WITHIN, last.read(&mut [0])).await;
         }
         tokio::task::yield_now().await;
     }
 
-    /// Takes connections again.
+    /// Accepts connections again.
     pub(super) async fn listen_again(&self) {
         self.listen(TcpListener::bind(self.address).await.unwrap());
     }

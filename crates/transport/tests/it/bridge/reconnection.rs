@@ -1,4 +1,4 @@
-//! Servers that go away, come back, and begin anew.
+//! Servers that become unreachable, come back, and restart.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ async fn reconnect_notifies_changed_lists() {
         let mut client = server.client().of_era(true).await;
         client.lives().await;
         server.restart().await;
-        // Without a call: the bridge itself keeps an ear on the server.
+        // Without a call: the bridge itself watches the connection.
         let mut rendered = Vec::new();
         while rendered.len() < 3 {
             let message: Value = serde_json::from_str(&client.hear().await).unwrap();
@@ -135,7 +135,7 @@ async fn never_reached_server_is_unreachable() {
     }
 }
 
-/// A server that agrees on one version after the other, and knows no session for longer than a request.
+/// A server that negotiates one version after the other, and forgets its session after each request.
 fn forgetful(versions: &'static [&'static str]) -> impl Fn(&super::scripted::ReceivedRequest) -> Vec<u8> {
     let shaken = std::sync::atomic::AtomicUsize::new(0);
     move |received_request| {
@@ -162,10 +162,10 @@ async fn version_change_breaks_the_session() {
         let message = answer["error"]["message"].as_str().unwrap();
         let (_, message) = message.split_once(": ").unwrap();
         insta::allow_duplicates! {
-            insta::assert_snapshot!(message, @"the server began anew and speaks MCP 2025-06-18 instead of 2025-11-25, on which this client agreed; restart the client or its connection; the call was not sent");
+            insta::assert_snapshot!(message, @"the server restarted with MCP 2025-06-18, but this client negotiated 2025-11-25; restart the client or its connection; the call was not sent");
         }
     }
-    // A new handshake of the client settles it.
+    // A new handshake of the client resolves it.
     let mut client = client.agree(Revision::V2025_06_18).await;
     assert_eq!(client.ask(3, "ping", json!({})).await["id"], 3);
 }
@@ -180,7 +180,7 @@ async fn bounds_session_renewals() {
     let answer = client.ask(1, "ping", json!({})).await;
     assert_eq!(
         answer["error"]["message"].as_str().unwrap().split_once(": ").unwrap().1,
-        "there is no MCP at that address (404); a Tidegate has it at /mcp"
+        "there is no MCP endpoint at that URL (404); the usual path of Tidegate is /mcp"
     );
     assert_eq!(server.methods(), ["initialize", "ping", "initialize", "ping"]);
 }

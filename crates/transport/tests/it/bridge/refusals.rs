@@ -1,4 +1,5 @@
-//! Who is not let in reads why, which server it was, and what to do; and the server is not asked again and again.
+//! Rejected callers receive the reason, the name of the server, and the next step; the bridge does not retry
+//! repeatedly.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use super::server::Server;
 use super::{BridgeTransport, Client, handshake};
 use crate::http::identity::asking;
 
-/// What an answer's error says after the address of its server.
+/// The error message of an answer after the address of its server.
 fn said(answer: &Value) -> String {
     let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
     message.split_once(": ").unwrap().1.to_owned()
@@ -26,14 +27,14 @@ async fn missing_token_error_names_the_option() {
     let server = Server::with(BridgeTransport::Http, options).await;
     let mut client = server.client();
     let modern = client.ask(1, "tools/list", json!({})).await;
-    insta::assert_snapshot!(said(&modern), @"the server wants to know who calls (401); give the bridge a token with --bearer TOKEN, or with TIDEGATE_BEARER in its environment; the server says: this server asks who calls: send Authorization: Bearer with a key or token");
+    insta::assert_snapshot!(said(&modern), @"the server requires authentication (401); pass a token to the bridge with --bearer TOKEN, or set TIDEGATE_BEARER in its environment; the server says: this server asks who calls: send Authorization: Bearer with a key or token");
     assert_eq!(modern["error"]["data"], json!({"kind": "unauthenticated", "mayHaveRun": false}));
     client.line(&handshake(Revision::NEWEST_LEGACY)).await;
     assert_eq!(said(&client.answer().await), said(&modern));
     assert!(client.close().await.is_empty());
 
     let mut client = server.client_with("wrong");
-    insta::assert_snapshot!(said(&client.ask(1, "tools/list", json!({})).await), @"the server does not accept the bearer token (401); check --bearer or TIDEGATE_BEARER; the server says: the key or token is not valid");
+    insta::assert_snapshot!(said(&client.ask(1, "tools/list", json!({})).await), @"the server rejected the bearer token (401); check --bearer or TIDEGATE_BEARER; the server says: the key or token is not valid");
 
     for is_legacy in [true, false] {
         server.client_with("key").of_era(is_legacy).await.lives().await;
@@ -49,7 +50,7 @@ async fn redacts_the_token_in_server_messages() {
     let bearer = Some(BearerToken::parse("secret-token").unwrap());
     let mut client = Client::bridged(BridgeOptions { bearer, ..server.options() });
     let answer = client.ask(1, "tools/list", json!({})).await;
-    insta::assert_snapshot!(said(&answer), @"the server refuses this caller (403); a token of somebody who may call it is given with --bearer TOKEN; the server says: no  [31m luck with …");
+    insta::assert_snapshot!(said(&answer), @"the server denied access (403); pass a token that has access with --bearer TOKEN; the server says: no  [31m luck with …");
     assert_eq!(answer["error"]["data"]["kind"], "forbidden");
     assert_eq!(server.methods().len(), 1);
     assert_eq!(server.asked.lock()[0].header("authorization"), Some("Bearer secret-token"));
@@ -69,10 +70,10 @@ async fn each_status_has_its_error() {
         assert_eq!(server.methods().len(), 1, "{status}");
     }
     insta::assert_snapshot!(message, @r#"
-    the server redirects (302), which is not followed; give --connect the address that it redirects to
-    the server refuses the call (400)
-    there is no MCP at that address (404); a Tidegate has it at /mcp
-    the server refuses the call (429)
+    the server redirects (302), which the bridge does not follow; pass the target URL to --connect
+    the server rejected the call (400)
+    there is no MCP endpoint at that URL (404); the usual path of Tidegate is /mcp
+    the server rejected the call (429)
     the server failed (503); the call may have run
     "#);
 }
@@ -87,7 +88,7 @@ async fn a_refusal_that_names_no_request_is_about_the_only_one() {
     assert_eq!(client.hear().await, words.replace("null", "\"x\""));
 }
 
-/// A WebSocket server that lets nobody in.
+/// A WebSocket server that rejects all connections.
 async fn refusing(status: &'static str) -> (BridgeOptions, Arc<std::sync::atomic::AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -123,9 +124,9 @@ async fn rejected_websocket_is_retried_on_the_next_call() {
         assert!(client.notices.lock().iter().all(|notice| matches!(notice, BridgeNotice::Refused(_))));
     }
     insta::assert_snapshot!(message, @r#"
-    the server wants to know who calls (401); give the bridge a token with --bearer TOKEN, or with TIDEGATE_BEARER in its environment
-    the server refuses this caller (403); a token of somebody who may call it is given with --bearer TOKEN
-    there is no MCP at that address (404); a Tidegate has it at /mcp/ws
-    the server redirects (301), which is not followed; give --connect the address that it redirects to
+    the server requires authentication (401); pass a token to the bridge with --bearer TOKEN, or set TIDEGATE_BEARER in its environment
+    the server denied access (403); pass a token that has access with --bearer TOKEN
+    there is no MCP endpoint at that URL (404); the usual path of Tidegate is /mcp/ws
+    the server redirects (301), which the bridge does not follow; pass the target URL to --connect
     "#);
 }

@@ -1,4 +1,4 @@
-//! What passes through the bridge is what direct stdio says, byte by byte, in both eras and over both carriers.
+//! Messages pass through the bridge byte by byte as over direct stdio, in both eras and over both transports.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use super::server::Server;
 use super::{BridgeTransport, Client, INITIALIZED, handshake, legacy, modern};
 use crate::host::Host;
 
-/// Sends each line and hears everything up to its answer.
-async fn told(mut client: Client, lines: &[String]) -> Vec<String> {
+/// Sends each line and returns all lines up to its answer.
+async fn collect_lines(mut client: Client, lines: &[String]) -> Vec<String> {
     let mut message = Vec::new();
     for line in lines {
         client.line(line).await;
@@ -33,12 +33,12 @@ async fn told(mut client: Client, lines: &[String]) -> Vec<String> {
 }
 
 async fn assert_same(carrier: BridgeTransport, lines: &[String]) {
-    let direct = told(Client::direct(&Host::new()), lines).await;
-    let bridged = told(Server::start(carrier).await.client(), lines).await;
+    let direct = collect_lines(Client::direct(&Host::new()), lines).await;
+    let bridged = collect_lines(Server::start(carrier).await.client(), lines).await;
     assert_eq!(bridged, direct, "{carrier:?}");
 }
 
-/// Requests of every sort, with ids of every sort, without what says their era.
+/// Requests and ids of every kind, without the metadata of an era.
 fn requests() -> Vec<(String, String, serde_json::Value)> {
     let call = |steps: serde_json::Value| json!({"name": "script", "arguments": {"steps": steps}});
     let progress = json!([["progress", 1, 2, "half"], ["text", "later"], ["progress", 2, 2, null], ["text", "!"]]);
@@ -145,7 +145,7 @@ async fn a_client_need_not_wait_for_its_handshake() {
     }
 }
 
-/// A tool that wants some of its arguments in headers.
+/// A tool that requires some of its arguments in headers.
 fn marked() -> Host {
     let schema = json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! An HTTP server that answers whatever a test wants, and notes what it was asked.
+//! An HTTP server with arbitrary answers, which records its requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::Client;
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(super) struct ReceivedRequest {
     pub(super) method: String,
@@ -37,7 +37,7 @@ pub(super) struct ScriptedServer {
 }
 
 impl ScriptedServer {
-    /// Answers each request with the bytes that `answer` gives, and closes its connection.
+    /// Answers each request with the bytes of `answer`, and closes its connection.
     pub(super) async fn start(answer: impl Fn(&ReceivedRequest) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -66,7 +66,7 @@ impl ScriptedServer {
         Client::bridged(self.options())
     }
 
-    /// The methods of the messages that came, in order; those without a body by their HTTP method.
+    /// The methods of the received messages, in order; the HTTP method for requests without a body.
     pub(super) fn methods(&self) -> Vec<String> {
         let method = |received_request: &ReceivedRequest| {
             received_request.message()["method"].as_str().unwrap_or(&received_request.method).to_owned()

@@ -1,4 +1,4 @@
-//! Our own server behind a proxy.
+//! The server of this project behind a proxy.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use super::proxy::FlakyProxy;
 use super::{BridgeTransport, Client};
 use crate::host::Host;
 
-/// How often each call was begun, by its arguments.
+/// How often each call was started, by its arguments.
 #[derive(Default)]
 pub(super) struct Counts(Mutex<HashMap<String, u32>>);
 
@@ -31,18 +31,18 @@ impl Subscriber for Counts {
 }
 
 impl Counts {
-    /// How often a call with `encode_check` in its arguments was begun.
+    /// How often the call with `mark` in its arguments was started.
     pub(super) fn of(&self, mark: &str) -> u32 {
         self.0.lock().iter().filter(|(arguments, _)| arguments.contains(mark)).map(|(_, count)| count).sum()
     }
 
-    /// The most that any call was begun.
+    /// The maximum number of starts of any call.
     pub(super) fn most(&self) -> u32 {
         self.0.lock().values().copied().max().unwrap_or_default()
     }
 }
 
-/// A server that can go away, come back and begin anew at the same address.
+/// A server that can stop, come back and restart at the same address.
 pub(super) struct Server {
     pub(super) host: Host,
     pub(super) counts: Arc<Counts>,
@@ -63,13 +63,13 @@ impl Server {
         Self { host, counts, proxy: FlakyProxy::start(address).await, carrier, options, _running: running }
     }
 
-    /// Replaces the server by one that knows nothing of the one before, which ends at once.
+    /// Replaces the server by a new one without its state. The old one ends immediately.
     pub(super) async fn restart(&mut self) {
         self.replace().await;
         self.proxy.cut().await;
     }
 
-    /// The same while connections to the one before still break.
+    /// The same while connections to the old server still break.
     pub(super) async fn replace(&mut self) {
         let (host, address, running) = begin(&self.counts, &self.options).await;
         self.proxy.lead_to(address);

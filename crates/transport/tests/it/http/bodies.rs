@@ -1,4 +1,4 @@
-//! Bodies: their type, size, speed and form; and that the connection lives on.
+//! Bodies: type, size, speed and form. The connection stays usable.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::schema::check_response;
 
 async fn lives(connection: &mut Connection) {
     let answer = connection.ask(&Post::modern("server/discover", json!({})).bytes()).await;
-    assert_eq!(answer.told(), "200");
+    assert_eq!(answer.summary(), "200");
 }
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn requires_json_content_type() {
     }
     let untyped = Post::modern("server/discover", json!({})).without("Content-Type");
     assert_eq!(
-        connection.ask(&untyped.bytes()).await.told(),
+        connection.ask(&untyped.bytes()).await.summary(),
         "415 -32600 Invalid request: Content-Type must be application/json"
     );
 }
@@ -62,7 +62,7 @@ async fn a_body_that_is_no_message_is_refused_with_its_code() {
         &nested,
     ] {
         let answer = connection.ask(&Post::raw(body).bytes()).await;
-        table.push_str(&format!("{:50} {}\n", body.chars().take(48).collect::<String>(), answer.told()));
+        table.push_str(&format!("{:50} {}\n", body.chars().take(48).collect::<String>(), answer.summary()));
         check_response(tidegate_mcp::Revision::NEWEST_LEGACY, "", &answer.message());
         lives(&mut connection).await;
     }
@@ -80,7 +80,7 @@ async fn a_body_that_is_no_message_is_refused_with_its_code() {
     [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[   400 -32600 batches exist only in revision 2025-03-26
     "#);
     let answer = connection.ask(&Post::raw(*b"{\"jsonrpc\":\"\xff\"}").bytes()).await;
-    assert!(answer.told().starts_with("400 -32700 "));
+    assert!(answer.summary().starts_with("400 -32700 "));
     lives(&mut connection).await;
 }
 
@@ -90,10 +90,10 @@ async fn a_body_that_is_too_large_is_refused_and_the_connection_lives_on() {
     let mut connection = server.connect().await;
     for length in [10_001, 100_000, 5_000_000] {
         let answer = connection.ask(&Post::raw(vec![b' '; length]).bytes()).await;
-        assert_eq!(answer.told(), "413 -32600 Invalid request: the body is larger than 10000 bytes");
+        assert_eq!(answer.summary(), "413 -32600 Invalid request: the body is larger than 10000 bytes");
         lives(&mut connection).await;
     }
-    // The same without a length that could be known before.
+    // The same without a known length.
     let mut chunked =
         wire::request("POST", "/mcp", &[("Content-Type", "application/json"), ("Transfer-Encoding", "chunked")], b"");
     for _ in 0..20 {
@@ -105,7 +105,7 @@ async fn a_body_that_is_too_large_is_refused_and_the_connection_lives_on() {
     assert_eq!(connection.ask(&chunked).await.head.status, 413);
     lives(&mut connection).await;
     let whole = Post::raw(vec![b' '; 10_000]);
-    assert!(connection.ask(&whole.bytes()).await.told().starts_with("400 -32700"), "just the bound is read");
+    assert!(connection.ask(&whole.bytes()).await.summary().starts_with("400 -32700"), "just the bound is read");
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn a_body_may_come_in_chunks() {
         connection.send(&[b'1', b'\r', b'\n', byte, b'\r', b'\n']).await;
     }
     connection.send(b"0\r\n\r\n").await;
-    assert_eq!(connection.answer().await.told(), "200");
+    assert_eq!(connection.answer().await.summary(), "200");
     lives(&mut connection).await;
 }
 
@@ -141,7 +141,7 @@ async fn slow_body_times_out() {
     let mut slow_body = server.connect().await;
     let headers = [("Content-Type", "application/json"), ("Content-Length", "100")];
     let answer = slow_body.ask(&wire::request("POST", "/mcp", &headers, b"{")).await;
-    assert_eq!(answer.told(), "408 -32600 Invalid request: the body came too slowly");
+    assert_eq!(answer.summary(), "408 -32600 Invalid request: the body arrived too slowly");
     assert!(slow_body.is_closed().await);
     let mut slow_head = server.connect().await;
     slow_head.send(b"POST /mcp HTTP/1.1\r\nHost: ").await;
@@ -172,7 +172,7 @@ async fn a_connection_lives_on_after_every_refusal() {
     ];
     for (status, request) in refusals {
         let answer = connection.ask(&request).await;
-        let rendered = answer.told();
+        let rendered = answer.summary();
         assert_eq!(answer.head.status, status, "{rendered}");
         lives(&mut connection).await;
     }

@@ -1,4 +1,4 @@
-//! What is told to who is not let in, or may not do what it asks for yet: the way in, and when to come again.
+//! Responses to callers that are rejected or lack access: challenges, and when to retry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::host::Host;
 
 const RESOURCE: &str = "https://data.example.com/mcp";
 
-/// The way in to this server.
+/// The published metadata of this server.
 pub(super) fn published() -> SharedProtectedResource {
     let published = SharedProtectedResource::default();
     let servers = vec!["https://login.example.com".to_owned()];
@@ -33,7 +33,7 @@ pub(super) fn published() -> SharedProtectedResource {
     published
 }
 
-/// Takes any token for one of the scopes that it consists of, with `~` between them and `.` for their colons.
+/// Accepts any token. Its text consists of scopes, with `~` between them and `.` for their colons.
 struct Scopes;
 
 #[async_trait]
@@ -58,7 +58,7 @@ fn entries() -> SnapshotBuilder {
     let done = || handler_fn(|_, _| async { Ok(Metadata::new()) });
     let busy = handler_fn(|_, _| async { Ok(Metadata::new()) });
     let access = Access { scopes: vec!["data:write".to_owned(), "data:read".to_owned()], ..Access::default() };
-    // A tool that calls others hands their errors on.
+    // A tool that calls others forwards their errors.
     let outer = handler_fn(|_, _| async {
         Err(Error::new(ErrorKind::Forbidden, "the inner tool needs more").with_scopes(vec!["inner".to_owned()]))
     });
@@ -85,7 +85,7 @@ fn call(name: &str) -> Post {
     Post::modern("tools/call", json!({"name": name, "arguments": {}})).with("Authorization", "Bearer data.read")
 }
 
-/// Status, challenge, and error.
+/// Status, challenge and error.
 fn challenge_summary(answer: &Answer) -> String {
     let message: Value = serde_json::from_slice(&answer.body).unwrap();
     let challenge = answer.header("www-authenticate").unwrap_or("-");
@@ -134,7 +134,7 @@ async fn challenge_points_to_public_metadata() {
     let preflight = connection.ask(&request("OPTIONS", well_known, &page, b"")).await;
     assert_eq!((preflight.head.status, preflight.header("access-control-allow-headers")), (204, Some("*")));
     assert_eq!(connection.ask(&request("POST", well_known, &[("Content-Length", "0")], b"")).await.head.status, 405);
-    // Another configuration may say nothing of it.
+    // Another configuration may publish nothing.
     published.publish(None);
     assert_eq!(connection.ask(&request("GET", well_known, &[("Content-Length", "0")], b"")).await.head.status, 404);
     let refused = server.ask(&Post::modern("tools/list", json!({}))).await;
@@ -155,7 +155,7 @@ async fn insufficient_scope_names_the_scopes() {
     {"code":-31000,"message":"the inner tool needs more","data":{"kind":"forbidden","scopes":["inner"]}}
     "#);
     let enough = call("write").with("Authorization", "Bearer data.write~data.read");
-    assert_eq!(server.ask(&enough).await.told(), "200");
+    assert_eq!(server.ask(&enough).await.summary(), "200");
     let session = server
         .session_of(Revision::NEWEST_LEGACY, json!({}), |post| post.with("Authorization", "Bearer data.read"))
         .await;
@@ -175,7 +175,7 @@ async fn insufficient_scope_names_the_scopes() {
     assert_eq!(received["error"]["data"], json!({"kind": "forbidden", "scopes": ["data:write", "data:read"]}));
 }
 
-/// Lets everybody in as [`Scopes`] does, and who shows nothing too, who reaches all but `hidden`.
+/// Authenticates like [`Scopes`], and also admits anonymous callers to all tools but `hidden`.
 struct Anybody;
 
 #[async_trait]
@@ -221,8 +221,8 @@ async fn missing_token_names_required_scopes() {
     assert_eq!(rest.head.status, 401);
     let challenge = rest.header("www-authenticate").unwrap();
     assert!(challenge.contains("scope=\"data:read data:list data:write\""), "{challenge}");
-    assert!(!challenge.contains("error="), "nothing was shown that could be wrong: {challenge}");
-    // What it may not know of says nothing of scopes, whether or not it is there.
+    assert!(!challenge.contains("error="), "there were no credentials that could be invalid: {challenge}");
+    // A hidden tool reveals no scopes, whether or not it exists.
     assert_eq!(requested("hidden").await.replace("hidden", "absent"), requested("absent").await);
     let rest = async |name: &str| {
         let answer = server.rest(&request("POST", &format!("/rest/tools/{name}/call"), &headers, b"{}")).await;
@@ -235,7 +235,7 @@ async fn missing_token_names_required_scopes() {
 async fn rate_limit_sets_retry_after() {
     let server = server(SharedProtectedResource::default()).await;
     let headers = [("Authorization", "Bearer data.read"), ("Content-Type", "application/json")];
-    // What a tool says is for the model, what the door says is for clients too.
+    // Errors of a tool are for the model, errors of the endpoint also for clients.
     let late = server.rest(&request("POST", "/rest/tools/late/call", &headers, b"{}")).await;
     assert_eq!((late.head.status, late.header("retry-after")), (429, Some("2")));
     assert_eq!(server.ask(&call("late")).await.head.status, 200);

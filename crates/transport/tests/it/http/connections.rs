@@ -1,4 +1,4 @@
-//! Connections: how many there are at once, and that one may wait for its turn.
+//! The maximum number of connections, and waiting for one.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ async fn connections_beyond_the_bound_wait_for_their_turn() {
     let list = Post::modern("tools/list", json!({})).bytes();
     let mut open = [server.connect().await, server.connect().await];
     for connection in &mut open {
-        assert_eq!(connection.ask(&list).await.told(), "200");
+        assert_eq!(connection.ask(&list).await.summary(), "200");
     }
     let mut waiting = server.connect().await;
     waiting.send(&list).await;
-    // Those that are open are served all the while.
+    // The open connections are served meanwhile.
     for connection in &mut open {
-        assert_eq!(connection.ask(&list).await.told(), "200");
+        assert_eq!(connection.ask(&list).await.summary(), "200");
     }
     drop(open);
-    assert_eq!(waiting.answer().await.told(), "200");
+    assert_eq!(waiting.answer().await.summary(), "200");
 }
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn one_connection_carries_any_number_of_requests() {
     let list = Post::modern("tools/list", json!({})).bytes();
     let both = [list.as_slice(), &Post::script(json!([["flood", 600_000]])).bytes()].concat();
     for _ in 0..3 {
-        // Two at once: the second waits for the first.
+        // Two requests at once: the second waits for the first.
         connection.send(&both).await;
         assert!(connection.answer().await.text().contains("\"tools\""));
         assert!(connection.answer().await.head.is_chunked());

@@ -1,4 +1,5 @@
-//! What clients are asked over HTTP: legacy ones on the stream of their request, modern ones by its answer.
+//! Requests of the server over HTTP: legacy clients receive them on the stream of their request, modern ones in its
+//! answer.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ async fn able_session(server: &Server, revision: Revision) -> Session {
     server.session_of(revision, all_capabilities().unwrap(), |post| post).await
 }
 
-/// The next event that says something.
+/// The next event with data.
 async fn said(connection: &mut Connection) -> SseEvent {
     loop {
         let event = connection.event().await.unwrap();
@@ -42,7 +43,7 @@ async fn text(connection: &mut Connection, revision: Revision) -> String {
     message["result"]["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
-/// The post of an answer, in a session.
+/// The post of an answer within a session.
 fn answer(session: &Session, id: &Value, name: &str) -> Post {
     Post::raw(elicitation_answer(id, name)).with("Mcp-Session-Id", &session.id).in_revision(session.revision)
 }
@@ -52,14 +53,14 @@ async fn legacy_elicitation_uses_the_request_stream() {
     let server = Server::start().await;
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25] {
         let session = able_session(&server, revision).await;
-        // Whether it wants to hear of progress or not.
+        // With and without a progress token.
         for call in [session.call(elicitation_steps()), session.post("tools/call", script(&elicitation_steps()))] {
             let mut connection = begin(&server, &call).await;
             let id = question(&mut connection, revision).await.message()["id"].clone();
             let accepted = server.ask(&answer(&session, &id, "Ann")).await;
             assert_eq!((accepted.head.status, accepted.text()), (202, ""));
             assert_eq!(text(&mut connection, revision).await, ANN);
-            // One that comes late is accepted and changes nothing.
+            // A late answer is accepted and has no effect.
             assert_eq!(server.ask(&answer(&session, &id, "Eve")).await.head.status, 202);
         }
     }
@@ -90,12 +91,12 @@ async fn resumed_stream_elicits_once() {
     let first = connection.event().await.unwrap().id.unwrap();
     let sse_event = question(&mut connection, session.revision).await;
     drop(connection);
-    // Whoever has not heard it hears it, under the same ids.
+    // A client that missed the request receives it again, with the same ids.
     let mut retried = resume(&first).await;
     let received = question(&mut retried, session.revision).await;
     assert_eq!((&received.id, &received.data), (&sse_event.id, &sse_event.data));
     drop(retried);
-    // Whoever has heard it hears what comes after it.
+    // A client that has received it receives only later events.
     let mut after = resume(sse_event.id.as_deref().unwrap()).await;
     assert_eq!(server.ask(&answer(&session, &sse_event.message()["id"], "Ann")).await.head.status, 202);
     assert_eq!(text(&mut after, session.revision).await, ANN);
@@ -113,7 +114,7 @@ async fn rejects_answers_of_other_principals() {
     let session = server.session_of(revision, all_capabilities().unwrap(), &ann).await;
     let mut connection = begin(&server, &ann(session.call(elicitation_steps()))).await;
     let id = question(&mut connection, revision).await.message()["id"].clone();
-    // With her own session and with the other one's.
+    // With her own session and with the other one.
     let hers = server.session_of(revision, all_capabilities().unwrap(), &eve).await;
     assert_eq!(server.ask(&eve(answer(&hers, &id, "Eve"))).await.head.status, 202);
     assert_eq!(server.ask(&eve(answer(&session, &id, "Eve"))).await.head.status, 404);
@@ -128,7 +129,7 @@ async fn rejects_answers_of_other_principals() {
     retried["requestState"] = requested["result"]["requestState"].clone();
     retried["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
     let refused = server.ask(&eve(call(retried.clone()))).await;
-    assert!(refused.told().contains("-32602 the requestState is none"), "{}", refused.told());
+    assert!(refused.summary().contains("-32602 the requestState is none"), "{}", refused.summary());
     let message = server.ask(&ann(call(retried))).await.message();
     assert_eq!(message["result"]["content"][0]["text"], ANN);
 }
@@ -160,7 +161,7 @@ async fn modern_elicitation_is_the_answer() {
         retried["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
         let message = server.ask(&call(retried.clone())).await;
         assert_eq!(message.message()["result"]["content"][0]["text"], ANN);
-        let used = server.ask(&call(retried)).await.told();
+        let used = server.ask(&call(retried)).await.summary();
         assert!(used.ends_with("-32602 the requestState was used already; call again without it"), "{used}");
     }
 }
@@ -174,7 +175,7 @@ async fn missing_client_capability_is_a_bad_request() {
     check_response(Revision::V2026_07_28, "tools/call", &message);
     assert_eq!(message["error"]["code"], -32_021);
     assert_eq!(message["error"]["data"]["requiredCapabilities"], json!({"elicitation": {"form": {}}}));
-    // On a stream that was open already it is an event.
+    // On an open stream it is an event.
     let events = begin(&server, &Post::script_with_progress(elicitation_steps())).await.events().await;
     assert_eq!(events.last().unwrap().message()["error"]["code"], -32_021);
 }

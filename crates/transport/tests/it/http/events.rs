@@ -1,4 +1,4 @@
-//! Modern event streams: news, then the response, then the end; a client that goes away cancels.
+//! Modern event streams: notifications, then the response, then the end; a client that disconnects cancels the call.
 
 use serde_json::json;
 use tidegate_core::{CallOrigin, Caller, JobState, Principal, TransportKind};
@@ -26,8 +26,8 @@ async fn progress_comes_before_the_response_and_nothing_after_it() {
     let rendered: Vec<_> = news.iter().map(|message| message["params"]["progress"].as_f64().unwrap()).collect();
     assert_eq!(rendered, [1.0, 2.0]);
     assert_eq!(response["result"]["content"][0]["text"], "done");
-    // The connection goes on after the stream.
-    assert_eq!(connection.ask(&Post::modern("tools/list", json!({})).bytes()).await.told(), "200");
+    // The connection stays usable after the stream.
+    assert_eq!(connection.ask(&Post::modern("tools/list", json!({})).bytes()).await.summary(), "200");
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn streams_only_when_accepted_and_requested() {
 #[tokio::test]
 async fn a_client_that_closes_its_stream_cancels_the_call() {
     let server = Server::start().await;
-    // With news, with a response that has begun, and before anything was said.
+    // After notifications, within a response, and before the first event.
     let waiting = json!([["cancelled"]]);
     for (post, has_head) in [
         (Post::script_with_progress(waiting.clone()), true),

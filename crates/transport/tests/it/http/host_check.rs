@@ -1,4 +1,4 @@
-//! Host and Origin: a web page that rebinds its name to this machine reaches nothing.
+//! Host and Origin: protection against DNS rebinding by web pages.
 
 use serde_json::json;
 use tidegate_transport::http::HttpOptions;
@@ -45,7 +45,7 @@ async fn accepts_only_local_and_allowed_hosts() {
             post = post.with("Origin", origin);
         }
         let answer = connection.ask(&post.bytes()).await;
-        table.push_str(&format!("{host:30}{origin:40}{}\n", answer.told()));
+        table.push_str(&format!("{host:30}{origin:40}{}\n", answer.summary()));
     }
     insta::assert_snapshot!(table, @r#"
     127.0.0.1:7070                                                        200

@@ -1,14 +1,13 @@
-//! MCP over HTTP+SSE of 2024-11-05: a client that listens on one connection, posts on others, and checks everything
-//! that it hears.
+//! MCP over HTTP+SSE of 2024-11-05: a client that listens on one connection, posts on others, and checks all messages.
 //!
 //! - `revisions`: handshakes, batches, changed lists, toolsets, modern requests between legacy ones.
-//! - `order`: a slow answer holds no other one up; long ones are whole; events are numbered.
-//! - `input`: what a client may send wrong, and what each costs it.
-//! - `identity`: who calls, asked at each message and while it is quiet; whose a session is.
-//! - `timeouts`: comments and idleness, in a time that stands still.
-//! - `asking`: requests of the server, and their answers.
-//! - `listening`: streams of notifications, and the resources that a legacy session subscribes to.
-//! - `end`: clients that vanish or do not read, many of them, and shutting down.
+//! - `order`: a slow answer does not delay others; long ones are whole; events are numbered.
+//! - `input`: invalid input of a client, and its effect.
+//! - `identity`: the caller is resolved at each message and while it is quiet; the owner of a session.
+//! - `timeouts`: comments and idle timeouts, with paused time.
+//! - `elicitation`: requests of the server, and their answers.
+//! - `listening`: notification streams, and the resources that a legacy session subscribes to.
+//! - `end`: clients that disconnect or do not read, many of them, and shutdown.
 
 mod elicitation;
 mod end;
@@ -29,7 +28,7 @@ use super::wire::{self, Answer, Connection};
 use super::{Server, TEST_TIMEOUT};
 use crate::message_checker::{MessageChecker, script};
 
-/// A client: its event stream, and where it posts to.
+/// A client: its event stream, and the URL that it posts to.
 pub(crate) struct Stream {
     connection: Connection,
     address: SocketAddr,
@@ -44,13 +43,13 @@ impl Stream {
         Self::at(server, "/mcp/sse", &[]).await
     }
 
-    /// At another address or with more headers, which its messages have, too.
+    /// A stream at another path or with further headers, which its messages have too.
     async fn at(server: &Server, path: &str, headers: &[(&str, &str)]) -> Self {
         let refused = |answer: Answer| panic!("{answer:?}");
         Self::opened(server.address, path, headers).await.unwrap_or_else(refused)
     }
 
-    /// One that the server may refuse to open.
+    /// A stream that the server may refuse to open.
     pub(crate) async fn opened(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<Self, Answer> {
         let mut connection = Connection::open(address).await;
         let all = [&[("Accept", "text/event-stream")], headers].concat();
@@ -69,7 +68,7 @@ impl Stream {
         Ok(Self { connection, address, endpoint, headers, ledger: MessageChecker::default(), events: 0 })
     }
 
-    /// With a handshake of `revision`.
+    /// A stream with a handshake of `revision`.
     async fn agreed(server: &Server, revision: Revision) -> Self {
         let mut stream = Self::open(server).await;
         stream.shake_hands(revision).await;
@@ -83,7 +82,7 @@ impl Stream {
         self.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     }
 
-    /// Posts anything on a connection of its own.
+    /// Posts any body on its own connection.
     pub(crate) async fn post(&self, body: &[u8]) -> Answer {
         let mine = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let headers: Vec<_> = std::iter::once(("Content-Type", "application/json")).chain(mine).collect();
@@ -120,7 +119,7 @@ impl Stream {
         Some(message)
     }
 
-    /// Asks and hears the answer, with nothing before it.
+    /// Sends a request and returns the answer, which must be the next message.
     async fn ask(&mut self, id: Value, method: &str, params: Value) -> Value {
         self.send(id.clone(), method, params).await;
         let answer = timeout(TEST_TIMEOUT, self.hear()).await.unwrap().unwrap();
@@ -128,7 +127,7 @@ impl Stream {
         answer
     }
 
-    /// Whether the session still answers.
+    /// Checks that the session still answers.
     async fn lives(&mut self) {
         let method = if self.ledger.agreed.is_some() { "ping" } else { "server/discover" };
         let answer = self.ask(json!("alive?"), method, json!({})).await;

@@ -1,4 +1,4 @@
-//! Who calls is asked when a request comes, again when its body was read, and before each message of a batch.
+//! The caller is resolved when a request arrives, after its body is read, and before each message of a batch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use super::Server;
 use super::in_process::InProcessRouter;
 use super::request::Post;
 
-/// Lets one in who shows `key`, until it is revoked.
+/// Accepts `key`, until it is revoked.
 #[derive(Default)]
 pub(crate) struct OneKey {
     pub(super) is_revoked: AtomicBool,
@@ -50,7 +50,7 @@ impl Authenticator for OneKey {
     }
 }
 
-/// Lets everybody in under the name that they show.
+/// Accepts any token as the name of the principal.
 pub(super) struct AnyName;
 
 #[async_trait]
@@ -74,7 +74,7 @@ pub(crate) fn asking() -> (Arc<OneKey>, HttpOptions) {
     (one_key.clone(), HttpOptions { authenticator: one_key, ..HttpOptions::default() })
 }
 
-fn shown(post: Post) -> Post {
+fn with_key(post: Post) -> Post {
     post.with("Authorization", "Bearer key")
 }
 
@@ -82,18 +82,18 @@ fn shown(post: Post) -> Post {
 async fn key_revoked_during_the_body_is_rejected() {
     let (one_key, options) = asking();
     let server = Server::with(options).await;
-    let request = shown(Post::script(json!([["text", "a"]]))).bytes();
+    let request = with_key(Post::script(json!([["text", "a"]]))).bytes();
     let mut connection = server.connect().await;
     assert_eq!(connection.ask(&request).await.head.status, 200);
     let (begun, rest) = request.split_at(request.len() - 1);
     connection.send(begun).await;
-    // Another connection is answered meanwhile, so that the first one's head was looked at.
-    assert_eq!(server.ask(&shown(Post::modern("tools/list", json!({})))).await.head.status, 200);
+    // Another connection is answered meanwhile, so the headers of the first one have been processed.
+    assert_eq!(server.ask(&with_key(Post::modern("tools/list", json!({})))).await.head.status, 200);
     tokio::time::sleep(Duration::from_millis(50)).await;
     one_key.is_revoked.store(true, Ordering::SeqCst);
     connection.send(rest).await;
     let answer = connection.answer().await;
-    assert_eq!(answer.told(), "401 -32600 the key or token is not valid");
+    assert_eq!(answer.summary(), "401 -32600 the key or token is not valid");
 }
 
 #[tokio::test]
@@ -101,13 +101,13 @@ async fn revocation_rejects_the_rest_of_a_batch() {
     let (one_key, options) = asking();
     let server = Server::with(options).await;
     let params = json!({"protocolVersion": "2025-03-26"});
-    let opened = server.ask(&shown(Post::message("initialize", params))).await;
+    let opened = server.ask(&with_key(Post::message("initialize", params))).await;
     let call = |id: usize| {
         let params = json!({"name": "script", "arguments": {"steps": [["wait"], ["text", "x"]]}});
         json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
     };
     let batch: Value = (0..20).map(call).collect();
-    let post = shown(Post::raw(batch.to_string())).with("Mcp-Session-Id", opened.header("mcp-session-id").unwrap());
+    let post = with_key(Post::raw(batch.to_string())).with("Mcp-Session-Id", opened.header("mcp-session-id").unwrap());
     let mut connection = server.connect().await;
     connection.send(&post.in_revision(Revision::V2025_03_26).bytes()).await;
     server.until_open_calls(8).await;
@@ -128,10 +128,10 @@ async fn revocation_rejects_the_rest_of_a_batch() {
 async fn principal_and_registry_have_one_generation() {
     let (one_key, options) = asking();
     let server = Server::with(options).await;
-    let list = shown(Post::modern("tools/list", json!({})));
+    let list = with_key(Post::modern("tools/list", json!({})));
     one_key.generation.store(1, Ordering::SeqCst);
     let early = server.ask(&list).await;
-    assert_eq!(early.told(), "503 -31000 the configuration of the server is changing; try again");
+    assert_eq!(early.summary(), "503 -31000 the configuration of the server is changing; try again");
     let tool = Tool::new("new", "", handler_fn(|_, _| async { Ok(Default::default()) }));
     server.host.service.registry().swap(SnapshotBuilder::new().tool(tool).generation(1).build());
     let answer = server.ask(&list).await.message();
@@ -153,7 +153,7 @@ async fn rejects_two_authorization_headers() {
 async fn sessions_per_principal_are_bounded() {
     let (_, options) = asking();
     let server = Server::with(HttpOptions { sessions_max: 10, sessions_per_principal_max: 2, ..options }).await;
-    let open = shown(Post::message("initialize", json!({"protocolVersion": "2025-11-25"})));
+    let open = with_key(Post::message("initialize", json!({"protocolVersion": "2025-11-25"})));
     for _ in 0..2 {
         assert_eq!(server.ask(&open).await.head.status, 200);
     }
@@ -165,8 +165,9 @@ async fn revoked_listener_is_disconnected() {
     let (one_key, options) = asking();
     let in_process_router = InProcessRouter::new(options);
     let revision = Revision::NEWEST_LEGACY;
-    let opened =
-        in_process_router.ask(&shown(Post::message("initialize", json!({"protocolVersion": revision.name()})))).await;
+    let opened = in_process_router
+        .ask(&with_key(Post::message("initialize", json!({"protocolVersion": revision.name()}))))
+        .await;
     let id = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
     let listening: Response = in_process_router.get(&id, &[("Authorization", "Bearer key")]).await;
     assert_eq!(listening.status(), 200);

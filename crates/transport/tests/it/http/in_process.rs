@@ -1,4 +1,4 @@
-//! The router without a socket, for tests in which time stands still.
+//! The router without a socket, for tests with paused time.
 
 use std::sync::Arc;
 
@@ -40,12 +40,12 @@ impl InProcessRouter {
         Session { id: opened.headers()["mcp-session-id"].to_str().unwrap().to_owned(), revision }
     }
 
-    /// Listens for what no request asked for.
+    /// Listens for messages outside requests.
     pub(super) async fn listen(&self, session: &Session) -> Response {
         self.get(&session.id, &[]).await
     }
 
-    /// The same with more headers.
+    /// The same with further headers.
     pub(super) async fn get(&self, session: &str, headers: &[(&str, &str)]) -> Response {
         let request = Request::get("/mcp").header("Accept", "text/event-stream").header("Mcp-Session-Id", session);
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));

@@ -1,4 +1,4 @@
-//! Streams that say nothing for long: comments keep them open, and never stand within an event.
+//! Quiet streams: comments keep them open, and never occur within an event.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use tidegate_transport::http::HttpOptions;
 use super::in_process::InProcessRouter;
 use super::request::Post;
 
-/// Reads the stream to its end while the gate opens after 50 s: the comments before the response,
-/// and the text of the response.
+/// Reads the stream to its end while the gate opens after 50 s. Returns the number of comments before the response, and
+/// the text of the response.
 async fn check(in_process_router: &InProcessRouter, response: Response) -> (usize, String) {
     let authenticator = in_process_router.host.gate.clone();
     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! GET: a legacy client listens for what no request of its asked for.
+//! GET: a legacy client listens for messages outside its requests.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::garden::Garden;
 use crate::host::entries;
 use crate::schema::check_notification;
 
-/// A stream that is open: its first comment has come.
+/// An open stream, after its first comment.
 async fn listen(server: &Server, session: &Session, headers: &[(&str, &str)]) -> Connection {
     let mut connection = server.connect().await;
     connection.send(&session.head("GET", headers)).await;
@@ -62,7 +62,7 @@ async fn resumed_listener_receives_missed_changes() {
     registry.swap(SnapshotBuilder::new().build());
     let mut missed = listen(&server, &session, &[("Last-Event-ID", "0-1.0")]).await;
     assert!(changes(&mut missed, &session, 3).await.starts_with("0-2.0 notifications/tools/list_changed\n"));
-    // Who has heard it all hears the next change only.
+    // A client that has received everything gets only the next change.
     let mut current = listen(&server, &session, &[("Last-Event-ID", "0-2.0")]).await;
     registry.swap(SnapshotBuilder::new().build());
     assert!(changes(&mut current, &session, 3).await.starts_with("0-3."));
@@ -107,11 +107,11 @@ async fn notifies_only_the_changed_resource() {
     let mut connection = listen(&server, &session, &[("Last-Event-ID", "0-1.1")]).await;
     let SseEvent { data, .. } = connection.event().await.unwrap();
     assert!(data.unwrap().contains("garden://lily"));
-    // What a broken connection was told and never brought is told again, to who says that it has not heard it.
+    // A message that was lost with a connection is sent again to a client that reports it as not received.
     drop(connection);
     let mut connection = listen(&server, &session, &[("Last-Event-ID", "0-1.1")]).await;
     assert!(connection.event().await.unwrap().data.unwrap().contains("garden://lily"));
-    // Who no longer subscribes hears of what follows alone.
+    // After it unsubscribes, a client receives only other notifications.
     server.ask(&session.post("resources/unsubscribe", json!({"uri": "garden://rose"}))).await;
     watched.dig("rose");
     watched.dig("lily");

@@ -1,4 +1,4 @@
-//! `/health`, `/ready` and `/metrics`; and that everything comes back to where it was.
+//! `/health`, `/ready` and `/metrics`; all gauges return to their initial values.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::{Server, until, wire};
 use crate::host::Host;
 
 impl Server {
-    /// The value of a series as `/metrics` shows it; empty when there is none.
+    /// The value of a series in `/metrics`; empty if the series does not exist.
     pub(super) async fn figure(&self, series: &str) -> String {
         let text = self.metrics().await;
         let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
@@ -24,7 +24,7 @@ impl Server {
     }
 
     pub(super) async fn metrics(&self) -> String {
-        // For servers that ask who calls.
+        // For servers that require authentication.
         let key = [("Authorization", "Bearer key")];
         let answer = self.connect().await.ask(&wire::request("GET", "/metrics", &key, b"")).await;
         assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
@@ -116,7 +116,7 @@ async fn exports_the_documented_series() {
     assert_eq!(server.figure("tidegate_messages_refused_total{transport=\"http\"}").await, "1");
 }
 
-/// A store that always has the same.
+/// A store with constant statistics.
 struct FixedResults;
 
 impl StoredResults for FixedResults {
@@ -129,7 +129,7 @@ impl StoredResults for FixedResults {
 async fn exports_stored_result_gauges() {
     let metrics = Arc::new(Metrics::new().with_results(Some(Arc::new(FixedResults))));
     let server = Server::of(Host::heard_by(EventDispatcher::default()), metrics, HttpOptions::default()).await;
-    // What is counted elsewhere does not grow by being asked for.
+    // Counters of other components do not grow with each scrape.
     server.metrics().await;
     let text = server.metrics().await;
     let visible: BTreeSet<&str> = text.lines().filter(|line| line.starts_with("tidegate_results")).collect();

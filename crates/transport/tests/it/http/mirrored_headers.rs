@@ -12,11 +12,11 @@ use super::request::Post;
 use crate::host::Host;
 use crate::schema::check_response;
 
-/// What becomes of `post`; what is refused is refused with 400 and -32020.
+/// The result of `post`; rejections have the status 400 and the code -32020.
 async fn check(server: &Server, post: &Post) -> String {
     let answer = server.ask(post).await;
     check_response(post.revision, &post.method, &answer.message());
-    let message = answer.told();
+    let message = answer.summary();
     assert!(message == "200" || message.starts_with("400 -32020 "), "{message}");
     message.replace("400 -32020 ", "refused: ")
 }
@@ -51,20 +51,20 @@ async fn headers_must_match_the_body() {
     insta::assert_snapshot!(table, @r#"
     as it should be           200
     no version                refused: the header MCP-Protocol-Version is missing
-    another version           refused: Header mismatch: MCP-Protocol-Version is "2025-11-25", the body says "2026-07-28"
+    another version           refused: Header mismatch: MCP-Protocol-Version is "2025-11-25", but the body has "2026-07-28"
     two versions              refused: the header MCP-Protocol-Version is given more than once
     no method                 refused: the header Mcp-Method is missing
-    another method            refused: Header mismatch: Mcp-Method is "tools/list", the body says "tools/call"
-    a method in capitals      refused: Header mismatch: Mcp-Method is "TOOLS/CALL", the body says "tools/call"
+    another method            refused: Header mismatch: Mcp-Method is "tools/list", but the body has "tools/call"
+    a method in capitals      refused: Header mismatch: Mcp-Method is "TOOLS/CALL", but the body has "tools/call"
     two methods               refused: the header Mcp-Method is given more than once
     no name                   refused: the header Mcp-Name is missing
-    another name              refused: Header mismatch: Mcp-Name is "decorated", the body says "script"
-    a name in capitals        refused: Header mismatch: Mcp-Name is "Script", the body says "script"
-    an empty name             refused: Header mismatch: Mcp-Name is "", the body says "script"
+    another name              refused: Header mismatch: Mcp-Name is "decorated", but the body has "script"
+    a name in capitals        refused: Header mismatch: Mcp-Name is "Script", but the body has "script"
+    an empty name             refused: Header mismatch: Mcp-Name is "", but the body has "script"
     a name between spaces     200
-    a name beyond ASCII       refused: the header Mcp-Name has characters beyond ASCII
+    a name beyond ASCII       refused: the header Mcp-Name contains non-ASCII characters
     a name in Base64          200
-    another name in Base64    refused: Header mismatch: Mcp-Name is "Script", the body says "script"
+    another name in Base64    refused: Header mismatch: Mcp-Name is "Script", but the body has "script"
     header names in capitals  200
     "#);
 }
@@ -80,7 +80,7 @@ async fn mcp_name_depends_on_the_method() {
     ] {
         assert_eq!(check(&server, &Post::modern(method, params)).await, "200", "{method}");
     }
-    // A name beside the URI must not stand in for it.
+    // A name next to the URI must not replace it.
     let both = Post::modern("resources/read", json!({"uri": "test://plain", "name": "harmless"}));
     assert!(check(&server, &both.with("Mcp-Name", "harmless")).await.starts_with("refused: "));
     let both = Post::modern("prompts/get", json!({"uri": "harmless", "name": "plain"}));
@@ -93,10 +93,10 @@ async fn mcp_name_depends_on_the_method() {
 async fn a_name_beyond_ascii_comes_in_base64() {
     let server = Server::start().await;
     let answer = server.ask(&Post::modern("tools/call", json!({"name": "gewürz"}))).await;
-    assert_eq!(answer.told(), "200 -32602 there is no tool \"gewürz\"", "the headers agree");
+    assert_eq!(answer.summary(), "200 -32602 there is no tool \"gewürz\"", "the headers agree");
 }
 
-/// A server whose tool marks some of its parameters.
+/// A server with a tool that marks some of its parameters.
 async fn marking() -> Server {
     let schema = json!({
         "type": "object",
@@ -115,7 +115,7 @@ async fn marking() -> Server {
     Server::of(host, Arc::new(Metrics::new()), HttpOptions::default()).await
 }
 
-/// What becomes of a call with these arguments and parameter headers.
+/// The result of a call with these arguments and parameter headers.
 async fn check_parameters(server: &Server, arguments: Value, headers: &[(&str, &str)]) -> String {
     let mut post = Post::modern("tools/call", json!({"name": "marked", "arguments": arguments}));
     for (name, value) in headers {
@@ -162,7 +162,7 @@ async fn marked_parameters_are_those_of_the_arguments() {
     {"region":"Hello"} []
         refused: the header Mcp-Param-Region is missing
     {"region":"Hello"} [Region: hello]
-        refused: Header mismatch: Mcp-Param-Region is "hello", the body says "Hello"
+        refused: Header mismatch: Mcp-Param-Region is "hello", but the body has "Hello"
     {"region":"Hello"} [Region: Hello, Region: Hello]
         refused: the header Mcp-Param-Region is given more than once
     {"region":null} []
@@ -218,23 +218,23 @@ async fn compares_numbers_by_value() {
     {"rows":-7} [Rows: -7]
         200
     {"rows":42} [Rows: 43]
-        refused: Header mismatch: Mcp-Param-Rows is "43", the body says "42"
+        refused: Header mismatch: Mcp-Param-Rows is "43", but the body has "42"
     {"rows":42} [Rows: forty-two]
-        refused: Header mismatch: Mcp-Param-Rows is "forty-two", the body says "42"
+        refused: Header mismatch: Mcp-Param-Rows is "forty-two", but the body has "42"
     {"rows":42} [Rows: ]
-        refused: Header mismatch: Mcp-Param-Rows is "", the body says "42"
+        refused: Header mismatch: Mcp-Param-Rows is "", but the body has "42"
     {"rows":9007199254740993} [Rows: 9007199254740993]
         200
     {"rows":9007199254740993} [Rows: 9007199254740992]
-        refused: Header mismatch: Mcp-Param-Rows is "9007199254740992", the body says "9007199254740993"
+        refused: Header mismatch: Mcp-Param-Rows is "9007199254740992", but the body has "9007199254740993"
     {"region":"42"} [Region: 42.0]
-        refused: Header mismatch: Mcp-Param-Region is "42.0", the body says "42"
+        refused: Header mismatch: Mcp-Param-Region is "42.0", but the body has "42"
     {"dry":true} [Dry: true]
         200
     {"dry":true} [Dry: True]
-        refused: Header mismatch: Mcp-Param-Dry is "True", the body says "true"
+        refused: Header mismatch: Mcp-Param-Dry is "True", but the body has "true"
     {"dry":true} [Dry: 1]
-        refused: Header mismatch: Mcp-Param-Dry is "1", the body says "true"
+        refused: Header mismatch: Mcp-Param-Dry is "1", but the body has "true"
     {"any":0.1} [Any: 1e-1]
         200
     "#);
@@ -272,7 +272,7 @@ async fn base64_is_decoded_exactly_and_only_between_its_markers() {
     {"region":"Hello"} [Region: =?base64?SGVs!!!bG8=?=]
         refused: the header Mcp-Param-Region is not Base64 of UTF-8
     {"region":"Hello"} [Region: =?BASE64?SGVsbG8=?=]
-        refused: Header mismatch: Mcp-Param-Region is "=?BASE64?SGVsbG8=?=", the body says "Hello"
+        refused: Header mismatch: Mcp-Param-Region is "=?BASE64?SGVsbG8=?=", but the body has "Hello"
     {"region":"Hello"} [Region: =?base64?SGVsbG9=?=]
         refused: the header Mcp-Param-Region is not Base64 of UTF-8
     {"region":"SGVsbG8="} [Region: SGVsbG8=]
@@ -290,7 +290,7 @@ async fn base64_is_decoded_exactly_and_only_between_its_markers() {
     {"region":"Hello, 世界"} [Region: =?base64?SGVsbG8sIOS4lueVjA==?=]
         200
     {"region":"Hello, 世界"} [Region: Hello, 世界]
-        refused: the header Mcp-Param-Region has characters beyond ASCII
+        refused: the header Mcp-Param-Region contains non-ASCII characters
     {"region":" padded "} [Region: =?base64?IHBhZGRlZCA=?=]
         200
     {"region":"line1\nline2"} [Region: =?base64?bGluZTEKbGluZTI=?=]

@@ -1,4 +1,4 @@
-//! What clients of each era send.
+//! Requests of clients of each era.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -19,18 +19,18 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    /// A request that says nothing of its revision.
+    /// A request without a revision.
     pub(crate) fn message(method: &str, params: Value) -> Self {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         Self { method: method.to_owned(), ..Self::raw(body.to_string()) }
     }
 
-    /// A modern request with the headers that mirror it.
+    /// A modern request with its mirrored headers.
     pub(crate) fn modern(method: &str, params: Value) -> Self {
         Self::modern_of(json!({}), method, params)
     }
 
-    /// The same of a client that declares `capabilities`.
+    /// The same for a client that declares `capabilities`.
     pub(crate) fn modern_of(capabilities: Value, method: &str, mut params: Value) -> Self {
         let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
         meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
@@ -52,7 +52,7 @@ impl Post {
         Self::modern("tools/call", json!({"name": "script", "arguments": {"steps": steps}}))
     }
 
-    /// The same for a client that wants to hear of its progress.
+    /// The same for a client that requests progress.
     pub(crate) fn script_with_progress(steps: Value) -> Self {
         let meta = json!({"progressToken": "p"});
         Self::modern("tools/call", json!({"name": "script", "arguments": {"steps": steps}, "_meta": meta}))
@@ -63,7 +63,7 @@ impl Post {
         Self::raw(json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string())
     }
 
-    /// Any bytes.
+    /// A body of arbitrary bytes.
     pub(crate) fn raw(body: impl Into<Vec<u8>>) -> Self {
         let headers = [("Content-Type", "application/json"), ("Accept", BOTH)];
         Self {
@@ -78,13 +78,13 @@ impl Post {
         Self { revision, ..self }
     }
 
-    /// With one more header.
+    /// Adds a header.
     pub(crate) fn and(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// With this header instead of any of its name.
+    /// Replaces the headers of this name.
     pub(crate) fn with(self, name: &str, value: &str) -> Self {
         self.without(name).and(name, value)
     }
@@ -94,14 +94,14 @@ impl Post {
         self
     }
 
-    /// The same request under another id.
+    /// The same request with another id.
     pub(crate) fn of_id(mut self, id: usize) -> Self {
         let text = String::from_utf8(self.body).unwrap();
         self.body = text.replace("\"id\":1,", &format!("\"id\":{id},")).into();
         self
     }
 
-    /// The same head without a body.
+    /// The same headers without a body.
     pub(crate) fn without_body(&self) -> Self {
         Self { body: Vec::new(), ..self.clone() }
     }

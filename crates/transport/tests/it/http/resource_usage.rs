@@ -1,13 +1,13 @@
-//! What a server holds at a moment, as `/metrics` tells it: after whatever happened it must be what it was before.
+//! The resources that a server holds, according to `/metrics`: after each test they must return to the initial level.
 
 use super::{Server, until};
 
-/// Calls, sessions, connections and tasks that live, by series. What a transport never had counts as none.
+/// Open calls, sessions, connections and tasks, by series. A missing series counts as zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResourceUsage(Vec<(String, String)>);
 
 impl Server {
-    /// What it holds now.
+    /// The current resource usage.
     pub(super) async fn resource_usage(&self) -> ResourceUsage {
         let mut level = vec![("tidegate_jobs_open".to_owned(), String::new())];
         for gauge in ["tidegate_sessions", "tidegate_connections"] {
@@ -24,7 +24,7 @@ impl Server {
         ResourceUsage(level)
     }
 
-    /// Waits until it holds what it held then.
+    /// Waits until the usage is back at `level`.
     pub(super) async fn wait_until_back_at(&self, level: &ResourceUsage) {
         let mut now = self.resource_usage().await;
         let timeout = std::time::Instant::now() + super::TEST_TIMEOUT / 2;

@@ -1,12 +1,12 @@
 //! The registry as REST.
 //!
-//! - `scene`: a server whose tools tell what they were asked, and requests to it.
-//! - `calls`: which request becomes which call, and in which form it is answered.
-//! - `content`: answers that are no table.
-//! - `streams`: answers that are written while they are produced, that break off, that nobody reads.
-//! - `refusals`: what is refused, with which problem, and that nothing stays open.
+//! - `fixture`: a server whose tools return their input, and requests to it.
+//! - `calls`: the call that results from each request, and the format of its answer.
+//! - `content`: answers that are not tables.
+//! - `streams`: answers that are written while they are produced, that fail, or that are not read.
+//! - `refusals`: rejected requests and their problems; nothing stays open.
 //! - `documents`: lists, schemas, OpenAPI and the page.
-//! - `identity`: who calls, and what is hidden from whom.
+//! - `identity`: authentication and hidden tools.
 //! - `limits`: requests are counted.
 
 mod calls;

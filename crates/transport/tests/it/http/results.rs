@@ -1,13 +1,13 @@
 //! Stored results.
 //!
-//! - `scene`: a server whose results do what their id says, and requests to it.
-//! - `downloads`: which request becomes which call, and in which form and under which name it is answered.
-//! - `conditions`: what a client that has it, or a part of it, gets.
+//! - `fixture`: a server whose results depend on their id, and requests to it.
+//! - `downloads`: the call that results from each request, and the format and file name of its answer.
+//! - `conditions`: responses to clients that have the result, or a part of it.
 //! - `codings`: gzip and zstd.
-//! - `documents`: what the OpenAPI document says of them.
-//! - `links`: who is let in by a link, and that nothing tells it.
-//! - `refusals`: what is refused, with which problem, and that nothing stays open.
-//! - `streams`: results that are still being written, that break off, that nobody reads.
+//! - `documents`: the stored results in the OpenAPI document.
+//! - `links`: access by links, which are never disclosed.
+//! - `refusals`: rejected requests and their problems; nothing stays open.
+//! - `streams`: results that are still being written, that fail, or that are not read.
 
 mod codings;
 mod conditions;

@@ -1,4 +1,4 @@
-//! A legacy event stream that broke off goes on where it was.
+//! A legacy event stream whose connection broke is resumed.
 
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
@@ -9,7 +9,7 @@ use super::{Server, Session, until};
 use crate::host::FLOOD_CHUNK;
 use crate::schema::{check_notification, check_response};
 
-/// A call on a connection of its own; its stream is open.
+/// A call on its own connection; its stream is open.
 pub(super) async fn begin(server: &Server, post: &Post) -> Connection {
     let mut connection = server.connect().await;
     connection.send(&post.bytes()).await;
@@ -26,7 +26,7 @@ async fn resume(server: &Server, session: &Session, last: &str) -> Connection {
     connection
 }
 
-/// One line for each event: its id and what it says.
+/// One line for each event: its id and its content.
 fn event_summary(revision: Revision, events: &[SseEvent]) -> String {
     let line = |event: &SseEvent| {
         let id = event.id.as_deref().unwrap_or("none");
@@ -84,7 +84,7 @@ async fn disconnected_client_resumes() {
     assert_eq!(connection.event().await.unwrap().id.as_deref(), Some("1-0"));
     assert_eq!(connection.event().await.unwrap().id.as_deref(), Some("1-1"));
     drop(connection);
-    // While it is away, and while it listens again.
+    // While it is disconnected, and while it listens again.
     let mut waiting = resume(&server, &session, "1-1").await;
     assert_eq!(server.open_calls(), 1);
     server.host.gate.cancel();
@@ -108,7 +108,7 @@ async fn streams_of_one_session_do_not_mix() {
     let mut streams = Vec::new();
     for number in 0..5 {
         let steps = json!([["wait"], ["progress", number], ["text", format!("answer {number}")]]);
-        // Ids are the client's own; a session has each but once.
+        // Ids are chosen by the client; each is used once in a session.
         streams.push(begin(&server, &session.call(steps).of_id(number)).await);
     }
     server.until_open_calls(5).await;
@@ -129,8 +129,8 @@ async fn rejects_unknown_last_event_id() {
     begin(&server, &session.call(json!([["text", "done"]]))).await.events().await;
     for last in ["9-1", "x", "1", "1-", "-1", "1-x", ""] {
         let answer = server.connect().await.ask(&session.head("GET", &[("Last-Event-ID", last)])).await;
-        let expected = format!("400 -32600 the event {last:?} is no longer kept; send the request again");
-        assert_eq!(answer.told(), expected);
+        let expected = format!("400 -32600 event {last:?} is no longer stored; send the request again");
+        assert_eq!(answer.summary(), expected);
     }
     let answer = server.connect().await.ask(&other.head("GET", &[("Last-Event-ID", "1-0")])).await;
     assert_eq!(answer.head.status, 400, "streams belong to their session");
@@ -145,7 +145,7 @@ async fn unread_oversized_answer_is_lost() {
     connection.event().await.unwrap();
     connection.event().await.unwrap();
     drop(connection);
-    // The server notices the hang-up when the connection is closed; then nobody reads.
+    // The server notices the disconnect when the connection is closed; then there is no reader.
     until(async || server.figure("tidegate_connections{transport=\"http\"}").await == "1").await;
     server.host.gate.cancel();
     server.until_open_calls(0).await;
@@ -163,7 +163,7 @@ async fn a_large_answer_that_is_read_is_not_lost() {
     let events = begin(&server, &session.call(steps)).await.events().await;
     let answer: Value = events.last().unwrap().message();
     assert!(answer["result"]["content"][0]["text"] == FLOOD_CHUNK.repeat(64), "the answer is not intact");
-    // What was delivered longest ago is forgotten: the id of the event before it is gone.
+    // The oldest delivered events are removed: the id of the event before them is gone.
     let get = session.head("GET", &[("Last-Event-ID", "1-1")]);
     assert_eq!(server.connect().await.ask(&get).await.head.status, 400);
 }
@@ -191,14 +191,14 @@ async fn streams_per_session_are_bounded() {
         streams.push(begin(&server, &call(number)).await);
     }
     let refused = server.ask(&call(16)).await;
-    assert_eq!(refused.told(), "429 -32603 too many event streams of this session are open");
+    assert_eq!(refused.summary(), "429 -32603 this session has too many open event streams");
     assert_eq!(refused.message()["id"], 16);
     server.host.gate.cancel();
     for stream in &mut streams {
         stream.events().await;
     }
     begin(&server, &call(17)).await.events().await;
-    // The oldest stream that had ended made room.
+    // The oldest ended stream was removed.
     let get = session.head("GET", &[("Last-Event-ID", "1-0")]);
     assert_eq!(server.connect().await.ask(&get).await.head.status, 400);
 }

@@ -1,4 +1,4 @@
-//! Who is let in no longer hears no more of what it began, over every transport. Time stands still but for waiting.
+//! Revoked credentials end running answers, over every transport. The paused clock advances only when all tasks wait.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -21,25 +21,25 @@ use super::request::Post;
 use super::web_socket::Socket;
 use crate::message_checker::script;
 
-/// In so many seconds an answer ends whose caller is let in no longer.
+/// Seconds within which an answer ends after its caller was revoked.
 const ENDS_WITHIN: u64 = 6;
 
-fn shown(post: Post) -> Post {
+fn with_key(post: Post) -> Post {
     post.with("Authorization", "Bearer key")
 }
 
-/// A call that is waited for.
+/// A call that waits.
 fn waiting() -> Value {
     json!([["wait"], ["text", "x"]])
 }
 
-/// A call that has said something and goes on.
+/// A call that has sent something and continues.
 fn begun() -> Value {
     json!([["text", "x"], ["wait"], ["text", "y"]])
 }
 
-/// Opens `door`'s answers of `asked`, and takes its caller's key away after 3 s. Gives what was heard, and whether it
-/// broke off.
+/// Opens the answers of `requested`, and revokes the key of its caller after 3 s. Returns the received text, and
+/// whether the connection was broken.
 async fn cut_off(requested: impl AsyncFnOnce(&InProcessRouter) -> Response) -> (u16, String, bool) {
     let (one_key, options) = asking();
     let in_process_router = InProcessRouter::new(options);
@@ -64,7 +64,7 @@ async fn cut_off(requested: impl AsyncFnOnce(&InProcessRouter) -> Response) -> (
     (status, received, is_broken)
 }
 
-/// The calls are cancelled; what does not heed that is given some time.
+/// The calls are cancelled; those that ignore this get some time.
 async fn until_calls_end(in_process_router: &InProcessRouter) {
     super::until(async || in_process_router.host.service.registry().jobs().open_count() == 0).await;
 }
@@ -80,7 +80,7 @@ async fn rest(in_process_router: &InProcessRouter, steps: Value) -> Response {
 #[tokio::test(start_paused = true)]
 async fn pending_answer_becomes_an_error() {
     let (status, received, _) =
-        cut_off(async |in_process_router| in_process_router.ask(&shown(Post::script(waiting()))).await).await;
+        cut_off(async |in_process_router| in_process_router.ask(&with_key(Post::script(waiting()))).await).await;
     assert!(status == 401 && received.contains("the key or token is not valid"), "{status} {received}");
     let (status, received, _) = cut_off(async |in_process_router| rest(in_process_router, waiting()).await).await;
     assert!(status == 401 && received.contains("the key or token is not valid"), "{status} {received}");
@@ -89,10 +89,10 @@ async fn pending_answer_becomes_an_error() {
 #[tokio::test(start_paused = true)]
 async fn started_answer_is_terminated() {
     let (status, received, is_broken) =
-        cut_off(async |in_process_router| in_process_router.ask(&shown(Post::script(begun()))).await).await;
+        cut_off(async |in_process_router| in_process_router.ask(&with_key(Post::script(begun()))).await).await;
     assert!(status == 200 && is_broken && received.ends_with("\"text\":\"x"), "{received}");
     let events = async |in_process_router: &InProcessRouter| {
-        in_process_router.ask(&shown(Post::script_with_progress(begun()))).await
+        in_process_router.ask(&with_key(Post::script_with_progress(begun()))).await
     };
     let (status, received, is_broken) = cut_off(events).await;
     assert!(status == 200 && is_broken && received.ends_with("\"text\":\"x"), "{received}");
@@ -104,7 +104,7 @@ async fn started_answer_is_terminated() {
 async fn reload_terminates_started_answers_at_once() {
     let (one_key, options) = asking();
     let in_process_router = InProcessRouter::new(options);
-    let response = in_process_router.ask(&shown(Post::script(begun()))).await;
+    let response = in_process_router.ask(&with_key(Post::script(begun()))).await;
     let mut stream = response.into_body().into_data_stream();
     stream.next().await.unwrap().unwrap();
     let changed = Instant::now();
@@ -121,10 +121,10 @@ async fn revoked_legacy_stream_is_not_resumable() {
     let (status, received, _) = cut_off(async |in_process_router| {
         let revision = Revision::NEWEST_LEGACY;
         let hello = Post::message("initialize", json!({"protocolVersion": revision.name()}));
-        let opened = in_process_router.ask(&shown(hello)).await;
+        let opened = in_process_router.ask(&with_key(hello)).await;
         let id = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
         let session = super::Session { id, revision };
-        in_process_router.ask(&shown(session.call(begun()))).await
+        in_process_router.ask(&with_key(session.call(begun()))).await
     })
     .await;
     assert!(status == 200 && !received.contains("\"y"), "{received}");
@@ -177,7 +177,7 @@ async fn revocation_ends_http_sse_streams() {
         received.push_str(std::str::from_utf8(&bytes.unwrap()).unwrap());
     }
     assert!(received.contains("the key or token is not valid") && !received.contains("\"y"), "{received}");
-    // The call ends at once, its quiet stream when it is asked who listens.
+    // The call ends immediately, its quiet stream at the next revalidation.
     assert!(began.elapsed().as_secs() <= 16, "{:?}", began.elapsed());
     until_calls_end(&in_process_router).await;
 }

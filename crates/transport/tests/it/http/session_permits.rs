@@ -1,4 +1,4 @@
-//! How many sessions there are of one principal, of one tenant, and of all.
+//! The maximum number of sessions of one principal, of one tenant, and of all.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tower::ServiceExt;
 use super::in_process::InProcessRouter;
 use super::request::Post;
 
-/// Lets everybody in under the `name~tenant` that it shows, and who shows nothing as nobody.
+/// Accepts any token `name~tenant`; callers without a token are anonymous.
 struct Tenants {
     is_configured: AtomicBool,
 }
@@ -38,8 +38,8 @@ impl Authenticator for Tenants {
     }
 }
 
-/// A door with eight places, of which one principal has three.
-fn door() -> InProcessRouter {
+/// A server with eight session permits, of which one principal may have three.
+fn limited_router() -> InProcessRouter {
     door_of(Arc::new(Tenants { is_configured: true.into() }))
 }
 
@@ -56,12 +56,12 @@ fn opening() -> Post {
     Post::message("initialize", json!({"protocolVersion": "2025-11-25"}))
 }
 
-/// What becomes of a session that `who` asks for.
+/// The result of opening a session as `caller`.
 async fn opened(in_process_router: &InProcessRouter, caller: &str) -> Result<String, String> {
     open_outcome(in_process_router, &opening().with("Authorization", &format!("Bearer {caller}")), None).await
 }
 
-/// The same of somebody at `address` who shows nothing.
+/// The same for an anonymous caller at `address`.
 async fn opened_at(in_process_router: &InProcessRouter, address: &str) -> Result<String, String> {
     open_outcome(in_process_router, &opening(), Some(PeerAddress(address.parse::<IpAddr>().unwrap()))).await
 }
@@ -87,8 +87,8 @@ async fn open_outcome(
 
 #[tokio::test]
 async fn tenant_cannot_take_all_sessions() {
-    let in_process_router = door();
-    let of_tenant = "503 too many sessions of your tenant are open; try again later";
+    let in_process_router = limited_router();
+    let of_tenant = "503 your tenant has too many open sessions; try again later";
     let mut refused = Vec::new();
     let mut first = None;
     for name in ["ann", "bob", "carol", "dave"] {
@@ -99,16 +99,16 @@ async fn tenant_cannot_take_all_sessions() {
             }
         }
     }
-    let of_one = "503 too many sessions of yours are open; try again later";
+    let of_one = "503 you have too many open sessions; try again later";
     assert_eq!(refused, [&[of_one][..], &[of_tenant; 11]].concat());
     for name in ["ann", "ann", "ann", "bob"] {
         opened(&in_process_router, &format!("{name}~south")).await.unwrap();
     }
     assert_eq!(
         opened(&in_process_router, "ann~west").await.unwrap_err(),
-        "503 too many sessions are open; try again later"
+        "503 there are too many open sessions; try again later"
     );
-    // A place that is given back is its tenant's again.
+    // A released permit is available to its tenant again.
     let ended = Request::delete("/mcp")
         .header("Mcp-Session-Id", first.unwrap())
         .header("Authorization", "Bearer ann~north")
@@ -121,11 +121,11 @@ async fn tenant_cannot_take_all_sessions() {
 
 #[tokio::test]
 async fn anonymous_sessions_are_counted_by_network() {
-    let in_process_router = door();
+    let in_process_router = limited_router();
     for host in 1..=3 {
         opened_at(&in_process_router, &format!("2001:db8::{host}")).await.unwrap();
     }
-    let of_one = "503 too many sessions of yours are open; try again later";
+    let of_one = "503 you have too many open sessions; try again later";
     assert_eq!(opened_at(&in_process_router, "2001:db8::ffff").await.unwrap_err(), of_one);
     for host in 1..=3 {
         opened_at(&in_process_router, "192.0.2.1").await.unwrap();
@@ -133,7 +133,7 @@ async fn anonymous_sessions_are_counted_by_network() {
     }
     assert_eq!(
         opened_at(&in_process_router, "192.0.2.2").await.unwrap_err(),
-        "503 too many sessions are open; try again later"
+        "503 there are too many open sessions; try again later"
     );
 }
 
@@ -145,7 +145,7 @@ async fn principal_share_applies_once_authentication_is_configured() {
         opened_at(&in_process_router, "192.0.2.1").await.unwrap();
     }
     authenticator.is_configured.store(true, Ordering::Relaxed);
-    let of_one = "503 too many sessions of yours are open; try again later";
+    let of_one = "503 you have too many open sessions; try again later";
     assert_eq!(opened_at(&in_process_router, "192.0.2.1").await.unwrap_err(), of_one);
     opened_at(&in_process_router, "192.0.2.2").await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Legacy sessions: minted at `initialize`, named by a header, ended by DELETE or by idleness.
+//! Legacy sessions: created at `initialize`, identified by a header, ended by DELETE or after an idle time.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ async fn a_session_is_opened_used_and_ended() {
     for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {
         let session = server.session(revision).await;
         let list = session.post("tools/list", json!({}));
-        assert_eq!(server.ask(&list).await.told(), "200");
+        assert_eq!(server.ask(&list).await.summary(), "200");
         let mut connection = server.connect().await;
         assert_eq!(connection.ask(&session.head("DELETE", &[])).await.head.status, 204);
-        let ended = "404 -32600 the session does not exist or has ended; begin again with initialize";
-        assert_eq!(server.ask(&list).await.told(), ended);
-        assert_eq!(connection.ask(&session.head("DELETE", &[])).await.told(), ended);
-        assert_eq!(connection.ask(&session.head("GET", &[])).await.told(), ended);
+        let ended = "404 -32600 the session does not exist or has ended; open a new one with initialize";
+        assert_eq!(server.ask(&list).await.summary(), ended);
+        assert_eq!(connection.ask(&session.head("DELETE", &[])).await.summary(), ended);
+        assert_eq!(connection.ask(&session.head("GET", &[])).await.summary(), ended);
     }
 }
 
@@ -54,16 +54,16 @@ async fn a_request_without_its_session_is_refused() {
             Post::message("tools/list", json!({})).with("MCP-Protocol-Version", "1999-01-01").bytes()
         }),
     ] {
-        table.push_str(&format!("{subject:28}{}\n", server.connect().await.ask(&request).await.told()));
+        table.push_str(&format!("{subject:28}{}\n", server.connect().await.ask(&request).await.summary()));
     }
     insta::assert_snapshot!(table, @r"
-    POST without                400 -32600 the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; one of 2026-07-28 says its version in params._meta
-    POST unknown                404 -32600 the session does not exist or has ended; begin again with initialize
-    POST beyond ASCII           400 -32600 the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; one of 2026-07-28 says its version in params._meta
-    GET without                 400 -32600 the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; one of 2026-07-28 says its version in params._meta
-    GET unknown                 404 -32600 the session does not exist or has ended; begin again with initialize
-    DELETE without              400 -32600 the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; one of 2026-07-28 says its version in params._meta
-    DELETE unknown              404 -32600 the session does not exist or has ended; begin again with initialize
+    POST without                400 -32600 the header Mcp-Session-Id is missing: clients of 2025-11-25 or older start with initialize; clients of 2026-07-28 declare their version in params._meta
+    POST unknown                404 -32600 the session does not exist or has ended; open a new one with initialize
+    POST beyond ASCII           400 -32600 the header Mcp-Session-Id is missing: clients of 2025-11-25 or older start with initialize; clients of 2026-07-28 declare their version in params._meta
+    GET without                 400 -32600 the header Mcp-Session-Id is missing: clients of 2025-11-25 or older start with initialize; clients of 2026-07-28 declare their version in params._meta
+    GET unknown                 404 -32600 the session does not exist or has ended; open a new one with initialize
+    DELETE without              400 -32600 the header Mcp-Session-Id is missing: clients of 2025-11-25 or older start with initialize; clients of 2026-07-28 declare their version in params._meta
+    DELETE unknown              404 -32600 the session does not exist or has ended; open a new one with initialize
     POST of an unknown version  400 -32022 Unsupported protocol version
     ");
 }
@@ -72,7 +72,7 @@ async fn a_request_without_its_session_is_refused() {
 async fn a_modern_request_needs_no_session_and_ignores_one() {
     let server = Server::start().await;
     let post = Post::modern("tools/list", json!({}));
-    assert_eq!(server.ask(&post.clone().with("Mcp-Session-Id", "none")).await.told(), "200");
+    assert_eq!(server.ask(&post.clone().with("Mcp-Session-Id", "none")).await.summary(), "200");
     assert!(server.ask(&post).await.header("mcp-session-id").is_none());
 }
 
@@ -80,7 +80,7 @@ async fn a_modern_request_needs_no_session_and_ignores_one() {
 async fn a_handshake_that_fails_opens_no_session() {
     let server = Server::start().await;
     let answer = server.ask(&Post::message("initialize", json!({}))).await;
-    assert!(answer.told().starts_with("200 -32602 the params of initialize are wrong"), "{}", answer.told());
+    assert!(answer.summary().starts_with("200 -32602 the params of initialize are wrong"), "{}", answer.summary());
     assert!(answer.header("mcp-session-id").is_none());
 }
 
@@ -99,7 +99,7 @@ async fn sessions_are_bounded() {
     let first = server.session(Revision::V2025_11_25).await;
     server.session(Revision::V2025_11_25).await;
     let third = Post::message("initialize", json!({"protocolVersion": "2025-11-25"}));
-    assert_eq!(server.ask(&third).await.told(), "503 -32603 too many sessions are open; try again later");
+    assert_eq!(server.ask(&third).await.summary(), "503 -32603 there are too many open sessions; try again later");
     server.connect().await.ask(&first.head("DELETE", &[])).await;
     server.session(Revision::V2025_11_25).await;
 }
@@ -119,38 +119,38 @@ async fn ending_a_session_ends_what_it_has_running() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_session_ends() {
-    let door =
+    let router =
         InProcessRouter::new(HttpOptions { session_idle_max: Duration::from_secs(60), ..HttpOptions::default() });
-    let (used, idle) = (door.session().await, door.session().await);
-    let ping = async |session: &Session| door.ask(&session.post("ping", json!({}))).await.status();
+    let (used, idle) = (router.session().await, router.session().await);
+    let ping = async |session: &Session| router.ask(&session.post("ping", json!({}))).await.status();
     for _ in 0..3 {
         tokio::time::sleep(Duration::from_secs(50)).await;
         assert_eq!(ping(&used).await, 200);
     }
-    // Idle ones are looked for when a new one opens, and by the server now and then.
-    door.session().await;
+    // Idle sessions are ended when a new one opens, and periodically by the server.
+    router.session().await;
     assert_eq!(ping(&used).await, 200);
     assert_eq!(ping(&idle).await, 404);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_waits_for_an_answer_is_not_idle() {
-    let door =
+    let router =
         InProcessRouter::new(HttpOptions { session_idle_max: Duration::from_secs(10), ..HttpOptions::default() });
-    let session = door.session().await;
-    let response = door.ask(&session.call(json!([["progress", 1], ["wait"]]))).await;
+    let session = router.session().await;
+    let response = router.ask(&session.call(json!([["progress", 1], ["wait"]]))).await;
     tokio::time::sleep(Duration::from_secs(40)).await;
-    door.session().await;
-    assert_eq!(door.ask(&session.post("ping", json!({})).of_id(2)).await.status(), 200);
+    router.session().await;
+    assert_eq!(router.ask(&session.post("ping", json!({})).of_id(2)).await.status(), 200);
     drop(response);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_listens_is_not_idle() {
-    let door =
+    let router =
         InProcessRouter::new(HttpOptions { session_idle_max: Duration::from_secs(60), ..HttpOptions::default() });
-    let session = door.session().await;
-    let mut stream = door.listen(&session).await.into_body().into_data_stream();
+    let session = router.session().await;
+    let mut stream = router.listen(&session).await.into_body().into_data_stream();
     let mut comments = 0;
     let listening = async {
         while stream.next().await.is_some() {
@@ -159,6 +159,6 @@ async fn a_session_that_listens_is_not_idle() {
     };
     tokio::time::timeout(Duration::from_secs(600), listening).await.unwrap_err();
     assert!(comments > 30, "{comments}");
-    door.session().await;
-    assert_eq!(door.ask(&session.post("ping", json!({}))).await.status(), 200);
+    router.session().await;
+    assert_eq!(router.ask(&session.post("ping", json!({}))).await.status(), 200);
 }

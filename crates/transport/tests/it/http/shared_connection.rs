@@ -1,5 +1,4 @@
-//! Listening where many requests share a connection: the same over HTTP+SSE and WebSocket, but for how a connection begins
-//! and ends.
+//! Listening on shared connections: the same over HTTP+SSE and WebSocket, except for how a connection begins and ends.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,7 +26,7 @@ pub(super) trait SharedConnectionClient: Sized {
     async fn ask(&mut self, id: Value, method: &str, params: Value) -> Value;
     async fn receive(&mut self) -> Value;
     async fn assert_alive(&mut self);
-    /// Hears that the server lets it go, and nothing before that.
+    /// Checks that the server closes the connection, with no message before that.
     async fn assert_disconnected(&mut self);
     fn ledger(&mut self) -> &mut MessageChecker;
 }
@@ -41,13 +40,13 @@ fn subscription_params(uris: &[&str]) -> Value {
     json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": uris}})
 }
 
-/// Opens a stream of notifications.
+/// Opens a notification stream.
 async fn listen(client: &mut impl SharedConnectionClient, id: Value, uris: &[&str]) {
     client.send(id.clone(), "subscriptions/listen", subscription_params(uris)).await;
     assert_eq!(next(client).await, format!("{id} subscriptions/acknowledged"));
 }
 
-/// The next message: the stream that it belongs to, and what it says.
+/// The next message: the stream that it belongs to, and its content.
 async fn next(client: &mut impl SharedConnectionClient) -> String {
     notification_summary(&client.receive().await)
 }
@@ -59,7 +58,7 @@ async fn cancel(client: &mut impl SharedConnectionClient, id: Value) {
     client.ledger().open.remove(&id.to_string());
 }
 
-/// Each stream tells what it was asked for until it is cancelled or the server shuts down.
+/// Each stream sends the requested notifications until it is cancelled or the server shuts down.
 pub(super) async fn tell_each_stream<S: SharedConnectionClient>() {
     let (server, watched) = garden(HttpOptions::default()).await;
     let mut client = S::open(&server, &[]).await;
@@ -72,7 +71,7 @@ pub(super) async fn tell_each_stream<S: SharedConnectionClient>() {
     client.assert_alive().await;
     cancel(&mut client, json!("a")).await;
     cancel(&mut client, json!("slow")).await;
-    // The next answer comes after the cancellation was heard.
+    // The next answer arrives after the cancellation was processed.
     client.assert_alive().await;
     watched.dig("rose");
     server.host.service.registry().swap(watched.state(Access::default()));
@@ -84,7 +83,7 @@ pub(super) async fn tell_each_stream<S: SharedConnectionClient>() {
     assert_eq!(rest, ["\"a\" result", "7 result"]);
 }
 
-/// Streams are bounded and take no place of requests.
+/// The number of streams is limited, and they do not count as requests.
 pub(super) async fn bound_streams<S: SharedConnectionClient>() {
     let (server, _) = garden(HttpOptions::default()).await;
     let before = server.resource_usage().await;
@@ -94,13 +93,16 @@ pub(super) async fn bound_streams<S: SharedConnectionClient>() {
     }
     client.send(json!("more"), "subscriptions/listen", subscription_params(&[])).await;
     let refused = client.receive().await;
-    assert_eq!(error_summary(&refused), "-32600 for id \"more\": more than 16 streams of notifications are open");
+    assert_eq!(
+        error_summary(&refused),
+        "-32600 for id \"more\": too many open notification streams: at most 16 per connection"
+    );
     client.assert_alive().await;
     drop(client);
     server.wait_until_back_at(&before).await;
 }
 
-/// A key that is revoked hears nothing more.
+/// A client with a revoked key receives nothing more.
 pub(super) async fn revoke<S: SharedConnectionClient>() {
     let (one_key, options) = asking();
     let (server, resources) = garden(options).await;
@@ -112,7 +114,7 @@ pub(super) async fn revoke<S: SharedConnectionClient>() {
     client.assert_disconnected().await;
 }
 
-/// A legacy session hears of the resource that changed alone.
+/// A legacy session is notified only of the changed resource.
 pub(super) async fn tell_a_session<S: SharedConnectionClient>() {
     let (server, watched) = garden(HttpOptions::default()).await;
     let mut client = S::agreed(&server, Revision::V2024_11_05).await;

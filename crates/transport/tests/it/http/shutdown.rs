@@ -1,4 +1,4 @@
-//! Shutting down: what runs may end, and nothing holds the process for ever.
+//! Shutdown: running calls may end, and nothing keeps the process alive forever.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ async fn what_does_not_end_within_the_bound_is_cancelled() {
         Post::script(json!([["text", "rows"], ["cancelled"]])),
         Post::script_with_progress(json!([["cancelled"]])),
         session.call(json!([["cancelled"]])),
-        // Nobody reads this one.
+        // This one is not read.
         Post::script(json!([["flood", 100_000_000]])),
     ] {
         let mut connection = server.connect().await;

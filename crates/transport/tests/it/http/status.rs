@@ -1,4 +1,4 @@
-//! Which status each answer has.
+//! The status of each answer.
 
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
@@ -26,7 +26,7 @@ async fn modern_errors_have_http_statuses() {
     ] {
         let answer = server.ask(&post).await;
         check_response(post.revision, &post.method, &answer.message());
-        table.push_str(&format!("{subject:20}{}\n", answer.told()));
+        table.push_str(&format!("{subject:20}{}\n", answer.summary()));
     }
     insta::assert_snapshot!(table, @r#"
     a result            200
@@ -70,15 +70,15 @@ async fn what_a_modern_request_must_say_is_checked_in_order() {
         let answer = server.ask(&post).await;
         let message = answer.message();
         check_response(post.revision, &post.method, &message);
-        table.push_str(&format!("{subject:24}{}\n", answer.told()));
+        table.push_str(&format!("{subject:24}{}\n", answer.summary()));
     }
     insta::assert_snapshot!(table, @r#"
     all is well             200
     no _meta                400 -32602 params._meta lacks "io.modelcontextprotocol/protocolVersion" and "io.modelcontextprotocol/clientCapabilities"; a client of 2025-11-25 or older begins with initialize
     an empty _meta          400 -32602 params._meta lacks "io.modelcontextprotocol/protocolVersion" and "io.modelcontextprotocol/clientCapabilities"; a client of 2025-11-25 or older begins with initialize
     no capabilities         400 -32602 params._meta lacks "io.modelcontextprotocol/clientCapabilities"
-    header and body differ  400 -32020 Header mismatch: MCP-Protocol-Version is "2026-07-28", the body says "v999.0.0"
-    the other way round     400 -32020 Header mismatch: MCP-Protocol-Version is "v999.0.0", the body says "2026-07-28"
+    header and body differ  400 -32020 Header mismatch: MCP-Protocol-Version is "2026-07-28", but the body has "v999.0.0"
+    the other way round     400 -32020 Header mismatch: MCP-Protocol-Version is "v999.0.0", but the body has "2026-07-28"
     an unsupported version  400 -32022 Unsupported protocol version
     a legacy version        400 -32022 Unsupported protocol version
     "#);
@@ -134,8 +134,8 @@ async fn batches_exist_in_2025_03_26() {
     assert_eq!(server.ask(&notes.with("Mcp-Session-Id", &session.id)).await.head.status, 202);
     let newer = server.session(Revision::V2025_06_18).await;
     let refused = server.ask(&batch().with("Mcp-Session-Id", &newer.id)).await;
-    assert_eq!(refused.told(), "400 -32600 batches exist only in revision 2025-03-26");
-    assert_eq!(server.ask(&batch()).await.told(), "400 -32600 batches exist only in revision 2025-03-26");
+    assert_eq!(refused.summary(), "400 -32600 batches exist only in revision 2025-03-26");
+    assert_eq!(server.ask(&batch()).await.summary(), "400 -32600 batches exist only in revision 2025-03-26");
     assert_eq!(server.ask(&batch().with("Mcp-Session-Id", "none")).await.head.status, 404);
 }
 

@@ -9,7 +9,7 @@ use super::wire::Connection;
 use crate::host::FLOOD_CHUNK;
 use crate::schema::check_response;
 
-/// Reads chunks until they hold `text`.
+/// Reads chunks until they contain `text`.
 async fn read_until(connection: &mut Connection, text: &str) -> Vec<u8> {
     let mut read = Vec::new();
     while !String::from_utf8_lossy(&read).contains(text) {
@@ -62,9 +62,9 @@ async fn slow_reader_applies_backpressure() {
     connection.send(&Post::script(json!([["flood", 256 * FLOOD_CHUNK.len()]])).bytes()).await;
     assert!(connection.head().await.is_chunked());
     let mut read = connection.chunk().await.unwrap();
-    // 16 MiB fit no socket: the call waits for its reader, and others do not.
+    // 16 MiB exceed all socket buffers: the call waits for its reader, and others do not.
     for _ in 0..20 {
-        assert_eq!(server.ask(&Post::modern("tools/list", json!({}))).await.told(), "200");
+        assert_eq!(server.ask(&Post::modern("tools/list", json!({}))).await.summary(), "200");
     }
     assert_eq!(server.open_calls(), 1);
     while let Some(chunk) = connection.chunk().await {

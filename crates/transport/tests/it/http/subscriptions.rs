@@ -1,4 +1,4 @@
-//! `subscriptions/listen` over Streamable HTTP: an event stream of its own, and who may have one.
+//! `subscriptions/listen` over Streamable HTTP: an event stream of its own, and access to it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,7 +42,7 @@ async fn open(server: &Server, post: &Post) -> Connection {
     connection
 }
 
-/// The next message, checked; none at the end of the stream.
+/// The next message, checked; `None` at the end of the stream.
 async fn next(connection: &mut Connection) -> Option<String> {
     let event = connection.event().await?;
     assert!(event.id.is_none(), "modern streams cannot be resumed");
@@ -89,7 +89,7 @@ async fn closing_the_stream_releases_its_permit() {
     let expectation = json!({"promptsListChanged": true, "resourceSubscriptions": ["test://plain"]});
     let connection = open(&server, &post(expectation.clone())).await;
     let refused = server.ask(&post(expectation.clone())).await;
-    assert_eq!(refused.told(), "503 -32603 too many sessions are open; try again later");
+    assert_eq!(refused.summary(), "503 -32603 there are too many open sessions; try again later");
     drop(connection);
     server.wait_until_back_at(&before).await;
     open(&server, &post(expectation)).await;
@@ -100,7 +100,7 @@ async fn stalled_subscriber_is_disconnected() {
     let options = HttpOptions { write_within: Duration::from_millis(200), ..HttpOptions::default() };
     let (server, resources) = garden(options).await;
     let before = server.resource_usage().await;
-    // Long names, so that few changes are more than sockets hold.
+    // Long names, so that few changes exceed the socket buffers.
     let uris: Vec<String> = (0..50).map(|number| format!("garden://{number}-{}", "x".repeat(7_000))).collect();
     let connection = open(&server, &post(json!({"resourceSubscriptions": uris}))).await;
     super::until(async || {
@@ -117,12 +117,12 @@ async fn requires_accept_event_stream() {
     let before = server.resource_usage().await;
     for post in [post(json!({})).with("Accept", "application/json"), post(json!({})).without("Accept")] {
         let refused = server.ask(&post).await;
-        let words = "406 -32600 subscriptions/listen opens an event stream: Accept must name text/event-stream";
-        assert_eq!(refused.told(), words);
+        let words = "406 -32600 subscriptions/listen opens an event stream: Accept must include text/event-stream";
+        assert_eq!(refused.summary(), words);
         assert_eq!(refused.message()["id"], 1);
     }
     let wrong = server.ask(&post(json!({"toolsListChanged": 1}))).await;
-    assert!(wrong.told().starts_with("200 -32602 params.notifications is wrong"), "{}", wrong.told());
+    assert!(wrong.summary().starts_with("200 -32602 params.notifications is wrong"), "{}", wrong.summary());
     server.wait_until_back_at(&before).await;
 }
 
@@ -145,7 +145,7 @@ async fn lost_grant_ends_only_its_resource() {
         let expectation = json!({"resourceSubscriptions": ["garden://rose", "test://plain"]});
         open(&server, &post(expectation).with("Authorization", "Bearer key")).await
     };
-    // Whom this access would let in is not of this world: its toolset is the door of another.
+    // This access is never granted here: its toolset belongs to another endpoint.
     let hidden = Access { toolset: Some("other".to_owned()), ..Access::default() };
     server.host.service.registry().swap(watched.state(hidden));
     assert_eq!(next(&mut connection).await.unwrap(), "resources/updated test://plain");
@@ -155,7 +155,7 @@ async fn lost_grant_ends_only_its_resource() {
     assert_eq!(message, ["resources/updated garden://rose", "resources/updated test://plain"], "once it is back");
 }
 
-/// The bytes of the stream as text, until there are as many events.
+/// The text of the stream, until it has `count` events.
 async fn events(stream: &mut BodyDataStream, count: usize) -> Vec<String> {
     let mut text = String::new();
     while text.matches("\n\n").count() < count {

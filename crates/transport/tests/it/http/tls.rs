@@ -1,4 +1,4 @@
-//! Connections over TLS: which are taken, what certificates of clients prove, and what becomes of both when files change.
+//! Connections over TLS, client certificates, and changes of the files of both.
 
 pub(crate) mod authority;
 
@@ -23,7 +23,7 @@ use super::wire::Connection;
 
 const BOTH: [&SupportedProtocolVersion; 2] = [&version::TLS13, &version::TLS12];
 
-/// Lets in who shows a certificate, under its subject, and who shows `key`.
+/// Accepts client certificates under their subject, and `key`.
 struct Certificates;
 
 #[async_trait]
@@ -59,8 +59,8 @@ async fn open(server: &Server, authority: &Authority, identity: Option<&Identity
     Connection::over(connect(server.address, authority, identity, &BOTH).await.unwrap())
 }
 
-/// Whether a client is heard at all; a server of 1.3 says so only when it is read.
-async fn is_heard(server: &Server, authority: &Authority, identity: Option<&Identity>) -> bool {
+/// Whether the server accepts a client; with TLS 1.3 this is known only after reading.
+async fn is_accepted(server: &Server, authority: &Authority, identity: Option<&Identity>) -> bool {
     let Ok(mut stream) = connect(server.address, authority, identity, &BOTH).await else { return false };
     let written = stream.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let mut answer = [0; 12];
@@ -82,12 +82,12 @@ async fn requests_come_over_tls_and_never_without() {
     let (server, _) = server(&files.options()).await;
     let mut connection = open(&server, &authority, None).await;
     let answer = connection.ask(&list_with("key")).await;
-    assert_eq!(answer.told(), "200");
+    assert_eq!(answer.summary(), "200");
     assert_eq!(answer.header("strict-transport-security"), Some("max-age=31536000"));
     assert_eq!(connection.ask(&list()).await.head.status, 401);
     let stream = connect(server.address, &authority, None, &BOTH).await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
-    // A WebSocket within it, too.
+    // A WebSocket over TLS too.
     let headers = [("Authorization", "Bearer key")];
     let mut socket = Socket::opened(stream, "/mcp/ws", &headers).await.unwrap();
     socket.send(json!(1), "tools/list", json!({})).await;
@@ -105,7 +105,7 @@ async fn old_versions_are_refused_where_that_is_asked_for() {
     assert!(connect(open_server.address, &authority, None, &[&version::TLS12]).await.is_ok());
     let (strict, _) = server(&TlsOptions { min_version: TlsVersion::V1_3, ..files.options() }).await;
     assert!(connect(strict.address, &authority, None, &[&version::TLS12]).await.is_err());
-    assert!(is_heard(&strict, &authority, None).await);
+    assert!(is_accepted(&strict, &authority, None).await);
 }
 
 #[tokio::test]
@@ -131,10 +131,10 @@ async fn a_certificate_of_a_client_says_who_it_is() {
     let tls = Some(Tls::load(&files.options_with(&clients, false, None)).unwrap());
     let seen = Arc::new(Seen(parking_lot::Mutex::default()));
     let server = Server::with(HttpOptions { tls, authenticator: seen.clone(), ..HttpOptions::default() }).await;
-    assert_eq!(open(&server, &roots, None).await.ask(&list()).await.told(), "200");
+    assert_eq!(open(&server, &roots, None).await.ask(&list()).await.summary(), "200");
     assert_eq!(*seen.0.lock(), None);
     let robot = clients.client("robot", 7);
-    assert_eq!(open(&server, &roots, Some(&robot)).await.ask(&list()).await.told(), "200");
+    assert_eq!(open(&server, &roots, Some(&robot)).await.ask(&list()).await.summary(), "200");
     let certificate = seen.0.lock().take().unwrap();
     assert_eq!(certificate.subject, "CN=robot,O=Example\\, Inc.");
     let names = ["dns:client.example", "ip:10.0.0.1", "uri:spiffe://example/robot", "email:a@example.com"];
@@ -143,7 +143,7 @@ async fn a_certificate_of_a_client_says_who_it_is() {
 }
 
 #[tokio::test]
-async fn only_certificates_of_the_authority_are_heard() {
+async fn accepts_only_certificates_of_the_authority() {
     let (roots, clients, others) = (Authority::new("roots"), Authority::new("clients"), Authority::new("clients"));
     let files = Files::of(&roots.server());
     let revoked = clients.revoked(&[7]);
@@ -159,11 +159,11 @@ async fn only_certificates_of_the_authority_are_heard() {
     ];
     let mut table = String::new();
     for (subject, identity) in &visible {
-        let heard = (
-            is_heard(&optional, &roots, identity.as_ref()).await,
-            is_heard(&required, &roots, identity.as_ref()).await,
+        let accepted = (
+            is_accepted(&optional, &roots, identity.as_ref()).await,
+            is_accepted(&required, &roots, identity.as_ref()).await,
         );
-        table.push_str(&format!("{subject:12} optional: {}, required: {}\n", heard.0, heard.1));
+        table.push_str(&format!("{subject:12} optional: {}, required: {}\n", accepted.0, accepted.1));
     }
     insta::assert_snapshot!(table, @r"
     none         optional: true, required: false
@@ -183,27 +183,27 @@ async fn reload_applies_to_open_connections() {
     let mut seven = open(&server, &roots, Some(&clients.client("seven", 7))).await;
     let mut eight = open(&server, &roots, Some(&clients.client("eight", 8))).await;
     let mut none = open(&server, &roots, None).await;
-    assert_eq!(seven.ask(&list()).await.told(), "200");
-    assert_eq!(eight.ask(&list()).await.told(), "200");
-    // A list that cannot be read changes nothing.
+    assert_eq!(seven.ask(&list()).await.summary(), "200");
+    assert_eq!(eight.ask(&list()).await.summary(), "200");
+    // An unreadable list changes nothing.
     let broken = files.options_with(&clients, false, Some("no list"));
     assert!(matches!(tls.reload(&broken), Err(TlsError::Invalid { .. })));
-    assert_eq!(seven.ask(&list()).await.told(), "200");
+    assert_eq!(seven.ask(&list()).await.summary(), "200");
     tls.reload(&files.options_with(&clients, false, Some(&clients.revoked(&[7])))).unwrap();
-    assert_eq!(seven.ask(&list()).await.told(), "401 -32600 the key or token is not valid");
-    // Not even a key saves it: today the connection would not come about.
+    assert_eq!(seven.ask(&list()).await.summary(), "401 -32600 the key or token is not valid");
+    // Not even a key helps: a new connection would fail.
     assert_eq!(seven.ask(&list_with("key")).await.head.status, 401);
-    assert_eq!(eight.ask(&list()).await.told(), "200");
-    assert_eq!(none.ask(&list_with("key")).await.told(), "200");
+    assert_eq!(eight.ask(&list()).await.summary(), "200");
+    assert_eq!(none.ask(&list_with("key")).await.summary(), "200");
     tls.reload(&files.options_with(&clients, true, Some(&clients.revoked(&[])))).unwrap();
-    assert_eq!(seven.ask(&list()).await.told(), "200");
+    assert_eq!(seven.ask(&list()).await.summary(), "200");
     assert_eq!(none.ask(&list_with("key")).await.head.status, 401);
     tls.reload(&files.options_with(&others, true, None)).unwrap();
     assert_eq!(eight.ask(&list()).await.head.status, 401);
-    // Where nobody asks for any, none counts.
+    // If the server requests no certificates, they are ignored.
     tls.reload(&files.options()).unwrap();
     assert_eq!(eight.ask(&list()).await.head.status, 401);
-    assert_eq!(eight.ask(&list_with("key")).await.told(), "200");
+    assert_eq!(eight.ask(&list_with("key")).await.summary(), "200");
 }
 
 #[tokio::test]
@@ -214,14 +214,14 @@ async fn reload_replaces_the_server_certificate() {
     let mut old = open(&server, &before, None).await;
     let next = after.server();
     files.put("cert.pem", &next.certificate);
-    // Half of a change is none.
+    // A partial change is not applied.
     let error = tls.reload(&files.options()).unwrap_err().to_string();
-    assert!(error.contains("cert.pem is not the certificate of the key") && error.contains("key.pem"), "{error}");
-    assert!(is_heard(&server, &before, None).await);
+    assert!(error.contains("cert.pem does not match the private key") && error.contains("key.pem"), "{error}");
+    assert!(is_accepted(&server, &before, None).await);
     files.put("key.pem", &next.key);
     tls.reload(&files.options()).unwrap();
-    assert!(is_heard(&server, &after, None).await && !is_heard(&server, &before, None).await);
-    assert_eq!(old.ask(&list_with("key")).await.told(), "200");
+    assert!(is_accepted(&server, &after, None).await && !is_accepted(&server, &before, None).await);
+    assert_eq!(old.ask(&list_with("key")).await.summary(), "200");
 }
 
 #[test]
@@ -250,12 +250,12 @@ fn reports_invalid_files() {
         assert!(matches!(Tls::load(&options), Err(TlsError::Unreadable { .. } | TlsError::Invalid { .. })));
     }
     insta::assert_snapshot!(message, @r"
-    FOLDER/clients.pem does not hold a certificate as PEM (-----BEGIN CERTIFICATE-----)
-    FOLDER/cert.pem does not hold a certificate as PEM (-----BEGIN CERTIFICATE-----)
-    FOLDER/key.pem does not hold a key as PEM (-----BEGIN PRIVATE KEY-----)
-    FOLDER/cert.pem is not the certificate of the key FOLDER/key.pem
-    FOLDER/clients.pem is no PEM of a certificate
-    FOLDER/revoked.pem does not hold a list of revoked certificates as PEM (-----BEGIN X509 CRL-----)
+    FOLDER/clients.pem does not contain a certificate in PEM format (-----BEGIN CERTIFICATE-----)
+    FOLDER/cert.pem does not contain a certificate in PEM format (-----BEGIN CERTIFICATE-----)
+    FOLDER/key.pem does not contain a key in PEM format (-----BEGIN PRIVATE KEY-----)
+    FOLDER/cert.pem does not match the private key FOLDER/key.pem
+    FOLDER/clients.pem is not a valid PEM file with a certificate
+    FOLDER/revoked.pem does not contain a list of revoked certificates in PEM format (-----BEGIN X509 CRL-----)
     ");
 }
 
@@ -285,5 +285,5 @@ fn reports_certificate_validity() {
     "#);
     files.put("cert.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     let error = files.options().certificate_validity(UNIX_EPOCH).unwrap_err().to_string();
-    assert!(error.ends_with("cert.pem holds a certificate that cannot be read"), "{error}");
+    assert!(error.ends_with("cert.pem contains a certificate that cannot be parsed"), "{error}");
 }

@@ -1,4 +1,5 @@
-//! What is shown wrongly, over every transport: the same answer everywhere, which tells nothing of what there is.
+//! Invalid credentials over every transport: the response is the same everywhere, and reveals nothing about what
+//! exists.
 
 mod outside;
 
@@ -27,7 +28,7 @@ use crate::signer::{OTHER_RSA, RSA, Signer, claims, claims_with, message};
 
 use TokenAlgorithm::{Hs256, Rs256};
 
-/// Requests of every transport, to what there is and to what there is not.
+/// Requests of every transport, to existing and absent paths.
 const ENDPOINTS: [(&str, &str, &str); 13] = [
     ("POST", "/mcp", "call"),
     ("POST", "/mcp", "no such tool"),
@@ -62,7 +63,7 @@ fn asked((method, path, subject): (&str, &str, &str), visible: &[(&str, &str)]) 
     request(method, path, &headers, if subject.is_empty() { b"" } else { &body })
 }
 
-/// Status, challenge and message of a refusal, of which all forms say the same.
+/// Status, challenge and message of a refusal, which all formats share.
 fn response_summary(answer: &Answer) -> String {
     let body: Value = serde_json::from_slice(&answer.body).unwrap();
     let message = body.get("detail").unwrap_or(&body["error"]["message"]).as_str().unwrap();
@@ -74,7 +75,7 @@ fn response_summary(answer: &Answer) -> String {
     format!("{} {start}: {message}", answer.head.status)
 }
 
-/// Hears from where messages were refused.
+/// Records from which addresses messages were rejected.
 #[derive(Default)]
 struct Refusals(Mutex<Vec<Option<IpAddr>>>);
 
@@ -94,7 +95,7 @@ async fn server(authenticator: Arc<dyn Authenticator>) -> (Server, Arc<Refusals>
     (Server::of(host, metrics, options).await, refusals)
 }
 
-/// What every way answers to `shown`, which is the same.
+/// The response of all endpoints to the headers in `visible`, which is the same.
 async fn refused(server: &Server, visible: &[(&str, &str)]) -> String {
     let mut connection = server.connect().await;
     let mut all = BTreeSet::new();
@@ -105,7 +106,7 @@ async fn refused(server: &Server, visible: &[(&str, &str)]) -> String {
     all.pop_first().unwrap()
 }
 
-/// A gate that takes one key and tokens of [`RSA`], and what was shown to it.
+/// An authenticator that accepts one key and tokens of [`RSA`], and records the credentials it receives.
 struct Scene {
     gate: CredentialAuthenticator,
     key: String,
@@ -138,7 +139,7 @@ impl Scene {
     }
 }
 
-/// A token of `signer` under the id `kid`.
+/// A token of `signer` with the key id `kid`.
 fn token(signer: &Signer, kid: &str, claims: &Value) -> String {
     signer.token_with_header(Rs256, &json!({"alg": "RS256", "typ": "JWT", "kid": kid}), claims)
 }
@@ -150,7 +151,7 @@ async fn invalid_credentials_answer_alike_on_every_endpoint() {
     let (server, refusals) = server(Arc::new(ReloadableAuthenticator::new(scene.gate))).await;
     let list = Post::modern("tools/list", json!({}));
     for good in [good.clone(), token(&RSA, "now", &claims())] {
-        assert_eq!(server.ask(&list.clone().with("Authorization", &format!("Bearer {good}"))).await.told(), "200");
+        assert_eq!(server.ask(&list.clone().with("Authorization", &format!("Bearer {good}"))).await.summary(), "200");
     }
     let of_public_key = Signer::Secret(RSA.pem());
     let cases = [
@@ -227,7 +228,7 @@ async fn oversized_headers_are_rejected_first() {
     super::until(async || refusals.0.lock().len() == ENDPOINTS.len() + 1).await;
 }
 
-/// Lets in whom the header `x-user` names, once.
+/// Admits the principal that the header `x-user` names, if it occurs once.
 struct Proxy;
 
 #[async_trait::async_trait]

@@ -1,14 +1,14 @@
-//! MCP over WebSocket: a client that checks everything that it hears.
+//! MCP over WebSocket: a client that checks all messages.
 //!
 //! - `revisions`: handshakes, batches, changed lists, modern requests between them, toolsets.
-//! - `order`: a slow answer holds no other one up; long ones are whole.
-//! - `handshake`: what opens no WebSocket, and why.
-//! - `input`: what a client may send wrong, and with which code it is let go.
-//! - `identity`: who calls, asked at each message and while it is quiet.
-//! - `timeouts`: pings and idleness, in a time that stands still.
-//! - `asking`: requests of the server, and their answers.
-//! - `listening`: streams of notifications, and the resources that a legacy session subscribes to.
-//! - `end`: clients that vanish or do not read, and shutting down.
+//! - `order`: a slow answer does not delay others; long ones are whole.
+//! - `handshake`: requests that open no WebSocket, and why.
+//! - `input`: invalid input of a client, and the close code.
+//! - `identity`: the caller is resolved at each message and while it is quiet.
+//! - `timeouts`: pings and idle timeouts, with paused time.
+//! - `elicitation`: requests of the server, and their answers.
+//! - `listening`: notification streams, and the resources that a legacy session subscribes to.
+//! - `end`: clients that disconnect or do not read, and shutdown.
 
 mod elicitation;
 mod end;
@@ -37,7 +37,7 @@ use crate::message_checker::{MessageChecker, script};
 pub(crate) struct Socket<S = TcpStream> {
     stream: WebSocketStream<S>,
     pub(crate) ledger: MessageChecker,
-    /// Pings and pongs that came between messages.
+    /// Pings and pongs that arrived between messages.
     pings: usize,
 }
 
@@ -46,13 +46,13 @@ impl Socket {
         Self::at(server, "/mcp/ws", &[]).await
     }
 
-    /// At another address or with more headers.
+    /// A socket at another path or with further headers.
     async fn at(server: &Server, path: &str, headers: &[(&str, &str)]) -> Self {
         let stream = TcpStream::connect(server.address).await.unwrap();
         Self::over(stream, path, headers).await
     }
 
-    /// With a handshake of `revision`.
+    /// A socket with a handshake of `revision`.
     async fn agreed(server: &Server, revision: Revision) -> Self {
         let mut socket = Self::open(server).await;
         socket.shake_hands(revision).await;
@@ -65,7 +65,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         Self::opened(stream, path, headers).await.unwrap()
     }
 
-    /// One that the server may refuse to open.
+    /// A socket that the server may refuse to open.
     pub(crate) async fn opened(stream: S, path: &str, headers: &[(&str, &str)]) -> Result<Self, WebSocketError> {
         let request = ClientRequestBuilder::new(format!("ws://127.0.0.1{path}").parse().unwrap());
         let request = headers
@@ -83,7 +83,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         self.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     }
 
-    /// Sends a text as it is.
+    /// Sends a text unchanged.
     pub(crate) async fn say(&mut self, text: &str) {
         self.put(Message::text(text)).await;
     }
@@ -102,7 +102,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         self.send(id, "tools/call", script(&steps)).await;
     }
 
-    /// The next message, or the code and reason with which the server closes; 1006 when it just goes.
+    /// The next message, or the code and reason of the close frame; 1006 if the connection just ends.
     pub(crate) async fn hear(&mut self) -> Result<Value, (u16, String)> {
         loop {
             match self.stream.next().await {
@@ -119,7 +119,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         }
     }
 
-    /// Asks and hears the answer, with nothing before it.
+    /// Sends a request and returns the answer, which must be the next message.
     async fn ask(&mut self, id: Value, method: &str, params: Value) -> Value {
         self.send(id.clone(), method, params).await;
         let answer = timeout(TEST_TIMEOUT, self.hear()).await.unwrap().unwrap();
@@ -127,21 +127,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         answer
     }
 
-    /// Whether the connection still answers.
+    /// Checks that the connection still answers.
     async fn lives(&mut self) {
         let method = if self.ledger.agreed.is_some() { "ping" } else { "server/discover" };
         let answer = self.ask(json!("alive?"), method, json!({})).await;
         assert!(answer.get("result").is_some(), "{answer}");
     }
 
-    /// How the server closes, with no message before that.
+    /// The code and reason of the close frame, with no message before that.
     async fn closed(&mut self) -> (u16, String) {
         timeout(TEST_TIMEOUT, self.hear()).await.unwrap().unwrap_err()
     }
 
-    /// Closes our side; the server's close answers it.
+    /// Closes the client side; the server answers with a close frame.
     async fn close(mut self) {
-        // An error says that the server has closed already.
+        // An error means that the server has already closed the connection.
         let _ = timeout(TEST_TIMEOUT, self.stream.close(None)).await.unwrap();
         while let Some(Ok(_)) = timeout(TEST_TIMEOUT, self.stream.next()).await.unwrap() {}
     }

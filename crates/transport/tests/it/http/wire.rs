@@ -9,21 +9,21 @@ use tokio::time::timeout;
 
 use super::TEST_TIMEOUT;
 
-/// A connection that lives as long as both sides want.
+/// A connection that stays open until one side closes it.
 pub(crate) struct Connection {
     stream: BufReader<Box<dyn Stream>>,
-    /// What was read of an event stream and is no whole event yet.
+    /// Bytes of an event stream that are not a complete event yet.
     unread: Vec<u8>,
-    /// What stood after the last chunked body.
+    /// The trailers of the last chunked body.
     pub(crate) trailers: Vec<(String, String)>,
 }
 
-/// Whatever bytes come and go on.
+/// Any duplex byte stream.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + Sync {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + Sync> Stream for S {}
 
-/// A response without its body.
+/// The head of a response.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) status: u16,
@@ -76,7 +76,7 @@ impl Connection {
         Self::over(stream)
     }
 
-    /// One over a stream that is open.
+    /// A connection over an open stream.
     pub(crate) fn over(stream: impl Stream + 'static) -> Self {
         Self { stream: BufReader::new(Box::new(stream)), unread: Vec::new(), trailers: Vec::new() }
     }
@@ -91,13 +91,13 @@ impl Connection {
         self.answer().await
     }
 
-    /// The whole next response.
+    /// The next complete response.
     pub(crate) async fn answer(&mut self) -> Answer {
         let head = self.head().await;
         self.rest_of(head).await
     }
 
-    /// The response whose head was read.
+    /// The complete response whose head was already read.
     pub(crate) async fn rest_of(&mut self, head: Head) -> Answer {
         let mut body = Vec::new();
         match head.header("content-length") {
@@ -115,7 +115,7 @@ impl Connection {
         Answer { head, body }
     }
 
-    /// The head of the next response; what follows is read by `chunk` or `event`.
+    /// The head of the next response; `chunk` or `event` reads its body.
     pub(crate) async fn head(&mut self) -> Head {
         let status = self.line().await;
         let status = status.strip_prefix("HTTP/1.1 ").unwrap_or_else(|| panic!("no response: {status:?}"));
@@ -137,7 +137,7 @@ impl Connection {
         self.chunk_or_break().await.expect("the body breaks off")
     }
 
-    /// The same of a body that may break off.
+    /// The same for a body that may break.
     pub(crate) async fn chunk_or_break(&mut self) -> Result<Option<Vec<u8>>, Broken> {
         let size = self.line().await;
         if size.is_empty() {
@@ -154,7 +154,7 @@ impl Connection {
         Ok(Some(chunk))
     }
 
-    /// What comes of a chunked body until the connection breaks; it must not end before.
+    /// The bytes of a chunked body until the connection breaks; it must not end before.
     pub(crate) async fn until_broken(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         timeout(TEST_TIMEOUT, self.stream.read_to_end(&mut bytes)).await.unwrap().unwrap();
@@ -162,7 +162,7 @@ impl Connection {
         bytes
     }
 
-    /// The next event of an event stream that is no comment; `None` at its end.
+    /// The next event of an event stream that is not a comment; `None` at its end.
     pub(crate) async fn event(&mut self) -> Option<SseEvent> {
         loop {
             let event = self.event_or_comment().await?;
@@ -199,22 +199,22 @@ impl Connection {
         events
     }
 
-    /// Whether the server closes its side before it says anything more.
+    /// Whether the server closes its side without further data.
     pub(crate) async fn is_closed(&mut self) -> bool {
         let next = timeout(TEST_TIMEOUT, self.stream.fill_buf()).await.unwrap();
         next.map_or(true, <[u8]>::is_empty)
     }
 
-    /// The head of a refusal that may come before all of `request` was taken.
+    /// The head of a refusal that may arrive before all of `request` was sent.
     pub(crate) async fn refused_head(&mut self, request: &[u8]) -> Head {
         let _ = timeout(TEST_TIMEOUT, self.stream.write_all(request)).await.unwrap();
         self.head().await
     }
 
-    /// Whether the server closes its side, whatever it says that is no answer.
+    /// Whether the server closes its side, possibly after data that is not a response.
     pub(crate) async fn is_closed_after_noise(&mut self) -> bool {
         let mut text = Vec::new();
-        // A reset is an end, too.
+        // A reset counts as an end.
         let _ = timeout(TEST_TIMEOUT, self.stream.read_to_end(&mut text)).await.unwrap();
         !text.starts_with(b"HTTP/")
     }
@@ -255,15 +255,15 @@ impl Answer {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    /// The one JSON message of the body.
+    /// The single JSON message of the body.
     pub(crate) fn message(&self) -> Value {
         assert_eq!(self.header("content-type"), Some("application/json"), "{}", self.text());
         assert!(!self.text().contains('\n'));
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// `status code message`, or the status alone when there is no error.
-    pub(crate) fn told(&self) -> String {
+    /// `status code message`, or only the status if there is no error.
+    pub(crate) fn summary(&self) -> String {
         let status = self.head.status;
         if self.body.is_empty() || self.header("content-type") != Some("application/json") {
             return status.to_string();
@@ -295,7 +295,7 @@ impl SseEvent {
         event
     }
 
-    /// The message that it carries.
+    /// The message in the event.
     pub(crate) fn message(&self) -> Value {
         serde_json::from_str(self.data.as_deref().unwrap()).unwrap()
     }

@@ -1,4 +1,4 @@
-//! The transports, each in the eras that it speaks.
+//! The transports, each in the eras that it supports.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use super::wire::pipe::PipeWire;
 use super::wire::socket::SocketWire;
 use super::wire::sse::SseWire;
 
-/// What carries the steps.
+/// The transport of the steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Transport {
     Stdio,
@@ -23,26 +23,26 @@ pub(super) enum Transport {
     Sse,
     WebSocket,
     Rest,
-    /// The standard streams, and HTTP behind them.
+    /// Standard input and output, bridged to HTTP.
     BridgedHttp,
-    /// The standard streams, and WebSocket behind them.
+    /// Standard input and output, bridged to WebSocket.
     BridgedSocket,
 }
 
-/// A transport and the revision that is spoken over it; REST has what the newest has.
+/// A transport and a revision; REST has the features of the newest one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Channel {
     pub(super) transport: Transport,
     pub(super) revision: Revision,
 }
 
-/// A connection of one person.
+/// A connection of one user.
 #[async_trait]
 pub(super) trait Client: Send {
-    /// What comes of `ask`.
+    /// The result of `ask`.
     async fn ask(&mut self, ask: &StepRequest) -> StepResult;
 
-    /// Whether the server has left it open.
+    /// Whether the server has kept the connection open.
     fn is_open(&self) -> bool {
         true
     }
@@ -52,7 +52,7 @@ impl Transport {
     pub(super) const ALL: [Self; 7] =
         [Self::Stdio, Self::Http, Self::Sse, Self::WebSocket, Self::Rest, Self::BridgedHttp, Self::BridgedSocket];
 
-    /// The name by which steps name it.
+    /// The name of the transport in steps.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
@@ -95,7 +95,7 @@ impl Channel {
         Self::all().into_iter().filter(move |channel| channel.transport == transport)
     }
 
-    /// A connection of `from_request`, through the door of a toolset or of all; or why there is none.
+    /// A connection of `by` to the endpoint of the toolset `through` or of all tools; or why there is none.
     pub(super) async fn open(
         self,
         world: &TestServer,

@@ -6,13 +6,13 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::channel::Channel;
-use super::outcome::{Outcome, Refusal, StepResult, shown};
+use super::outcome::{Outcome, Refusal, StepResult, masked};
 use super::step::{ExpectedRefusal, Message, Step};
 
-/// What each channel heard at each step, by its number.
+/// The result of each step on each channel, by step number.
 type Replays = [BTreeMap<usize, StepResult>];
 
-/// What differs; nothing if all is as it should be.
+/// The differences; empty if there are none.
 pub(super) fn differences(steps: &[Step], channels: &[Channel], replays: &Replays) -> String {
     let mut message = String::new();
     for (number, step) in steps.iter().enumerate() {
@@ -30,7 +30,7 @@ pub(super) fn differences(steps: &[Step], channels: &[Channel], replays: &Replay
     message
 }
 
-/// The channels on which it is not as the scenario says, those that say the same together.
+/// The channels that differ from the scenario, grouped by their result.
 fn from_scenario(step: &Step, received: &[(&Channel, &StepResult)]) -> String {
     let (mut right, mut wrong) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
     let mut expected = String::new();
@@ -56,7 +56,7 @@ fn from_scenario(step: &Step, received: &[(&Channel, &StepResult)]) -> String {
     message
 }
 
-/// The channels of one revision of MCP whose whole messages are not the same.
+/// The channels of one MCP revision whose complete messages differ.
 fn from_each_other(received: &[(&Channel, &StepResult)]) -> String {
     let mut by_revision = BTreeMap::<&str, Vec<(&Channel, &Value)>>::new();
     for (channel, step_result) in received {
@@ -76,20 +76,20 @@ fn from_each_other(received: &[(&Channel, &StepResult)]) -> String {
 }
 
 impl Outcome {
-    /// The same with long texts short.
+    /// The same with long texts shortened.
     fn shortened(self) -> Self {
         match self {
-            Self::Answered(value) => Self::Answered(shown(&value)),
+            Self::Answered(value) => Self::Answered(masked(&value)),
             refused @ Self::Refused(_) => refused,
         }
     }
 }
 
 impl Step {
-    /// What was wanted, if `outcome` is not it.
+    /// The expected outcome, if `outcome` differs from it.
     fn unmet_by(&self, channel: &Channel, outcome: &Outcome) -> Option<String> {
         let is_met = match (outcome, &self.answered, &self.refused) {
-            (Outcome::Answered(value), Some(expected), _) => shown(value) == *expected,
+            (Outcome::Answered(value), Some(expected), _) => masked(value) == *expected,
             (Outcome::Refused(refusal), _, Some(expected_refusal)) => expected_refusal.is_met_by(channel, refusal),
             _ => false,
         };
@@ -112,7 +112,7 @@ impl ExpectedRefusal {
 }
 
 impl Message {
-    /// The words of one transport.
+    /// The text for one transport.
     fn over(&self, channel: &Channel) -> Option<&str> {
         match self {
             Self::Everywhere(message) => Some(message),

@@ -1,4 +1,4 @@
-//! The server of a replay, its people and what they may reach.
+//! The server of a replay, its users and their access.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ use tokio_util::sync::CancellationToken;
 use crate::host::{Host, entries};
 use crate::http::Server;
 
-/// Longer messages and bodies are refused.
+/// The maximum size of messages and bodies in bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 20_000;
-/// The budget of the tool `vast`, more than most transports carry.
+/// The budget of the tool `vast`, more than most transports support.
 const VAST_BYTES: usize = 100_000_000;
-/// How long the tool `hasty` may take.
+/// The time limit of the tool `hasty`.
 const SHORT_TIMEOUT: Duration = Duration::from_millis(300);
-/// Calls that may be open: of everybody, and of one person who comes over a network.
+/// The maximum number of open calls: of all users, and of one network user.
 const OPEN_MAX: usize = 4;
 const OPEN_OF_ONE_MAX: usize = 2;
 
-/// Everybody who has a key. `ann` has everything but the secrets, `bob` little, `cat` the secrets, too.
+/// All users with a key. `ann` may use everything but the secrets, `bob` little, `cat` also the secrets.
 pub(super) const PEOPLE: [&str; 4] = ["ann", "bob", "cat", "eve"];
-/// Every resource, whoever may reach it.
+/// Every resource, whoever may read it.
 pub(super) const URIS: [&str; 5] =
     ["test://plain", "test://decorated", "test://secret", "fruit://apple", "fruit://banana"];
 
@@ -41,7 +41,7 @@ pub(super) const URIS: [&str; 5] =
 pub(super) struct TestServer {
     pub(super) server: Server,
     people: Arc<People>,
-    /// Calls of tools that never end that have said what they say.
+    /// The number of calls of endless tools that have sent their output.
     pub(super) hanging: Arc<AtomicUsize>,
 }
 
@@ -57,27 +57,27 @@ impl TestServer {
         Self { server: Server::of(host, metrics, options).await, people, hanging }
     }
 
-    /// What is offered now.
+    /// The current snapshot of the registry.
     pub(super) fn snapshot(&self) -> Arc<Snapshot> {
         self.server.host.service.registry().snapshot()
     }
 
-    /// The gate of a process that `person` started.
+    /// The authenticator of a process that `person` started.
     pub(super) fn process_of(&self, person: &str) -> Arc<Process> {
         Arc::new(Process { people: self.people.clone(), user: person.to_owned() })
     }
 
-    /// From now on the key of `person` is none.
+    /// Revokes the key of `person`.
     pub(super) fn revoke(&self, person: &str) {
         self.people.revoked.lock().insert(person.to_owned());
     }
 
-    /// Whether the gate has a configuration that the registry has not.
+    /// Sets whether the authenticator has a newer configuration than the registry.
     pub(super) fn set_changing(&self, is_changing: bool) {
         self.people.generation.store(u64::from(is_changing), Ordering::SeqCst);
     }
 
-    /// From now on there is no tool of that name.
+    /// Removes the tool `tool`.
     pub(super) fn remove(&self, tool: &str) {
         let entries = more(entries(&CancellationToken::new()), Some(tool), &self.hanging);
         self.server.host.service.registry().swap(entries.build());
@@ -89,7 +89,7 @@ impl TestServer {
     }
 }
 
-/// The gate: whose keys were revoked, and of which configuration it is.
+/// The authenticator: the revoked keys, and its configuration generation.
 #[derive(Default)]
 struct People {
     revoked: Mutex<HashSet<String>>,
@@ -101,7 +101,7 @@ pub(super) fn key(person: &str) -> String {
     format!("key-of-{person}")
 }
 
-/// What a person shows.
+/// The bearer token of a person.
 pub(super) fn bearer(person: &str) -> String {
     format!("Bearer {}", key(person))
 }
@@ -141,7 +141,7 @@ impl Authenticator for People {
     }
 }
 
-/// The gate of a process that a person started.
+/// The authenticator of a process that a person started.
 pub(super) struct Process {
     people: Arc<People>,
     user: String,
@@ -162,7 +162,7 @@ impl Authenticator for Process {
     }
 }
 
-/// The entries of the scenario beside those of the host, but for `removed`.
+/// The entries of the scenario in addition to those of the host, except for `removed`.
 fn more(builder: SnapshotBuilder, removed: Option<&str>, hanging: &Arc<AtomicUsize>) -> SnapshotBuilder {
     let limits = Limits {
         open_calls_max: OPEN_MAX,
@@ -202,7 +202,7 @@ fn demanding(name: &str) -> Access {
     Access { names: vec![name.to_owned()], ..Access::default() }
 }
 
-/// Tools whose answers and refusals have something of their own.
+/// Tools with special answers and refusals.
 fn answering() -> [Tool; 5] {
     let echo = handler_fn(|job, reply| async move {
         reply.send_text(serde_json::to_string(job.arguments()).unwrap_or_default()).await?;
@@ -245,7 +245,7 @@ fn strict() -> Value {
     })
 }
 
-/// Tools that not everybody reaches from everywhere. Their names are digits, so that none is offered for another.
+/// Tools with restricted access. Their names are digits, so that none is suggested for another.
 fn guarded() -> Vec<Tool> {
     let of = |name: &str, acl: Acl| {
         Tool::new(name, "Is guarded.", said("let in")).with_access(Access { acl, ..Access::default() })
@@ -266,7 +266,7 @@ fn guarded() -> Vec<Tool> {
     ]
 }
 
-/// Tools with bounds.
+/// Tools with limits.
 fn bounded(hanging: &Arc<AtomicUsize>) -> [Tool; 8] {
     let budget = handler_fn(|job, reply| async move {
         let Budget { rows, bytes } = job.inline_budget();

@@ -4,37 +4,37 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::channel::Client;
-use super::outcome::{Outcome, StepResult, shown};
+use super::outcome::{Outcome, StepResult, masked};
 use super::step::{CallAsk, StepRequest};
 
-/// What carries messages of MCP, seen from a client.
+/// The client side of a transport for MCP messages.
 #[async_trait]
 pub(super) trait Wire: Send {
-    /// Sends a request and hears its answer.
+    /// Sends a request and returns its answer.
     async fn ask(&mut self, method: &str, params: Value) -> McpAnswer;
 
-    /// Sends bytes as they are and hears what is said to them.
+    /// Sends bytes unchanged and returns the response to them.
     async fn say(&mut self, bytes: &[u8]) -> McpAnswer;
 
-    /// Whether the server has left it open.
+    /// Whether the server has kept the connection open.
     fn is_open(&self) -> bool {
         true
     }
 }
 
-/// What was said to a message.
+/// The response to a message.
 #[derive(Debug)]
 pub(super) struct McpAnswer {
-    /// What came before the answer.
+    /// The messages before the answer.
     pub(super) notices: Vec<Value>,
     pub(super) end: AnswerEnd,
 }
 
 #[derive(Debug)]
 pub(super) enum AnswerEnd {
-    /// A message, and the status of HTTP that came with it.
+    /// A message, and its HTTP status.
     Message(Value, Option<u16>),
-    /// The connection was closed with that code and reason.
+    /// The connection was closed with this code and reason.
     Closed(u16, String),
 }
 
@@ -55,7 +55,7 @@ impl<W: Wire> Client for Mcp<W> {
             (None, Some((method, params))) => self.0.ask(&method, params).await,
             (None, None) => panic!("{ask:?} is nothing that can be said"),
         };
-        mcp_answer.heard(ask)
+        mcp_answer.into_step_result(ask)
     }
 
     fn is_open(&self) -> bool {
@@ -92,8 +92,8 @@ impl McpAnswer {
         Self { notices: Vec::new(), end: AnswerEnd::Message(message, status) }
     }
 
-    /// What it says of `ask`.
-    pub(super) fn heard(self, ask: &StepRequest) -> StepResult {
+    /// The outcome of the step `ask`.
+    pub(super) fn into_step_result(self, ask: &StepRequest) -> StepResult {
         let (message, status) = match self.end {
             AnswerEnd::Message(message, status) => (message, status),
             AnswerEnd::Closed(code, reason) => {
@@ -102,16 +102,16 @@ impl McpAnswer {
             }
         };
         if let Some(error) = message.get("error") {
-            return StepResult { outcome: refusal(error, status), raw: Some(shown(error)) };
+            return StepResult { outcome: refusal(error, status), raw: Some(masked(error)) };
         }
         let mut result = message["result"].as_object().unwrap_or_else(|| panic!("{message}")).clone();
         let meta = result.remove("_meta").unwrap_or_default();
-        let raw = Some(shown(&Value::Object(result.clone())));
+        let raw = Some(masked(&Value::Object(result.clone())));
         StepResult { outcome: answer(ask, result, &meta, &self.notices), raw }
     }
 }
 
-/// A refusal without code, status, and the words with which JSON-RPC begins.
+/// A refusal without code, status and the prefix of JSON-RPC.
 fn refusal(error: &Value, status: Option<u16>) -> Outcome {
     let kind = match (error["data"]["kind"].as_str(), error["code"].as_i64().unwrap(), status) {
         (Some(kind), ..) => kind,
@@ -146,7 +146,7 @@ fn answer(ask: &StepRequest, mut result: Map<String, Value>, meta: &Value, notic
             let failed = result["isError"] == true;
             let content = result["content"].as_array().unwrap();
             if failed {
-                // What was said before the error stands before it.
+                // The text before the error is part of the content.
                 return Outcome::refused(None, content.last().unwrap()["text"].as_str().unwrap());
             }
             tool_answer(content, result.get("structuredContent"), meta, notices)
@@ -155,7 +155,7 @@ fn answer(ask: &StepRequest, mut result: Map<String, Value>, meta: &Value, notic
     })
 }
 
-/// What a tool answered. Data is said again as text for who reads text alone; that is no more than the data.
+/// The answer of a tool. Structured content is repeated as text for clients that read only text; the text is omitted.
 fn tool_answer(content: &[Value], structured: Option<&Value>, meta: &Value, notices: &[Value]) -> Value {
     let retried = |block: &Value| serde_json::from_str::<Value>(block["text"].as_str().unwrap_or_default()).ok();
     let is_said_again = structured.is_some() && content.len() == 1 && retried(&content[0]).as_ref() == structured;

@@ -1,19 +1,19 @@
-//! What came of a step, without the envelope that carried it.
+//! The result of a step, without its envelope.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// Longer texts are shown by their ends, their length and a sum over all of their bytes.
-const SHOWN_BYTES_MAX: usize = 1_000;
+/// Longer texts are reduced to their ends, their length and a checksum of all bytes.
+const TEXT_BYTES_MAX: usize = 1_000;
 const SHOWN_ENDS: usize = 12;
 
-/// What came of a step on one channel.
+/// The result of a step on one channel.
 #[derive(Debug, Clone)]
 pub(super) struct StepResult {
     pub(super) outcome: Outcome,
-    /// The whole result or error of a message of MCP but for its `_meta`: the same wherever the revision is.
+    /// The complete result or error of an MCP message except `_meta`: the same for each channel of a revision.
     pub(super) raw: Option<Value>,
 }
 
@@ -26,18 +26,18 @@ pub(super) enum Outcome {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Refusal {
-    /// The sort; none where the envelope has no place for it: MCP tells models of failed tools in words alone.
+    /// The error kind; `None` where the envelope does not contain it: over MCP, failed tools have only a text.
     pub(super) kind: Option<String>,
     pub(super) message: String,
 }
 
 impl Outcome {
-    /// A refusal; what differs from one time to the next is left out of its message.
+    /// A refusal. The parts of its message that vary between runs are removed.
     pub(super) fn refused(kind: Option<&str>, message: &str) -> Self {
         Self::Refused(Refusal { kind: kind.map(str::to_owned), message: short(&without_chance(message)) })
     }
 
-    /// Whether it is a refusal of that sort.
+    /// Whether it is a refusal of this kind.
     pub(super) fn is_refused_as(&self, kind: &str) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.kind.as_deref() == Some(kind))
     }
@@ -60,7 +60,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// `message` without ids and without where in a message something stands, which depends on its envelope.
+/// `message` without ids and positions, which depend on the envelope.
 fn without_chance(message: &str) -> String {
     let place = message.rfind(" at line ").filter(|start| {
         message[*start..]
@@ -73,21 +73,21 @@ fn without_chance(message: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// `parse_value` with its long texts short and its ids masked.
-pub(super) fn shown(value: &Value) -> Value {
+/// `value` with long texts shortened and ids masked.
+pub(super) fn masked(value: &Value) -> Value {
     match value {
         Value::String(text) => short(&without_chance(text)).into(),
-        Value::Array(items) => items.iter().map(shown).collect(),
+        Value::Array(items) => items.iter().map(masked).collect(),
         Value::Object(members) => {
-            members.iter().map(|(name, value)| (name.clone(), shown(value))).collect::<Map<_, _>>().into()
+            members.iter().map(|(name, value)| (name.clone(), masked(value))).collect::<Map<_, _>>().into()
         }
         other => other.clone(),
     }
 }
 
-/// `text` if it is short, else its ends, its length and its sum.
+/// `text` if it is short, otherwise its ends, its length and its checksum.
 fn short(text: &str) -> String {
-    if text.len() <= SHOWN_BYTES_MAX {
+    if text.len() <= TEXT_BYTES_MAX {
         return text.to_owned();
     }
     let (begin, end) = (text.floor_char_boundary(SHOWN_ENDS), text.ceil_char_boundary(text.len() - SHOWN_ENDS));

@@ -1,4 +1,4 @@
-//! A channel taken through the steps, over connections that live from step to step.
+//! Replays the steps over a channel, on connections that stay open between steps.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
@@ -15,17 +15,17 @@ use super::outcome::StepResult;
 use super::step::{CallAsk, Precondition, Step, StepRequest};
 use crate::http::TEST_TIMEOUT;
 
-/// Who is at a connection, and through which door.
+/// The user and the toolset of a connection.
 type Place = (Option<String>, Option<String>);
 
-/// A channel, its server, and the connections that are open.
+/// A channel, its server, and the open connections.
 pub(super) struct Replay {
     channel: Channel,
     pub(super) world: TestServer,
     clients: HashMap<Place, Box<dyn Client>>,
 }
 
-/// Takes `channel` through all steps that are on it; what comes of each stands under its number.
+/// Replays all steps of `channel` and returns the result of each by its number.
 pub(super) async fn replay(channel: Channel, steps: &[Step]) -> BTreeMap<usize, StepResult> {
     let mut replay = Replay::start(channel).await;
     let mut received = BTreeMap::new();
@@ -79,7 +79,7 @@ impl Replay {
         let hanging = self.world.hanging.clone();
         let hanging_before = hanging.load(Ordering::SeqCst);
         let ending = async {
-            // Not before it has said what it says.
+            // Only after it has sent its output.
             while hanging.load(Ordering::SeqCst) == hanging_before {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -89,7 +89,7 @@ impl Replay {
         step_result
     }
 
-    /// What comes of `ask` over the connection of `from_request`, which is opened if it is not open.
+    /// The result of `ask` over the connection of `by`, which is opened if necessary.
     pub(super) async fn ask(&mut self, by: &Option<String>, through: &Option<String>, ask: &StepRequest) -> StepResult {
         let place = (by.clone(), through.clone());
         if !self.clients.contains_key(&place) {
@@ -107,14 +107,14 @@ impl Replay {
     }
 }
 
-/// Waits until so many calls are open.
+/// Waits until `count` calls are open.
 async fn until_open(registry: &Registry, count: usize) {
     while registry.jobs().open_count() < count {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 
-/// A call of `person` that runs until it is ended, on a connection of its own.
+/// A call of `person` that runs until it is ended, on its own connection.
 async fn hold(channel: Channel, world: &TestServer, person: &str) -> JoinHandle<()> {
     let Ok(mut client) = channel.open(world, Some(person), None).await else { panic!("{person} is not let in") };
     let steps = Map::from_iter([("steps".to_owned(), json!([["cancelled"]]))]);

@@ -12,7 +12,7 @@ use super::outcome::{Outcome, StepResult};
 use super::step::{List, StepRequest};
 use crate::http::wire::{Answer, Broken, Connection, request};
 
-/// One person's connection.
+/// The connection of one user.
 pub(super) struct Rest {
     address: SocketAddr,
     bearer: Option<String>,
@@ -24,7 +24,7 @@ impl Rest {
         Self { address: world.server.address, bearer: by.map(bearer), connection: None }
     }
 
-    /// The response, or what came of one whose connection broke.
+    /// The response, or the received bytes if the connection broke.
     async fn send(&mut self, method: &str, path: &str, body: &[u8]) -> Result<Answer, Vec<u8>> {
         let mut headers: Vec<(&str, &str)> = Vec::new();
         if method == "POST" {
@@ -86,14 +86,14 @@ fn outcome(ask: &StepRequest, answer: &Answer) -> Outcome {
     })
 }
 
-/// A call that failed when its response had begun: there is no status left to say so, so the last words do, and the
-/// connection breaks.
+/// A call that failed after its response had begun: the status is already sent, so the last text contains the error,
+/// and the connection breaks.
 fn broken(begun: &[u8]) -> Outcome {
     let body: Value = serde_json::from_slice(begun).unwrap();
     Outcome::refused(None, body["error"].as_str().unwrap())
 }
 
-/// A problem as one text: what else it says stands in members of its own.
+/// A problem as one text; further members are appended.
 fn refusal(problem: &Value) -> Outcome {
     let name = problem["type"].as_str().unwrap().strip_prefix("tag:tidegate.dev,2026:problem/").unwrap();
     let kind = match name {

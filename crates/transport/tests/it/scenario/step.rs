@@ -1,4 +1,4 @@
-//! A step as it stands in the scenario.
+//! A step of the scenario file.
 
 use std::sync::LazyLock;
 
@@ -8,32 +8,32 @@ use tidegate_mcp::Revision;
 
 use super::channel::{Channel, Transport};
 
-/// One step: who asks what, and what comes of it.
+/// One step: caller, request, and expected result.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Step {
     pub(super) name: String,
-    /// Whose key is shown; null for none at all.
+    /// The user whose key is sent; null for no key.
     #[serde(default = "ann")]
     pub(super) by: Option<String>,
-    /// The toolset through whose door it is asked.
+    /// The toolset of the endpoint.
     #[serde(default)]
     pub(super) through: Option<String>,
-    /// What happens before.
+    /// The precondition.
     #[serde(default)]
     pub(super) before: Option<Precondition>,
-    /// Whether an operator ends the call while it runs.
+    /// Whether an operator cancels the call while it runs.
     #[serde(default)]
     pub(super) is_ended: bool,
     pub(super) ask: StepRequest,
     pub(super) answered: Option<Value>,
     pub(super) refused: Option<ExpectedRefusal>,
-    /// The transports on which it is so; all that can say it, if it does not stand here.
+    /// The transports to which it applies; by default all that support it.
     pub(super) on: Option<Vec<String>>,
-    /// The first and the last revision in which it is so.
+    /// The first and the last revision to which it applies.
     pub(super) since: Option<String>,
     pub(super) until: Option<String>,
-    /// Why it is not the same everywhere.
+    /// Why it differs between transports.
     pub(super) because: Option<String>,
 }
 
@@ -41,28 +41,28 @@ fn ann() -> Option<String> {
     Some("ann".to_owned())
 }
 
-/// What happens before a step.
+/// The precondition of a step.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Precondition {
-    /// This person's key is revoked.
+    /// The key of this user is revoked.
     Revoked(String),
-    /// A new configuration is on its way, and not entered before the step was taken.
+    /// A new configuration is being applied until the step is done.
     Changing,
-    /// This tool is taken away.
+    /// This tool is removed.
     Removed(String),
-    /// These people have so many calls open, each over the transport of the replay.
+    /// These users have the given number of calls open, over the transport of the replay.
     Open(Map<String, Value>),
 }
 
-/// What is asked.
+/// The request.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StepRequest {
     Call(CallAsk),
-    /// A call of a tool whose name is of so many bytes.
+    /// A call of a tool whose name has this many bytes.
     CallOfName(usize),
-    /// A call with so many arrays in each other.
+    /// A call with arrays nested this deep.
     CallOfDepth(usize),
     List(ListAsk),
     Read(String),
@@ -73,9 +73,9 @@ pub(super) enum StepRequest {
         name: String,
         params: Value,
     },
-    /// A whole message or body as it is.
+    /// A complete message or body, unchanged.
     Bytes(String),
-    /// A whole message or body of so many bytes.
+    /// A complete message or body of this many bytes.
     Filler(usize),
 }
 
@@ -85,7 +85,7 @@ pub(super) struct CallAsk {
     pub(super) tool: String,
     #[serde(default)]
     pub(super) arguments: Map<String, Value>,
-    /// Whether the caller wants to hear of its progress.
+    /// Whether the caller requests progress.
     #[serde(default)]
     pub(super) progress: bool,
 }
@@ -97,7 +97,7 @@ pub(super) struct ListAsk {
     pub(super) cursor: Option<String>,
 }
 
-/// What there are lists of.
+/// The kinds of lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum List {
@@ -115,7 +115,7 @@ pub(super) struct PromptAsk {
     pub(super) arguments: Map<String, Value>,
 }
 
-/// A refusal as the scenario wants it.
+/// A refusal that the scenario expects.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExpectedRefusal {
@@ -123,7 +123,7 @@ pub(super) struct ExpectedRefusal {
     pub(super) message: Message,
 }
 
-/// What is said; by transport where each has words of its own.
+/// The message; by transport where it differs.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Message {
@@ -139,7 +139,7 @@ impl Step {
         &STEPS
     }
 
-    /// Whether the step is taken over `channel`.
+    /// Whether the step applies to `channel`.
     pub(super) fn is_on(&self, channel: &Channel) -> bool {
         let is_named = self.on.as_ref().is_none_or(|names| names.iter().any(|name| name == channel.transport.name()));
         let revision = |name: &Option<String>| name.as_deref().map(|name| Revision::parse(name).unwrap());
@@ -148,17 +148,17 @@ impl Step {
         is_named && is_late_enough && is_early_enough && self.can_be_said(channel.transport)
     }
 
-    /// REST has tools and nothing else, and one door.
+    /// REST has only tools, and one endpoint.
     fn can_be_said(&self, transport: Transport) -> bool {
         transport != Transport::Rest || (self.ask.is_of_tools() && self.through.is_none())
     }
 
-    /// Whether it is refused in the same words wherever it is taken.
+    /// Whether it is refused with the same message on all its transports.
     pub(super) fn is_refused_alike(&self) -> bool {
         self.refused.is_some() && !self.differs()
     }
 
-    /// Whether the words differ.
+    /// Whether the message differs.
     pub(super) fn differs(&self) -> bool {
         self.refused.as_ref().is_some_and(|refused| matches!(refused.message, Message::ByTransport(_)))
     }
@@ -173,7 +173,7 @@ impl StepRequest {
         }
     }
 
-    /// The call that it is, if it is one.
+    /// The call, if the step is one.
     pub(super) fn call(&self) -> Option<CallAsk> {
         match self {
             Self::Call(call) => Some(call.clone()),
@@ -187,7 +187,7 @@ impl StepRequest {
         }
     }
 
-    /// The bytes that it is, if it is no request.
+    /// The bytes, if the step is not a request.
     pub(super) fn bytes(&self) -> Option<Vec<u8>> {
         match self {
             Self::Bytes(text) => Some(text.clone().into_bytes()),
@@ -205,7 +205,7 @@ impl CallAsk {
 }
 
 impl List {
-    /// The member of a result that holds the list.
+    /// The member of a result that contains the list.
     pub(super) fn member(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -215,7 +215,7 @@ impl List {
         }
     }
 
-    /// The method that lists.
+    /// The method that returns the list.
     pub(super) fn method(self) -> &'static str {
         match self {
             Self::Tools => "tools/list",
@@ -225,7 +225,7 @@ impl List {
         }
     }
 
-    /// What an entry is called by.
+    /// The identifier of an entry.
     pub(super) fn key_of(self, entry: &Value) -> &str {
         let key = match self {
             Self::Tools | Self::Prompts => "name",
@@ -235,7 +235,7 @@ impl List {
         entry[key].as_str().unwrap()
     }
 
-    /// An entry without what only some revisions tell of it.
+    /// An entry without members that only some revisions have.
     pub(super) fn bare(self, entry: &Value) -> Value {
         const BARE: [&str; 6] = ["name", "description", "inputSchema", "uri", "uriTemplate", "mimeType"];
         let members = entry.as_object().unwrap().iter().filter(|(name, _)| BARE.contains(&name.as_str()));

@@ -1,7 +1,7 @@
-//! How each transport carries a message of MCP to the server and its answer back.
+//! How each transport transmits an MCP message to the server and its answer back.
 //!
-//! - `pipe`: lines over the standard streams, of the server itself or of a bridge to it.
-//! - `http`: one POST a message. `sse`: POSTs and an event stream. `socket`: frames of a WebSocket.
+//! - `pipe`: lines over standard input and output, of the server itself or of a bridge to it.
+//! - `http`: one POST per message. `sse`: POSTs and an event stream. `socket`: frames of a WebSocket.
 
 pub(super) mod http;
 pub(super) mod pipe;
@@ -14,12 +14,12 @@ use tidegate_mcp::Revision;
 use super::mcp::McpAnswer;
 use crate::message_checker::MessageChecker;
 
-/// The path of MCP at the door of a toolset or of all, with `finish_last_piece` below it.
+/// The MCP path of a toolset or of the whole server, followed by `last`.
 fn path(through: Option<&str>, last: &str) -> String {
     format!("/mcp{}{last}", through.map(|toolset| format!("/{toolset}")).unwrap_or_default())
 }
 
-/// Notes that bytes that a client sends as they are may be answered, under their id if they have one.
+/// Registers that bytes which a client sends unchanged may be answered, under their id if they have one.
 fn expect_answer(message_checker: &mut MessageChecker, bytes: &[u8]) {
     let id = serde_json::from_slice::<Value>(bytes).ok().and_then(|message| message.get("id").cloned());
     if let Some(id) = id.filter(|id| id.is_string() || id.is_number()) {
@@ -28,12 +28,12 @@ fn expect_answer(message_checker: &mut MessageChecker, bytes: &[u8]) {
     }
 }
 
-/// What was said, from the messages in their order: the one that is no notification ends it.
+/// Collects messages in their order, up to the first one that is not a notification.
 #[derive(Debug, Default)]
 struct AnswerCollector(Vec<Value>);
 
 impl AnswerCollector {
-    /// The whole that was said, once `message` is its end. News of changed lists belong to no request.
+    /// The collected answer, if `message` ends it. Notifications of changed lists belong to no request.
     fn hear(&mut self, message: Value) -> Option<McpAnswer> {
         match message["method"].as_str() {
             None => Some(McpAnswer { notices: std::mem::take(&mut self.0), ..McpAnswer::message(message, None) }),

@@ -1,4 +1,4 @@
-//! Requests of the server on a pipe, and calls that come again with the answers.
+//! Requests of the server on a pipe, and calls that are repeated with the answers.
 
 use serde_json::json;
 use tidegate_mcp::Revision;
@@ -15,7 +15,7 @@ async fn legacy_elicitation_during_a_call() {
     pipe.call(json!(1), elicitation_steps()).await;
     let question = pipe.hear().await.unwrap();
     assert_eq!(question["method"], "elicitation/create");
-    // Other requests are answered meanwhile, and answers to nobody are passed over.
+    // Other requests are answered meanwhile, and unexpected answers are ignored.
     pipe.lives().await;
     pipe.line(elicitation_answer(&json!("nobody"), "Eve").as_bytes()).await;
     pipe.line(elicitation_answer(&question["id"], "Ann").as_bytes()).await;

@@ -1,4 +1,4 @@
-//! Who may end a connection, and what becomes of its calls.
+//! The ways in which a connection ends, and the effect on its calls.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Answers that wait on disk until they are complete.
+//! Answers that are stored on disk until they are complete.
 
 use serde_json::json;
 use tidegate_transport::stdio::StdioOptions;

@@ -1,4 +1,4 @@
-//! What is a message, what is refused, and that the connection lives on.
+//! Valid and invalid messages; the connection stays usable.
 
 use serde_json::{Value, json};
 use tidegate_transport::stdio::StdioOptions;
@@ -63,7 +63,7 @@ async fn oversized_line_is_rejected_alone() {
         assert_eq!(answer, "-32600 for id null: Invalid request: the message is longer than 1000 bytes", "{length}");
         pipe.lives().await;
     }
-    // A line of just the bound is read.
+    // A line of exactly the limit is accepted.
     pipe.line(&[b'x'; 1_000]).await;
     assert!(error_summary(&pipe.hear().await.unwrap()).starts_with("-32700"));
 }
@@ -89,7 +89,7 @@ async fn a_line_may_come_in_any_pieces() {
         pipe.writer.write_all(&[*byte]).await.unwrap();
         super::settle().await;
         if *byte == b'm' {
-            // What interrupts the reading of a line loses nothing of it.
+            // Interrupting the read of a line loses no data.
             host.service.registry().swap(tidegate_core::SnapshotBuilder::new().build());
             super::settle().await;
         }

@@ -1,4 +1,4 @@
-//! `subscriptions/listen` beside other requests, and what a legacy session hears of its resources.
+//! `subscriptions/listen` concurrent with other requests, and resource notifications of a legacy session.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ fn subscription_params(uris: &[&str]) -> Value {
     json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": uris}})
 }
 
-/// Opens a stream of notifications.
+/// Opens a notification stream.
 async fn listen(pipe: &mut Pipe, id: Value, uris: &[&str]) {
     pipe.send(id.clone(), "subscriptions/listen", subscription_params(uris)).await;
     assert_eq!(next(pipe).await, format!("{id} subscriptions/acknowledged"));
 }
 
-/// The next message: the stream that it belongs to, and what it says.
+/// The next message: the stream that it belongs to, and its content.
 async fn next(pipe: &mut Pipe) -> String {
     notification_summary(&pipe.hear().await.unwrap())
 }
@@ -53,7 +53,7 @@ async fn delivers_subscriptions_between_answers() {
     watched.dig("rose");
     swap(&host, &watched);
     assert_eq!(next(&mut pipe).await, "7 tools/list_changed");
-    // The id of the one that was cancelled is free, and it says nothing more.
+    // The id of the cancelled stream is free, and it sends nothing more.
     listen(&mut pipe, json!("a"), &["garden://rose"]).await;
     host.gate.cancel();
     let mut rest: Vec<String> =
@@ -82,7 +82,10 @@ async fn subscriptions_have_their_own_bound() {
     }
     pipe.send(json!("more"), "subscriptions/listen", subscription_params(&[])).await;
     let refused = pipe.hear().await.unwrap();
-    assert_eq!(error_summary(&refused), "-32600 for id \"more\": more than 16 streams of notifications are open");
+    assert_eq!(
+        error_summary(&refused),
+        "-32600 for id \"more\": too many open notification streams: at most 16 per connection"
+    );
     pipe.lives().await;
     cancel(&mut pipe, json!(3)).await;
     settle().await;
@@ -105,7 +108,7 @@ async fn slow_reader_receives_only_the_last_change() {
     while next(&mut pipe).await != "1 result" {
         count += 1;
     }
-    // What a pipe of 64 KiB and a queue of 64 messages hold, of which each change would be two.
+    // The capacity of a 64 KiB pipe and a queue of 64 messages, where each change would be two messages.
     assert!((2..1_000).contains(&count), "{count}");
 }
 

@@ -35,7 +35,7 @@ async fn modern_requests_carry_their_revision() {
     pipe.ledger.open.insert("2".to_owned(), ("tools/list".to_owned(), Revision::V2026_07_28));
     pipe.line(br#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#).await;
     insta::assert_snapshot!(pipe.hear().await.unwrap(), @r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"params._meta lacks \"io.modelcontextprotocol/protocolVersion\" and \"io.modelcontextprotocol/clientCapabilities\"; a client of 2025-11-25 or older begins with initialize"}}"#);
-    // A modern request may stand between legacy ones.
+    // A modern request may occur between legacy ones.
     let mut pipe = Pipe::agreed(&host, Revision::V2025_03_26).await;
     pipe.ledger.agreed = None;
     assert_eq!(pipe.ask(json!(1), "tools/list", json!({})).await["result"]["resultType"], "complete");
@@ -84,8 +84,8 @@ async fn notifies_sessions_of_changed_lists() {
     ");
     assert_eq!(message[3]["params"], json!({"uri": "test://plain"}));
     settle().await;
-    assert_eq!(legacy.close().await, Vec::<Value>::new(), "each change is told once");
-    assert_eq!(modern.close().await, Vec::<Value>::new(), "nobody subscribed");
+    assert_eq!(legacy.close().await, Vec::<Value>::new(), "each change is notified once");
+    assert_eq!(modern.close().await, Vec::<Value>::new(), "there is no subscription");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! The paths of stored results: they are beside `/rest`, behind the same door, and belong into the same document.
+//! The paths of stored results: they are outside `/rest`, but belong to the same document.
 
 use axum::http::Method;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ use super::super::arguments::{FORMAT, QueryParameter};
 use super::super::problem::ProblemType;
 use super::schema;
 
-/// One path, with the view that it gives.
+/// One path and its view.
 struct ResultPath {
     id: &'static str,
     path: &'static str,
@@ -22,7 +22,7 @@ struct ResultPath {
 /// The name of the security scheme of links.
 const LINK: &str = "link";
 
-/// The paths that `resolve_caller` reaches, with their operations.
+/// The paths that `caller` may use, with their operations.
 pub(super) fn paths(http_state: &HttpState, state: &Snapshot, caller: &Caller) -> Vec<(&'static str, Value)> {
     let is_reached = |path: &ResultPath| state.has_resource(&view_uri(&Uuid::nil().to_string(), &path.view), caller);
     let method = Method::GET.as_str().to_ascii_lowercase();
@@ -30,14 +30,14 @@ pub(super) fn paths(http_state: &HttpState, state: &Snapshot, caller: &Caller) -
     operations.map(|path| (path.path, json!({ method.as_str(): build_operation(http_state, &path) }))).collect()
 }
 
-/// The schemas that these paths add.
+/// The schemas of these paths.
 pub(super) fn schemas() -> Map<String, Value> {
     Map::from_iter([("StoredResult".to_owned(), manifest_schema())])
 }
 
-/// How a link proves that it may read: it stands in the address.
+/// The security scheme of links, which are a query parameter.
 pub(super) fn security_scheme(http_state: &HttpState) -> Option<(&'static str, Value)> {
-    let description = "A link to one stored result, of its manifest; it lives for a few minutes";
+    let description = "A link to one stored result, from its manifest; valid for a few minutes";
     let scheme = json!({"type": "apiKey", "in": "query", "name": "link", "description": description});
     http_state.options.links.is_some().then_some((LINK, scheme))
 }
@@ -48,7 +48,7 @@ fn result_paths() -> [ResultPath; 3] {
             id: "get_result",
             path: "/results/{id}",
             view: ResultView::Manifest,
-            summary: "What a stored result is, and how far",
+            summary: "The manifest of a stored result: progress, columns, blocks",
         },
         ResultPath {
             id: "get_result_block",
@@ -67,15 +67,15 @@ fn result_paths() -> [ResultPath; 3] {
 
 fn build_operation(http_state: &HttpState, path: &ResultPath) -> Value {
     let mut responses = Map::from_iter([
-        ("200".to_owned(), view_response(&path.view, "The whole")),
-        ("304".to_owned(), json!({"description": "The caller has it already"})),
+        ("200".to_owned(), view_response(&path.view, "The whole body")),
+        ("304".to_owned(), json!({"description": "The client already has the current version"})),
     ]);
     if path.view != ResultView::Manifest {
-        let mut part = view_response(&path.view, "The part that Range asks for");
-        part["headers"]["Content-Range"] = header_schema("Which bytes these are, and of how many");
+        let mut part = view_response(&path.view, "The requested range");
+        part["headers"]["Content-Range"] = header_schema("The range of these bytes and the total length");
         responses.insert("206".to_owned(), part);
     }
-    // A manifest has no parts.
+    // A manifest has no ranges.
     let has_it = |sort: &ProblemType| *sort != ProblemType::RangeNotSatisfiable || path.view != ResultView::Manifest;
     responses.extend(ProblemType::STORED_RESULTS.into_iter().filter(has_it).map(schema::problem_reference));
     let mut operation = json!({
@@ -105,12 +105,12 @@ fn parameters(view: &ResultView) -> Vec<Value> {
     let formats: Vec<&str> = offered_formats(view).into_iter().map(AnswerFormat::name).collect();
     parameters.push(in_query(&FORMAT, &json!({ "enum": formats })));
     let mut headers = vec![
-        ("If-None-Match", "Tags of what the client has: answered 304 if it is one of them"),
-        ("If-Match", "Tags that it must have one of: else answered 412"),
+        ("If-None-Match", "Entity tags that the client has; 304 if one of them is current"),
+        ("If-Match", "Entity tags, one of which must be current; otherwise 412"),
     ];
     if *view != ResultView::Manifest {
-        headers.push(("Range", "One range of bytes: answered 206 where the length is known, else with the whole"));
-        headers.push(("If-Range", "The tag that it must have for Range to count"));
+        headers.push(("Range", "One range of bytes; 206 if the length is known, otherwise the whole body"));
+        headers.push(("If-Range", "Range applies only if this entity tag is current"));
     }
     let in_header = |(name, description): (&str, &str)| json!({"name": name, "in": "header", "description": description, "schema": {"type": "string"}});
     parameters.extend(headers.into_iter().map(in_header));
@@ -125,16 +125,16 @@ fn header_schema(description: &str) -> Value {
     json!({"description": description, "schema": {"type": "string"}})
 }
 
-/// A body of a view in all its forms.
+/// The response of a view in all its formats.
 fn view_response(view: &ResultView, description: &str) -> Value {
     let headers = json!({
-        "ETag": header_schema("Names the bytes of what never changes"),
-        "Tidegate-Job": header_schema("The job that answers"),
+        "ETag": header_schema("Identifies the bytes; present only if they never change"),
+        "Tidegate-Job": header_schema("The id of the job"),
     });
     let mut found = json!({"description": description, "headers": headers, "content": {}});
     if *view != ResultView::Manifest {
-        found["headers"]["Accept-Ranges"] = header_schema("bytes, where the length is known");
-        found["headers"]["Content-Disposition"] = header_schema("The name of a file");
+        found["headers"]["Accept-Ranges"] = header_schema("`bytes` if the length is known");
+        found["headers"]["Content-Disposition"] = header_schema("A file name for the download");
     }
     for format in offered_formats(view) {
         let schema = match (view, format) {
@@ -146,7 +146,7 @@ fn view_response(view: &ResultView, description: &str) -> Value {
         found["content"][format.media_type()] = json!({ "schema": schema });
     }
     if *view == ResultView::Data {
-        // A stored file has the type that it has.
+        // A stored file keeps its own media type.
         found["content"]["*/*"] = json!({});
     }
     found
@@ -161,7 +161,7 @@ fn manifest_schema() -> Value {
         "properties": {"name": text(), "type": text(), "nullable": {"type": "boolean"}},
         "required": ["name", "type", "nullable"],
     });
-    let sha256 = json!({"type": "string", "description": "Of the bytes of the Arrow block, in hexadecimal"});
+    let sha256 = json!({"type": "string", "description": "SHA-256 of the bytes of the Arrow block, in hexadecimal"});
     let block = json!({
         "type": "object",
         "properties": {"index": count(), "first_row": count(), "rows": count(), "bytes": count(), "sha256": sha256},
@@ -169,7 +169,7 @@ fn manifest_schema() -> Value {
     });
     let file = json!({
         "type": "object",
-        "description": "The file whose bytes its rows are together",
+        "description": "The stored file, whose bytes the rows contain",
         "properties": {"media_type": text(), "name": text(), "bytes": count()},
         "required": ["name", "bytes"],
     });
@@ -183,21 +183,21 @@ fn manifest_schema() -> Value {
         "description": "The manifest of a stored result",
         "properties": {
             "id": {"type": "string", "format": "uuid"},
-            "uri": {"type": "string", "description": "Its name over MCP"},
+            "uri": {"type": "string", "description": "The URI of its resource over MCP"},
             "status": {"enum": ["running", "complete", "incomplete"]},
             "reason": {"type": "string", "description": "Why it is incomplete"},
             "asked_for": {
                 "type": "integer",
-                "description": "How many rows were asked for, if these are all it has and there may be more",
+                "description": "The requested number of rows, if the result has that many and more may exist",
             },
             "created_at": time(),
             "expires_at": time(),
-            "tool": {"type": "string", "description": "Which tool was asked"},
-            "resource": {"type": "string", "description": "Which resource was read"},
-            "database": {"type": "string", "description": "Which database was asked"},
+            "tool": {"type": "string", "description": "The tool that was called"},
+            "resource": {"type": "string", "description": "The resource that was read"},
+            "database": {"type": "string", "description": "The database that was queried"},
             "job": {"type": "string", "format": "uuid"},
             "rows": count(),
-            "bytes": {"type": "integer", "minimum": 0, "description": "Of all its blocks"},
+            "bytes": {"type": "integer", "minimum": 0, "description": "The size of all its blocks"},
             "columns": {"type": "array", "items": column},
             "blocks": {"type": "array", "items": block},
             "file": file,

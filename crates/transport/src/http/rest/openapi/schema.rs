@@ -1,25 +1,25 @@
-//! The schemas of an OpenAPI document: what tools take, what they answer, what a problem is.
+//! The schemas of an OpenAPI document: the arguments and answers of tools, and problems.
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{AnswerFormat, Tool};
 
 use super::super::problem::{ProblemType, TYPE_PREFIX};
 
-/// Schemas that every document has. Names of tools' schemas have a point in them, these have none.
+/// Schemas of every document. The schema names of tools contain a dot, these names do not.
 pub(super) fn common_schemas() -> Map<String, Value> {
     let text = || json!({"type": "string"});
     let column =
         json!({"type": "object", "properties": {"name": text(), "type": text()}, "required": ["name", "type"]});
     let table = json!({
         "type": "object",
-        "description": "Rows, or with extract the values of one column; columns; statistics",
+        "description": "The rows (with extract: the values of one column), the columns, and statistics",
         "properties": {
             "Query": {"type": "array"},
             "columns": {"type": "array", "items": column},
             "rows": {"type": "integer", "minimum": 0},
             "elapsed_ms": {"type": "integer", "minimum": 0},
-            "truncated": {"type": "boolean", "description": "Whether there are more rows"},
-            "error": {"type": "string", "description": "Why the rows broke off; the connection breaks with them"},
+            "truncated": {"type": "boolean", "description": "Whether more rows exist"},
+            "error": {"type": "string", "description": "Why the rows are incomplete; the connection is then broken"},
         },
         "required": ["Query", "columns", "rows", "elapsed_ms", "truncated"],
     });
@@ -35,24 +35,24 @@ pub(super) fn common_schemas() -> Map<String, Value> {
             "title": text(),
             "status": {"type": "integer"},
             "detail": text(),
-            "violations": {"type": "array", "items": violation, "description": "Each thing that is wrong"},
-            "choices": {"type": "array", "items": text(), "description": "What would be right, nearest first"},
+            "violations": {"type": "array", "items": violation, "description": "Each error, with its path"},
+            "choices": {"type": "array", "items": text(), "description": "Valid values, nearest first"},
             "hint": {"type": "string", "description": "The next step"},
-            "id": {"type": "string", "description": "Under it the node's log has the detail"},
+            "id": {"type": "string", "description": "The id under which the log of the node has the detail"},
         },
         "required": ["type", "title", "status", "detail"],
     });
     Map::from_iter([("Table".to_owned(), table), ("Block".to_owned(), block), ("Problem".to_owned(), problem)])
 }
 
-/// The status of a sort of refusal, and where its response stands.
+/// The status of a problem type, and the reference to its response.
 pub(super) fn problem_reference(sort: ProblemType) -> (String, Value) {
     let status = sort.status().as_u16().to_string();
     let refusal = json!({"$ref": format!("#/components/responses/{status}")});
     (status, refusal)
 }
 
-/// The schemas of one tool under their names.
+/// The schemas of one tool by name.
 pub(super) fn tool_schemas(tool: &Tool) -> impl Iterator<Item = (String, Value)> {
     let named = |part: &str, schema: &Value| {
         let name = format!("{}.{part}", tool.name);
@@ -64,16 +64,16 @@ pub(super) fn tool_schemas(tool: &Tool) -> impl Iterator<Item = (String, Value)>
     std::iter::once(input).chain(output)
 }
 
-/// Where the schema of a tool's arguments stands.
+/// The reference to the schema of a tool's arguments.
 pub(super) fn input_reference(tool: &Tool) -> String {
     format!("#/components/schemas/{}.input", tool.name)
 }
 
-/// The answer of a call in all its forms.
+/// The response of a call in all its formats.
 pub(super) fn answer_response(tool: &Tool) -> Value {
     let mut blocks = json!({
         "type": "object",
-        "description": "An answer that is no table",
+        "description": "An answer that is not a table",
         "properties": {
             "content": {"type": "array", "items": {"$ref": "#/components/schemas/Block"}},
             "structured": {},
@@ -99,25 +99,25 @@ pub(super) fn answer_response(tool: &Tool) -> Value {
     }
     let field = |kind: &str, description: &str| json!({"description": description, "schema": {"type": kind}});
     json!({
-        "description": "The answer, in the form that the format or Accept asks for",
+        "description": "The answer, in the format that the parameter or Accept requests",
         "headers": {
-            "Tidegate-Job": field("string", "The job that answers"),
-            "Tidegate-Rows-Max": field("integer", "The answer is cut at so many rows"),
-            "Tidegate-Bytes-Max": field("integer", "The answer is cut at so many bytes"),
-            "Tidegate-Rows": field("integer", "Rows of the answer; of a long one in the trailer"),
-            "Tidegate-Truncated": field("boolean", "Whether there are more rows; of a long answer in the trailer"),
+            "Tidegate-Job": field("string", "The id of the job"),
+            "Tidegate-Rows-Max": field("integer", "The maximum number of rows in the answer"),
+            "Tidegate-Bytes-Max": field("integer", "The maximum number of bytes in the answer"),
+            "Tidegate-Rows": field("integer", "The number of rows; in the trailer if the answer is long"),
+            "Tidegate-Truncated": field("boolean", "Whether more rows exist; in the trailer if the answer is long"),
         },
         "content": content,
     })
 }
 
-/// `schema` at another place of a document: what refers to its root refers to `place`.
+/// Moves `schema` to `place` in a document: references to its root are rewritten to `place`.
 fn rebase_references(schema: &Value, place: &str) -> Value {
     match schema {
         Value::Object(members) => members
             .iter()
             .map(|(name, value)| match value.as_str().filter(|_| name == "$ref").and_then(|to| to.strip_prefix('#')) {
-                // An anchor is found wherever it stands.
+                // Anchors resolve wherever the schema is.
                 Some(pointer) if pointer.is_empty() || pointer.starts_with('/') => {
                     (name.clone(), format!("{place}{pointer}").into())
                 }

@@ -17,7 +17,7 @@ async fn elicitation_on_the_stream_is_answered_by_post() {
         let question = stream.hear().await.unwrap();
         assert_eq!(question["method"], "sampling/createMessage");
         stream.lives().await;
-        // Another session's answers are its own.
+        // Answers belong to their own session.
         let written = json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "Hello"}});
         let mut other = Stream::open(&server).await;
         other.shake_hands(revision).await;

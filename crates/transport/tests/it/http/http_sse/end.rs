@@ -1,4 +1,4 @@
-//! Clients that vanish or do not read, many of them, and shutting down.
+//! Clients that disconnect or do not read, many of them, and shutdown.
 
 use std::time::Duration;
 
@@ -23,7 +23,10 @@ async fn disconnect_ends_session_and_calls() {
     drop(stream);
     server.wait_until_back_at(&before).await;
     let answer = Connection::open(address).await.ask(&post).await;
-    assert_eq!(answer.told(), "404 -32600 the session does not exist or has ended; begin again with GET /mcp/sse");
+    assert_eq!(
+        answer.summary(),
+        "404 -32600 the session does not exist or has ended; open a new one with GET /mcp/sse"
+    );
 }
 
 #[tokio::test]
@@ -32,7 +35,7 @@ async fn stalled_reader_is_disconnected() {
     let before = server.resource_usage().await;
     let mut stream = Stream::open(&server).await;
     stream.call(json!(1), json!([["flood", 20_000_000]])).await;
-    // Refusals fill the queue, until a post waits for it, in vain.
+    // Refusals fill the queue, until a post waits for it indefinitely.
     let mut statuses = Vec::new();
     for id in 2..200 {
         let wrong = json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": {"_meta": {}}});
@@ -61,7 +64,7 @@ async fn a_shutdown_lets_running_calls_end() {
     server.running.wait().await;
 }
 
-/// On a runtime of its own, whose threads have a name.
+/// On its own runtime, whose threads have a name.
 #[cfg(target_os = "linux")]
 #[test]
 fn streams_use_no_threads() {

@@ -1,4 +1,4 @@
-//! Who calls: asked at each message and while it is quiet; and whose a session is.
+//! The caller is resolved at each message and while it is quiet; a session belongs to its owner.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,12 +25,12 @@ async fn session_is_hidden_from_other_principals() {
     let mut message = Vec::new();
     for bearer in [None, Some("Bearer bob"), Some("Bearer ann")] {
         let headers: Vec<_> = bearer.map(|bearer| ("Authorization", bearer)).into_iter().chain([JSON]).collect();
-        message.push(stream.post_with(&headers, list.as_bytes()).await.told());
+        message.push(stream.post_with(&headers, list.as_bytes()).await.summary());
     }
     insta::assert_debug_snapshot!(message, @r#"
     [
         "401 -32600 this server asks who calls: send Authorization: Bearer with a key or token",
-        "404 -32600 the session does not exist or has ended; begin again with GET /mcp/sse",
+        "404 -32600 the session does not exist or has ended; open a new one with GET /mcp/sse",
         "202",
     ]
     "#);
@@ -45,7 +45,7 @@ async fn revoked_key_cannot_post_or_receive() {
     stream.shake_hands(Revision::V2024_11_05).await;
     one_key.is_revoked.store(true, Ordering::SeqCst);
     let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    assert_eq!(stream.post(ping).await.told(), "401 -32600 the key or token is not valid");
+    assert_eq!(stream.post(ping).await.summary(), "401 -32600 the key or token is not valid");
     server.host.service.registry().swap(SnapshotBuilder::new().build());
     assert_eq!(stream.hear().await, None);
     one_key.is_revoked.store(false, Ordering::SeqCst);
@@ -84,7 +84,7 @@ async fn transports_share_the_session_bound() {
     server.session(Revision::V2025_11_25).await;
     let accept = [("Accept", "text/event-stream")];
     let third = server.connect().await.ask(&request("GET", "/mcp/sse", &accept, b"")).await;
-    assert_eq!(third.told(), "503 -32603 too many sessions are open; try again later");
+    assert_eq!(third.summary(), "503 -32603 there are too many open sessions; try again later");
     let initialize = Post::message("initialize", json!({"protocolVersion": "2025-11-25"}));
     assert_eq!(server.ask(&initialize).await.head.status, 503);
     drop(first);

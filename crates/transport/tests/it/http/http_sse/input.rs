@@ -1,4 +1,4 @@
-//! What a client may send wrong: each is told why, and the session lives on.
+//! Invalid input of a client: each is rejected with a reason, and the session continues.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::message_checker::error_summary;
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
-/// What is wrong, with which headers and body.
+/// The name of the case, its headers and its body.
 type Case = (&'static str, &'static [(&'static str, &'static str)], &'static [u8]);
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn malformed_message_keeps_the_session() {
     ];
     for (name, headers, body) in cases {
         let answer = stream.post_with(headers, body).await;
-        answers.push_str(&format!("{name}: {}\n", answer.told()));
+        answers.push_str(&format!("{name}: {}\n", answer.summary()));
         stream.lives().await;
     }
     insta::assert_snapshot!(answers, @r#"
@@ -61,7 +61,7 @@ async fn unfinished_message_times_out() {
     let mut stream = Stream::open(&server).await;
     let begun = request("POST", &stream.endpoint, &[JSON, ("Content-Length", "100")], b"{");
     let mut slow = server.connect().await;
-    assert_eq!(slow.ask(&begun).await.told(), "408 -32600 Invalid request: the body came too slowly");
+    assert_eq!(slow.ask(&begun).await.summary(), "408 -32600 Invalid request: the body arrived too slowly");
     let mut vanishing = server.connect().await;
     vanishing.send(&begun).await;
     drop((slow, vanishing));
@@ -77,7 +77,7 @@ async fn rejections_are_sent_on_the_stream_too() {
     let wrong = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": []});
     stream.ledger.open.insert("7".to_owned(), ("tools/list".to_owned(), Revision::V2024_11_05));
     let answer = stream.post(wrong.to_string().as_bytes()).await;
-    assert_eq!(answer.told(), "400 -32600 Invalid request: the params must be an object");
+    assert_eq!(answer.summary(), "400 -32600 Invalid request: the params must be an object");
     let received = stream.hear().await.unwrap();
     assert_eq!(error_summary(&received), "-32600 for id 7: Invalid request: the params must be an object");
 }
@@ -102,17 +102,17 @@ async fn opening_requires_accept_event_stream() {
     ] {
         let body: &[u8] = if method == "POST" { b"{}" } else { b"" };
         let answer = connection.ask(&request(method, path, headers, body)).await;
-        answers.push_str(&format!("{method} {path} {headers:?}: {}\n", answer.told()));
+        answers.push_str(&format!("{method} {path} {headers:?}: {}\n", answer.summary()));
     }
     insta::assert_snapshot!(answers, @r#"
-    GET /mcp/sse []: 406 -32600 GET opens an event stream: Accept must name text/event-stream
-    GET /mcp/sse [("Accept", "application/json")]: 406 -32600 GET opens an event stream: Accept must name text/event-stream
+    GET /mcp/sse []: 406 -32600 GET opens an event stream: Accept must include text/event-stream
+    GET /mcp/sse [("Accept", "application/json")]: 406 -32600 GET opens an event stream: Accept must include text/event-stream
     GET /mcp/sse [("Accept", "text/event-stream"), ("Origin", "https://evil.example")]: 403 -32600 the origin "https://evil.example" is not allowed; the server's option --allow-origin adds it
     GET /mcp/sse [("Accept", "text/event-stream"), ("Host", "evil.example")]: 403 -32600 the host "evil.example" is not allowed; the server's option --allow-host adds it
-    GET /mcp/unknown/sse [("Accept", "text/event-stream")]: 404 -32600 there is no toolset "unknown"; the whole of the server is at /mcp
+    GET /mcp/unknown/sse [("Accept", "text/event-stream")]: 404 -32600 there is no toolset "unknown"; the endpoint of the whole server is /mcp
     POST /mcp/sse [("Content-Type", "application/json")]: 405
-    POST /mcp/messages/0123456789abcdef [("Content-Type", "application/json")]: 404 -32600 the session does not exist or has ended; begin again with GET /mcp/sse
-    POST /mcp/messages/%20 [("Content-Type", "application/json")]: 404 -32600 the session does not exist or has ended; begin again with GET /mcp/sse
+    POST /mcp/messages/0123456789abcdef [("Content-Type", "application/json")]: 404 -32600 the session does not exist or has ended; open a new one with GET /mcp/sse
+    POST /mcp/messages/%20 [("Content-Type", "application/json")]: 404 -32600 the session does not exist or has ended; open a new one with GET /mcp/sse
     GET /mcp/messages/0123456789abcdef [("Accept", "text/event-stream")]: 405
     "#);
     drop(connection);

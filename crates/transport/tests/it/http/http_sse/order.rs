@@ -1,4 +1,4 @@
-//! A slow answer holds no other one up; long ones are whole; one that was cancelled never comes.
+//! A slow answer does not delay others; long ones are whole; a cancelled one is never sent.
 
 use serde_json::json;
 use tidegate_mcp::Revision;

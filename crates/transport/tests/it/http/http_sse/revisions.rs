@@ -47,7 +47,7 @@ async fn batches_are_answered_where_supported() {
 async fn notifies_sessions_of_changed_lists() {
     let server = Server::start().await;
     let mut stream = Stream::agreed(&server, Revision::V2024_11_05).await;
-    // More than the queue of its messages holds.
+    // More than the capacity of the message queue.
     for number in 0..40 {
         stream.ask(json!(number), "resources/subscribe", json!({"uri": format!("fruit://{number}")})).await;
     }

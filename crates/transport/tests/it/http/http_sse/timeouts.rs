@@ -1,4 +1,4 @@
-//! Comments and idleness, without a socket: time stands still until nobody has anything to do.
+//! Comments and idle timeouts, without a socket: the paused clock advances only when all tasks wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use tower::ServiceExt;
 use super::super::identity::asking;
 use super::super::in_process::InProcessRouter;
 
-/// An open stream and where it is posted to.
+/// Opens a stream and returns the URL to post to.
 async fn open(in_process_router: &InProcessRouter) -> (BodyDataStream, String) {
     let request = Request::get("/mcp/sse").header("Accept", "text/event-stream").header("Authorization", "Bearer key");
     let response = in_process_router.app.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
@@ -78,7 +78,7 @@ async fn a_key_that_is_revoked_while_it_is_quiet_ends_the_stream() {
     assert!(stream.next().await.is_none());
 }
 
-/// Two keys of one principal, of which the first may be revoked.
+/// Two keys of one principal; the first can be revoked.
 #[derive(Default)]
 struct TwoKeys(AtomicBool);
 
@@ -109,7 +109,7 @@ async fn a_key_that_is_revoked_ends_a_busy_stream_too() {
     keys.0.store(true, Ordering::SeqCst);
     for _ in 0..3 {
         sleep(Duration::from_secs(4)).await;
-        // Answered with an error, which is something to say.
+        // Answered with an error, which is a message too.
         assert_eq!(post_body(&in_process_router, &endpoint, r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).await, 202);
     }
     sleep(Duration::from_secs(2)).await;

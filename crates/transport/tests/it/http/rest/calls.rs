@@ -1,4 +1,4 @@
-//! Which request becomes which call, and in which form it is answered.
+//! The call that results from each request, and the format of its answer.
 
 use serde_json::json;
 
@@ -116,7 +116,7 @@ async fn head_returns_headers_only() {
     connection.send(&request("HEAD", "/rest/databases", &[], "")).await;
     let head = connection.head().await;
     assert_eq!((head.status, head.header("content-type")), (200, Some("application/json")));
-    // The next response follows at once, so there was no body.
+    // The next response follows immediately, so there was no body.
     assert_eq!(connection.ask(&get("/rest/jobs")).await.head.status, 200);
 }
 

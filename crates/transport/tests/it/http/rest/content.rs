@@ -1,4 +1,4 @@
-//! Answers that are no table.
+//! Answers that are not tables.
 
 use serde_json::{Value, json};
 
@@ -101,10 +101,10 @@ async fn serves_files_raw_when_accepted() {
         table.push('\n');
     }
     insta::assert_snapshot!(table, @r#"
-    406 not_acceptable: the answer is no table; it can be answered as application/json, text/plain
-    406 not_acceptable: the answer has several parts; it can be answered as application/json
-    406 not_acceptable: the answer is no table; it can be answered as application/json, text/plain
-    406 not_acceptable: the answer is a table; it can be answered as application/json, application/x-ndjson, text/csv, application/vnd.apache.arrow.stream, application/vnd.apache.parquet, text/plain, text/markdown
+    406 not_acceptable: the answer is not a table; available types: application/json, text/plain
+    406 not_acceptable: the answer has several parts; available types: application/json
+    406 not_acceptable: the answer is not a table; available types: application/json, text/plain
+    406 not_acceptable: the answer is a table; available types: application/json, application/x-ndjson, text/csv, application/vnd.apache.arrow.stream, application/vnd.apache.parquet, text/plain, text/markdown
     503 unavailable: no more
     "#);
     server.until_open_calls(0).await;

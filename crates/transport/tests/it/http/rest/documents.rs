@@ -82,7 +82,7 @@ async fn openapi_has_a_path_for_every_tool() {
     "#);
     insta::assert_snapshot!(serde_json::to_string_pretty(&document["components"]["responses"]["404"]).unwrap(), @r##"
     {
-      "description": "There is no such thing. There is no such path",
+      "description": "Not found. There is no such path",
       "content": {
         "application/problem+json": {
           "schema": {
@@ -119,7 +119,7 @@ async fn rebases_schema_references() {
     }
     let rewritten = "#/components/schemas/tree.input/$defs/tree";
     assert_eq!(document["components"]["schemas"]["tree.input"]["properties"]["tree"]["$ref"], rewritten);
-    // Of what is not there, no path is told.
+    // The document contains no paths of hidden tools.
     let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
     assert!(!paths.iter().any(|path| path.starts_with("/rest/databases")), "{paths:?}");
 }

@@ -1,4 +1,4 @@
-//! A server whose tools tell what they were asked, and requests to it.
+//! A server whose tools return their input, and requests to it.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::super::Server;
 use super::super::wire::{self, Answer};
 use crate::host::Host;
 
-/// The tools that have paths of their own.
+/// The tools with their own paths.
 const BUILT_IN: [&str; 7] = ["query", "sql", "list_databases", "list_tables", "get_schema", "list_jobs", "cancel_job"];
 
-/// A server with the tools `script` and those that have paths of their own, which answer with what they were asked.
+/// A server with the tool `script` and the tools with their own paths, which return their input.
 pub(super) async fn start() -> Server {
     with(HttpOptions::default()).await
 }
@@ -30,7 +30,7 @@ fn built_in(entries: SnapshotBuilder) -> SnapshotBuilder {
     BUILT_IN.into_iter().fold(entries, |entries, name| entries.tool(echo(name)))
 }
 
-/// A tool that answers with its name, the format and its arguments.
+/// A tool that returns its name, the format and its arguments.
 pub(in crate::http) fn echo(name: &'static str) -> Tool {
     let handler = handler_fn(move |job, reply| async move {
         let format = job.format().unwrap();
@@ -63,14 +63,14 @@ pub(super) fn post(path: &str, body: &Value) -> Vec<u8> {
     request("POST", path, &[("Content-Type", "application/json")], &body.to_string())
 }
 
-/// A call of the tool `script`, with more headers.
+/// A call of the tool `script`, with further headers.
 pub(super) fn script(steps: Value, headers: &[(&str, &str)]) -> Vec<u8> {
     let headers: Vec<_> = [("Content-Type", "application/json")].iter().chain(headers).copied().collect();
     request("POST", "/rest/tools/script/call", &headers, &json!({ "steps": steps }).to_string())
 }
 
 impl Server {
-    /// One request on a connection of its own.
+    /// One request on its own connection.
     pub(in crate::http) async fn rest(&self, request: &[u8]) -> Answer {
         self.connect().await.ask(request).await
     }

@@ -1,4 +1,4 @@
-//! Who calls, and what is hidden from whom.
+//! Authentication, and tools that are hidden from a caller.
 
 use serde_json::{Value, json};
 use tidegate_core::{Access, Acl, SnapshotBuilder, TransportKind};

@@ -1,4 +1,4 @@
-//! Requests over REST are counted once each, and refused with 429 when there were too many.
+//! Requests over REST are counted once each, and rejected with 429 over the limit.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is refused, with which problem, and that nothing stays open.
+//! Rejected requests and their problems; nothing stays open.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::fixture::{get, post, problem, request, script, start, with};
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const DOCS: &str = include_str!("../../../../../../docs/transports/rest.md");
 
-/// The problem with a request, after which the connection lives on.
+/// The problem of a request, after which the connection stays usable.
 async fn refused(connection: &mut Connection, request: &[u8]) -> String {
     let message = problem(&connection.ask(request).await);
     assert_eq!(connection.ask(&get("/rest/jobs")).await.head.status, 200, "after {message}");
@@ -62,28 +62,28 @@ async fn malformed_request_keeps_the_connection() {
     no object                 400 bad_request: the body must be a JSON object: the arguments by name
     too deep                  400 bad_request: the body is not valid JSON: recursion limit exceeded at line 1 column 132
     too large                 413 body_too_large: the body is larger than 1000 bytes
-    no type                   415 unsupported_media_type: the body has no type; Content-Type must be application/json
-    another type              415 unsupported_media_type: the body cannot be of this type; Content-Type must be application/json
+    no type                   415 unsupported_media_type: Content-Type is missing; it must be application/json
+    another type              415 unsupported_media_type: the media type of the body is not supported; Content-Type must be application/json
     two types                 415 unsupported_media_type: Content-Type is given more than once; Content-Type must be application/json
     another charset           415 unsupported_media_type: the body must be UTF-8; Content-Type must be application/json
-    SQL for a tool            415 unsupported_media_type: the body cannot be of this type; Content-Type must be application/json
-    another form              406 not_acceptable: nothing of what Accept names can be answered; application/json, application/x-ndjson, text/csv, application/vnd.apache.arrow.stream, application/vnd.apache.parquet, text/plain, text/markdown can
-    no form                   406 not_acceptable: nothing of what Accept names can be answered; application/json, application/x-ndjson, text/csv, application/vnd.apache.arrow.stream, application/vnd.apache.parquet, text/plain, text/markdown can
+    SQL for a tool            415 unsupported_media_type: the media type of the body is not supported; Content-Type must be application/json
+    another form              406 not_acceptable: none of the media types in Accept is available; available types: application/json, application/x-ndjson, text/csv, application/vnd.apache.arrow.stream, application/vnd.apache.parquet, text/plain, text/markdown
+    no form                   406 not_acceptable: none of the media types in Accept is available; available types: application/json, application/x-ndjson, text/csv, application/vnd.apache.arrow.stream, application/vnd.apache.parquet, text/plain, text/markdown
     wrong arguments           422 invalid_arguments: the arguments of tool "script" are wrong
-    another method            405 method_not_allowed: PUT is not taken here; POST, OPTIONS are
-    GET of a call             405 method_not_allowed: GET is not taken here; POST, OPTIONS are
+    another method            405 method_not_allowed: PUT is not supported here; supported methods: POST, OPTIONS
+    GET of a call             405 method_not_allowed: GET is not supported here; supported methods: POST, OPTIONS
     no such tool              404 not_found: there is no tool "scrip"
     no such tool's schema     404 not_found: there is no tool "scrip"
-    no such path              404 no_such_path: there is nothing at /rest/tables; /rest/ shows what there is
-    path that is no UTF-8     400 bad_request: the path is not UTF-8 when its %XX are decoded
+    no such path              404 no_such_path: there is no path /rest/tables; /rest/ lists the tools
+    path that is no UTF-8     400 bad_request: the path is not UTF-8 after percent-decoding
     a name too long           400 bad_request: the name is 4097 bytes long; at most 4096
-    unknown format            400 bad_request: there is no format "xml"; there are json, ndjson, csv, arrow, parquet, table, markdown
+    unknown format            400 bad_request: unknown format "xml"; available formats: json, ndjson, csv, arrow, parquet, table, markdown
     two formats               400 bad_request: the parameter format is given more than once
-    unknown parameter         400 bad_request: the address takes no parameter "colour"
+    unknown parameter         400 bad_request: unknown query parameter "colour"
     two of a parameter        400 bad_request: the parameter extract is given more than once
     no number                 400 bad_request: the parameter limit must be a whole number, not "ten"
-    parameters of a document  400 bad_request: the address takes no parameters
-    an argument twice         400 bad_request: the argument max_rows stands in the body and in the address
+    parameters of a document  400 bad_request: this path has no query parameters
+    an argument twice         400 bad_request: the argument max_rows is given both in the body and in the query string
     another host              403 forbidden: the host "evil.example.com" is not allowed; the server's option --allow-host adds it
     "#);
     assert_eq!(server.open_calls(), 0);
@@ -95,7 +95,7 @@ async fn slow_body_times_out() {
     let mut connection = server.connect().await;
     let headers = [JSON, ("Content-Length", "100")];
     let answer = connection.ask(&request("POST", "/rest/tools/script/call", &headers, "{")).await;
-    assert_eq!(problem(&answer), "408 too_slow: the body came too slowly");
+    assert_eq!(problem(&answer), "408 too_slow: the body arrived too slowly");
     assert_eq!(server.open_calls(), 0);
 }
 
@@ -107,7 +107,7 @@ async fn problem_lists_choices() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&body).unwrap(), @r#"
     {
       "type": "tag:tidegate.dev,2026:problem/invalid_arguments",
-      "title": "The arguments are wrong",
+      "title": "Invalid arguments",
       "status": 422,
       "detail": "the arguments of tool \"script\" are wrong",
       "violations": [
@@ -148,16 +148,16 @@ async fn error_statuses_match_the_documentation() {
         table.push_str(&format!("| `{kind}` | {} | {}\n", answer.head.status, body["title"].as_str().unwrap()));
     }
     insta::assert_snapshot!(table, @r#"
-    | `invalid_arguments` | 422 | The arguments are wrong
-    | `not_found` | 404 | There is no such thing
-    | `forbidden` | 403 | The caller may not do this
-    | `unauthenticated` | 401 | The caller must prove who it is
+    | `invalid_arguments` | 422 | Invalid arguments
+    | `not_found` | 404 | Not found
+    | `forbidden` | 403 | The caller is not allowed to do this
+    | `unauthenticated` | 401 | Authentication is required
     | `rate_limited` | 429 | Too many calls at once
-    | `timed_out` | 504 | The call ran too long
+    | `timed_out` | 504 | The call exceeded its time limit
     | `cancelled` | 409 | The call was cancelled
-    | `too_large` | 413 | The question or its answer is too large
-    | `unavailable` | 503 | A part of the node cannot be reached now
-    | `internal` | 500 | A fault of the node
+    | `too_large` | 413 | The request or its answer is too large
+    | `unavailable` | 503 | A part of the node is unavailable
+    | `internal` | 500 | Internal error
     "#);
     for row in table.lines() {
         assert!(DOCS.contains(row), "the documentation has no row {row}");

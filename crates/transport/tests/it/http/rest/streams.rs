@@ -1,4 +1,4 @@
-//! Answers that are written while they are produced, that break off, that nobody reads.
+//! Answers that are written while they are produced, that fail, or that are not read.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn the_first_rows_arrive_before_the_last_are_made() {
     assert_eq!(rest_of(&mut connection).await, b"last");
     let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(connection.trailers, [field("tidegate-rows", "2"), field("tidegate-truncated", "true")]);
-    // The connection lives on, and whoever asks for no trailers gets none.
+    // The connection stays usable, and clients that do not request trailers get none.
     connection.send(&script(json!([["body"], ["bytes", "a"], ["torrent", 1_000_000]]), &[])).await;
     let head = connection.head().await;
     assert_eq!((head.is_chunked(), head.header("trailer")), (true, None));
@@ -105,7 +105,7 @@ async fn slow_reader_applies_backpressure() {
     connection.send(&script(json!([["body"], ["torrent", 256 * FLOOD_CHUNK.len()]]), &[])).await;
     assert!(connection.head().await.is_chunked());
     let mut read = connection.chunk().await.unwrap();
-    // 16 MiB fit no socket: the call waits for its reader, and others do not.
+    // 16 MiB exceed all socket buffers: the call waits for its reader, and others do not.
     for _ in 0..20 {
         assert_eq!(server.rest(&get("/rest/tools")).await.head.status, 200);
     }

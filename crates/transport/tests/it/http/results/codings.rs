@@ -1,17 +1,17 @@
-//! gzip and zstd: for text, for those who ask, and nothing is lost.
+//! gzip and zstd: only for text and only on request, without loss.
 
 use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
 use tokio::io::{AsyncRead, AsyncReadExt, BufReader};
 
 use super::fixture::{ENDLESS, PIECE_BYTES, ROWS, RUNNING, data, get, request, start};
 
-/// What coded bytes stand for; those that are not coded are what they are.
+/// Decodes bytes; without a coding they are returned unchanged.
 async fn decoded(coding: Option<&str>, bytes: &[u8]) -> Vec<u8> {
     let mut reader: Box<dyn AsyncRead + Unpin + '_> = match coding {
         Some("gzip") => Box::new(GzipDecoder::new(bytes)),
         Some("zstd") => Box::new(ZstdDecoder::new(bytes)),
         None => Box::new(bytes),
-        other => panic!("nobody asked for {other:?}"),
+        other => panic!("unexpected coding {other:?}"),
     };
     let mut decoded = Vec::new();
     reader.read_to_end(&mut decoded).await.unwrap();
@@ -44,7 +44,7 @@ async fn decoded_bytes_are_identical() {
         assert!(answer.header("vary").unwrap().contains("accept-encoding"));
         let tag = answer.header("etag").unwrap();
         table.push_str(&format!("{format:7} {accepted:25} {:5} {tag}\n", coding.unwrap_or("-")));
-        // Whoever has it, coded or not, gets no second one.
+        // A client with the current version, encoded or not, gets 304.
         let headers = [("Accept-Encoding", accepted), ("If-None-Match", tag)];
         let retried = connection.ask(&request("GET", &path, &headers)).await;
         assert_eq!((retried.head.status, retried.header("etag")), (304, Some(tag)));
@@ -90,7 +90,7 @@ async fn the_first_rows_arrive_coded_before_the_last_are_made() {
     }
 }
 
-/// What is known of coded bytes that go on.
+/// The decoded part of incomplete encoded bytes.
 async fn begun(coding: &str, bytes: &[u8]) -> Vec<u8> {
     let reader = BufReader::new(bytes);
     let mut decoder: Box<dyn AsyncRead + Unpin + '_> = match coding {
@@ -99,7 +99,7 @@ async fn begun(coding: &str, bytes: &[u8]) -> Vec<u8> {
     };
     let mut decoded = Vec::new();
     let mut piece = vec![0; 64 * 1024];
-    // The end of what there is so far is an error to a decoder.
+    // The decoder reports an error at the end of the available bytes.
     while let Ok(count) = decoder.read(&mut piece).await
         && count > 0
     {

@@ -1,10 +1,10 @@
-//! What a client that has it, or a part of it, gets.
+//! Responses to clients that have the result, or a part of it.
 
 use super::super::wire::Answer;
 use super::fixture::{EMPTY, ROWS, data, request, start};
 use crate::http::rest::fixture::problem;
 
-/// `status content-length content-range` and whether the body is what they say.
+/// `status content-length content-range`, and whether the body matches them.
 fn response_summary(answer: &Answer) -> String {
     let range = answer.header("content-range");
     let is_right = match (answer.head.status, range) {
@@ -184,7 +184,7 @@ async fn a_condition_that_fails_is_a_problem() {
         table.push_str(&format!("{}\n", problem(&answer)));
     }
     insta::assert_snapshot!(table, @r#"
-    412 precondition_failed: it has none of the tags that If-Match names; without If-Match it is answered as it is
-    416 range_not_satisfiable: it has 617780 bytes, and the range holds none of them
+    412 precondition_failed: the result has none of the entity tags in If-Match; omit If-Match to get the current version
+    416 range_not_satisfiable: the range is outside the result, which has 617780 bytes
     "#);
 }

@@ -1,4 +1,4 @@
-//! What the OpenAPI document of REST says of stored results.
+//! The stored results in the OpenAPI document of REST.
 
 use std::collections::BTreeSet;
 
@@ -91,7 +91,7 @@ async fn openapi_documents_every_status() {
     assert_eq!(answer.head.status, 404);
 }
 
-/// Where each reference of the document leads.
+/// The target of each reference in the document.
 fn references(value: &Value) -> Vec<(String, String)> {
     let own =
         value.get("$ref").and_then(Value::as_str).map(|to| (to.trim_start_matches('#').to_owned(), to.to_owned()));

@@ -1,8 +1,8 @@
-//! Which request becomes which call, and in which form and under which name it is answered.
+//! The call that results from each request, and the format and file name of its answer.
 
 use super::fixture::{ASKED, COMPLETE, EMPTY, FILE, ROWS, data, fields, get, request, start};
 
-/// What a client may go by.
+/// The response headers that a client may use.
 const FIELDS: [&str; 16] = [
     "content-type",
     "content-length",
@@ -249,7 +249,7 @@ async fn head_returns_headers_only() {
         let described: Vec<&str> = FIELDS.into_iter().filter(|name| *name != "transfer-encoding").collect();
         assert_eq!(fields(&head, &described), fields(&whole, &described), "{path}");
     }
-    // The next response follows at once, so there was no body.
+    // The next response follows immediately, so there was no body.
     assert_eq!(connection.ask(&get("/results/ID")).await.head.status, 200);
     server.until_open_calls(0).await;
     assert!(server.download(&get(&data(COMPLETE))).await.body == *ROWS);
@@ -302,7 +302,7 @@ async fn stored_file_ignores_accept() {
     assert_eq!((part.head.status, &part.body[..]), (206, &ROWS[100_000..100_010]));
     let known = server.download(&request("GET", &path, &[("If-None-Match", "\"tag-file\"")])).await;
     assert_eq!(known.head.status, 304);
-    // What has rows is not had in a form that it has not.
+    // A result with rows is not available in a format without rows.
     let refused = server.download(&request("GET", &data(COMPLETE), &[("Accept", "image/png")])).await;
     assert_eq!(refused.head.status, 406);
 }

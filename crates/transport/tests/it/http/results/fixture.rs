@@ -1,4 +1,4 @@
-//! A server whose results do what their id says, and requests to it.
+//! A server whose results depend on their id, and requests to it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,33 +17,33 @@ use super::super::Server;
 use super::super::wire::{self, Answer};
 use crate::host::Host;
 
-/// A result that is complete: its rows are [`ROWS`] in any form.
+/// A complete result: its rows are [`ROWS`] in any format.
 pub(super) const COMPLETE: &str = "0a1b2c3d-1111-4222-8333-444455556666";
-/// One that is still being written: the rest of its rows come when the gate opens.
+/// A result that is still being written: the remaining rows are available when the gate opens.
 pub(super) const RUNNING: &str = "11111111-1111-4222-8333-444455556666";
-/// One that breaks off within its rows when the gate opens.
+/// A result that fails within its rows when the gate opens.
 pub(super) const BREAKING: &str = "22222222-1111-4222-8333-444455556666";
-/// One that breaks off behind its last row when the gate opens.
+/// A result that fails after its last row when the gate opens.
 pub(super) const DAMAGED: &str = "33333333-1111-4222-8333-444455556666";
-/// One that says that it has a byte more than it has.
+/// A result that declares one byte more than it has.
 pub(super) const SHORT: &str = "44444444-1111-4222-8333-444455556666";
-/// One that fails before its first byte.
+/// A result that fails before its first byte.
 pub(super) const FAILING: &str = "55555555-1111-4222-8333-444455556666";
-/// One without an end.
+/// A result without an end.
 pub(super) const ENDLESS: &str = "66666666-1111-4222-8333-444455556666";
-/// One without a row.
+/// A result without rows.
 pub(super) const EMPTY: &str = "77777777-1111-4222-8333-444455556666";
-/// One that answers with what was asked.
+/// A result that returns its request.
 pub(super) const ASKED: &str = "88888888-1111-4222-8333-444455556666";
-/// A file: [`ROWS`] as it is.
+/// A stored file: [`ROWS`] unchanged.
 pub(super) const FILE: &str = "aaaaaaaa-1111-4222-8333-444455556666";
-/// None at all.
+/// A result that does not exist.
 pub(super) const ABSENT: &str = "99999999-1111-4222-8333-444455556666";
 
-/// The rows of a result, as text; larger than what is sent at once.
+/// The rows of a result, as text; larger than one write.
 pub(super) static ROWS: LazyLock<Bytes> =
     LazyLock::new(|| (0..40_000).map(|n| format!("{n},row {n}\n")).collect::<String>().into());
-/// In pieces of this many bytes they come.
+/// The size of the pieces in bytes.
 pub(super) const PIECE_BYTES: usize = 60_000;
 
 pub(super) async fn start() -> Server {
@@ -54,7 +54,7 @@ pub(super) async fn with(options: HttpOptions) -> Server {
     with_subscriber(options, None).await
 }
 
-/// A server whose events `subscriber` hears, too.
+/// A server whose events `subscriber` receives too.
 pub(super) async fn with_subscriber(options: HttpOptions, subscriber: Option<Arc<dyn Subscriber>>) -> Server {
     let metrics = Arc::new(Metrics::new());
     let events = EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>].into_iter().chain(subscriber));
@@ -73,7 +73,7 @@ fn with_results(entries: SnapshotBuilder, cancellation_token: &CancellationToken
     })
 }
 
-/// What was asked, as JSON.
+/// The request, as JSON.
 fn asked(job: &Job) -> String {
     let mut requested = json!({
         "uri": job.target().name(),
@@ -156,8 +156,7 @@ async fn write(reply: &ReplySender, rows: &Bytes) -> Result<(), Error> {
     Ok(())
 }
 
-/// The head of a body of so many bytes, whose length is known in the form in which it is stored; none for one that is
-/// not finished yet.
+/// The head of a body with `bytes` bytes, whose length is known in the stored format; `None` if it is not complete.
 fn head(job: &Job, bytes: Option<usize>) -> BodyHead {
     let format = job.format().unwrap();
     let stable_body = bytes.map(|bytes| StableBody {
@@ -182,13 +181,13 @@ pub(super) fn data(id: &str) -> String {
 }
 
 impl Server {
-    /// One request on a connection of its own.
+    /// One request on its own connection.
     pub(super) async fn download(&self, request: &[u8]) -> Answer {
         self.connect().await.ask(request).await
     }
 }
 
-/// `name: parse_value` of each of the fields that there are, a line each.
+/// `name: value` of each of the existing headers, one per line.
 pub(super) fn fields(head: &wire::Head, names: &[&str]) -> String {
     names.iter().filter_map(|name| Some(format!("{name}: {}\n", head.header(name)?))).collect()
 }

@@ -1,4 +1,4 @@
-//! Who is let in by a link, and that nothing tells it.
+//! Access by links, which are never disclosed.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::fixture::{ABSENT, ASKED, COMPLETE, RUNNING, data, request, with, with
 use crate::http::identity::asking;
 use crate::http::rest::fixture::problem;
 
-/// Opens one result with `made-by-bea`, and with `made-by-nobody` as somebody who showed nothing.
+/// Accepts the links `made-by-bea`, and `made-by-nobody` of an anonymous creator, for one result.
 struct TestLinks;
 
-/// Where the maker of a link was when it made it.
+/// The address of the creator of a link.
 const MAKERS_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
 
 impl LinkVerifier for TestLinks {
@@ -37,7 +37,7 @@ impl LinkVerifier for TestLinks {
     }
 }
 
-/// Options of a server that asks who calls and opens links.
+/// Options of a server that requires authentication and accepts links.
 pub(super) fn options() -> HttpOptions {
     HttpOptions { links: Some(Arc::new(TestLinks)), ..asking().1 }
 }
@@ -76,7 +76,7 @@ async fn link_acts_as_its_maker() {
     "#);
 }
 
-/// As a key that is revoked enters one.
+/// A configuration with a revoked key is applied.
 #[tokio::test]
 async fn reload_terminates_link_downloads() {
     let server = with(options()).await;
@@ -89,7 +89,7 @@ async fn reload_terminates_link_downloads() {
     server.until_open_calls(0).await;
 }
 
-/// As a key that is revoked does while a new configuration is wrong.
+/// A key is revoked while a new configuration is invalid.
 #[tokio::test]
 async fn key_reload_invalidates_links() {
     let (one_key, _) = asking();
@@ -138,13 +138,13 @@ async fn invalid_link_hides_existence() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&body).unwrap(), @r#"
     {
       "type": "tag:tidegate.dev,2026:problem/unauthenticated",
-      "title": "The caller must prove who it is",
+      "title": "Authentication is required",
       "status": 401,
-      "detail": "the link opens nothing here: it is for another result, or its time is over",
-      "hint": "A link lives for a few minutes. The manifest of the result, GET /results/{id} with a key, or the resource tidegate://results/{id} over MCP, has a fresh one."
+      "detail": "invalid result link: it belongs to another result, or it has expired",
+      "hint": "A link is valid for a few minutes. Read the manifest of the result for a new one: GET /results/{id} with a key, or the resource tidegate://results/{id} over MCP."
     }
     "#);
-    // Where nobody makes links, none opens anything.
+    // A server without links accepts none.
     let server = with(HttpOptions::default()).await;
     let answer = server.download(&request("GET", "/results/ID?link=made-by-bea", &[])).await;
     assert_eq!(answer.text(), message[0]);
@@ -166,7 +166,7 @@ async fn requires_a_key_without_link() {
     assert_eq!(elsewhere.head.status, 401);
 }
 
-/// Writes down all that a log could tell.
+/// Records everything that a log could contain.
 #[derive(Default)]
 struct Log(Mutex<String>);
 

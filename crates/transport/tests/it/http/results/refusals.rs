@@ -1,4 +1,4 @@
-//! What is refused, with which problem, and that nothing stays open.
+//! Rejected requests and their problems; nothing stays open.
 
 use tidegate_core::{Access, Acl, IpNetwork, ResourceTemplate, SnapshotBuilder, UriTemplate, handler_fn};
 use tidegate_transport::http::HttpOptions;
@@ -7,11 +7,11 @@ use super::super::wire::Connection;
 use super::fixture::{ABSENT, COMPLETE, FAILING, data, get, request, start, with};
 use crate::http::rest::fixture::problem;
 
-/// The problem with a request, after which the connection lives on.
+/// The problem of a request, after which the connection stays usable.
 async fn refused(connection: &mut Connection, request: &[u8]) -> String {
     let answer = connection.ask(request).await;
     assert_eq!(answer.header("cache-control"), Some("no-store"));
-    // What the guard of all doors refuses says no more than that.
+    // A rejection by the host check contains nothing else.
     assert!(answer.header("x-content-type-options") == Some("nosniff") || answer.head.status == 403);
     assert_eq!(answer.header("content-disposition"), None);
     let message = problem(&answer);
@@ -66,23 +66,23 @@ async fn rejections_are_problems_and_keep_the_connection() {
     too large a number           404 not_found: there is no resource "tidegate://results/ID/blocks/4294967296"
     not its spelling             404 not_found: there is no resource "tidegate://results/ID/blocks/01"
     failing                      503 unavailable: the result is incomplete: it has 5 rows
-    no such path                 404 no_such_path: there is nothing at this path; a result is at /results/{id}, its rows are at /results/{id}/data and, block by block, at /results/{id}/blocks/{n}
-    no id at all                 404 no_such_path: there is nothing at this path; a result is at /results/{id}, its rows are at /results/{id}/data and, block by block, at /results/{id}/blocks/{n}
-    the list                     404 no_such_path: there is nothing at this path; a result is at /results/{id}, its rows are at /results/{id}/data and, block by block, at /results/{id}/blocks/{n}
-    another method               405 method_not_allowed: DELETE is not taken here; GET, HEAD, OPTIONS are
-    another form                 406 not_acceptable: nothing of what Accept names can be answered; application/vnd.apache.arrow.stream, application/json, application/x-ndjson, text/csv, application/vnd.apache.parquet can
-    a table for people           406 not_acceptable: nothing of what Accept names can be answered; application/vnd.apache.arrow.stream, application/json, application/x-ndjson, text/csv, application/vnd.apache.parquet can
-    another form of a manifest   406 not_acceptable: nothing of what Accept names can be answered; application/json can
-    unknown format               400 bad_request: there is no format "xml"; there are arrow, json, ndjson, csv, parquet
-    format for people            400 bad_request: there is no format "table"; there are arrow, json, ndjson, csv, parquet
-    format of a manifest         400 bad_request: there is no format "csv"; there are json
+    no such path                 404 no_such_path: unknown path; the manifest of a result is at /results/{id}, its rows at /results/{id}/data, and its blocks at /results/{id}/blocks/{n}
+    no id at all                 404 no_such_path: unknown path; the manifest of a result is at /results/{id}, its rows at /results/{id}/data, and its blocks at /results/{id}/blocks/{n}
+    the list                     404 no_such_path: unknown path; the manifest of a result is at /results/{id}, its rows at /results/{id}/data, and its blocks at /results/{id}/blocks/{n}
+    another method               405 method_not_allowed: DELETE is not supported here; supported methods: GET, HEAD, OPTIONS
+    another form                 406 not_acceptable: none of the media types in Accept is available; available types: application/vnd.apache.arrow.stream, application/json, application/x-ndjson, text/csv, application/vnd.apache.parquet
+    a table for people           406 not_acceptable: none of the media types in Accept is available; available types: application/vnd.apache.arrow.stream, application/json, application/x-ndjson, text/csv, application/vnd.apache.parquet
+    another form of a manifest   406 not_acceptable: none of the media types in Accept is available; available types: application/json
+    unknown format               400 bad_request: unknown format "xml"; available formats: arrow, json, ndjson, csv, parquet
+    format for people            400 bad_request: unknown format "table"; available formats: arrow, json, ndjson, csv, parquet
+    format of a manifest         400 bad_request: unknown format "csv"; available formats: json
     two formats                  400 bad_request: the parameter format is given more than once
-    unknown parameter            400 bad_request: the address takes no parameter "colour"
-    partial block                400 bad_request: the address takes no parameter "partial"
-    partial manifest             400 bad_request: the address takes no parameter "partial"
+    unknown parameter            400 bad_request: unknown query parameter "colour"
+    partial block                400 bad_request: unknown query parameter "partial"
+    partial manifest             400 bad_request: unknown query parameter "partial"
     no truth                     400 bad_request: the parameter partial must be true or false, not "1"
-    another tag                  412 precondition_failed: it has none of the tags that If-Match names; without If-Match it is answered as it is
-    no such bytes                416 range_not_satisfiable: it has 617780 bytes, and the range holds none of them
+    another tag                  412 precondition_failed: the result has none of the entity tags in If-Match; omit If-Match to get the current version
+    no such bytes                416 range_not_satisfiable: the range is outside the result, which has 617780 bytes
     another host                 403 forbidden: the host "evil.example.com" is not allowed; the server's option --allow-host adds it
     another origin               403 forbidden: the origin "https://evil.example.com" is not allowed; the server's option --allow-origin adds it
     "#);

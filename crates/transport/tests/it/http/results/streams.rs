@@ -1,4 +1,4 @@
-//! Results that are still being written, that break off, that nobody reads.
+//! Results that are still being written, that fail, or that are not read.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ async fn content_length_body_ends_only_on_success() {
             let bytes: usize = head.header("content-length").unwrap().parse().unwrap();
             server.host.gate.cancel();
             let read = connection.until_broken().await;
-            assert!(read.len() < bytes, "{id} {range:?}: nobody can see that it broke off");
+            assert!(read.len() < bytes, "{id} {range:?}: the client cannot detect the failure");
             server.until_open_calls(0).await;
         }
     }

@@ -1,4 +1,4 @@
-//! Certificates made for the test: authorities, servers, clients, and what was revoked.
+//! Certificates for tests: authorities, servers, clients, and revocation lists.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Authority {
         self.sign(&params)
     }
 
-    /// The certificate of a server that is good from the beginning of the one year to that of the other.
+    /// A server certificate that is valid from the beginning of year `from` to the beginning of year `until`.
     pub(crate) fn server_of_years(&self, from: i32, until: i32) -> Identity {
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         params.distinguished_name = named(&[(DnType::CommonName, "localhost")]);
@@ -54,7 +54,7 @@ impl Authority {
         self.sign(&params)
     }
 
-    /// The certificate of a client, by the number `serial`.
+    /// A client certificate with the serial number `serial`.
     pub(crate) fn client(&self, name: &str, serial: u64) -> Identity {
         let mut params = CertificateParams::new(vec!["Client.example".to_owned(), "10.0.0.1".to_owned()]).unwrap();
         params.distinguished_name = named(&[(DnType::OrganizationName, "Example, Inc."), (DnType::CommonName, name)]);
@@ -65,7 +65,7 @@ impl Authority {
         self.sign(&params)
     }
 
-    /// One whose time is over.
+    /// An expired client certificate.
     pub(crate) fn expired_client(&self) -> Identity {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
@@ -79,7 +79,7 @@ impl Authority {
         Identity { certificate, key: key.serialize_pem() }
     }
 
-    /// The list of what it has revoked.
+    /// The revocation list with `serials`.
     pub(crate) fn revoked(&self, serials: &[u64]) -> String {
         let revoked = |serial: &u64| RevokedCertParams {
             serial_number: SerialNumber::from(*serial),
@@ -124,7 +124,7 @@ impl Files {
         path
     }
 
-    /// Options that ask for no client's certificate.
+    /// Options that request no client certificates.
     pub(crate) fn options(&self) -> TlsOptions {
         let path = |name| self.0.path().join(name);
         TlsOptions {
@@ -135,7 +135,7 @@ impl Files {
         }
     }
 
-    /// Options that take certificates of `authority`.
+    /// Options that accept client certificates of `authority`.
     pub(crate) fn options_with(&self, authority: &Authority, are_required: bool, revoked: Option<&str>) -> TlsOptions {
         let authorities = self.put("clients.pem", &authority.pem);
         let revoked = revoked.map(|revoked| self.put("revoked.pem", revoked));

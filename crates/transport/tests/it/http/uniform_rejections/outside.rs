@@ -1,4 +1,4 @@
-//! What is known elsewhere: tenants, authorities of clients, and an identity provider that does not answer.
+//! Facts that other systems know: tenants, authorities of clients, and an identity provider that does not answer.
 
 use futures::future::join_all;
 use tidegate_auth::{CertificateName, CertificateRule, IntrospectionOptions, Secret};
@@ -16,7 +16,7 @@ use crate::http::wire::Connection;
 const REFUSED: &str = "401 Bearer realm=\"tidegate\", error=\"invalid_token\", scope=\"data:read data:list\": the key or \
                        token is not valid";
 
-/// What every way answers on `connection`, which is the same.
+/// The response of all endpoints on `connection`, which is the same.
 async fn refused_on(connection: &mut Connection) -> String {
     let mut all = BTreeSet::new();
     for way in ENDPOINTS {
@@ -54,12 +54,12 @@ async fn unknown_and_revoked_certificates_answer_alike() {
     assert!(nothing.starts_with("401 Bearer realm=\"tidegate\", scope="), "{nothing}");
     let mut connection = open(Some(&good)).await;
     let list = Post::modern("tools/list", json!({})).bytes();
-    assert_eq!(connection.ask(&list).await.told(), "200");
+    assert_eq!(connection.ask(&list).await.summary(), "200");
     tls.reload(&files.options_with(&clients, false, Some(&clients.revoked(&[1])))).unwrap();
-    assert_eq!(refused_on(&mut connection).await, REFUSED, "revoked since it was shown");
+    assert_eq!(refused_on(&mut connection).await, REFUSED, "revoked since it was presented");
 }
 
-/// What every way answers to `shown` at the same time, which is the same.
+/// The response of all endpoints to concurrent requests with the headers in `visible`, which is the same.
 async fn refused_at_once(server: &Server, visible: &[(&str, &str)]) -> String {
     let ask = async |way| response_summary(&server.connect().await.ask(&asked(way, visible)).await);
     let all: BTreeSet<String> = join_all(ENDPOINTS.map(ask)).await.into_iter().collect();
@@ -70,7 +70,7 @@ async fn refused_at_once(server: &Server, visible: &[(&str, &str)]) -> String {
 #[tokio::test]
 async fn provider_outage_answers_alike() {
     let down = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    // Whoever connects waits in its queue, and nobody ever answers.
+    // Connections wait in its queue and are never answered.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let slow = listener.local_addr().unwrap();
     let cases = [down, slow].into_iter().flat_map(|address| {
@@ -96,7 +96,7 @@ async fn provider_outage_answers_alike() {
     drop(listener);
 }
 
-/// A gate for tokens of [`RSA`], which name their tenants.
+/// An authenticator for tokens of [`RSA`], which name their tenants.
 fn gate_of_tenants() -> CredentialAuthenticator {
     let jwks = json!({"keys": [RSA.jwk()]}).to_string();
     let tokens =
@@ -113,7 +113,7 @@ fn gate_of_tenants() -> CredentialAuthenticator {
     .unwrap()
 }
 
-/// What is answered over each transport to a call of the tool `name` by who shows `bearer`.
+/// The response over each transport to a call of the tool `name` with the token `bearer`.
 async fn called(server: &Server, bearer: &str, name: &str) -> Vec<String> {
     let visible = [("Authorization", bearer)];
     let params = || json!({"name": name, "arguments": {}});

@@ -18,7 +18,7 @@ async fn legacy_elicitation_during_a_call() {
     socket.lives().await;
     socket.say(&elicitation_answer(&question["id"], "Ann")).await;
     assert_eq!(text(&socket.hear().await.unwrap()), r#"{"who":{"name":"Ann"}}"#);
-    // Another connection's answers are its own.
+    // Answers belong to their own connection.
     let mut other = Socket::open(&server).await;
     other.ledger.capabilities = all_capabilities();
     other.shake_hands(Revision::V2025_06_18).await;
@@ -30,7 +30,7 @@ async fn legacy_elicitation_during_a_call() {
     assert_eq!(text(&socket.hear().await.unwrap()), r#"{"who":{"name":"Bob"}}"#);
 }
 
-/// Requests that one connection may have open.
+/// The maximum number of open requests of one connection.
 const REQUESTS_MAX: usize = 64;
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn elicitations_never_block_their_answers() {
     for id in 0..REQUESTS_MAX + 1 {
         socket.call(json!(id), elicitation_steps()).await;
     }
-    // Those that find too many waiting end at once, so that there is room to hear answers.
+    // Requests over the limit end immediately, so that answers can still be received.
     let (mut questions, mut refused) = (Vec::new(), 0);
     while questions.len() + refused < REQUESTS_MAX + 1 {
         let message = socket.hear().await.unwrap();

@@ -1,4 +1,4 @@
-//! Clients that go, vanish or do not read, and shutting down.
+//! Clients that close, disconnect or do not read, and shutdown.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn disconnect_cancels_calls() {
             let params = crate::message_checker::script(&json!([["cancelled"]]));
             json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
         };
-        // Of a batch no more calls begin, either.
+        // No further calls of a batch are started either.
         let batch: serde_json::Value = (2..50).map(call).collect();
         socket.say(&batch.to_string()).await;
         server.until_open_calls(9).await;
@@ -40,7 +40,7 @@ async fn disconnect_within_a_message_leaks_nothing() {
     let server = Server::start().await;
     let before = server.resource_usage().await;
     let mut socket = Socket::open(&server).await;
-    // The head of a masked frame of 100 bytes, and three of them.
+    // The header of a masked frame of 100 bytes, and three of them.
     socket.stream.get_mut().write_all(b"\x81\xe4\x00\x00\x00\x00abc").await.unwrap();
     drop(socket);
     server.wait_until_back_at(&before).await;
@@ -72,7 +72,7 @@ async fn web_socket_holds_its_connection_permit() {
     let answer = tokio::time::timeout(Duration::from_millis(50), waiting.head()).await;
     assert!(answer.is_err(), "it was served beside the WebSocket");
     socket.close().await;
-    assert_eq!(waiting.answer().await.told(), "200");
+    assert_eq!(waiting.answer().await.summary(), "200");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What opens no WebSocket, and why: as many headers as there are, as many may be wrong.
+//! Requests that open no WebSocket: each required header is missing or wrong once.
 
 use serde_json::json;
 use tidegate_transport::http::HttpOptions;
@@ -15,7 +15,7 @@ const RIGHT: [(&str, &str); 5] = [
     ("Sec-WebSocket-Protocol", "chat, mcp"),
 ];
 
-/// The right headers but for one, which has another value or is not there.
+/// Valid headers except for one, which has another value or is missing.
 fn but(name: &str, value: Option<&str>) -> Vec<u8> {
     let headers = RIGHT.into_iter().filter(|(header, _)| *header != name);
     request("GET", "/mcp/ws", &headers.chain(value.map(|value| (name, value))).collect::<Vec<_>>(), b"")
@@ -39,12 +39,12 @@ async fn rejected_handshake_keeps_the_connection() {
         ("Host", Some("evil.example")),
     ] {
         let answer = connection.ask(&but(name, value)).await;
-        message.push_str(&format!("{name} {value:?}: {}\n", answer.told()));
+        message.push_str(&format!("{name} {value:?}: {}\n", answer.summary()));
         assert_eq!(answer.header("sec-websocket-version").is_some(), name == "Sec-WebSocket-Version");
     }
     insta::assert_snapshot!(message, @r#"
-    Connection None: 426 -32600 Invalid request: this is the address of WebSockets; over plain HTTP the server is at /mcp
-    Upgrade Some("h2c"): 426 -32600 Invalid request: this is the address of WebSockets; over plain HTTP the server is at /mcp
+    Connection None: 426 -32600 Invalid request: this path accepts only WebSocket upgrades; use /mcp for plain HTTP
+    Upgrade Some("h2c"): 426 -32600 Invalid request: this path accepts only WebSocket upgrades; use /mcp for plain HTTP
     Sec-WebSocket-Version Some("8"): 426 -32600 Invalid request: Sec-WebSocket-Version must be 13
     Sec-WebSocket-Key None: 400 -32600 Invalid request: Sec-WebSocket-Key must be 16 bytes as Base64
     Sec-WebSocket-Key Some("c2hvcnQ="): 400 -32600 Invalid request: Sec-WebSocket-Key must be 16 bytes as Base64

@@ -1,4 +1,4 @@
-//! Who calls: asked before the connection is a WebSocket, at each message, and while it is quiet.
+//! The caller is resolved before the upgrade, at each message, and while the connection is quiet.
 
 use std::sync::atomic::Ordering;
 
@@ -84,7 +84,7 @@ async fn sessions_per_principal_are_bounded() {
     let headers =
         [&headers[..], &[("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="), ("Sec-WebSocket-Protocol", "mcp")]];
     let third = server.connect().await.ask(&request("GET", "/mcp/ws", &headers.concat(), b"")).await;
-    assert_eq!(third.told(), "503 -32603 too many sessions of yours are open; try again later");
+    assert_eq!(third.summary(), "503 -32603 you have too many open sessions; try again later");
     second.lives().await;
     first.close().await;
     super::super::until(async || server.figure("tidegate_sessions{transport=\"ws\"}").await == "1").await;

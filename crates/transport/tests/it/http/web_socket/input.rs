@@ -1,4 +1,5 @@
-//! What a client may send wrong: messages are refused one by one, frames end the connection with the code for it.
+//! Invalid input of a client: invalid messages are rejected individually, invalid frames end the connection with a
+//! code.
 
 use futures::SinkExt;
 use tidegate_transport::http::HttpOptions;
@@ -70,7 +71,7 @@ async fn binary_and_oversized_messages_close_with_their_code() {
     ];
     for (name, messages) in cases {
         let mut socket = Socket::open(&server).await;
-        // Of just the bound a message is read.
+        // A message of exactly the limit is accepted.
         socket.put(text(1_000)).await;
         socket.hear().await.unwrap();
         for message in messages {
@@ -81,7 +82,7 @@ async fn binary_and_oversized_messages_close_with_their_code() {
         socket.close().await;
     }
     insta::assert_snapshot!(rendered, @r#"
-    binary: 1003 messages are text, not binary
+    binary: 1003 binary messages are not supported; send text
     too large: 1009 the message is longer than 1000 bytes
     far too large: 1009 the message is longer than 1000 bytes
     too large in all: 1009 the message is longer than 1000 bytes

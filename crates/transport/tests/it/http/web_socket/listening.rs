@@ -1,4 +1,4 @@
-//! `subscriptions/listen` beside other requests, and what a legacy session hears of its resources.
+//! `subscriptions/listen` concurrent with other requests, and resource notifications of a legacy session.
 
 use serde_json::Value;
 use tidegate_mcp::Revision;

@@ -1,4 +1,4 @@
-//! A slow answer holds no other one up; a cancelled one never comes; long ones are whole.
+//! A slow answer does not delay others; a cancelled one is never sent; long ones are whole.
 
 use serde_json::json;
 use tidegate_mcp::Revision;
@@ -11,7 +11,7 @@ use crate::message_checker::text;
 async fn pings_are_answered_while_a_long_answer_is_produced() {
     let server = Server::start().await;
     let mut socket = Socket::agreed(&server, Revision::V2025_06_18).await;
-    // It has answered 300 KiB already and is not done.
+    // It has produced 300 KiB already and is not complete.
     socket.call(json!("slow"), json!([["flood", 300_000], ["wait"], ["text", "end"]])).await;
     for number in 0..100 {
         assert_eq!(socket.ask(json!(number), "ping", json!({})).await["result"], json!({}));

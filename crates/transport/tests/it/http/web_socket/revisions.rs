@@ -16,7 +16,7 @@ async fn legacy_and_modern_requests_share_a_connection() {
         socket.call(json!(1), json!([["text", "hello"]])).await;
         assert_eq!(text(&socket.hear().await.unwrap()), "hello");
         socket.lives().await;
-        // A modern request may stand between legacy ones.
+        // A modern request may occur between legacy ones.
         socket.ledger.agreed = None;
         assert_eq!(socket.ask(json!(2), "tools/list", json!({})).await["result"]["resultType"], "complete");
         socket.close().await;

@@ -1,4 +1,4 @@
-//! Pings and idleness, over a pipe in memory: time stands still until nobody has anything to do.
+//! Pings and idle timeouts, over an in-memory pipe: the paused clock advances only when all tasks wait.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::Socket;
 
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// A client of `door` over a pipe.
+/// A client of the router over a pipe.
 async fn open(in_process_router: &InProcessRouter) -> Socket<DuplexStream> {
     let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
     let connection = hyper::server::conn::http1::Builder::new()
@@ -35,8 +35,8 @@ async fn idle_client_is_pinged_and_closed_after_30_minutes() {
     let in_process_router = InProcessRouter::new(HttpOptions::default());
     let mut socket = open(&in_process_router).await;
     let began = Instant::now();
-    // Hearing answers pings.
-    assert_eq!(socket.hear().await.unwrap_err(), (1000, "no message for too long".to_owned()));
+    // Receiving answers pings.
+    assert_eq!(socket.hear().await.unwrap_err(), (1000, "idle for too long".to_owned()));
     assert_eq!(began.elapsed().as_secs(), 30 * 60);
     assert_eq!(socket.pings, 59);
 }
@@ -48,7 +48,7 @@ async fn unresponsive_client_is_closed() {
     socket.call(json!(1), json!([["cancelled"]])).await;
     sleep(Duration::from_secs(1)).await;
     assert_eq!(in_process_router.host.service.registry().jobs().open_count(), 1);
-    // Asked after 30 s, missed after 60.
+    // Pinged after 30 s, missed after 60.
     sleep(Duration::from_secs(58)).await;
     assert_eq!(in_process_router.host.service.registry().jobs().open_count(), 1);
     sleep(Duration::from_secs(2)).await;
@@ -63,8 +63,8 @@ async fn unfinished_message_times_out() {
     let began = Instant::now();
     let begun = Frame::message(vec![b'x'; 50_000], OpCode::Data(Data::Text), false);
     socket.put(Message::Frame(begun)).await;
-    // Hearing answers pings.
-    assert_eq!(socket.hear().await.unwrap_err(), (1008, "the message came too slowly".to_owned()));
+    // Receiving answers pings.
+    assert_eq!(socket.hear().await.unwrap_err(), (1008, "the message arrived too slowly".to_owned()));
     assert_eq!(began.elapsed().as_secs(), 60);
 }
 
@@ -102,7 +102,7 @@ async fn a_key_that_is_revoked_while_it_is_quiet_ends_the_connection() {
 async fn blocked_writes_do_not_count_as_idle() {
     let in_process_router = InProcessRouter::new(HttpOptions::default());
     let mut socket = open(&in_process_router).await;
-    // Longer than what the pipe holds, and read a little at a time.
+    // More than the capacity of the pipe, and read slowly.
     socket.call(json!(1), json!([["flood", 1_000_000]])).await;
     let mut bytes = [0; 20_000];
     let mut read = 0;

@@ -37,7 +37,7 @@ impl HttpWire {
             let params = json!({"protocolVersion": revision.name(), "capabilities": {}, "clientInfo": client});
             let answer = wire.post(Post::message("initialize", params)).await;
             if answer.head.status != 200 {
-                return Err(wire.said("", &answer).heard(&StepRequest::Bytes(String::new())));
+                return Err(wire.said("", &answer).into_step_result(&StepRequest::Bytes(String::new())));
             }
             wire.said("initialize", &answer);
             wire.session = answer.header("mcp-session-id").map(str::to_owned);
@@ -83,7 +83,7 @@ fn messages(answer: &Answer) -> Vec<Value> {
         return vec![answer.message()];
     }
     let data = answer.text().lines().filter_map(|line| line.strip_prefix("data:"));
-    // The first event of a stream that can be resumed says nothing.
+    // The first event of a resumable stream has no data.
     data.filter(|data| !data.trim().is_empty()).map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 

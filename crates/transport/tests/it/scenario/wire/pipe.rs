@@ -1,4 +1,4 @@
-//! Lines over the standard streams, of the server itself or of a bridge to it.
+//! Lines over standard input and output, of the server itself or of a bridge to it.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ impl PipeWire {
         Self::greeted(Pipe::with(&world.server.host, options), revision).await
     }
 
-    /// A bridge that this person started, to the server's address of that scheme.
+    /// A bridge that this person started, to the server's URL with this scheme.
     pub(in super::super) async fn bridged(
         world: &TestServer,
         revision: Revision,

@@ -36,7 +36,7 @@ impl SocketWire {
             Err(Error::Http(response)) => {
                 let message = serde_json::from_slice(response.body().as_deref().unwrap()).unwrap();
                 let mcp_answer = McpAnswer::message(message, Some(response.status().as_u16()));
-                return Err(mcp_answer.heard(&StepRequest::Bytes(String::new())));
+                return Err(mcp_answer.into_step_result(&StepRequest::Bytes(String::new())));
             }
             Err(error) => panic!("{error}"),
         };

@@ -34,7 +34,7 @@ impl SseWire {
             }
             Err(answer) => {
                 let mcp_answer = McpAnswer::message(answer.message(), Some(answer.head.status));
-                Err(mcp_answer.heard(&StepRequest::Bytes(String::new())))
+                Err(mcp_answer.into_step_result(&StepRequest::Bytes(String::new())))
             }
         }
     }
@@ -46,7 +46,7 @@ impl SseWire {
         }
         let message = answer.message();
         if !message["id"].is_null() {
-            // Who waits for an answer of that id waits for it on the stream.
+            // The answer with this id is sent on the stream.
             let mcp_answer = self.answer().await;
             assert_eq!(format!("{:?}", mcp_answer.end), format!("{:?}", McpAnswer::message(message.clone(), None).end));
         }
