@@ -42,7 +42,7 @@ pub(crate) fn canonicalize(
     dialect: SqlDialect,
 ) -> Result<Vec<CanonicalToken>, Error> {
     if sql.contains('\0') {
-        return Err(refusal_error("the character U+0000", "no text of a database may hold it", "Leave it out."));
+        return Err(refusal_error("the character U+0000", "text of a database cannot contain it", "Leave it out."));
     }
     let pieces = Vec::with_capacity(tokens.len());
     let mut speller = Canonicalizer {
@@ -189,7 +189,11 @@ impl Canonicalizer {
         if word.value.eq_ignore_ascii_case("uescape")
             && matches!(self.token_from_end(0), Some(Token::SingleQuotedString(_)))
         {
-            return Err(refusal_error("UESCAPE", "such escapes are not read here", "Write the characters themselves."));
+            return Err(refusal_error(
+                "UESCAPE",
+                "these escapes are not supported",
+                "Write the characters themselves.",
+            ));
         }
         let starts =
             word.value.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_' || !first.is_ascii());
@@ -226,7 +230,7 @@ impl Canonicalizer {
             _ => false,
         };
         if is_marked && self.gap_before == TokenGap::Nothing && self.dialect == SqlDialect::Postgres {
-            let reason = "a name must be read as it stands";
+            let reason = "escapes in names are not supported";
             return Err(refusal_error("a name with escapes (U&\"…\")", reason, "Write the characters themselves."));
         }
         Ok(())
@@ -253,7 +257,7 @@ impl Canonicalizer {
 
     fn add_national_string(&mut self, value: String, span: Span) -> Result<(), Error> {
         if self.dialect != SqlDialect::Postgres || value.contains('\\') {
-            return Err(refusal_error("the string N'…'", "it can be read in several ways", "Leave out the N."));
+            return Err(refusal_error("the string N'…'", "it is ambiguous", "Leave out the N."));
         }
         let text = format!("N'{}'", value.replace('\'', "''"));
         self.push(Token::NationalStringLiteral(value), span, text);
@@ -275,7 +279,7 @@ impl Canonicalizer {
         }
         let is_number = !number.is_empty() && number.len() < 6 && number.chars().all(|digit| digit.is_ascii_digit());
         if !is_number {
-            let message = format!("{name} is no placeholder that is understood here");
+            let message = format!("unsupported placeholder {name}");
             return Err(Error::new(ErrorKind::InvalidArguments, message)
                 .with_hint("Write placeholders as $1, $2, … in the order of the parameters."));
         }
@@ -329,8 +333,8 @@ fn ambiguous_token_error(source: &str) -> Error {
     let visible: String = source.chars().take(40).collect();
     refusal_error(
         &format!("\"{visible}\""),
-        "it can be read in several ways",
-        "Put spaces between operators; pass odd strings as parameters ($1).",
+        "it is ambiguous",
+        "Put spaces between operators; pass unusual strings as parameters ($1).",
     )
 }
 

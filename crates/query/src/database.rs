@@ -251,11 +251,12 @@ impl Databases {
                 let mut all = self.visible_to(principal);
                 match (all.next(), all.next()) {
                     (Some(only), None) => Ok(only),
-                    (None, _) => Err(Error::new(ErrorKind::NotFound, "there are no databases to ask")),
-                    _ => {
-                        Err(Error::new(ErrorKind::InvalidArguments, "name the database to ask: argument \"database\"")
-                            .with_choices(names().take(20)))
-                    }
+                    (None, _) => Err(Error::new(ErrorKind::NotFound, "there are no databases to query")),
+                    _ => Err(Error::new(
+                        ErrorKind::InvalidArguments,
+                        "name the database to query in the argument \"database\"",
+                    )
+                    .with_choices(names().take(20))),
                 }
             }
         }

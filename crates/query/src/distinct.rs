@@ -90,7 +90,7 @@ impl DistinctValues {
             VALUES_MAX,
             BYTES_MAX / (1024 * 1024)
         );
-        Error::new(ErrorKind::TooLarge, message).with_hint("Narrow the question with where, or select a coarser value.")
+        Error::new(ErrorKind::TooLarge, message).with_hint("Narrow the query with where, or select a coarser value.")
     }
 
     /// The values in their order, null last, as batches of one column.

@@ -13,11 +13,11 @@ use crate::dialect::SqlDialect;
 /// Why functions are refused: patterns of names (`*` at the end for any end), and the reason.
 type RefusalRules = &'static [(&'static [&'static str], &'static str)];
 
-const READS_FILES: &str = "it reaches files, and only the tables of the catalog can be read";
-const REACHES_SYSTEMS: &str = "it reaches other systems, and only the tables of the catalog can be read";
+const READS_FILES: &str = "it accesses files, and only the tables of the catalog can be read";
+const REACHES_SYSTEMS: &str = "it accesses other systems, and only the tables of the catalog can be read";
 const SQL_AS_TEXT: &str = "it runs SQL or reads tables given as text, which cannot be checked";
-const CHANGES_STATE: &str = "it changes something beside its answer, and only reading is allowed";
-const WASTES_TIME: &str = "it only spends time";
+const CHANGES_STATE: &str = "it has side effects, and only reading is allowed";
+const WASTES_TIME: &str = "it only consumes time";
 
 /// The table functions of `dialect` that only compute; `*` at the end stands for any end.
 pub(crate) fn table_functions(dialect: SqlDialect) -> &'static [&'static str] {

@@ -39,10 +39,10 @@ impl Parameter {
                 _ => Err(format!("{number} is beyond 64-bit integers; pass it as a string and cast it in the SQL")),
             },
             Value::Array(_) => {
-                Err("an array cannot be a parameter; wanted a string, a number, true, false or null".to_owned())
+                Err("an array cannot be a parameter; expected a string, a number, true, false or null".to_owned())
             }
             Value::Object(_) => {
-                Err("an object cannot be a parameter; wanted a string, a number, true, false or null".to_owned())
+                Err("an object cannot be a parameter; expected a string, a number, true, false or null".to_owned())
             }
         }
     }

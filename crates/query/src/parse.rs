@@ -23,7 +23,7 @@ const RECURSION_MAX: usize = 300;
 /// Parses `sql`, which must be exactly one query.
 pub(crate) fn parse_statement(sql: &str, dialect: SqlDialect) -> Result<ast::Statement, Error> {
     if sql.len() > TEXT_BYTES_MAX {
-        let message = format!("the SQL is {} bytes long; at most {TEXT_BYTES_MAX} are taken", sql.len());
+        let message = format!("the SQL is {} bytes long; the limit is {TEXT_BYTES_MAX}", sql.len());
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
     let tokens = tokenize_for_parser(sql, dialect)?;
@@ -80,7 +80,7 @@ pub(crate) fn parse_prepared_expression(
     prepare: impl FnOnce(Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, Error>,
 ) -> Result<ast::Expr, Error> {
     if text.len() > TEXT_BYTES_MAX {
-        let message = format!("the expression is {} bytes long; at most {TEXT_BYTES_MAX} are taken", text.len());
+        let message = format!("the expression is {} bytes long; the limit is {TEXT_BYTES_MAX}", text.len());
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
     let tokens = prepare(tokenize_for_parser(text, dialect)?)?;
@@ -213,10 +213,9 @@ fn parses_back_to(text: &str, ast: &ast::Statement, dialect: SqlDialect) -> bool
 }
 
 fn unprintable_error() -> Error {
-    Error::new(ErrorKind::InvalidArguments, "the statement cannot be written down again without changing its meaning")
-        .with_hint(
-            "Quotes and backslashes side by side in a name or a string do that; pass such strings as parameters ($1).",
-        )
+    Error::new(ErrorKind::InvalidArguments, "the statement cannot be rewritten without changing its meaning").with_hint(
+        "The cause is a name or string with quotes and backslashes side by side; pass such strings as parameters ($1).",
+    )
 }
 
 /// The parser's complaint with line and column, and the line it is about.

@@ -230,7 +230,7 @@ impl VisitorMut for PlaceholderNumbering {
         } else {
             let number = name.strip_prefix('$').and_then(|digits| digits.parse().ok()).filter(|number| *number > 0);
             let Some(number) = number else {
-                return ControlFlow::Break(Box::new(format!("{name} is no placeholder that is understood here")));
+                return ControlFlow::Break(Box::new(format!("unsupported placeholder {name}")));
             };
             self.highest = self.highest.max(number);
         }

@@ -270,7 +270,7 @@ impl PolicyVisitor {
         ControlFlow::Break(
             refusal_error(
                 &format!("the table function {name}"),
-                "in FROM may stand the catalog's tables and few functions",
+                "FROM accepts the tables of the catalog and the functions listed below",
                 CATALOG_HINT,
             )
             .with_choices(known),
@@ -292,13 +292,17 @@ fn check_clauses(query: &Query) -> ControlFlow<Error> {
             ForClause::Json { .. } => "FOR JSON",
             ForClause::Xml { .. } => "FOR XML",
         };
-        return refuse(part, "the answer's form is not part of the SQL", "Name it in the argument \"format\".");
+        return refuse(part, "the format of the answer is not part of the SQL", "Name it in the argument \"format\".");
     }
     if query.settings.is_some() {
-        return refuse("SETTINGS", "it would change the session, which no call may", "Leave it out.");
+        return refuse("SETTINGS", "it would change the session, which is not allowed", "Leave it out.");
     }
     if query.format_clause.is_some() {
-        return refuse("FORMAT", "the answer's form is not part of the SQL", "Name it in the argument \"format\".");
+        return refuse(
+            "FORMAT",
+            "the format of the answer is not part of the SQL",
+            "Name it in the argument \"format\".",
+        );
     }
     ControlFlow::Continue(())
 }
@@ -316,7 +320,7 @@ fn name_identifiers(name: &ObjectName) -> ControlFlow<Error, Vec<&Ident>> {
             ObjectNamePart::Function(_) => {
                 let refusal = refusal_error(
                     &format!("the computed name {name}"),
-                    "names must stand in the SQL as they are",
+                    "names must be written literally in the SQL",
                     CATALOG_HINT,
                 );
                 return ControlFlow::Break(refusal);

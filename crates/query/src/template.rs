@@ -149,7 +149,7 @@ impl SqlTemplate {
 }
 
 fn unnamed_placeholder_error(placeholder: &str) -> Error {
-    Error::new(ErrorKind::InvalidArguments, format!("the SQL has the placeholder {placeholder}, which has no name"))
+    Error::new(ErrorKind::InvalidArguments, format!("the placeholder {placeholder} in the SQL has no name"))
         .with_hint("Write parameters as :name and declare each under input.")
 }
 

@@ -43,8 +43,8 @@ pub(crate) struct NextPage {
 impl NextPage {
     /// How to ask for the rest.
     pub(crate) fn hint(&self) -> String {
-        let whole = self.uri.as_ref().map(|uri| format!(" What was asked for is kept at {uri}.")).unwrap_or_default();
-        format!("For the next ones make the same call with \"cursor\": \"{}\".{whole}", self.cursor)
+        let whole = self.uri.as_ref().map(|uri| format!(" The full result is stored at {uri}.")).unwrap_or_default();
+        format!("To continue, repeat the call with \"cursor\": \"{}\".{whole}", self.cursor)
     }
 }
 
@@ -89,16 +89,16 @@ impl AnswerBound {
             _ => format!("the first {rows} {noun}s"),
         };
         match cut {
-            TruncationReason::RowLimit => format!("Shown: {visible}; more exist. {}", hints.limit),
+            TruncationReason::RowLimit => format!("Showing {visible}; more exist. {}", hints.limit),
             TruncationReason::RowBudget => {
-                format!("Shown: {visible}, as many as are allowed; more exist. {}", hints.budget)
+                format!("Showing {visible}, the maximum of an answer; more exist. {}", hints.budget)
             }
             TruncationReason::ByteBudget { next } if rows == 0 => format!(
-                "Shown: {visible}; the first alone takes {next} characters, and the answer may take {bytes_max}. \
+                "Showing {visible}: the first has {next} characters, and the limit is {bytes_max}. \
                  Select fewer columns, or shorten long ones with left(column, 100)."
             ),
             TruncationReason::ByteBudget { .. } => {
-                format!("Shown: {visible}, as many as fit into {bytes_max} characters; more exist. {}", hints.budget)
+                format!("Showing {visible}, as many as fit into {bytes_max} characters; more exist. {}", hints.budget)
             }
         }
     }

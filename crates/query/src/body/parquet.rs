@@ -44,7 +44,7 @@ pub(super) struct ParquetBody {
 impl ParquetBody {
     pub(super) fn new(schema: &SchemaRef) -> Result<Self, Error> {
         if schema.fields().is_empty() {
-            let message = "the answer has no columns, and a Parquet file has one at least";
+            let message = "the answer has no columns, but a Parquet file needs at least one";
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
         Self::with_bounds(schema, GROUP_BOUNDS).map_err(encoding_error)

@@ -271,11 +271,11 @@ async fn report_if_incomplete(
 ) -> Result<Metadata, Error> {
     let line = match (result.progress().end, result.reached_row_limit()) {
         (Some(ResultEnd::Incomplete(reason) | ResultEnd::Removed(reason)), _) => {
-            format!("These are the last rows that were kept, and not all that there are: {reason}.")
+            format!("The stored result ends here and is incomplete: {reason}.")
         }
         (_, Some(rows)) => format!(
-            "These are the last of the {rows} rows that were asked for (limit, max_rows); more may exist. Ask again \
-             for more of them, or with delivery: \"blocks\" for all."
+            "These are the last of the {rows} requested rows (limit, max_rows); more may exist. Raise the limit, or \
+             use delivery: \"blocks\" to store all rows."
         ),
         _ => return Ok(metadata),
     };
@@ -287,6 +287,6 @@ async fn report_if_incomplete(
 }
 
 pub(super) fn no_store_error() -> Error {
-    Error::new(ErrorKind::Unavailable, "this server keeps no results")
-        .with_hint("Ask for less with where, select or a smaller limit, and leave cursor and delivery out.")
+    Error::new(ErrorKind::Unavailable, "stored results are disabled on this server")
+        .with_hint("Request less with where, select or a smaller limit, and leave out cursor and delivery.")
 }

@@ -223,9 +223,9 @@ impl ExportPreview<'_> {
             }
         };
         format!(
-            "Shown: the first {visible} rows, and what the columns hold in the first {read}. Stored: {} rows so far, \
-             {state}. All of them: {}, over HTTP /results/{id}/data. Page by page: the same call with \"cursor\": \
-             \"{}\".",
+            "Showing the first {visible} rows, and a summary of the columns over the first {read}. Stored: {} rows so \
+             far, {state}. All of them: {}, over HTTP /results/{id}/data. Page by page: repeat the call with \
+             \"cursor\": \"{}\".",
             stage.rows(),
             id.uri(),
             self.create_cursor(visible as u64),

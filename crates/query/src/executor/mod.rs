@@ -99,7 +99,7 @@ impl QueryRequest {
         let message =
             format!("the output schema does not describe the column {name:?} of the answer: a table has changed");
         Err(Error::new(ErrorKind::Unavailable, message)
-            .with_hint("The owner of the node must load its configuration again; until then, ask the table itself."))
+            .with_hint("An administrator must reload the configuration; until then, query the table directly."))
     }
 }
 
@@ -249,9 +249,9 @@ impl Executor {
         let more = |built_in: &str| question.overflow_hint.clone().unwrap_or_else(|| built_in.to_owned());
         let hints = TruncationHints {
             noun: kind.noun(),
-            limit: more("Ask for less (where, group_by, select) or a larger limit."),
+            limit: more("Narrow the query (where, group_by, select) or raise the limit."),
             budget: more(
-                "Ask for less (where, group_by, select), or for the rows after the last one (order_by, where).",
+                "Narrow the query (where, group_by, select), or request the rows after the last one (order_by, where).",
             ),
             rows_before: 0,
         };

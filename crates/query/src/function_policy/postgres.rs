@@ -152,9 +152,9 @@ const READ_ONLY_FUNCTIONS: &[&str] = &[
     "pg_xact_status",
 ];
 
-const MANAGES_SERVER: &str = "of PostgreSQL's functions pg_… only those pass that look at tables, types and sizes";
-const SHOWS_RAW_STORAGE: &str = "it shows raw storage, past what the role may read";
-const ASSIGNS_TRANSACTION_ID: &str = "it takes a transaction number, and only reading is allowed";
+const MANAGES_SERVER: &str = "of the functions pg_…, only those that inspect tables, types and sizes are allowed";
+const SHOWS_RAW_STORAGE: &str = "it returns raw storage, which bypasses the privileges of the role";
+const ASSIGNS_TRANSACTION_ID: &str = "it assigns a transaction ID, and only reading is allowed";
 
 /// Functions that are refused, the more special reason first.
 const REFUSED: RefusalRules = &[
@@ -255,7 +255,7 @@ const REFUSED_SCHEMAS: RefusalRules = &[
 const REFUSED_TABLES: RefusalRules = &[
     (
         &["pg_stat_activity", "pg_stat_statements*", "pg_prepared_statements", "pg_cursors", "pg_stat_replication"],
-        "it shows what others ask",
+        "it shows the queries of others",
     ),
     (&["pg_stats*", "pg_statistic*"], "it shows samples of rows"),
 ];

@@ -56,7 +56,7 @@ const REFUSED_TABLES: RefusalRules = &[
 /// SQLite takes a table function without brackets for a table, and each pragma that answers is one.
 pub(super) fn table_refusal(name: &str) -> Option<&'static str> {
     if name.starts_with("pragma_") && !TABLE_FUNCTIONS.iter().any(|pattern| matches_pattern(pattern, name)) {
-        return Some("it asks for more than the tables and their columns");
+        return Some("it returns more than the tables and their columns");
     }
     find_reason(REFUSED_TABLES, name)
 }

@@ -212,7 +212,7 @@ impl VisitorMut for NameResolver<'_> {
             Expr::Identifier(name) => self.resolve_identifier(name),
             Expr::CompoundIdentifier(parts) => self.resolve_compound(parts),
             Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
-                let message = format!("{} stands for nothing here; write the value itself", value.value);
+                let message = format!("{} has no value here; write the value itself", value.value);
                 self.renderer.add_violation(self.path, message);
                 None
             }
@@ -235,7 +235,7 @@ impl NameResolver<'_> {
             Err(_) => {
                 let mut reason = self.renderer.scope.unknown_column_message(&name.value, &self.names.names());
                 if name.quote_style == Some('"') {
-                    reason.push_str("; text stands in single quotes");
+                    reason.push_str("; write text in single quotes");
                 }
                 self.renderer.add_violation(self.path, reason);
                 None

@@ -33,7 +33,7 @@ pub(crate) async fn render_statement(
         QueryRenderer { dialect: database.dialect(), scope, violations: Vec::new(), parameters: Vec::new() };
     let query = renderer.render_query(spec);
     if !renderer.violations.is_empty() {
-        let error = Error::invalid_arguments("the question does not fit the tables:", renderer.violations);
+        let error = Error::invalid_arguments("the query does not match the tables:", renderer.violations);
         return Err(error.with_hint(renderer.scope.list_columns()));
     }
     Statement::from_query(query, renderer.parameters, database.dialect())
@@ -174,7 +174,7 @@ impl QueryRenderer {
         for (index, selection) in spec.select.iter().enumerate() {
             let path = format!("select[{index}]");
             match selection {
-                Selection::All => self.add_violation(&path, "\"*\" cannot stand beside groups; name the columns"),
+                Selection::All => self.add_violation(&path, "\"*\" cannot be combined with groups; name the columns"),
                 Selection::Column { column, .. } => {
                     let is_group = self
                         .scope
@@ -182,7 +182,7 @@ impl QueryRenderer {
                         .map_or(true, |place| group_by.contains(&self.scope.column_expression(place, self.dialect)));
                     if !is_group {
                         let message = format!(
-                            "the plain column {column:?} stands beside functions; add it to group_by or give it a function"
+                            "the plain column {column:?} is neither grouped nor aggregated; add it to group_by or give it a function"
                         );
                         self.add_violation(&path, message);
                     }

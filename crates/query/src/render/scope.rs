@@ -54,7 +54,7 @@ impl TableScope {
             if tables.iter().any(|known| known.reference == reference || known.qualifier.last() == qualifier.last()) {
                 let message = format!("the table {reference:?} stands twice in the question");
                 return Err(Error::new(ErrorKind::InvalidArguments, message)
-                    .with_hint("Give the joined one another name: {\"table\": …, \"as\": \"other\", \"on\": …}."));
+                    .with_hint("Give the joined table an alias: {\"table\": …, \"as\": \"other\", \"on\": …}."));
             }
             let columns = database.columns(table, principal).await?;
             let columns = columns.into_iter().map(|column| column.name).collect();
@@ -93,7 +93,7 @@ impl TableScope {
             [] => {}
             several => {
                 let qualified: Vec<String> = several.iter().map(|place| self.qualified_name(*place)).collect();
-                return Err(format!("{name:?} is a column of several tables; say which: {}", qualified.join(", ")));
+                return Err(format!("{name:?} is a column of several tables; use one of: {}", qualified.join(", ")));
             }
         }
         self.find_qualified(name, tables).ok_or_else(|| self.unknown_column_message(name, &[]))
@@ -160,7 +160,7 @@ impl TableScope {
         let of = |table: &ScopeTable| {
             let visible: Vec<&str> = table.columns.iter().take(LISTED_MAX).map(String::as_str).collect();
             let more = table.columns.len().saturating_sub(LISTED_MAX);
-            let rest = if more > 0 { format!(" and {more} more (get_schema shows them)") } else { String::new() };
+            let rest = if more > 0 { format!(" and {more} more (get_schema lists them)") } else { String::new() };
             format!("Columns of {}: {}{rest}", table.reference, visible.join(", "))
         };
         self.tables.iter().map(of).collect::<Vec<_>>().join("\n")

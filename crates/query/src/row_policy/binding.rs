@@ -241,14 +241,14 @@ fn find_column_of_kind(name: &ColumnName, columns: &[PolicyColumn<'_>], kinds: &
     if kinds.contains(&column.kind) {
         return Ok(position);
     }
-    let expected = if kinds.contains(&ValueKind::Text) { "no text" } else { "neither true nor false" };
+    let expected = if kinds.contains(&ValueKind::Text) { "not text" } else { "not boolean" };
     Err(format!("the values of {:?} are {expected}", column.name))
 }
 
 fn check_comparable(left: &PolicyColumn<'_>, right: &PolicyColumn<'_>) -> Result<(), String> {
     let is_number = |column: &PolicyColumn<'_>| matches!(column.kind, ValueKind::Integer | ValueKind::Number);
     let are_alike = left.kind == right.kind && left.kind != ValueKind::Other || is_number(left) && is_number(right);
-    if are_alike { Ok(()) } else { Err(format!("{:?} and {:?} are not of one kind", left.name, right.name)) }
+    if are_alike { Ok(()) } else { Err(format!("{:?} and {:?} have different types", left.name, right.name)) }
 }
 
 impl ConditionTerm {
@@ -287,7 +287,7 @@ impl ConditionTerm {
             Self::Number(value) => value.to_string(),
             Self::Boolean(value) => value.to_string(),
             Self::Column(name) => name.text.clone(),
-            Self::CallerAttribute(_) => "what a caller brings".to_owned(),
+            Self::CallerAttribute(_) => "an attribute of the caller".to_owned(),
         };
         value.map(BoundTerm::Value).ok_or_else(|| format!("{} cannot be compared with {with:?}", message()))
     }

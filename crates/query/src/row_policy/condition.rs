@@ -70,8 +70,7 @@ impl RowCondition {
     /// `InvalidArguments` with what is wrong and what may stand there.
     pub fn parse(text: &str) -> Result<Self, Error> {
         if text.len() > CONDITION_BYTES_MAX {
-            let message =
-                format!("the condition is {} bytes long; at most {CONDITION_BYTES_MAX} are taken", text.len());
+            let message = format!("the condition is {} bytes long; the limit is {CONDITION_BYTES_MAX}", text.len());
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
         let expression = parse::parse_prepared_expression(text, SqlDialect::DataFusion, conversion::join_placeholders)?;

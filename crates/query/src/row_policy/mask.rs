@@ -43,7 +43,7 @@ impl Mask {
     pub(super) fn check(self, column: &PolicyColumn<'_>) -> Result<(), String> {
         if self.makes_text() && column.kind == ValueKind::Other {
             let name = column.name;
-            return Err(format!("the column {name:?} is no plain value, so that only deny and null can be put on it"));
+            return Err(format!("the values of {name:?} are not plain; only the masks deny and null apply to it"));
         }
         match self {
             Self::KeepFirst(kept) | Self::KeepLast(kept) if kept > KEPT_CHARACTERS_MAX => {

@@ -209,6 +209,6 @@ impl RowPolicy {
 fn unfit_policy_error(names: &[&str], reason: &str) -> Error {
     let name = names.first().copied().unwrap_or_default();
     Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read: its row policy does not fit it"))
-        .with_detail(format!("the row policy of the table {name:?} does not fit it: {reason}"))
-        .with_hint("Whoever runs this server finds the reason in its log.")
+        .with_detail(format!("the row policy of the table {name:?} does not match its columns: {reason}"))
+        .with_hint("The server log has the reason.")
 }

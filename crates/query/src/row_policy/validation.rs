@@ -64,14 +64,14 @@ impl RowPolicy {
             if let Some(Err(reason)) = self.rows.as_ref().map(|rows| rows.bind(columns).map(drop)) {
                 complain(
                     PolicyPart::Rows,
-                    format!("it does not fit the table {name}, which cannot be read so: {reason}"),
+                    format!("it does not match the table {name}, which cannot be read: {reason}"),
                 );
             }
             for (column, mask) in &self.columns {
                 let checked = self.matching_columns(column, columns);
                 let checked = checked.and_then(|found| found.iter().try_for_each(|at| mask.check(&columns[*at])));
                 if let Err(reason) = checked {
-                    let message = format!("it does not fit the table {name}, which cannot be read so: {reason}");
+                    let message = format!("it does not match the table {name}, which cannot be read: {reason}");
                     complain(PolicyPart::Column(column.clone()), message);
                 }
             }

@@ -107,7 +107,7 @@ fn compile_rule(rule: &SecretRule) -> Result<Regex, String> {
         .build()
         .map_err(|error| error.to_string())?;
     if regex.is_match("") {
-        return Err("the pattern fits a text of nothing, and with it every text".to_owned());
+        return Err("the pattern matches the empty string, and so every text".to_owned());
     }
     Ok(regex)
 }

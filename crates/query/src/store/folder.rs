@@ -70,7 +70,7 @@ impl ProcessFolder {
                 Err(fs::TryLockError::Error(error)) => return Err(error),
             }
         }
-        Err(io::Error::other(format!("all {PROCESSES_MAX} places in the folder are taken by other processes")))
+        Err(io::Error::other(format!("all {PROCESSES_MAX} subfolders are in use by other processes")))
     }
 
     pub(super) fn path(&self) -> &Path {

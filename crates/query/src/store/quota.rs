@@ -27,9 +27,9 @@ impl QuotaExceeded {
     /// What stands in the way of more bytes.
     pub(super) fn room_message(self) -> &'static str {
         match self {
-            Self::Principal => "your stored results take as much room as they may",
-            Self::Tenant => "your tenant's stored results take as much room as they may",
-            Self::All => "all stored results of the server take as much room as they may",
+            Self::Principal => "your stored results have reached their storage limit",
+            Self::Tenant => "your tenant's stored results have reached their storage limit",
+            Self::All => "the server's stored results have reached their storage limit",
         }
     }
 
@@ -37,13 +37,15 @@ impl QuotaExceeded {
     pub(super) fn writers_message(self) -> (&'static str, &'static str) {
         match self {
             Self::Principal => (
-                "as many of your stored results are being written as may be",
-                "Wait for one of them; list_jobs shows them.",
+                "you have reached your limit of concurrent stored results",
+                "Wait until one of them ends; list_jobs lists them.",
             ),
             Self::Tenant => {
-                ("as many of your tenant's stored results are being written as may be", "Wait until one of them ends.")
+                ("your tenant has reached its limit of concurrent stored results", "Wait until one of them ends.")
             }
-            Self::All => ("as many stored results are being written as may be", "Wait until one of them ends."),
+            Self::All => {
+                ("the server has reached its limit of concurrent stored results", "Wait until one of them ends.")
+            }
         }
     }
 }

@@ -183,7 +183,7 @@ impl StoredResult {
             self.is_damaged.store(true, Ordering::Relaxed);
             let message =
                 format!("block {index} of the stored result {} is damaged on the server's disk", self.header.id);
-            return Err(Error::new(ErrorKind::Internal, message).with_hint("Ask the question again."));
+            return Err(Error::new(ErrorKind::Internal, message).with_hint("Repeat the query."));
         }
         Ok(ResultBlock(Bytes::from(bytes)))
     }
@@ -219,7 +219,7 @@ impl StoredResult {
         let message =
             format!("block {index} of the stored result {} cannot be read from the server's disk", self.header.id);
         Error::new(ErrorKind::Unavailable, message)
-            .with_hint("Ask the question again.")
+            .with_hint("Repeat the query.")
             .with_detail(format!("{}: {error}", self.folder.display()))
     }
 }

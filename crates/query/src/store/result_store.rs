@@ -216,9 +216,9 @@ impl ResultStore {
     ) -> Result<(Arc<StoredResult>, u64), Error> {
         let place = self.seal.verify_cursor(cursor, &Owner::from_caller(caller))?;
         if place.query_id != question {
-            let message = "the cursor belongs to a question with other arguments";
+            let message = "the cursor belongs to a call with other arguments";
             return Err(Error::new(ErrorKind::InvalidArguments, message)
-                .with_hint("Repeat the arguments of that question and change nothing but cursor, limit and format."));
+                .with_hint("Repeat the arguments of that call; only cursor, limit and format may differ."));
         }
         Ok((self.get(place.result, caller)?, place.row))
     }
@@ -256,7 +256,8 @@ impl ResultStore {
         let folder = self.folder.path().to_owned();
         let free = run_blocking(move || Ok(free_bytes(&folder))).await.ok().flatten();
         let unavailable = |message: &str| {
-            Error::new(ErrorKind::Unavailable, message).with_hint("Ask for less, or later: stored results expire.")
+            Error::new(ErrorKind::Unavailable, message)
+                .with_hint("Request less data, or retry later: stored results expire.")
         };
         let leaving = {
             let mut index = self.index.lock();
@@ -265,10 +266,10 @@ impl ResultStore {
             let freed: u64 = leaving.iter().map(|result| result.occupied_bytes()).sum();
             let needed = self.limits.free_bytes.saturating_add(bytes);
             if free.is_some_and(|free| free.saturating_add(freed) < needed) {
-                return Err(unavailable("the server's disk has too little room left"));
+                return Err(unavailable("the server's disk has too little free space"));
             }
             writing.reserve_bytes(bytes);
-            leaving.iter().for_each(|result| index.remove(result, "it made room for newer ones"));
+            leaving.iter().for_each(|result| index.remove(result, "it was removed to make room for newer results"));
             leaving
         };
         self.counts.count_evicted(leaving.len());
@@ -299,9 +300,7 @@ impl ResultStore {
         let path = folder.clone();
         let read = run_blocking(move || {
             let end = match &found.end {
-                _ if found.is_truncated => {
-                    ResultEnd::Incomplete("the rest of it is missing on the server's disk".to_owned())
-                }
+                _ if found.is_truncated => ResultEnd::Incomplete("the rest is missing on the server's disk".to_owned()),
                 Some(None) => ResultEnd::Complete,
                 Some(Some(reason)) => ResultEnd::Incomplete(reason.clone()),
                 None => ResultEnd::Incomplete("the server was stopped while it was being written".to_owned()),

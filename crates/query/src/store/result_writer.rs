@@ -196,7 +196,7 @@ impl ResultWriter {
     fn reached_byte_limit(&self) -> Option<ResultEnd> {
         let bytes = self.result.progress.borrow().bytes();
         let max = self.bytes_max.filter(|max| bytes >= *max)?;
-        Some(ResultEnd::Incomplete(format!("it reached its bound of {max} bytes (results.store_limit)")))
+        Some(ResultEnd::Incomplete(format!("it reached the limit of {max} bytes (results.store_limit)")))
     }
 
     /// Lets the rows that wait become a block, after the one that is being written.
@@ -267,7 +267,7 @@ impl ResultWriter {
             let end = match text {
                 Ok(()) => end,
                 Err(_) if end != ResultEnd::Complete => end,
-                Err(_) => ResultEnd::Incomplete("the server could not write its end".to_owned()),
+                Err(_) => ResultEnd::Incomplete("the server could not write the end of the result".to_owned()),
             };
             result.reserve_bytes(0);
             let is_empty = result.progress.borrow().blocks.is_empty();

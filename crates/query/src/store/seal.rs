@@ -65,8 +65,8 @@ impl ResultSeal {
     /// `InvalidArguments` for what was never signed for `owner`, `NotFound` when its time is over.
     pub(super) fn verify_cursor(&self, text: &str, owner: &Owner) -> Result<Cursor, Error> {
         let foreign = || {
-            Error::new(ErrorKind::InvalidArguments, "the cursor is none that you were given")
-                .with_hint("Use a cursor unchanged, with the arguments of the answer that it stood in.")
+            Error::new(ErrorKind::InvalidArguments, "the cursor is unknown or was changed")
+                .with_hint("Pass the cursor of an earlier answer unchanged, with the arguments of that call.")
         };
         let bytes =
             URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == CURSOR_BYTES).ok_or_else(foreign)?;
@@ -107,7 +107,7 @@ fn read_u64(bytes: &[u8]) -> u64 {
 }
 
 pub(super) fn expired_error() -> Error {
-    Error::new(ErrorKind::NotFound, "the stored result has expired").with_hint("Ask the question again.")
+    Error::new(ErrorKind::NotFound, "the stored result has expired").with_hint("Repeat the query.")
 }
 
 /// Milliseconds since 1970.

@@ -128,7 +128,7 @@ fn statements_are_prepared() {
     insta::assert_snapshot!(tool("DELETE FROM orders", "{}"), @r"
     error: the configuration cannot be used
     tidegate.yaml:5:5: tools[0].sql: DELETE is refused: it would change data, and only reading is allowed
-        Only SELECT can be run, with WITH, UNION, VALUES and all else that belongs to it.
+        Only SELECT statements are allowed, including those with WITH, UNION or VALUES.
     ");
     insta::assert_snapshot!(tool("SELECT $1", "{}"), @r"
     error: the configuration cannot be used
