@@ -1,13 +1,13 @@
-//! Words for the statements that are refused: which part, why, and what to use instead.
+//! Error messages for refused statements: which part, why, and what to use instead.
 
 use sqlparser::ast::Statement;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use tidegate_core::{Error, ErrorKind};
 
-/// Why a kind of statement is refused.
+/// A kind of statement that is refused.
 struct RefusedStatement {
-    /// The words that it begins with.
+    /// The first keyword of the statement.
     keyword: &'static str,
     reason: &'static str,
     instead: &'static str,
@@ -20,7 +20,7 @@ const CHANGES_SESSION: &str = "it would change the session, which is not allowed
 const ONLY_SELECT_HINT: &str = "Only SELECT statements are allowed, including those with WITH, UNION or VALUES.";
 const SELECT_ROWS_HINT: &str = "Select the rows; the argument \"format\" names the format of the answer.";
 
-/// Refused statements by the word that they begin with.
+/// Refused statements by their first keyword.
 const REFUSED_STATEMENTS: &[RefusedStatement] = &[
     RefusedStatement { keyword: "INSERT", reason: WRITES_DATA, instead: ONLY_SELECT_HINT },
     RefusedStatement { keyword: "UPDATE", reason: WRITES_DATA, instead: ONLY_SELECT_HINT },
@@ -186,7 +186,7 @@ const REFUSED_STATEMENTS: &[RefusedStatement] = &[
     },
 ];
 
-/// What a statement is called: the word that it begins with, and for definitions what they are of.
+/// The name of a statement for messages: its first keyword, and for definitions the kind of object.
 pub(crate) fn statement_name(tokens: &[TokenWithSpan]) -> String {
     const WORDS_MAX: usize = 4;
     let words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).map_while(|token| {
@@ -210,22 +210,22 @@ pub(crate) fn statement_name(tokens: &[TokenWithSpan]) -> String {
     name
 }
 
-/// The refusal of the statements of that name, if they are refused by name.
+/// The refusal of statements with that name, if they are refused by name.
 pub(crate) fn refuse_by_name(name: &str) -> Option<Error> {
     let word = name.split(' ').next()?;
     let refusal = REFUSED_STATEMENTS.iter().find(|refusal| refusal.keyword == word)?;
     Some(refusal_error(name, refusal.reason, refusal.instead))
 }
 
-/// The refusal of any statement that is no query.
+/// The refusal of any statement that is not a query.
 pub(crate) fn refuse_non_query(name: &str) -> Error {
     refuse_by_name(name)
         .unwrap_or_else(|| refusal_error(name, "it is not a query, and only reading is allowed", ONLY_SELECT_HINT))
 }
 
-/// The refusal of `statement`, which stands within a query.
+/// The refusal of `statement` within a query.
 pub(crate) fn refuse_statement(statement: &Statement) -> Error {
-    // A statement prints as it begins; this names it and decides nothing.
+    // The printed statement begins with its keyword. This only names it and decides nothing.
     let text = statement.to_string();
     let word = text.split_whitespace().next().unwrap_or_default().to_uppercase();
     refuse_non_query(word.trim_end_matches([';', '(']))
