@@ -1,4 +1,4 @@
-//! From the parser's tree to a condition: what may stand in one, and words for what may not.
+//! Converts the AST of the parser to a condition, with messages for what is not allowed.
 
 use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value, ValueWithSpan};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -11,10 +11,10 @@ use super::resolve::CallerAttribute;
 const ALLOWED_SYNTAX: &str = "a condition may consist of comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT over \
      columns, literals, :subject, :tenant and :claims.NAME";
 
-/// `tokenize` with a colon and the names after it as one placeholder each: `:claims.tenant`, `:claims."odd name"`.
+/// Joins a colon and the names after it into one placeholder: `:claims.tenant`, `:claims."odd name"`.
 ///
 /// # Errors
-/// Never: what is none stays as it is, for the parser to complain about.
+/// Never: other tokens stay unchanged, and the parser reports them.
 pub(super) fn join_placeholders(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, Error> {
     let mut joined = Vec::with_capacity(tokens.len());
     let mut tokens = tokens.into_iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).peekable();
@@ -30,7 +30,7 @@ pub(super) fn join_placeholders(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenW
                     break;
                 }
             }
-            // Names may hold anything but this sign.
+            // Names may contain any character except this separator.
             token.token = Token::Placeholder(format!(":{}", parts.join(SEPARATOR)));
         }
         joined.push(token);
@@ -40,12 +40,12 @@ pub(super) fn join_placeholders(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenW
 
 const SEPARATOR: &str = "\0";
 
-/// `reason` as people wrote what it shows.
+/// Restores the dots in `reason`.
 pub(super) fn restore_separators(reason: &str) -> String {
     reason.replace(SEPARATOR, ".")
 }
 
-/// The condition that `parse_expression` is.
+/// Converts `expression` to a condition.
 pub(super) fn convert_node(expression: &Expr) -> Result<ConditionNode, String> {
     Ok(match expression {
         Expr::Nested(inner) => convert_node(inner)?,
@@ -80,7 +80,7 @@ pub(super) fn convert_node(expression: &Expr) -> Result<ConditionNode, String> {
             ConditionTerm::Text(pattern) => {
                 ConditionNode::Like { column: expect_column(expr)?, pattern, is_negated: *negated }
             }
-            // What a caller brings could be a pattern that fits all.
+            // An attribute of the caller could be a pattern that matches everything.
             _ => return Err(format!("the pattern of {expression} is not a text literal")),
         },
         Expr::Identifier(name) => ConditionNode::Column(column_name(name)),
@@ -102,7 +102,7 @@ fn build_comparison(
     }
 }
 
-/// What a caller brings is typed by what it is compared with.
+/// The other side determines the type of an attribute of the caller.
 fn check_list_terms(term: &ConditionTerm, list: &[ConditionTerm], expression: &Expr) -> Result<(), String> {
     let is_asked = |term: &ConditionTerm| matches!(term, ConditionTerm::CallerAttribute(_));
     if is_asked(term) && list.iter().any(is_asked) {

@@ -1,4 +1,4 @@
-//! Reads a question from JSON by hand, so that every violation is told at once, with its place.
+//! Parses a query spec from JSON by hand, so that all violations are reported at once, with their paths.
 
 use serde_json::{Map, Value};
 use tidegate_core::{Error, Violation, nearest_names};
@@ -7,9 +7,9 @@ use super::{AggregateFunction, JoinKind, JoinOn, LIMIT_DEFAULT, QueryJoin, Query
 use crate::executor::{AnswerMode, Delivery};
 use crate::format::OutputFormat;
 
-/// Columns, joins and the like in one list.
+/// Maximum items of one list.
 const ITEMS_MAX: usize = 200;
-/// Violations told at once.
+/// Maximum violations in one error.
 const VIOLATIONS_MAX: usize = 20;
 
 const KEYS: [&str; 15] = [
@@ -46,11 +46,11 @@ pub(super) fn read_spec(arguments: &Map<String, Value>) -> Result<QuerySpec, Err
     Err(Error::invalid_arguments("invalid query arguments:", reader.violations))
 }
 
-/// Collects violations; what cannot be read is left out of the question, which then is never used.
+/// Collects violations. Invalid parts are left out of the spec, which is then not used.
 #[derive(Default)]
 pub(super) struct SpecReader {
     violations: Vec<Violation>,
-    /// Conditions read so far, all levels together.
+    /// The number of conditions so far, at all levels.
     pub(super) conditions: usize,
 }
 
@@ -140,7 +140,7 @@ impl SpecReader {
         let items = match object.get(key) {
             None | Some(Value::Null) => return Vec::new(),
             Some(Value::Array(items)) => items.as_slice(),
-            // One alone is understood, as models often leave out the brackets.
+            // A single item is accepted, because models often leave out the brackets.
             Some(single) => std::slice::from_ref(single),
         };
         if items.len() > ITEMS_MAX {
@@ -293,7 +293,7 @@ pub(super) fn child_path(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// A value as it came, not longer than a line.
+/// The value as JSON, shortened to one line.
 pub(super) fn shorten_value(value: &Value) -> String {
     const CHARACTERS_MAX: usize = 60;
     let text = value.to_string();

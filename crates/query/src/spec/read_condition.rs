@@ -1,4 +1,4 @@
-//! Reads conditions from JSON.
+//! Parses conditions from JSON.
 
 use serde_json::{Map, Value};
 
@@ -6,18 +6,18 @@ use super::condition::{Arity, Comparison, ComparisonOperator, Operand, QueryCond
 use super::read::{SpecReader, child_path, shorten_value};
 use crate::parameter::Parameter;
 
-/// Conditions of one question, all levels together.
+/// Maximum conditions of one query, at all levels.
 const CONDITIONS_MAX: usize = 100;
-/// Levels of conditions.
+/// Maximum nesting of conditions.
 const DEPTH_MAX: usize = 20;
-/// Values of one `in`.
+/// Maximum values of one `in`.
 const VALUES_MAX: usize = 900;
 
 impl SpecReader {
     pub(super) fn read_optional_condition(&mut self, object: &Map<String, Value>, key: &str) -> Option<QueryCondition> {
         match object.get(key)? {
             Value::Null => None,
-            // What matches everything.
+            // An empty condition matches everything.
             Value::Object(empty) if empty.is_empty() => None,
             Value::Array(empty) if empty.is_empty() => None,
             value => self.read_condition(key, value, DEPTH_MAX),
@@ -27,7 +27,7 @@ impl SpecReader {
     fn read_condition(&mut self, path: &str, value: &Value, depth_left: usize) -> Option<QueryCondition> {
         self.conditions += 1;
         if self.conditions > CONDITIONS_MAX || depth_left == 0 {
-            // Once is enough.
+            // Report this only once.
             if self.conditions <= CONDITIONS_MAX + 1 {
                 let bounds = format!(
                     "too many conditions: the limits are {CONDITIONS_MAX} conditions and {DEPTH_MAX} levels; use in for lists"
