@@ -218,9 +218,9 @@ impl ExportPreview<'_> {
         let stage = self.result.progress();
         let state = match &stage.end {
             None => "and more are being written".to_owned(),
-            Some(end) => {
-                end.reason().map_or_else(|| "which are all".to_owned(), |reason| format!("and no more: {reason}"))
-            }
+            Some(end) => end
+                .reason()
+                .map_or_else(|| "which are all".to_owned(), |reason| format!("and the result is incomplete: {reason}")),
         };
         format!(
             "Showing the first {visible} rows, and a summary of the columns over the first {read}. Stored: {} rows so \

@@ -52,7 +52,7 @@ impl TableScope {
             let qualifier = if is_alias { vec![reference.to_owned()] } else { dialect.table_parts(table) };
             // In the SQL, a qualified table is known by its last part.
             if tables.iter().any(|known| known.reference == reference || known.qualifier.last() == qualifier.last()) {
-                let message = format!("the table {reference:?} stands twice in the question");
+                let message = format!("the table {reference:?} is used twice");
                 return Err(Error::new(ErrorKind::InvalidArguments, message)
                     .with_hint("Give the joined table an alias: {\"table\": …, \"as\": \"other\", \"on\": …}."));
             }

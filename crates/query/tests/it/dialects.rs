@@ -106,10 +106,10 @@ fn tables_of_other_schemas_are_qualified() {
         "table": "flights",
         "joins": [{"table": "archive.flights", "on": [{"left": "carrier", "right": "carrier"}]}],
     })), @r#"
-    the table "archive.flights" stands twice in the question
+    the table "archive.flights" is used twice
     Give the joined table an alias: {"table": …, "as": "other", "on": …}.
 
-    the table "archive.flights" stands twice in the question
+    the table "archive.flights" is used twice
     Give the joined table an alias: {"table": …, "as": "other", "on": …}.
     "#);
     insta::assert_snapshot!(check(json!({
@@ -287,7 +287,7 @@ proptest! {
                     prop_assert!(!statement.text().contains('§'), "{}", statement.text());
                 }
                 Err(error) => {
-                    let lacks = ["SQLite has no", "PostgreSQL has no", "cannot be written down"];
+                    let lacks = ["SQLite has no", "PostgreSQL has no", "cannot be rewritten"];
                     let text = error.to_string();
                     prop_assert!(lacks.iter().any(|reason| text.contains(reason)), "{text}");
                 }

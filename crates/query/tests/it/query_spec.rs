@@ -144,7 +144,7 @@ async fn joins_qualify_their_columns() {
         @r#"SELECT "airlines"."name", "flights"."carrier", "back"."distance" FROM "flights" LEFT JOIN "airlines" ON "flights"."carrier" = "airlines"."carrier" INNER JOIN "flights" AS "back" ON "back"."origin" = "flights"."dest" WHERE "airlines"."name" LIKE 'A%' AND "back"."distance" > "flights"."distance" ORDER BY "back"."distance" DESC NULLS LAST LIMIT 101"#
     );
     insta::assert_snapshot!(check(json!({"table": "flights", "joins": [{"table": "flights", "on": "true"}]})).await, @r#"
-    the table "flights" stands twice in the question
+    the table "flights" is used twice
     Give the joined table an alias: {"table": …, "as": "other", "on": …}.
     "#);
 }
@@ -251,12 +251,12 @@ fn conditions_have_bounds() {
     let deep = (0..100).fold(json!({"column": "a", "value": 1}), |inner, _| json!({"not": inner}));
     insta::assert_snapshot!(read(json!({"table": "t", "where": deep})).unwrap_err(), @r"
     invalid query arguments:
-    - where.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not: at most 100 conditions in 20 levels are taken; use in for lists
+    - where.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not: too many conditions: the limits are 100 conditions and 20 levels; use in for lists
     ");
     let many: Vec<Value> = (0..1_000).map(|n| json!({"column": "a", "value": n})).collect();
     insta::assert_snapshot!(read(json!({"table": "t", "where": {"or": many}})).unwrap_err(), @r"
     invalid query arguments:
-    - where.or[99]: at most 100 conditions in 20 levels are taken; use in for lists
+    - where.or[99]: too many conditions: the limits are 100 conditions and 20 levels; use in for lists
     ");
     let values: Vec<i64> = (0..1_000).collect();
     assert!(read(json!({"table": "t", "where": {"column": "a", "op": "in", "value": values}})).is_err());
