@@ -1,4 +1,4 @@
-//! One answer on its way: rows become text or bytes, these leave in pieces, and it ends at the budget.
+//! Writes one answer: encodes rows as text or bytes, sends them in pieces, and ends at the budget.
 
 mod batches;
 mod bound;
@@ -25,29 +25,29 @@ pub(crate) use self::bound::{NextPage, TruncationHints};
 pub(crate) use self::progress::{AnswerStage, ProgressReporter};
 pub(crate) use self::response_sink::stored_result_link;
 
-/// Answers whose budget is larger are text alone: the same rows as data would have to be gathered.
+/// Answers with a larger budget have no structured content, because the rows would have to be buffered.
 const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
 
-/// What is known of an answer before its rows.
+/// The properties of an answer that are known before its rows.
 pub(crate) struct AnswerExpectation<'a> {
-    /// Whose answer it is, where it goes, and how far it is.
+    /// Reports the progress of the answer; also has its job and reply.
     pub(crate) progress: &'a ProgressReporter<'a>,
-    /// Rows that are wanted at most.
+    /// The maximum number of rows.
     pub(crate) rows_max: Option<u64>,
     pub(crate) answer_form: AnswerForm,
-    /// Whether the values of one column are answered, without its name.
+    /// Whether the answer is a list of the values of one column, without its name.
     pub(crate) is_list: bool,
     pub(crate) started: Instant,
 }
 
-/// Rows on their way into a reply.
+/// Writes rows into a reply.
 pub(crate) enum AnswerWriter<'a> {
     Text(TextAnswerWriter<'a>),
     Batches(BatchAnswerWriter<'a>),
 }
 
 impl<'a> AnswerWriter<'a> {
-    /// An answer of text from `writer`; `is_buffering` says whether it waits until all of it is there.
+    /// Starts a text answer; `holding` says whether text is buffered until the answer is complete.
     pub(crate) fn new_text(
         answer_expectation: &AnswerExpectation<'a>,
         writer: Box<dyn RowWriter>,
@@ -57,10 +57,10 @@ impl<'a> AnswerWriter<'a> {
         Self::Text(TextAnswerWriter::new(writer, holding, bound, response_sink, answer_expectation.started))
     }
 
-    /// An answer of batches in `format`, with the columns of `schema`.
+    /// Starts an answer of batches in `format`, with the columns of `schema`.
     ///
     /// # Errors
-    /// For columns that the format has no form of.
+    /// For columns that the format cannot represent.
     pub(crate) fn new_batches(
         answer_expectation: &AnswerExpectation<'a>,
         format: BatchFormat,
@@ -70,7 +70,7 @@ impl<'a> AnswerWriter<'a> {
         Ok(Self::Batches(BatchAnswerWriter::new(new_batch_body(format, schema)?, bound, response_sink)))
     }
 
-    /// Gathers the rows as data too, where the budget bounds how much that can be. A body has no place for them.
+    /// Also collects the rows as structured content, where the budget bounds its size. A body has no place for it.
     pub(crate) fn with_structured(mut self, schema: &SchemaRef) -> Self {
         if let Self::Text(answer) = &mut self
             && !answer.sink.is_body()
@@ -81,7 +81,7 @@ impl<'a> AnswerWriter<'a> {
         self
     }
 
-    /// The rows that [`AnswerWriter::inspect_rows`] wants to see first.
+    /// The number of rows that [`AnswerWriter::inspect_rows`] needs before the first push.
     pub(crate) fn lookahead_rows(&self) -> usize {
         match self {
             Self::Text(answer) => answer.lookahead_rows(),
@@ -89,14 +89,14 @@ impl<'a> AnswerWriter<'a> {
         }
     }
 
-    /// Looks at the first rows before they are pushed.
+    /// Inspects the first rows before they are pushed.
     pub(crate) fn inspect_rows(&mut self, batches: &[RecordBatch]) {
         if let Self::Text(answer) = self {
             answer.inspect_rows(batches);
         }
     }
 
-    /// Writes the rows of `batch`; breaks when the answer is at its end.
+    /// Writes the rows of `batch`; breaks when the answer has reached a limit.
     pub(crate) async fn push(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>, Error> {
         match self {
             Self::Text(answer) => answer.push(batch).await,
@@ -104,7 +104,7 @@ impl<'a> AnswerWriter<'a> {
         }
     }
 
-    /// Lets the rows leave that are there, because the next are not; not in batch mode.
+    /// Sends the buffered rows, because the next ones are not ready; not in batch mode.
     pub(crate) async fn flush_pending(&mut self) -> Result<(), Error> {
         match self {
             Self::Text(answer) => answer.flush_pending().await,
@@ -112,17 +112,17 @@ impl<'a> AnswerWriter<'a> {
         }
     }
 
-    /// Whether it ended before its rows did.
+    /// Whether the answer ended before its rows did.
     pub(crate) fn is_truncated(&self) -> bool {
         self.truncation().is_some()
     }
 
-    /// The rows that were shown, if there are more.
+    /// The number of rows sent, if more exist.
     pub(crate) fn rows_if_truncated(&self) -> Option<u64> {
         self.truncation().map(|(_, rows)| rows).filter(|rows| *rows > 0)
     }
 
-    /// The rows that were shown, if there are more and it was not the caller who wanted no more.
+    /// The number of rows sent, if more exist because of the budget and not because of the row limit of the caller.
     pub(crate) fn rows_if_over_budget(&self) -> Option<u64> {
         self.truncation()
             .filter(|(cut, _)| *cut != TruncationReason::RowLimit)
@@ -137,7 +137,7 @@ impl<'a> AnswerWriter<'a> {
         }
     }
 
-    /// Ends the answer well: closes it, says what was not shown and where that is, gives the facts.
+    /// Ends the answer: closes it, adds the notice about missing rows, and returns the metadata.
     pub(crate) async fn finish(self, hints: &TruncationHints, next: Option<&NextPage>) -> Result<Metadata, Error> {
         let mut metadata = match self {
             Self::Text(answer) => answer.finish(hints, next).await,
@@ -147,12 +147,12 @@ impl<'a> AnswerWriter<'a> {
         Ok(metadata)
     }
 
-    /// Ends the answer after a failure. Rows that were sent stand: their block is closed, and a body says why it is not
-    /// whole where its form has a place for that.
+    /// Ends the answer after a failure. Rows that were sent stay: their block is closed, and a body contains the error
+    /// where its format allows that.
     pub(crate) async fn abandon(self, error: &Error) -> Result<(), Error> {
         match self {
             Self::Text(answer) => answer.abandon(error).await,
-            // A stream of Arrow or a Parquet file without its end is not whole.
+            // Without its end, an Arrow stream or a Parquet file is recognizably incomplete.
             Self::Batches(_) => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
-//! The way of batches from the task that makes them to whoever reads them.
+//! A channel of batches from a producing task to a reader.
 //!
-//! A short channel, so that a reader that stops stops the task. An end that nobody declared is no end: a task that was
-//! dropped or cancelled must not look like one that came to its last row.
+//! The channel is short, so that a slow reader stops the task. The end must be declared: a task that was dropped or
+//! cancelled must not look like one that sent its last row.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,17 +12,17 @@ use tidegate_core::{Error, ErrorKind};
 use tokio::sync::mpsc::{self, Permit};
 use tokio_util::sync::CancellationToken;
 
-/// Batches that wait for the reader.
+/// The capacity of the channel, in batches.
 const BATCHES_WAITING_MAX: usize = 2;
 
-/// The task's end. Cheap to clone.
+/// The sending half of a batch channel. Cheap to clone.
 #[derive(Clone)]
 pub struct BatchSender {
     batches: mpsc::Sender<Result<RecordBatch, Error>>,
     is_complete: Arc<AtomicBool>,
 }
 
-/// A handover whose reader is told when `cancellation` fires. `kept` is dropped with the stream.
+/// Creates a channel whose reader receives an error when `cancellation` fires. `kept` is dropped with the stream.
 pub fn batch_channel<K: Send + 'static>(
     cancellation: CancellationToken,
     kept: K,
@@ -38,28 +38,28 @@ pub fn batch_channel<K: Send + 'static>(
 }
 
 impl BatchSender {
-    /// Waits until the reader has room for a batch; none when it is gone.
+    /// Waits for capacity; `None` when the reader is dropped.
     pub async fn reserve(&self) -> Option<Permit<'_, Result<RecordBatch, Error>>> {
         self.batches.reserve().await.ok()
     }
 
-    /// Hands over an error, when there is room; nobody needs it when nobody reads.
+    /// Sends an error when there is capacity; ignored when the reader is dropped.
     pub async fn fail(&self, error: Error) {
         let _ = self.batches.send(Err(error)).await;
     }
 
-    /// Says that the last batch was handed over.
+    /// Declares that the last batch was sent.
     pub fn complete(&self) {
         self.is_complete.store(true, Ordering::Release);
     }
 
-    /// Resolves when the reader is gone.
+    /// Resolves when the reader is dropped.
     pub async fn closed(&self) {
         self.batches.closed().await;
     }
 }
 
-/// The reader's end.
+/// The receiving half.
 struct BatchReceiver {
     batches: mpsc::Receiver<Result<RecordBatch, Error>>,
     is_complete: Arc<AtomicBool>,
@@ -79,7 +79,7 @@ impl BatchReceiver {
         };
         self.ended = !matches!(received, Some(Ok(_)));
         match received {
-            // The task ended without having come to the last row.
+            // The task ended before it declared the end.
             None if !self.is_complete.load(Ordering::Acquire) => {
                 Some(Err(Error::new(ErrorKind::Unavailable, "the server is shutting down")))
             }

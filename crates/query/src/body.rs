@@ -1,7 +1,6 @@
-//! Rows as the body of an answer: batches go in, bytes that are ready to leave come out.
+//! Encodes rows as the body of an answer: batches in, bytes out.
 //!
-//! Calls write their answers with what is here, within their budgets (`answer`). [`BodyWriter`] is the same for rows
-//! that are answered outside of any call.
+//! Calls use these encoders within their budgets (`answer`). [`BodyWriter`] does the same for rows outside of calls.
 
 mod arrow;
 mod parquet;
@@ -22,26 +21,26 @@ use crate::format::{AnswerForm, BatchFormat, new_row_writer};
 pub(crate) use self::portable::PortableSchema;
 pub(crate) use self::text::TextBody;
 
-/// Batches on their way into a body that is no text.
+/// Encodes batches into a binary body.
 pub(crate) trait BatchBody: Send {
-    /// Writes the rows of `batch`, of which there is one at least, and gives the bytes that are ready to leave.
+    /// Writes the rows of `batch`, which has at least one, and returns the bytes that can be sent.
     fn write(&mut self, batch: &RecordBatch) -> Result<Bytes, Error>;
 
-    /// Gives the bytes of all rows that were written, whether or not the form would rather wait for more of them.
+    /// Returns the bytes of all rows so far, even if the format would buffer more.
     fn flush(&mut self) -> Result<Bytes, Error>;
 
-    /// How long a body of `batch` alone is, in bytes. A body of several batches, flushed after each, is no longer than
-    /// these bodies together.
+    /// The size in bytes of a body of `batch` alone. A body of several batches, flushed after each, is never longer
+    /// than the sum of these sizes.
     fn standalone_bytes(&self, batch: &RecordBatch) -> Result<usize, Error>;
 
-    /// Ends the body and gives the bytes that are left of it.
+    /// Ends the body and returns the remaining bytes.
     fn finish(self: Box<Self>) -> Result<Bytes, Error>;
 }
 
-/// A body of nothing yet with the columns of `schema`.
+/// An empty body with the columns of `schema`.
 ///
 /// # Errors
-/// For columns that the format has no form of.
+/// For columns that the format cannot represent.
 pub(crate) fn new_batch_body(format: BatchFormat, schema: &SchemaRef) -> Result<Box<dyn BatchBody>, Error> {
     Ok(match format {
         BatchFormat::Arrow => Box::new(ArrowBody::new(schema)?),
@@ -49,10 +48,10 @@ pub(crate) fn new_batch_body(format: BatchFormat, schema: &SchemaRef) -> Result<
     })
 }
 
-/// Renders rows in one form.
+/// Encodes rows in one format.
 ///
-/// It holds little: of text, nothing between two batches; of Parquet, the rows of the group that is open. A form that
-/// looks ahead (`table`) looks at the first batch that has rows.
+/// It buffers little: for text, nothing between two batches; for Parquet, the rows of the open row group. A format that
+/// needs lookahead (`table`) inspects the first batch with rows.
 pub struct BodyWriter {
     media_type: &'static str,
     columns: usize,
@@ -65,10 +64,10 @@ enum BodyEncoder {
 }
 
 impl BodyWriter {
-    /// A body of nothing yet in `format`, with the columns of `schema`.
+    /// An empty body in `format`, with the columns of `schema`.
     ///
     /// # Errors
-    /// For columns that the format has no form of: a Parquet file has one column at least.
+    /// For columns that the format cannot represent: a Parquet file needs at least one column.
     pub fn new(format: AnswerFormat, schema: &SchemaRef) -> Result<Self, Error> {
         let form = AnswerForm::from_answer_format(format);
         let way = match form {
@@ -87,10 +86,10 @@ impl BodyWriter {
         self.media_type
     }
 
-    /// Writes the rows of `batch` and gives the bytes that are ready to leave, perhaps none.
+    /// Writes the rows of `batch` and returns the bytes that can be sent, possibly none.
     ///
     /// # Errors
-    /// When the batch has other columns than the schema, or a value has no place in the form's type.
+    /// When the batch has other columns than the schema, or a value cannot be represented in the type of the format.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<Bytes, Error> {
         if batch.num_columns() != self.columns {
             let detail = format!("a batch has {} columns, and the answer {}", batch.num_columns(), self.columns);
@@ -108,17 +107,17 @@ impl BodyWriter {
         }
     }
 
-    /// Says that there are more rows than were written; forms with a place for that say it at their end.
+    /// Declares that rows are missing; formats with a place for that state it at their end.
     pub fn mark_truncated(&mut self) {
         if let BodyEncoder::Text { truncated, .. } = &mut self.encoder {
             *truncated = true;
         }
     }
 
-    /// Ends the body and gives the bytes that are left of it.
+    /// Ends the body and returns the remaining bytes.
     ///
     /// # Errors
-    /// Only by a fault of ours.
+    /// Only because of an internal error.
     pub fn finish(self) -> Result<Bytes, Error> {
         match self.encoder {
             BodyEncoder::Batches(body) => body.finish(),
@@ -129,8 +128,8 @@ impl BodyWriter {
         }
     }
 
-    /// Ends the body after a failure and gives the bytes that say so. Only forms of text can say it: of the others the
-    /// end is missing.
+    /// Ends the body after a failure and returns the bytes that state the error. Only text formats can do so: binary
+    /// formats lack their end.
     pub fn fail(self, error: &Error) -> Bytes {
         match self.encoder {
             BodyEncoder::Batches(_) => Bytes::new(),

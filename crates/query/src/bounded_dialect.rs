@@ -1,9 +1,8 @@
-//! The grammar of a dialect with a bound on the parser's work, and with what it lacks.
+//! A parser dialect with a limit on the work of the parser, and with syntax extensions.
 //!
-//! sqlparser tries the special forms of `CASE`, `CAST`, `POSITION` and the like first and parses
-//! them again as plain names when that fails. Nested, each failure doubles the work, so that a
-//! hundred bytes could keep it busy for hours. This grammar counts the expressions that are begun
-//! and fails all of them once there are too many.
+//! sqlparser first tries the special forms of `CASE`, `CAST`, `POSITION` and the like, and parses them again as plain
+//! names when that fails. Nested, each failure doubles the work, so that a hundred bytes could take hours. This dialect
+//! counts the expressions that are begun and fails beyond a limit.
 
 mod dialect_extensions;
 
@@ -18,36 +17,36 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::dialect::SqlDialect;
 
-/// Expressions begun for each token; honest SQL begins no more than one or two.
+/// The limit of expressions per token; ordinary SQL begins one or two.
 const EXPRESSIONS_PER_TOKEN_MAX: usize = 8;
-/// Expressions begun whatever the number of tokens.
+/// The minimum limit of expressions, whatever the number of tokens.
 const EXPRESSION_BUDGET_MIN: usize = 10_000;
 
-/// The grammar of a dialect for one text, which fails when it takes too much work.
+/// The dialect for one text, which fails when parsing takes too much work.
 #[derive(Debug)]
 pub(crate) struct BoundedDialect {
     grammar: &'static dyn Dialect,
     dialect: SqlDialect,
     expressions_left: Cell<usize>,
-    /// Whether `x -> y` is a function of `x`, rather than the member `y` of `x`.
+    /// Whether `x -> y` is a lambda function of `x`, instead of the member `y` of `x`.
     reads_lambdas: bool,
 }
 
 impl BoundedDialect {
-    /// The grammar of `dialect` for a text of `tokenize`.
+    /// The dialect for a text with `tokens`.
     pub(crate) fn new(dialect: SqlDialect, tokens: &[TokenWithSpan]) -> Self {
         let left = tokens.len().saturating_mul(EXPRESSIONS_PER_TOKEN_MAX).saturating_add(EXPRESSION_BUDGET_MIN);
         let reads_lambdas = dialect == SqlDialect::DataFusion && tokens.iter().any(is_lambda_function);
         Self { grammar: dialect.parser_dialect(), dialect, expressions_left: Cell::new(left), reads_lambdas }
     }
 
-    /// Whether the bound was reached; then whatever the parser says is about that.
+    /// Whether the limit was reached; then every parser error is caused by it.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.expressions_left.get() == 0
     }
 }
 
-/// Whether `token` is the name of a function that takes a function.
+/// Whether `token` is the name of a function with a lambda argument.
 fn is_lambda_function(token: &TokenWithSpan) -> bool {
     let Token::Word(word) = &token.token else { return false };
     let name = word.value.to_ascii_lowercase();
@@ -58,7 +57,7 @@ fn is_lambda_function(token: &TokenWithSpan) -> bool {
     }
 }
 
-/// Hands on what the grammar says of itself.
+/// Forwards a property of the underlying dialect.
 macro_rules! as_the_grammar_says {
     ($($question:ident),+ $(,)?) => {
         $(fn $question(&self) -> bool {
@@ -67,7 +66,7 @@ macro_rules! as_the_grammar_says {
     };
 }
 
-/// What the embedded engine reads beyond PostgreSQL's grammar; other dialects as their grammar says.
+/// A feature that the embedded engine supports beyond the grammar of PostgreSQL; other dialects forward.
 macro_rules! also_read_by_the_embedded_engine {
     ($($question:ident),+ $(,)?) => {
         $(fn $question(&self) -> bool {
@@ -76,7 +75,7 @@ macro_rules! also_read_by_the_embedded_engine {
     };
 }
 
-/// As [`as_the_grammar_says`], of single characters.
+/// Like [`as_the_grammar_says`], for single characters.
 macro_rules! as_the_grammar_says_of {
     ($($question:ident),+ $(,)?) => {
         $(fn $question(&self, character: char) -> bool {
@@ -179,8 +178,8 @@ impl Dialect for BoundedDialect {
         self.reads_lambdas || self.grammar.supports_lambda_functions()
     }
 
-    /// In the embedded engine an argument's name is a name: to look for an expression in its place doubles the work
-    /// with each call in a call.
+    /// In the embedded engine the name of an argument is a name: parsing an expression in its place doubles the work
+    /// with each nested call.
     fn supports_named_fn_args_with_expr_name(&self) -> bool {
         self.dialect != SqlDialect::DataFusion && self.grammar.supports_named_fn_args_with_expr_name()
     }
@@ -346,13 +345,13 @@ mod tests {
             let tokens = Tokenizer::new(plain, entry).tokenize_with_location().unwrap_or_default();
             let ours = parsed(&BoundedDialect::new(dialect, &tokens), plain, entry);
             match parsed(plain, plain, entry) {
-                // The plain grammar takes `inet '…'` for a column and its alias.
+                // The plain grammar reads `inet '…'` as a column and its alias.
                 Some(theirs) if entry.contains(" ISNULL") || entry.contains("bpchar 'q'") => drop(theirs),
                 Some(theirs) => assert_eq!(ours.as_ref(), Some(&theirs), "{entry}"),
                 None => only_ours += usize::from(ours.is_some()),
             }
         }
-        // Those are what the plain grammar lacks; a grammar that is not handed on in full reads less or other things.
+        // These need the extensions; an incomplete forwarding would parse less or differently.
         assert!(only_ours >= missing, "{only_ours}");
     }
 

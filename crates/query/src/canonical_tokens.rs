@@ -1,10 +1,9 @@
-//! The words of a statement, each as the parser reads it and as the database shall.
+//! Canonical tokens: each token of a statement as the parser reads it, and its unambiguous text for the database.
 //!
-//! What reaches a database is neither the caller's text nor the printed tree. The caller's text
-//! may be cut into words in another way there (comments, escapes, dollar quotes, odd spaces), and
-//! the tree prints words that were never written (`- -1` becomes a comment). So the words that the
-//! parser was given are written again, each in a spelling that can be read in one way only, with
-//! spaces between them. Comments are left out: some extensions take orders from them.
+//! A database receives neither the text of the caller nor the printed AST. The database may tokenize the text
+//! differently (comments, escapes, dollar quotes, unusual whitespace), and printing the AST can create new tokens (`-
+//! -1` becomes a comment). So the tokens of the parser are written again, each in an unambiguous form, separated by
+//! spaces. Comments are left out, because some extensions read instructions from them.
 
 mod clauses;
 mod operators;
@@ -24,25 +23,25 @@ pub(crate) use placeholders::mark_placeholders;
 pub(crate) use table_command::expand_table_commands;
 pub(crate) use text_forms::rewrite_text_forms;
 
-/// A word or sign of a statement.
+/// A token of a statement.
 #[derive(Debug, Clone)]
 pub(crate) struct CanonicalToken {
-    /// As the parser reads it.
+    /// The token for the parser.
     pub(crate) token: TokenWithSpan,
-    /// As the database reads it.
+    /// The text for the database.
     text: String,
-    /// Whether it stood right after the one before it.
+    /// Whether it directly followed the previous token.
     is_adjacent: bool,
 }
 
-/// The words of `tokenize`, which are those of `sql`.
+/// Canonicalizes `tokens`, which are the tokens of `sql`.
 pub(crate) fn canonicalize(
     sql: &str,
     tokens: Vec<TokenWithSpan>,
     dialect: SqlDialect,
 ) -> Result<Vec<CanonicalToken>, Error> {
     if sql.contains('\0') {
-        return Err(refusal_error("the character U+0000", "no text of a database may hold it", "Leave it out."));
+        return Err(refusal_error("the character U+0000", "text of a database cannot contain it", "Leave it out."));
     }
     let pieces = Vec::with_capacity(tokens.len());
     let mut speller = Canonicalizer {
@@ -65,7 +64,7 @@ pub(crate) fn canonicalize(
     Ok(speller.tokens)
 }
 
-/// The text of `pieces` for the database.
+/// Joins `pieces` into the text for the database.
 pub(crate) fn join_tokens(pieces: &[CanonicalToken]) -> String {
     let mut text = String::with_capacity(pieces.len() * 6);
     let mut before: Option<&Token> = None;
@@ -80,7 +79,7 @@ pub(crate) fn join_tokens(pieces: &[CanonicalToken]) -> String {
     text
 }
 
-/// Whether two words need no space between them to stay two; where in doubt they do.
+/// Whether two tokens stay separate without a space; false in doubt.
 fn can_be_adjacent(left: &Token, right: &Token) -> bool {
     let is_name = |token: &Token| matches!(token, Token::Word(_));
     let closes = |token: &Token| matches!(token, Token::RParen | Token::RBracket);
@@ -98,25 +97,25 @@ fn can_be_adjacent(left: &Token, right: &Token) -> bool {
     }
 }
 
-/// What stood before a word.
+/// The whitespace before a token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TokenGap {
     Nothing,
     Space,
-    /// Space with the end of a line in it, over which strings go on.
+    /// Whitespace with a line break, over which string literals continue.
     LineBreak,
 }
 
 struct Canonicalizer {
     dialect: SqlDialect,
     tokens: Vec<CanonicalToken>,
-    /// What stands after the last word so far.
+    /// The whitespace after the last token.
     gap: TokenGap,
-    /// What stands before the word that is being added.
+    /// The whitespace before the token that is being added.
     gap_before: TokenGap,
-    /// How many `?` there are so far.
+    /// The number of `?` so far.
     placeholders: usize,
-    /// Whether there are placeholders with numbers.
+    /// Whether there are numbered placeholders.
     has_numbers: bool,
 }
 
@@ -144,7 +143,7 @@ impl Canonicalizer {
                 let is_known = bits.chars().all(|bit| matches!(bit, '0' | '1'));
                 self.add_literal(Token::SingleQuotedByteStringLiteral(bits), span, is_known.then_some(text), source)?;
             }
-            // The parser takes the number 0x1F for the bytes X'1F'.
+            // The parser reads the number 0x1F as the bytes X'1F'.
             Token::HexStringLiteral(_) if source.starts_with('0') => {
                 let number = Token::Number(source.to_owned(), false);
                 let text = checked_source(&number, source).map(str::to_owned);
@@ -169,7 +168,7 @@ impl Canonicalizer {
         self.tokens.push(CanonicalToken { token: TokenWithSpan { token, span }, text, is_adjacent: is_close });
     }
 
-    /// Operators of PostgreSQL, as it cuts them itself.
+    /// Adds operators as PostgreSQL splits them.
     fn add_operators(&mut self, run: &mut operators::OperatorRun) -> Result<(), Error> {
         for (token, text) in run.take()? {
             self.gap_before = std::mem::replace(&mut self.gap, TokenGap::Nothing);
@@ -189,7 +188,11 @@ impl Canonicalizer {
         if word.value.eq_ignore_ascii_case("uescape")
             && matches!(self.token_from_end(0), Some(Token::SingleQuotedString(_)))
         {
-            return Err(refusal_error("UESCAPE", "such escapes are not read here", "Write the characters themselves."));
+            return Err(refusal_error(
+                "UESCAPE",
+                "these escapes are not supported",
+                "Write the characters themselves.",
+            ));
         }
         let starts =
             word.value.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_' || !first.is_ascii());
@@ -198,7 +201,7 @@ impl Canonicalizer {
             return Err(ambiguous_token_error(source));
         }
         if word.keyword == Keyword::TABLE && self.dialect == SqlDialect::Postgres && self.begins_a_query() {
-            // `TABLE name` is short for `SELECT * FROM name`, and of that the parser keeps the quotes.
+            // `TABLE name` is short for `SELECT * FROM name`; the parser drops the quotation marks of the name.
             self.push(keyword_token("SELECT", Keyword::SELECT), span, "SELECT".to_owned());
             self.gap_before = TokenGap::Space;
             self.push(Token::Mul, span, "*".to_owned());
@@ -210,7 +213,7 @@ impl Canonicalizer {
         Ok(())
     }
 
-    /// The token `back` places before the end.
+    /// The token `back` positions before the end.
     fn token_from_end(&self, back: usize) -> Option<&Token> {
         self.tokens.iter().rev().nth(back).map(|piece| &piece.token.token)
     }
@@ -219,14 +222,14 @@ impl Canonicalizer {
         self.token_from_end(0).is_none_or(table_command::can_precede_query)
     }
 
-    /// `U&"d\0061ta"` names something else than the parser would see.
+    /// `U&"d\0061ta"` is another name than the parser would read.
     fn check_no_unicode_name(&self) -> Result<(), Error> {
         let is_marked = match (self.token_from_end(1), self.token_from_end(0)) {
             (Some(Token::Word(u)), Some(Token::Ampersand)) => u.value.eq_ignore_ascii_case("u"),
             _ => false,
         };
         if is_marked && self.gap_before == TokenGap::Nothing && self.dialect == SqlDialect::Postgres {
-            let reason = "a name must be read as it stands";
+            let reason = "escapes in names are not supported";
             return Err(refusal_error("a name with escapes (U&\"…\")", reason, "Write the characters themselves."));
         }
         Ok(())
@@ -236,7 +239,7 @@ impl Canonicalizer {
         self.dialect == SqlDialect::Postgres && matches!(self.token_from_end(0), Some(Token::SingleQuotedString(_)))
     }
 
-    /// A string that goes on in the next line.
+    /// Extends a string literal that continues on the next line.
     fn extend_string(&mut self, more: &str) {
         if let Some(CanonicalToken { token, text, .. }) = self.tokens.last_mut()
             && let Token::SingleQuotedString(value) = &mut token.token
@@ -253,14 +256,14 @@ impl Canonicalizer {
 
     fn add_national_string(&mut self, value: String, span: Span) -> Result<(), Error> {
         if self.dialect != SqlDialect::Postgres || value.contains('\\') {
-            return Err(refusal_error("the string N'…'", "it can be read in several ways", "Leave out the N."));
+            return Err(refusal_error("the string N'…'", "it is ambiguous", "Leave out the N."));
         }
         let text = format!("N'{}'", value.replace('\'', "''"));
         self.push(Token::NationalStringLiteral(value), span, text);
         Ok(())
     }
 
-    /// `?` becomes the next `$n` for the parser; SQLite reads `?n`, which is a number and not a name there.
+    /// `?` becomes the next `$n` for the parser. SQLite receives `?n`, because `$n` is a name there.
     fn add_placeholder(&mut self, name: &str, span: Span) -> Result<(), Error> {
         let number = if name == "?" {
             self.placeholders += 1;
@@ -275,7 +278,7 @@ impl Canonicalizer {
         }
         let is_number = !number.is_empty() && number.len() < 6 && number.chars().all(|digit| digit.is_ascii_digit());
         if !is_number {
-            let message = format!("{name} is no placeholder that is understood here");
+            let message = format!("unsupported placeholder {name}");
             return Err(Error::new(ErrorKind::InvalidArguments, message)
                 .with_hint("Write placeholders as $1, $2, … in the order of the parameters."));
         }
@@ -301,7 +304,7 @@ impl TokenGap {
     }
 }
 
-/// The text of numbers, brackets and operators, which stand as they were written.
+/// The text of numbers, brackets and operators, which stay unchanged.
 fn checked_source<'a>(token: &Token, source: &'a str) -> Option<&'a str> {
     let is_one_word = match token {
         Token::Number(..) => source.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '+' | '-')),
@@ -311,11 +314,11 @@ fn checked_source<'a>(token: &Token, source: &'a str) -> Option<&'a str> {
     (is_one_word && !source.contains("--") && !source.contains("/*")).then_some(source)
 }
 
-/// `value` as a string of `dialect`, whatever is in it.
+/// Quotes `value` as a string literal of `dialect`.
 fn quote_string(value: &str, dialect: SqlDialect) -> String {
     let doubled = value.replace('\'', "''");
     if dialect == SqlDialect::Postgres && doubled.contains('\\') {
-        // Whatever the server's setting standard_conforming_strings is.
+        // Independent of the server setting standard_conforming_strings.
         return format!("E'{}'", doubled.replace('\\', "\\\\"));
     }
     format!("'{doubled}'")
@@ -329,12 +332,12 @@ fn ambiguous_token_error(source: &str) -> Error {
     let visible: String = source.chars().take(40).collect();
     refusal_error(
         &format!("\"{visible}\""),
-        "it can be read in several ways",
-        "Put spaces between operators; pass odd strings as parameters ($1).",
+        "it is ambiguous",
+        "Put spaces between operators; pass unusual strings as parameters ($1).",
     )
 }
 
-/// Each token with its text in `sql`. Tokens follow one another without gaps.
+/// Pairs each token with its text in `sql`. Tokens follow one another without gaps.
 fn pair_with_sources(sql: &str, tokens: Vec<TokenWithSpan>) -> impl Iterator<Item = (TokenWithSpan, &str)> {
     let mut rest = sql;
     let (mut line, mut column) = (1, 1);
@@ -358,7 +361,7 @@ fn pair_with_sources(sql: &str, tokens: Vec<TokenWithSpan>) -> impl Iterator<Ite
     })
 }
 
-/// The token that `text` alone is, as the parser would have it.
+/// The token for `text`, if it is exactly one token.
 fn parse_single_token(text: &str, dialect: SqlDialect) -> Option<Token> {
     let mut tokens = Tokenizer::new(dialect.parser_dialect(), text).tokenize().ok()?;
     let only = tokens.pop().filter(|_| tokens.is_empty())?;

@@ -1,4 +1,4 @@
-//! What an engine offers: a catalog, plans, and streams of Arrow record batches.
+//! The interface of an engine: a catalog, plans, and streams of Arrow record batches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use crate::stable_hash::StableHasher;
 use crate::stamp::compute_schema_stamp;
 use crate::statement::{SqlDialect, Statement};
 
-/// A named set of tables that can be asked. Arrow is the one currency between engines and formats.
+/// A named set of tables that can be queried. Engines and formats exchange Arrow record batches.
 #[async_trait]
 pub trait Database: Send + Sync + 'static {
-    /// The name that callers give.
+    /// The name in arguments.
     fn name(&self) -> &str;
 
-    /// The sort of engine, as `list_databases` shows it (`folder`, `postgres`, …).
+    /// The kind of engine, as `list_databases` shows it (`folder`, `postgres`, …).
     fn kind(&self) -> &'static str;
 
-    /// The SQL that its tables are asked in.
+    /// The SQL dialect of the database.
     fn dialect(&self) -> SqlDialect;
 
-    /// The tables that `principal` may see, as they are now.
+    /// The tables that are visible to `principal` now.
     ///
     /// # Errors
-    /// `Unavailable` when the database cannot be reached. A single table that cannot be read is
-    /// no error: it is listed with its status.
+    /// `Unavailable` when the database cannot be reached. A single unreadable table is not an error: it is listed with
+    /// its status.
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error>;
 
     /// The columns of one table.
@@ -46,7 +46,7 @@ pub trait Database: Send + Sync + 'static {
     /// nearest names), unknown columns (with the table's columns), mistyped expressions.
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error>;
 
-    /// The columns that the answer to `statement` has now, with less work than a plan where the database can.
+    /// The columns of the answer to `statement`, with less work than a plan where the database can.
     ///
     /// # Errors
     /// As [`Database::plan`].
@@ -54,30 +54,30 @@ pub trait Database: Send + Sync + 'static {
         Ok(self.plan(statement, principal).await?.schema())
     }
 
-    /// How long the answer to `statement` stays right.
+    /// How long the answer to `statement` stays valid.
     async fn freshness(&self, _statement: &Statement, _principal: &Principal) -> Freshness {
         Freshness::Never
     }
 
-    /// What an answer to `principal` depends on beside data and statement: the row policies that bind it, and what it
-    /// brings to them ([`RowPolicies::stamp`](crate::RowPolicies::stamp)); or whom the database takes it for. The same in
-    /// every process; zero where nothing is configured that tells principals apart, or none of it binds this one.
+    /// A stamp of what an answer to `principal` depends on besides data and statement: the row policies that apply and
+    /// the attributes that they use ([`RowPolicies::stamp`](crate::RowPolicies::stamp)), or the identity that the
+    /// database uses. It is the same in every process, and zero where nothing distinguishes this principal.
     fn row_policy_stamp(&self, _principal: &Principal) -> u64 {
         0
     }
 
-    /// A stamp of `table`, or of all tables: equal as long as nothing has changed, as far as that can be told cheaply,
-    /// since it is asked for twice a second while somebody listens. None when there is no such table.
+    /// A stamp of `table`, or of all tables, which changes when they change, as far as that is cheap to detect: it is
+    /// computed twice a second while a client is subscribed. `None` when the table does not exist.
     ///
-    /// Without more it tells of columns and names, and not of rows.
+    /// The default covers columns and names, not rows.
     ///
     /// # Errors
-    /// When it cannot be told now.
+    /// When the stamp cannot be computed now.
     async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         compute_schema_stamp(self, table, principal).await
     }
 
-    /// What its owner should know of it as a whole, such as files that were merged or skipped: a sentence each.
+    /// Notes for the administrator, such as merged or skipped files: one sentence each.
     ///
     /// # Errors
     /// As [`Database::catalog`].
@@ -85,21 +85,21 @@ pub trait Database: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// Ends what still runs and lets go of what is open, as far as that is not left to dropping.
+    /// Ends running queries and releases resources, as far as dropping does not.
     async fn close(&self) {}
 }
 
 /// A statement that is ready to run.
 #[async_trait]
 pub trait Plan: Send + Sync {
-    /// The columns of its answer as far as they are known before it runs. A table may change until then: what describes
-    /// the rows is [`QueryRows::schema`].
+    /// The columns of the answer, as far as they are known before the run. A table may change until then:
+    /// [`QueryRows::schema`] is authoritative.
     fn schema(&self) -> SchemaRef;
 
-    /// The rows that the engine expects, if it can tell.
+    /// The number of rows that the engine expects, if known.
     fn estimated_rows(&self) -> Option<u64>;
 
-    /// The bytes that the engine expects to read, if it can tell.
+    /// The number of bytes that the engine expects to read, if known.
     fn estimated_bytes(&self) -> Option<u64>;
 
     /// Whether its first row needs all of its input (a sort, an aggregate), so that streaming gains nothing.
@@ -108,43 +108,42 @@ pub trait Plan: Send + Sync {
     /// The plan as text for people and models.
     ///
     /// # Errors
-    /// When the database has to be asked for it and fails.
+    /// When the database must be queried for the plan and fails.
     async fn explain(&self) -> Result<String, Error>;
 
-    /// Runs it. The stream ends early, with an error, when `job` is cancelled; dropping it stops
-    /// the query.
+    /// Runs the plan. The stream ends early, with an error, when `job` is cancelled; dropping it stops the query.
     ///
     /// # Errors
-    /// Whatever keeps the query from starting. Later failures come through the stream.
+    /// When the query cannot start. Later failures come through the stream.
     async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<QueryRows, Error>;
 }
 
 /// An answer as a stream of record batches, pulled by its reader.
 pub struct QueryRows {
-    /// The columns, as the execution has them.
+    /// The columns, as executed.
     pub schema: SchemaRef,
     /// The batches, in order.
     pub batches: BoxStream<'static, Result<RecordBatch, Error>>,
 }
 
 impl QueryRows {
-    /// An answer that is in memory already.
+    /// An answer that is already in memory.
     pub fn from_batch(batch: RecordBatch) -> Self {
         Self { schema: batch.schema(), batches: Box::pin(futures::stream::once(async move { Ok(batch) })) }
     }
 }
 
-/// The tables of a database at one moment, in the order of their names.
+/// The tables of a database at one moment, ordered by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
     /// The tables.
     pub tables: Vec<TableEntry>,
-    /// What the owner should know about them as a whole, such as files that were merged or skipped: a sentence each.
+    /// Notes for the administrator, such as merged or skipped files: one sentence each.
     pub notes: Vec<String>,
 }
 
 impl Catalog {
-    /// A catalog of `tables` about which there is nothing else to say.
+    /// A catalog of `tables` without notes.
     pub fn from_tables(tables: Vec<TableEntry>) -> Self {
         Self { tables, notes: Vec::new() }
     }
@@ -153,11 +152,11 @@ impl Catalog {
 /// One table of a catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableEntry {
-    /// Its name, unquoted.
+    /// The name, unquoted.
     pub name: String,
-    /// Its rows, where the engine knows them without reading the table.
+    /// The number of rows, where the engine knows it without reading the table.
     pub rows: Option<u64>,
-    /// What its owner says about it.
+    /// The comment from the database.
     pub comment: Option<String>,
     /// Whether it can be read.
     pub status: TableStatus,
@@ -166,22 +165,22 @@ pub struct TableEntry {
 /// Whether a table can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TableStatus {
-    /// It can.
+    /// The table can be read.
     Readable,
-    /// It cannot, for this reason.
+    /// The table cannot be read, for this reason.
     Unreadable(String),
 }
 
 /// One column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnEntry {
-    /// Its name, unquoted.
+    /// The name, unquoted.
     pub name: String,
-    /// Its type, as the database's SQL names it.
+    /// The type, as the SQL dialect of the database names it.
     pub type_name: String,
-    /// Whether it may be null.
+    /// Whether the column is nullable.
     pub nullable: bool,
-    /// What its owner says about it.
+    /// The comment from the database.
     pub comment: Option<String>,
 }
 
@@ -193,48 +192,47 @@ pub struct Databases {
 }
 
 impl Databases {
-    /// The set of `rank_databases`; of two with the same name the last stays.
+    /// A set of `databases`; of two with the same name the last one stays.
     pub fn new(databases: impl IntoIterator<Item = Arc<dyn Database>>) -> Self {
         let by_name = databases.into_iter().map(|database| (database.name().to_owned(), database)).collect();
         Self { by_name, tenancy: DatabaseTenants::default() }
     }
 
-    /// The same, of which some are there for some tenants alone.
+    /// Restricts some databases to some tenants.
     #[must_use]
     pub fn with_tenancy(self, tenancy: DatabaseTenants) -> Self {
         Self { tenancy, ..self }
     }
 
-    /// Whose they are.
+    /// The tenants of the databases.
     pub fn tenancy(&self) -> &DatabaseTenants {
         &self.tenancy
     }
 
-    /// Those that `principal` may ask, in the order of their names.
+    /// The databases that `principal` may query, ordered by name.
     pub fn visible_to(&self, principal: &Principal) -> impl Iterator<Item = &Arc<dyn Database>> {
         let may_ask =
             move |name: &str| principal.grants.databases.includes(name) && self.tenancy.admits(name, principal);
         self.by_name.values().filter(move |database| may_ask(database.name()))
     }
 
-    /// The one of that name, whoever asks: for what the configuration itself points at.
+    /// The database of that name, regardless of the caller: for references in the configuration.
     pub fn configured(&self, name: &str) -> Option<&Arc<dyn Database>> {
         self.by_name.get(name)
     }
 
-    /// What an answer to `principal` depends on beside the data, whichever of them is asked: zero where no row policy binds it
-    /// ([`Database::row_policy_stamp`]).
+    /// The combined [`Database::row_policy_stamp`] of all databases; zero where no row policy applies to `principal`.
     pub fn row_policy_stamp(&self, principal: &Principal) -> u64 {
         let all = self.by_name.iter();
         StableHasher::combine_named(all.map(|(name, database)| (name.as_str(), database.row_policy_stamp(principal))))
     }
 
-    /// The names of all, in their order.
+    /// The names of all databases, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
     }
 
-    /// The one of that name, if `principal` may ask it; without a name, the only one it may ask.
+    /// The database of that name, if `principal` may query it; without a name, the only one that it may query.
     ///
     /// # Errors
     /// `NotFound` with the nearest names, the same whether it is hidden or absent; `InvalidArguments` when a name is
@@ -251,11 +249,12 @@ impl Databases {
                 let mut all = self.visible_to(principal);
                 match (all.next(), all.next()) {
                     (Some(only), None) => Ok(only),
-                    (None, _) => Err(Error::new(ErrorKind::NotFound, "there are no databases to ask")),
-                    _ => {
-                        Err(Error::new(ErrorKind::InvalidArguments, "name the database to ask: argument \"database\"")
-                            .with_choices(names().take(20)))
-                    }
+                    (None, _) => Err(Error::new(ErrorKind::NotFound, "there are no databases to query")),
+                    _ => Err(Error::new(
+                        ErrorKind::InvalidArguments,
+                        "name the database to query in the argument \"database\"",
+                    )
+                    .with_choices(names().take(20))),
                 }
             }
         }

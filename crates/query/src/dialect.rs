@@ -1,9 +1,9 @@
-//! The SQL of an engine: how it is parsed, how its identifiers are quoted and folded.
+//! SQL dialects: how SQL is parsed, and how identifiers are quoted and folded.
 
 use sqlparser::ast::Ident;
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, SQLiteDialect};
 
-/// The SQL that a database is asked in.
+/// The SQL dialect of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SqlDialect {
     /// The embedded engine's: PostgreSQL's, with `QUALIFY`, `* EXCLUDE`, array and struct literals of DataFusion's.
@@ -15,7 +15,7 @@ pub enum SqlDialect {
 }
 
 impl SqlDialect {
-    /// The grammar of the parser.
+    /// The dialect of the parser.
     pub fn parser_dialect(self) -> &'static dyn Dialect {
         static POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
         static SQLITE: SQLiteDialect = SQLiteDialect {};
@@ -25,7 +25,7 @@ impl SqlDialect {
         }
     }
 
-    /// The name as texts for the caller show it.
+    /// The name in texts for callers.
     pub fn name(self) -> &'static str {
         match self {
             Self::DataFusion => "PostgreSQL (embedded engine)",
@@ -34,10 +34,10 @@ impl SqlDialect {
         }
     }
 
-    /// The mark around names that are quoted.
+    /// The quotation mark of identifiers.
     ///
-    /// SQLite takes an unknown name between double quotes for a string, so that a name that is
-    /// spelt wrongly or was dropped would answer with its own letters. Other marks have no such use.
+    /// SQLite reads an unknown name between double quotes as a string, so that a misspelled or dropped name would
+    /// return its own letters. Backquotes have no such fallback.
     pub(crate) fn identifier_quote(self) -> char {
         match self {
             Self::DataFusion | Self::Postgres => '"',
@@ -45,7 +45,7 @@ impl SqlDialect {
         }
     }
 
-    /// `identifier` in quotes, whatever is in it.
+    /// Quotes `identifier`, whatever it contains.
     pub fn quote_identifier(self, identifier: &str) -> String {
         // Not by printing an `Ident`: sqlparser leaves a quote after a backslash as it is.
         match self.identifier_quote() {
@@ -59,10 +59,11 @@ impl SqlDialect {
         Ident::with_quote(self.identifier_quote(), name)
     }
 
-    /// The parts of a table's name as a catalog lists it: in PostgreSQL a schema may come first, in SQLite a file.
+    /// Splits the name of a table as a catalog lists it: in PostgreSQL a schema may come first, in SQLite a database
+    /// file.
     ///
-    /// There `archive.orders` is a table of the schema `archive`. A part that has a dot or a quote in it stands in
-    /// double quotes: `"2013.csv"`, `archive."the.dot"`. In other dialects each name is one part.
+    /// `archive.orders` is a table of the schema `archive`. A part with a dot or a quotation mark is in double quotes:
+    /// `"2013.csv"`, `archive."the.dot"`. In other dialects each name is one part.
     pub fn table_parts(self, name: &str) -> Vec<String> {
         if self == Self::DataFusion {
             return vec![name.to_owned()];
@@ -88,7 +89,7 @@ impl SqlDialect {
         parts
     }
 
-    /// The name of a table as a catalog lists it: what [`SqlDialect::table_parts`] takes apart.
+    /// Joins the parts of a table name: the inverse of [`SqlDialect::table_parts`].
     pub fn table_name(self, parts: &[&str]) -> String {
         let listed = |part: &&str| {
             let is_plain = self == Self::DataFusion || !(part.is_empty() || part.contains(['.', '"']));
@@ -97,13 +98,13 @@ impl SqlDialect {
         parts.iter().map(listed).collect::<Vec<_>>().join(".")
     }
 
-    /// A table's name as a catalog lists it, in quotes for a statement.
+    /// Quotes a table name of a catalog for a statement.
     pub fn quote_table(self, name: &str) -> String {
         self.table_parts(name).iter().map(|part| self.quote_identifier(part)).collect::<Vec<_>>().join(".")
     }
 
-    /// The name that `identifier` stands for. Unquoted ones fold to lower case; of PostgreSQL only the letters of
-    /// ASCII do, and in SQLite quotes make no difference.
+    /// The name that `identifier` refers to. Unquoted identifiers fold to lower case; in PostgreSQL only ASCII letters
+    /// fold, and in SQLite quoted ones fold too.
     pub fn fold_identifier(self, identifier: &Ident) -> String {
         match (self, identifier.quote_style) {
             (Self::Sqlite, _) | (Self::Postgres, None) => identifier.value.to_ascii_lowercase(),

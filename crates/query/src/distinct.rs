@@ -1,6 +1,6 @@
-//! The unique values of one column, sorted: what `extract` gives.
+//! The distinct values of one column, sorted: the result of `extract`.
 //!
-//! Values are compared in Arrow's row format, whose bytes order as the values do.
+//! Values are compared in Arrow's row format, whose byte order is the order of the values.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use tidegate_core::{Error, ErrorKind, nearest_names};
 
 use crate::format::unique_names;
 
-/// Unique values kept.
+/// Maximum number of distinct values.
 const VALUES_MAX: usize = 100_000;
-/// Bytes of unique values kept, in the row format.
+/// Maximum bytes of distinct values, in the row format.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Values of a batch when they are given back.
+/// Values per returned batch.
 const BATCH_VALUES: usize = 1_024;
 
-/// The unique values of one column.
+/// The distinct values of one column.
 pub(crate) struct DistinctValues {
     index: usize,
     name: String,
-    /// What the column's field says of its values.
+    /// The metadata of the field of the column.
     metadata: HashMap<String, String>,
     converter: RowConverter,
     values: HashSet<Box<[u8]>>,
@@ -32,10 +32,10 @@ pub(crate) struct DistinctValues {
 }
 
 impl DistinctValues {
-    /// Nothing yet of the column `name` of `schema`.
+    /// An empty collector for the column `name` of `schema`.
     ///
     /// # Errors
-    /// `InvalidArguments` with the columns when there is none of that name.
+    /// `InvalidArguments` with the columns when there is no such column.
     pub(crate) fn new(name: &str, schema: &SchemaRef) -> Result<Self, Error> {
         let names = unique_names(schema);
         let index = find_column(name, &names).ok_or_else(|| {
@@ -90,13 +90,13 @@ impl DistinctValues {
             VALUES_MAX,
             BYTES_MAX / (1024 * 1024)
         );
-        Error::new(ErrorKind::TooLarge, message).with_hint("Narrow the question with where, or select a coarser value.")
+        Error::new(ErrorKind::TooLarge, message).with_hint("Narrow the query with where, or select a coarser value.")
     }
 
     /// The values in their order, null last, as batches of one column.
     ///
     /// # Errors
-    /// Only by a fault of ours.
+    /// Only because of an internal error.
     pub(crate) fn into_batches(self) -> Result<Vec<RecordBatch>, Error> {
         let fault = |error: arrow::error::ArrowError| Error::internal(format!("extract failed: {error}"));
         let mut values: Vec<&[u8]> = self.values.iter().map(AsRef::as_ref).collect();
@@ -112,7 +112,7 @@ impl DistinctValues {
     }
 }
 
-/// The column of that name, however it is capitalised; `table.column` is known by its last part.
+/// Finds a column by name, ignoring case; `table.column` matches by its last part.
 fn find_column(name: &str, names: &[String]) -> Option<usize> {
     let last = name.rsplit_once('.').map_or(name, |(_, last)| last);
     [name, last].into_iter().find_map(|name| {
@@ -123,7 +123,7 @@ fn find_column(name: &str, names: &[String]) -> Option<usize> {
     })
 }
 
-/// All `names`, those like `wanted` first.
+/// Orders `names`, those similar to `expected` first.
 pub(crate) fn sort_by_similarity(expected: &str, names: &[String]) -> Vec<String> {
     let mut ordered = nearest_names(expected, names.iter().map(String::as_str));
     ordered.extend(names.iter().filter(|name| !ordered.contains(name)).cloned().collect::<Vec<_>>());

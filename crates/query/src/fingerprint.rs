@@ -1,4 +1,4 @@
-//! What stays the same of a statement when only its values change: for the audit log, which names statements by it.
+//! Fingerprints of statements for the audit log: equal for statements that differ only in their values.
 
 use sha2::{Digest, Sha256};
 use sqlparser::tokenizer::{Token, Tokenizer};
@@ -7,10 +7,10 @@ use tidegate_core::AuditedStatement;
 use crate::dialect::SqlDialect;
 use crate::statement::Statement;
 
-/// Of longer texts the fingerprint is found at once, so that none of them waits in memory for the audit log.
+/// The fingerprint of longer texts is computed at once, so that they do not wait in memory for the audit log.
 const DEFERRED_BYTES_MAX: usize = 4 * 1024;
 
-/// Bytes of the hash that are shown, each as two digits.
+/// Bytes of the hash in the fingerprint, each as two digits.
 const FINGERPRINT_BYTES: usize = 8;
 
 /// The fingerprint of `sql`: 16 hexadecimal digits. Literals and placeholders count as the same, and lists of them
@@ -21,7 +21,7 @@ pub(crate) fn fingerprint(sql: &str, dialect: SqlDialect) -> String {
 }
 
 impl Statement {
-    /// What the audit log tells of the statement when `database` is asked it.
+    /// The record of the statement for the audit log.
     pub(crate) fn to_audited_statement(&self, database: &str) -> AuditedStatement {
         let (text, dialect) = (self.text(), self.dialect());
         let fingerprint: Box<dyn FnOnce() -> String + Send> = if text.len() > DEFERRED_BYTES_MAX {
@@ -35,7 +35,7 @@ impl Statement {
     }
 }
 
-/// `sql` without its values. What cannot be read as SQL stays as it is.
+/// `sql` without its values. Text that is not valid SQL is unchanged.
 fn normalize(sql: &str, dialect: SqlDialect) -> String {
     let Ok(tokens) = Tokenizer::new(dialect.parser_dialect(), sql).tokenize() else { return sql.trim().to_owned() };
     let mut words: Vec<String> = Vec::with_capacity(tokens.len());
@@ -46,7 +46,7 @@ fn normalize(sql: &str, dialect: SqlDialect) -> String {
             token if is_value(&token) => "?".to_owned(),
             token => token.to_string(),
         };
-        // ?, ? is ?: lists of values differ in their length alone.
+        // `?, ?` becomes `?`, because lists of values differ only in length.
         if word == "?" && words.ends_with(&["?".to_owned(), ",".to_owned()]) {
             words.pop();
             continue;

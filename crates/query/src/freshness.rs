@@ -1,23 +1,23 @@
-//! How long an answer stays right, and which statements answer the same when they are asked again.
+//! How long an answer stays valid, and which statements are deterministic.
 
 use std::time::Duration;
 
 use crate::dialect::SqlDialect;
 use crate::statement::Statement;
 
-/// How long an answer stays right.
+/// How long an answer stays valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// Not even until the same is asked again, or nobody can tell.
+    /// The answer is never valid for a second call, or this is unknown.
     Never,
-    /// As long as the data is the same that this number names.
+    /// Valid as long as the data has the version that this number identifies.
     UntilChanged(u64),
-    /// So long, whatever becomes of the data: somebody said that this is good enough.
+    /// Valid for this duration, even if the data changes, as configured.
     MaxAge(Duration),
 }
 
-/// Functions of PostgreSQL and SQLite whose value depends on nothing but their arguments and the rows they are given.
-/// Any other may be one that changes from call to call.
+/// Functions of PostgreSQL and SQLite whose value depends only on their arguments and input rows. Any other function
+/// may be volatile.
 const DETERMINISTIC_FUNCTIONS: &[&str] = &[
     "abs",
     "array_agg",
@@ -111,12 +111,11 @@ const DETERMINISTIC_FUNCTIONS: &[&str] = &[
     "variance",
 ];
 
-/// Words that stand for a moment when they are cast to a date or a time.
+/// Words that mean the current time when they are cast to a date or a time.
 const CURRENT_TIME_WORDS: &[&str] = &["now", "today", "tomorrow", "yesterday"];
 
 impl Freshness {
-    /// That of a database of `dialect` whose owner says that answers may be `age` old: only for statements that answer
-    /// the same on the same data.
+    /// The freshness in a database of which answers may be `age` old: only for deterministic statements.
     pub fn from_max_age(age: Option<Duration>, statement: &Statement) -> Self {
         match age {
             Some(age) if is_deterministic(statement) => Self::MaxAge(age),
@@ -125,14 +124,14 @@ impl Freshness {
     }
 }
 
-/// Whether `statement` answers the same when it is asked again and the data is the same.
+/// Whether `statement` returns the same answer on the same data.
 fn is_deterministic(statement: &Statement) -> bool {
     if statement.transaction().writes {
         return false;
     }
     let parsed = match (statement.ast(), statement.dialect()) {
         (Some(_), _) => Some(statement.clone()),
-        // What the owner wrote was never looked into.
+        // Statements of the configuration were not parsed yet.
         (None, dialect @ (SqlDialect::Postgres | SqlDialect::Sqlite | SqlDialect::DataFusion)) => {
             Statement::parse(statement.text(), dialect).ok()
         }
@@ -142,7 +141,7 @@ fn is_deterministic(statement: &Statement) -> bool {
     parsed.functions().iter().all(is_known) && !mentions_current_time(&parsed)
 }
 
-/// Whether `statement` has a word that stands for a moment when it is cast to a date or a time, as in `'today'::date`.
+/// Whether `statement` contains a word that means the current time when it is cast, as in `'today'::date`.
 pub fn mentions_current_time(statement: &Statement) -> bool {
     let text = statement.text().to_lowercase();
     let mut words = text.split(|character: char| !character.is_alphanumeric() && character != '_');

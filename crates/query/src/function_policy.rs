@@ -1,8 +1,8 @@
 //! Which functions a statement may call.
 //!
-//! Table functions must be on the list of their dialect: what stands in FROM may reach files and
-//! networks. Other functions pass unless they are known to do more than compute; the database
-//! itself is the wall behind that.
+//! Table functions must be on the list of their dialect, because functions in FROM may access files and networks. Other
+//! functions are allowed unless they are known to do more than compute; the restrictions of the database itself are the
+//! next defence layer.
 
 mod embedded;
 mod postgres;
@@ -10,16 +10,16 @@ mod sqlite;
 
 use crate::dialect::SqlDialect;
 
-/// Why functions are refused: patterns of names (`*` at the end for any end), and the reason.
+/// Patterns of function names (`*` matches any suffix), and the reason for their refusal.
 type RefusalRules = &'static [(&'static [&'static str], &'static str)];
 
-const READS_FILES: &str = "it reaches files, and only the tables of the catalog can be read";
-const REACHES_SYSTEMS: &str = "it reaches other systems, and only the tables of the catalog can be read";
+const READS_FILES: &str = "it accesses files, and only the tables of the catalog can be read";
+const REACHES_SYSTEMS: &str = "it accesses other systems, and only the tables of the catalog can be read";
 const SQL_AS_TEXT: &str = "it runs SQL or reads tables given as text, which cannot be checked";
-const CHANGES_STATE: &str = "it changes something beside its answer, and only reading is allowed";
-const WASTES_TIME: &str = "it only spends time";
+const CHANGES_STATE: &str = "it has side effects, and only reading is allowed";
+const WASTES_TIME: &str = "it only consumes time";
 
-/// The table functions of `dialect` that only compute; `*` at the end stands for any end.
+/// The table functions of `dialect` that only compute; `*` matches any suffix.
 pub(crate) fn table_functions(dialect: SqlDialect) -> &'static [&'static str] {
     match dialect {
         SqlDialect::DataFusion => embedded::TABLE_FUNCTIONS,
@@ -42,7 +42,7 @@ pub(crate) fn is_known_table_function(name: &[String], dialect: SqlDialect) -> b
     }
 }
 
-/// Why calling `name` (in lower case), in `schema` if one is given, is refused, if it is.
+/// The reason for refusing the function `name` (in lower case), with its schema if given.
 pub(crate) fn function_refusal(schema: Option<&str>, name: &str, dialect: SqlDialect) -> Option<&'static str> {
     if !name.chars().all(|character| character.is_alphanumeric() || character == '_' || character == '$') {
         return Some("a function's name is made of letters, digits and underscores");
@@ -54,7 +54,7 @@ pub(crate) fn function_refusal(schema: Option<&str>, name: &str, dialect: SqlDia
     }
 }
 
-/// Why reading what looks like the table `name` (in lower case) is refused, if it is: some tables are functions.
+/// The reason for refusing the table `name` (in lower case): some tables are functions.
 pub(crate) fn table_refusal(name: &str, dialect: SqlDialect) -> Option<&'static str> {
     match dialect {
         SqlDialect::DataFusion => None,

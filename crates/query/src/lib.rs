@@ -1,8 +1,8 @@
-//! What a question is: query spec, statement, database trait, executor, formats.
+//! Queries: query specs, statements, the database trait, the executor and the output formats.
 //!
-//! An engine implements [`Database`]; a tool makes a [`Statement`] from SQL or from a
-//! [`QuerySpec`], and the [`Executor`] streams the rows of its plan into a reply in the caller's
-//! format. Knows no engine and no protocol.
+//! An engine implements [`Database`]. A tool builds a [`Statement`] from SQL or from a [`QuerySpec`], and the
+//! [`Executor`] streams the rows of its plan into a reply in the requested format. This crate depends on no engine and
+//! no protocol.
 
 mod answer;
 mod batch_channel;

@@ -1,26 +1,25 @@
-//! Bounds how deep the tree of a statement can become, before it is parsed.
+//! Limits the depth of the AST of a statement before it is parsed.
 //!
-//! The parser bounds its own recursion, but it builds chains (`a + b + c`, `x::int::text`,
-//! `… UNION …`) in loops, and such a chain is a tree as deep as it is long, which overflows the
-//! stack of whoever drops, clones or compares it.
+//! The parser limits its own recursion, but builds chains (`a + b + c`, `x::int::text`, `… UNION …`) in loops. Such a
+//! chain is a tree as deep as it is long, and dropping, cloning or comparing it overflows the stack.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use tidegate_core::{Error, ErrorKind};
 
-/// Operators that may follow one another without a comma, brackets counted as one. Measured: in a
-/// debug build a chain of 400 can still be cloned on a stack of 2 MiB, and a release build takes more.
+/// Maximum operators in a chain without a comma; parentheses count as one. Measured: in a debug build a chain of 400
+/// can still be cloned on a stack of 2 MiB, and a release build allows more.
 const CHAIN_MAX: usize = 300;
-/// What UNION, EXCEPT and INTERSECT count, whose nodes are that much larger.
+/// The weight of UNION, EXCEPT and INTERSECT, whose nodes are larger.
 const SET_OPERATION_WEIGHT: usize = 5;
-/// Brackets and CASEs that may stand within one another.
+/// Maximum nesting of parentheses and CASE.
 const DEPTH_MAX: usize = 60;
 
-/// What is open while the tokens are read.
+/// An open group of tokens.
 struct NestingGroup {
-    /// Whether it began with CASE and not with a bracket.
+    /// Whether the group began with CASE instead of a parenthesis.
     is_case: bool,
-    /// The operators in it since the last comma.
+    /// The operators since the last comma.
     chain: usize,
 }
 
@@ -37,7 +36,7 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<(), Error> {
                 sum += 1;
                 open.push(NestingGroup { is_case, chain: 0 });
             }
-            // A word END that closes no CASE is the parser's to judge.
+            // The parser rejects an END without CASE.
             NestingStep::Close { is_case: true } if !innermost.is_case => {}
             NestingStep::Close { .. } => sum -= close_group(&mut open),
             NestingStep::Separate => sum -= std::mem::take(&mut innermost.chain),
@@ -55,7 +54,7 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Leaves the innermost group, and CASEs without END around it; a stray closing bracket leaves nothing.
+/// Closes the innermost group, and CASEs without END around it. A stray closing parenthesis closes nothing.
 fn close_group(open: &mut Vec<NestingGroup>) -> usize {
     let mut left = 0;
     while open.len() > 1 {
@@ -68,7 +67,7 @@ fn close_group(open: &mut Vec<NestingGroup>) -> usize {
     left
 }
 
-/// What a token does to the chain that it stands in.
+/// The effect of a token on its chain.
 enum NestingStep {
     Open {
         is_case: bool,
@@ -90,7 +89,7 @@ fn classify_token(token: &Token) -> NestingStep {
         Token::Word(Word { keyword: Keyword::CASE, .. }) => NestingStep::Open { is_case: true },
         Token::Word(Word { keyword: Keyword::END, .. }) => NestingStep::Close { is_case: true },
         Token::Comma | Token::SemiColon => NestingStep::Separate,
-        // Operators that only the grammars of single databases have, as words that the parser has no keyword for.
+        // Operators of single dialects for which the parser has no keyword.
         Token::Word(Word { value, quote_style: None, .. })
             if ["GLOB", "ISNULL"].iter().any(|operator| value.eq_ignore_ascii_case(operator)) =>
         {

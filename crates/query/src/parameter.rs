@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tidegate_core::{Error, ErrorKind};
 
-/// A value that is bound to a placeholder, never written into SQL.
+/// A value that is bound to a placeholder; it is never inserted into the SQL text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Parameter {
     /// NULL.
@@ -14,12 +14,12 @@ pub enum Parameter {
     Integer(i64),
     /// Any other number.
     Float(f64),
-    /// Text; dates and timestamps come as text too.
+    /// Text, including dates and timestamps.
     Text(String),
 }
 
 impl Parameter {
-    /// The parameter that a JSON value stands for.
+    /// Converts a JSON value to a parameter.
     ///
     /// # Errors
     /// `InvalidArguments` for integers beyond 64 bits, arrays and objects.
@@ -27,7 +27,7 @@ impl Parameter {
         Self::from_json_or_reason(value).map_err(|reason| Error::new(ErrorKind::InvalidArguments, reason))
     }
 
-    /// As [`Parameter::from_json`], with the bare reason for a list of violations.
+    /// Like [`Parameter::from_json`], with only the reason, for a list of violations.
     pub(crate) fn from_json_or_reason(value: &Value) -> Result<Self, String> {
         match value {
             Value::Null => Ok(Self::Null),
@@ -39,10 +39,10 @@ impl Parameter {
                 _ => Err(format!("{number} is beyond 64-bit integers; pass it as a string and cast it in the SQL")),
             },
             Value::Array(_) => {
-                Err("an array cannot be a parameter; wanted a string, a number, true, false or null".to_owned())
+                Err("an array cannot be a parameter; expected a string, a number, true, false or null".to_owned())
             }
             Value::Object(_) => {
-                Err("an object cannot be a parameter; wanted a string, a number, true, false or null".to_owned())
+                Err("an object cannot be a parameter; expected a string, a number, true, false or null".to_owned())
             }
         }
     }

@@ -1,4 +1,4 @@
-//! From SQL text to exactly one statement of an AST, within bounds, and back to text.
+//! Parses SQL text into exactly one statement, within limits, and renders it back to text.
 
 use std::ops::ControlFlow;
 
@@ -15,15 +15,15 @@ use crate::refusal;
 use crate::statement::number_placeholders;
 use crate::token_policy;
 
-/// Longer texts are refused before they are read.
+/// Maximum bytes of SQL text.
 pub(crate) const TEXT_BYTES_MAX: usize = 1024 * 1024;
-/// How deep the parser recurses. The bound on brackets comes before, with better words.
+/// The recursion limit of the parser. The nesting check comes first, with a better message.
 const RECURSION_MAX: usize = 300;
 
 /// Parses `sql`, which must be exactly one query.
 pub(crate) fn parse_statement(sql: &str, dialect: SqlDialect) -> Result<ast::Statement, Error> {
     if sql.len() > TEXT_BYTES_MAX {
-        let message = format!("the SQL is {} bytes long; at most {TEXT_BYTES_MAX} are taken", sql.len());
+        let message = format!("the SQL is {} bytes long; the limit is {TEXT_BYTES_MAX}", sql.len());
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
     let tokens = tokenize_for_parser(sql, dialect)?;
@@ -42,12 +42,12 @@ pub(crate) fn parse_statement(sql: &str, dialect: SqlDialect) -> Result<ast::Sta
         Ok(Some(_)) => Err(refusal::refuse_non_query(&name)),
         Ok(None) => Err(Error::new(ErrorKind::InvalidArguments, "there is no SQL statement in the text")
             .with_hint("Send one SELECT statement.")),
-        // Not every statement that is refused is one that the parser knows.
+        // The parser does not support every refused statement.
         Err(error) => Err(refusal::refuse_by_name(&name).unwrap_or(error)),
     }
 }
 
-/// Puts parentheses around what has a sign of its own behind another, which are printed side by side: `@ -5`.
+/// Parenthesizes an operand with a sign behind another sign, because both are printed side by side: `@ -5`.
 fn parenthesize_signed_operands(statement: &mut ast::Statement) {
     struct SignParenthesizer;
     impl ast::VisitorMut for SignParenthesizer {
@@ -64,7 +64,7 @@ fn parenthesize_signed_operands(statement: &mut ast::Statement) {
             ControlFlow::Continue(())
         }
     }
-    // It never breaks off.
+    // The visitor never breaks.
     let _ = ast::VisitMut::visit(statement, &mut SignParenthesizer);
 }
 
@@ -73,14 +73,14 @@ pub(crate) fn parse_expression(text: &str, dialect: SqlDialect) -> Result<ast::E
     parse_prepared_expression(text, dialect, Ok)
 }
 
-/// As [`parse_expression`], of the words that `prepare` makes of those of `text`.
+/// Like [`parse_expression`], with the tokens of `text` changed by `prepare`.
 pub(crate) fn parse_prepared_expression(
     text: &str,
     dialect: SqlDialect,
     prepare: impl FnOnce(Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, Error>,
 ) -> Result<ast::Expr, Error> {
     if text.len() > TEXT_BYTES_MAX {
-        let message = format!("the expression is {} bytes long; at most {TEXT_BYTES_MAX} are taken", text.len());
+        let message = format!("the expression is {} bytes long; the limit is {TEXT_BYTES_MAX}", text.len());
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
     let tokens = prepare(tokenize_for_parser(text, dialect)?)?;
@@ -94,7 +94,7 @@ pub(crate) fn parse_prepared_expression(
     parse_tokens(tokens, only_expression, text, dialect)
 }
 
-/// The one statement that the parser's tokens hold, if there is one.
+/// Parses the only statement of the tokens, if there is one.
 fn parse_single_statement(parser: &mut Parser<'_>) -> Result<Option<ast::Statement>, ParserError> {
     while parser.consume_token(&Token::SemiColon) {}
     if parser.peek_token_ref().token == Token::EOF {
@@ -109,7 +109,7 @@ fn parse_single_statement(parser: &mut Parser<'_>) -> Result<Option<ast::Stateme
     Ok(Some(statement))
 }
 
-/// Not left to the parser, which takes the word END for the end of everything.
+/// The parser itself treats the word END as the end of the text.
 fn expect_end(parser: &Parser<'_>, expected: &str) -> Result<(), ParserError> {
     let next = parser.peek_token_ref();
     if next.token == Token::EOF {
@@ -120,19 +120,19 @@ fn expect_end(parser: &Parser<'_>, expected: &str) -> Result<(), ParserError> {
     Err(ParserError::ParserError(format!("expected {expected}, found: {next} at Line: {line}, Column: {column}")))
 }
 
-/// Whether the escapes of strings and names are resolved or left as they stand.
+/// Whether escapes in strings and names are resolved or kept verbatim.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EscapeHandling {
     Resolved,
     Verbatim,
 }
 
-/// The words and signs of `sql` that the parser reads.
+/// The tokens of `sql` for the parser.
 fn tokenize_for_parser(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSpan>, Error> {
     let tokens = tokenize(sql, dialect, EscapeHandling::Resolved)?;
     match dialect {
         SqlDialect::DataFusion => {
-            // Some forms are looked for in each bracket, which takes long where brackets nest without bound.
+            // Some rewrites search each parenthesis, which is slow for unlimited nesting.
             nesting::check(&tokens)?;
             let tokens = canonical_tokens::rewrite_text_forms(canonical_tokens::expand_table_commands(tokens));
             Ok(canonical_tokens::mark_placeholders(canonical_tokens::rewrite_clauses(tokens)))
@@ -143,7 +143,7 @@ fn tokenize_for_parser(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSp
     }
 }
 
-/// The words and signs of `sql`, with their places.
+/// The tokens of `sql`, with their positions.
 pub(crate) fn tokenize(sql: &str, dialect: SqlDialect, escapes: EscapeHandling) -> Result<Vec<TokenWithSpan>, Error> {
     Tokenizer::new(dialect.parser_dialect(), sql)
         .with_unescape(escapes == EscapeHandling::Resolved)
@@ -168,10 +168,9 @@ fn parse_tokens<T>(
 
 /// The text of `ast`, which was parsed from `sql`.
 ///
-/// For a database of its own it is made of the words of `sql`. The embedded engine runs the tree,
-/// so there it is printed. sqlparser prints a quote after a backslash, and doubled quotes, as they
-/// are, so the printed text may mean something else; then the text comes from a parse that leaves
-/// the escapes in place.
+/// For a database with its own engine, the text is rendered from the tokens of `sql`. The embedded engine runs the AST,
+/// so there the AST is printed. sqlparser prints a quotation mark after a backslash, and doubled quotation marks,
+/// unchanged, so the printed text may mean something else; then the text comes from a parse that keeps the escapes.
 pub(crate) fn render_canonical_text(ast: &ast::Statement, sql: &str, dialect: SqlDialect) -> Result<String, Error> {
     match dialect {
         SqlDialect::DataFusion => print_checked(ast, dialect).or_else(|error| {
@@ -182,7 +181,7 @@ pub(crate) fn render_canonical_text(ast: &ast::Statement, sql: &str, dialect: Sq
     }
 }
 
-/// The text of `ast`, if it parses back to the same.
+/// Prints `ast`, and checks that the text parses back to the same AST.
 pub(crate) fn print_checked(ast: &ast::Statement, dialect: SqlDialect) -> Result<String, Error> {
     let text = ast.to_string();
     match dialect {
@@ -192,7 +191,7 @@ pub(crate) fn print_checked(ast: &ast::Statement, dialect: SqlDialect) -> Result
     }
 }
 
-/// The words of `sql` in spellings that the database reads as the parser did, if they parse back to `ast`.
+/// Renders the canonical tokens of `sql`, if they parse back to `ast`.
 fn canonicalize_tokens(ast: &ast::Statement, sql: &str, dialect: SqlDialect) -> Result<String, Error> {
     let tokens = tokenize(sql, dialect, EscapeHandling::Resolved)?;
     let text = canonical_tokens::join_tokens(&canonical_tokens::canonicalize(sql, tokens, dialect)?);
@@ -213,13 +212,12 @@ fn parses_back_to(text: &str, ast: &ast::Statement, dialect: SqlDialect) -> bool
 }
 
 fn unprintable_error() -> Error {
-    Error::new(ErrorKind::InvalidArguments, "the statement cannot be written down again without changing its meaning")
-        .with_hint(
-            "Quotes and backslashes side by side in a name or a string do that; pass such strings as parameters ($1).",
-        )
+    Error::new(ErrorKind::InvalidArguments, "the statement cannot be rewritten without changing its meaning").with_hint(
+        "The cause is a name or string with quotes and backslashes side by side; pass such strings as parameters ($1).",
+    )
 }
 
-/// The parser's complaint with line and column, and the line it is about.
+/// Converts a parser error, with line and column and an excerpt of the line.
 fn syntax_error(error: ParserError, sql: &str) -> Error {
     let text = match error {
         ParserError::RecursionLimitExceeded => return nesting::too_deep_error(),

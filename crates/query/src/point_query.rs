@@ -1,6 +1,6 @@
-//! Statements that read one table and look rows up in it by nothing but comparisons of its columns with literals.
+//! Point queries: statements that read one table and filter it only by comparisons of columns with literals.
 //!
-//! Whatever else such a statement computes, it computes for rows that its condition has let through.
+//! All other expressions of such a statement are computed only for rows that pass the filter.
 
 use std::ops::ControlFlow;
 
@@ -14,17 +14,17 @@ use crate::parse;
 use crate::statement::Statement;
 use crate::table_redirect::TableLocation;
 
-/// What a statement looks up.
+/// The table and the filter columns of a point query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PointQuery {
-    /// The name of its only table, part by part, unquoted.
+    /// The name of the only table, part by part, unquoted.
     pub table: Vec<String>,
-    /// The columns that its condition compares.
+    /// The columns in the filter.
     pub filter_columns: Vec<String>,
 }
 
 impl Statement {
-    /// What it looks up, if it does no more than that.
+    /// The point query of this statement, if it is one.
     pub fn point_query(&self) -> Option<PointQuery> {
         let Tree::Query(query) = self.ast()? else { return None };
         let select = only_select(query)?;
@@ -37,14 +37,14 @@ impl Statement {
         (is_plain && is_single).then_some(PointQuery { table, filter_columns: compared })
     }
 
-    /// The statement with its only table read where `moved` says, under the name that it had.
+    /// Redirects the only table to `rewritten`, with its original name as the alias.
     ///
     /// # Errors
-    /// `InvalidArguments` when it cannot be written down again without changing its meaning.
+    /// `InvalidArguments` when the statement cannot be rewritten without changing its meaning.
     pub fn with_only_table_redirected(&self, rewritten: &TableLocation) -> Result<Option<Self>, Error> {
         let Some(mut ast) = self.point_query().and_then(|_| self.ast().cloned()) else { return Ok(None) };
         let mut mover = OnlyTableRedirector { target: rewritten, quote: self.dialect().identifier_quote() };
-        // It never breaks off.
+        // The visitor never breaks.
         let _: ControlFlow<()> = VisitMut::visit(&mut ast, &mut mover);
         let text = parse::print_checked(&ast, self.dialect())?;
         Ok(Some(self.with_ast(ast, text)))
@@ -54,7 +54,7 @@ impl Statement {
 fn only_select(query: &Query) -> Option<&Select> {
     let SetExpr::Select(select) = query.body.as_ref() else { return None };
     let is_bare = query.with.is_none() && query.fetch.is_none() && query.pipe_operators.is_empty();
-    // Without an aggregate in it HAVING is one more condition to SQLite, which it may ask in any order.
+    // Without an aggregate, HAVING is another condition in SQLite, which may evaluate it in any order.
     let is_simple = select.having.is_none() && select.qualify.is_none() && select.prewhere.is_none();
     let has_more = !select.lateral_views.is_empty() || !select.connect_by.is_empty() || !select.named_window.is_empty();
     (is_bare && is_simple && !has_more).then_some(select)
@@ -72,7 +72,7 @@ fn name_identifiers(name: &ObjectName) -> Option<Vec<Ident>> {
     name.0.iter().map(|part| part.as_ident().cloned()).collect()
 }
 
-/// Whether `condition` is made of comparisons of columns, which go into `compared`, with literals.
+/// Whether `condition` only compares columns with literals; the columns are added to `compared`.
 fn is_literal_filter(condition: &Expr, compared: &mut Vec<String>) -> bool {
     match condition {
         Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Not, expr: inner } => {
@@ -120,7 +120,7 @@ fn is_literal(expr: &Expr) -> bool {
     }
 }
 
-/// Breaks off at a query in the query, and at a window.
+/// Breaks at a subquery or a window function.
 struct NestedQueryDetector {
     queries: usize,
 }

@@ -1,26 +1,26 @@
-//! Words for the statements that are refused: which part, why, and what to use instead.
+//! Error messages for refused statements: which part, why, and what to use instead.
 
 use sqlparser::ast::Statement;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use tidegate_core::{Error, ErrorKind};
 
-/// Why a kind of statement is refused.
+/// A kind of statement that is refused.
 struct RefusedStatement {
-    /// The words that it begins with.
+    /// The first keyword of the statement.
     keyword: &'static str,
     reason: &'static str,
     instead: &'static str,
 }
 
 const WRITES_DATA: &str = "it would change data, and only reading is allowed";
-const CHANGES_SCHEMA: &str = "it would change what the database consists of, and only reading is allowed";
+const CHANGES_SCHEMA: &str = "it would change the schema, and only reading is allowed";
 const ACCESSES_FILES: &str = "it reads or writes files, and only the tables of the catalog can be read";
-const CHANGES_SESSION: &str = "it would change the session, which no call may";
-const ONLY_SELECT_HINT: &str = "Only SELECT can be run, with WITH, UNION, VALUES and all else that belongs to it.";
-const SELECT_ROWS_HINT: &str = "Select the rows; the answer comes back to you in the format that you name.";
+const CHANGES_SESSION: &str = "it would change the session, which is not allowed";
+const ONLY_SELECT_HINT: &str = "Only SELECT statements are allowed, including those with WITH, UNION or VALUES.";
+const SELECT_ROWS_HINT: &str = "Select the rows; the argument \"format\" names the format of the answer.";
 
-/// Refused statements by the word that they begin with.
+/// Refused statements by their first keyword.
 const REFUSED_STATEMENTS: &[RefusedStatement] = &[
     RefusedStatement { keyword: "INSERT", reason: WRITES_DATA, instead: ONLY_SELECT_HINT },
     RefusedStatement { keyword: "UPDATE", reason: WRITES_DATA, instead: ONLY_SELECT_HINT },
@@ -77,42 +77,42 @@ const REFUSED_STATEMENTS: &[RefusedStatement] = &[
     RefusedStatement {
         keyword: "BEGIN",
         reason: CHANGES_SESSION,
-        instead: "Leave it out; each call is one statement by itself.",
+        instead: "Leave it out; each call runs one statement.",
     },
     RefusedStatement {
         keyword: "START",
         reason: CHANGES_SESSION,
-        instead: "Leave it out; each call is one statement by itself.",
+        instead: "Leave it out; each call runs one statement.",
     },
     RefusedStatement {
         keyword: "COMMIT",
         reason: CHANGES_SESSION,
-        instead: "Leave it out; each call is one statement by itself.",
+        instead: "Leave it out; each call runs one statement.",
     },
     RefusedStatement {
         keyword: "ROLLBACK",
         reason: CHANGES_SESSION,
-        instead: "Leave it out; each call is one statement by itself.",
+        instead: "Leave it out; each call runs one statement.",
     },
     RefusedStatement {
         keyword: "SAVEPOINT",
         reason: CHANGES_SESSION,
-        instead: "Leave it out; each call is one statement by itself.",
+        instead: "Leave it out; each call runs one statement.",
     },
     RefusedStatement {
         keyword: "END",
         reason: CHANGES_SESSION,
-        instead: "Leave it out; each call is one statement by itself.",
+        instead: "Leave it out; each call runs one statement.",
     },
     RefusedStatement {
         keyword: "ABORT",
         reason: CHANGES_SESSION,
-        instead: "Leave it out; each call is one statement by itself.",
+        instead: "Leave it out; each call runs one statement.",
     },
     RefusedStatement {
         keyword: "RELEASE",
         reason: CHANGES_SESSION,
-        instead: "Leave it out; each call is one statement by itself.",
+        instead: "Leave it out; each call runs one statement.",
     },
     RefusedStatement {
         keyword: "PREPARE",
@@ -164,33 +164,29 @@ const REFUSED_STATEMENTS: &[RefusedStatement] = &[
     },
     RefusedStatement {
         keyword: "EXPLAIN",
-        reason: "plans have a tool of their own",
+        reason: "plans have their own tool",
         instead: "Use the tool explain with the statement that follows.",
     },
     RefusedStatement {
         keyword: "DESCRIBE",
-        reason: "columns have a tool of their own",
+        reason: "columns have their own tool",
         instead: "Use the tool get_schema.",
     },
-    RefusedStatement {
-        keyword: "DESC",
-        reason: "columns have a tool of their own",
-        instead: "Use the tool get_schema.",
-    },
+    RefusedStatement { keyword: "DESC", reason: "columns have their own tool", instead: "Use the tool get_schema." },
     RefusedStatement {
         keyword: "TABLE",
-        reason: "it is not understood by itself",
+        reason: "it is not supported on its own",
         instead: "Write SELECT * FROM and the table's name.",
     },
     RefusedStatement {
         keyword: "SHOW",
-        reason: "the catalog has tools of its own",
+        reason: "the catalog has its own tools",
         instead: "Use the tools list_databases, list_tables and get_schema; for a setting of PostgreSQL's SQL, \
                   SELECT current_setting('name').",
     },
 ];
 
-/// What a statement is called: the word that it begins with, and for definitions what they are of.
+/// The name of a statement for messages: its first keyword, and for definitions the kind of object.
 pub(crate) fn statement_name(tokens: &[TokenWithSpan]) -> String {
     const WORDS_MAX: usize = 4;
     let words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).map_while(|token| {
@@ -214,22 +210,22 @@ pub(crate) fn statement_name(tokens: &[TokenWithSpan]) -> String {
     name
 }
 
-/// The refusal of the statements of that name, if they are refused by name.
+/// The refusal of statements with that name, if they are refused by name.
 pub(crate) fn refuse_by_name(name: &str) -> Option<Error> {
     let word = name.split(' ').next()?;
     let refusal = REFUSED_STATEMENTS.iter().find(|refusal| refusal.keyword == word)?;
     Some(refusal_error(name, refusal.reason, refusal.instead))
 }
 
-/// The refusal of any statement that is no query.
+/// The refusal of any statement that is not a query.
 pub(crate) fn refuse_non_query(name: &str) -> Error {
     refuse_by_name(name)
-        .unwrap_or_else(|| refusal_error(name, "it is no query, and only reading is allowed", ONLY_SELECT_HINT))
+        .unwrap_or_else(|| refusal_error(name, "it is not a query, and only reading is allowed", ONLY_SELECT_HINT))
 }
 
-/// The refusal of `statement`, which stands within a query.
+/// The refusal of `statement` within a query.
 pub(crate) fn refuse_statement(statement: &Statement) -> Error {
-    // A statement prints as it begins; this names it and decides nothing.
+    // The printed statement begins with its keyword. This only names it and decides nothing.
     let text = statement.to_string();
     let word = text.split_whitespace().next().unwrap_or_default().to_uppercase();
     refuse_non_query(word.trim_end_matches([';', '(']))
@@ -239,7 +235,7 @@ pub(crate) fn refuse_statement(statement: &Statement) -> Error {
 pub(crate) fn refuse_into() -> Error {
     refusal_error(
         "SELECT … INTO",
-        "it would make a table, and only reading is allowed",
+        "it would create a table, and only reading is allowed",
         "Leave out INTO; use WITH name AS (SELECT …) for intermediate results.",
     )
 }

@@ -1,7 +1,7 @@
-//! Whether a table, or a database as a whole, looks the same as it did.
+//! Stamps that detect changes of a table or a database.
 //!
-//! Told by what is shown of it. Engines that know more (the times of files) tell more, those that have to ask for it
-//! (a server) keep what they heard for a while in [`StampCache`].
+//! The default is computed from the visible schema. Engines with more information (such as file times) include it.
+//! Engines that must query a server keep stamps for a while in [`StampCache`].
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
@@ -12,14 +12,14 @@ use tidegate_core::{Error, ErrorKind, Principal};
 
 use crate::database::{Database, TableStatus};
 
-/// Stamps that are kept of one database; the one asked for longest ago goes first.
+/// Maximum number of stamps per database; the least recently used one is evicted first.
 const STAMPS_MAX: NonZeroUsize = match NonZeroUsize::new(1_000) {
     Some(count) => count,
     None => NonZeroUsize::MIN,
 };
 
-/// A stamp of the columns of `table`, or of the names of all tables and what is said of them; not of the rows. None
-/// when there is no such table.
+/// A stamp of the columns of `table`, or of the names and comments of all tables; not of the rows. `None` when the
+/// table does not exist.
 ///
 /// # Errors
 /// Those of [`Database::columns`] and [`Database::catalog`].
@@ -51,7 +51,7 @@ pub async fn compute_schema_stamp<D: Database + ?Sized>(
     Ok(Some(format!("{:016x}", hash.finish())))
 }
 
-/// Stamps that were found out, each as long as something else stands as it stood then.
+/// Stamps with the generation in which they were computed.
 #[derive(Debug)]
 pub struct StampCache {
     entries: Mutex<LruCache<String, (u64, Option<String>)>>,
@@ -64,8 +64,8 @@ impl Default for StampCache {
 }
 
 impl StampCache {
-    /// The stamp kept under `key`, if it was found out when things stood at `moment`; else what `find` finds out, which
-    /// is kept if it succeeds.
+    /// The stamp under `key`, if it was computed in the generation `moment`; otherwise computes it with `find` and
+    /// stores it if that succeeds.
     ///
     /// # Errors
     /// Those of `find`.

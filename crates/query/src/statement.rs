@@ -1,4 +1,4 @@
-//! SQL that was parsed, is exactly one read-only statement, and whose tables and functions are known.
+//! Parsed SQL: exactly one read-only statement with known tables and functions.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -15,8 +15,8 @@ use crate::transaction::Transaction;
 
 /// One statement with its parameters. Cheap to clone.
 ///
-/// A caller's was parsed, is exactly one that only reads, and its tables and functions are known. An owner's, which
-/// stands in the configuration, may be as it is: the database itself says whether it can be run.
+/// A statement of a caller was parsed and is exactly one read-only statement with known tables and functions. A
+/// statement of the configuration may be unparsed: the database itself decides whether it can run.
 #[derive(Clone)]
 pub struct Statement {
     source: Arc<StatementSource>,
@@ -27,32 +27,32 @@ pub struct Statement {
 /// Who wrote a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Author {
-    /// Whoever calls; the policy binds the statement.
+    /// A caller; the statement policy applies.
     Caller,
-    /// Whoever configured the node.
+    /// The administrator who wrote the configuration.
     Owner,
-    /// Whoever put code into the database that callers reach: what its errors say is nothing for them.
+    /// The author of a handler inside the database; details of its errors are hidden from callers.
     Handler,
 }
 
-/// What does not depend on the parameters' values.
+/// The parts that do not depend on the values of the parameters.
 struct StatementSource {
     text: String,
     dialect: SqlDialect,
     author: Author,
     placeholders: usize,
-    /// What is known of a statement that was parsed.
+    /// The AST and the referenced names of a parsed statement.
     parsed: Option<(ast::Statement, ReferencedNames)>,
 }
 
 impl Statement {
-    /// Parses `sql` and checks that it is one statement that only reads.
+    /// Parses `sql` and checks that it is one read-only statement.
     ///
     /// Placeholders are `$1`, `$2`, … or `?`, which are numbered from left to right.
     ///
     /// # Errors
-    /// `InvalidArguments`: a syntax error with its line and column, or the part that is refused,
-    /// why, and what to use instead; `TooLarge` beyond a bound.
+    /// `InvalidArguments`: a syntax error with its line and column, or the refused part, the reason and the
+    /// alternative; `TooLarge` beyond a limit.
     pub fn parse(sql: &str, dialect: SqlDialect) -> Result<Self, Error> {
         let mut ast = parse::parse_statement(sql, dialect)?;
         let findings = statement_policy::check(&ast, dialect)?;
@@ -67,8 +67,8 @@ impl Statement {
         }))
     }
 
-    /// A statement of the configuration, which its database alone judges, with the values of its placeholders `$1`,
-    /// `$2`, ….
+    /// A statement of the configuration, with the values of its placeholders `$1`, `$2`, …. Only the database checks
+    /// it.
     pub fn from_owner(text: impl Into<String>, parameters: Vec<Parameter>, dialect: SqlDialect) -> Self {
         let (text, placeholders) = (text.into(), parameters.len());
         let statement = Self::new(StatementSource { text, dialect, author: Author::Owner, placeholders, parsed: None });
@@ -83,7 +83,7 @@ impl Statement {
         Self { parameters: parameters.into(), ..statement }
     }
 
-    /// A statement from an AST that we made ourselves; the policy binds it all the same.
+    /// A statement from a generated AST; the statement policy applies as well.
     ///
     /// # Errors
     /// As [`Statement::parse`], and when the number of `parameters` is wrong.
@@ -122,7 +122,7 @@ impl Statement {
         Self { transaction, ..self }
     }
 
-    /// The same question in other words.
+    /// The same statement with another AST and text.
     pub(crate) fn with_ast(&self, ast: ast::Statement, text: String) -> Self {
         let StatementSource { dialect, author, placeholders, .. } = *self.source;
         let findings = self.source.parsed.as_ref().map(|(_, findings)| findings.clone()).unwrap_or_default();
@@ -130,7 +130,7 @@ impl Statement {
         Self { source: Arc::new(written), ..self.clone() }
     }
 
-    /// Whether each placeholder has its parameter.
+    /// Checks that each placeholder has its parameter.
     pub(crate) fn check_parameters(&self) -> Result<(), Error> {
         let (expected, actual) = (self.source.placeholders, self.parameters.len());
         if expected == actual {
@@ -145,62 +145,63 @@ impl Statement {
             .with_hint("Give exactly one value for each placeholder, in their order."))
     }
 
-    /// The parsed statement, always a query; none for one that its database alone judges.
+    /// The parsed statement, always a query; `None` for an unparsed statement.
     pub fn ast(&self) -> Option<&ast::Statement> {
         self.source.parsed.as_ref().map(|(ast, _)| ast)
     }
 
-    /// Its text; that of a parsed one is normalised and parses back to exactly [`Statement::ast`].
+    /// The text of the statement. The text of a parsed statement is canonical and parses back to exactly
+    /// [`Statement::ast`].
     pub fn text(&self) -> &str {
         &self.source.text
     }
 
-    /// The SQL it is written in.
+    /// The SQL dialect.
     pub fn dialect(&self) -> SqlDialect {
         self.source.dialect
     }
 
-    /// Who wrote it.
+    /// The author of the statement.
     pub fn author(&self) -> Author {
         self.source.author
     }
 
-    /// The transaction that it is to be run in, where its database has any.
+    /// The transaction that the statement runs in, where its database has transactions.
     pub fn transaction(&self) -> &Arc<Transaction> {
         &self.transaction
     }
 
-    /// The tables that it reads, unquoted, each once, in the order of their first mention; names
-    /// of common table expressions are not among them. None are known of a statement that was not parsed.
+    /// The tables that the statement reads, unquoted and unique, in the order of their first mention, without common
+    /// table expressions. Empty for an unparsed statement.
     pub fn tables(&self) -> &[String] {
         self.source.parsed.as_ref().map_or(&[], |(_, findings)| &findings.tables)
     }
 
-    /// The functions that it calls, in lower case, each once, in the order of their first mention. None are known
-    /// of a statement that was not parsed.
+    /// The functions that the statement calls, in lower case and unique, in the order of their first mention. Empty for
+    /// an unparsed statement.
     pub fn functions(&self) -> &[String] {
         self.source.parsed.as_ref().map_or(&[], |(_, findings)| &findings.functions)
     }
 
-    /// The values of its placeholders, `$1` first.
+    /// The values of the placeholders, `$1` first.
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
 
-    /// How many placeholders it has.
+    /// The number of placeholders.
     pub fn placeholders(&self) -> usize {
         self.source.placeholders
     }
 }
 
 impl fmt::Debug for Statement {
-    /// The text, not the tree, which is a hundred times as long.
+    /// Prints the text, because the AST is a hundred times as long.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Statement").field("text", &self.text()).field("parameters", &self.parameters).finish()
     }
 }
 
-/// Placeholders that a statement may have at most.
+/// Maximum placeholders of a statement.
 const PLACEHOLDERS_MAX: usize = 1_000;
 
 /// Turns each `?` into the next `$n` and counts the placeholders.
@@ -230,7 +231,7 @@ impl VisitorMut for PlaceholderNumbering {
         } else {
             let number = name.strip_prefix('$').and_then(|digits| digits.parse().ok()).filter(|number| *number > 0);
             let Some(number) = number else {
-                return ControlFlow::Break(Box::new(format!("{name} is no placeholder that is understood here")));
+                return ControlFlow::Break(Box::new(format!("unsupported placeholder {name}")));
             };
             self.highest = self.highest.max(number);
         }

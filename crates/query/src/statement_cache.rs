@@ -1,4 +1,4 @@
-//! Statements that were parsed and checked before.
+//! A cache of parsed and checked statements.
 
 use std::num::NonZeroUsize;
 
@@ -9,15 +9,15 @@ use tidegate_core::Error;
 use crate::dialect::SqlDialect;
 use crate::statement::Statement;
 
-/// Longer texts are parsed each time, so that the cache's memory has a bound.
+/// Longer texts are not cached, so that the memory of the cache is bounded.
 const CACHED_TEXT_BYTES_MAX: usize = 8 * 1024;
-/// Statements kept unless said otherwise.
+/// The default capacity.
 const STATEMENTS_MAX: NonZeroUsize = match NonZeroUsize::new(512) {
     Some(count) => count,
     None => NonZeroUsize::MIN,
 };
 
-/// The statements that passed lately, by dialect and text. What was refused is not kept.
+/// The statements that were accepted recently, by dialect and text. Refused statements are not cached.
 #[derive(Debug)]
 pub struct StatementCache {
     statements: Mutex<LruCache<(SqlDialect, Box<str>), Statement>>,
@@ -30,12 +30,12 @@ impl Default for StatementCache {
 }
 
 impl StatementCache {
-    /// A cache of at most `statements_max` statements; the one used longest ago goes first.
+    /// A cache of at most `statements_max` statements; the least recently used one is evicted first.
     pub fn new(statements_max: NonZeroUsize) -> Self {
         Self { statements: Mutex::new(LruCache::new(statements_max)) }
     }
 
-    /// The statement of `sql`, without parameters; parsed only if it is not known yet.
+    /// The statement of `sql`, without parameters; parsed only if it is not cached.
     ///
     /// # Errors
     /// As [`Statement::parse`].
@@ -52,12 +52,12 @@ impl StatementCache {
         Ok(statement)
     }
 
-    /// How many statements are kept.
+    /// The number of cached statements.
     pub fn len(&self) -> usize {
         self.statements.lock().len()
     }
 
-    /// Whether none is kept.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! What a statement may consist of: walks every node of the tree, by name and never by text.
+//! The statement policy: checks every node of the AST, by name and never by text.
 
 use std::ops::ControlFlow;
 
@@ -12,20 +12,20 @@ use crate::dialect::SqlDialect;
 use crate::function_policy;
 use crate::refusal::{self, refusal_error};
 
-/// What a statement that passed the policy reads and calls.
+/// The tables and functions that an accepted statement uses.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct ReferencedNames {
     pub(crate) tables: Vec<String>,
     pub(crate) functions: Vec<String>,
 }
 
-/// Checks that `statement` is a query that only reads, all the way down.
+/// Checks that `statement` and all its parts only read.
 pub(crate) fn check(statement: &Statement, dialect: SqlDialect) -> Result<ReferencedNames, Error> {
     let Statement::Query(query) = statement else { return Err(refusal::refuse_statement(statement)) };
     check_query(query.as_ref(), dialect)
 }
 
-/// Checks an expression that stands by itself, which may hold no query.
+/// Checks a standalone expression, which must not contain a query.
 pub(crate) fn check_expression(expression: &Expr, dialect: SqlDialect) -> Result<ReferencedNames, Error> {
     let mut walker = PolicyVisitor {
         dialect,
@@ -63,11 +63,11 @@ struct PolicyVisitor {
     subqueries: bool,
     names: ReferencedNames,
     scopes: Vec<CteScope>,
-    /// The name of the table function that is being visited: no table.
+    /// The name of the table function that is being visited, which is not a table.
     visited_function: Option<*const ObjectName>,
 }
 
-/// The common table expressions of one query, and how many of them are visible now.
+/// The common table expressions of one query, and how many of them are visible here.
 struct CteScope {
     names: Vec<String>,
     bodies: Vec<*const Query>,
@@ -89,7 +89,7 @@ impl Visitor for PolicyVisitor {
         }
         check_clauses(query)?;
         self.enter_query(query);
-        // `TABLE name` has no hook of its own.
+        // The visitor has no hook for `TABLE name`.
         self.check_table_commands(&query.body)?;
         for operator in &query.pipe_operators {
             if let PipeOperator::Call { function, .. } = operator {
@@ -127,7 +127,7 @@ impl Visitor for PolicyVisitor {
                 self.check_table_function(name)
             }
             TableFactor::TableFunction { .. } => self.refuse_table_function("table"),
-            // Of PostgreSQL's own; they read what their expressions give them.
+            // PostgreSQL's own table functions, which read only their arguments.
             TableFactor::JsonTable { .. } if self.dialect == SqlDialect::Postgres => self.record_function("json_table"),
             TableFactor::XmlTable { .. } if self.dialect == SqlDialect::Postgres => self.record_function("xmltable"),
             TableFactor::JsonTable { .. } => self.refuse_table_function("json_table"),
@@ -187,7 +187,7 @@ impl PolicyVisitor {
             match body {
                 SetExpr::SetOperation { left, right, .. } => left_to_see.extend([right.as_ref(), left.as_ref()]),
                 SetExpr::Table(table) => {
-                    // The parser gives the names as bare text, without their quotes.
+                    // The parser returns the names as bare text, without their quotation marks.
                     let parts: Vec<Ident> =
                         [&table.schema_name, &table.table_name].into_iter().flatten().map(Ident::new).collect();
                     self.check_table(&parts.iter().collect::<Vec<_>>())?;
@@ -218,7 +218,7 @@ impl PolicyVisitor {
         record_name(&mut self.names.tables, names.join("."))
     }
 
-    /// In a place for names, single quotes are how other systems write a file.
+    /// In place of a name, some systems write a file in single quotes.
     fn check_table_name(&self, parts: &[&Ident]) -> ControlFlow<Error> {
         match self.dialect {
             SqlDialect::DataFusion => match parts.iter().find(|part| looks_like_file_name(part)) {
@@ -248,7 +248,7 @@ impl PolicyVisitor {
         {
             return refuse(&format!("the function {name}"), reason, "Leave it out.");
         }
-        // The embedded engine's internal functions have names that end so.
+        // Internal functions of the embedded engine have such names.
         if self.dialect == SqlDialect::DataFusion && last.ends_with('*') {
             return refuse(&format!("the function {name}"), "no function has such a name", "Leave the * out.");
         }
@@ -270,7 +270,7 @@ impl PolicyVisitor {
         ControlFlow::Break(
             refusal_error(
                 &format!("the table function {name}"),
-                "in FROM may stand the catalog's tables and few functions",
+                "FROM accepts the tables of the catalog and the functions listed below",
                 CATALOG_HINT,
             )
             .with_choices(known),
@@ -292,13 +292,17 @@ fn check_clauses(query: &Query) -> ControlFlow<Error> {
             ForClause::Json { .. } => "FOR JSON",
             ForClause::Xml { .. } => "FOR XML",
         };
-        return refuse(part, "the answer's form is not part of the SQL", "Name it in the argument \"format\".");
+        return refuse(part, "the format of the answer is not part of the SQL", "Name it in the argument \"format\".");
     }
     if query.settings.is_some() {
-        return refuse("SETTINGS", "it would change the session, which no call may", "Leave it out.");
+        return refuse("SETTINGS", "it would change the session, which is not allowed", "Leave it out.");
     }
     if query.format_clause.is_some() {
-        return refuse("FORMAT", "the answer's form is not part of the SQL", "Name it in the argument \"format\".");
+        return refuse(
+            "FORMAT",
+            "the format of the answer is not part of the SQL",
+            "Name it in the argument \"format\".",
+        );
     }
     ControlFlow::Continue(())
 }
@@ -316,7 +320,7 @@ fn name_identifiers(name: &ObjectName) -> ControlFlow<Error, Vec<&Ident>> {
             ObjectNamePart::Function(_) => {
                 let refusal = refusal_error(
                     &format!("the computed name {name}"),
-                    "names must stand in the SQL as they are",
+                    "names must be written literally in the SQL",
                     CATALOG_HINT,
                 );
                 return ControlFlow::Break(refusal);
@@ -326,10 +330,10 @@ fn name_identifiers(name: &ObjectName) -> ControlFlow<Error, Vec<&Ident>> {
     ControlFlow::Continue(parts)
 }
 
-/// Different tables, and different functions, that a statement may name.
+/// Maximum different tables, and different functions, of a statement.
 const NAMES_MAX: usize = 200;
 
-/// What follows the last dot of a file's name. No table's name ends so: the catalog strips it.
+/// Extensions of file names. No table name ends so, because the catalog strips them.
 const FILE_EXTENSIONS: &[&str] = &[
     "csv", "tsv", "txt", "json", "jsonl", "ndjson", "parquet", "arrow", "arrows", "feather", "ipc", "avro", "orc",
     "gz", "zst", "bz2", "xz",
@@ -337,7 +341,7 @@ const FILE_EXTENSIONS: &[&str] = &[
 
 fn looks_like_file_name(name: &Ident) -> bool {
     let value = &name.value;
-    // In a place for names, single quotes are how other systems write a file.
+    // In place of a name, some systems write a file in single quotes.
     name.quote_style == Some('\'')
         || value.contains(['/', '\\', ':', '\0'])
         || value
@@ -345,7 +349,7 @@ fn looks_like_file_name(name: &Ident) -> bool {
             .is_some_and(|(_, extension)| FILE_EXTENSIONS.contains(&extension.to_lowercase().as_str()))
 }
 
-/// Adds `name` once. A list that is full is refused, as each name is looked for in it.
+/// Adds `name` once. The list has a maximum length, because each name is searched in it.
 fn record_name(list: &mut Vec<String>, name: String) -> ControlFlow<Error> {
     if list.contains(&name) {
         return ControlFlow::Continue(());

@@ -1,4 +1,4 @@
-//! A table as data beside its text: `{"rows":[{…}],"truncated":false}`, and the JSON Schema of that.
+//! Structured content of a table: `{"rows":[{…}],"truncated":false}`, and its JSON Schema.
 //!
 //! [MCP 2026-07-28, Structured Content](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#structured-content)
 
@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 
 use crate::format::{BoxedCells, ExtensionType, JsonRows, unique_names};
 
-/// The rows of an answer, gathered as JSON.
+/// The rows of an answer, collected as JSON.
 pub(crate) struct StructuredRows {
     rows: JsonRows,
     text: String,
 }
 
 impl StructuredRows {
-    /// No rows yet, of columns as in `schema`.
+    /// An empty collection for the columns of `schema`.
     pub(crate) fn new(schema: &SchemaRef) -> Self {
         Self { rows: JsonRows::new(&unique_names(schema)), text: "{\"rows\":[".to_owned() }
     }
@@ -26,15 +26,15 @@ impl StructuredRows {
         self.rows.write_row(cells, row, &mut self.text);
     }
 
-    /// The whole; `truncated` says that there are more rows.
+    /// The complete content; `truncated` says that more rows exist.
     pub(crate) fn finish(mut self, truncated: bool) -> String {
         self.text.push_str(if truncated { "],\"truncated\":true}" } else { "],\"truncated\":false}" });
         self.text
     }
 }
 
-/// The JSON Schema of the structured answer whose rows are of `schema`. No column is required: with `extract`
-/// an answer has but one of them.
+/// The JSON Schema of structured content with rows of `schema`. No column is required, because with `extract` an answer
+/// has only one of them.
 pub fn output_schema(schema: &SchemaRef) -> Value {
     let names = unique_names(schema);
     let columns: Map<String, Value> =
@@ -49,7 +49,7 @@ pub fn output_schema(schema: &SchemaRef) -> Value {
     })
 }
 
-/// The first of the columns of `given` that the [`output_schema`] of `promised` does not describe.
+/// The first column of `given` that the [`output_schema`] of `promised` does not describe.
 pub(crate) fn find_undescribed_column(promised: &SchemaRef, given: &SchemaRef) -> Option<String> {
     let described = |schema: &SchemaRef| -> Vec<(String, Value)> {
         unique_names(schema).into_iter().zip(schema.fields().iter().map(|field| field_schema(field))).collect()
@@ -58,7 +58,7 @@ pub(crate) fn find_undescribed_column(promised: &SchemaRef, given: &SchemaRef) -
     described(given).into_iter().find(|column| !promised.contains(column)).map(|(name, _)| name)
 }
 
-/// What values of `field` are as JSON.
+/// The JSON Schema of values of `field`.
 fn field_schema(field: &Field) -> Value {
     match ExtensionType::from_field(field) {
         // NaN and the infinities are strings.
@@ -69,7 +69,7 @@ fn field_schema(field: &Field) -> Value {
     }
 }
 
-/// What values of `kind` are as JSON; any of them may be null, as databases seldom say that it cannot be.
+/// The JSON Schema of values of `kind`. Any value may be null, because databases seldom declare otherwise.
 fn value_schema(kind: &DataType) -> Value {
     match kind {
         DataType::Null => json!({"type": "null"}),
@@ -90,12 +90,12 @@ fn value_schema(kind: &DataType) -> Value {
             json!({"type": ["string", "null"]})
         }
         DataType::Union(members, _) => union_schema(members),
-        // Whatever else there is says nothing of itself.
+        // Other types are not described.
         _ => json!({}),
     }
 }
 
-/// What values are that are each of one of the types of `members`.
+/// The JSON Schema of values that have one of the types of `members`.
 fn union_schema(members: &UnionFields) -> Value {
     let mut names: Vec<Value> = Vec::new();
     for (_, member) in members.iter() {

@@ -1,4 +1,4 @@
-//! Statements whose tables are moved: the same question, asked of what stands in their place.
+//! Redirects the tables of a statement to other tables.
 
 use std::ops::ControlFlow;
 
@@ -11,15 +11,15 @@ use tidegate_core::Error;
 use crate::parse;
 use crate::statement::Statement;
 
-/// Where a table is found instead: schema and name.
+/// The new location of a table: schema and name.
 pub type TableLocation = (String, String);
 
 impl Statement {
-    /// The statement with each table that is named together with its schema read where `moved` says, under the name
-    /// that it had; what is named without a schema stays. None when nothing is moved, or it was never parsed.
+    /// Redirects each table that is qualified with a schema as `rewritten` says, with its original name as the alias.
+    /// Unqualified tables stay. `None` when nothing changes or the statement was not parsed.
     ///
     /// # Errors
-    /// `InvalidArguments` when it cannot be written down again without changing its meaning.
+    /// `InvalidArguments` when the statement cannot be rewritten without changing its meaning.
     pub fn with_tables_redirected(
         &self,
         rewritten: &dyn Fn(&str, &str) -> Option<TableLocation>,
@@ -27,7 +27,7 @@ impl Statement {
         let Some(ast) = self.ast() else { return Ok(None) };
         let mut ast = ast.clone();
         let mut mover = TableRedirector { locate: rewritten, quote: self.dialect().identifier_quote(), count: 0 };
-        // It never breaks off.
+        // The visitor never breaks.
         let _: ControlFlow<()> = ast.visit(&mut mover);
         if mover.count == 0 {
             return Ok(None);
@@ -39,13 +39,13 @@ impl Statement {
 
 struct TableRedirector<'a> {
     locate: &'a dyn Fn(&str, &str) -> Option<TableLocation>,
-    /// Around names, as they are written down.
+    /// The quotation mark of identifiers.
     quote: char,
     count: usize,
 }
 
 impl TableRedirector<'_> {
-    /// Where the table of the first two of `parts` is found, and whether under another name.
+    /// The new location of the table of the first two `parts`, and whether it has another name.
     fn redirected(&self, parts: &[Ident]) -> Option<(TableLocation, bool)> {
         let [schema, table, ..] = parts else { return None };
         let rewritten = (self.locate)(&schema.value, &table.value)?;
@@ -53,12 +53,12 @@ impl TableRedirector<'_> {
         Some((rewritten, is_renamed))
     }
 
-    /// `parts` of a column's name, as they are after the move.
+    /// The parts of the name of a column after the redirection.
     fn redirect_column(&mut self, parts: &[Ident]) -> Option<Vec<Ident>> {
         let ((schema, _), is_renamed) = self.redirected(parts)?;
         self.count += 1;
         Some(match is_renamed {
-            // Its table has an alias now, which goes without a schema.
+            // The table now has an alias, which has no schema.
             true => parts[1..].to_vec(),
             false => [vec![Ident::with_quote(self.quote, schema)], parts[1..].to_vec()].concat(),
         })

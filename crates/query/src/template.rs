@@ -1,7 +1,7 @@
 //! SQL with named parameters, as a configuration declares it: `WHERE customer_id = :customer`.
 //!
-//! Values are bound to placeholders and never written into the text. A name may stand for an
-//! identifier instead; then only names from an allowlist ever take its place, in quotes.
+//! Values are bound to placeholders and never inserted into the text. A name may also stand for an identifier; then
+//! only names of an allowlist replace it, in quotation marks.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -27,23 +27,23 @@ enum TemplatePart {
     Name(String),
 }
 
-/// What takes the place of a name.
+/// The value of a name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TemplateValue {
-    /// A bound value, cast to `cast` where the database cannot see the type from the place.
+    /// A bound value, cast to `cast` where the database cannot infer the type.
     Value {
         /// The value.
         value: Parameter,
         /// A type of the database's SQL.
         cast: Option<&'static str>,
     },
-    /// Bound values with commas between them, as in `IN (:ids)`.
+    /// A list of bound values, as in `IN (:ids)`.
     List(Vec<Parameter>),
-    /// A column or table; comes from an allowlist, never from a caller.
+    /// A column or table from an allowlist, never from a caller.
     Identifier(String),
 }
 
-/// A template whose names have been filled: text with placeholders, and their values.
+/// A template with its values: text with placeholders, and parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BoundSql {
     /// The text, with `$1`, `$2`, …
@@ -53,10 +53,10 @@ pub struct BoundSql {
 }
 
 impl SqlTemplate {
-    /// Reads `sql`. A name is a word directly after a single colon.
+    /// Parses `sql`. A name is a word directly after a single colon.
     ///
     /// # Errors
-    /// `InvalidArguments` when the text cannot be split into words, or has placeholders of another sort.
+    /// `InvalidArguments` when the text cannot be tokenized, or has other placeholders.
     pub fn parse(sql: &str, dialect: SqlDialect) -> Result<Self, Error> {
         let mut tokens = parse::tokenize(sql, dialect, EscapeHandling::Verbatim)?;
         if dialect == SqlDialect::DataFusion {
@@ -84,7 +84,7 @@ impl SqlTemplate {
         Ok(Self { dialect, pieces })
     }
 
-    /// The names in it, each once, in alphabetical order.
+    /// The names in the template, unique, in alphabetical order.
     pub fn names(&self) -> BTreeSet<&str> {
         let names = self.pieces.iter().filter_map(|piece| match piece {
             TemplatePart::Name(name) => Some(name.as_str()),
@@ -93,8 +93,7 @@ impl SqlTemplate {
         names.collect()
     }
 
-    /// The text with each name filled by what `filling` gives for it. A name that stands in several places is one
-    /// placeholder.
+    /// Replaces each name by the value that `filling` returns. A name that occurs several times is one placeholder.
     ///
     /// # Errors
     /// Those of `filling`; `InvalidArguments` for an empty list.
@@ -149,11 +148,11 @@ impl SqlTemplate {
 }
 
 fn unnamed_placeholder_error(placeholder: &str) -> Error {
-    Error::new(ErrorKind::InvalidArguments, format!("the SQL has the placeholder {placeholder}, which has no name"))
+    Error::new(ErrorKind::InvalidArguments, format!("the placeholder {placeholder} in the SQL has no name"))
         .with_hint("Write parameters as :name and declare each under input.")
 }
 
-/// From lines and columns, which count characters from 1, to bytes.
+/// Converts lines and columns, which count characters from 1, to byte offsets.
 struct ByteOffsets<'a> {
     sql: &'a str,
     lines: Vec<usize>,

@@ -1,9 +1,9 @@
-//! A second look at a statement's words, which trusts no parser.
+//! A second check of a statement, on its tokens instead of the AST.
 //!
-//! The policy walks the parser's tree. Where the parser took words for something else than the
-//! database will, the tree would not show it; but what does harm has to stand in the words, as a
-//! name before a bracket or as one of a few reserved words. This look finds too much rather than
-//! too little, and comes first, so that it also names what the parser does not know.
+//! The statement policy checks the AST. If the parser read tokens differently than the database, the AST would not show
+//! it. But harmful statements need certain tokens: a name before a parenthesis, or one of a few reserved words. This
+//! check prefers false positives, and runs first so that its messages cover statements that the parser does not
+//! support.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Word};
@@ -13,9 +13,9 @@ use crate::dialect::SqlDialect;
 use crate::function_policy;
 use crate::refusal::{self, refusal_error};
 
-/// Refuses words that do harm wherever they stand. `tokenize` are without space between them.
+/// Refuses harmful tokens wherever they occur. `tokens` contains no whitespace.
 ///
-/// The embedded engine runs the tree itself, so there the walk sees all.
+/// The embedded engine runs the AST itself, so there the statement policy is sufficient.
 pub(crate) fn check_tokens<'a>(tokens: impl Iterator<Item = &'a Token>, dialect: SqlDialect) -> Result<(), Error> {
     if dialect == SqlDialect::DataFusion {
         return Ok(());
@@ -38,7 +38,7 @@ pub(crate) fn check_tokens<'a>(tokens: impl Iterator<Item = &'a Token>, dialect:
 
 fn check_call(word: &Word, schema: Option<String>, dialect: SqlDialect) -> Result<(), Error> {
     let name = word.value.to_lowercase();
-    // Before a bracket an odd name may be that of a common table expression; the tree tells.
+    // Before a parenthesis an unusual name may be a common table expression; the statement policy checks that.
     if !name.chars().all(|character| character.is_alphanumeric() || character == '_') {
         return Ok(());
     }
@@ -48,7 +48,7 @@ fn check_call(word: &Word, schema: Option<String>, dialect: SqlDialect) -> Resul
     }
 }
 
-/// The name before the dot at the end of `rows_before`.
+/// The name before the dot at the end of `before`.
 fn preceding_schema(before: &[&Token]) -> Option<String> {
     match before {
         [.., Token::Word(schema), Token::Period] => Some(schema.value.to_lowercase()),
@@ -56,7 +56,7 @@ fn preceding_schema(before: &[&Token]) -> Option<String> {
     }
 }
 
-/// After AS and after a dot a reserved word is a name; what is inserted somewhere is refused in words of its own.
+/// After AS and after a dot a reserved word is a name. INSERT, MERGE and REPLACE have their own refusals.
 fn introduces_name(token: &Token) -> bool {
     match token {
         Token::Period => true,

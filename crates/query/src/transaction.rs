@@ -1,9 +1,9 @@
-//! How a statement is run by a database that has transactions.
+//! The transaction of a statement, for databases that have transactions.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// What a transaction sees of others that run beside it.
+/// The isolation level of a transaction.
 ///
 /// [PostgreSQL, Transaction Isolation](https://www.postgresql.org/docs/current/transaction-iso.html)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -13,24 +13,24 @@ pub enum Isolation {
     ReadCommitted,
     /// Everything sees what was committed when the transaction began.
     RepeatableRead,
-    /// As if the transactions ran one after the other.
+    /// The transactions behave as if they ran one after the other.
     Serializable,
 }
 
-/// How a statement is run. The default only reads.
+/// The transaction options of a statement. The default is read-only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
-    /// What it sees of others.
+    /// The isolation level.
     pub isolation: Isolation,
-    /// Whether it may write. Only a declared tool's may.
+    /// Whether the transaction may write. Only declared tools may.
     pub writes: bool,
-    /// Whether it waits for a moment in which it cannot fail for others; for serializable ones that only read.
+    /// Whether it waits until it cannot fail because of other transactions; for read-only serializable transactions.
     pub deferrable: bool,
-    /// How often it is tried again after a serialization failure or a deadlock, as long as no row was answered.
+    /// How often it is retried after a serialization failure or a deadlock, as long as no row was returned.
     pub retries_max: u32,
-    /// How long the first row may take; none is as long as the whole call.
+    /// The timeout of the first row; `None` means the timeout of the call.
     pub first_row_timeout: Option<Duration>,
-    /// How long a reader may leave rows waiting before the connection is taken from it.
+    /// How long a reader may leave rows unread before it loses the connection.
     pub stall_timeout: Duration,
 }
 
@@ -48,7 +48,7 @@ impl Default for Transaction {
 }
 
 impl Transaction {
-    /// The default one.
+    /// The default, read-only transaction.
     pub fn read_only() -> Arc<Self> {
         static READ_ONLY: LazyLock<Arc<Transaction>> = LazyLock::new(Arc::default);
         READ_ONLY.clone()

@@ -1,6 +1,6 @@
-//! Which names somebody asks for, lately and often: what completion puts first.
+//! Tracks which names each caller uses recently and often; completion ranks them first.
 //!
-//! Each somebody has counts of its own. Were they shared, the order of a list would tell what others ask.
+//! Each caller has separate counts. Shared counts would reveal the queries of others.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -9,22 +9,22 @@ use lru::LruCache;
 use parking_lot::Mutex;
 use tidegate_core::{Caller, Owner};
 
-/// Somebodies whose uses are known; with the names of each they are 10,000 names at most.
+/// Maximum number of tracked callers; with 100 names each, at most 10,000 names.
 const CALLERS_MAX: NonZeroUsize = match NonZeroUsize::new(100) {
     Some(count) => count,
     None => NonZeroUsize::MIN,
 };
-/// Names of each that are known.
+/// Maximum names per caller.
 const NAMES_MAX: NonZeroUsize = match NonZeroUsize::new(100) {
     Some(count) => count,
     None => NonZeroUsize::MIN,
 };
 /// Longer names are not counted, so that memory has a bound.
 const NAME_BYTES_MAX: usize = 256;
-/// Questions after which a use counts for half as much.
+/// The number of queries after which a use counts half.
 const HALF_LIFE_QUERIES: f64 = 100.0;
 
-/// Which names somebody asks for, lately and often.
+/// Tracks which names each caller uses recently and often.
 #[derive(Debug)]
 pub struct UsageTracker {
     by_owner: Mutex<LruCache<Owner, CallerUsage>>,
@@ -37,15 +37,15 @@ struct CallerUsage {
     counts: LruCache<(String, Option<String>), NameUsage>,
 }
 
-/// How often a name was used, later uses counting for more.
+/// How often a name was used; recent uses count more.
 #[derive(Debug, Clone, Copy, Default)]
 struct NameUsage {
     uses: f64,
-    /// The question that it was used in last.
+    /// The number of the last query that used it.
     last_query: u64,
 }
 
-/// How much somebody uses each of some names.
+/// The usage rank of each name for one caller.
 #[derive(Debug, Default)]
 pub struct UsageRanks(HashMap<String, f64>);
 
@@ -56,7 +56,7 @@ impl Default for UsageTracker {
 }
 
 impl UsageTracker {
-    /// Counts a question of `caller` to `database` about `tables`.
+    /// Records a query of `caller` to `database` that reads `tables`.
     pub fn record(&self, caller: &Caller, database: &str, tables: &[String]) {
         let mut of = self.by_owner.lock();
         let names = of.get_or_insert_mut(Owner::from_caller(caller), || CallerUsage {
@@ -73,12 +73,12 @@ impl UsageTracker {
         }
     }
 
-    /// How much `caller` uses the databases.
+    /// The ranks of the databases for `caller`.
     pub fn rank_databases(&self, caller: &Caller) -> UsageRanks {
         self.rank_names(caller, |database, table| table.is_none().then_some(database))
     }
 
-    /// How much `caller` uses the tables of `database`, or of all while none is chosen.
+    /// The ranks of the tables of `database` for `caller`, or of all databases without one.
     pub fn rank_tables(&self, caller: &Caller, database: Option<&str>) -> UsageRanks {
         self.rank_names(caller, |of, table| table.filter(|_| database.is_none_or(|database| database == of)))
     }
@@ -101,7 +101,7 @@ impl UsageTracker {
 }
 
 impl UsageRanks {
-    /// Puts the names that are used most first; those that are used alike stay in their order.
+    /// Sorts the most used names first; names with equal ranks keep their order.
     pub fn sort(&self, names: &mut [String]) {
         let rank = |name: &String| self.0.get(name).copied().unwrap_or_default();
         names.sort_by(|one, other| rank(other).total_cmp(&rank(one)));
@@ -109,7 +109,7 @@ impl UsageRanks {
 }
 
 impl NameUsage {
-    /// What it counts for at the question `now`.
+    /// The weight at the query `now`.
     fn decayed_uses(self, now: u64) -> f64 {
         let since = now.saturating_sub(self.last_query) as f64;
         self.uses * (-since / HALF_LIFE_QUERIES).exp2()

@@ -112,7 +112,7 @@ async fn errors_suggest_a_correction() {
     ");
     assert_snapshot!(node.run_to_text("DELETE FROM customers").await, @r"
     invalid_arguments: DELETE is refused: it would change data, and only reading is allowed
-    Only SELECT can be run, with WITH, UNION, VALUES and all else that belongs to it.
+    Only SELECT statements are allowed, including those with WITH, UNION or VALUES.
     ");
     assert_eq!(node.run_to_text("SELECT 1").await, "1");
     node.wait_until_idle().await;

@@ -1,4 +1,4 @@
-//! An answer of batches: whole batches are written, and leave when their form lets them.
+//! An answer of batches: whole batches are encoded, and sent when the encoder has output.
 
 use std::ops::ControlFlow;
 
@@ -9,21 +9,21 @@ use super::bound::{AnswerBound, TruncationReason};
 use super::response_sink::ResponseSink;
 use crate::body::BatchBody;
 
-/// Batches on their way into a body.
+/// Writes batches into a body.
 pub(crate) struct BatchAnswerWriter<'a> {
     sink: ResponseSink<'a>,
     bound: AnswerBound,
     body: Box<dyn BatchBody>,
     rows: u64,
-    /// Rows that were written and have not left.
+    /// Rows that were written and not sent.
     unsent_rows: u64,
-    /// No more bytes than these are in the body; counted where bytes are bounded.
+    /// An upper bound of the bytes in the body; counted only where bytes are limited.
     body_bytes_max: usize,
     truncation: Option<TruncationReason>,
 }
 
 impl<'a> BatchAnswerWriter<'a> {
-    /// An answer of nothing yet, into `outlet` and within `bound`.
+    /// An empty answer into `sink`, within `bound`.
     pub(super) fn new(body: Box<dyn BatchBody>, bound: AnswerBound, sink: ResponseSink<'a>) -> Self {
         Self { sink, bound, body, rows: 0, unsent_rows: 0, body_bytes_max: 0, truncation: None }
     }
@@ -41,7 +41,7 @@ impl<'a> BatchAnswerWriter<'a> {
             let bytes = self.body.write(&batch)?;
             self.send(bytes).await?;
             if self.bound.bytes_max.is_some() {
-                // How long a part is, is known when it has left.
+                // The size of a part is known only after the flush.
                 let bytes = self.body.flush()?;
                 self.send(bytes).await?;
             }
@@ -50,7 +50,7 @@ impl<'a> BatchAnswerWriter<'a> {
         Ok(if self.truncation.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
-    /// As many of the first rows of `batch` as the budget has room for, or half of them and so on.
+    /// The first rows of `batch` that fit into the budget; the number is halved until they fit.
     fn truncate_to_budget(&mut self, batch: RecordBatch) -> Result<RecordBatch, Error> {
         if self.bound.bytes_max.is_none() {
             return Ok(batch);

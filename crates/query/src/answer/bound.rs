@@ -1,64 +1,64 @@
-//! Where an answer ends before its rows do, and what is said of that.
+//! The limits of an answer, and the notice when rows are missing.
 
 use tidegate_core::Budget;
 
-/// Kept free in the budget for the line that says what was not shown.
+/// Bytes of the budget that are reserved for the notice about missing rows.
 const NOTICE_BYTES: usize = 300;
-/// Smaller budgets keep nothing free for the line.
+/// Smaller budgets reserve nothing.
 const NOTICE_BUDGET_MIN_BYTES: usize = 10 * NOTICE_BYTES;
 
 /// Why an answer ended before its rows did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TruncationReason {
-    /// As many rows as were wanted.
+    /// The requested number of rows was reached.
     RowLimit,
-    /// As many rows as an answer may have.
+    /// The maximum number of rows of an answer was reached.
     RowBudget,
-    /// The next row, of so many bytes, does not fit.
+    /// The next row, of `next` bytes, does not fit.
     ByteBudget { next: usize },
 }
 
-/// The words of the line about what is not shown.
+/// The texts of the notice about missing rows.
 #[derive(Debug, Clone)]
 pub(crate) struct TruncationHints {
-    /// What is answered: `row` or `value`.
+    /// What the answer contains: `row` or `value`.
     pub(crate) noun: &'static str,
-    /// How to ask for the rest when as many were shown as were wanted.
+    /// How to get more when the row limit of the caller was reached.
     pub(crate) limit: String,
-    /// How to ask for the rest when no more are allowed or fit.
+    /// How to get more when the budget was reached.
     pub(crate) budget: String,
-    /// Rows of the whole that stand before those of this answer.
+    /// The number of rows before those of this answer.
     pub(crate) rows_before: u64,
 }
 
-/// Where an answer goes on that did not fit.
+/// Where an answer continues that did not fit.
 #[derive(Debug, Clone)]
 pub(crate) struct NextPage {
-    /// What the next call gives to get the next rows.
+    /// The cursor for the next page.
     pub(crate) cursor: String,
-    /// The URI of the stored result, for those who may read it.
+    /// The URI of the stored result, for callers that may read it.
     pub(crate) uri: Option<String>,
 }
 
 impl NextPage {
-    /// How to ask for the rest.
+    /// How to get the next rows.
     pub(crate) fn hint(&self) -> String {
-        let whole = self.uri.as_ref().map(|uri| format!(" What was asked for is kept at {uri}.")).unwrap_or_default();
-        format!("For the next ones make the same call with \"cursor\": \"{}\".{whole}", self.cursor)
+        let whole = self.uri.as_ref().map(|uri| format!(" The full result is stored at {uri}.")).unwrap_or_default();
+        format!("To continue, repeat the call with \"cursor\": \"{}\".{whole}", self.cursor)
     }
 }
 
-/// Where an answer ends at the latest.
+/// The limits of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnswerBound {
     pub(super) rows_max: Option<u64>,
-    /// Why the answer ends at `rows_max`.
+    /// The reason when the answer ends at `rows_max`.
     pub(super) row_truncation: TruncationReason,
     pub(super) bytes_max: Option<usize>,
 }
 
 impl AnswerBound {
-    /// The bound of as many rows as are `wanted`, within `budget`.
+    /// The limits for `expected` rows within `budget`.
     pub(super) fn new(expected: Option<u64>, budget: Budget) -> Self {
         let (rows_max, row_truncation) = match (expected, budget.rows) {
             (Some(expected), Some(allowed)) if allowed < expected => (Some(allowed), TruncationReason::RowBudget),
@@ -68,7 +68,7 @@ impl AnswerBound {
         Self { rows_max, row_truncation, bytes_max: budget.bytes }
     }
 
-    /// Whether an answer of that many bytes leaves room for the line.
+    /// Whether an answer of `bytes` bytes leaves space for the notice.
     pub(super) fn fits(&self, bytes: usize) -> bool {
         self.bytes_max.is_none_or(|max| {
             let line = if max >= NOTICE_BUDGET_MIN_BYTES { NOTICE_BYTES } else { 0 };
@@ -76,7 +76,7 @@ impl AnswerBound {
         })
     }
 
-    /// The one line that says what was not shown after `rows` rows, and how to ask for it.
+    /// The notice after `rows` rows: how many rows are included and how to get the rest.
     pub(super) fn truncation_notice(&self, cut: TruncationReason, rows: u64, hints: &TruncationHints) -> String {
         let noun = hints.noun;
         let bytes_max = self.bytes_max.unwrap_or_default();
@@ -89,16 +89,16 @@ impl AnswerBound {
             _ => format!("the first {rows} {noun}s"),
         };
         match cut {
-            TruncationReason::RowLimit => format!("Shown: {visible}; more exist. {}", hints.limit),
+            TruncationReason::RowLimit => format!("Showing {visible}; more exist. {}", hints.limit),
             TruncationReason::RowBudget => {
-                format!("Shown: {visible}, as many as are allowed; more exist. {}", hints.budget)
+                format!("Showing {visible}, the maximum of an answer; more exist. {}", hints.budget)
             }
             TruncationReason::ByteBudget { next } if rows == 0 => format!(
-                "Shown: {visible}; the first alone takes {next} characters, and the answer may take {bytes_max}. \
+                "Showing {visible}: the first has {next} characters, and the limit is {bytes_max}. \
                  Select fewer columns, or shorten long ones with left(column, 100)."
             ),
             TruncationReason::ByteBudget { .. } => {
-                format!("Shown: {visible}, as many as fit into {bytes_max} characters; more exist. {}", hints.budget)
+                format!("Showing {visible}, as many as fit into {bytes_max} characters; more exist. {}", hints.budget)
             }
         }
     }

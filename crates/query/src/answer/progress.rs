@@ -1,10 +1,8 @@
-//! What a caller hears of an answer while it comes about: its stage, how many rows there are, of how many, how many
-//! bytes.
+//! Reports the progress of an answer: the stage, the number of rows, the expected number, and the bytes.
 //!
-//! Rows are what is counted, and the protocol wants each number above the one before it. A database that works for
-//! long before its first row gives nothing to count; a clock's seconds told as progress would pass for rows. So a
-//! sign of life adds a ten-millionth of a row for each tenth of a second: it rises, and the whole part is always the
-//! number of rows.
+//! Progress counts rows, and MCP requires increasing values. A query that returns no rows for a long time still needs a
+//! heartbeat, and seconds would look like rows. So each tenth of a second without a row adds a ten-millionth: the value
+//! increases, and its whole part is always the number of rows.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,30 +15,30 @@ use parking_lot::Mutex;
 use tidegate_core::{Error, Job, ReplySender};
 use tokio::time::Instant;
 
-/// Rows are told no more often.
+/// The minimum interval between two reports of rows.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
-/// How long nothing may be told while the work goes on.
+/// The interval of heartbeats.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// What a tenth of a second without a row counts for.
+/// The increment for each tenth of a second without a row.
 const HEARTBEAT_INCREMENT: f64 = 1e-7;
 
-/// What is being done for an answer.
+/// The stage of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum AnswerStage {
-    /// The database finds out how to answer.
+    /// The database plans the query.
     #[default]
     Planning,
-    /// It works on the first row.
+    /// The query runs and has not returned a row.
     Running,
-    /// Rows come, and none has left.
+    /// Rows are read, and none was sent.
     Reading,
-    /// Rows come and leave.
+    /// Rows are read and sent.
     Sending,
-    /// Rows come and are stored.
+    /// Rows are read and stored.
     Storing,
 }
 
-/// Tells a caller how far its answer is.
+/// Reports the progress of an answer to its caller.
 pub(crate) struct ProgressReporter<'a> {
     job: &'a Job,
     reply: &'a ReplySender,
@@ -52,40 +50,40 @@ struct ProgressState {
     stage: AnswerStage,
     rows: u64,
     bytes: u64,
-    /// The rows that are expected in all.
+    /// The expected total number of rows.
     expected: Option<u64>,
-    /// The rows that were told, and when.
+    /// The rows of the last report, and its time.
     last_report: Option<(u64, Instant)>,
 }
 
 impl<'a> ProgressReporter<'a> {
-    /// That of an answer of `job` into `reply`, of which there is nothing yet.
+    /// The reporter for an answer of `job` into `reply`.
     pub(crate) fn new(job: &'a Job, reply: &'a ReplySender) -> Self {
         Self { job, reply, state: Arc::default() }
     }
 
-    /// The job that answers.
+    /// The job of the answer.
     pub(crate) fn job(&self) -> &'a Job {
         self.job
     }
 
-    /// Where the answer goes.
+    /// The reply of the answer.
     pub(crate) fn reply(&self) -> &'a ReplySender {
         self.reply
     }
 
-    /// Says how many rows are expected.
+    /// Sets the expected number of rows.
     pub(crate) fn set_expected_rows(&self, rows: Option<u64>) {
         self.state.lock().expected = rows;
     }
 
-    /// Enters `progress` and tells of it.
+    /// Enters `stage` and reports it.
     pub(crate) async fn enter_stage(&self, stage: AnswerStage) -> Result<(), Error> {
         self.state.lock().stage = stage;
         self.report().await
     }
 
-    /// Tells that there are `rows`, and `bytes` that have left, a few times a second.
+    /// Reports `rows` read and `bytes` sent, at most four times per second.
     pub(crate) async fn update(&self, rows: u64, bytes: u64) -> Result<(), Error> {
         let is_news = {
             let mut state = self.state.lock();
@@ -96,7 +94,7 @@ impl<'a> ProgressReporter<'a> {
         if is_news { self.report().await } else { Ok(()) }
     }
 
-    /// `batches`, whose rows are counted as they come, to be stored.
+    /// Counts the rows of `batches`, which are stored.
     pub(crate) fn count_rows(
         &self,
         batches: BoxStream<'static, Result<RecordBatch, Error>>,
@@ -110,7 +108,7 @@ impl<'a> ProgressReporter<'a> {
         batches.inspect(count).boxed()
     }
 
-    /// Does `work`, with signs of life for who wants to hear of progress.
+    /// Runs `work`, with heartbeats for clients that request progress.
     pub(crate) async fn run_with_heartbeat<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         if !self.job.wants_progress() {
             return work.await;
@@ -135,15 +133,15 @@ impl<'a> ProgressReporter<'a> {
 }
 
 impl ProgressState {
-    /// How far the answer is, of how much, and that in words.
+    /// The progress, the expected total, and a message.
     fn next_report(&mut self, elapsed: Duration) -> (f64, Option<f64>, String) {
         let before = self.last_report.map_or(0, |(rows, _)| rows);
         self.last_report = Some((self.rows, Instant::now()));
-        // A float holds every number of rows that will ever be counted.
+        // An `f64` represents every realistic number of rows exactly.
         let rows = self.rows as f64;
         let tenths = (elapsed.as_secs_f64() * 10.0).floor();
         let done = if self.rows > before { rows } else { rows + tenths * HEARTBEAT_INCREMENT };
-        // An estimate that was passed is none.
+        // An estimate that was exceeded is dropped.
         let expected = self.expected.filter(|expected| *expected > 0 && *expected >= self.rows);
         (done, expected.map(|expected| expected as f64), self.message(expected, elapsed))
     }

@@ -1,4 +1,4 @@
-//! Where the pieces of an answer go: into blocks of text, or into a body of its own.
+//! Sends the pieces of an answer: as text blocks, or as a body.
 
 use std::time::Instant;
 
@@ -8,19 +8,19 @@ use tidegate_core::{BodyHead, Content, DataFence, Error, Job, Metadata, ReplySen
 
 use super::progress::ProgressReporter;
 
-/// What leaves at once, in bytes.
+/// The maximum size of one piece, in bytes.
 pub(super) const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// The way of one answer into its reply.
+/// Sends one answer into its reply.
 pub(super) struct ResponseSink<'a> {
     job: &'a Job,
     reply: &'a ReplySender,
-    /// What is known of the body; none for blocks of text.
+    /// The header of the body; `None` for text blocks.
     body: Option<BodyHead>,
     has_begun: bool,
-    /// What stands around the text of rows.
+    /// The delimiters around the text of rows.
     fence: Option<&'a DataFence>,
-    /// Bytes of it that were not sent.
+    /// Bytes of the fence that were not sent.
     fence_bytes: usize,
     is_mid_line: bool,
     pub(super) sent_bytes: usize,
@@ -37,17 +37,17 @@ impl<'a> ResponseSink<'a> {
         Self { job, reply, body, has_begun, fence, fence_bytes, is_mid_line, sent_bytes, started, progress }
     }
 
-    /// Bytes that are sent beside those that are given.
+    /// Bytes of the fence that are still to be sent.
     pub(super) fn fence_bytes_left(&self) -> usize {
         self.fence_bytes
     }
 
-    /// Whether the answer is a body of its own.
+    /// Whether the answer is a body.
     pub(super) fn is_body(&self) -> bool {
         self.body.is_some()
     }
 
-    /// Sends `text`, of which `rows` rows are new.
+    /// Sends `text`, which contains `rows` new rows.
     pub(super) async fn send_text(&mut self, text: String, rows: u64) -> Result<(), Error> {
         if self.is_body() {
             return self.send_bytes(text.into(), rows).await;
@@ -57,7 +57,7 @@ impl<'a> ResponseSink<'a> {
         self.send_redacted(text).await
     }
 
-    /// `text` behind the opening of the fence, if it is the first.
+    /// `text`, preceded by the opening of the fence if it is the first piece.
     fn open_fence(&mut self, text: String) -> String {
         let Some(fence) = self.fence.filter(|_| !text.is_empty()) else { return text };
         self.is_mid_line = !text.ends_with('\n');
@@ -69,14 +69,14 @@ impl<'a> ResponseSink<'a> {
         opening + &text
     }
 
-    /// Closes the fence behind the last row, if there is one.
+    /// Closes the fence after the last row, if there is one.
     pub(super) async fn close_fence(&mut self) -> Result<(), Error> {
         let Some(fence) = self.fence.filter(|_| self.has_begun) else { return Ok(()) };
         let closing = fence.closing(self.is_mid_line);
         self.send_redacted(closing).await
     }
 
-    /// Sends `text`, in which secrets were looked for when it was rows.
+    /// Sends `text`, whose rows were redacted before they were encoded.
     async fn send_redacted(&mut self, text: String) -> Result<(), Error> {
         self.sent_bytes += text.len();
         if text.len() <= PIECE_BYTES_MAX {
@@ -91,7 +91,7 @@ impl<'a> ResponseSink<'a> {
         Ok(())
     }
 
-    /// Sends `bytes` of the body, of which `rows` rows are new.
+    /// Sends `bytes` of the body, which contain `rows` new rows.
     pub(super) async fn send_bytes(&mut self, mut bytes: Bytes, rows: u64) -> Result<(), Error> {
         self.job.count_rows(rows);
         self.sent_bytes += bytes.len();
@@ -104,33 +104,33 @@ impl<'a> ResponseSink<'a> {
         Ok(())
     }
 
-    /// Ends the block of text and says `line` in one of its own.
+    /// Ends the text block and sends `line` as a block of its own.
     pub(super) async fn send_notice_block(&self, line: String) -> Result<(), Error> {
         self.reply.end_text().await?;
         self.reply.send_block(Content::text(line)).await
     }
 
-    /// Points at the stored result of that URI.
+    /// Sends a link to the stored result.
     pub(super) async fn send_result_link(&self, uri: &str) -> Result<(), Error> {
         self.reply.send_block(stored_result_link(uri)).await
     }
 
-    /// Ends the block of text.
+    /// Ends the text block.
     pub(super) async fn end_text(&self) -> Result<(), Error> {
         self.reply.end_text().await
     }
 
-    /// Sends the answer as data.
+    /// Sends the structured content.
     pub(super) async fn send_structured(&self, json: String) -> Result<(), Error> {
         self.reply.send_structured_json(json).await
     }
 
-    /// Tells the caller how many rows there are so far, a few times a second.
+    /// Reports the number of rows, at most four times per second.
     pub(super) async fn report_progress(&mut self, rows: u64) -> Result<(), Error> {
         self.progress.update(rows, self.sent_bytes as u64).await
     }
 
-    /// The facts about an answer of `rows` rows.
+    /// The metadata of an answer of `rows` rows.
     pub(super) fn metadata(&self, was_held: bool, rows: u64, truncated: bool) -> Metadata {
         let elapsed_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         [
@@ -146,7 +146,7 @@ impl<'a> ResponseSink<'a> {
     }
 }
 
-/// What points a client at the stored result of that URI.
+/// A resource link to the stored result with that URI.
 pub(crate) fn stored_result_link(uri: &str) -> Content {
     Content::Link(ResourceLink {
         uri: uri.to_owned(),

@@ -1,4 +1,4 @@
-//! An answer of text: rows are written one by one within the budget, text leaves in pieces.
+//! An answer of text: rows are encoded one by one within the budget, and sent in pieces.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -12,26 +12,26 @@ use crate::body::TextBody;
 use crate::format::{RowWriter, batch_cells};
 use crate::structured::StructuredRows;
 
-/// A piece this long leaves; it may be a row longer than that, and is then split.
+/// A piece of this size is sent. A longer row is split.
 const PIECE_BYTES: usize = 60 * 1024;
-/// The first piece is small, so that the first rows leave early.
+/// The first piece is small, so that the first rows arrive early.
 const FIRST_PIECE_BYTES: usize = 4 * 1024;
-/// Text that an answer in batch mode holds back at most. A longer answer streams from there on.
+/// Maximum text that batch mode buffers. A longer answer streams from there on.
 const BUFFERED_BYTES_MAX: usize = 1024 * 1024;
 
-/// Rows on their way into text.
+/// Writes rows as text.
 pub(crate) struct TextAnswerWriter<'a> {
     pub(super) sink: ResponseSink<'a>,
     body: TextBody,
     pub(super) structured: Option<StructuredRows>,
     pub(super) bound: AnswerBound,
-    /// Whether text waits until all of it is there.
+    /// Whether text is buffered until the answer is complete.
     is_buffering: bool,
     truncation: Option<TruncationReason>,
 }
 
 impl<'a> TextAnswerWriter<'a> {
-    /// An answer of nothing yet, into `outlet` and within `bound`.
+    /// An empty answer into `sink`, within `bound`.
     pub(super) fn new(
         writer: Box<dyn RowWriter>,
         is_buffering: bool,
@@ -64,7 +64,7 @@ impl<'a> TextAnswerWriter<'a> {
                 return Ok(ControlFlow::Break(()));
             }
             let bytes = self.body.write_row(&cells, row);
-            // What was written so far must stay within the budget when it is closed.
+            // The text so far must stay within the budget when it is closed.
             let further = self.sink.fence_bytes_left() + self.body.closed_bytes_max();
             if !self.bound.fits(self.sink.sent_bytes + further) {
                 self.truncation = Some(TruncationReason::ByteBudget { next: bytes });
@@ -90,7 +90,7 @@ impl<'a> TextAnswerWriter<'a> {
         self.sink.report_progress(self.body.rows()).await
     }
 
-    /// How long the text gets before it leaves.
+    /// The size at which text is sent.
     fn piece_bytes(&self) -> usize {
         if self.is_buffering {
             BUFFERED_BYTES_MAX
@@ -148,7 +148,7 @@ impl<'a> TextAnswerWriter<'a> {
         self.truncation.map(|cut| (cut, self.body.rows()))
     }
 
-    /// Sends what is left.
+    /// Sends the remaining text.
     async fn send_rest(&mut self) -> Result<(), Error> {
         let (text, rows) = self.body.take_rest();
         self.sink.send_text(text, rows).await

@@ -1,4 +1,4 @@
-//! A body as a stream of Arrow's IPC format: batches leave as they come.
+//! A body as an Arrow IPC stream: batches are sent as they are encoded.
 //!
 //! [Arrow IPC Streaming Format](https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format)
 
@@ -13,10 +13,10 @@ use super::BatchBody;
 use super::portable::PortableSchema;
 use crate::format::BatchFormat;
 
-/// Batches on their way into a stream.
+/// Encodes batches as a stream.
 pub(super) struct ArrowBody {
     portable: PortableSchema,
-    /// Holds what has not left.
+    /// Buffers what was not sent.
     writer: StreamWriter<Vec<u8>>,
 }
 
@@ -27,7 +27,7 @@ impl ArrowBody {
         Ok(Self { portable, writer })
     }
 
-    /// The whole stream of one batch. Dictionaries that were sent before are in it again.
+    /// Encodes the complete stream of one batch, including dictionaries that were sent before.
     fn encode_standalone(&self, batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
         let mut writer = StreamWriter::try_new(Vec::new(), self.portable.schema())?;
         writer.write(&self.portable.convert(batch)?)?;

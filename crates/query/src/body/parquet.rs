@@ -1,5 +1,5 @@
-//! A body as a Parquet file, written from its beginning to its end: a group of rows leaves as soon as it is closed, and
-//! the footer, which says where the groups are, comes last. A file that breaks off has no footer and is none.
+//! A body as a Parquet file, written sequentially: a row group is sent as soon as it is closed, and the footer comes
+//! last. A truncated file has no footer and is invalid.
 //!
 //! [File format](https://parquet.apache.org/docs/file-format/)
 
@@ -20,23 +20,23 @@ use super::BatchBody;
 use super::portable::PortableSchema;
 use crate::format::BatchFormat;
 
-/// Rows that are written before it is looked how much is held.
+/// Rows that are written between two checks of the memory use.
 const SLICE_ROWS: usize = 8 * 1024;
 
-/// When a group of rows is closed.
+/// When a row group is closed.
 #[derive(Debug, Clone, Copy)]
 struct GroupBounds {
     rows_max: usize,
-    /// Bytes that are held of a group. While it leaves it is in memory twice.
+    /// Buffered bytes of a row group. While it is sent, it is in memory twice.
     bytes_max: usize,
 }
 
 const GROUP_BOUNDS: GroupBounds = GroupBounds { rows_max: 1024 * 1024, bytes_max: 64 * 1024 * 1024 };
 
-/// Batches on their way into a file.
+/// Encodes batches as a file.
 pub(super) struct ParquetBody {
     portable: PortableSchema,
-    /// Holds what has not left.
+    /// Buffers what was not sent.
     writer: ArrowWriter<Vec<u8>>,
     bounds: GroupBounds,
 }
@@ -44,7 +44,7 @@ pub(super) struct ParquetBody {
 impl ParquetBody {
     pub(super) fn new(schema: &SchemaRef) -> Result<Self, Error> {
         if schema.fields().is_empty() {
-            let message = "the answer has no columns, and a Parquet file has one at least";
+            let message = "the answer has no columns, but a Parquet file needs at least one";
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
         Self::with_bounds(schema, GROUP_BOUNDS).map_err(encoding_error)
@@ -72,9 +72,9 @@ impl ParquetBody {
         Ok(())
     }
 
-    /// Takes the bytes of the groups that were closed.
+    /// Takes the bytes of the closed row groups.
     fn take_closed_groups(&mut self) -> Result<Bytes, ParquetError> {
-        // The few bytes before the first group wait for it, so that nothing begins before the first rows do.
+        // The magic bytes are sent with the first row group, so that nothing is sent before the first rows.
         if self.writer.flushed_row_groups().is_empty() {
             return Ok(Bytes::new());
         }
@@ -82,7 +82,7 @@ impl ParquetBody {
         Ok(std::mem::take(self.writer.inner_mut()).into())
     }
 
-    /// The whole file of one batch.
+    /// Encodes the complete file of one batch.
     fn encode_standalone(&self, batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
         let mut body = Self::with_bounds(self.portable.schema(), self.bounds)?;
         body.push(&self.portable.convert(batch)?)?;
@@ -108,11 +108,11 @@ impl BatchBody for ParquetBody {
     }
 }
 
-/// How files are written.
+/// The properties of the files.
 ///
-/// Zstandard at its lowest level makes smaller files than Snappy at little cost, every reader of today knows it, and it
-/// is in the program anyway. Pages have neither an index nor statistics, which would stay in memory until the footer
-/// and grow with the answer; groups have statistics.
+/// Zstandard at its lowest level gives smaller files than Snappy at little cost, and current readers support it. Pages
+/// have neither an index nor statistics, which would stay in memory until the footer and grow with the answer; row
+/// groups have statistics.
 fn writer_properties(bounds: GroupBounds) -> Result<WriterProperties, ParquetError> {
     Ok(WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
@@ -152,7 +152,7 @@ mod tests {
         RecordBatch::try_from_iter([("n", Arc::new(numbers) as _), ("bytes", Arc::new(bytes) as _)]).unwrap()
     }
 
-    /// Writes `batches` and looks after each that no more is held than is allowed.
+    /// Writes `batches` and checks after each that the buffer stays within its bound.
     fn written(batches: &[RecordBatch], bounds: GroupBounds) -> (ParquetMetaData, Vec<usize>) {
         let mut body = ParquetBody::with_bounds(&batches[0].schema(), bounds).unwrap();
         let (mut file, mut pieces) = (Vec::new(), Vec::new());

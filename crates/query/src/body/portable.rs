@@ -1,4 +1,4 @@
-//! The columns of an answer as readers elsewhere know them: names of their own, types that the form has.
+//! Converts the columns of an answer for external readers: unique names and types that the format supports.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use arrow::error::ArrowError;
 
 use crate::format::{BatchFormat, field_cells, unique_names};
 
-/// What becomes of the columns of an answer.
+/// How the columns of an answer are converted.
 pub(crate) struct PortableSchema {
     schema: SchemaRef,
     conversions: Vec<ColumnConversion>,
 }
 
-/// What becomes of one column.
+/// How one column is converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ColumnConversion {
-    /// It stays what it is.
+    /// Unchanged.
     Keep,
-    /// Its values get another type.
+    /// Cast to another type.
     Cast,
-    /// The form has none for its values: they are the text that they are in formats of text.
+    /// Formatted as text, because the format has no type for the values.
     FormatAsText,
 }
 
@@ -40,19 +40,19 @@ impl PortableSchema {
         Self { schema: Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())), conversions }
     }
 
-    /// The columns that come out.
+    /// The converted columns.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The rows of `batch` in these columns.
+    /// Converts the rows of `batch`.
     pub(crate) fn convert(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         let fields = batch.schema_ref().fields().iter().zip(self.schema.fields());
         let columns = batch.columns().iter().zip(fields).zip(&self.conversions);
         let columns = columns.map(|((column, (from, to)), change)| match change {
             ColumnConversion::Keep => Ok(column.clone()),
             ColumnConversion::Cast => {
-                // A value that has no place in the other type is an error, and never null.
+                // A value that cannot be represented in the target type is an error, never null.
                 cast_with_options(column, to.data_type(), &CastOptions { safe: false, ..CastOptions::default() })
             }
             ColumnConversion::FormatAsText => Ok(format_as_text(from, column)),
@@ -71,13 +71,13 @@ fn portable_field(field: &FieldRef, format: BatchFormat) -> (Field, ColumnConver
         (None, BatchFormat::Arrow) => (from.clone(), ColumnConversion::Keep),
         (None, BatchFormat::Parquet) => (DataType::Utf8, ColumnConversion::FormatAsText),
     };
-    // Values of some types are null though their column has none.
+    // Values of some types are null although their column is not nullable.
     let nullable = field.is_nullable() || change == ColumnConversion::FormatAsText;
     (field.as_ref().clone().with_data_type(to).with_nullable(nullable), change)
 }
 
-/// The type that values of `data_type` have in `format`; none if it has none. Views are new to both formats, and a part
-/// of a batch would bring the values of the whole along.
+/// The type for values of `data_type` in `format`; `None` if there is none. View types are unknown to many readers, and
+/// a slice would carry the values of the whole batch.
 fn portable_type(data_type: &DataType, format: BatchFormat) -> Option<DataType> {
     Some(match data_type {
         DataType::Utf8View => DataType::Utf8,
@@ -96,10 +96,10 @@ fn portable_item_field(item: &FieldRef, format: BatchFormat) -> Option<FieldRef>
     Some(Arc::new(item.as_ref().clone().with_data_type(portable_type(item.data_type(), format)?)))
 }
 
-/// The type in Parquet of values that Arrow's own format takes as they are.
+/// The Parquet type for values that Arrow IPC writes unchanged.
 ///
-/// Seconds and `Date64` would become numbers without a meaning, and so would durations. A dictionary is the file's own
-/// affair: those of two batches are not one.
+/// Seconds, `Date64` and durations would become numbers without a unit. Dictionaries are resolved, because those of two
+/// batches differ.
 fn parquet_type(data_type: &DataType) -> Option<DataType> {
     let format = BatchFormat::Parquet;
     Some(match data_type {
@@ -126,7 +126,7 @@ fn parquet_type(data_type: &DataType) -> Option<DataType> {
     })
 }
 
-/// The values of `column` as they are in formats of text.
+/// Formats the values of `column` as the text formats do.
 fn format_as_text(field: &Field, column: &ArrayRef) -> ArrayRef {
     let cell = field_cells(field, column.as_ref());
     let (mut texts, mut text) = (StringBuilder::new(), String::new());

@@ -1,4 +1,4 @@
-//! Rows as text: written one by one, and taken in pieces of any length.
+//! Encodes rows as text, one by one; the text is taken in pieces of any length.
 
 use std::time::Instant;
 
@@ -6,12 +6,12 @@ use arrow::array::RecordBatch;
 
 use crate::format::{AnswerStatistics, BoxedCells, RowWriter, batch_cells};
 
-/// Rows on their way into text.
+/// Encodes rows as text.
 pub(crate) struct TextBody {
     writer: Box<dyn RowWriter>,
     has_inspected_rows: bool,
     has_begun: bool,
-    /// Text that was not taken, and the rows in it.
+    /// Text that was not taken yet, and the rows in it.
     piece: String,
     piece_rows: u64,
     rows: u64,
@@ -19,7 +19,7 @@ pub(crate) struct TextBody {
 }
 
 impl TextBody {
-    /// Nothing yet of an answer that `started` then.
+    /// An empty body of an answer that began at `started`.
     pub(crate) fn new(writer: Box<dyn RowWriter>, started: Instant) -> Self {
         Self {
             writer,
@@ -32,33 +32,33 @@ impl TextBody {
         }
     }
 
-    /// Rows written.
+    /// The number of rows written.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Bytes that were not taken.
+    /// The number of bytes that were not taken yet.
     pub(crate) fn piece_bytes(&self) -> usize {
         self.piece.len()
     }
 
-    /// Bytes that were not taken, if the body were closed now.
+    /// The number of bytes that were not taken yet, if the body were closed now.
     pub(crate) fn closed_bytes_max(&self) -> usize {
         self.piece.len() + self.writer.closing_bytes_max()
     }
 
-    /// Rows to look at before the first is written.
+    /// The number of rows to inspect before the first is written.
     pub(crate) fn lookahead_rows(&self) -> usize {
         self.writer.lookahead_rows()
     }
 
-    /// Looks at the first `rows` rows of `batch`.
+    /// Inspects the first `rows` rows of `batch`.
     pub(crate) fn inspect_rows(&mut self, batch: &RecordBatch, rows: usize) {
         self.has_inspected_rows = true;
         self.writer.inspect_rows(&batch_cells(batch), rows);
     }
 
-    /// Writes every row of `batch`; a writer that looks ahead looks at the first batch that is written.
+    /// Writes every row of `batch`. A writer that needs lookahead inspects the first batch.
     pub(crate) fn write(&mut self, batch: &RecordBatch) {
         if !self.has_inspected_rows {
             self.inspect_rows(batch, batch.num_rows().min(self.lookahead_rows()));
@@ -69,7 +69,7 @@ impl TextBody {
         }
     }
 
-    /// Writes one row and says how many bytes it took.
+    /// Writes one row and returns its size in bytes.
     pub(crate) fn write_row(&mut self, cells: &[BoxedCells<'_>], row: usize) -> usize {
         self.ensure_started();
         let before = self.piece.len();
@@ -79,37 +79,37 @@ impl TextBody {
         self.piece.len() - before
     }
 
-    /// Takes back the last row, which took so many `bytes` and was not taken.
+    /// Removes the last row, which has `bytes` bytes and was not taken yet.
     pub(crate) fn undo_row(&mut self, bytes: usize) {
         self.piece.truncate(self.piece.len().saturating_sub(bytes));
         self.rows -= 1;
         self.piece_rows -= 1;
     }
 
-    /// Takes the text of the rows so far, and the number of those that are new.
+    /// Takes the text of the rows so far, and the number of rows in it.
     pub(crate) fn take_piece(&mut self) -> (String, u64) {
         self.finish_piece();
         self.take_rest()
     }
 
-    /// Takes what is left of a body that was closed, and the number of rows in it.
+    /// Takes the remaining text of a closed body, and the number of rows in it.
     pub(crate) fn take_rest(&mut self) -> (String, u64) {
         (std::mem::take(&mut self.piece), std::mem::take(&mut self.piece_rows))
     }
 
-    /// Writes what stands after the last row; `truncated` says whether there are more.
+    /// Writes the footer; `truncated` says whether more rows exist.
     pub(crate) fn write_end(&mut self, truncated: bool) {
         self.prepare_end();
         self.writer.write_footer(self.facts(truncated), &mut self.piece);
     }
 
-    /// Writes what stands after the last row of a body that a failure ended.
+    /// Writes the footer of a body that failed.
     pub(crate) fn write_failure(&mut self, message: &str) {
         self.prepare_end();
         self.writer.write_failure(self.facts(true), message, &mut self.piece);
     }
 
-    /// Writes a line for people, where the format has a place for one.
+    /// Writes a note for people, where the format has a place for one.
     pub(crate) fn write_note(&mut self, line: &str) {
         self.writer.write_note(line, &mut self.piece);
     }
@@ -125,7 +125,7 @@ impl TextBody {
         self.finish_piece();
     }
 
-    /// Prepares the text for leaving.
+    /// Completes the text so that it can be sent.
     fn finish_piece(&mut self) {
         self.writer.finish_piece(self.rows - self.piece_rows, self.piece_rows, &mut self.piece);
     }

@@ -1,7 +1,7 @@
-//! What the parser's grammars lack of expressions that people write.
+//! Expressions that the grammars of the parser do not support.
 //!
-//! A database of its own gets the words and not the tree, so the nodes made here need only hold
-//! whatever stands in the expression, for the policy to see.
+//! An external database receives the canonical tokens and not the AST, so these nodes need only contain the parts of
+//! the expression, for the statement policy.
 
 use sqlparser::ast::{BinaryOperator, DataType, Expr, Ident, ObjectName, TypedString};
 use sqlparser::dialect::{Dialect, Precedence};
@@ -13,7 +13,7 @@ use crate::dialect::SqlDialect;
 
 type ParsedExpr = Option<Result<Expr, ParserError>>;
 
-/// An expression that begins at the next word, if it is one of ours.
+/// Parses an expression that begins at the next word, if it is an extension.
 pub(super) fn parse_prefix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &mut Parser<'_>) -> ParsedExpr {
     if dialect == SqlDialect::Sqlite {
         return None;
@@ -43,7 +43,7 @@ pub(super) fn parse_prefix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &
     None
 }
 
-/// How closely an operator of ours binds, if it comes next.
+/// The precedence of the next operator, if it is an extension.
 pub(super) fn next_precedence(dialect: SqlDialect, parser: &Parser<'_>) -> Option<Precedence> {
     let word = peek_unquoted_word(parser, 0)?;
     if is_word(word, "ISNULL") {
@@ -57,7 +57,7 @@ pub(super) fn next_precedence(dialect: SqlDialect, parser: &Parser<'_>) -> Optio
     is_glob.then_some(Precedence::Like)
 }
 
-/// `left` and an operator of ours with what follows it, if one comes next.
+/// Parses an operator and its right side after `left`, if it is an extension.
 pub(super) fn parse_infix(
     dialect: SqlDialect,
     grammar: &dyn Dialect,
@@ -109,7 +109,7 @@ fn parse_is(grammar: &dyn Dialect, parser: &mut Parser<'_>, left: &Expr) -> Pars
     Some(right.map(|right| Expr::BinaryOp { left: Box::new(left.clone()), op, right: Box::new(right) }))
 }
 
-/// The word without quotes that comes `ahead` tokens after the next, if it is one.
+/// The unquoted word `ahead` tokens after the next, if it is one.
 fn peek_unquoted_word<'a>(parser: &'a Parser<'_>, ahead: usize) -> Option<&'a Word> {
     match &parser.peek_nth_token_ref(ahead).token {
         Token::Word(word) if word.quote_style.is_none() => Some(word),

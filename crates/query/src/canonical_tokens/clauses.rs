@@ -1,15 +1,15 @@
-//! PostgreSQL's clauses that the parser does not know, in words that it does.
+//! Rewrites clauses of PostgreSQL that the parser does not support.
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// What stands in PARTITION BY for `EXCLUDE …` of the frame, after which the kind of exclusion follows.
+/// The marker in PARTITION BY for `EXCLUDE …` of a window frame; the kind of exclusion follows it.
 pub(crate) const EXCLUSION_MARK: &str = "exclude\u{1}";
 
-/// `tokenize` with `ORDER BY x USING >` as `ORDER BY x DESC`, `ROWS FROM (…)` as `rows_from(…)`, and a frame's
-/// `EXCLUDE …` as a string in front of PARTITION BY.
+/// Rewrites `ORDER BY x USING >` as `ORDER BY x DESC`, `ROWS FROM (…)` as `rows_from(…)`, and `EXCLUDE …` of a frame as
+/// a string in front of PARTITION BY.
 pub(crate) fn rewrite_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut written: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
-    // The places in `written` of the brackets that are open.
+    // The positions in `written` of open parentheses.
     let mut open: Vec<usize> = Vec::new();
     let mut rest = tokens.into_iter();
     while let Some(token) = rest.next() {
@@ -56,7 +56,7 @@ fn last_word_is(written: &[TokenWithSpan], text: &str) -> bool {
     written.iter().rev().find(|token| !is_space(token)).is_some_and(|token| is_word(&token.token, text))
 }
 
-/// Takes the last word away, with the spaces behind it.
+/// Removes the last word, with the whitespace after it.
 fn pop_word(written: &mut Vec<TokenWithSpan>) -> Option<TokenWithSpan> {
     while written.last().is_some_and(is_space) {
         written.pop();
@@ -64,12 +64,12 @@ fn pop_word(written: &mut Vec<TokenWithSpan>) -> Option<TokenWithSpan> {
     written.pop()
 }
 
-/// Whether a bracket comes next.
+/// Whether a parenthesis comes next.
 fn begins_with_parenthesis(rest: &[TokenWithSpan]) -> bool {
     rest.iter().find(|token| !is_space(token)).is_some_and(|token| token.token == Token::LParen)
 }
 
-/// Moves the exclusion at the end of a window, which begins with the bracket at `place`, to its front.
+/// Moves the exclusion at the end of the window whose parenthesis is at `place` to its front.
 fn move_exclusion(written: &mut Vec<TokenWithSpan>, place: usize) {
     const EXCLUSIONS: [(&[&str], &str); 4] = [
         (&["exclude", "current", "row"], "current row"),
@@ -91,7 +91,7 @@ fn move_exclusion(written: &mut Vec<TokenWithSpan>, place: usize) {
     }
     let made = |token: Token| TokenWithSpan { token, span };
     let space = || made(Token::Whitespace(sqlparser::tokenizer::Whitespace::Space));
-    // In brackets, as constants that stand alone are no part of what windows are divided by.
+    // In parentheses, because standalone constants are ignored in PARTITION BY.
     let mark = made(Token::SingleQuotedString(format!("{EXCLUSION_MARK}{kind}")));
     let mark = [made(Token::LParen), mark, made(Token::RParen)];
     let by = words.iter().zip(words.iter().skip(1)).find(|(partition, by)| {
@@ -103,7 +103,7 @@ fn move_exclusion(written: &mut Vec<TokenWithSpan>, place: usize) {
         written.splice(by..by, mark);
         return;
     }
-    // A window's name comes first.
+    // The name of a window comes first.
     let starts = ["order", "rows", "range", "groups"];
     let first = words.iter().copied().find(|index| starts.iter().any(|start| is_word(&written[*index].token, start)));
     let first = first.unwrap_or(place + 1);

@@ -1,7 +1,7 @@
-//! PostgreSQL's operators, cut as PostgreSQL cuts them.
+//! Splits operators as PostgreSQL does.
 //!
-//! There an operator is the longest run of certain characters, but for a sign at its end; the
-//! parser cuts some runs in other places. As both must see the same, the parser is told.
+//! In PostgreSQL an operator is the longest run of certain characters, except for a trailing sign. The parser splits
+//! some runs differently. Both must read the same operators, so the tokens are corrected.
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use tidegate_core::Error;
@@ -11,13 +11,13 @@ use crate::dialect::SqlDialect;
 
 /// The characters of operators.
 const OPERATOR_CHARACTERS: &str = "+-*/<>=~!@#%^&|`?";
-/// An operator of several characters may end with + or - if it has one of these.
+/// An operator of several characters may end with + or - if it contains one of these.
 const CHARACTERS_KEEPING_SIGN: &str = "~!@#^&|`?%";
 
-/// Characters of operators side by side; PostgreSQL takes no longer operator.
+/// The maximum length of a run; PostgreSQL has no longer operators.
 const RUN_BYTES_MAX: usize = 63;
 
-/// Characters of operators without anything between them.
+/// A run of operator characters without gaps.
 #[derive(Default)]
 pub(super) struct OperatorRun {
     text: String,
@@ -25,7 +25,7 @@ pub(super) struct OperatorRun {
 }
 
 impl OperatorRun {
-    /// Adds a token, if it is one of operator characters.
+    /// Adds a token, if it consists of operator characters.
     pub(super) fn add_if_operator(&mut self, token: &TokenWithSpan, source: &str) -> bool {
         let is_operator = !source.is_empty()
             && !matches!(token.token, Token::Whitespace(_))
@@ -37,11 +37,11 @@ impl OperatorRun {
         is_operator
     }
 
-    /// The operators of the run, which is empty afterwards.
+    /// Takes the operators of the run, which is empty afterwards.
     pub(super) fn take(&mut self) -> Result<Vec<(TokenWithSpan, String)>, Error> {
         let Some(first) = self.first.take() else { return Ok(Vec::new()) };
         let run = std::mem::take(&mut self.text);
-        // In the middle of a run the parser sees no comment where PostgreSQL does.
+        // Within a run the parser misses comments that PostgreSQL recognizes.
         if run.len() > RUN_BYTES_MAX || run.contains("--") || run.contains("/*") {
             return Err(ambiguous_token_error(&run));
         }
@@ -54,7 +54,7 @@ impl OperatorRun {
     }
 }
 
-/// Whether `token` is an operator that stays one whatever is right beside it, if that is none.
+/// Whether `token` is an operator that stays separate beside any token that is not an operator.
 ///
 /// Not `&`: after a U it begins strings and names with escapes.
 pub(super) fn is_operator(token: &Token) -> bool {
@@ -63,14 +63,14 @@ pub(super) fn is_operator(token: &Token) -> bool {
         && token.to_string().chars().all(|character| OPERATOR_CHARACTERS.contains(character))
 }
 
-/// The operators that PostgreSQL reads in `run`.
+/// Splits `run` into the operators that PostgreSQL reads.
 fn split_operators(run: &str) -> Vec<&str> {
     let mut operators = Vec::new();
     let mut rest = run;
     while !rest.is_empty() {
         let keeps_a_sign = rest[..rest.len() - 1].contains(|character| CHARACTERS_KEEPING_SIGN.contains(character));
         let bare = if keeps_a_sign { rest } else { rest.trim_end_matches(['+', '-']) };
-        // Of signs alone each is one.
+        // In a run of signs, each sign is an operator.
         let length = if bare.is_empty() { 1 } else { bare.len() };
         let (operator, after) = rest.split_at(length);
         operators.push(operator);

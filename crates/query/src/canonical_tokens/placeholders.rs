@@ -1,9 +1,9 @@
-//! `?` as a placeholder, which PostgreSQL's words take for an operator of JSON.
+//! Distinguishes `?` as a placeholder from the JSON operator of PostgreSQL.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// `tokenize` with each `?` as a placeholder that does not stand behind an operand.
+/// Converts each `?` that does not follow an operand to a placeholder.
 pub(crate) fn mark_placeholders(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut ends_operand = false;
     for TokenWithSpan { token, .. } in &mut tokens {
@@ -18,7 +18,7 @@ pub(crate) fn mark_placeholders(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWith
     tokens
 }
 
-/// Words after which an operand begins.
+/// Keywords after which an operand begins.
 const KEYWORDS_BEFORE_OPERANDS: &[Keyword] = &[
     Keyword::ALL,
     Keyword::AND,

@@ -1,11 +1,11 @@
-//! `TABLE name`, which is short for `SELECT * FROM name`.
+//! Expands `TABLE name`, which is short for `SELECT * FROM name`.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::keyword_token;
 
-/// `tokenize` with `SELECT * FROM` in place of TABLE where a query begins.
+/// Replaces TABLE by `SELECT * FROM` where a query begins.
 pub(crate) fn expand_table_commands(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut written = Vec::with_capacity(tokens.len());
     let mut begins_a_query = true;

@@ -1,14 +1,14 @@
-//! PostgreSQL's forms of texts that the parser does not know, in words that it does.
+//! Rewrites text syntax of PostgreSQL that the parser does not support.
 
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
-/// `tokenize` with literals joined that a line break parts, `substring(a SIMILAR b ESCAPE c)` as
-/// `substring(a FROM b FOR c)`, `trim(both FROM a)` as `trim(both a)`, and `U&'…' UESCAPE '!'` as its text.
+/// Joins literals that a line break separates, and rewrites `substring(a SIMILAR b ESCAPE c)` as `substring(a FROM b
+/// FOR c)`, `trim(both FROM a)` as `trim(both a)`, and `U&'…' UESCAPE '!'` as its text.
 pub(crate) fn rewrite_text_forms(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     rewrite_interval_precision(rewrite_function_syntax(join_string_literals(tokens)))
 }
 
-/// A literal continues in the one that follows on another line.
+/// Joins a literal with the one that follows on another line.
 fn join_string_literals(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut joined: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     for token in tokens {
@@ -42,7 +42,7 @@ fn is_word(token: &Token, word: &str) -> bool {
     matches!(token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
 }
 
-/// `interval(3) '…'` as a cast, since the parser leaves out the digits.
+/// Rewrites `interval(3) '…'` as a cast, because the parser drops the digits.
 fn rewrite_interval_precision(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut spelt: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     for token in tokens {
@@ -60,7 +60,7 @@ fn rewrite_interval_precision(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> 
     spelt
 }
 
-/// The place of `interval` if `tokenize` end with `interval(3)`.
+/// The position of `interval` if `tokens` end with `interval(3)`.
 fn find_interval_prefix(tokens: &[TokenWithSpan]) -> Option<usize> {
     let mut positions = (0..tokens.len()).rev().filter(|place| !matches!(tokens[*place].token, Token::Whitespace(_)));
     let mut next = || positions.next();
@@ -73,7 +73,7 @@ fn find_interval_prefix(tokens: &[TokenWithSpan]) -> Option<usize> {
 
 fn rewrite_function_syntax(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut substituted: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
-    // For each parenthesis that is open: whether it is one of `substring`.
+    // For each open parenthesis: whether it belongs to `substring`.
     let mut open = Vec::new();
     let mut last = [Token::EOF, Token::EOF];
     for mut token in tokens {
@@ -117,7 +117,7 @@ fn is_trim_side(token: &Token) -> bool {
     ["both", "leading", "trailing"].iter().any(|side| is_word(token, side))
 }
 
-/// The text of `U&'…'`, whose escapes are not those with a backslash but begin with `escape_cell`.
+/// The text of `U&'…'` with the escape character `escape` instead of a backslash.
 fn decode_unicode_escapes(literal: &Token, escape: &str) -> Option<String> {
     let Token::UnicodeStringLiteral(text) = literal else { return None };
     let mut characters = escape.chars();

@@ -1,4 +1,4 @@
-//! Answers that are given again: the same statement, by somebody with the same rights, over data that has not changed.
+//! Reuses earlier answers: the same statement, by a caller with the same rights, over unchanged data.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,20 +12,20 @@ use crate::format::AnswerForm;
 use crate::freshness::Freshness;
 use crate::store::{CacheKey, StoredResult};
 
-/// An answer that came faster is asked for again rather than kept.
+/// Faster answers are not cached.
 pub(super) const CACHEABLE_AFTER: Duration = Duration::from_millis(20);
 
-/// What is known of a question before it is asked.
+/// The result of a cache lookup.
 #[derive(Default)]
 pub(super) struct CacheLookup {
-    /// What to remember its answer by; none if it must not be given again.
+    /// The key to cache the answer under; `None` if it must not be reused.
     pub(super) key: Option<CacheKey>,
-    /// An earlier answer that is still right.
+    /// An earlier answer that is still valid.
     pub(super) result: Option<Arc<StoredResult>>,
 }
 
 impl Executor {
-    /// What is known of `question`.
+    /// Looks up the answer to `question` in the cache.
     pub(super) async fn look_up_cache(&self, question: &QueryRequest, job: &Job) -> CacheLookup {
         let (Some(store), OverflowPolicy::Store { cached: true, .. }) = (&self.store, question.overflow) else {
             return CacheLookup::default();
@@ -43,7 +43,7 @@ impl Executor {
         let shape = format!("{:?} {:?} {policies} {mark}", question.max_rows, question.extract);
         let key = CacheKey::for_statement(&question.statement, question.database.name(), version, &shape, job);
         let result = store.cached_answer(&key, age, job.caller());
-        // One from before a table changed may not conform to the output schema of today.
+        // An answer from before a table changed may not conform to the current output schema.
         let result = result.filter(|result| question.check_output_schema(result.schema()).is_ok());
         CacheLookup { key: Some(key), result }
     }

@@ -1,4 +1,4 @@
-//! Answers that go on: what does not fit inline is stored, and read page by page from there. No query runs twice.
+//! Stores rows that do not fit inline, so that they can be read page by page. No query runs twice.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,11 +18,11 @@ use crate::format::{AnswerForm, OutputFormat};
 use crate::secrets::redact_stream;
 use crate::store::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter, StoredResult, WriteOutcome};
 
-/// Arguments that do not change what is asked.
+/// Arguments that do not identify the query.
 const PRESENTATION_ARGUMENTS: [&str; 7] = ["cursor", "delivery", "format", "limit", "max_rows", "mode", "no_cache"];
 
-/// What names the question of `job`, so that a cursor is not used for another one: its target and its arguments,
-/// whatever their order, without those that say how the answer looks.
+/// Computes the identifier of the query of `job`, which binds cursors to it. It covers the target and the arguments in
+/// any order, except those that only change the presentation.
 pub fn compute_query_id(job: &Job) -> u64 {
     let mut hash = Sha256::new();
     hash.update(job.target().name());
@@ -54,7 +54,7 @@ fn hash_value(value: &Value, hash: &mut Sha256) {
     }
 }
 
-/// Stores the rows of an answer: those that do not fit inline, or all of them to be given again.
+/// Stores the rows of an answer: those that do not fit inline, or all of them for the cache.
 pub(super) struct AnswerRecorder<'a> {
     store: &'a Arc<ResultStore>,
     database: String,
@@ -67,7 +67,7 @@ pub(super) struct AnswerRecorder<'a> {
 }
 
 impl<'a> AnswerRecorder<'a> {
-    /// What stores the answer to `question`, if it may be stored; `key` is what it is remembered by.
+    /// The recorder for the answer to `question`, if it may be stored; `key` is its cache key.
     pub(super) fn for_query(
         store: Option<&'a Arc<ResultStore>>,
         question: &QueryRequest,
@@ -76,8 +76,7 @@ impl<'a> AnswerRecorder<'a> {
         job: &'a Arc<Job>,
     ) -> Option<Self> {
         let (Some(store), OverflowPolicy::Store { linked, .. }) = (store, question.overflow) else { return None };
-        // The rows of a body, and of an answer without an end of its own, would have to be held, however many there
-        // are.
+        // For a body, or an answer without a budget, any number of rows would have to be buffered.
         if !matches!(form, AnswerForm::Content(_)) || job.inline_budget() == Budget::default() {
             return None;
         }
@@ -95,7 +94,7 @@ impl<'a> AnswerRecorder<'a> {
         })
     }
 
-    /// Ends `answer`, which shows the first `shown` of `rows`, and stores all of them after that.
+    /// Ends `answer`, which contains the first `visible` of `rows`, and then stores all of them.
     pub(super) async fn continue_in_store(
         self,
         rows: RecordBatches,
@@ -105,7 +104,7 @@ impl<'a> AnswerRecorder<'a> {
         mut hints: TruncationHints,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
-        // Where nothing can be stored the answer ends as it would without a store.
+        // If nothing can be stored, the answer ends as it would without a store.
         let Ok(writer) = self.begin_result(schema).await else {
             drop(rows);
             return answer.finish(&hints, None).await;
@@ -124,7 +123,7 @@ impl<'a> AnswerRecorder<'a> {
         Ok(Metadata::new())
     }
 
-    /// Ends `answer`, which shows all of `rows`, and stores them if they are worth it.
+    /// Ends `answer`, which contains all of `rows`, and caches them if that is worthwhile.
     pub(super) async fn store_if_cacheable(
         self,
         rows: Vec<RecordBatch>,
@@ -156,7 +155,7 @@ impl<'a> AnswerRecorder<'a> {
         self.store.begin(new_result, schema).await
     }
 
-    /// Whether `rows` rows are all that there are: at the bound nobody knows.
+    /// Whether `rows` rows are all rows; at the limit this is unknown.
     fn are_all_rows(&self, rows: u64) -> bool {
         self.rows_max.is_none_or(|max| rows < max)
     }
@@ -171,20 +170,20 @@ impl<'a> AnswerRecorder<'a> {
 }
 
 impl Executor {
-    /// The result and the row that `cursor` points at, if an earlier answer to the question of `job` gave it.
+    /// The result and the row that `cursor` refers to, if it belongs to the query of `job`.
     ///
     /// # Errors
-    /// As [`ResultStore::resolve_cursor`]; `Unavailable` where nothing is stored.
+    /// As [`ResultStore::resolve_cursor`]; `Unavailable` where stored results are disabled.
     pub fn resolve_cursor(&self, cursor: &str, job: &Job) -> Result<(Arc<StoredResult>, u64), Error> {
         let store = self.store.as_ref().ok_or_else(no_store_error)?;
         store.resolve_cursor(cursor, compute_query_id(job), job.caller())
     }
 
-    /// Answers with the rows of `result` from `row` on, as many as are wanted and fit. Waits for rows that are still
+    /// Answers with the rows of `result` from `row` on, as many as requested and fit. Waits for rows that are still
     /// being written.
     ///
     /// # Errors
-    /// Those of blocks that cannot be read; `Unavailable` where nothing is stored.
+    /// When a block cannot be read; `Unavailable` where stored results are disabled.
     pub async fn answer_page(
         &self,
         (result, row): (&Arc<StoredResult>, u64),
@@ -203,19 +202,19 @@ impl Executor {
     }
 }
 
-/// A place in a stored result, from which it is answered.
+/// A position in a stored result from which a page is read.
 pub(super) struct ResultPosition<'a> {
     pub(super) store: &'a ResultStore,
     pub(super) result: &'a Arc<StoredResult>,
     pub(super) row: u64,
-    /// Whether the caller is told of the resource.
+    /// Whether the answer links to the stored result.
     pub(super) is_linked: bool,
-    /// Whether the rows are wanted as data too.
+    /// Whether the answer has structured content.
     pub(super) is_structured: bool,
 }
 
 impl ResultPosition<'_> {
-    /// Answers with the rows from here on, as many as are wanted and fit.
+    /// Answers with the rows from this position on, as many as requested and fit.
     pub(super) async fn answer(&self, answer_expectation: &AnswerExpectation<'_>) -> Result<Metadata, Error> {
         let Self { store, result, row, .. } = *self;
         let (job, reply) = (answer_expectation.progress.job(), answer_expectation.progress.reply());
@@ -227,7 +226,7 @@ impl ResultPosition<'_> {
         if self.is_structured {
             answer = answer.with_structured(&schema);
         }
-        // Rules may have come since the rows were stored.
+        // Secret rules may have been added since the rows were stored.
         let mut batches = redact_stream(result.rows_from(row), reply.job());
         let streamed = super::pipeline::stream_rows(&mut batches, &mut answer, answer_expectation.progress, None).await;
         drop(batches);
@@ -249,20 +248,20 @@ impl ResultPosition<'_> {
     }
 }
 
-/// How a page shall look.
+/// The output options of a page.
 #[derive(Debug, Clone, Copy)]
 pub struct PageOptions {
-    /// The form of the answer.
+    /// The format of the answer.
     pub format: OutputFormat,
-    /// Whether the values of one column are answered, without its name.
+    /// Whether the answer is a list of the values of one column, without its name.
     pub is_list: bool,
-    /// Rows at most.
+    /// The maximum number of rows.
     pub rows_max: Option<u64>,
-    /// Whether the rows are wanted as data too, beside their text.
+    /// Whether the answer has structured content beside its text.
     pub is_structured: bool,
 }
 
-/// After the last row that was stored: says so, if there were more, or may be.
+/// After the last stored row: sends a notice if more rows exist or may exist.
 async fn report_if_incomplete(
     result: &StoredResult,
     mut metadata: Metadata,
@@ -271,11 +270,11 @@ async fn report_if_incomplete(
 ) -> Result<Metadata, Error> {
     let line = match (result.progress().end, result.reached_row_limit()) {
         (Some(ResultEnd::Incomplete(reason) | ResultEnd::Removed(reason)), _) => {
-            format!("These are the last rows that were kept, and not all that there are: {reason}.")
+            format!("The stored result ends here and is incomplete: {reason}.")
         }
         (_, Some(rows)) => format!(
-            "These are the last of the {rows} rows that were asked for (limit, max_rows); more may exist. Ask again \
-             for more of them, or with delivery: \"blocks\" for all."
+            "These are the last of the {rows} requested rows (limit, max_rows); more may exist. Raise the limit, or \
+             use delivery: \"blocks\" to store all rows."
         ),
         _ => return Ok(metadata),
     };
@@ -287,6 +286,6 @@ async fn report_if_incomplete(
 }
 
 pub(super) fn no_store_error() -> Error {
-    Error::new(ErrorKind::Unavailable, "this server keeps no results")
-        .with_hint("Ask for less with where, select or a smaller limit, and leave cursor and delivery out.")
+    Error::new(ErrorKind::Unavailable, "stored results are disabled on this server")
+        .with_hint("Request less with where, select or a smaller limit, and leave out cursor and delivery.")
 }

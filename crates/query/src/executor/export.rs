@@ -1,4 +1,4 @@
-//! Answers that are stored as a whole: the caller gets a preview and where the rest is, while the query runs on.
+//! Stores complete answers: the caller receives a preview and a link, while the query continues.
 
 use std::sync::Arc;
 
@@ -18,26 +18,26 @@ use crate::secrets::redact_stream;
 use crate::store::{NewResult, ResultEnd, ResultStore, StoredResult, summarize_columns};
 use crate::structured::StructuredRows;
 
-/// Rows and characters of a preview.
+/// Maximum rows and characters of a preview.
 const PREVIEW_ROWS_MAX: usize = 10;
 const PREVIEW_BYTES_MAX: usize = 4 * 1024;
-/// Columns that a preview sums up.
+/// Maximum columns of the summary in a preview.
 const SUMMARY_COLUMNS_MAX: usize = 50;
 
 impl Executor {
-    /// Runs `question` into a stored result. The answer is a preview, what the columns hold as far as rows were read,
-    /// and where all of it is; it ends with the first rows, and the work goes on in the background. For a client that
-    /// can come back for it the whole call becomes a task, which ends when all rows are stored.
+    /// Runs `question` into a stored result. The answer is a preview, a summary of the columns over the rows so far,
+    /// and a link. It ends with the first rows, and the query continues in the background. For a client that supports
+    /// tasks, the whole call becomes a task, which ends when all rows are stored.
     ///
     /// # Errors
-    /// As [`Executor::answer`] and [`ResultStore::begin`]; `Unavailable` where nothing is stored.
+    /// As [`Executor::answer`] and [`ResultStore::begin`]; `Unavailable` where stored results are disabled.
     pub async fn export(&self, question: QueryRequest, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
         let started = std::time::Instant::now();
         let store = self.store.as_ref().ok_or_else(no_store_error)?;
         question.statement.check_parameters()?;
         job.record_statement(|| question.statement.to_audited_statement(question.database.name()));
         let is_task = reply.request_task();
-        // Before the first step: what is stored has a time limit of its own.
+        // Before the first step: a stored query has its own time limit.
         job.extend(store.limits().timeout);
         let known = self.look_up_cache(&question, job).await;
         if let Some(result) = &known.result {
@@ -78,11 +78,11 @@ impl Executor {
         let preview = ExportPreview { store, result: &result, request: &question, is_list, is_task, job, reply };
         let writing = writer.write_all(rows, 0, job);
         let (written, metadata) = if is_task {
-            // Whoever comes back for it comes for what is there in the end.
+            // A client that polls a task expects the final state.
             let written = progress.run_with_heartbeat(writing).await?;
             (written, preview.send(started, false).await?)
         } else {
-            // The answer ends with the preview, and nothing is told after it.
+            // The answer ends with the preview, and no progress is reported after it.
             let answering = progress.run_with_heartbeat(preview.send(started, false));
             future::try_join(writing, answering).await?
         };
@@ -94,7 +94,7 @@ impl Executor {
     }
 }
 
-/// The unique values of a column, read when they are asked for.
+/// Streams the distinct values of a column; they are read on demand.
 fn stream_distinct_values(mut rows: RecordBatches, mut distinct: Box<DistinctValues>) -> RecordBatches {
     let gathered = async move {
         while let Some(batch) = rows.next().await.transpose()? {
@@ -110,13 +110,13 @@ fn stream_distinct_values(mut rows: RecordBatches, mut distinct: Box<DistinctVal
         .boxed()
 }
 
-/// What is answered of a result that is being written.
+/// The preview of a result that is being written.
 struct ExportPreview<'a> {
     store: &'a ResultStore,
     result: &'a Arc<StoredResult>,
     request: &'a QueryRequest,
     is_list: bool,
-    /// Whether the answer ends with the work, and not before it.
+    /// Whether the answer ends when all rows are stored.
     is_task: bool,
     job: &'a Job,
     reply: &'a ReplySender,
@@ -125,7 +125,7 @@ struct ExportPreview<'a> {
 impl ExportPreview<'_> {
     async fn send(&self, started: std::time::Instant, is_again: bool) -> Result<Metadata, Error> {
         if self.result.next_block(0).await.is_none() {
-            // The writer says why.
+            // The writer reports the error.
             return future::pending().await;
         }
         let batches = self.result.block(0).await?.batches()?;
@@ -162,7 +162,7 @@ impl ExportPreview<'_> {
         Ok(metadata)
     }
 
-    /// `text`, which is data.
+    /// Wraps `text` as data.
     fn wrap_in_fence(&self, text: String) -> String {
         self.job.fence().map(|fence| fence.wrap(&text)).unwrap_or(text)
     }
@@ -175,7 +175,7 @@ impl ExportPreview<'_> {
         self.store.create_cursor(self.result, row, compute_query_id(self.job), self.job.caller())
     }
 
-    /// The first rows in the form that was asked for, and how many they are.
+    /// The first rows in the requested format, and their number.
     fn render_rows(&self, batches: &[RecordBatch]) -> (usize, String) {
         let schema = self.result.schema();
         let format = self.request.format;
@@ -201,7 +201,7 @@ impl ExportPreview<'_> {
         (visible, text)
     }
 
-    /// As many columns as a summary has room for.
+    /// The columns of the summary.
     fn summary_schema(&self, schema: &SchemaRef) -> Result<SchemaRef, Error> {
         let columns: Vec<usize> = (0..schema.fields().len().min(SUMMARY_COLUMNS_MAX)).collect();
         schema.project(&columns).map(Arc::new).map_err(|error| Error::internal(error.to_string()))
@@ -218,21 +218,21 @@ impl ExportPreview<'_> {
         let stage = self.result.progress();
         let state = match &stage.end {
             None => "and more are being written".to_owned(),
-            Some(end) => {
-                end.reason().map_or_else(|| "which are all".to_owned(), |reason| format!("and no more: {reason}"))
-            }
+            Some(end) => end
+                .reason()
+                .map_or_else(|| "which are all".to_owned(), |reason| format!("and the result is incomplete: {reason}")),
         };
         format!(
-            "Shown: the first {visible} rows, and what the columns hold in the first {read}. Stored: {} rows so far, \
-             {state}. All of them: {}, over HTTP /results/{id}/data. Page by page: the same call with \"cursor\": \
-             \"{}\".",
+            "Showing the first {visible} rows, and a summary of the columns over the first {read}. Stored: {} rows so \
+             far, {state}. All of them: {}, over HTTP /results/{id}/data. Page by page: repeat the call with \
+             \"cursor\": \"{}\".",
             stage.rows(),
             id.uri(),
             self.create_cursor(visible as u64),
         )
     }
 
-    /// The rows of the preview as data that conforms to the tool's output schema.
+    /// The rows of the preview as structured content that conforms to the output schema of the tool.
     fn render_structured(&self, batches: &[RecordBatch]) -> String {
         let mut structured = StructuredRows::new(self.result.schema());
         let mut left = PREVIEW_ROWS_MAX;
@@ -247,7 +247,7 @@ impl ExportPreview<'_> {
     }
 }
 
-/// `batch` as a whole table of its own.
+/// Renders `batch` as a complete table.
 fn render_table(format: OutputFormat, batch: &RecordBatch) -> String {
     let mut writer = new_row_writer(format, batch.schema_ref());
     let cells = batch_cells(batch);

@@ -1,4 +1,4 @@
-//! From a question to the chunks of its answer.
+//! Executes queries and writes their answers.
 
 mod cache_replay;
 mod continuation;
@@ -25,18 +25,17 @@ use crate::usage::UsageTracker;
 
 pub use self::continuation::{PageOptions, compute_query_id};
 
-/// A plan that expects no more rows than these, and gives none before it has read all of its
-/// input, is answered in batch mode.
+/// A blocking plan that expects at most this many rows is answered in batch mode.
 const SMALL_ROWS_MAX: u64 = 1_000;
 
-/// When rows leave.
+/// When rows are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum AnswerMode {
-    /// As they come.
+    /// As they arrive.
     Streaming,
-    /// When all of them are there.
+    /// When all rows are available.
     Batch,
-    /// `SqliteBatchBuilder` when the whole answer is needed before its first byte, else `Streaming`.
+    /// `Batch` when the format or the plan needs all rows before the first byte, else `Streaming`.
     #[default]
     Auto,
 }
@@ -45,7 +44,7 @@ impl AnswerMode {
     /// Every mode.
     pub const ALL: [Self; 3] = [Self::Streaming, Self::Batch, Self::Auto];
 
-    /// The name that callers give.
+    /// The name in arguments.
     pub fn name(self) -> &'static str {
         match self {
             Self::Streaming => "streaming",
@@ -54,10 +53,10 @@ impl AnswerMode {
         }
     }
 
-    /// The mode of that name.
+    /// Parses the name of a mode.
     ///
     /// # Errors
-    /// `InvalidArguments` with the names.
+    /// `InvalidArguments` with the valid names.
     pub fn parse(name: &str) -> Result<Self, Error> {
         Self::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| {
             Error::new(ErrorKind::InvalidArguments, format!("there is no mode {name:?}"))
@@ -66,31 +65,31 @@ impl AnswerMode {
     }
 }
 
-/// A statement for a database, and how its answer shall look.
+/// A statement for a database, and the output options of its answer.
 pub struct QueryRequest {
-    /// Whom to ask.
+    /// The database.
     pub database: Arc<dyn Database>,
-    /// What to ask.
+    /// The statement.
     pub statement: Statement,
-    /// Rows answered at most; whether there are more is said.
+    /// The maximum number of rows; a notice says whether more exist.
     pub max_rows: Option<u64>,
-    /// The form of the answer; with [`OutputFormat::Mcp`] it is that of the call, if that names one.
+    /// The format of the answer; with [`OutputFormat::Mcp`], the format of the call applies, if it names one.
     pub format: OutputFormat,
-    /// The column whose unique values are wanted instead of rows.
+    /// The column whose distinct values are returned instead of rows.
     pub extract: Option<String>,
-    /// When rows leave.
+    /// When rows are sent.
     pub mode: AnswerMode,
-    /// The columns that an output schema promises, where the rows are wanted as data too, beside their text.
+    /// The columns of the output schema, if the answer has structured content beside its text.
     pub structured: Option<SchemaRef>,
-    /// How to ask for the rest when the budget ends the answer: a sentence. Without it the caller is told of the
-    /// arguments that the built-in tools have.
+    /// A sentence that says how to get more when the budget ends the answer. By default it names the arguments of the
+    /// built-in tools.
     pub overflow_hint: Option<String>,
-    /// What becomes of rows that do not fit inline.
+    /// What happens to rows that do not fit inline.
     pub overflow: OverflowPolicy,
 }
 
 impl QueryRequest {
-    /// Refuses an answer with `columns` that its output schema does not describe, as after a change of a table.
+    /// Rejects an answer whose `columns` do not match its output schema, as after a change of a table.
     fn check_output_schema(&self, columns: &SchemaRef) -> Result<(), Error> {
         let promised = self.structured.as_ref();
         let Some(name) = promised.and_then(|promised| find_undescribed_column(promised, columns)) else {
@@ -99,25 +98,25 @@ impl QueryRequest {
         let message =
             format!("the output schema does not describe the column {name:?} of the answer: a table has changed");
         Err(Error::new(ErrorKind::Unavailable, message)
-            .with_hint("The owner of the node must load its configuration again; until then, ask the table itself."))
+            .with_hint("An administrator must reload the configuration; until then, query the table directly."))
     }
 }
 
-/// Where the rows go.
+/// How the rows are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Delivery {
-    /// Into the answer, as far as they fit.
+    /// In the answer, as far as they fit.
     #[default]
     Inline,
-    /// Into a stored result; the answer is a preview of it.
+    /// In a stored result; the answer is a preview of it.
     Blocks,
 }
 
 impl Delivery {
-    /// Every way.
+    /// Every delivery.
     pub const ALL: [Self; 2] = [Self::Inline, Self::Blocks];
 
-    /// The name that callers give.
+    /// The name in arguments.
     pub fn name(self) -> &'static str {
         match self {
             Self::Inline => "inline",
@@ -125,10 +124,10 @@ impl Delivery {
         }
     }
 
-    /// The way of that name.
+    /// Parses the name of a delivery.
     ///
     /// # Errors
-    /// `InvalidArguments` with the names.
+    /// `InvalidArguments` with the valid names.
     pub fn parse(name: &str) -> Result<Self, Error> {
         Self::ALL.into_iter().find(|delivery| delivery.name() == name).ok_or_else(|| {
             Error::new(ErrorKind::InvalidArguments, format!("there is no delivery {name:?}"))
@@ -137,70 +136,68 @@ impl Delivery {
     }
 }
 
-/// What becomes of the rows of an answer that do not fit inline.
+/// What happens to the rows of an answer that do not fit inline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OverflowPolicy {
-    /// Nothing: the caller has to ask for them otherwise.
+    /// They are discarded: the caller must request them with another query.
     #[default]
     Discard,
-    /// They are stored, to be paged through with a cursor.
+    /// They are stored, and can be read page by page with a cursor.
     Store {
-        /// Whether the caller may read the stored result as a resource, too, and is told of it.
+        /// Whether the answer links to the stored result, because the caller may read it.
         linked: bool,
-        /// Whether an earlier answer may be given again that is still right.
+        /// Whether an earlier answer that is still valid may be reused.
         cached: bool,
     },
 }
 
-/// How rows that are there already shall look.
+/// The output options of rows that need no query.
 #[derive(Debug, Clone, Default)]
 pub struct OutputOptions {
-    /// The form of the answer.
+    /// The format of the answer.
     pub format: OutputFormat,
-    /// The column whose unique values are wanted instead of rows.
+    /// The column whose distinct values are returned instead of rows.
     pub extract: Option<String>,
-    /// How to ask for the rest, when not all rows fit: a sentence such as
-    /// `Ask for less with the argument "pattern".`
+    /// A sentence that says how to get more when not all rows fit, such as `Ask for less with the argument "pattern".`
     pub overflow_hint: String,
 }
 
-/// Runs questions and writes their answers.
+/// Runs queries and writes their answers.
 ///
-/// Memory has a bound whatever the answer's size: text leaves in pieces of 64 KiB, and in batch
-/// mode at most 1 MiB of it is held back; an answer that outgrows that streams from there on. Parquet
-/// leaves in groups of rows, of which 64 MiB are held.
+/// Memory use is bounded whatever the size of the answer: text is sent in pieces of 64 KiB, and batch mode buffers at
+/// most 1 MiB; a longer answer streams from there on. Parquet is sent in row groups, of which 64 MiB are buffered.
 #[derive(Debug, Clone)]
 pub struct Executor {
     events: EventDispatcher,
-    /// Where answers go on that do not fit.
+    /// The store for rows that do not fit inline.
     store: Option<Arc<ResultStore>>,
     usage: Arc<UsageTracker>,
 }
 
 impl Executor {
-    /// An executor that tells `events` of each query.
+    /// An executor that reports each query to `events`.
     pub fn new(events: EventDispatcher) -> Self {
         Self { events, store: None, usage: Arc::default() }
     }
 
-    /// The same, keeping in `store` what does not fit inline.
+    /// Stores rows that do not fit inline in `store`.
     #[must_use]
     pub fn with_store(self, store: Option<Arc<ResultStore>>) -> Self {
         Self { store, ..self }
     }
 
-    /// The same, counting in `usage` which names are asked for.
+    /// Counts the used names in `usage_tracker`.
     #[must_use]
     pub fn with_usage(self, usage_tracker: Arc<UsageTracker>) -> Self {
         Self { usage: usage_tracker, ..self }
     }
 
-    /// Which names are asked for, and by whom.
+    /// The usage of names by caller.
     pub fn usage(&self) -> &Arc<UsageTracker> {
         &self.usage
     }
 
-    /// Where answers go on that do not fit.
+    /// The store for rows that do not fit inline.
     pub fn store(&self) -> Option<&Arc<ResultStore>> {
         self.store.as_ref()
     }
@@ -208,7 +205,7 @@ impl Executor {
     /// Plans and runs `question` and writes its rows into `reply`, within the inline budget of `job`.
     ///
     /// # Errors
-    /// Whatever the database says; rows that were sent before it stand, and their block is closed.
+    /// The errors of the database. Rows that were sent before stay, and their block is closed.
     pub async fn answer(&self, question: QueryRequest, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
         let started = Instant::now();
         question.statement.check_parameters()?;
@@ -220,7 +217,7 @@ impl Executor {
         let progress = ProgressReporter::new(job, reply);
         let plan = self.plan(&question, &progress).await?;
         let form = AnswerForm::resolve(question.format, job.format());
-        // Refused before anything runs.
+        // Rejected before the query runs.
         AnswerKind::new(question.extract.as_deref(), &plan.schema())?;
         let is_list = question.extract.is_some();
         let holding = is_list || runs_in_batch(question.mode, form, plan.as_ref());
@@ -237,21 +234,21 @@ impl Executor {
             Ok((kind, answer))
         };
         if question.statement.transaction().writes {
-            // An answer that cannot be given is refused before anything is written.
+            // An answer that cannot be encoded is rejected before anything is written.
             begin(&plan.schema())?;
         }
         let _query = QueryEndGuard { events: &self.events, database: question.database.name(), job, started };
         progress.enter_stage(AnswerStage::Running).await?;
         let QueryRows { schema, batches } =
             run_until_cancelled(job, progress.run_with_heartbeat(plan.run(job))).await?;
-        // Not the columns of the plan: a table may have changed since it was made.
+        // Not the columns of the plan: a table may have changed since planning.
         let (kind, answer) = begin(&schema)?;
         let more = |built_in: &str| question.overflow_hint.clone().unwrap_or_else(|| built_in.to_owned());
         let hints = TruncationHints {
             noun: kind.noun(),
-            limit: more("Ask for less (where, group_by, select) or a larger limit."),
+            limit: more("Narrow the query (where, group_by, select) or raise the limit."),
             budget: more(
-                "Ask for less (where, group_by, select), or for the rows after the last one (order_by, where).",
+                "Narrow the query (where, group_by, select), or request the rows after the last one (order_by, where).",
             ),
             rows_before: 0,
         };
@@ -262,13 +259,13 @@ impl Executor {
             .await
     }
 
-    /// The plan of `question`, whose names count as used from then on.
+    /// Plans `question` and records the names that it uses.
     async fn plan(&self, question: &QueryRequest, progress: &ProgressReporter<'_>) -> Result<Box<dyn Plan>, Error> {
         let job = progress.job();
         let planning = question.database.plan(&question.statement, job.principal());
         let plan = run_until_cancelled(job, progress.run_with_heartbeat(planning)).await?;
         self.usage.record(job.caller(), question.database.name(), question.statement.tables());
-        // Unique values are of all rows, however many of them are wanted.
+        // Distinct values are computed over all rows, whatever the limit.
         let rows_max = question.max_rows.filter(|_| question.extract.is_none()).unwrap_or(u64::MAX);
         progress.set_expected_rows(plan.estimated_rows().map(|rows| rows.min(rows_max)));
         Ok(plan)
@@ -300,7 +297,7 @@ impl Executor {
     }
 }
 
-/// Whether an answer waits until all of it is there.
+/// Whether the answer is buffered until it is complete.
 fn runs_in_batch(mode: AnswerMode, form: AnswerForm, plan: &dyn Plan) -> bool {
     match mode {
         AnswerMode::Streaming => false,
@@ -313,7 +310,7 @@ fn runs_in_batch(mode: AnswerMode, form: AnswerForm, plan: &dyn Plan) -> bool {
     }
 }
 
-/// Tells of the query's end, however it comes.
+/// Emits the end of the query when it is dropped.
 struct QueryEndGuard<'a> {
     events: &'a EventDispatcher,
     database: &'a str,

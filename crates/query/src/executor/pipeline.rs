@@ -1,4 +1,4 @@
-//! Rows on their way into an answer, and beyond its end into the store.
+//! Streams rows into an answer, and beyond its end into the store.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -13,11 +13,11 @@ use crate::format::{AnswerForm, new_list_writer, new_row_writer};
 
 pub(super) type RecordBatches = BoxStream<'static, Result<RecordBatch, Error>>;
 
-/// What is answered: the rows, or the unique values of one column.
+/// The content of an answer: rows, or the distinct values of one column.
 pub(super) enum AnswerKind {
     Rows,
     Values(Box<DistinctValues>),
-    /// Rows that were stored; `is_list` says that they are such values.
+    /// Stored rows; `is_list` says that they are distinct values.
     Stored {
         is_list: bool,
     },
@@ -31,7 +31,7 @@ impl AnswerKind {
         }
     }
 
-    /// The columns of what is answered.
+    /// The columns of the answer.
     pub(super) fn schema(&self, schema: &SchemaRef) -> SchemaRef {
         match self {
             Self::Rows | Self::Stored { .. } => schema.clone(),
@@ -47,7 +47,7 @@ impl AnswerKind {
         matches!(self, Self::Values(_) | Self::Stored { is_list: true })
     }
 
-    /// An answer of nothing yet from rows of `schema`; `is_buffering` says whether its text waits until all of it is there.
+    /// Starts an answer for rows of `schema`; `holding` says whether text is buffered until the answer is complete.
     pub(super) fn start_answer<'a>(
         &self,
         answer_expectation: &AnswerExpectation<'a>,
@@ -64,13 +64,13 @@ impl AnswerKind {
     }
 }
 
-/// One answer with everything that it takes.
+/// One answer with everything that it needs.
 pub(super) struct AnswerPipeline<'a> {
     pub(super) batches: RecordBatches,
     pub(super) kind: AnswerKind,
     pub(super) answer: AnswerWriter<'a>,
     pub(super) hints: TruncationHints,
-    /// What stores the rows that do not fit, if they are to be stored.
+    /// Stores the rows that do not fit, if they are to be stored.
     pub(super) recorder: Option<AnswerRecorder<'a>>,
     /// The columns of the rows.
     pub(super) schema: SchemaRef,
@@ -78,7 +78,7 @@ pub(super) struct AnswerPipeline<'a> {
 }
 
 impl AnswerPipeline<'_> {
-    /// Lets the rows flow into the answer and ends it. What does not fit flows on into the store after that.
+    /// Streams the rows into the answer and ends it. Then stores the rows that did not fit.
     pub(super) async fn deliver(self) -> Result<Metadata, Error> {
         let Self { mut batches, kind, mut answer, hints, recorder: answer_recorder, schema, progress } = self;
         let reply = progress.reply();
@@ -105,7 +105,7 @@ impl AnswerPipeline<'_> {
                         .await
                 }
                 (answer_recorder, _) => {
-                    // Stops the query before the last words are sent.
+                    // Stops the query before the footer is sent.
                     drop(batches);
                     match answer_recorder {
                         Some(answer_recorder) => {
@@ -125,16 +125,16 @@ impl AnswerPipeline<'_> {
     }
 }
 
-/// Closes `answer`, which `error` ended.
+/// Closes `answer`, which ended with `error`.
 pub(super) async fn abandon_answer(answer: AnswerWriter<'_>, error: Error) -> Result<Error, Error> {
-    // When the caller is gone there is nothing to close.
+    // When the caller is gone, nothing needs to be closed.
     if error.kind() != ErrorKind::Cancelled {
         answer.abandon(&error).await?;
     }
     Ok(error)
 }
 
-/// Lets the rows flow until they end or the answer does.
+/// Streams rows until they end or the answer reaches a limit.
 pub(super) async fn stream_rows(
     batches: &mut RecordBatches,
     answer: &mut AnswerWriter<'_>,
@@ -157,7 +157,7 @@ pub(super) async fn stream_rows(
             kept.push(batch.clone());
         }
     };
-    // Those that were looked at and are not shown are kept all the same.
+    // Inspected rows that are not sent are kept too.
     first.iter().for_each(&mut keep);
     for batch in first {
         if answer.push(&batch).await?.is_break() {
@@ -165,7 +165,7 @@ pub(super) async fn stream_rows(
         }
     }
     if has_ended {
-        // A stream that has ended may not be asked again.
+        // A stream must not be polled after its end.
         return Ok(());
     }
     loop {
@@ -187,7 +187,7 @@ pub(super) async fn stream_rows(
     }
 }
 
-/// Reads all rows and keeps the unique values of one column.
+/// Reads all rows and keeps the distinct values of one column.
 async fn collect_distinct_values(
     batches: &mut RecordBatches,
     mut distinct: DistinctValues,

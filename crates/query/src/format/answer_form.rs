@@ -1,4 +1,4 @@
-//! What a call's wish and a tool's argument make together: content for a model, or a body of its own.
+//! Resolves the format of a call and the format argument of a tool: content for a model, or a body.
 
 use tidegate_core::AnswerFormat;
 
@@ -15,7 +15,7 @@ pub(crate) enum AnswerForm {
     Batches(BatchFormat),
 }
 
-/// The form of a body that is no text: whole batches are written at once.
+/// The format of a binary body, which is written in whole batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BatchFormat {
     /// A stream of Arrow's IPC format.
@@ -25,8 +25,7 @@ pub(crate) enum BatchFormat {
 }
 
 impl AnswerForm {
-    /// The form that `argument` and `wish` make. An argument that was given is of this very question and says more than
-    /// the wish of the call around it.
+    /// Combines `argument` and `answer_format`. An explicit argument takes precedence over the format of the call.
     pub(crate) fn resolve(argument: OutputFormat, answer_format: Option<AnswerFormat>) -> Self {
         match (answer_format, argument) {
             (None, format) => Self::Content(format),
@@ -35,7 +34,7 @@ impl AnswerForm {
         }
     }
 
-    /// The body that `wish` names.
+    /// The body for `answer_format`.
     pub(crate) fn from_answer_format(answer_format: AnswerFormat) -> Self {
         Self::Body(match answer_format {
             AnswerFormat::Arrow => return Self::Batches(BatchFormat::Arrow),
@@ -48,7 +47,7 @@ impl AnswerForm {
         })
     }
 
-    /// How its text is written, if it is text.
+    /// The text format, if the answer is text.
     pub(crate) fn text_format(self) -> Option<OutputFormat> {
         match self {
             Self::Content(format) | Self::Body(format) => Some(format),

@@ -1,4 +1,4 @@
-//! The columns of an answer: names that are unique and types by their SQL names.
+//! Column names and types of an answer: unique names and SQL type names.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, Field, SchemaRef};
 
 use super::extension_type::{ExtensionType, declared_type_name};
 
-/// The columns' names, none empty (`column_1`) and none twice (`name`, `name_2`).
+/// The names of the columns, none empty (`column_1`) and all unique (`name`, `name_2`).
 pub(crate) fn unique_names(schema: &SchemaRef) -> Vec<String> {
     let mut taken: HashSet<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
     let mut used = HashSet::new();
@@ -33,8 +33,8 @@ fn append_number(name: &str, taken: &HashSet<String>) -> String {
     }
 }
 
-/// The SQL name of a field's type, as `columns` of the format `json` and `get_schema` show it: the one that its
-/// database gave it, or that of its meaning or its Arrow type.
+/// The SQL name of the type of a field, as `columns` of the format `json` and `get_schema` show it: the declared name,
+/// or that of its extension type or Arrow type.
 pub fn field_type_name(field: &Field) -> String {
     let meaning = || ExtensionType::from_field(field).map(ExtensionType::type_name);
     declared_type_name(field).or_else(meaning).map_or_else(|| type_name(field.data_type()), str::to_owned)
@@ -93,7 +93,7 @@ fn map_name(entries: &DataType) -> String {
     }
 }
 
-/// Whether people expect the values of a field to be aligned to the right.
+/// Whether the values of a field are aligned to the right.
 pub(crate) fn is_number(field: &Field) -> bool {
     ExtensionType::from_field(field) == Some(ExtensionType::Number) || is_numeric(field.data_type())
 }

@@ -52,7 +52,7 @@ impl RowWriter for CsvWriter {
     }
 }
 
-/// Quotes the field that begins at `start_call`, if it must be.
+/// Quotes the field that begins at `start`, if necessary.
 pub(crate) fn quote_field(start: usize, out: &mut String) {
     let field = &out[start..];
     let must = field.is_empty()

@@ -1,21 +1,21 @@
-//! What a field's metadata says of its values, where their Arrow type alone does not say it.
+//! Extension types in field metadata: the meaning of values that their Arrow type does not express.
 //!
-//! Engines mark their fields; formats, schemas of answers and type names read the marks. JSON and UUIDs have canonical
-//! [extension types](https://arrow.apache.org/docs/format/CanonicalExtensions.html), which other writers of Arrow use
-//! too.
+//! Engines annotate their fields; formats, output schemas and type names read the annotations. JSON and UUIDs use the
+//! canonical [extension types](https://arrow.apache.org/docs/format/CanonicalExtensions.html), which other Arrow
+//! writers use too.
 
 use arrow::datatypes::{DataType, Field};
 
-/// The key under which a field has the name of its type in the SQL of its database.
+/// The metadata key for the type name in the SQL of the database.
 const TYPE_NAME_KEY: &str = "tidegate.type";
 /// Arrow's key of extension types.
 const EXTENSION_NAME_KEY: &str = "ARROW:extension:name";
 
-/// What the values of a field are beyond their Arrow type.
+/// The meaning of values beyond their Arrow type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExtensionType {
     /// Text that is a number with all its digits, beyond Arrow's decimals; or `NaN`, `Infinity`, `-Infinity`. In JSON
-    /// it is a number; with more than 308 digits before the point it is a string, since readers refuse such numbers.
+    /// it is a number; with more than 308 digits before the point it is a string, because readers reject such numbers.
     Number,
     /// Text that is JSON.
     Json,
@@ -26,21 +26,21 @@ pub enum ExtensionType {
 impl ExtensionType {
     const ALL: [Self; 3] = [Self::Number, Self::Json, Self::Uuid];
 
-    /// The meaning that `field` is marked with, if its Arrow type can have it.
+    /// The extension type of `field`, if its Arrow type supports it.
     pub fn from_field(field: &Field) -> Option<Self> {
         let name = field.metadata().get(EXTENSION_NAME_KEY)?;
         let meaning = Self::ALL.into_iter().find(|meaning| meaning.extension_name() == name)?;
         meaning.supports(field.data_type()).then_some(meaning)
     }
 
-    /// `field`, marked with this meaning.
+    /// Annotates `field` with this extension type.
     #[must_use]
     pub fn annotate(self, mut field: Field) -> Field {
         field.metadata_mut().insert(EXTENSION_NAME_KEY.to_owned(), self.extension_name().to_owned());
         field
     }
 
-    /// The name of a type with this meaning whose database gave it none.
+    /// The type name when the database declares none.
     pub(crate) fn type_name(self) -> &'static str {
         match self {
             Self::Number => "numeric",
@@ -67,14 +67,14 @@ impl ExtensionType {
     }
 }
 
-/// `field`, marked with the name that its type has in the SQL of its database.
+/// Annotates `field` with the type name in the SQL of its database.
 #[must_use]
 pub fn with_type_name(mut field: Field, name: impl Into<String>) -> Field {
     field.metadata_mut().insert(TYPE_NAME_KEY.to_owned(), name.into());
     field
 }
 
-/// The name that `field` is marked with.
+/// The declared type name of `field`.
 pub fn declared_type_name(field: &Field) -> Option<&str> {
     field.metadata().get(TYPE_NAME_KEY).map(String::as_str)
 }

@@ -29,7 +29,7 @@ impl JsonWriter {
 }
 
 impl JsonWriter {
-    /// The end of the rows and what stands after them, but for the last brace.
+    /// Writes the end of the rows and the statistics, without the last brace.
     fn write_statistics(&self, facts: AnswerStatistics, out: &mut String) {
         let AnswerStatistics { rows, elapsed, truncated } = facts;
         // Writing to a String cannot fail.

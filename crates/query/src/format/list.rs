@@ -1,4 +1,4 @@
-//! The values of one column in formats that have no list: one value a line, without a header.
+//! A list of the values of one column, for formats without lists: one value per line, without a header.
 
 use super::OutputFormat;
 use super::csv::quote_field;

@@ -40,7 +40,7 @@ impl RowWriter for McpWriter {
 
 /// Rows as JSON objects, or as single values.
 pub(crate) struct JsonRows {
-    /// What stands before each value: `{"a":`, then `,"b":`, …
+    /// The text before each value: `{"a":`, then `,"b":`, …
     keys: Option<Vec<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! Answers as text: one format a file.
+//! Text formats of answers, one per file.
 
 mod answer_form;
 mod columns;
@@ -25,13 +25,13 @@ pub(crate) use value::{BoxedCells, field_cells};
 
 use tidegate_core::{Error, ErrorKind};
 
-/// The form of an answer.
+/// The format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum OutputFormat {
     /// Bare rows: `[{…},{…}]`.
     #[default]
     Mcp,
-    /// Rows with columns and statistics beside them: `{"Query":[…],"columns":[…],…}`.
+    /// Rows with columns and statistics: `{"Query":[…],"columns":[…],…}`.
     Json,
     /// Aligned text for people.
     Table,
@@ -39,7 +39,7 @@ pub enum OutputFormat {
     Csv,
     /// A Markdown table.
     Markdown,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Ndjson,
     /// Token-Oriented Object Notation.
     Toon,
@@ -50,7 +50,7 @@ impl OutputFormat {
     pub const ALL: [Self; 7] =
         [Self::Mcp, Self::Json, Self::Table, Self::Csv, Self::Markdown, Self::Ndjson, Self::Toon];
 
-    /// The name that callers give.
+    /// The name in arguments.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mcp => "mcp",
@@ -63,10 +63,10 @@ impl OutputFormat {
         }
     }
 
-    /// The format of that name.
+    /// Parses the name of a format.
     ///
     /// # Errors
-    /// `InvalidArguments` with the names.
+    /// `InvalidArguments` with the valid names.
     pub fn parse(name: &str) -> Result<Self, Error> {
         Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
             Error::new(ErrorKind::InvalidArguments, format!("there is no format {name:?}"))

@@ -1,4 +1,4 @@
-//! `ndjson`: one JSON object a line.
+//! `ndjson`: one JSON object per line.
 
 use super::mcp::JsonRows;
 use super::row_writer::{AnswerStatistics, RowWriter};

@@ -1,4 +1,4 @@
-//! What a format is to those who send answers.
+//! The interface of a text format.
 
 use std::time::Duration;
 
@@ -9,50 +9,50 @@ use super::columns::unique_names;
 use super::value::{BoxedCells, field_cells};
 use super::{OutputFormat, csv, json, list, markdown, mcp, ndjson, table, toon};
 
-/// What is known when an answer ends.
+/// The statistics of a finished answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AnswerStatistics {
-    /// Rows written.
+    /// The number of rows.
     pub(crate) rows: u64,
-    /// How long it took.
+    /// The duration of the answer.
     pub(crate) elapsed: Duration,
-    /// Whether there are more rows than were written, or a failure ended them.
+    /// Whether rows are missing, because of a limit or a failure.
     pub(crate) truncated: bool,
 }
 
-/// One format of one answer. Each method appends to the text that has not been sent yet, so that a
-/// row which does not fit can be taken back.
+/// Writes one answer in one format. Each method appends to text that was not sent yet, so that a row that does not fit
+/// can be removed.
 pub(crate) trait RowWriter: Send + Sync {
-    /// Rows to look at before the first is written.
+    /// The number of rows to inspect before the first is written.
     fn lookahead_rows(&self) -> usize {
         0
     }
 
-    /// Looks at the first rows.
+    /// Inspects the first rows.
     fn inspect_rows(&mut self, _cells: &[BoxedCells<'_>], _rows: usize) {}
 
-    /// What stands before the first row.
+    /// Writes the text before the first row.
     fn write_header(&self, out: &mut String);
 
-    /// One row; `index` counts from 0 over the whole answer.
+    /// Writes one row; `index` counts from 0 over the whole answer.
     fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, index: u64, out: &mut String);
 
-    /// Prepares `add_token`, which holds `rows` rows and stands after `rows_before` others, for leaving.
+    /// Completes `piece`, which contains `rows` rows and follows `before` rows, so that it can be sent.
     fn finish_piece(&self, _before: u64, _rows: u64, _piece: &mut String) {}
 
-    /// What stands after the last row.
+    /// Writes the text after the last row.
     fn write_footer(&self, facts: AnswerStatistics, out: &mut String);
 
-    /// What stands after the last row of a body that a failure ended, where the format has a place for it. Whatever is
-    /// written here, the reader learns beside it that the body is not whole.
+    /// Writes the text after the last row of a body that failed, where the format has a place for it. The transport
+    /// also reports that the body is incomplete.
     fn write_failure(&self, _facts: AnswerStatistics, message: &str, out: &mut String) {
         self.write_note(message, out);
     }
 
-    /// A line for people after the end of a body, where the format has a place for one.
+    /// Writes a note for people after the end of a body, where the format has a place for one.
     fn write_note(&self, _line: &str, _out: &mut String) {}
 
-    /// The most bytes that [`RowWriter::finish_piece`] and [`RowWriter::write_footer`] add.
+    /// The maximum number of bytes that [`RowWriter::finish_piece`] and [`RowWriter::write_footer`] add.
     fn closing_bytes_max(&self) -> usize;
 }
 

@@ -9,7 +9,7 @@ use super::columns::is_number;
 use super::row_writer::{AnswerStatistics, RowWriter};
 use super::value::{BoxedCells, write_on_one_line, write_single_line};
 
-/// Rows that are looked at for the widths.
+/// Rows that are inspected for the widths.
 const LOOKAHEAD_ROWS: usize = 1_000;
 /// A column is padded to no more than this, so that one long value does not widen every line.
 const WIDTH_MAX: usize = 60;
@@ -91,7 +91,7 @@ impl RowWriter for TableWriter {
 }
 
 impl TableWriter {
-    /// Pads the field that begins at `start_call` to its column's width.
+    /// Pads the field that begins at `start` to the width of its column.
     fn pad_cell(&self, index: usize, start: usize, to_the_right: bool, out: &mut String) {
         let missing = self.columns[index].width.saturating_sub(out[start..].width());
         if to_the_right {

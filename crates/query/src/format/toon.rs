@@ -1,8 +1,7 @@
 //! `toon`: Token-Oriented Object Notation, a table with its length and columns in front.
 //!
-//! The length must stand before the rows, so an answer that leaves in several pieces is several
-//! tables with an empty line between them. Nested values are JSON in quotes: a TOON table holds
-//! plain values only.
+//! The length precedes the rows, so an answer that is sent in several pieces is several tables with an empty line
+//! between them. Nested values are JSON in quotes: a TOON table contains plain values only.
 
 use toon_format::{escape_string, is_valid_unquoted_key, needs_quoting};
 
@@ -14,7 +13,7 @@ const DELIMITER: char = ',';
 const HEADER_BYTES: usize = 30;
 
 pub(crate) struct ToonWriter {
-    /// `{a,b}`; none for a flat list.
+    /// `{a,b}`; `None` for a flat list.
     columns: Option<String>,
 }
 
@@ -36,7 +35,7 @@ impl RowWriter for ToonWriter {
     fn write_header(&self, _out: &mut String) {}
 
     fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, _index: u64, out: &mut String) {
-        // The header comes when the number of rows is known.
+        // The header is written when the number of rows is known.
         if self.columns.is_some() {
             out.push_str("  ");
         }

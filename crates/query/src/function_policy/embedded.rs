@@ -1,7 +1,7 @@
 //! Functions of the embedded engine's SQL.
 //!
-//! It has none that do more than compute; the names of other systems' are refused so that an answer
-//! says why, and stay refused should the engine learn them.
+//! The engine has no functions that do more than compute. Names of such functions in other systems are refused so that
+//! the error states the reason, and stay refused if the engine adds them.
 
 use super::{CHANGES_STATE, REACHES_SYSTEMS, READS_FILES, RefusalRules, SQL_AS_TEXT, WASTES_TIME};
 
@@ -32,8 +32,8 @@ pub(super) const TABLE_FUNCTIONS: &[&str] = &[
     "unnest",
 ];
 
-/// What else may stand in FROM: the word that is read for ROWS FROM, and functions of one value, which are a table of
-/// one row there.
+/// Other functions that FROM accepts: the marker for ROWS FROM, and scalar functions, which are tables of one row
+/// there.
 pub(super) const SCALAR_FUNCTIONS_IN_FROM: &[&str] = &[
     "rows_from",
     "abs",

@@ -1,8 +1,8 @@
 //! Functions of PostgreSQL and of the extensions that many databases have.
 //!
-//! Its own functions that manage the server are hundreds, and each version brings more of them.
-//! Nearly all begin with `pg_`, so of those only the ones that look are let through. Whoever may
-//! call what is left to roles and grants; what one of them would write, to the transaction.
+//! PostgreSQL has hundreds of functions that manage the server, and each version adds more. Nearly all begin with
+//! `pg_`, so of those only the listed read-only ones are allowed. Roles and grants restrict the others, and the
+//! read-only transaction prevents writes.
 
 use super::{
     CHANGES_STATE, REACHES_SYSTEMS, READS_FILES, RefusalRules, SQL_AS_TEXT, WASTES_TIME, find_reason, matches_pattern,
@@ -58,7 +58,7 @@ pub(super) const TABLE_FUNCTIONS: &[&str] = &[
     "st_pixelaspolygons",
 ];
 
-/// Functions that begin with `pg_` and only look.
+/// Functions that begin with `pg_` and only read.
 const READ_ONLY_FUNCTIONS: &[&str] = &[
     "pg_backend_pid",
     "pg_blocking_pids",
@@ -152,11 +152,11 @@ const READ_ONLY_FUNCTIONS: &[&str] = &[
     "pg_xact_status",
 ];
 
-const MANAGES_SERVER: &str = "of PostgreSQL's functions pg_… only those pass that look at tables, types and sizes";
-const SHOWS_RAW_STORAGE: &str = "it shows raw storage, past what the role may read";
-const ASSIGNS_TRANSACTION_ID: &str = "it takes a transaction number, and only reading is allowed";
+const MANAGES_SERVER: &str = "of the functions pg_…, only those that inspect tables, types and sizes are allowed";
+const SHOWS_RAW_STORAGE: &str = "it returns raw storage, which bypasses the privileges of the role";
+const ASSIGNS_TRANSACTION_ID: &str = "it assigns a transaction ID, and only reading is allowed";
 
-/// Functions that are refused, the more special reason first.
+/// Refused functions, the more specific reason first.
 const REFUSED: RefusalRules = &[
     (
         &[
@@ -243,7 +243,7 @@ const REFUSED: RefusalRules = &[
     ),
 ];
 
-/// Schemas of extensions whose functions act outside of the statement.
+/// Schemas of extensions whose functions have effects outside of the statement.
 const REFUSED_SCHEMAS: RefusalRules = &[
     (&["net", "aws_s3", "aws_lambda", "supabase_functions"], REACHES_SYSTEMS),
     (&["utl_file", "azure_storage"], READS_FILES),
@@ -251,21 +251,21 @@ const REFUSED_SCHEMAS: RefusalRules = &[
     (&["cron", "dbms_alert", "dbms_pipe", "pglogical", "pgmq", "pgq", "partman", "pgagent"], CHANGES_STATE),
 ];
 
-/// Views that show what others ask, literals included, to everybody of the same role, or samples of rows.
+/// Views that show the queries of others, with literals, to all sessions of the same role, or samples of rows.
 const REFUSED_TABLES: RefusalRules = &[
     (
         &["pg_stat_activity", "pg_stat_statements*", "pg_prepared_statements", "pg_cursors", "pg_stat_replication"],
-        "it shows what others ask",
+        "it shows the queries of others",
     ),
     (&["pg_stats*", "pg_statistic*"], "it shows samples of rows"),
 ];
 
-/// Why reading the table `name` is refused, if it is.
+/// The reason for refusing the table `name`.
 pub(super) fn table_refusal(name: &str) -> Option<&'static str> {
     find_reason(REFUSED_TABLES, name)
 }
 
-/// Why calling `name`, in `schema` if one is given, is refused, if it is.
+/// The reason for refusing the function `name`, with its schema if given.
 pub(super) fn function_refusal(schema: Option<&str>, name: &str) -> Option<&'static str> {
     let manages =
         || name.starts_with("pg_") && !READ_ONLY_FUNCTIONS.iter().any(|pattern| matches_pattern(pattern, name));

@@ -1,4 +1,4 @@
-//! Functions of SQLite, and tables of it that are functions.
+//! Functions of SQLite, and table-valued functions that are used as tables.
 
 use super::{CHANGES_STATE, REACHES_SYSTEMS, READS_FILES, RefusalRules, SQL_AS_TEXT, find_reason, matches_pattern};
 
@@ -44,19 +44,19 @@ pub(super) const REFUSED_FUNCTIONS: RefusalRules = &[
     ),
 ];
 
-/// Tables that show what no table of the catalog does.
+/// Tables that show more than the tables of the catalog.
 const REFUSED_TABLES: RefusalRules = &[
     (&["sqlite_dbpage", "dbstat", "sqlite_dbdata", "sqlite_dbptr"], "it shows the raw pages of the file"),
     (&["sqlite_stmt", "bytecode", "tables_used", "sqlite_memstat"], "it shows other statements"),
     (&["fsdir", "lsdir"], READS_FILES),
 ];
 
-/// Why reading the table `name` is refused, if it is.
+/// The reason for refusing the table `name`.
 ///
-/// SQLite takes a table function without brackets for a table, and each pragma that answers is one.
+/// SQLite reads a table-valued function without parentheses as a table, and each pragma with an answer is one.
 pub(super) fn table_refusal(name: &str) -> Option<&'static str> {
     if name.starts_with("pragma_") && !TABLE_FUNCTIONS.iter().any(|pattern| matches_pattern(pattern, name)) {
-        return Some("it asks for more than the tables and their columns");
+        return Some("it returns more than the tables and their columns");
     }
     find_reason(REFUSED_TABLES, name)
 }

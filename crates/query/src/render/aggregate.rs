@@ -1,4 +1,4 @@
-//! Aggregate functions: each by the name that its database has for it.
+//! Aggregate functions, with the names of each dialect.
 
 use sqlparser::ast::{Expr, FunctionArgExpr};
 
@@ -9,7 +9,7 @@ use crate::spec::AggregateFunction;
 /// The call of an aggregate function; without an argument it counts rows.
 ///
 /// # Errors
-/// Why the database cannot answer it.
+/// The reason when the database does not support it.
 pub(super) fn aggregate_call(
     function: AggregateFunction,
     argument: Option<Expr>,

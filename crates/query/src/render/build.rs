@@ -1,4 +1,4 @@
-//! Nodes of the AST as the parser would make them, so that printed SQL parses back to the same.
+//! Builds AST nodes as the parser would, so that printed SQL parses back to the same AST.
 
 use sqlparser::ast::{
     BinaryOperator, DuplicateTreatment, Expr, Function as Call, FunctionArg, FunctionArgExpr, FunctionArgumentList,
@@ -44,13 +44,13 @@ pub(super) fn select_item(expr: Expr, alias: Ident) -> SelectItem {
     SelectItem::ExprWithAlias { expr, alias }
 }
 
-/// Null comes last in both directions: who asks for the largest wants values.
+/// NULL comes last in both directions, because callers that request the largest value expect values.
 pub(super) fn order_by_expression(expr: Expr, descending: bool) -> OrderByExpr {
     let options = OrderByOptions { asc: descending.then_some(false), nulls_first: Some(false) };
     OrderByExpr { expr, options, with_fill: None }
 }
 
-/// An order that says nothing of its direction.
+/// A sort key without a direction.
 pub(super) fn order_by_unspecified(expr: Expr) -> OrderByExpr {
     OrderByExpr { expr, options: OrderByOptions { asc: None, nulls_first: None }, with_fill: None }
 }
@@ -114,7 +114,7 @@ pub(super) fn binary_expression(left: Expr, op: BinaryOperator, right: Expr) -> 
     Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
 
-/// `parts` joined by AND or OR, in brackets where they need them.
+/// Joins `parts` with AND or OR, with parentheses where necessary.
 pub(super) fn join_conditions(parts: Vec<Expr>, op: BinaryOperator) -> Option<Expr> {
     if parts.len() == 1 {
         return parts.into_iter().next();
@@ -123,7 +123,7 @@ pub(super) fn join_conditions(parts: Vec<Expr>, op: BinaryOperator) -> Option<Ex
     parts.into_iter().map(bracketed).reduce(|left, right| binary_expression(left, op.clone(), right))
 }
 
-/// `column_expression` in brackets, unless it is one already.
+/// Parenthesizes `expr`, unless it is parenthesized already.
 pub(super) fn parenthesize(expr: Expr) -> Expr {
     match expr {
         expr @ Expr::Nested(_) => expr,

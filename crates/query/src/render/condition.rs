@@ -1,4 +1,4 @@
-//! Conditions: data becomes comparisons with bound values, text becomes one checked expression.
+//! Renders conditions: data becomes comparisons with bound values, text becomes one checked expression.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +11,7 @@ use crate::parse;
 use crate::spec::{Comparison, ComparisonOperator, JoinOn, Operand, QueryCondition, QueryJoin};
 use crate::statement_policy;
 
-/// What the names of `select` stand for, in `having`.
+/// The expressions behind the aliases of `select`, for `having`.
 pub(super) struct AliasBindings {
     names: Vec<(String, Expr)>,
 }
@@ -38,7 +38,7 @@ impl AliasBindings {
 }
 
 impl QueryRenderer {
-    /// The expression of `condition`; none, and a violation, when it does not fit.
+    /// The expression of `condition`; `None`, and a violation, when it is invalid.
     pub(super) fn render_condition(
         &mut self,
         path: &str,
@@ -134,7 +134,7 @@ impl QueryRenderer {
         binary_expression(*column, op, value)
     }
 
-    /// A placeholder that stands for `value`.
+    /// Binds `value` and returns its placeholder.
     fn bind(&mut self, value: Parameter) -> Expr {
         self.parameters.push(value);
         placeholder(self.parameters.len())
@@ -166,7 +166,7 @@ impl QueryRenderer {
         parts.into_iter().reduce(|left, right| binary_expression(left, BinaryOperator::And, right))
     }
 
-    /// One expression from text: parsed as an expression and nothing else, its names resolved.
+    /// Parses text as a single expression and resolves its names.
     fn render_expression(&mut self, path: &str, text: &str, names: &AliasBindings) -> Option<Expr> {
         let parsed = parse::parse_expression(text, self.dialect)
             .and_then(|expr| statement_policy::check_expression(&expr, self.dialect).map(|_| expr));
@@ -179,18 +179,18 @@ impl QueryRenderer {
             }
         };
         let mut resolver = NameResolver { renderer: self, path, names, calls: 0 };
-        // The resolver collects and never breaks.
+        // The visitor never breaks.
         let _ = VisitMut::visit(&mut expr, &mut resolver);
         Some(expr)
     }
 }
 
-/// Puts the columns that they stand for in place of an expression's names.
+/// Replaces the names of an expression by the columns that they refer to.
 struct NameResolver<'a> {
     renderer: &'a mut QueryRenderer,
     path: &'a str,
     names: &'a AliasBindings,
-    /// Function calls around the node: in their arguments stand columns, not names of `select`.
+    /// Enclosing function calls: their arguments refer to columns, not to aliases of `select`.
     calls: usize,
 }
 
@@ -202,7 +202,7 @@ impl VisitorMut for NameResolver<'_> {
         ControlFlow::Continue(())
     }
 
-    // After the children, so that what was put in is not visited again.
+    // After the children, so that replaced nodes are not visited again.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let resolved = match expr {
             Expr::Function(_) => {
@@ -212,7 +212,7 @@ impl VisitorMut for NameResolver<'_> {
             Expr::Identifier(name) => self.resolve_identifier(name),
             Expr::CompoundIdentifier(parts) => self.resolve_compound(parts),
             Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
-                let message = format!("{} stands for nothing here; write the value itself", value.value);
+                let message = format!("{} has no value here; write the value itself", value.value);
                 self.renderer.add_violation(self.path, message);
                 None
             }
@@ -235,7 +235,7 @@ impl NameResolver<'_> {
             Err(_) => {
                 let mut reason = self.renderer.scope.unknown_column_message(&name.value, &self.names.names());
                 if name.quote_style == Some('"') {
-                    reason.push_str("; text stands in single quotes");
+                    reason.push_str("; write text in single quotes");
                 }
                 self.renderer.add_violation(self.path, reason);
                 None
@@ -250,7 +250,7 @@ impl NameResolver<'_> {
         if let Ok(place) = scope.resolve(&joined.join(".")) {
             return Some(scope.column_expression(place, self.renderer.dialect));
         }
-        // The longest beginning that is a column; what follows are fields.
+        // The longest prefix that is a column; the rest are fields.
         let column =
             (1..parts.len()).rev().find_map(|length| Some((length, scope.resolve(&joined[..length].join(".")).ok()?)));
         let Some((length, place)) = column else {

@@ -1,4 +1,4 @@
-//! From a question as data to a typed AST: every name checked, every value bound.
+//! Renders a query spec as an AST: every name is checked, every value is bound.
 
 mod aggregate;
 mod build;
@@ -22,7 +22,7 @@ use crate::parameter::Parameter;
 use crate::spec::{AggregateFunction, QuerySpec, Selection, SortKey};
 use crate::statement::Statement;
 
-/// The statement that asks `spec` of `database`.
+/// Renders the statement for `spec` on `database`.
 pub(crate) async fn render_statement(
     spec: &QuerySpec,
     database: &dyn Database,
@@ -33,13 +33,13 @@ pub(crate) async fn render_statement(
         QueryRenderer { dialect: database.dialect(), scope, violations: Vec::new(), parameters: Vec::new() };
     let query = renderer.render_query(spec);
     if !renderer.violations.is_empty() {
-        let error = Error::invalid_arguments("the question does not fit the tables:", renderer.violations);
+        let error = Error::invalid_arguments("the query does not match the tables:", renderer.violations);
         return Err(error.with_hint(renderer.scope.list_columns()));
     }
     Statement::from_query(query, renderer.parameters, database.dialect())
 }
 
-/// Makes the AST; collects what does not fit the tables.
+/// Builds the AST and collects violations.
 struct QueryRenderer {
     dialect: SqlDialect,
     scope: TableScope,
@@ -47,7 +47,7 @@ struct QueryRenderer {
     parameters: Vec<Parameter>,
 }
 
-/// One column of the answer: its expression and the name that the rest of the question knows it by.
+/// One column of the answer: its expression and its alias.
 struct OutputColumn {
     item: SelectItem,
     name: Option<String>,
@@ -71,7 +71,7 @@ impl QueryRenderer {
         let mut order_by: Vec<OrderByExpr> =
             order.filter_map(|(index, order)| self.render_order(index, order, &outputs)).collect();
         if is_plain_extract(spec) {
-            // The first values, when there are more of them than wanted.
+            // Returns the first values when the limit cuts the list.
             order_by.extend(outputs.iter().filter_map(|output| Some(order_by_expression(output.expr.clone()?, false))));
         }
         let select = Select {
@@ -136,7 +136,7 @@ impl QueryRenderer {
         Some(OutputColumn { item, name, expr: Some(expr), is_aggregate: false })
     }
 
-    /// The column that `name` stands for; a violation when there is none.
+    /// The column that `name` refers to; adds a violation when there is none.
     fn resolve_column(&mut self, path: &str, name: &str) -> Option<Expr> {
         match self.scope.resolve(name) {
             Ok(place) => Some(self.scope.column_expression(place, self.dialect)),
@@ -165,7 +165,7 @@ impl QueryRenderer {
         vec![TableWithJoins { relation, joins }]
     }
 
-    /// Columns beside functions must be groups; the database says so too, in words of its own.
+    /// Columns beside aggregates must be grouped; the database checks this too, with other messages.
     fn check_groups(&mut self, spec: &QuerySpec, outputs: &[OutputColumn], group_by: &[Expr]) {
         let groups = !spec.group_by.is_empty() || outputs.iter().any(|output| output.is_aggregate);
         if !groups || group_by.len() != spec.group_by.len() {
@@ -174,7 +174,7 @@ impl QueryRenderer {
         for (index, selection) in spec.select.iter().enumerate() {
             let path = format!("select[{index}]");
             match selection {
-                Selection::All => self.add_violation(&path, "\"*\" cannot stand beside groups; name the columns"),
+                Selection::All => self.add_violation(&path, "\"*\" cannot be combined with groups; name the columns"),
                 Selection::Column { column, .. } => {
                     let is_group = self
                         .scope
@@ -182,7 +182,7 @@ impl QueryRenderer {
                         .map_or(true, |place| group_by.contains(&self.scope.column_expression(place, self.dialect)));
                     if !is_group {
                         let message = format!(
-                            "the plain column {column:?} stands beside functions; add it to group_by or give it a function"
+                            "the plain column {column:?} is neither grouped nor aggregated; add it to group_by or give it a function"
                         );
                         self.add_violation(&path, message);
                     }
@@ -217,15 +217,14 @@ impl QueryRenderer {
     }
 }
 
-/// Whether only `extract` says which column is wanted.
+/// Whether `extract` alone determines the column.
 fn is_plain_extract(spec: &QuerySpec) -> bool {
     spec.extract.is_some() && spec.select.is_empty() && spec.group_by.is_empty() && spec.order_by.is_empty()
 }
 
-/// The LIMIT of the statement: one more than wanted, so that it is known whether there are more.
+/// The LIMIT of the statement: one more than requested, to detect whether more rows exist.
 ///
-/// When values are extracted from rows, a limit that the caller named is about these rows and the
-/// unnamed one is about the values.
+/// With `extract` over rows, an explicit limit applies to the rows and the default limit to the values.
 fn statement_limit(spec: &QuerySpec) -> Option<u64> {
     match (&spec.extract, spec.has_explicit_limit) {
         (Some(_), true) if !is_plain_extract(spec) => Some(spec.limit),
@@ -235,7 +234,7 @@ fn statement_limit(spec: &QuerySpec) -> Option<u64> {
     }
 }
 
-/// `-column`, `column desc` and `column asc` taken apart.
+/// Splits `-column`, `column desc` and `column asc`.
 fn split_direction(text: &str) -> (&str, bool) {
     if let Some(column) = text.strip_prefix('-') {
         return (column.trim(), true);
@@ -253,7 +252,7 @@ fn split_direction(text: &str) -> (&str, bool) {
 fn aggregate_name(function: AggregateFunction, column: Option<&str>) -> String {
     match column {
         None => function.name().to_owned(),
-        // A qualified column gives its last part.
+        // For a qualified column, its last part.
         Some(column) => {
             let column = column.rsplit_once('.').map_or(column, |(_, last)| last);
             let plain: String = column.chars().filter(|c| !c.is_control() && *c != '"' && *c != '\\').collect();
@@ -267,7 +266,7 @@ fn wildcard_output() -> OutputColumn {
     OutputColumn { item, name: None, expr: None, is_aggregate: false }
 }
 
-/// A SELECT of nothing.
+/// A SELECT without columns.
 fn empty_select() -> Select {
     Select {
         select_token: AttachedToken::empty(),

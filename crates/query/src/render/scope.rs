@@ -1,4 +1,4 @@
-//! The tables of a question and their columns: what a name stands for.
+//! The tables of a query and their columns, to resolve names.
 
 use sqlparser::ast::Expr;
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
@@ -7,24 +7,24 @@ use crate::database::Database;
 use crate::dialect::SqlDialect;
 use crate::spec::QuerySpec;
 
-/// Columns of a table that an error lists.
+/// Maximum columns of a table in an error.
 const LISTED_MAX: usize = 60;
 
-/// The tables of a question, in their order.
+/// The tables of a query, in order.
 pub(super) struct TableScope {
     tables: Vec<ScopeTable>,
 }
 
 struct ScopeTable {
-    /// The name that the question's columns are qualified with.
+    /// The name that qualifies columns in the query spec.
     reference: String,
-    /// What columns are qualified with in the SQL.
+    /// The qualifier of columns in the SQL.
     qualifier: Vec<String>,
     columns: Vec<String>,
 }
 
 impl ScopeTable {
-    /// The column in `table.column`, if the table is this one. Of a qualified table the last part does.
+    /// The column in `table.column`, if the table is this one. For a qualified table the last part is enough.
     fn strip_qualifier<'a>(&self, name: &'a str) -> Option<&'a str> {
         let names = [Some(&self.reference), self.qualifier.last()];
         names.into_iter().flatten().find_map(|table| {
@@ -34,7 +34,7 @@ impl ScopeTable {
     }
 }
 
-/// A column: which table and which of its columns.
+/// The position of a column: its table and its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ColumnPosition {
     table: usize,
@@ -42,7 +42,7 @@ pub(super) struct ColumnPosition {
 }
 
 impl TableScope {
-    /// Asks `database` for the columns of each table of `spec`.
+    /// Loads the columns of each table of `spec`.
     pub(super) async fn load(spec: &QuerySpec, database: &dyn Database, principal: &Principal) -> Result<Self, Error> {
         let dialect = database.dialect();
         let joined = spec.joins.iter().map(|join| (join.reference(), join.table.as_str()));
@@ -50,11 +50,11 @@ impl TableScope {
         for (reference, table) in std::iter::once((spec.table.as_str(), spec.table.as_str())).chain(joined) {
             let is_alias = reference != table;
             let qualifier = if is_alias { vec![reference.to_owned()] } else { dialect.table_parts(table) };
-            // Of a qualified name the SQL knows the table by the last part.
+            // In the SQL, a qualified table is known by its last part.
             if tables.iter().any(|known| known.reference == reference || known.qualifier.last() == qualifier.last()) {
-                let message = format!("the table {reference:?} stands twice in the question");
+                let message = format!("the table {reference:?} is used twice");
                 return Err(Error::new(ErrorKind::InvalidArguments, message)
-                    .with_hint("Give the joined one another name: {\"table\": …, \"as\": \"other\", \"on\": …}."));
+                    .with_hint("Give the joined table an alias: {\"table\": …, \"as\": \"other\", \"on\": …}."));
             }
             let columns = database.columns(table, principal).await?;
             let columns = columns.into_iter().map(|column| column.name).collect();
@@ -63,17 +63,17 @@ impl TableScope {
         Ok(Self { tables })
     }
 
-    /// The column that `name` stands for.
+    /// The column that `name` refers to.
     pub(super) fn resolve(&self, name: &str) -> Result<ColumnPosition, String> {
         self.resolve_within(name, 0..self.tables.len())
     }
 
-    /// As [`TableScope::resolve`], in the joined table `index` (from 1) first.
+    /// Like [`TableScope::resolve`], preferring the joined table `index` (from 1).
     pub(super) fn resolve_joined(&self, name: &str, index: usize) -> Result<ColumnPosition, String> {
         self.resolve_within(name, index..index + 1).or_else(|_| self.resolve_within(name, 0..index + 1))
     }
 
-    /// As [`TableScope::resolve`], in the tables before the joined table `index` (from 1) first.
+    /// Like [`TableScope::resolve`], preferring the tables before the joined table `index` (from 1).
     pub(super) fn resolve_before(&self, name: &str, index: usize) -> Result<ColumnPosition, String> {
         self.resolve_within(name, 0..index).or_else(|reason| match self.resolve_within(name, index..index + 1) {
             Ok(place) => Ok(place),
@@ -93,7 +93,7 @@ impl TableScope {
             [] => {}
             several => {
                 let qualified: Vec<String> = several.iter().map(|place| self.qualified_name(*place)).collect();
-                return Err(format!("{name:?} is a column of several tables; say which: {}", qualified.join(", ")));
+                return Err(format!("{name:?} is a column of several tables; use one of: {}", qualified.join(", ")));
             }
         }
         self.find_qualified(name, tables).ok_or_else(|| self.unknown_column_message(name, &[]))
@@ -109,7 +109,7 @@ impl TableScope {
         column_positions
     }
 
-    /// The column that `table.column` stands for.
+    /// The column that `table.column` refers to.
     fn find_qualified(&self, name: &str, tables: std::ops::Range<usize>) -> Option<ColumnPosition> {
         tables.into_iter().find_map(|table| {
             let column = self.tables[table].strip_qualifier(name)?;
@@ -123,7 +123,7 @@ impl TableScope {
         })
     }
 
-    /// The node of a column; qualified where there are several tables.
+    /// The expression of a column; qualified if there are several tables.
     pub(super) fn column_expression(&self, place: ColumnPosition, dialect: SqlDialect) -> Expr {
         let table = &self.tables[place.table];
         let column = dialect.identifier(&table.columns[place.column]);
@@ -140,7 +140,7 @@ impl TableScope {
         format!("{}.{}", table.reference, table.columns[place.column])
     }
 
-    /// Why `name`, which is no column nor one of `others`, is wrong.
+    /// The message for `name`, which is neither a column nor one of `others`.
     pub(super) fn unknown_column_message(&self, name: &str, others: &[&str]) -> String {
         let unqualified = name.rsplit_once('.').map_or(name, |(_, column)| column);
         let columns = self.tables.iter().flat_map(|table| table.columns.iter().map(String::as_str));
@@ -155,12 +155,12 @@ impl TableScope {
         format!("there is no column {name:?}{advice}")
     }
 
-    /// The columns of every table, for an error's hint.
+    /// Lists the columns of every table, for the hint of an error.
     pub(super) fn list_columns(&self) -> String {
         let of = |table: &ScopeTable| {
             let visible: Vec<&str> = table.columns.iter().take(LISTED_MAX).map(String::as_str).collect();
             let more = table.columns.len().saturating_sub(LISTED_MAX);
-            let rest = if more > 0 { format!(" and {more} more (get_schema shows them)") } else { String::new() };
+            let rest = if more > 0 { format!(" and {more} more (get_schema lists them)") } else { String::new() };
             format!("Columns of {}: {}{rest}", table.reference, visible.join(", "))
         };
         self.tables.iter().map(of).collect::<Vec<_>>().join("\n")

@@ -1,8 +1,8 @@
-//! Matching of text: the same pattern means the same in each database.
+//! Text matching with the same meaning of patterns in each database.
 //!
-//! `like` and what is built on it see the case of letters, `ilike` does not, and a backslash takes
-//! away a wildcard's meaning. SQLite's LIKE is blind to the case of ASCII letters and knows no
-//! escape unless told, so there `like` becomes GLOB and `ilike` LIKE.
+//! `like` and the operators based on it are case-sensitive, `ilike` is not, and a backslash escapes a wildcard. LIKE of
+//! SQLite ignores the case of ASCII letters and has no default escape, so there `like` becomes GLOB and `ilike` becomes
+//! LIKE.
 
 use sqlparser::ast::{BinaryOperator, Expr, Value};
 
@@ -11,7 +11,7 @@ use crate::dialect::SqlDialect;
 use crate::parameter::Parameter;
 use crate::spec::ComparisonOperator;
 
-/// The pattern that is bound for `value`; what is no text stays as it is.
+/// The pattern for `value`; values that are not text stay unchanged.
 pub(super) fn build_pattern(operator: ComparisonOperator, value: &Parameter, dialect: SqlDialect) -> Parameter {
     let Parameter::Text(text) = value else { return value.clone() };
     let like = match operator {
@@ -23,7 +23,7 @@ pub(super) fn build_pattern(operator: ComparisonOperator, value: &Parameter, dia
     Parameter::Text(if is_glob { like_to_glob(&like) } else { like })
 }
 
-/// `column` matched with `build_pattern`, which [`build_pattern`] made.
+/// Matches `column` with `pattern`, which [`build_pattern`] built.
 pub(super) fn match_expression(
     column: Box<Expr>,
     operator: ComparisonOperator,
@@ -49,7 +49,7 @@ pub(super) fn match_expression(
     }
 }
 
-/// `text` with the wildcards of LIKE escaped.
+/// Escapes the wildcards of LIKE in `text`.
 fn escape_wildcards(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -61,7 +61,7 @@ fn escape_wildcards(text: &str) -> String {
     escaped
 }
 
-/// The pattern of GLOB that means what `like` means.
+/// The GLOB pattern with the same meaning as `like`.
 fn like_to_glob(like: &str) -> String {
     let mut glob = String::with_capacity(like.len());
     let mut characters = like.chars();

@@ -1,4 +1,4 @@
-//! A condition fitted to the columns of a table, and the filter without names and claims that engines run.
+//! Binds a condition to the columns of a table, and resolves it to the filter that engines run.
 
 use chrono::{NaiveDate, NaiveDateTime};
 
@@ -6,7 +6,7 @@ use super::PolicyColumn;
 use super::condition::{ColumnName, ConditionNode, ConditionTerm, RowCondition};
 use super::resolve::{self, CallerAttribute};
 
-/// What the values of a column are, as far as comparisons care.
+/// The kind of values of a column, for comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ValueKind {
     /// Text.
@@ -17,17 +17,17 @@ pub enum ValueKind {
     Number,
     /// TRUE and FALSE.
     Boolean,
-    /// Days.
+    /// Dates.
     Date,
-    /// Moments.
+    /// Timestamps.
     Timestamp,
-    /// Each value has a type of its own: text and numbers are compared as what they are written as.
+    /// Each value has its own type: text and numbers are compared as they are written.
     Any,
-    /// Bytes, lists, structures: only asked whether they are NULL.
+    /// Bytes, lists and structures: only tested for NULL.
     Other,
 }
 
-/// A literal, of the column's kind that it is compared with.
+/// A literal of the kind of the column that it is compared with.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum RowValue {
@@ -53,38 +53,38 @@ pub enum Comparator {
     GreaterOrEqual,
 }
 
-/// The rows that are shown: those for which it is true. NULL compared with anything is unknown, as in SQL. Columns go
-/// by their positions.
+/// The filter of visible rows: those for which it is true. A comparison with NULL is unknown, as in SQL. Columns are
+/// referenced by position.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RowFilter {
     /// All of them.
     All(Vec<RowFilter>),
     /// At least one of them.
     Any(Vec<RowFilter>),
-    /// The opposite.
+    /// The negation.
     Not(Box<RowFilter>),
-    /// A column with a literal.
+    /// Compares a column with a literal.
     #[allow(missing_docs, reason = "the names say it")]
     Compare { column: usize, comparator: Comparator, value: RowValue },
-    /// A column with another of the same kind, or of numbers both.
+    /// Compares two columns of the same kind, or two numeric columns.
     #[allow(missing_docs, reason = "the names say it")]
     CompareColumns { left: usize, comparator: Comparator, right: usize },
-    /// A column in a list that is not empty.
+    /// Whether the value of a column is in a list, which is not empty.
     #[allow(missing_docs, reason = "the names say it")]
     In { column: usize, values: Vec<RowValue>, is_negated: bool },
     /// Whether a column is NULL.
     #[allow(missing_docs, reason = "the names say it")]
     IsNull { column: usize, is_negated: bool },
-    /// Text like a pattern of `%` and `_`, escaped by a backslash. Cases differ.
+    /// Whether text matches a pattern of `%` and `_`, escaped by a backslash. Case-sensitive.
     #[allow(missing_docs, reason = "the names say it")]
     Like { column: usize, pattern: String, is_negated: bool },
-    /// A column of truth values.
+    /// A boolean column.
     IsTrue(usize),
-    /// Every row, or none.
+    /// All rows or no rows.
     Constant(bool),
 }
 
-/// A condition that fits, before anybody asks.
+/// A condition that is bound to columns, before a caller is known.
 pub(super) enum BoundCondition {
     All(Vec<BoundCondition>),
     Any(Vec<BoundCondition>),
@@ -130,7 +130,7 @@ impl RowFilter {
 }
 
 impl Comparator {
-    /// The same with left and right changed.
+    /// The comparator with both sides swapped.
     fn flipped(self) -> Self {
         match self {
             Self::Less => Self::Greater,
@@ -141,7 +141,7 @@ impl Comparator {
         }
     }
 
-    /// Whether it holds between two values of one kind.
+    /// Whether the comparison is true for two values of one kind.
     pub(super) fn holds(self, left: &RowValue, right: &RowValue) -> bool {
         let order = match (left, right) {
             (RowValue::Boolean(left), RowValue::Boolean(right)) => left.partial_cmp(right),
@@ -164,7 +164,7 @@ impl Comparator {
 }
 
 impl RowCondition {
-    /// The condition over `columns`; why it does not fit them.
+    /// Binds the condition to `columns`, or returns why that fails.
     pub(super) fn bind(&self, columns: &[PolicyColumn<'_>]) -> Result<BoundCondition, String> {
         self.tree.bind(columns)
     }
@@ -241,18 +241,18 @@ fn find_column_of_kind(name: &ColumnName, columns: &[PolicyColumn<'_>], kinds: &
     if kinds.contains(&column.kind) {
         return Ok(position);
     }
-    let expected = if kinds.contains(&ValueKind::Text) { "no text" } else { "neither true nor false" };
+    let expected = if kinds.contains(&ValueKind::Text) { "not text" } else { "not boolean" };
     Err(format!("the values of {:?} are {expected}", column.name))
 }
 
 fn check_comparable(left: &PolicyColumn<'_>, right: &PolicyColumn<'_>) -> Result<(), String> {
     let is_number = |column: &PolicyColumn<'_>| matches!(column.kind, ValueKind::Integer | ValueKind::Number);
     let are_alike = left.kind == right.kind && left.kind != ValueKind::Other || is_number(left) && is_number(right);
-    if are_alike { Ok(()) } else { Err(format!("{:?} and {:?} are not of one kind", left.name, right.name)) }
+    if are_alike { Ok(()) } else { Err(format!("{:?} and {:?} have different types", left.name, right.name)) }
 }
 
 impl ConditionTerm {
-    /// The kind of a literal.
+    /// The kind of the literal.
     fn literal_kind(&self) -> Option<ValueKind> {
         match self {
             Self::Text(_) => Some(ValueKind::Text),
@@ -263,7 +263,7 @@ impl ConditionTerm {
         }
     }
 
-    /// As one of `kind`, which `with` is.
+    /// Converts the term to `kind`, the kind of `with`.
     fn bind(&self, kind: ValueKind, with: &str) -> Result<BoundTerm, String> {
         let value = match (self, kind) {
             (Self::CallerAttribute(caller_attribute), kind) if kind != ValueKind::Other => {
@@ -287,7 +287,7 @@ impl ConditionTerm {
             Self::Number(value) => value.to_string(),
             Self::Boolean(value) => value.to_string(),
             Self::Column(name) => name.text.clone(),
-            Self::CallerAttribute(_) => "what a caller brings".to_owned(),
+            Self::CallerAttribute(_) => "an attribute of the caller".to_owned(),
         };
         value.map(BoundTerm::Value).ok_or_else(|| format!("{} cannot be compared with {with:?}", message()))
     }

@@ -1,4 +1,4 @@
-//! The condition of a policy, as it was written and parsed.
+//! The parsed condition of a row policy.
 
 use std::fmt;
 
@@ -10,15 +10,15 @@ use super::{Comparator, conversion};
 use crate::dialect::SqlDialect;
 use crate::parse;
 
-/// Bytes of a condition at most.
+/// Maximum bytes of a condition.
 const CONDITION_BYTES_MAX: usize = 8_192;
 
-/// Which rows of a table are shown: comparisons of its columns with each other, with literals and with what the caller
-/// brings (`:subject`, `:tenant`, `:claims.NAME`), joined by AND, OR and NOT.
+/// Selects the visible rows of a table: comparisons of its columns with each other, with literals and with attributes
+/// of the caller (`:subject`, `:tenant`, `:claims.NAME`), combined with AND, OR and NOT.
 ///
-/// Comparisons are `=`, `<>`, `<`, `<=`, `>`, `>=`, `IN`, `BETWEEN`, `LIKE` with a pattern that is a literal (cases
-/// differ; a backslash takes a sign's meaning away), `IS NULL`, and a column of truth values by itself. A claim in the
-/// brackets of `IN` may be a list.
+/// Comparisons are `=`, `<>`, `<`, `<=`, `>`, `>=`, `IN`, `BETWEEN`, `LIKE` with a literal pattern (case-sensitive; a
+/// backslash escapes a wildcard), `IS NULL`, and a boolean column by itself. A claim in the parentheses of `IN` may be
+/// a list.
 #[derive(Clone, PartialEq)]
 pub struct RowCondition {
     text: String,
@@ -45,7 +45,7 @@ pub(super) enum ConditionNode {
     Constant(bool),
 }
 
-/// What is compared.
+/// An operand of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ConditionTerm {
     Column(ColumnName),
@@ -56,7 +56,7 @@ pub(super) enum ConditionTerm {
     CallerAttribute(CallerAttribute),
 }
 
-/// A column's name; without quotes the case of its letters does not matter.
+/// The name of a column; case-insensitive without quotation marks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ColumnName {
     pub(super) text: String,
@@ -67,11 +67,10 @@ impl RowCondition {
     /// Parses `text`.
     ///
     /// # Errors
-    /// `InvalidArguments` with what is wrong and what may stand there.
+    /// `InvalidArguments` with the error and what is allowed instead.
     pub fn parse(text: &str) -> Result<Self, Error> {
         if text.len() > CONDITION_BYTES_MAX {
-            let message =
-                format!("the condition is {} bytes long; at most {CONDITION_BYTES_MAX} are taken", text.len());
+            let message = format!("the condition is {} bytes long; the limit is {CONDITION_BYTES_MAX}", text.len());
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
         let expression = parse::parse_prepared_expression(text, SqlDialect::DataFusion, conversion::join_placeholders)?;
@@ -80,12 +79,12 @@ impl RowCondition {
         Ok(Self { text: text.to_owned(), tree })
     }
 
-    /// As it was written.
+    /// The source text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What it asks of the caller.
+    /// The attributes of the caller that the condition uses.
     pub(super) fn caller_attributes(&self) -> Vec<&CallerAttribute> {
         let mut requested = Vec::new();
         self.tree.collect_caller_attributes(&mut requested);
@@ -116,7 +115,7 @@ impl ConditionNode {
 }
 
 impl ColumnName {
-    /// The position of the column that is meant.
+    /// The position of the column with this name.
     pub(super) fn position(&self, columns: &[PolicyColumn<'_>]) -> Result<usize, String> {
         if let Some(position) = columns.iter().position(|column| column.name == self.text) {
             return Ok(position);
@@ -130,7 +129,7 @@ impl ColumnName {
     }
 }
 
-/// For the owner, who may know the columns.
+/// The message for the administrator, who may see the columns.
 pub(super) fn unknown_column_message(name: &str, columns: &[PolicyColumn<'_>]) -> String {
     let near = nearest_names(name, columns.iter().map(|column| column.name));
     let names =

@@ -1,4 +1,4 @@
-//! From the parser's tree to a condition: what may stand in one, and words for what may not.
+//! Converts the AST of the parser to a condition, with messages for what is not allowed.
 
 use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value, ValueWithSpan};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -11,10 +11,10 @@ use super::resolve::CallerAttribute;
 const ALLOWED_SYNTAX: &str = "a condition may consist of comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT over \
      columns, literals, :subject, :tenant and :claims.NAME";
 
-/// `tokenize` with a colon and the names after it as one placeholder each: `:claims.tenant`, `:claims."odd name"`.
+/// Joins a colon and the names after it into one placeholder: `:claims.tenant`, `:claims."odd name"`.
 ///
 /// # Errors
-/// Never: what is none stays as it is, for the parser to complain about.
+/// Never: other tokens stay unchanged, and the parser reports them.
 pub(super) fn join_placeholders(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, Error> {
     let mut joined = Vec::with_capacity(tokens.len());
     let mut tokens = tokens.into_iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).peekable();
@@ -30,7 +30,7 @@ pub(super) fn join_placeholders(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenW
                     break;
                 }
             }
-            // Names may hold anything but this sign.
+            // Names may contain any character except this separator.
             token.token = Token::Placeholder(format!(":{}", parts.join(SEPARATOR)));
         }
         joined.push(token);
@@ -40,12 +40,12 @@ pub(super) fn join_placeholders(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenW
 
 const SEPARATOR: &str = "\0";
 
-/// `reason` as people wrote what it shows.
+/// Restores the dots in `reason`.
 pub(super) fn restore_separators(reason: &str) -> String {
     reason.replace(SEPARATOR, ".")
 }
 
-/// The condition that `parse_expression` is.
+/// Converts `expression` to a condition.
 pub(super) fn convert_node(expression: &Expr) -> Result<ConditionNode, String> {
     Ok(match expression {
         Expr::Nested(inner) => convert_node(inner)?,
@@ -63,7 +63,7 @@ pub(super) fn convert_node(expression: &Expr) -> Result<ConditionNode, String> {
             let (term, list) =
                 (convert_term(expr)?, list.iter().map(self::convert_term).collect::<Result<Vec<_>, _>>()?);
             if list.iter().any(|item| matches!(item, ConditionTerm::Column(_))) {
-                return Err(format!("a column stands in the list of {expression}; literals and claims may"));
+                return Err(format!("the list of {expression} contains a column; use literals and claims"));
             }
             check_list_terms(&term, &list, expression)?;
             ConditionNode::In { term, list, is_negated: *negated }
@@ -80,12 +80,12 @@ pub(super) fn convert_node(expression: &Expr) -> Result<ConditionNode, String> {
             ConditionTerm::Text(pattern) => {
                 ConditionNode::Like { column: expect_column(expr)?, pattern, is_negated: *negated }
             }
-            // What a caller brings could be a pattern that fits all.
-            _ => return Err(format!("the pattern of {expression} is no literal text")),
+            // An attribute of the caller could be a pattern that matches everything.
+            _ => return Err(format!("the pattern of {expression} is not a text literal")),
         },
         Expr::Identifier(name) => ConditionNode::Column(column_name(name)),
         Expr::Value(ValueWithSpan { value: Value::Boolean(value), .. }) => ConditionNode::Constant(*value),
-        other => return Err(format!("{other} cannot stand in a row policy: {ALLOWED_SYNTAX}")),
+        other => return Err(format!("{other} is not allowed in a row policy: {ALLOWED_SYNTAX}")),
     })
 }
 
@@ -96,17 +96,19 @@ fn build_comparison(
 ) -> Result<ConditionNode, String> {
     match (&left, &right) {
         (ConditionTerm::CallerAttribute(_), ConditionTerm::CallerAttribute(_)) => {
-            Err("what a caller brings is compared with itself; compare a column".to_owned())
+            Err("both sides are attributes of the caller; one must be a column or a literal".to_owned())
         }
         _ => Ok(ConditionNode::Compare { left, comparator, right }),
     }
 }
 
-/// What a caller brings is typed by what it is compared with.
+/// The other side determines the type of an attribute of the caller.
 fn check_list_terms(term: &ConditionTerm, list: &[ConditionTerm], expression: &Expr) -> Result<(), String> {
     let is_asked = |term: &ConditionTerm| matches!(term, ConditionTerm::CallerAttribute(_));
     if is_asked(term) && list.iter().any(is_asked) {
-        return Err(format!("in {expression} what a caller brings is compared with itself; compare a column"));
+        return Err(format!(
+            "in {expression} both sides are attributes of the caller; one must be a column or a literal"
+        ));
     }
     Ok(())
 }
@@ -119,7 +121,7 @@ fn convert_operator(operator: &BinaryOperator) -> Result<Comparator, String> {
         BinaryOperator::LtEq => Comparator::LessOrEqual,
         BinaryOperator::Gt => Comparator::Greater,
         BinaryOperator::GtEq => Comparator::GreaterOrEqual,
-        other => return Err(format!("the operator {other} cannot stand in a row policy: {ALLOWED_SYNTAX}")),
+        other => return Err(format!("the operator {other} is not allowed in a row policy: {ALLOWED_SYNTAX}")),
     })
 }
 
@@ -127,17 +129,17 @@ fn convert_term(expression: &Expr) -> Result<ConditionTerm, String> {
     Ok(match expression {
         Expr::Nested(inner) => convert_term(inner)?,
         Expr::Identifier(name) => ConditionTerm::Column(column_name(name)),
-        Expr::CompoundIdentifier(_) => return Err(format!("write {expression} without what stands before its name")),
+        Expr::CompoundIdentifier(_) => return Err(format!("write {expression} without its qualifier")),
         Expr::Value(ValueWithSpan { value, .. }) => convert_literal(value)?,
         Expr::TypedString(typed) => match &typed.value.value {
             Value::SingleQuotedString(text) => ConditionTerm::Text(text.clone()),
-            other => return Err(format!("{other} is no text")),
+            other => return Err(format!("{other} is not a text literal")),
         },
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
             Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => parse_number(&format!("-{digits}"))?,
-            other => return Err(format!("-{other} cannot stand in a row policy: {ALLOWED_SYNTAX}")),
+            other => return Err(format!("-{other} is not allowed in a row policy: {ALLOWED_SYNTAX}")),
         },
-        other => return Err(format!("{other} cannot stand in a row policy: {ALLOWED_SYNTAX}")),
+        other => return Err(format!("{other} is not allowed in a row policy: {ALLOWED_SYNTAX}")),
     })
 }
 
@@ -148,7 +150,7 @@ fn convert_literal(value: &Value) -> Result<ConditionTerm, String> {
         Value::Boolean(value) => ConditionTerm::Boolean(*value),
         Value::Null => return Err("nothing equals NULL; write IS NULL or IS NOT NULL".to_owned()),
         Value::Placeholder(name) => ConditionTerm::CallerAttribute(parse_caller_attribute(name)?),
-        other => return Err(format!("the literal {other} cannot stand in a row policy")),
+        other => return Err(format!("the literal {other} is not allowed in a row policy")),
     })
 }
 
@@ -172,7 +174,7 @@ fn parse_caller_attribute(placeholder: &str) -> Result<CallerAttribute, String> 
         }
         names => {
             let name = names.join(".");
-            Err(format!("a caller does not bring :{name}; it brings :subject, :tenant and :claims.NAME"))
+            Err(format!("unknown attribute :{name}; use :subject, :tenant or :claims.NAME"))
         }
     }
 }
@@ -180,7 +182,7 @@ fn parse_caller_attribute(placeholder: &str) -> Result<CallerAttribute, String> 
 fn expect_column(expression: &Expr) -> Result<ColumnName, String> {
     match convert_term(expression)? {
         ConditionTerm::Column(name) => Ok(name),
-        _ => Err(format!("{expression} is no column")),
+        _ => Err(format!("{expression} is not a column")),
     }
 }
 

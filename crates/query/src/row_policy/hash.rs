@@ -1,14 +1,14 @@
-//! Keyed hashes of values, which can be compared with each other and with nothing else.
+//! Keyed hashes of values, which can be compared only with each other.
 
 use std::fmt;
 use std::sync::LazyLock;
 
 use tidegate_core::HmacSigner;
 
-/// Bytes of a hash that are shown.
+/// Bytes of the hash that are used.
 const HASH_BYTES: usize = 8;
 
-/// A secret that values are hashed with. Cheap to clone.
+/// The secret key of hashes. Cheap to clone.
 #[derive(Clone)]
 pub struct HashKey(HmacSigner);
 
@@ -19,12 +19,12 @@ impl fmt::Debug for HashKey {
 }
 
 impl HashKey {
-    /// The key that `secret` is: hashes by it are the same on every node and after every start.
+    /// The key from `secret`: its hashes are the same on every node and after every restart.
     pub fn from_secret(secret: &[u8]) -> Self {
         Self(HmacSigner::new(secret))
     }
 
-    /// The key of this process, made of chance when it is first asked for.
+    /// The random key of this process, created on first use.
     pub fn process_key() -> Self {
         static OF_PROCESS: LazyLock<HashKey> = LazyLock::new(|| HashKey(HmacSigner::with_random_key()));
         OF_PROCESS.clone()

@@ -1,8 +1,8 @@
-//! How a column's values are shown to those who may not see them.
+//! Masks: how the values of a column are presented to restricted principals.
 
 use super::{PolicyColumn, ValueKind};
 
-/// How a column's values are shown. NULL stays NULL.
+/// How the values of a column are presented. NULL stays NULL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mask {
     /// The column does not exist.
@@ -11,23 +11,23 @@ pub enum Mask {
     Null,
     /// The first 16 hexadecimal digits of the value's keyed hash: equal for equal values. The column is text.
     Hash,
-    /// So many of the first characters of the value as text, and a star for each of the others; only stars where the
-    /// value has no more characters than that.
+    /// The given number of first characters of the value as text, and a star for each other character; only stars if
+    /// the value is not longer.
     KeepFirst(u32),
-    /// As [`Mask::KeepFirst`], of the last characters.
+    /// Like [`Mask::KeepFirst`], with the last characters.
     KeepLast(u32),
 }
 
-/// Characters that a mask may keep.
+/// Maximum characters that a mask may keep.
 pub(super) const KEPT_CHARACTERS_MAX: u32 = 1_000;
 
 impl Mask {
-    /// Whether the column is text, whatever it is below.
+    /// Whether the masked column is text, whatever its original type.
     pub fn makes_text(self) -> bool {
         matches!(self, Self::Hash | Self::KeepFirst(_) | Self::KeepLast(_))
     }
 
-    /// What tells less than either: of two masks the stricter, or NULL where they show different things.
+    /// Combines two masks: the stricter one, or NULL where they reveal different things.
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
         match (self, other) {
@@ -39,11 +39,11 @@ impl Mask {
         }
     }
 
-    /// Whether it can be put on `column`.
+    /// Checks that the mask applies to `column`.
     pub(super) fn check(self, column: &PolicyColumn<'_>) -> Result<(), String> {
         if self.makes_text() && column.kind == ValueKind::Other {
             let name = column.name;
-            return Err(format!("the column {name:?} is no plain value, so that only deny and null can be put on it"));
+            return Err(format!("the values of {name:?} are not plain; only the masks deny and null apply to it"));
         }
         match self {
             Self::KeepFirst(kept) | Self::KeepLast(kept) if kept > KEPT_CHARACTERS_MAX => {
@@ -53,7 +53,7 @@ impl Mask {
         }
     }
 
-    /// `text` as the masks of text show it: shortened, or its hash by `key`. None of what shows no text.
+    /// Masks `text`: shortened, or hashed with `key`. `None` for masks without text.
     pub fn mask_text(self, text: &str, key: &super::HashKey) -> Option<String> {
         match self {
             Self::Deny | Self::Null => None,
@@ -61,7 +61,7 @@ impl Mask {
             Self::KeepFirst(kept) | Self::KeepLast(kept) => {
                 let (length, kept) = (text.chars().count(), usize::try_from(kept).unwrap_or(usize::MAX));
                 let is_kept = |position: usize| match self {
-                    // What is no longer than that would be shown whole.
+                    // A value that is not longer than that would be completely visible.
                     _ if length <= kept => false,
                     Self::KeepFirst(_) => position < kept,
                     _ => position >= length - kept,

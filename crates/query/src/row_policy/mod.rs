@@ -1,8 +1,8 @@
-//! Which rows and columns of a table a principal may see: policies, and what they come to for somebody.
+//! Row policies: which rows and columns of a table a principal may see.
 //!
-//! A policy is written in the configuration. It is parsed once ([`RowCondition`]), fitted to a table's columns and
-//! resolved for a principal into a [`TableView`], in which nothing but literals is left; an engine shows the table
-//! through it and does nothing else with policies. Whatever cannot be applied shows nothing.
+//! A policy is parsed once from the configuration ([`RowCondition`]), bound to the columns of a table and resolved for
+//! a principal into a [`TableView`], which contains only literals. Engines apply only this view. A policy that cannot
+//! be applied hides the table.
 
 mod binding;
 mod condition;
@@ -25,28 +25,27 @@ pub use validation::{PolicyPart, PolicyProblem, PolicyTable};
 
 use crate::stable_hash::StableHasher;
 
-/// One policy of a database's tables.
+/// One row policy of a database.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowPolicy {
-    /// The table that it is for, whatever the case of its letters, and what is below it (`orders.2024`); `*` is every
-    /// table.
+    /// The table, case-insensitive, and the tables below it (`orders.2024`); `*` is every table.
     pub table: String,
-    /// The rows that are shown; all unless said.
+    /// The visible rows; all by default.
     pub rows: Option<RowCondition>,
-    /// How columns are shown, by their names, whatever the case of their letters.
+    /// The masks of columns by name, case-insensitive.
     pub columns: BTreeMap<String, Mask>,
-    /// Whoever holds one of these roles is not bound by it.
+    /// Principals with one of these roles are exempt.
     pub except_roles: BTreeSet<String>,
 }
 
 impl RowPolicy {
-    /// Whether it is for every table.
+    /// Whether the policy is for every table.
     pub fn covers_all_tables(&self) -> bool {
         self.table == "*"
     }
 
-    /// Whether it is for a table with one of `names`, or for one of which such a table is a part, or that is a part of
-    /// it: `orders` and `orders.2024` may become one table, or one become several, when files come and go.
+    /// Whether the policy covers a table with one of `names`, or a table above or below it: `orders` and `orders.2024`
+    /// may become one table, or one become several, when files change.
     fn covers(&self, names: &[&str]) -> bool {
         let expected = self.table.to_lowercase();
         let is_below = |one: &str, other: &str| one.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'));
@@ -59,16 +58,16 @@ impl RowPolicy {
     }
 }
 
-/// A column that a policy is fitted to.
+/// A column that a policy is bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicyColumn<'a> {
-    /// Its name, unquoted.
+    /// The name, unquoted.
     pub name: &'a str,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: ValueKind,
 }
 
-/// The policies of a database. Cheap to clone.
+/// The row policies of a database. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RowPolicies {
     policies: Arc<[RowPolicy]>,
@@ -81,39 +80,39 @@ impl Default for RowPolicies {
     }
 }
 
-/// What a principal sees of a table to which at least one policy applies.
+/// The view of a principal on a table with at least one applicable policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableView {
-    /// Which rows. Positions in it are those of the columns that the view was asked for.
+    /// The visible rows. Positions refer to the columns that the view was created with.
     pub rows: RowFilter,
-    /// How each of these columns is shown, in their order; none is as it is.
+    /// The masks of these columns, in order; `None` leaves the column unchanged.
     pub masks: Vec<Option<Mask>>,
 }
 
 impl TableView {
-    /// Whether the column at `position` exists for the principal.
+    /// Whether the column at `position` is visible to the principal.
     pub fn is_visible(&self, position: usize) -> bool {
         !matches!(self.masks.get(position), None | Some(Some(Mask::Deny)))
     }
 
-    /// The positions of the columns that exist for the principal.
+    /// The positions of the visible columns.
     pub fn visible_columns(&self) -> impl Iterator<Item = usize> {
         (0..self.masks.len()).filter(|position| self.is_visible(*position))
     }
 }
 
 impl RowPolicies {
-    /// `policies`, which hash with `key`.
+    /// Creates the policies, with `key` for hashes.
     pub fn new(policies: Vec<RowPolicy>, key: HashKey) -> Self {
         Self { policies: policies.into(), key }
     }
 
-    /// Whether there are none.
+    /// Whether there are no policies.
     pub fn is_empty(&self) -> bool {
         self.policies.is_empty()
     }
 
-    /// What values are hashed with.
+    /// The key of hashes.
     pub fn key(&self) -> &HashKey {
         &self.key
     }
@@ -122,16 +121,17 @@ impl RowPolicies {
         self.policies.iter().filter(move |policy| policy.covers(names) && policy.applies_to(principal))
     }
 
-    /// Whether a policy keeps something of the table called `names` from `principal`.
+    /// Whether a policy restricts the table called `names` for `principal`.
     pub fn applies(&self, names: &[&str], principal: &Principal) -> bool {
         self.applicable(names, principal).next().is_some()
     }
 
-    /// What `principal` sees of the table that has or might have one of `names`, with `columns`. None if all of it.
+    /// The view of `principal` on the table that has or may have one of `names`, with `columns`. `None` if it is
+    /// unrestricted.
     ///
     /// # Errors
-    /// `Unavailable` when a policy does not fit the table, in words that tell nothing of it; why is in the detail. The
-    /// table must not be read then.
+    /// `Unavailable` when a policy does not match the table. The message reveals nothing; the detail has the reason.
+    /// The table must not be read then.
     pub fn view(
         &self,
         names: &[&str],
@@ -151,15 +151,15 @@ impl RowPolicies {
         Ok(Some(TableView { rows: RowFilter::all(filters), masks }))
     }
 
-    /// What an answer depends on beside the data and the statement: which policies bind `principal`, and what it brings
-    /// to them. Nothing of that can be learned from it. Zero where no policy binds it.
+    /// A stamp of the policies that apply to `principal` and the attributes that they use. It reveals nothing about
+    /// them. Zero where no policy applies.
     pub fn stamp(&self, principal: &Principal) -> u64 {
         let mut binding = self.policies.iter().filter(|policy| policy.applies_to(principal)).peekable();
         if binding.peek().is_none() {
             return 0;
         }
         let mut stamp = StableHasher::default();
-        // The key may be another after a restart, which is nothing to whom no hash is shown.
+        // The key may change after a restart, which matters only where a hash is visible.
         if binding.clone().any(|policy| policy.columns.values().any(|mask| *mask == Mask::Hash)) {
             stamp.add(self.key.hash("stamp"));
         }
@@ -173,15 +173,15 @@ impl RowPolicies {
 }
 
 impl RowPolicy {
-    /// The rows that it leaves to `principal`; none if all.
+    /// The rows that are visible to `principal`; `None` if all.
     fn row_filter(&self, columns: &[PolicyColumn<'_>], principal: &Principal) -> Result<Option<RowFilter>, String> {
         let Some(rows) = &self.rows else { return Ok(None) };
         let fitted = rows.bind(columns)?;
-        // What a principal does not bring is nobody's, under NOT and OR too.
+        // A missing attribute hides all rows, under NOT and OR too.
         Ok(Some(fitted.resolve(principal).unwrap_or(RowFilter::Constant(false))))
     }
 
-    /// Makes `masks` as strict as it wants.
+    /// Makes `masks` at least as strict as this policy.
     fn tighten_masks(&self, columns: &[PolicyColumn<'_>], masks: &mut [Option<Mask>]) -> Result<(), String> {
         for (name, mask) in &self.columns {
             for position in self.matching_columns(name, columns)? {
@@ -192,12 +192,12 @@ impl RowPolicy {
         Ok(())
     }
 
-    /// The positions of the columns that are called `name`.
+    /// The positions of the columns with that `name`.
     fn matching_columns(&self, name: &str, columns: &[PolicyColumn<'_>]) -> Result<Vec<usize>, String> {
         let folded = name.to_lowercase();
         let alike = columns.iter().enumerate().filter(|(_, column)| column.name.to_lowercase() == folded);
         let found: Vec<usize> = alike.map(|(position, _)| position).collect();
-        // Of a policy for all tables, those without the column have nothing to hide in it.
+        // A policy for all tables ignores tables without the column.
         if found.is_empty() && !self.covers_all_tables() {
             return Err(condition::unknown_column_message(name, columns));
         }
@@ -205,10 +205,10 @@ impl RowPolicy {
     }
 }
 
-/// A table that must not be read. What it says is the same for every table and reason.
+/// The error for a table that must not be read. It is the same for every table and reason.
 fn unfit_policy_error(names: &[&str], reason: &str) -> Error {
     let name = names.first().copied().unwrap_or_default();
     Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read: its row policy does not fit it"))
-        .with_detail(format!("the row policy of the table {name:?} does not fit it: {reason}"))
-        .with_hint("Whoever runs this server finds the reason in its log.")
+        .with_detail(format!("the row policy of the table {name:?} does not match its columns: {reason}"))
+        .with_hint("The server log has the reason.")
 }

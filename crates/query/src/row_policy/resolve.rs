@@ -1,4 +1,4 @@
-//! What a caller brings to a condition, and the filter that it becomes for it.
+//! Resolves a condition with the attributes of a caller.
 
 use chrono::{NaiveDate, NaiveDateTime};
 use serde_json::Value;
@@ -6,22 +6,22 @@ use tidegate_core::Principal;
 
 use super::binding::{BoundCondition, BoundTerm, Comparator, RowFilter, RowValue, ValueKind};
 
-/// Values of a claim that is a list, at most.
+/// Maximum values of a claim that is a list.
 const LIST_MAX: usize = 1_000;
-/// Bytes of a claim that is text, at most.
+/// Maximum bytes of a claim that is text.
 const TEXT_BYTES_MAX: usize = 4_096;
 
-/// What is asked of a caller.
+/// An attribute of the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CallerAttribute {
     Subject,
     Tenant,
-    /// The claim of that name; more names lead into objects.
+    /// The claim with that name; further names are members of nested objects.
     Claim(Vec<String>),
 }
 
 impl CallerAttribute {
-    /// What `principal` brings.
+    /// The value of the attribute for `principal`.
     pub(super) fn value_for(&self, principal: &Principal) -> Option<Value> {
         match self {
             Self::Subject => Some(Value::String(principal.subject.clone())),
@@ -36,7 +36,7 @@ impl CallerAttribute {
 }
 
 impl BoundCondition {
-    /// The filter for `principal`; none if it does not bring what is asked, and then nothing is shown.
+    /// The filter for `principal`; `None` if an attribute is missing, and then no row is visible.
     pub(super) fn resolve(&self, principal: &Principal) -> Option<RowFilter> {
         let all = |nodes: &[Self]| nodes.iter().map(|node| node.resolve(principal)).collect::<Option<Vec<_>>>();
         Some(match self {
@@ -97,19 +97,19 @@ impl BoundTerm {
     }
 }
 
-/// `value` as one of `kind`, if it is one and nothing else.
+/// Converts `value` to `kind`, if it is exactly such a value.
 fn convert_claim(value: &Value, kind: ValueKind) -> Option<RowValue> {
     match (value, kind) {
         (Value::String(text), _) if text.len() > TEXT_BYTES_MAX => None,
         (Value::String(text), ValueKind::Text | ValueKind::Any) => Some(RowValue::Text(text.clone())),
         (Value::String(text), ValueKind::Integer) => {
             let integer: i64 = text.parse().ok()?;
-            // Not ` 7`, `+7` or `007`, which may be somebody else's.
+            // Not ` 7`, `+7` or `007`, which may identify another principal.
             (integer.to_string() == *text).then_some(RowValue::Integer(integer))
         }
         (Value::String(text), ValueKind::Date) => parse_date(text),
         (Value::String(text), ValueKind::Timestamp) => parse_timestamp(text),
-        // Also where the column holds other numbers: as a float it might be the one beside it.
+        // Also where the column has other numbers: as a float it could become a neighbouring value.
         (Value::Number(number), ValueKind::Integer | ValueKind::Number | ValueKind::Any) if number.is_i64() => {
             number.as_i64().map(RowValue::Integer)
         }

@@ -1,19 +1,19 @@
-//! Policies held against the tables of a database when a configuration is entered.
+//! Validates policies against the tables of a database when a configuration is loaded.
 
 use tidegate_core::nearest_names;
 
 use super::{PolicyColumn, RowPolicies, RowPolicy};
 
-/// A table that policies are held against.
+/// A table for the validation of policies.
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyTable<'a> {
-    /// The names that it has or might have, the one that callers see first.
+    /// The names that the table has or may have, the visible name first.
     pub names: &'a [&'a str],
-    /// Its columns; none where they cannot be told.
+    /// The columns; `None` where they are unknown.
     pub columns: Option<&'a [PolicyColumn<'a>]>,
 }
 
-/// What of a policy does not fit.
+/// The part of a policy that does not match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicyPart {
     /// Its table.
@@ -24,21 +24,21 @@ pub enum PolicyPart {
     Column(String),
 }
 
-/// What does not fit between policies and tables.
+/// A mismatch between a policy and the tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyProblem {
-    /// Which policy, counted from 0.
+    /// The index of the policy, from 0.
     pub policy: usize,
-    /// What of it.
+    /// The part of the policy.
     pub part: PolicyPart,
-    /// What is wrong, for the owner of the configuration.
+    /// The message for the administrator.
     pub message: String,
-    /// Whether it is only told: the tables that a policy for all tables does not fit cannot be read.
+    /// Whether this is only a warning: tables that a policy for all tables does not match cannot be read.
     pub is_warning: bool,
 }
 
 impl RowPolicies {
-    /// What does not fit between these policies and `tables`, which are all of the database's.
+    /// The mismatches between these policies and `tables`, which are all tables of the database.
     pub fn find_problems(&self, tables: &[PolicyTable<'_>]) -> Vec<PolicyProblem> {
         let mut problems = Vec::new();
         for (index, policy) in self.policies.iter().enumerate() {
@@ -64,14 +64,14 @@ impl RowPolicy {
             if let Some(Err(reason)) = self.rows.as_ref().map(|rows| rows.bind(columns).map(drop)) {
                 complain(
                     PolicyPart::Rows,
-                    format!("it does not fit the table {name}, which cannot be read so: {reason}"),
+                    format!("it does not match the table {name}, which cannot be read: {reason}"),
                 );
             }
             for (column, mask) in &self.columns {
                 let checked = self.matching_columns(column, columns);
                 let checked = checked.and_then(|found| found.iter().try_for_each(|at| mask.check(&columns[*at])));
                 if let Err(reason) = checked {
-                    let message = format!("it does not fit the table {name}, which cannot be read so: {reason}");
+                    let message = format!("it does not match the table {name}, which cannot be read: {reason}");
                     complain(PolicyPart::Column(column.clone()), message);
                 }
             }

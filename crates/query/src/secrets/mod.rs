@@ -1,4 +1,4 @@
-//! Secrets in answers: found by rule, and masked before rows take any form.
+//! Secrets in answers: found by rule, and masked before rows are encoded.
 
 mod redaction;
 mod rules;

@@ -1,4 +1,4 @@
-//! Rows whose secrets are masked: before any form, so that text, JSON, Arrow and Parquet are screened alike.
+//! Masks secrets in rows before they are encoded, so that all formats are treated alike.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tidegate_core::{Error, Job};
 
 type RecordBatches = BoxStream<'static, Result<RecordBatch, Error>>;
 
-/// `batches` with each secret in their texts masked, as `job` is to be answered; untouched where nothing is looked for.
+/// Masks each secret in the texts of `batches`, if `job` has a redactor.
 pub(crate) fn redact_stream(batches: RecordBatches, job: &Arc<Job>) -> RecordBatches {
     if job.redactor().is_none() {
         return batches;
@@ -33,7 +33,7 @@ fn redact_batch(batch: RecordBatch, job: &Job) -> Result<RecordBatch, Error> {
     RecordBatch::try_new(batch.schema(), columns).map_err(|error| Error::internal(format!("a screened batch: {error}")))
 }
 
-/// `array` with its secrets masked; none if there are none in it.
+/// Masks the secrets in `array`; `None` if it has none.
 fn redact_array(array: &ArrayRef, job: &Job) -> Result<Option<ArrayRef>, Error> {
     Ok(match array.data_type() {
         DataType::Utf8 => redact_strings::<i32>(array, job)?,
@@ -44,7 +44,7 @@ fn redact_array(array: &ArrayRef, job: &Job) -> Result<Option<ArrayRef>, Error> 
     })
 }
 
-/// Whether values of `data_type` may have text in them.
+/// Whether values of `data_type` may contain text.
 fn may_contain_text(data_type: &DataType) -> bool {
     match data_type {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
@@ -62,7 +62,7 @@ fn may_contain_text(data_type: &DataType) -> bool {
     }
 }
 
-/// The masked values of an array, if there is a secret among `values`.
+/// Appends the masked values, if `values` contain a secret.
 fn redact_values<'a>(
     values: impl Iterator<Item = Option<&'a str>> + Clone,
     job: &Job,
@@ -93,7 +93,7 @@ fn redact_string_views(array: &ArrayRef, job: &Job) -> Result<Option<ArrayRef>, 
     Ok(found.then(|| Arc::new(builder.finish()) as ArrayRef))
 }
 
-/// The texts within lists, structs, dictionaries and the like.
+/// Masks the texts within lists, structs, dictionaries and the like.
 fn redact_children(array: &ArrayRef, job: &Job) -> Result<Option<ArrayRef>, Error> {
     let data = array.to_data();
     let mut children: Option<Vec<ArrayData>> = None;

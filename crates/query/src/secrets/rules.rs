@@ -1,4 +1,4 @@
-//! What a secret looks like.
+//! Rules that find secrets.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,15 +7,15 @@ use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use sha2::{Digest, Sha256};
 use tidegate_core::{RedactedText, Redactor};
 
-/// Rules at most.
+/// Maximum number of rules.
 const RULES_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 64;
 const PATTERN_BYTES_MAX: usize = 1_000;
-/// Memory that one pattern may take when it is made ready, in bytes, and what it may take while it is used.
+/// Maximum memory of one compiled pattern, in bytes, and of its cache during use.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
 const CACHE_BYTES_MAX: usize = 4 << 20;
 
-/// The rules that are built in, by name.
+/// The built-in rules, by name.
 pub const BUILT_IN_RULES: [(&str, &str); 6] = [
     ("aws_access_key", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}"),
     (
@@ -31,47 +31,47 @@ pub const BUILT_IN_RULES: [(&str, &str); 6] = [
     ("tidegate_key", r"\btg_[A-Za-z0-9]{6,}_[A-Za-z0-9_-]{16,}"),
 ];
 
-/// A rule: a name, and the pattern of what it finds.
+/// A rule: a name and a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretRule {
-    /// Stands in the answer in the secret's place.
+    /// The name, which replaces the secret in the answer.
     pub name: String,
     /// A regular expression.
     pub pattern: String,
 }
 
 impl SecretRule {
-    /// The rule of that name that is built in.
+    /// The built-in rule of that name.
     pub fn built_in(name: &str) -> Option<Self> {
         let (name, pattern) = BUILT_IN_RULES.iter().find(|(known, _)| *known == name)?;
         Some(Self { name: (*name).to_owned(), pattern: (*pattern).to_owned() })
     }
 }
 
-/// A rule that cannot be used.
+/// An invalid rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct SecretRuleError {
-    /// Which one, from 0 on; none if it is about all of them.
+    /// The index of the rule, from 0; `None` if the error is about all rules.
     pub rule: Option<usize>,
-    /// What is wrong with it, and what would be right.
+    /// The error, and what would be valid.
     pub reason: String,
 }
 
-/// Rules that are ready to be used.
+/// Compiled rules.
 pub struct SecretRules {
     rules: Vec<(String, Regex)>,
-    /// Tells in one go which rules find something.
+    /// Finds all matching rules in one pass.
     rule_set: RegexSet,
     refuses: bool,
     mark: String,
 }
 
 impl SecretRules {
-    /// Makes `rules` ready; `refuses` says whether an answer with a secret is refused rather than masked.
+    /// Compiles `rules`; `refuses` says whether an answer with a secret is rejected instead of masked.
     ///
     /// # Errors
-    /// The first rule that cannot be used.
+    /// The first invalid rule.
     pub fn new(rules: &[SecretRule], refuses: bool) -> Result<Self, SecretRuleError> {
         if rules.len() > RULES_MAX {
             return Err(SecretRuleError { rule: None, reason: format!("there are more than {RULES_MAX} rules") });
@@ -107,14 +107,14 @@ fn compile_rule(rule: &SecretRule) -> Result<Regex, String> {
         .build()
         .map_err(|error| error.to_string())?;
     if regex.is_match("") {
-        return Err("the pattern fits a text of nothing, and with it every text".to_owned());
+        return Err("the pattern matches the empty string, and so every text".to_owned());
     }
     Ok(regex)
 }
 
 impl Redactor for SecretRules {
     fn redact(&self, text: &str) -> Option<RedactedText> {
-        // Most texts hold none.
+        // Most texts contain no secret.
         if !self.rule_set.is_match(text) {
             return None;
         }

@@ -2,33 +2,33 @@
 
 use crate::parameter::Parameter;
 
-/// Which rows, or which groups.
+/// A condition on rows or groups.
 #[derive(Debug, Clone, PartialEq)]
 pub enum QueryCondition {
     /// One SQL expression as text.
     Expression(String),
-    /// All of them.
+    /// All conditions hold.
     And(Vec<QueryCondition>),
-    /// At least one of them.
+    /// At least one condition holds.
     Or(Vec<QueryCondition>),
-    /// The opposite.
+    /// The negation.
     Not(Box<QueryCondition>),
-    /// A column against values.
+    /// A comparison of a column with values.
     Comparison(Comparison),
 }
 
-/// A column against values.
+/// A comparison of a column with values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// The column, or in `having` a name of `select`.
+    /// The column, or in `having` an alias of `select`.
     pub column: String,
-    /// How it is compared.
+    /// The operator.
     pub operator: ComparisonOperator,
-    /// With what.
+    /// The operand.
     pub operand: Operand,
 }
 
-/// What a column is compared with.
+/// The operand of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operand {
     /// Nothing: `is_null` and `is_not_null`.
@@ -41,7 +41,7 @@ pub enum Operand {
     Range(Parameter, Parameter),
 }
 
-/// How a column is compared: the closed list.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names of SQL say it")]
 pub enum ComparisonOperator {
@@ -63,7 +63,7 @@ pub enum ComparisonOperator {
     StartsWith,
 }
 
-/// What an operator is compared with.
+/// The kind of operand of an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arity {
     None,
@@ -94,7 +94,7 @@ impl ComparisonOperator {
         Self::StartsWith,
     ];
 
-    /// The name that callers give.
+    /// The name in arguments.
     pub fn name(self) -> &'static str {
         match self {
             Self::Equal => "=",
@@ -116,7 +116,7 @@ impl ComparisonOperator {
         }
     }
 
-    /// The operator of that name; SQL's own spellings (`<>`, `NOT IN`, `IS NOT NULL`) are understood too.
+    /// Parses an operator; SQL forms (`<>`, `NOT IN`, `IS NOT NULL`) are accepted too.
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.trim().to_lowercase().replace(' ', "_");
         let name = match name.as_str() {

@@ -1,4 +1,4 @@
-//! A question as data: what the `query` tool takes.
+//! Query specs: the arguments of the `query` tool.
 
 mod condition;
 mod read;
@@ -16,43 +16,43 @@ use crate::format::OutputFormat;
 use crate::render;
 use crate::statement::Statement;
 
-/// Rows answered when the caller names no limit.
+/// The default limit of rows.
 pub const LIMIT_DEFAULT: u64 = 100;
 
-/// A question as data, read from the arguments of the `query` tool.
+/// A query spec, parsed from the arguments of the `query` tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuerySpec {
-    /// The database; none when there is only one.
+    /// The database; `None` when only one exists.
     pub database: Option<String>,
     /// The table.
     pub table: String,
-    /// What to answer; empty for all columns, or for those of `group_by`.
+    /// The selected columns; empty for all columns, or for those of `group_by`.
     pub select: Vec<Selection>,
-    /// Which rows.
+    /// The filter of rows.
     pub filter: Option<QueryCondition>,
-    /// Further tables.
+    /// The joined tables.
     pub joins: Vec<QueryJoin>,
-    /// The columns whose values make the groups.
+    /// The grouping columns.
     pub group_by: Vec<String>,
-    /// Which groups.
+    /// The filter of groups.
     pub having: Option<QueryCondition>,
     /// The order, most significant first.
     pub order_by: Vec<SortKey>,
-    /// Rows at most. The statement asks for one more, so that whether there are more is known.
+    /// The maximum number of rows. The statement requests one more row, to detect whether more exist.
     pub limit: u64,
     /// Whether the caller named the limit.
     pub has_explicit_limit: bool,
-    /// The form of the answer.
+    /// The format of the answer.
     pub format: OutputFormat,
-    /// The column whose unique values are wanted instead of rows.
+    /// The column whose distinct values are returned instead of rows.
     pub extract: Option<String>,
-    /// When rows leave.
+    /// When rows are sent.
     pub mode: AnswerMode,
-    /// Where they go.
+    /// How the rows are delivered.
     pub delivery: Delivery,
-    /// The page of an earlier answer that is wanted instead.
+    /// The cursor of an earlier answer, for its next page.
     pub cursor: Option<String>,
-    /// Whether the question is asked anew, whatever is remembered.
+    /// Whether the cache is bypassed.
     pub no_cache: bool,
 }
 
@@ -61,27 +61,27 @@ pub struct QuerySpec {
 pub enum Selection {
     /// All columns: `"*"`.
     All,
-    /// A column of a table, perhaps under another name.
+    /// A column of a table, optionally with an alias.
     Column {
-        /// Which.
+        /// The name.
         column: String,
-        /// Its name in the answer.
+        /// The alias.
         alias: Option<String>,
     },
-    /// A function over the rows of a group.
+    /// An aggregate over the rows of a group.
     Aggregate {
-        /// Which function.
+        /// The function.
         function: AggregateFunction,
-        /// Over which column; none counts rows.
+        /// The column; `None` counts rows.
         column: Option<String>,
-        /// Whether each value counts once.
+        /// Whether only distinct values count.
         distinct: bool,
-        /// Its name in the answer.
+        /// The alias.
         alias: Option<String>,
     },
 }
 
-/// A function over the rows of a group: the closed list.
+/// An aggregate function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names of SQL say it")]
 pub enum AggregateFunction {
@@ -110,7 +110,7 @@ impl AggregateFunction {
         Self::Variance,
     ];
 
-    /// The name that callers give.
+    /// The name in arguments.
     pub fn name(self) -> &'static str {
         match self {
             Self::Count => "count",
@@ -126,36 +126,36 @@ impl AggregateFunction {
     }
 }
 
-/// A further table.
+/// A joined table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryJoin {
-    /// Which.
+    /// The name.
     pub table: String,
-    /// Its name in this question, where a table is joined more than once.
+    /// The alias, where a table is joined more than once.
     pub alias: Option<String>,
-    /// Which rows stay without a partner.
+    /// The kind of join.
     pub kind: JoinKind,
-    /// How its rows find their partners.
+    /// The join condition.
     pub on: JoinOn,
 }
 
 impl QueryJoin {
-    /// The name that columns are qualified with.
+    /// The name that qualifies columns.
     pub fn reference(&self) -> &str {
         self.alias.as_deref().unwrap_or(&self.table)
     }
 }
 
-/// Which rows of a join stay without a partner.
+/// The kind of join: which rows without a match are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JoinKind {
-    /// None.
+    /// No rows.
     Inner,
-    /// Those of the tables before.
+    /// Rows of the tables before.
     Left,
-    /// Those of the joined table.
+    /// Rows of the joined table.
     Right,
-    /// All.
+    /// All rows.
     Full,
 }
 
@@ -163,7 +163,7 @@ impl JoinKind {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::Inner, Self::Left, Self::Right, Self::Full];
 
-    /// The name that callers give.
+    /// The name in arguments.
     pub fn name(self) -> &'static str {
         match self {
             Self::Inner => "inner",
@@ -174,35 +174,35 @@ impl JoinKind {
     }
 }
 
-/// How the rows of a joined table find their partners.
+/// The condition of a join.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JoinOn {
-    /// Pairs of columns that are equal: one of the tables before, one of the joined table.
+    /// Pairs of equal columns: one of the tables before, one of the joined table.
     Columns(Vec<(String, String)>),
     /// One SQL expression.
     Expression(String),
 }
 
-/// One column of the order.
+/// One sort key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SortKey {
-    /// A column of a table, or a name of `select`. As text it may be `-column` or `column desc`.
+    /// A column of a table, or an alias of `select`. As text it may be `-column` or `column desc`.
     pub column: String,
-    /// Whether largest first; none when `column` is text that may say so itself.
+    /// Whether the order is descending; `None` when `column` may state the direction.
     pub descending: Option<bool>,
 }
 
 impl QuerySpec {
-    /// As a `limit`: all rows.
+    /// The `limit` for all rows.
     pub const UNLIMITED: u64 = u64::MAX;
 
-    /// The JSON Schema of the arguments: short, because every model reads it. What it leaves
-    /// open, [`QuerySpec::from_json`] checks with better words.
+    /// The JSON Schema of the arguments. It is short, because every model reads it; [`QuerySpec::from_json`] checks the
+    /// details with better messages.
     pub fn schema() -> Value {
         schema::arguments_schema()
     }
 
-    /// Reads the arguments.
+    /// Parses the arguments.
     ///
     /// # Errors
     /// `InvalidArguments` with every violation.
@@ -210,8 +210,8 @@ impl QuerySpec {
         read::read_spec(arguments)
     }
 
-    /// The statement that asks this of `database`: every name checked against the tables that
-    /// `principal` may see, every value bound.
+    /// Renders the statement for `database`: every name is checked against the tables that `principal` may see, and
+    /// every value is bound.
     ///
     /// # Errors
     /// `NotFound` for tables, `InvalidArguments` with the table's columns for columns.

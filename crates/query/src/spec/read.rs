@@ -1,4 +1,4 @@
-//! Reads a question from JSON by hand, so that every violation is told at once, with its place.
+//! Parses a query spec from JSON by hand, so that all violations are reported at once, with their paths.
 
 use serde_json::{Map, Value};
 use tidegate_core::{Error, Violation, nearest_names};
@@ -7,9 +7,9 @@ use super::{AggregateFunction, JoinKind, JoinOn, LIMIT_DEFAULT, QueryJoin, Query
 use crate::executor::{AnswerMode, Delivery};
 use crate::format::OutputFormat;
 
-/// Columns, joins and the like in one list.
+/// Maximum items of one list.
 const ITEMS_MAX: usize = 200;
-/// Violations told at once.
+/// Maximum violations in one error.
 const VIOLATIONS_MAX: usize = 20;
 
 const KEYS: [&str; 15] = [
@@ -43,14 +43,14 @@ pub(super) fn read_spec(arguments: &Map<String, Value>) -> Result<QuerySpec, Err
         return Ok(spec);
     }
     reader.violations.truncate(VIOLATIONS_MAX);
-    Err(Error::invalid_arguments("the question cannot be read:", reader.violations))
+    Err(Error::invalid_arguments("invalid query arguments:", reader.violations))
 }
 
-/// Collects violations; what cannot be read is left out of the question, which then is never used.
+/// Collects violations. Invalid parts are left out of the spec, which is then not used.
 #[derive(Default)]
 pub(super) struct SpecReader {
     violations: Vec<Violation>,
-    /// Conditions read so far, all levels together.
+    /// The number of conditions so far, at all levels.
     pub(super) conditions: usize,
 }
 
@@ -64,7 +64,7 @@ impl SpecReader {
             let near = nearest_names(key, known.iter().copied());
             let advice = match near.first() {
                 Some(near) => format!("did you mean {near:?}?"),
-                None => format!("wanted: {}", known.join(", ")),
+                None => format!("expected one of {}", known.join(", ")),
             };
             self.add_violation(&child_path(path, key), format!("is unknown; {advice}"));
         }
@@ -85,7 +85,7 @@ impl SpecReader {
             Value::Null => None,
             Value::String(text) if !text.is_empty() => Some(text.clone()),
             other => {
-                self.add_violation(&child_path(path, key), format!("{} came; wanted a name", shorten_value(other)));
+                self.add_violation(&child_path(path, key), format!("expected a name, got {}", shorten_value(other)));
                 None
             }
         }
@@ -96,7 +96,7 @@ impl SpecReader {
             None | Some(Value::Null) => false,
             Some(Value::Bool(truth)) => *truth,
             Some(other) => {
-                self.add_violation(key, format!("{} came; wanted true or false", shorten_value(other)));
+                self.add_violation(key, format!("expected true or false, got {}", shorten_value(other)));
                 false
             }
         }
@@ -117,7 +117,7 @@ impl SpecReader {
             let choices: Vec<&str> = all.iter().map(|choice| name(*choice)).collect();
             self.add_violation(
                 &child_path(path, key),
-                format!("{} came; wanted one of {}", shorten_value(value), choices.join(", ")),
+                format!("expected one of {}, got {}", choices.join(", "), shorten_value(value)),
             );
         }
         choice
@@ -126,7 +126,7 @@ impl SpecReader {
     fn read_limit(&mut self, value: &Value) -> u64 {
         let limit = value.as_u64().filter(|limit| (1..=u64::from(u32::MAX)).contains(limit));
         if limit.is_none() {
-            self.add_violation("limit", format!("{} came; wanted a whole number from 1", shorten_value(value)));
+            self.add_violation("limit", format!("expected a whole number from 1, got {}", shorten_value(value)));
         }
         limit.unwrap_or(LIMIT_DEFAULT)
     }
@@ -140,11 +140,11 @@ impl SpecReader {
         let items = match object.get(key) {
             None | Some(Value::Null) => return Vec::new(),
             Some(Value::Array(items)) => items.as_slice(),
-            // One alone is understood, as models often leave out the brackets.
+            // A single item is accepted, because models often leave out the brackets.
             Some(single) => std::slice::from_ref(single),
         };
         if items.len() > ITEMS_MAX {
-            self.add_violation(key, format!("{} items came; at most {ITEMS_MAX} are taken", items.len()));
+            self.add_violation(key, format!("expected at most {ITEMS_MAX} items, got {}", items.len()));
             return Vec::new();
         }
         items.iter().enumerate().filter_map(|(index, value)| item(self, &format!("{key}[{index}]"), value)).collect()
@@ -154,7 +154,7 @@ impl SpecReader {
         match value.as_str() {
             Some(name) if !name.is_empty() => Some(name.to_owned()),
             _ => {
-                self.add_violation(path, format!("{} came; wanted the name of a column", shorten_value(value)));
+                self.add_violation(path, format!("expected the name of a column, got {}", shorten_value(value)));
                 None
             }
         }
@@ -170,7 +170,7 @@ impl SpecReader {
             other => {
                 self.add_violation(
                     path,
-                    format!("{} came; wanted a column or {{function, column, as}}", shorten_value(other)),
+                    format!("expected a column or {{function, column, as}}, got {}", shorten_value(other)),
                 );
                 return None;
             }
@@ -184,7 +184,7 @@ impl SpecReader {
             Some(other) => {
                 self.add_violation(
                     &child_path(path, "distinct"),
-                    format!("{} came; wanted true or false", shorten_value(other)),
+                    format!("expected true or false, got {}", shorten_value(other)),
                 );
                 false
             }
@@ -216,14 +216,14 @@ impl SpecReader {
         if alias.chars().count() <= CHARACTERS_MAX && alias.chars().all(is_plain) {
             return Some(alias);
         }
-        let message = format!("wanted a name of at most {CHARACTERS_MAX} characters without quotes and backslashes");
+        let message = format!("expected a name of at most {CHARACTERS_MAX} characters without quotes and backslashes");
         self.add_violation(&child_path(path, "as"), message);
         None
     }
 
     fn read_join(&mut self, path: &str, value: &Value) -> Option<QueryJoin> {
         let Value::Object(object) = value else {
-            self.add_violation(path, format!("{} came; wanted {{table, type, on}}", shorten_value(value)));
+            self.add_violation(path, format!("expected {{table, type, on}}, got {}", shorten_value(value)));
             return None;
         };
         self.reject_unknown_keys(path, object, &["table", "type", "on", "as"]);
@@ -243,7 +243,7 @@ impl SpecReader {
             Some(pair @ Value::Object(_)) => std::slice::from_ref(pair),
             other => {
                 let actual = other.map_or("nothing".to_owned(), shorten_value);
-                self.add_violation(path, format!("{actual} came; wanted [{{left, right}}] or a SQL expression"));
+                self.add_violation(path, format!("expected [{{left, right}}] or a SQL expression, got {actual}"));
                 return None;
             }
         };
@@ -265,7 +265,7 @@ impl SpecReader {
             other => {
                 self.add_violation(
                     path,
-                    format!("{} came; wanted {{left, right}}, two columns that are equal", shorten_value(other)),
+                    format!("expected {{left, right}}, two columns that are equal, got {}", shorten_value(other)),
                 );
                 None
             }
@@ -282,7 +282,7 @@ impl SpecReader {
                 Some(SortKey { column, descending: Some(direction == Some("desc")) })
             }
             other => {
-                self.add_violation(path, format!("{} came; wanted \"column\" or \"-column\"", shorten_value(other)));
+                self.add_violation(path, format!("expected \"column\" or \"-column\", got {}", shorten_value(other)));
                 None
             }
         }
@@ -293,7 +293,7 @@ pub(super) fn child_path(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// A value as it came, not longer than a line.
+/// The value as JSON, shortened to one line.
 pub(super) fn shorten_value(value: &Value) -> String {
     const CHARACTERS_MAX: usize = 60;
     let text = value.to_string();

@@ -1,4 +1,4 @@
-//! Reads conditions from JSON.
+//! Parses conditions from JSON.
 
 use serde_json::{Map, Value};
 
@@ -6,18 +6,18 @@ use super::condition::{Arity, Comparison, ComparisonOperator, Operand, QueryCond
 use super::read::{SpecReader, child_path, shorten_value};
 use crate::parameter::Parameter;
 
-/// Conditions of one question, all levels together.
+/// Maximum conditions of one query, at all levels.
 const CONDITIONS_MAX: usize = 100;
-/// Levels of conditions.
+/// Maximum nesting of conditions.
 const DEPTH_MAX: usize = 20;
-/// Values of one `in`.
+/// Maximum values of one `in`.
 const VALUES_MAX: usize = 900;
 
 impl SpecReader {
     pub(super) fn read_optional_condition(&mut self, object: &Map<String, Value>, key: &str) -> Option<QueryCondition> {
         match object.get(key)? {
             Value::Null => None,
-            // What matches everything.
+            // An empty condition matches everything.
             Value::Object(empty) if empty.is_empty() => None,
             Value::Array(empty) if empty.is_empty() => None,
             value => self.read_condition(key, value, DEPTH_MAX),
@@ -27,10 +27,11 @@ impl SpecReader {
     fn read_condition(&mut self, path: &str, value: &Value, depth_left: usize) -> Option<QueryCondition> {
         self.conditions += 1;
         if self.conditions > CONDITIONS_MAX || depth_left == 0 {
-            // Once is enough.
+            // Report this only once.
             if self.conditions <= CONDITIONS_MAX + 1 {
-                let bounds =
-                    format!("at most {CONDITIONS_MAX} conditions in {DEPTH_MAX} levels are taken; use in for lists");
+                let bounds = format!(
+                    "too many conditions: the limits are {CONDITIONS_MAX} conditions and {DEPTH_MAX} levels; use in for lists"
+                );
                 self.add_violation(path, bounds);
                 self.conditions = CONDITIONS_MAX + 1;
             }
@@ -45,7 +46,7 @@ impl SpecReader {
             other => {
                 self.add_violation(
                     path,
-                    format!("{} came; wanted {{column, op, value}} or a SQL expression", shorten_value(other)),
+                    format!("expected {{column, op, value}} or a SQL expression, got {}", shorten_value(other)),
                 );
                 None
             }
@@ -69,7 +70,7 @@ impl SpecReader {
                 ("and", Value::Array(items)) => self.read_conditions(&path, items, depth_left).map(QueryCondition::And),
                 (_, Value::Array(items)) => self.read_conditions(&path, items, depth_left).map(QueryCondition::Or),
                 (_, other) => {
-                    self.add_violation(&path, format!("{} came; wanted a list of conditions", shorten_value(other)));
+                    self.add_violation(&path, format!("expected a list of conditions, got {}", shorten_value(other)));
                     None
                 }
             };
@@ -78,7 +79,7 @@ impl SpecReader {
             let actual = shorten_value(&Value::Object(object.clone()));
             self.add_violation(
                 path,
-                format!("{actual} came; wanted {{column, op, value}}, {{and: […]}}, {{or: […]}} or {{not: …}}"),
+                format!("expected {{column, op, value}}, {{and: […]}}, {{or: […]}} or {{not: …}}, got {actual}"),
             );
             return None;
         }
@@ -92,7 +93,7 @@ impl SpecReader {
                     let choices = ComparisonOperator::ALL.map(ComparisonOperator::name).join(", ");
                     self.add_violation(
                         &child_path(path, "op"),
-                        format!("{} came; wanted one of {choices}", shorten_value(op)),
+                        format!("expected one of {choices}, got {}", shorten_value(op)),
                     );
                 }
                 operator
@@ -104,7 +105,7 @@ impl SpecReader {
 
     fn read_conditions(&mut self, path: &str, items: &[Value], depth_left: usize) -> Option<Vec<QueryCondition>> {
         if items.is_empty() {
-            self.add_violation(path, "is empty; wanted at least one condition");
+            self.add_violation(path, "is empty; expected at least one condition");
             return None;
         }
         let read = items.iter().enumerate();
@@ -141,13 +142,13 @@ impl SpecReader {
             (Arity::Range, _) => ("a list of two values, from and to", value),
         };
         let actual = value.map_or("nothing".to_owned(), shorten_value);
-        self.add_violation(path, format!("{actual} came; {name} wants {expected}"));
+        self.add_violation(path, format!("{name} expects {expected}; got {actual}"));
         None
     }
 
     fn read_list_item(&mut self, path: &str, value: &Value) -> Option<Parameter> {
         if value.is_null() {
-            self.add_violation(path, "null cannot be compared; use is_null beside it");
+            self.add_violation(path, "null cannot be compared; add a condition with is_null");
             return None;
         }
         self.read_parameter(path, value)

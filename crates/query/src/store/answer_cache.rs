@@ -1,4 +1,4 @@
-//! Earlier answers that are still right, by what was asked, of what data, by whom.
+//! A cache of earlier answers that are still valid, keyed by statement, data version and caller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +13,20 @@ use super::result_store::ResultStore;
 use super::seal::{now_ms, to_ms};
 use crate::statement::Statement;
 
-/// Answers remembered.
+/// The maximum number of cached answers.
 const ANSWERS_MAX: usize = 1_000;
 
-/// Names a question about data in some state, asked with some rights.
+/// Identifies a statement over data in a known state, run with known rights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct CacheKey([u8; 32]);
 
 impl CacheKey {
-    /// The key of `statement` for `database`, whose data is in the state that `version` names. Everything that the
-    /// answer may depend on is in it: who asks with which roles and claims, under which configuration; `shape` is what
-    /// else was said of the rows.
+    /// The key of `statement` for `database`, whose data is in the state `version`. The key contains everything that
+    /// the answer may depend on: the caller with its roles and claims, and the generation of the configuration. `shape`
+    /// describes the other options of the rows.
     pub(crate) fn for_statement(statement: &Statement, database: &str, version: u64, shape: &str, job: &Job) -> Self {
         let principal = job.principal();
-        // Text that was parsed is spelled anew, so that space and comments do not matter.
+        // The text is rendered from the AST, so that whitespace and comments do not matter.
         let text = statement.ast().map_or_else(|| statement.text().to_owned(), ToString::to_string);
         let owner = Owner::from_caller(job.caller()).to_text();
         let roles: Vec<&str> = principal.roles.iter().map(String::as_str).collect();
@@ -36,7 +36,7 @@ impl CacheKey {
         Self::from_parts(&[&owner, &roles.join("\n"), &claims, database, &numbers, &text, &parameters, shape])
     }
 
-    /// The key of `file` in the state that `state` names, for whoever asked for it in `job`.
+    /// The key of `file` in the state `state`, for the caller of `job`.
     pub(crate) fn for_file(file: &FileDescription, state: &str, job: &Job) -> Self {
         let owner = serde_json::to_string(&Owner::from_caller(job.caller())).unwrap_or_default();
         let facts = serde_json::to_string(file).unwrap_or_default();
@@ -55,7 +55,7 @@ impl CacheKey {
 }
 
 impl ResultStore {
-    /// The answer to `key`, if one is remembered that is whole, and not older than `age`.
+    /// The cached answer for `key`, if it is complete and not older than `age`.
     pub(crate) fn cached_answer(
         &self,
         key: &CacheKey,
@@ -65,17 +65,17 @@ impl ResultStore {
         let id = *self.answers.lock().get(key)?;
         let result = self.get(id, caller).ok()?;
         let is_young = age.is_none_or(|age| now_ms() < result.header().created_at_ms.saturating_add(to_ms(age)));
-        // What is damaged is asked for again.
+        // A damaged result is not reused.
         (is_young && result.is_complete()).then_some(result)
     }
 
-    /// Remembers that `id` answers `key`.
+    /// Stores `id` as the answer for `key`.
     pub(crate) fn cache_answer(&self, key: CacheKey, id: ResultId) {
         self.answers.lock().put(key, id);
     }
 }
 
-/// Nothing remembered yet.
+/// An empty cache.
 pub(super) fn new_answer_cache() -> lru::LruCache<CacheKey, ResultId> {
     lru::LruCache::new(std::num::NonZeroUsize::new(ANSWERS_MAX).unwrap_or(std::num::NonZeroUsize::MIN))
 }

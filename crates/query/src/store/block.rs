@@ -1,4 +1,4 @@
-//! One block: an Arrow stream of its own, compressed, named by the hash of its bytes.
+//! One block of a stored result: a complete, compressed Arrow stream, identified by the hash of its bytes.
 //!
 //! [Arrow IPC Streaming Format](https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format)
 
@@ -17,54 +17,55 @@ use tidegate_core::Error;
 
 use super::manifest::BlockFacts;
 
-/// What ends a stream.
+/// The end-of-stream marker of the Arrow IPC format.
 pub const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
-/// The bytes of a block whose hash was right.
+/// The bytes of a block whose hash was verified.
 #[derive(Debug, Clone)]
 pub struct ResultBlock(pub(super) Bytes);
 
 impl ResultBlock {
-    /// Its bytes: a stream of Arrow.
+    /// The bytes of the block: an Arrow IPC stream.
     pub fn bytes(&self) -> &Bytes {
         &self.0
     }
 
-    /// What stands before its rows: the message that tells the columns, the same in each block of a result.
+    /// The schema message of the stream. It is the same in each block of a result.
     pub fn schema_message(&self) -> Bytes {
         self.0.slice(..self.schema_message_bytes())
     }
 
-    /// The messages of its rows, without what stands before and after them: in a stream of several blocks they follow
-    /// each other.
+    /// The record batch messages, without the schema message and the end marker. The messages of several blocks can be
+    /// concatenated into one stream.
     pub fn batch_messages(&self) -> Bytes {
         let opening_bytes = self.schema_message_bytes();
         self.0.slice(opening_bytes..self.0.len().saturating_sub(END.len()).max(opening_bytes))
     }
 
-    /// How long the stream of all `blocks` is, of which this is one.
+    /// The length in bytes of the stream that combines all `blocks`, of which this is one.
     pub fn stream_bytes(&self, blocks: &[BlockFacts]) -> u64 {
         let around = (self.schema_message_bytes() + END.len()) as u64;
         around + blocks.iter().map(|block| block.bytes.saturating_sub(around)).sum::<u64>()
     }
 
-    /// A message is a mark of four bytes, the length of its head, and that head; the first one has nothing else.
+    /// A message consists of a marker of four bytes, the length of its header, and the header. The schema message has
+    /// no body.
     fn schema_message_bytes(&self) -> usize {
         let length = self.0.get(4..8).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok()).map_or(0, u32::from_le_bytes);
         (8 + length as usize).min(self.0.len().saturating_sub(END.len()))
     }
 
-    /// Its rows.
+    /// The rows of the block.
     ///
     /// # Errors
-    /// Internal ones, when it is no stream of Arrow though its hash is right.
+    /// `Internal` when the bytes are not an Arrow stream although their hash is right.
     pub fn batches(&self) -> Result<Vec<RecordBatch>, Error> {
         let reader = StreamReader::try_new(Cursor::new(self.0.clone()), None);
         let batches = reader.and_then(|reader| reader.collect::<Result<Vec<_>, ArrowError>>());
         batches.map_err(|error| Error::internal(format!("a stored block cannot be read: {error}")))
     }
 
-    /// Its columns.
+    /// The columns of the block.
     ///
     /// # Errors
     /// As [`ResultBlock::batches`].
@@ -75,22 +76,22 @@ impl ResultBlock {
     }
 }
 
-/// The bytes of a block of `batches`, all of the columns of `schema`.
+/// Encodes `batches`, which all have the columns of `schema`, as one block.
 pub(super) fn encode(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec<u8>, ArrowError> {
     let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD))?;
     let mut writer = StreamWriter::try_new_with_options(Vec::new(), schema, options)?;
     let batches = batches.iter().map(compact_dictionaries).collect::<Result<Vec<_>, _>>()?;
     match concat_batches(schema, &batches) {
-        // Many small ones take more room than their rows.
+        // Many small batches take more space than one large batch.
         Ok(all) => writer.write(&all)?,
-        // Dictionaries may be too many values together.
+        // The combined dictionaries may exceed the range of the key type.
         Err(_) => batches.iter().try_for_each(|batch| writer.write(batch))?,
     }
     writer.into_inner()
 }
 
-/// The rows of `batch` without values of dictionaries that they do not use: a part of a batch would bring those of the
-/// whole along.
+/// Removes dictionary values that the rows of `batch` do not use. Otherwise a slice would carry the dictionary of the
+/// whole batch.
 fn compact_dictionaries(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let is_wide = |column: &ArrayRef| {
         let values = column.as_any_dictionary_opt().map(|dictionary| dictionary.values().len());
@@ -104,20 +105,20 @@ fn compact_dictionaries(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> 
             let values = cast(column, dictionary.values().data_type()).ok()?;
             cast(&values, column.data_type()).ok()
         });
-        // Values that cannot be gathered anew stay together.
+        // Values that cannot be rebuilt are kept unchanged.
         compacted.unwrap_or_else(|| column.clone())
     });
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &options)
 }
 
-/// The name of `bytes`.
+/// The SHA-256 hash of `bytes` in hexadecimal digits.
 pub(super) fn sha256_hex(bytes: &[u8]) -> String {
     let hash = Sha256::digest(bytes);
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Bytes that the rows of `batch` take in memory, and not what they share with others.
+/// The memory that the rows of `batch` use, without buffers that they share with other rows.
 pub(super) fn batch_bytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(column_bytes).sum()
 }
@@ -125,7 +126,7 @@ pub(super) fn batch_bytes(batch: &RecordBatch) -> usize {
 fn column_bytes(column: &ArrayRef) -> usize {
     if let Some(dictionary) = column.as_any_dictionary_opt() {
         let (used, all) = (column.len(), dictionary.values().len());
-        // No more values than rows are stored: see `compact_dictionaries`.
+        // At most as many values as rows are stored: see `compact_dictionaries`.
         let values = column_bytes(dictionary.values());
         let values = if used < all { values / all * used } else { values };
         return values + buffer_bytes(dictionary.keys());

@@ -1,4 +1,4 @@
-//! How much is stored, for those who watch over the node.
+//! Metrics of the result store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use tidegate_core::{StoredResultStats, StoredResults};
 use super::quota::has_ended;
 use super::result_store::ResultStore;
 
-/// What happened since the process began.
+/// Counters since the start of the process.
 #[derive(Debug, Default)]
 pub(super) struct StoreCounters {
     blocks_written: AtomicU64,

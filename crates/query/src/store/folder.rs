@@ -1,7 +1,7 @@
-//! The folder that holds the results of one process.
+//! The folder with the results of one process.
 //!
-//! Several processes may be given the same folder: each takes a place in it that no other has, and finds there what an
-//! earlier one left.
+//! Several processes may share the same root folder. Each claims a subfolder that no other process uses, and recovers
+//! the results that an earlier process left there.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,51 +13,51 @@ use uuid::Uuid;
 use super::id::ResultId;
 use super::manifest::{BlockFacts, ManifestLine, ResultHeader};
 
-/// Processes that may share a folder.
+/// The maximum number of processes that share a folder.
 const PROCESSES_MAX: usize = 64;
-/// Bytes of a line of a manifest; a longer one is none of ours.
+/// The maximum length in bytes of a manifest line; longer lines are invalid.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
 const LOCK_FILE: &str = "lock";
 const KEY_FILE: &str = "key";
 const MANIFEST_FILE: &str = "manifest.jsonl";
 
-/// The place of this process.
+/// The subfolder of this process.
 #[derive(Debug)]
 pub(super) struct ProcessFolder {
     path: PathBuf,
-    /// Held as long as the place is.
+    /// The lock is held while this process uses the subfolder.
     _lock: File,
 }
 
-/// What an earlier process left of one result.
+/// A result that an earlier process left.
 pub(super) struct RecoveredResult {
     pub(super) head: ResultHeader,
-    /// Those that follow each other and lie in the folder as long as they were.
+    /// The blocks without gaps that exist in the folder with the recorded length.
     pub(super) blocks: Vec<BlockFacts>,
-    /// None if it never came to its end.
+    /// `None` if the result never reached its end.
     pub(super) end: Option<Option<String>>,
-    /// Whether the manifest names more blocks than these.
+    /// Whether the manifest lists more blocks than these.
     pub(super) is_truncated: bool,
-    /// How long the lines of the manifest are that are whole.
+    /// The length in bytes of the complete lines of the manifest.
     manifest_bytes: u64,
 }
 
-/// The folder of a result that is being written: its blocks and its manifest. Nothing comes after its end.
+/// The folder of a result that is being written: its blocks and its manifest. Nothing is written after the end line.
 #[derive(Debug)]
 pub(super) struct ResultFiles {
     folder: PathBuf,
-    /// None before the first line.
+    /// `None` before the first line.
     manifest: Option<File>,
-    /// How long the manifest is as far as its lines are whole.
+    /// The length in bytes of the complete lines of the manifest.
     manifest_bytes: u64,
     has_ended: bool,
 }
 
 impl ProcessFolder {
-    /// Takes the first free place in `root`.
+    /// Claims the first free subfolder of `root`.
     ///
     /// # Errors
-    /// When it cannot be made or written.
+    /// When the subfolder cannot be created or written.
     pub(super) fn claim(root: &Path) -> io::Result<Self> {
         for number in 0..PROCESSES_MAX {
             let path = root.join(number.to_string());
@@ -70,26 +70,26 @@ impl ProcessFolder {
                 Err(fs::TryLockError::Error(error)) => return Err(error),
             }
         }
-        Err(io::Error::other(format!("all {PROCESSES_MAX} places in the folder are taken by other processes")))
+        Err(io::Error::other(format!("all {PROCESSES_MAX} subfolders are in use by other processes")))
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What signs cursors and links; made when there is none.
+    /// The key that signs cursors; it is created if it does not exist.
     pub(super) fn read_or_create_key(&self) -> io::Result<Vec<u8>> {
         let path = self.path.join(KEY_FILE);
         if let Some(key) = fs::read(&path).ok().filter(|key| key.len() == 32) {
             return Ok(key);
         }
-        // Two random identifiers have 244 random bits.
+        // Two random UUIDs contain 244 random bits.
         let key = [*Uuid::new_v4().as_bytes(), *Uuid::new_v4().as_bytes()].concat();
         open_private_file(&path, OpenOptions::new().write(true).create(true).truncate(true))?.write_all(&key)?;
         Ok(key)
     }
 
-    /// What an earlier process left; what cannot be read as a result is taken away.
+    /// Reads the results of an earlier process. Folders that are not a readable result are deleted.
     pub(super) fn recover_results(&self) -> io::Result<Vec<RecoveredResult>> {
         let mut results = Vec::new();
         for entry in fs::read_dir(&self.path)? {
@@ -97,15 +97,15 @@ impl ProcessFolder {
             let Ok(id) = entry.file_name().to_string_lossy().parse::<ResultId>() else { continue };
             match read_manifest(&entry.path()).filter(|found| found.head.id == id) {
                 Some(found) => results.push(found),
-                // What cannot be taken away is none of ours, and harms nobody.
+                // A folder that cannot be deleted does no harm.
                 None => drop(fs::remove_dir_all(entry.path())),
             }
         }
         Ok(results)
     }
 
-    /// Takes away what processes that have ended left in other places, and whose time is over at `now_ms`: nobody else
-    /// may ever take these places again.
+    /// Deletes the results that expired before `now_ms` from the subfolders of processes that have ended. No process
+    /// may ever claim these subfolders again.
     pub(super) fn remove_expired_in_other_folders(&self, now_ms: u64) {
         let root = self.path.parent().unwrap_or(&self.path);
         for path in (0..PROCESSES_MAX).map(|number| root.join(number.to_string())).filter(|path| *path != self.path) {
@@ -121,21 +121,21 @@ impl ProcessFolder {
         }
     }
 
-    /// Where the result `id` lies.
+    /// The folder of the result `id`.
     pub(super) fn result_path(&self, id: ResultId) -> PathBuf {
         self.path.join(id.to_string())
     }
 }
 
 impl ResultFiles {
-    /// Those of a result that has none yet, in `folder`.
+    /// The files of a result in `folder` before anything is written.
     pub(super) fn new(folder: PathBuf) -> Self {
         Self { folder, manifest: None, manifest_bytes: 0, has_ended: false }
     }
 
-    /// Makes the folder and a manifest whose head is written.
+    /// Creates the folder and a manifest with its header line.
     pub(super) fn create(&mut self, head: ResultHeader) -> io::Result<()> {
-        // Where the place has vanished it is not made again: another process may take one of the same name.
+        // If the parent folder has vanished, it is not created again: another process may claim one of the same name.
         fs::DirBuilder::new().mode(0o700).create(&self.folder)?;
         let mut options = OpenOptions::new();
         self.manifest =
@@ -143,14 +143,14 @@ impl ResultFiles {
         self.append_line(&ManifestLine::Head(Box::new(head)))
     }
 
-    /// The files of an earlier process, to say its end. What it did not finish is cut off.
+    /// Opens the files of an earlier process to append the end line. An incomplete last line is cut off.
     pub(super) fn reopen(folder: PathBuf, found: &RecoveredResult) -> io::Result<Self> {
         let manifest = open_private_file(&folder.join(MANIFEST_FILE), OpenOptions::new().append(true))?;
         manifest.set_len(found.manifest_bytes)?;
         Ok(Self { folder, manifest: Some(manifest), manifest_bytes: found.manifest_bytes, has_ended: false })
     }
 
-    /// Adds the block `index`: first its bytes, then the line that makes it exist.
+    /// Adds the block `index`: first its bytes, then the manifest line that makes it visible.
     pub(super) fn add_block(&mut self, index: usize, bytes: &[u8], facts: &BlockFacts) -> io::Result<()> {
         self.check_open()?;
         let path = block_path(&self.folder, index);
@@ -158,11 +158,11 @@ impl ResultFiles {
         let written = open_private_file(&path, options.write(true).create(true).truncate(true))
             .and_then(|mut file| file.write_all(bytes))
             .and_then(|()| self.append_line(&ManifestLine::Block(facts.clone())));
-        // A part of it would only take the room of others.
+        // An incomplete block would only use space.
         written.inspect_err(|_| drop(fs::remove_file(path)))
     }
 
-    /// Says how it ended. Nothing comes after that, even if it could not be said.
+    /// Writes the end line. Nothing can be written after it, even if the write fails.
     pub(super) fn write_end(&mut self, incomplete: Option<String>) -> io::Result<()> {
         self.check_open()?;
         self.has_ended = true;
@@ -173,7 +173,7 @@ impl ResultFiles {
         if self.has_ended { Err(io::Error::other("the result has ended")) } else { Ok(()) }
     }
 
-    /// Adds a line, whole or not at all.
+    /// Appends a complete line or nothing.
     fn append_line(&mut self, line: &ManifestLine) -> io::Result<()> {
         let manifest = self.manifest.as_mut().ok_or_else(|| io::Error::other("there is no manifest"))?;
         let mut text = serde_json::to_vec(line)?;
@@ -184,7 +184,8 @@ impl ResultFiles {
     }
 }
 
-/// The bytes of the block `index` of the result in `folder`, and no more than tell that they are not those of `facts`.
+/// Reads the bytes of the block `index` of the result in `folder`. It reads at most one byte more than `facts` records,
+/// which is enough to detect a wrong length.
 pub(super) fn read_block(folder: &Path, index: usize, facts: &BlockFacts) -> io::Result<Vec<u8>> {
     let file = File::open(block_path(folder, index))?;
     let mut bytes = Vec::new();
@@ -196,7 +197,7 @@ fn block_path(folder: &Path, index: usize) -> PathBuf {
     folder.join(format!("{index}.arrow"))
 }
 
-/// Reads a manifest as far as it is whole: the line at which its writer was interrupted says nothing.
+/// Reads the complete lines of a manifest. A line whose write was interrupted is ignored.
 fn read_manifest(folder: &Path) -> Option<RecoveredResult> {
     let mut reader = BufReader::new(File::open(folder.join(MANIFEST_FILE)).ok()?);
     let (ManifestLine::Head(head), mut whole_bytes) = read_line(&mut reader)? else { return None };
@@ -211,14 +212,14 @@ fn read_manifest(folder: &Path) -> Option<RecoveredResult> {
     }
     let named = blocks.len();
     blocks.truncate(count_contiguous_blocks(folder, &blocks));
-    // Without a block there is not even a first row, and nobody knows the columns.
+    // Without a block the columns are unknown.
     let found =
         RecoveredResult { is_truncated: blocks.len() < named, head: *head, blocks, end, manifest_bytes: whole_bytes };
     (!found.blocks.is_empty()).then_some(found)
 }
 
-/// How many of `blocks` follow each other, from the first one on, and lie in `folder`: after a failure of the machine
-/// the manifest may name what never reached the disk.
+/// Counts the `blocks` without gaps, from the first one, that exist in `folder`. After a machine failure the manifest
+/// may list blocks that never reached the disk.
 fn count_contiguous_blocks(folder: &Path, blocks: &[BlockFacts]) -> usize {
     let mut rows = 0_u64;
     let next = |(index, facts): &(usize, &BlockFacts)| {
@@ -230,7 +231,7 @@ fn count_contiguous_blocks(folder: &Path, blocks: &[BlockFacts]) -> usize {
     blocks.iter().enumerate().take_while(next).count()
 }
 
-/// The next line, if it is whole, and how long it is.
+/// Reads the next line, if it is complete, and returns its length.
 fn read_line(reader: &mut impl BufRead) -> Option<(ManifestLine, u64)> {
     let mut text = Vec::new();
     let mut bounded = Read::take(reader, LINE_BYTES_MAX as u64);
@@ -241,7 +242,7 @@ fn read_line(reader: &mut impl BufRead) -> Option<(ManifestLine, u64)> {
 
 fn create_private_folder(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    // A folder that was there before may be open to others.
+    // An existing folder may be accessible to others.
     fs::set_permissions(path, Permissions::from_mode(0o700))
 }
 

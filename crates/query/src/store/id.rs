@@ -1,4 +1,4 @@
-//! The name of a stored result.
+//! The identifier of a stored result.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_core::{Error, ErrorKind};
 use uuid::Uuid;
 
-/// Names a stored result; unguessable.
+/// Identifies a stored result; random, so that it cannot be guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ResultId(pub Uuid);
@@ -17,12 +17,12 @@ impl ResultId {
         Self(Uuid::new_v4())
     }
 
-    /// The URI that its manifest is read by.
+    /// The URI of its manifest.
     pub fn uri(self) -> String {
         format!("tidegate://results/{self}")
     }
 
-    /// What is said to those for whom there is no such result.
+    /// The error for callers for which the result does not exist.
     pub fn not_found(self) -> Error {
         not_found_error(self)
     }
@@ -37,14 +37,14 @@ impl fmt::Display for ResultId {
 impl FromStr for ResultId {
     type Err = Error;
 
-    /// Reads an id as it is written: other spellings of a UUID would be other addresses of the same result.
+    /// Parses an id in its canonical form only: other spellings of a UUID would be other addresses of the same result.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let id = text.parse().map(Self).ok().filter(|id: &Self| id.to_string() == text);
         id.ok_or_else(|| not_found_error(text))
     }
 }
 
-/// What is said of a result that does not exist, or belongs to somebody else.
+/// The error for a result that does not exist or belongs to another owner.
 pub(super) fn not_found_error(id: impl fmt::Display) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no stored result {id}"))
 }

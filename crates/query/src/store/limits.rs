@@ -1,48 +1,48 @@
-//! The bounds of stored results, named in one place.
+//! The limits of the result store.
 
 use std::time::Duration;
 
 use tidegate_core::{tenant_share, tenant_share_of_bytes};
 
-/// The bounds of stored results. The principals of one tenant have half together of what all have.
+/// The limits of the result store. The principals of one tenant together have half of each total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreLimits {
-    /// Bytes of blocks of an answer that goes on by itself because it did not fit inline.
+    /// Maximum bytes of blocks of an answer that is stored because it did not fit inline.
     pub continued_bytes: u64,
-    /// Bytes of rows in a block at most, before they are compressed; the first blocks are smaller.
+    /// Maximum bytes of rows in a block, before compression; the first blocks are smaller.
     pub block_bytes: usize,
-    /// How long a result is kept after it began.
+    /// How long a result is kept after its start.
     pub time_to_live: Duration,
-    /// Bytes of all results together.
+    /// Maximum bytes of all results together.
     pub total_bytes: u64,
-    /// Bytes of the results of one principal.
+    /// Maximum bytes of the results of one principal.
     pub bytes_per_principal: u64,
-    /// Bytes that stay free on the disk.
+    /// Bytes of disk space that stay free.
     pub free_bytes: u64,
-    /// Results kept, of all principals.
+    /// Maximum number of results of all principals.
     pub results: usize,
-    /// Of these, those of one principal, so that many small ones do not drive out those of others.
+    /// Maximum number of results of one principal, so that many small results do not evict those of other principals.
     pub results_per_principal: usize,
-    /// Results that are being written at the same time.
+    /// Maximum number of results that are being written at the same time.
     pub writers: usize,
-    /// Of these, those of one principal, where callers can be told apart.
+    /// Maximum number of these of one principal, where callers can be distinguished.
     pub writers_per_principal: usize,
-    /// How long the work goes on in the background.
+    /// How long a query may continue in the background.
     pub timeout: Duration,
 }
 
 impl StoreLimits {
-    /// Bytes of the results of one tenant's principals together.
+    /// Maximum bytes of the results of one tenant.
     pub(super) fn bytes_per_tenant(&self) -> u64 {
         tenant_share_of_bytes(self.total_bytes)
     }
 
-    /// Results kept, of one tenant's principals together.
+    /// Maximum number of results of one tenant.
     pub(super) fn results_per_tenant(&self) -> usize {
         tenant_share(self.results)
     }
 
-    /// Results of one tenant's principals that are being written at the same time.
+    /// Maximum number of results of one tenant that are being written at the same time.
     pub(super) fn writers_per_tenant(&self) -> usize {
         tenant_share(self.writers)
     }

@@ -1,16 +1,16 @@
-//! Who was given links to one stored result. Each link speaks for the caller that it was made for and no other, so that
-//! neither a later reader nor a call of yesterday changes what a link is worth.
+//! The callers that received links to one stored result. Each link acts for the caller that it was created for, so that
+//! neither later readers nor earlier calls change what a link permits.
 
 use tidegate_core::Caller;
 
-/// Callers whose links to one result are known at the same time. Beyond them the links of one end before their time.
+/// The maximum number of callers with valid links to one result. Beyond it, the links of one caller end early.
 pub(super) const LINK_HOLDERS_MAX: usize = 8;
 
-/// Who was given links to one result that are good yet.
+/// The callers with valid links to one result.
 #[derive(Debug, Default)]
 pub(super) struct LinkHolders {
     holders: Vec<LinkHolder>,
-    /// How many there have been.
+    /// The number of callers registered so far.
     registered: u64,
 }
 
@@ -18,12 +18,13 @@ pub(super) struct LinkHolders {
 struct LinkHolder {
     number: u64,
     caller: Caller,
-    /// When the last of its links ends, in milliseconds since 1970.
+    /// When the last of its links expires, in milliseconds since 1970.
     expires_at_ms: u64,
 }
 
 impl LinkHolders {
-    /// The number of `caller`, who is given a link until `expires_at_ms`. It is never another's.
+    /// Returns the number of `caller`, which receives a link until `until_ms`. A number is never reused for another
+    /// caller.
     pub(super) fn register(&mut self, caller: &Caller, until_ms: u64) -> u64 {
         if let Some(reader) = self.holders.iter_mut().find(|reader| reader.matches(caller)) {
             reader.expires_at_ms = reader.expires_at_ms.max(until_ms);
@@ -37,7 +38,7 @@ impl LinkHolders {
             expires_at_ms: until_ms,
         });
         if self.holders.len() > LINK_HOLDERS_MAX {
-            // Those whom an earlier gate let in open nothing any more.
+            // Links of callers that an earlier authenticator admitted are no longer valid, so they go first.
             let order = |reader: &&LinkHolder| {
                 (reader.caller.principal.authenticator_version, reader.expires_at_ms, reader.number)
             };
@@ -47,20 +48,20 @@ impl LinkHolders {
         number
     }
 
-    /// Who has the number.
+    /// The caller with that number.
     pub(super) fn get(&self, number: u64) -> Option<Caller> {
         self.holders.iter().find(|reader| reader.number == number).map(|reader| reader.caller.clone())
     }
 
-    /// Forgets those whose links are over.
+    /// Removes callers whose links have expired.
     pub(super) fn remove_expired(&mut self, now_ms: u64) {
         self.holders.retain(|reader| reader.expires_at_ms > now_ms);
     }
 }
 
 impl LinkHolder {
-    /// Whether a link of this one is worth the same as one of `caller`: let in by the same gate, with the same rights, at
-    /// the same door.
+    /// Whether a link of this holder permits the same as one of `caller`: the same authenticator version, rights and
+    /// toolset.
     fn matches(&self, caller: &Caller) -> bool {
         let (principal, other) = (&self.caller.principal, &caller.principal);
         let is_same = principal == other && self.caller.is_same_identity(caller);

@@ -1,4 +1,4 @@
-//! What is written down of a stored result: a head, a line for each block, an end.
+//! The manifest of a stored result on disk: a header line, a line for each block, and an end line.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -8,17 +8,17 @@ use tidegate_core::Owner;
 use super::id::ResultId;
 use super::result_file::FileDescription;
 
-/// What is known of a result before its first row.
+/// The metadata of a result that is known before its first row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultHeader {
-    /// Its name.
+    /// The identifier of the result.
     pub id: ResultId,
     pub(super) owner: Owner,
-    /// The tool that was asked, or the URI of the resource that was read.
+    /// The tool that was called, or the URI of the resource that was read.
     pub tool: String,
-    /// The database that was asked; empty for a file.
+    /// The database that was queried; empty for a file.
     pub database: String,
-    /// What its rows depend on beside its data: the row policies that bound its owner when it was asked
+    /// A stamp of the row policies that applied to the owner at the time of the query
     /// ([`Database::row_policy_stamp`](crate::Database::row_policy_stamp)).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub policies: u64,
@@ -26,12 +26,12 @@ pub struct ResultHeader {
     pub job: Uuid,
     /// Milliseconds since 1970.
     pub created_at_ms: u64,
-    /// When it goes, in milliseconds since 1970.
+    /// When the result expires, in milliseconds since 1970.
     pub expires_at_ms: u64,
-    /// How many rows were asked for, if there was a bound: of the rows behind it nothing is known.
+    /// The requested number of rows, if it was limited; whether further rows exist is then unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows_max: Option<u64>,
-    /// The file whose bytes its rows are; none for rows of a query.
+    /// The file that the rows contain; `None` for rows of a query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileDescription>,
 }
@@ -44,13 +44,13 @@ fn is_zero(policies: &u64) -> bool {
 /// One block of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockFacts {
-    /// Rows before it.
+    /// The number of rows before this block.
     pub first_row: u64,
-    /// Its rows.
+    /// The number of rows in this block.
     pub rows: u64,
-    /// Its bytes, as they lie on the disk.
+    /// The size of the block on disk, in bytes.
     pub bytes: u64,
-    /// The SHA-256 of these bytes, in hexadecimal digits.
+    /// The SHA-256 hash of the block in hexadecimal digits.
     pub sha256: String,
 }
 
@@ -60,7 +60,7 @@ pub struct BlockFacts {
 pub(super) enum ManifestLine {
     Head(Box<ResultHeader>),
     Block(BlockFacts),
-    /// The end; with why it came before the last row, if it did.
+    /// The end, with the reason if it came before the last row.
     End {
         incomplete: Option<String>,
     },

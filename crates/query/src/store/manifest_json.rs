@@ -1,4 +1,4 @@
-//! A stored result as its readers see it: the manifest, as JSON.
+//! The manifest of a stored result as JSON, for its readers.
 
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
@@ -9,8 +9,8 @@ use super::result_store::ResultStore;
 use crate::format::field_type_name;
 
 impl ResultStore {
-    /// The manifest of `result`, with links that open it in the name of `holder`; none where no server is that links
-    /// lead to. Who has come by a link is given no other: it would never end.
+    /// The manifest of `result`, with links that act for `reader`. A reader that came by a link receives no further
+    /// links, because they would never expire.
     pub fn manifest(&self, result: &StoredResult, reader: Option<&Caller>) -> Value {
         let head = result.header();
         let stage = result.progress();
@@ -72,7 +72,7 @@ impl ResultStore {
     }
 }
 
-/// `to_ms` since 1970 as RFC 3339 has it.
+/// Milliseconds since 1970 in RFC 3339 format.
 fn format_time(ms: u64) -> Option<String> {
     let time = DateTime::from_timestamp_millis(i64::try_from(ms).ok()?)?;
     Some(time.to_rfc3339_opts(SecondsFormat::Millis, true))

@@ -1,7 +1,7 @@
-//! Stored results: an answer kept as blocks, so that pages, downloads and exports are views of one and the same rows.
+//! Stored results: answers kept as blocks, so that pages, downloads and exports show the same rows.
 //!
-//! A result is a folder: blocks, each an Arrow stream of its own, and a manifest that only grows, one line a block.
-//! What has no line does not exist, so that whatever ends the process leaves a whole prefix or nothing.
+//! A result is a folder with blocks, each a complete Arrow stream, and an append-only manifest with one line per block.
+//! A block without a line does not exist, so that an interrupted process leaves a complete prefix or nothing.
 
 mod answer_cache;
 mod block;

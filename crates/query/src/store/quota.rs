@@ -1,7 +1,6 @@
-//! Which results go when there is no room for more: the oldest that are finished, of whoever has as much as it may, be
-//! it a principal or a tenant. When all is full, those of the tenant that has most, so that one that has little keeps
-//! it and may come to as much; where that is the tenant of whoever needs the room, its own go first. Where nobody has a
-//! tenant, the oldest of all.
+//! Chooses which finished results are evicted when space is needed. If a principal or tenant has reached its limit, its
+//! own oldest results go first. If the whole store is full, results of the tenant with the most data go; if that is the
+//! tenant of the writer, the writer's own results go first. Callers without a tenant count as one tenant.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,43 +11,45 @@ use super::id::ResultId;
 use super::limits::StoreLimits;
 use super::result::StoredResult;
 
-/// Who has as much as it may.
+/// Whose quota is exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuotaExceeded {
-    /// The principal.
+    /// The quota of the principal.
     Principal,
-    /// The principals of its tenant together.
+    /// The quota of its tenant.
     Tenant,
-    /// All together.
+    /// The quota of the whole store.
     All,
 }
 
 impl QuotaExceeded {
-    /// What stands in the way of more bytes.
+    /// The error message when no more bytes can be stored.
     pub(super) fn room_message(self) -> &'static str {
         match self {
-            Self::Principal => "your stored results take as much room as they may",
-            Self::Tenant => "your tenant's stored results take as much room as they may",
-            Self::All => "all stored results of the server take as much room as they may",
+            Self::Principal => "your stored results have reached their storage limit",
+            Self::Tenant => "your tenant's stored results have reached their storage limit",
+            Self::All => "the server's stored results have reached their storage limit",
         }
     }
 
-    /// What stands in the way of one more that is being written, and what helps.
+    /// The error message and hint when no further result may be written at the same time.
     pub(super) fn writers_message(self) -> (&'static str, &'static str) {
         match self {
             Self::Principal => (
-                "as many of your stored results are being written as may be",
-                "Wait for one of them; list_jobs shows them.",
+                "you have reached your limit of concurrent stored results",
+                "Wait until one of them ends; list_jobs lists them.",
             ),
             Self::Tenant => {
-                ("as many of your tenant's stored results are being written as may be", "Wait until one of them ends.")
+                ("your tenant has reached its limit of concurrent stored results", "Wait until one of them ends.")
             }
-            Self::All => ("as many stored results are being written as may be", "Wait until one of them ends."),
+            Self::All => {
+                ("the server has reached its limit of concurrent stored results", "Wait until one of them ends.")
+            }
         }
     }
 }
 
-/// What some results take.
+/// The space that a group of results uses.
 #[derive(Debug, Clone, Copy, Default)]
 struct QuotaUsage {
     bytes: u64,
@@ -69,17 +70,17 @@ impl QuotaUsage {
     }
 }
 
-/// What whoever writes has, its tenant, each other tenant, and all.
+/// The usage of the writer, of each tenant, and in total.
 struct OwnerUsage<'a> {
     writer: &'a Owner,
     writer_usage: QuotaUsage,
-    /// Those without a tenant count as one.
+    /// Owners without a tenant count as one tenant.
     by_tenant: HashMap<Option<&'a str>, QuotaUsage>,
     total: QuotaUsage,
 }
 
 impl<'a> OwnerUsage<'a> {
-    /// Those of `result_store`, and `bytes` more of the `writer`.
+    /// The usage of `results`, plus `bytes` more of the `writer`.
     fn new(results: impl Iterator<Item = &'a StoredResult>, writer: &'a Owner, bytes: u64) -> Self {
         let mut owner_usage = Self {
             writer,
@@ -118,7 +119,7 @@ impl<'a> OwnerUsage<'a> {
         (!self.total.fits(limits.total_bytes, limits.results)).then_some(QuotaExceeded::All)
     }
 
-    /// Which of `finished`, the oldest first, goes next to mend `exceeded_quota`.
+    /// The index of the result in `finished`, oldest first, to evict next for `shortage`.
     fn choose_eviction(
         &self,
         finished: &[&Arc<StoredResult>],
@@ -137,7 +138,7 @@ impl<'a> OwnerUsage<'a> {
                     let used = self.tenant_usage(owner);
                     if is_of_bytes { used.bytes } else { used.results as u64 }
                 };
-                // The last of those that are equal is taken: the oldest.
+                // `max_by_key` returns the last of equal elements: the oldest.
                 let most = (0..finished.len()).rev().max_by_key(|index| has(&finished[*index].header.owner))?;
                 let has_most = has_tenant && has(owner) >= has(&finished[most].header.owner);
                 has_most.then(|| own().or_else(of_tenant)).flatten().or(Some(most))
@@ -146,10 +147,10 @@ impl<'a> OwnerUsage<'a> {
     }
 }
 
-/// Those that have to go so that `writing`, which is one of `result_store`, can have `bytes` more.
+/// Chooses the results to evict so that `writing`, which is one of `results`, can use `bytes` more.
 ///
 /// # Errors
-/// When not even that would help.
+/// The quota that is exhausted even after all evictions.
 pub(super) fn choose_evictions(
     results: &HashMap<ResultId, Arc<StoredResult>>,
     limits: &StoreLimits,
@@ -172,10 +173,10 @@ pub(super) fn choose_evictions(
     }
 }
 
-/// Whether one more of `owner` may be written beside `result_store`.
+/// Checks whether `owner` may write one more of `results` at the same time.
 ///
 /// # Errors
-/// Who writes as many as it may.
+/// The quota of concurrent writers that is exhausted.
 pub(super) fn check_writer_limits(
     results: &HashMap<ResultId, Arc<StoredResult>>,
     limits: &StoreLimits,

@@ -1,4 +1,4 @@
-//! One stored result: what of it is there, for as many readers as come, while it is still being written.
+//! One stored result, which any number of readers can read while it is being written.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -21,16 +21,16 @@ use super::manifest::{BlockFacts, ResultHeader};
 /// How a result ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResultEnd {
-    /// With its last row.
+    /// The result has all rows.
     Complete,
-    /// Before its last row, for this reason.
+    /// The result ended before its last row, for this reason.
     Incomplete(String),
-    /// It is gone, for this reason.
+    /// The result was removed, for this reason.
     Removed(String),
 }
 
 impl ResultEnd {
-    /// Why it came before the last row, or took the result away.
+    /// The reason for an incomplete or removed result.
     pub fn reason(&self) -> Option<String> {
         match self {
             Self::Complete => None,
@@ -39,32 +39,32 @@ impl ResultEnd {
     }
 }
 
-/// What there is of a result.
+/// The blocks and the state of a result.
 #[derive(Debug, Clone, Default)]
 pub struct ResultProgress {
-    /// Its blocks so far.
+    /// The blocks so far.
     pub blocks: Vec<BlockFacts>,
-    /// None while it is being written.
+    /// `None` while the result is being written.
     pub end: Option<ResultEnd>,
 }
 
 impl ResultProgress {
-    /// Rows so far.
+    /// The number of rows so far.
     pub fn rows(&self) -> u64 {
         self.blocks.last().map_or(0, |block| block.first_row + block.rows)
     }
 
-    /// Bytes so far.
+    /// The number of bytes so far.
     pub fn bytes(&self) -> u64 {
         self.blocks.iter().map(|block| block.bytes).sum()
     }
 
-    /// Names all its bytes: equal blocks, equal tags.
+    /// A tag for all bytes of the result: equal blocks have equal tags.
     pub fn entity_tag(&self) -> String {
         sha256_hex(self.blocks.iter().map(|block| block.sha256.as_str()).collect::<String>().as_bytes())
     }
 
-    /// `writers`, `complete` or `incomplete`.
+    /// `running`, `complete` or `incomplete`.
     pub fn status(&self) -> &'static str {
         match self.end {
             None => "running",
@@ -80,19 +80,19 @@ pub struct StoredResult {
     pub(super) header: ResultHeader,
     pub(super) folder: PathBuf,
     schema: SchemaRef,
-    /// Who was given links.
+    /// The callers that received links.
     pub(super) link_holders: Mutex<LinkHolders>,
     pub(super) progress: watch::Sender<ResultProgress>,
-    /// The bytes of its blocks.
+    /// The size of the blocks.
     stored_bytes: AtomicU64,
-    /// The room that was made for the block that is being written.
+    /// The space reserved for the block that is being written.
     reserved_bytes: AtomicU64,
-    /// Whether a block was found that is not what was written.
+    /// Whether a block was found whose content differs from what was written.
     is_damaged: AtomicBool,
 }
 
 impl StoredResult {
-    /// How many rows were asked for, if it has as many and there may be more.
+    /// The requested number of rows, if the result has reached it and more may exist.
     pub fn reached_row_limit(&self) -> Option<u64> {
         self.header.rows_max.filter(|max| self.progress().rows() >= *max)
     }
@@ -112,59 +112,59 @@ impl StoredResult {
         })
     }
 
-    /// What was known of it before its first row.
+    /// The metadata that was known before the first row.
     pub fn header(&self) -> &ResultHeader {
         &self.header
     }
 
-    /// Its columns, as its blocks have them.
+    /// The columns of the blocks.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// What there is of it now.
+    /// The current blocks and state.
     pub fn progress(&self) -> ResultProgress {
         self.progress.borrow().clone()
     }
 
-    /// How it ended; none while it is being written.
+    /// How the result ended; `None` while it is being written.
     pub fn end(&self) -> Option<ResultEnd> {
         self.progress.borrow().end.clone()
     }
 
-    /// What is known of the block `index`, which is waited for; none when the result ended without it.
+    /// Waits for the block `index` and returns its metadata; `None` when the result ended without it.
     pub async fn next_block(&self, index: usize) -> Option<BlockFacts> {
         let mut stages = self.progress.subscribe();
         let stage = stages.wait_for(|stage| stage.blocks.len() > index || stage.end.is_some()).await;
-        // The sender is this result, which lives as long as it is borrowed.
+        // The sender belongs to this result, which outlives the borrow.
         stage.ok().and_then(|stage| stage.blocks.get(index).cloned())
     }
 
-    /// Whether all its rows are there, as far as anybody knows.
+    /// Whether the result has all rows and no known damage.
     pub(super) fn is_complete(&self) -> bool {
         self.progress.borrow().end == Some(ResultEnd::Complete) && !self.is_damaged.load(Ordering::Relaxed)
     }
 
-    /// The room that it takes: that of its blocks, and what was claimed for the next.
+    /// The space in use: the blocks, plus the reservation for the next block.
     pub(super) fn occupied_bytes(&self) -> u64 {
         self.stored_bytes.load(Ordering::Acquire).saturating_add(self.reserved_bytes.load(Ordering::Acquire))
     }
 
-    /// Counts `bytes` as taken until the block that needs them is there, or never will be.
+    /// Reserves `bytes` until the next block is written or has failed.
     pub(super) fn reserve_bytes(&self, bytes: u64) {
         self.reserved_bytes.store(bytes, Ordering::Release);
     }
 
-    /// Lets readers see a block that was written.
+    /// Makes a written block visible to readers.
     pub(super) fn publish_block(&self, facts: BlockFacts) {
         self.stored_bytes.fetch_add(facts.bytes, Ordering::AcqRel);
         self.progress.send_modify(|stage| stage.blocks.push(facts));
     }
 
-    /// The block `index`, whose hash was right.
+    /// Reads the block `index` and verifies its hash.
     ///
     /// # Errors
-    /// `NotFound` when it is not there, or not yet; internal when its bytes are not those that were written.
+    /// `NotFound` when the block does not exist, or not yet; `Internal` when its bytes differ from what was written.
     pub async fn block(&self, index: usize) -> Result<ResultBlock, Error> {
         let facts = {
             let stage = self.progress.borrow();
@@ -183,13 +183,13 @@ impl StoredResult {
             self.is_damaged.store(true, Ordering::Relaxed);
             let message =
                 format!("block {index} of the stored result {} is damaged on the server's disk", self.header.id);
-            return Err(Error::new(ErrorKind::Internal, message).with_hint("Ask the question again."));
+            return Err(Error::new(ErrorKind::Internal, message).with_hint("Repeat the query."));
         }
         Ok(ResultBlock(Bytes::from(bytes)))
     }
 
-    /// Its rows from `row` on, as they come: what is still being written is waited for. The stream ends where the
-    /// result does, however that ended.
+    /// Streams the rows from `row` on, and waits for rows that are still being written. The stream ends where the
+    /// result ends, complete or not.
     pub fn rows_from(self: &Arc<Self>, row: u64) -> BoxStream<'static, Result<RecordBatch, Error>> {
         let index = self.progress.borrow().blocks.partition_point(|block| block.first_row + block.rows <= row);
         let reading = RowReader { result: self.clone(), index, row, ready: VecDeque::new(), failed: false };
@@ -219,17 +219,17 @@ impl StoredResult {
         let message =
             format!("block {index} of the stored result {} cannot be read from the server's disk", self.header.id);
         Error::new(ErrorKind::Unavailable, message)
-            .with_hint("Ask the question again.")
+            .with_hint("Repeat the query.")
             .with_detail(format!("{}: {error}", self.folder.display()))
     }
 }
 
-/// Where a reader of rows is.
+/// The position of a row reader.
 struct RowReader {
     result: Arc<StoredResult>,
     /// The block that is read next.
     index: usize,
-    /// The row that is wanted first.
+    /// The first row to return.
     row: u64,
     ready: VecDeque<RecordBatch>,
     failed: bool,
@@ -257,7 +257,7 @@ impl RowReader {
         }
     }
 
-    /// The rows of the next block, without its first `skipped`.
+    /// Reads the next block without its first `skipped` rows.
     async fn read(&self, skipped: u64) -> Result<VecDeque<RecordBatch>, Error> {
         let block = self.result.block(self.index).await?;
         let batches = run_blocking(move || Ok(block.batches())).await;
@@ -275,7 +275,7 @@ impl RowReader {
     }
 }
 
-/// Does what would keep others waiting on a thread for such work.
+/// Runs blocking work on a thread of the blocking pool.
 pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> std::io::Result<T> {

@@ -1,6 +1,6 @@
-//! Files kept as results: the rows of such a result are the bytes of one file, one piece a row, in order.
+//! Files stored as results: the rows of such a result are the bytes of one file, one piece per row, in order.
 //!
-//! So a file that is too large for an answer has blocks, hashes, quotas and an owner as any other answer has.
+//! A file that is too large for an answer thereby has blocks, hashes, quotas and an owner like any other result.
 
 use std::sync::Arc;
 
@@ -17,23 +17,23 @@ use super::result::StoredResult;
 use super::result_store::{NewResult, ResultStore};
 use super::result_writer::ResultWriter;
 
-/// Bytes of each row but the last.
+/// The size of each piece except the last, in bytes.
 pub const FILE_PIECE_BYTES: usize = 64 * 1024;
 
-/// What is known of a file before its first byte.
+/// The metadata of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileDescription {
-    /// What it is called, without folders.
+    /// The file name, without folders.
     pub name: String,
-    /// Its media type, if whoever offers it says one.
+    /// The media type, if it is known.
     pub media_type: Option<String>,
-    /// How many bytes it has.
+    /// The size of the file, in bytes.
     pub bytes: u64,
 }
 
 impl ResultStore {
-    /// A new result for the bytes of `file`, to be written by `job`. Where `state` names the file in the state in which
-    /// it is, it is found again by [`ResultStore::find_file`] from now on.
+    /// Begins a result for the bytes of `file`, written by `job`. If `state` identifies the current version of the
+    /// file, [`ResultStore::find_file`] finds the result from now on.
     ///
     /// # Errors
     /// As [`ResultStore::begin`].
@@ -53,7 +53,7 @@ impl ResultStore {
         Ok(writer)
     }
 
-    /// The result with the bytes of `file` in that `state`, if the caller of `job` has one that is whole, or that is
+    /// The result with the bytes of `file` in the version `state`, if the caller of `job` has one that is complete or
     /// being written.
     pub fn find_file(&self, file: &FileDescription, state: &str, job: &Job) -> Option<Arc<StoredResult>> {
         let id = *self.answers.lock().get(&CacheKey::for_file(file, state, job))?;
@@ -63,19 +63,19 @@ impl ResultStore {
 }
 
 impl StoredResult {
-    /// The file whose bytes it holds; none for rows.
+    /// The file that the result contains; `None` for rows of a query.
     pub fn file(&self) -> Option<&FileDescription> {
         self.header().file.as_ref()
     }
 
-    /// How many bytes of its file are there.
+    /// The number of bytes of the file that are stored.
     pub fn stored_file_bytes(&self) -> u64 {
         let bytes = self.file().map_or(0, |file| file.bytes);
         self.progress().rows().saturating_mul(FILE_PIECE_BYTES as u64).min(bytes)
     }
 
-    /// The bytes of its file, as they come, in pieces. What is still being written is waited for; the stream ends where
-    /// the result does, however that ended.
+    /// Streams the bytes of the file in pieces, and waits for pieces that are still being written. The stream ends
+    /// where the result ends, complete or not.
     pub fn stream_file_bytes(self: &Arc<Self>) -> BoxStream<'static, Result<Bytes, Error>> {
         let pieces = self.rows_from(0).map(|batch| match batch.and_then(|batch| row_pieces(&batch)) {
             Ok(pieces) => stream::iter(pieces.into_iter().map(Ok)).boxed(),
@@ -85,7 +85,7 @@ impl StoredResult {
     }
 }
 
-/// The rows of `pieces`, of which all but the last have [`FILE_PIECE_BYTES`].
+/// Converts `pieces` into rows. All pieces but the last have [`FILE_PIECE_BYTES`] bytes.
 pub fn pieces_to_rows(
     schema: SchemaRef,
     pieces: BoxStream<'static, Result<Bytes, Error>>,

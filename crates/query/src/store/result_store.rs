@@ -1,4 +1,4 @@
-//! All stored results of a node: begun, found, paged, and taken away when their time or their room is over.
+//! The store of all results of a node: it creates, finds, pages, expires and evicts them.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -28,25 +28,25 @@ use super::space::free_bytes;
 use crate::body::PortableSchema;
 use crate::format::BatchFormat;
 
-/// How long a link lives.
+/// The lifetime of a link.
 const LINK_LIFETIME: Duration = Duration::from_secs(5 * 60);
-/// How often the store looks for what has expired.
+/// The interval at which the store removes expired results.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
-/// Results that are gone and of which the store still knows why.
+/// The number of removed results whose reason is remembered.
 const REMOVED_MAX: usize = 1_000;
 
-/// What a result is of.
+/// The properties of a new result.
 #[derive(Debug, Clone, Copy)]
 pub struct NewResult<'a> {
     /// The job that writes it.
     pub job: &'a Job,
-    /// The database that was asked.
+    /// The database that is queried.
     pub database: &'a str,
-    /// The row policies that bind whoever asks, as the database stamps them.
+    /// The stamp of the row policies that apply to the caller.
     pub policies: u64,
-    /// Bytes of blocks at which it ends; none is as much as its owner may have.
+    /// Maximum bytes of blocks; `None` means up to the quota of the owner.
     pub bytes_max: Option<u64>,
-    /// Rows at which it ends.
+    /// Maximum number of rows.
     pub rows_max: Option<u64>,
 }
 
@@ -57,25 +57,25 @@ pub struct ResultStore {
     seal: ResultSeal,
     index: Mutex<ResultIndex>,
     sweeper: Mutex<Option<AbortHandle>>,
-    /// Answers that are still right.
+    /// The cache of answers that are still valid.
     pub(super) answers: Mutex<LruCache<CacheKey, ResultId>>,
-    /// Shared with those who write.
+    /// Shared with the writers.
     pub(super) counts: Arc<StoreCounters>,
 }
 
 #[derive(Default)]
 struct ResultIndex {
     results: HashMap<ResultId, Arc<StoredResult>>,
-    /// The last that went.
+    /// The results that were removed last.
     removed: VecDeque<(ResultId, Owner)>,
 }
 
 impl ResultStore {
-    /// The store in a place of its own in `root`, with what an earlier process left there. Must be called within a
-    /// tokio runtime.
+    /// Opens the store in its own subfolder of `root` and recovers the results that an earlier process left there. Must
+    /// be called within a tokio runtime.
     ///
     /// # Errors
-    /// `Unavailable` when the folder cannot be made, read or written.
+    /// `Unavailable` when the folder cannot be created, read or written.
     pub async fn open(root: &Path, limits: StoreLimits) -> Result<Arc<Self>, Error> {
         let path = root.to_owned();
         let unusable = |error: std::io::Error| {
@@ -109,35 +109,36 @@ impl ResultStore {
         Ok(store)
     }
 
-    /// Its bounds.
+    /// The limits of the store.
     pub fn limits(&self) -> &StoreLimits {
         &self.limits
     }
 
-    /// The folder of this process, which no other uses.
+    /// The subfolder of this process, which no other process uses.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// How many results there are.
+    /// The number of results.
     pub fn len(&self) -> usize {
         self.index.lock().results.len()
     }
 
-    /// Whether there is none.
+    /// Whether the store has no results.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A new result with the columns of `schema`, to be written by the caller of `asked`.
+    /// Begins a result with the columns of `schema`, written by the caller of `new_result`.
     ///
     /// # Errors
-    /// `RateLimited` when as many are being written as may be; `Unavailable` when there is no room or no folder.
+    /// `RateLimited` when the limit of concurrent writers is reached; `Unavailable` when there is no space or the
+    /// folder cannot be created.
     pub async fn begin(self: &Arc<Self>, new_result: NewResult<'_>, schema: &SchemaRef) -> Result<ResultWriter, Error> {
         self.begin_with_file(new_result, schema, None).await
     }
 
-    /// As [`ResultStore::begin`], for rows that are the bytes of `file` if there is one.
+    /// Like [`ResultStore::begin`], for rows that are the bytes of `file`, if it is given.
     pub(super) async fn begin_with_file(
         self: &Arc<Self>,
         new_result: NewResult<'_>,
@@ -161,8 +162,8 @@ impl ResultStore {
         let portable = PortableSchema::new(schema, BatchFormat::Arrow);
         let columns = portable.schema().clone();
         let result = StoredResult::new(head, folder, columns, ResultProgress::default());
-        // Counted from here on, so that many who begin at once do not pass together. Whatever becomes of the writer, it
-        // gives its place back.
+        // The result counts from here on, so that concurrent calls cannot exceed the limit together. The writer always
+        // releases its slot.
         self.admit(&result)?;
         ResultWriter::new(self.clone(), result, portable, new_result).begin().await
     }
@@ -170,7 +171,8 @@ impl ResultStore {
     /// The result `id`, if it belongs to `caller`.
     ///
     /// # Errors
-    /// `NotFound`, the same whether there is none or it belongs to somebody else; its owner is told when it expired.
+    /// `NotFound`, the same for results that do not exist and results of other owners. The owner receives a different
+    /// error for an expired result.
     pub fn get(&self, id: ResultId, caller: &Caller) -> Result<Arc<StoredResult>, Error> {
         let owner = Owner::from_caller(caller);
         let index = self.index.lock();
@@ -191,23 +193,23 @@ impl ResultStore {
         results
     }
 
-    /// All that there are.
+    /// All results.
     pub(super) fn all(&self) -> Vec<Arc<StoredResult>> {
         self.index.lock().results.values().cloned().collect()
     }
 
-    /// The cursor to `row` of `result`, for nobody but `caller` and no question but `question`.
+    /// Creates a cursor to `row` of `result`, valid only for `caller` and the query `question`.
     pub fn create_cursor(&self, result: &StoredResult, row: u64, question: u64, caller: &Caller) -> String {
         let ResultHeader { id, expires_at_ms, .. } = result.header;
         self.seal
             .sign_cursor(&Cursor { result: id, row, query_id: question, expires_at_ms }, &Owner::from_caller(caller))
     }
 
-    /// The result and the place in it that `cursor` names.
+    /// The result and the row that `cursor` refers to.
     ///
     /// # Errors
-    /// `InvalidArguments` for a cursor that `caller` was never given, or that belongs to another question; `NotFound`
-    /// when it has expired.
+    /// `InvalidArguments` for a cursor that `caller` never received or that belongs to another query; `NotFound` when
+    /// it has expired.
     pub fn resolve_cursor(
         &self,
         cursor: &str,
@@ -216,16 +218,15 @@ impl ResultStore {
     ) -> Result<(Arc<StoredResult>, u64), Error> {
         let place = self.seal.verify_cursor(cursor, &Owner::from_caller(caller))?;
         if place.query_id != question {
-            let message = "the cursor belongs to a question with other arguments";
+            let message = "the cursor belongs to a call with other arguments";
             return Err(Error::new(ErrorKind::InvalidArguments, message)
-                .with_hint("Repeat the arguments of that question and change nothing but cursor, limit and format."));
+                .with_hint("Repeat the arguments of that call; only cursor, limit and format may differ."));
         }
         Ok((self.get(place.result, caller)?, place.row))
     }
 
-    /// A key to `result` for a short time, and when that is over, in milliseconds since 1970. Whoever has it reads as
-    /// `holder`, whoever else is given one, and no longer than that one's own proof is good: who began the result may be
-    /// of an earlier configuration or process.
+    /// Creates a short-lived link to `result`, and returns it with its expiry in milliseconds since 1970. The link acts
+    /// for `reader` and expires no later than the credential of `reader`.
     pub fn create_link(&self, result: &StoredResult, reader: &Caller) -> (String, u64) {
         let good_until_ms = reader.principal.expires_at.map_or(u64::MAX, ms_since_1970);
         let expires_at_ms = good_until_ms.min(now_ms() + to_ms(LINK_LIFETIME));
@@ -233,7 +234,7 @@ impl ResultStore {
         (self.seal.sign_link(result.header.id, &ResultLink { holder: reader, expires_at_ms }), expires_at_ms)
     }
 
-    /// Takes away what has expired.
+    /// Removes expired results.
     pub async fn sweep(&self) {
         let now = now_ms();
         let late: Vec<Arc<StoredResult>> = {
@@ -248,15 +249,16 @@ impl ResultStore {
         remove_files(late).await;
     }
 
-    /// Makes room for `bytes` more of `writing`, which they are counted to from then on.
+    /// Makes space for `bytes` more of `writing` and reserves it.
     ///
     /// # Errors
-    /// `Unavailable` with what there is too little of; nothing was taken away for it then.
+    /// `Unavailable` with the exhausted resource; nothing was evicted then.
     pub(super) async fn make_room(&self, writing: &StoredResult, bytes: u64) -> Result<(), Error> {
         let folder = self.folder.path().to_owned();
         let free = run_blocking(move || Ok(free_bytes(&folder))).await.ok().flatten();
         let unavailable = |message: &str| {
-            Error::new(ErrorKind::Unavailable, message).with_hint("Ask for less, or later: stored results expire.")
+            Error::new(ErrorKind::Unavailable, message)
+                .with_hint("Request less data, or retry later: stored results expire.")
         };
         let leaving = {
             let mut index = self.index.lock();
@@ -265,10 +267,10 @@ impl ResultStore {
             let freed: u64 = leaving.iter().map(|result| result.occupied_bytes()).sum();
             let needed = self.limits.free_bytes.saturating_add(bytes);
             if free.is_some_and(|free| free.saturating_add(freed) < needed) {
-                return Err(unavailable("the server's disk has too little room left"));
+                return Err(unavailable("the server's disk has too little free space"));
             }
             writing.reserve_bytes(bytes);
-            leaving.iter().for_each(|result| index.remove(result, "it made room for newer ones"));
+            leaving.iter().for_each(|result| index.remove(result, "it was removed to make room for newer results"));
             leaving
         };
         self.counts.count_evicted(leaving.len());
@@ -286,22 +288,20 @@ impl ResultStore {
         Ok(())
     }
 
-    /// Takes away a result of which nothing was written; keeps others waiting.
+    /// Removes a result without rows. Blocks the thread.
     pub(super) fn discard(&self, result: &StoredResult) {
         self.index.lock().results.remove(&result.header.id);
-        // A folder with a manifest and no block; what is left of it goes at the next start.
+        // The folder has a manifest and no block. If it cannot be deleted, the next start deletes it.
         let _ = std::fs::remove_dir_all(&result.folder);
     }
 
-    /// Enters what an earlier process left. What it was still writing is not whole, and says so.
+    /// Adds the result of an earlier process. If it was still being written, it is marked as incomplete.
     async fn recover(&self, found: RecoveredResult) {
         let folder = self.folder.result_path(found.head.id);
         let path = folder.clone();
         let read = run_blocking(move || {
             let end = match &found.end {
-                _ if found.is_truncated => {
-                    ResultEnd::Incomplete("the rest of it is missing on the server's disk".to_owned())
-                }
+                _ if found.is_truncated => ResultEnd::Incomplete("the rest is missing on the server's disk".to_owned()),
                 Some(None) => ResultEnd::Complete,
                 Some(Some(reason)) => ResultEnd::Incomplete(reason.clone()),
                 None => ResultEnd::Incomplete("the server was stopped while it was being written".to_owned()),
@@ -315,7 +315,7 @@ impl ResultStore {
         });
         let read = read.await.ok().and_then(|(found, end, first)| Some((found, end, first?.schema().ok()?)));
         let Some((RecoveredResult { head, blocks, .. }, end, schema)) = read else {
-            // Nobody knows its columns.
+            // The columns are unknown.
             let _ = run_blocking(move || std::fs::remove_dir_all(folder)).await;
             return;
         };
@@ -325,19 +325,19 @@ impl ResultStore {
     }
 }
 
-/// Takes the files of `result_store` away, which are forgotten already.
+/// Deletes the files of `results`, which are no longer in the index.
 async fn remove_files(results: Vec<Arc<StoredResult>>) {
     if results.is_empty() {
         return;
     }
     let cleared = run_blocking(move || {
         for result in results {
-            // What is left of it is found and taken away at the next start.
+            // The next start finds and deletes what remains.
             let _ = std::fs::remove_dir_all(&result.folder);
         }
         Ok(())
     });
-    // It ends by itself, whether or not somebody waits.
+    // The task finishes even if this future is dropped.
     let _ = cleared.await;
 }
 
@@ -386,7 +386,7 @@ async fn run_sweeper(store: Weak<ResultStore>) {
     }
 }
 
-/// What the caller is told when a result cannot be written.
+/// The error for a result that cannot be written.
 pub(super) fn unwritable_error(error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Unavailable, "the server cannot write stored results now").with_detail(error.to_string())
 }

@@ -1,6 +1,6 @@
-//! Writes the rows of one result into blocks, while the query runs.
+//! Writes the rows of one result into blocks while the query runs.
 //!
-//! One block is encoded and written while the rows of the next come: what waits in memory is two blocks.
+//! One block is encoded and written while the rows of the next are collected, so that at most two blocks are in memory.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -22,40 +22,40 @@ use super::result::{ResultEnd, StoredResult, run_blocking};
 use super::result_store::{NewResult, ResultStore, unwritable_error};
 use crate::body::PortableSchema;
 
-/// Bytes of rows in the first block; each further one has twice as many as the one before it.
+/// Bytes of rows in the first block; each further block has twice as many as the previous one.
 const FIRST_BLOCK_BYTES: usize = 64 * 1024;
-/// How long a row waits for the rest of its block.
+/// The maximum time that a row waits for the rest of its block.
 const BLOCK_DELAY_MAX: Duration = Duration::from_millis(100);
 
 type RecordBatches = BoxStream<'static, Result<RecordBatch, Error>>;
 
-/// What is known of a result when its writer is done.
+/// The outcome of a finished writer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteOutcome {
-    /// Its rows.
+    /// The number of rows.
     pub rows: u64,
-    /// The bytes of its blocks.
+    /// The size of the blocks, in bytes.
     pub bytes: u64,
-    /// How it ended.
+    /// How the result ended.
     pub end: ResultEnd,
 }
 
-/// Writes one result. Dropped before its end it leaves a result that says that it is not whole.
+/// Writes one result. If it is dropped early, the result is marked as incomplete.
 pub struct ResultWriter {
     store: Arc<ResultStore>,
     result: Arc<StoredResult>,
     portable: PortableSchema,
-    /// Whoever has them has a thread for such work.
+    /// Locked only on threads for blocking work.
     files: Arc<Mutex<ResultFiles>>,
     bytes_max: Option<u64>,
     rows_max: Option<u64>,
-    /// Rows that wait for their block.
+    /// Rows that are not yet in a block.
     waiting: Vec<RecordBatch>,
     waiting_bytes: usize,
-    /// When the first of them must leave.
+    /// When the first of them must be written.
     block_due: Option<Instant>,
     block_bytes: usize,
-    /// Rows that were taken in.
+    /// The number of rows received.
     rows: u64,
     /// The block that is being written.
     writing: Option<JoinHandle<io::Result<()>>>,
@@ -87,10 +87,10 @@ impl ResultWriter {
         }
     }
 
-    /// Makes the files.
+    /// Creates the files.
     ///
     /// # Errors
-    /// `Unavailable` when there is no room, or they cannot be made.
+    /// `Unavailable` when there is no space or the files cannot be created.
     pub(super) async fn begin(mut self) -> Result<Self, Error> {
         match self.make_files().await {
             Ok(()) => Ok(self),
@@ -108,17 +108,16 @@ impl ResultWriter {
         made.map_err(|error| unwritable_error(&error))
     }
 
-    /// The result that it writes.
+    /// The result that is being written.
     pub fn result(&self) -> &Arc<StoredResult> {
         &self.result
     }
 
-    /// Writes `batches` to their end, or to the bounds of the result, and ends it. A failure of theirs, or of the disk,
-    /// ends it too: what was written stands, and says that it is not whole. Rows beyond the first `numbered_rows` are counted
-    /// as rows of `job`.
+    /// Writes `batches` to their end or to the limits of the result. A failure of the stream or the disk marks the
+    /// result as incomplete; blocks that were written stay. Rows beyond the first `counted` count as rows of `job`.
     ///
     /// # Errors
-    /// The failure.
+    /// The failure of the stream or the disk.
     pub async fn write_all(
         mut self,
         mut batches: RecordBatches,
@@ -126,9 +125,9 @@ impl ResultWriter {
         job: &Job,
     ) -> Result<WriteOutcome, Error> {
         let taken = self.consume(&mut batches, counted, job).await;
-        // Stops the query before the last words are written.
+        // Stops the query before the last block is written.
         drop(batches);
-        // What failed before its first row leaves nothing.
+        // A query that failed before its first row leaves no result.
         let left = self.start_block(taken.is_ok()).await;
         let left = if left.is_ok() { self.finish_block().await } else { left };
         match taken.and_then(|end| left.map(|()| end)) {
@@ -159,14 +158,14 @@ impl ResultWriter {
             if let ControlFlow::Break(end) = taken {
                 return Ok(end);
             }
-            // Where rows come without a pause nothing else looks at the clock.
+            // Without a pause between batches the timer is never polled.
             if self.block_due.is_some_and(|due| due <= Instant::now()) {
                 self.start_block(false).await?;
             }
         }
     }
 
-    /// Takes in the rows of `batch`; breaks when the result is at its bound.
+    /// Adds the rows of `batch`; breaks when the result has reached its limit.
     async fn push(&mut self, batch: &RecordBatch) -> Result<ControlFlow<ResultEnd>, Error> {
         let room = self.rows_max.map_or(u64::MAX, |max| max - self.rows);
         let expected = batch.num_rows().min(usize::try_from(room).unwrap_or(usize::MAX));
@@ -196,21 +195,21 @@ impl ResultWriter {
     fn reached_byte_limit(&self) -> Option<ResultEnd> {
         let bytes = self.result.progress.borrow().bytes();
         let max = self.bytes_max.filter(|max| bytes >= *max)?;
-        Some(ResultEnd::Incomplete(format!("it reached its bound of {max} bytes (results.store_limit)")))
+        Some(ResultEnd::Incomplete(format!("it reached the limit of {max} bytes (results.store_limit)")))
     }
 
-    /// Lets the rows that wait become a block, after the one that is being written.
+    /// Starts writing the waiting rows as a block, after the block that is being written.
     async fn start_block(&mut self, at_end: bool) -> Result<(), Error> {
         self.finish_block().await?;
         let (index, first_row) = {
             let stage = self.result.progress.borrow();
             (stage.blocks.len(), stage.rows())
         };
-        // A result without rows has a block all the same: it tells the columns.
+        // A result without rows also has a block, for its columns.
         if self.waiting.is_empty() && !(at_end && index == 0) {
             return Ok(());
         }
-        // Before they are compressed they are hardly ever smaller.
+        // Uncompressed rows are hardly ever smaller than the block.
         self.store.make_room(&self.result, self.waiting_bytes as u64).await?;
         let batches = std::mem::take(&mut self.waiting);
         self.waiting_bytes = 0;
@@ -222,7 +221,7 @@ impl ResultWriter {
                 let bytes = encode(result.schema(), &batches).map_err(io::Error::other)?;
                 let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
                 let facts = BlockFacts { first_row, rows, bytes: bytes.len() as u64, sha256: sha256_hex(&bytes) };
-                // Readers see it before the next one is written, or the end.
+                // The block becomes visible before the next block or the end.
                 let mut files = files.lock();
                 files.add_block(index, &bytes, &facts)?;
                 result.publish_block(facts);
@@ -235,8 +234,8 @@ impl ResultWriter {
         Ok(())
     }
 
-    /// Waits until the block that is being written is there for readers. If it will never be, neither will what waits:
-    /// rows after a gap are no part of the whole.
+    /// Waits until the block that is being written is visible. If it fails, the waiting rows are dropped, because a
+    /// result must not have gaps.
     async fn finish_block(&mut self) -> Result<(), Error> {
         let Some(writing) = &mut self.writing else { return Ok(()) };
         let written = writing.await.unwrap_or_else(|error| Err(io::Error::other(error)));
@@ -257,24 +256,23 @@ impl ResultWriter {
         WriteOutcome { rows: stage.rows(), bytes: stage.bytes(), end }
     }
 
-    /// What writes down the end and tells readers of it, and says what became of it; it keeps others waiting. A result
-    /// without a single block is none: it is taken away.
+    /// Returns a blocking function that writes the end and notifies readers. A result without a block is removed.
     fn finisher(&self, end: ResultEnd) -> impl FnOnce() -> ResultEnd + Send + 'static {
         let (store, result, files) = (self.store.clone(), self.result.clone(), self.files.clone());
         move || {
             let text = files.lock().write_end(end.reason());
-            // What has no end on the disk is not whole after a restart; it must not be before one.
+            // A result without an end line counts as incomplete after a restart, so it must also be incomplete now.
             let end = match text {
                 Ok(()) => end,
                 Err(_) if end != ResultEnd::Complete => end,
-                Err(_) => ResultEnd::Incomplete("the server could not write its end".to_owned()),
+                Err(_) => ResultEnd::Incomplete("the server could not write the end of the result".to_owned()),
             };
             result.reserve_bytes(0);
             let is_empty = result.progress.borrow().blocks.is_empty();
             if is_empty {
                 store.discard(&result);
             }
-            // Whoever hears of the end finds everything as it stays.
+            // Readers that see the end find the final state.
             drop(store);
             let result_end = match end.reason() {
                 Some(reason) if is_empty => ResultEnd::Removed(reason),
@@ -292,7 +290,7 @@ impl Drop for ResultWriter {
             return;
         }
         let ending = self.finisher(ResultEnd::Incomplete("the query was ended before its last row".to_owned()));
-        // Without a runtime the process ends, and the next one finds what was left.
+        // Without a runtime the process is ending, and the next one recovers the result.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn_blocking(ending);
         }

@@ -1,4 +1,4 @@
-//! What this node has signed of its results: cursors into one, and links that open one.
+//! Signed tokens for stored results: cursors and links.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,33 +12,33 @@ use super::id::ResultId;
 const CURSOR_BYTES: usize = 16 + 8 + 8 + 8 + SIGNATURE_BYTES;
 const LINK_BYTES: usize = 8 + 8 + SIGNATURE_BYTES;
 
-/// A place in a stored result, from which the next page is read.
+/// A position in a stored result from which the next page is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     /// The result.
     pub result: ResultId,
-    /// Rows before the page.
+    /// The number of rows before the page.
     pub row: u64,
-    /// What names the question, so that a cursor does not answer another one.
+    /// The identifier of the query, so that a cursor is rejected for another query.
     pub query_id: u64,
-    /// When the result goes, in milliseconds since 1970.
+    /// When the result expires, in milliseconds since 1970.
     pub expires_at_ms: u64,
 }
 
-/// A key to a stored result for a short time.
+/// A short-lived link to a stored result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ResultLink {
-    /// The number of whom it was made for, among the readers of the result.
+    /// The number of its holder among the link holders of the result.
     pub(super) holder: u64,
-    /// When it ends, in milliseconds since 1970.
+    /// When the link expires, in milliseconds since 1970.
     pub(super) expires_at_ms: u64,
 }
 
-/// Signs and checks.
+/// Signs and verifies cursors and links.
 pub(super) struct ResultSeal {
-    /// Its key lives as long as the folder of the results does.
+    /// This key is stored in the folder of the results.
     cursors: HmacSigner,
-    /// Whoever was given a link is known to this process alone, so a link ends with it.
+    /// Link holders are known only to this process, so links end with it.
     links: HmacSigner,
 }
 
@@ -47,7 +47,7 @@ impl ResultSeal {
         Self { cursors: HmacSigner::new(key), links: HmacSigner::with_random_key() }
     }
 
-    /// `cursor` as a text that only `owner` can use.
+    /// Encodes `cursor` as text that only `owner` can use.
     pub(super) fn sign_cursor(&self, cursor: &Cursor, owner: &Owner) -> String {
         let mut bytes = Vec::with_capacity(CURSOR_BYTES);
         bytes.extend(cursor.result.0.as_bytes());
@@ -59,14 +59,14 @@ impl ResultSeal {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The place that `text` names, if it is one of `owner`.
+    /// Decodes the cursor `text` of `owner`.
     ///
     /// # Errors
-    /// `InvalidArguments` for what was never signed for `owner`, `NotFound` when its time is over.
+    /// `InvalidArguments` for a cursor that was not signed for `owner`, `NotFound` when it has expired.
     pub(super) fn verify_cursor(&self, text: &str, owner: &Owner) -> Result<Cursor, Error> {
         let foreign = || {
-            Error::new(ErrorKind::InvalidArguments, "the cursor is none that you were given")
-                .with_hint("Use a cursor unchanged, with the arguments of the answer that it stood in.")
+            Error::new(ErrorKind::InvalidArguments, "the cursor is unknown or was changed")
+                .with_hint("Pass the cursor of an earlier answer unchanged, with the arguments of that call.")
         };
         let bytes =
             URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == CURSOR_BYTES).ok_or_else(foreign)?;
@@ -84,14 +84,14 @@ impl ResultSeal {
         Ok(place)
     }
 
-    /// `link` to the result `id` as a text.
+    /// Encodes `link` to the result `id` as text.
     pub(super) fn sign_link(&self, id: ResultId, link: &ResultLink) -> String {
         let signed = [link.expires_at_ms.to_be_bytes(), link.holder.to_be_bytes()].concat();
         let signature = self.links.sign("link", &[id.0.as_bytes(), &signed]);
         URL_SAFE_NO_PAD.encode([&signed[..], &signature].concat())
     }
 
-    /// What the link `text` says, if it opens the result `id` now.
+    /// Decodes the link `text`, if it is valid for the result `id` now.
     pub(super) fn verify_link(&self, text: &str, id: ResultId) -> Option<ResultLink> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == LINK_BYTES)?;
         let (signed, signature) = bytes.split_at(LINK_BYTES - SIGNATURE_BYTES);
@@ -101,13 +101,13 @@ impl ResultSeal {
     }
 }
 
-/// The number that `bytes` write, the greatest first.
+/// Decodes `bytes` as a big-endian number.
 fn read_u64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 pub(super) fn expired_error() -> Error {
-    Error::new(ErrorKind::NotFound, "the stored result has expired").with_hint("Ask the question again.")
+    Error::new(ErrorKind::NotFound, "the stored result has expired").with_hint("Repeat the query.")
 }
 
 /// Milliseconds since 1970.
@@ -115,12 +115,12 @@ pub(super) fn now_ms() -> u64 {
     ms_since_1970(SystemTime::now())
 }
 
-/// `format_time` in milliseconds since 1970.
+/// Milliseconds since 1970.
 pub(super) fn ms_since_1970(time: SystemTime) -> u64 {
     to_ms(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// `format_time` in milliseconds.
+/// The duration in milliseconds.
 pub(super) fn to_ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

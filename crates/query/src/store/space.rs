@@ -1,8 +1,8 @@
-//! How much room the disk has.
+//! The free space of the disk.
 
 use std::path::Path;
 
-/// The bytes that are free for this process on the disk that holds `folder`; none where that cannot be told.
+/// The bytes that are available to this process on the disk of `folder`; `None` if unknown.
 pub(super) fn free_bytes(folder: &Path) -> Option<u64> {
     let status = rustix::fs::statvfs(folder).ok()?;
     Some(status.f_bavail.saturating_mul(status.f_frsize))

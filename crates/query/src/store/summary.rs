@@ -1,4 +1,4 @@
-//! What the columns of some rows hold: what a preview tells a model beside the first rows.
+//! A summary of the columns of some rows, shown in a preview.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use arrow::row::{RowConverter, SortField};
 
 use crate::format::{batch_cells, unique_names};
 
-/// Characters shown of a smallest or largest value.
+/// Maximum characters of a minimum or maximum value.
 const VALUE_CHARS_MAX: usize = 60;
 
-/// Of each column of `batches`: its values that are not null, its nulls, the smallest and the largest value, and how
-/// many different ones there are. What cannot be compared has neither.
+/// Summarizes each column of `batches`: the number of values and nulls, the minimum, the maximum, and the number of
+/// distinct values. Columns that cannot be compared have neither of the last three.
 pub(crate) fn summarize_columns(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
     let rows = concat_batches(schema, batches)?;
     let cells = batch_cells(&rows);
@@ -59,7 +59,7 @@ struct ColumnSummary {
     distinct: Option<u64>,
 }
 
-/// Where the smallest and the largest value stand, and how many different ones there are.
+/// The positions of the minimum and maximum, and the number of distinct values.
 struct ValueRange {
     min: Option<usize>,
     max: Option<usize>,

@@ -89,7 +89,7 @@ async fn reports_row_limit() {
     };
     let cut = limited(7).await;
     assert_eq!(rows_in(&cut.blocks[0]), 7);
-    insta::assert_snapshot!(cut.blocks[1], @"Shown: the first 7 rows; more exist. Ask for less (where, group_by, select) or a larger limit.");
+    insta::assert_snapshot!(cut.blocks[1], @"Showing the first 7 rows; more exist. Narrow the query (where, group_by, select) or raise the limit.");
     assert_eq!(cut.metadata["dev.tidegate/truncated"], true);
     assert_eq!(cut.rows, 7);
     // Exactly as many as there are: nothing is missing, nothing is said.
@@ -134,9 +134,9 @@ async fn truncation_notice_names_the_rest() {
                 .await;
         seen.blocks[1].clone()
     };
-    insta::assert_snapshot!(line(bytes(1_000)).await, @"Shown: the first 110 rows, as many as fit into 1000 characters; more exist. Ask for less (where, group_by, select), or for the rows after the last one (order_by, where).");
-    insta::assert_snapshot!(line(Budget { rows: Some(1), bytes: None }).await, @"Shown: the first row, as many as are allowed; more exist. Ask for less (where, group_by, select), or for the rows after the last one (order_by, where).");
-    insta::assert_snapshot!(line(bytes(5)).await, @"Shown: no rows; the first alone takes 7 characters, and the answer may take 5. Select fewer columns, or shorten long ones with left(column, 100).");
+    insta::assert_snapshot!(line(bytes(1_000)).await, @"Showing the first 110 rows, as many as fit into 1000 characters; more exist. Narrow the query (where, group_by, select), or request the rows after the last one (order_by, where).");
+    insta::assert_snapshot!(line(Budget { rows: Some(1), bytes: None }).await, @"Showing the first row, the maximum of an answer; more exist. Narrow the query (where, group_by, select), or request the rows after the last one (order_by, where).");
+    insta::assert_snapshot!(line(bytes(5)).await, @"Showing no rows: the first has 7 characters, and the limit is 5. Select fewer columns, or shorten long ones with left(column, 100).");
 }
 
 #[tokio::test]

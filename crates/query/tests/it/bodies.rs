@@ -204,7 +204,7 @@ async fn reports_truncation() {
      1
      2
     (3 rows)
-    Shown: the first 3 rows; more exist. Ask for less (where, group_by, select) or a larger limit.
+    Showing the first 3 rows; more exist. Narrow the query (where, group_by, select) or raise the limit.
 
     --- markdown ---
     | n |
@@ -213,7 +213,7 @@ async fn reports_truncation() {
     | 1 |
     | 2 |
 
-    Shown: the first 3 rows; more exist. Ask for less (where, group_by, select) or a larger limit.
+    Showing the first 3 rows; more exist. Narrow the query (where, group_by, select) or raise the limit.
     "#);
 }
 

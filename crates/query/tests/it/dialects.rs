@@ -61,7 +61,7 @@ fn aggregates_have_the_names_of_their_database() {
     SELECT "carrier", count(*) AS "count", count(DISTINCT "dest") AS "count_distinct_dest", avg("distance") AS "avg_distance", percentile_cont(0.5) WITHIN GROUP (ORDER BY "dep_delay") AS "median_dep_delay", stddev_samp(DISTINCT "dep_delay") AS "stddev_dep_delay", var_samp("dep_delay") AS "variance_dep_delay" FROM "flights" GROUP BY "carrier" HAVING percentile_cont(0.5) WITHIN GROUP (ORDER BY "dep_delay") > $1 ORDER BY "median_dep_delay" DESC NULLS LAST LIMIT 101
     [Integer(5)]
 
-    the question does not fit the tables:
+    the query does not match the tables:
     - select[4]: SQLite has no median; it has count, count_distinct, sum, avg, min and max
     - select[5]: SQLite has no stddev; it has count, count_distinct, sum, avg, min and max
     - select[6]: SQLite has no variance; it has count, count_distinct, sum, avg, min and max
@@ -71,11 +71,11 @@ fn aggregates_have_the_names_of_their_database() {
     "#);
     let median = json!([{"function": "median", "column": "distance", "distinct": true}]);
     insta::assert_snapshot!(check(json!({"table": "flights", "select": median})), @r#"
-    the question does not fit the tables:
+    the query does not match the tables:
     - select[0]: PostgreSQL has no median of distinct values; leave out "distinct"
     Columns of flights: flight_date, carrier, origin, dest, dep_delay, arr_delay, distance, Tail Number
 
-    the question does not fit the tables:
+    the query does not match the tables:
     - select[0]: SQLite has no median; it has count, count_distinct, sum, avg, min and max
     Columns of flights: flight_date, carrier, origin, dest, dep_delay, arr_delay, distance, Tail Number
     "#);
@@ -106,11 +106,11 @@ fn tables_of_other_schemas_are_qualified() {
         "table": "flights",
         "joins": [{"table": "archive.flights", "on": [{"left": "carrier", "right": "carrier"}]}],
     })), @r#"
-    the table "archive.flights" stands twice in the question
-    Give the joined one another name: {"table": …, "as": "other", "on": …}.
+    the table "archive.flights" is used twice
+    Give the joined table an alias: {"table": …, "as": "other", "on": …}.
 
-    the table "archive.flights" stands twice in the question
-    Give the joined one another name: {"table": …, "as": "other", "on": …}.
+    the table "archive.flights" is used twice
+    Give the joined table an alias: {"table": …, "as": "other", "on": …}.
     "#);
     insta::assert_snapshot!(check(json!({
         "table": "flights",
@@ -131,26 +131,26 @@ fn expressions_are_read_in_the_database_s_own_sql() {
     })), @r#"
     SELECT * FROM "flights" WHERE "carrier" ~ '^U' AND "dep_delay" BETWEEN SYMMETRIC 5 AND 1 AND '{1}'::INT[] @> ARRAY["distance"] LIMIT 101
 
-    the question does not fit the tables:
+    the query does not match the tables:
     - where: SQL syntax error at line 1, column 48: expected AND, found 5. Near: y BETWEEN SYMMETRIC 5 AND 1 AND '{1}'::int[] @> ARRAY[distan
     Columns of flights: flight_date, carrier, origin, dest, dep_delay, arr_delay, distance, Tail Number
     "#);
     insta::assert_snapshot!(check(json!({
         "table": "flights", "where": "carrier GLOB 'U*' AND origin IS NOT dest AND dep_delay ISNULL",
     })), @r#"
-    the question does not fit the tables:
+    the query does not match the tables:
     - where: SQL syntax error at line 1, column 9: expected the end of the expression, found GLOB. Near: carrier GLOB 'U*' AND origin IS NOT dest AND dep_delay ISNUL
     Columns of flights: flight_date, carrier, origin, dest, dep_delay, arr_delay, distance, Tail Number
 
     SELECT * FROM `flights` WHERE `carrier` GLOB 'U*' AND `origin` IS NOT `dest` AND `dep_delay` IS NULL LIMIT 101
     "#);
     insta::assert_snapshot!(check(json!({"table": "flights", "where": "pg_sleep(1) IS NULL AND load_extension('x')"})), @r#"
-    the question does not fit the tables:
-    - where: the function pg_sleep is refused: it only spends time. Leave it out.
+    the query does not match the tables:
+    - where: the function pg_sleep is refused: it only consumes time. Leave it out.
     Columns of flights: flight_date, carrier, origin, dest, dep_delay, arr_delay, distance, Tail Number
 
-    the question does not fit the tables:
-    - where: the function load_extension is refused: it reaches files, and only the tables of the catalog can be read. Leave it out.
+    the query does not match the tables:
+    - where: the function load_extension is refused: it accesses files, and only the tables of the catalog can be read. Leave it out.
     Columns of flights: flight_date, carrier, origin, dest, dep_delay, arr_delay, distance, Tail Number
     "#);
 }
@@ -177,7 +177,7 @@ fn placeholders_are_those_of_the_database() {
     assert_eq!(text("SELECT $2, ?1", SqlDialect::Sqlite).unwrap(), "SELECT ?2, ?1");
     assert_eq!(text("SELECT '{}'::jsonb ? 'a'", SqlDialect::Postgres).unwrap(), "SELECT '{}'::jsonb ? 'a'");
     insta::assert_snapshot!(text("SELECT $name", SqlDialect::Sqlite).unwrap_err(), @r#"
-    $name is no placeholder that is understood here
+    unsupported placeholder $name
     Write placeholders as $1, $2, … in the order of the parameters.
     "#);
     insta::assert_snapshot!(text("SELECT ?, $1", SqlDialect::Sqlite).unwrap_err(), @r#"
@@ -287,7 +287,7 @@ proptest! {
                     prop_assert!(!statement.text().contains('§'), "{}", statement.text());
                 }
                 Err(error) => {
-                    let lacks = ["SQLite has no", "PostgreSQL has no", "cannot be written down"];
+                    let lacks = ["SQLite has no", "PostgreSQL has no", "cannot be rewritten"];
                     let text = error.to_string();
                     prop_assert!(lacks.iter().any(|reason| text.contains(reason)), "{text}");
                 }

@@ -368,12 +368,12 @@ async fn extract_orders_numbers_as_numbers_and_has_bounds() {
     let failure = request_answer(&FakeDatabase::counting(2, 60_000), &wishes).await.failure.unwrap();
     insta::assert_snapshot!(failure, @r#"
     extract: column "n" has more than 100000 unique values or 8 MiB of them
-    Narrow the question with where, or select a coarser value.
+    Narrow the query with where, or select a coarser value.
     "#);
     let wishes = AnswerOptions { max_rows: Some(3), ..wishes };
     insta::assert_snapshot!(request_answer(&FakeDatabase::counting(1, 10), &wishes).await.blocks.join("\n"), @r"
     [0,1,2]
-    Shown: the first 3 values; more exist. Ask for less (where, group_by, select) or a larger limit.
+    Showing the first 3 values; more exist. Narrow the query (where, group_by, select) or raise the limit.
     ");
 }
 

@@ -238,7 +238,7 @@ async fn an_answer_without_columns_is_refused() {
     let options = RecordBatchOptions::new().with_row_count(Some(3));
     let rows = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options).unwrap();
     let seen = answer_for(&FakeDatabase::new(vec![rows]), AnswerOptions::default()).await;
-    insta::assert_snapshot!(seen.failure.unwrap(), @"the answer has no columns, and a Parquet file has one at least");
+    insta::assert_snapshot!(seen.failure.unwrap(), @"the answer has no columns, but a Parquet file needs at least one");
 }
 
 #[tokio::test]

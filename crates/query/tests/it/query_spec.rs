@@ -122,8 +122,8 @@ async fn joins_qualify_their_columns() {
         }))
         .await,
         @r#"
-    the question does not fit the tables:
-    - select[2]: "distance" is a column of several tables; say which: flights.distance, back.distance
+    the query does not match the tables:
+    - select[2]: "distance" is a column of several tables; use one of: flights.distance, back.distance
     Columns of flights: flight_date, carrier, origin, dest, dep_delay, arr_delay, distance, Tail Number
     Columns of airlines: carrier, name
     Columns of back: flight_date, carrier, origin, dest, dep_delay, arr_delay, distance, Tail Number
@@ -144,8 +144,8 @@ async fn joins_qualify_their_columns() {
         @r#"SELECT "airlines"."name", "flights"."carrier", "back"."distance" FROM "flights" LEFT JOIN "airlines" ON "flights"."carrier" = "airlines"."carrier" INNER JOIN "flights" AS "back" ON "back"."origin" = "flights"."dest" WHERE "airlines"."name" LIKE 'A%' AND "back"."distance" > "flights"."distance" ORDER BY "back"."distance" DESC NULLS LAST LIMIT 101"#
     );
     insta::assert_snapshot!(check(json!({"table": "flights", "joins": [{"table": "flights", "on": "true"}]})).await, @r#"
-    the table "flights" stands twice in the question
-    Give the joined one another name: {"table": …, "as": "other", "on": …}.
+    the table "flights" is used twice
+    Give the joined table an alias: {"table": …, "as": "other", "on": …}.
     "#);
 }
 
@@ -211,9 +211,9 @@ async fn text_is_one_expression_and_nothing_else() {
 #[tokio::test]
 async fn plain_columns_beside_functions_must_be_groups() {
     insta::assert_snapshot!(check(json!({"table": "flights", "select": ["carrier", "*", {"function": "count"}], "group_by": ["origin"]})).await, @r#"
-    the question does not fit the tables:
-    - select[0]: the plain column "carrier" stands beside functions; add it to group_by or give it a function
-    - select[1]: "*" cannot stand beside groups; name the columns
+    the query does not match the tables:
+    - select[0]: the plain column "carrier" is neither grouped nor aggregated; add it to group_by or give it a function
+    - select[1]: "*" cannot be combined with groups; name the columns
     Columns of flights: flight_date, carrier, origin, dest, dep_delay, arr_delay, distance, Tail Number
     "#);
 }
@@ -250,13 +250,13 @@ fn reports_all_violations_with_paths() {
 fn conditions_have_bounds() {
     let deep = (0..100).fold(json!({"column": "a", "value": 1}), |inner, _| json!({"not": inner}));
     insta::assert_snapshot!(read(json!({"table": "t", "where": deep})).unwrap_err(), @r"
-    the question cannot be read:
-    - where.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not: at most 100 conditions in 20 levels are taken; use in for lists
+    invalid query arguments:
+    - where.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not.not: too many conditions: the limits are 100 conditions and 20 levels; use in for lists
     ");
     let many: Vec<Value> = (0..1_000).map(|n| json!({"column": "a", "value": n})).collect();
     insta::assert_snapshot!(read(json!({"table": "t", "where": {"or": many}})).unwrap_err(), @r"
-    the question cannot be read:
-    - where.or[99]: at most 100 conditions in 20 levels are taken; use in for lists
+    invalid query arguments:
+    - where.or[99]: too many conditions: the limits are 100 conditions and 20 levels; use in for lists
     ");
     let values: Vec<i64> = (0..1_000).collect();
     assert!(read(json!({"table": "t", "where": {"column": "a", "op": "in", "value": values}})).is_err());

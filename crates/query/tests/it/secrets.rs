@@ -171,7 +171,7 @@ fn explains_invalid_rules() {
     ];
     insta::assert_snapshot!(message.join("\n"), @r"
     a rule's name is 1 to 64 of letters, digits, _ and -
-    the pattern fits a text of nothing, and with it every text
+    the pattern matches the empty string, and so every text
     error: unclosed group
     the pattern is longer than 1000 bytes
     Compiled regex exceeds size limit of 1048576 bytes.

@@ -278,7 +278,7 @@ fn deep_and_long_sql_is_an_error_and_no_overflow() {
         .join()
         .unwrap();
     let long = format!("SELECT '{}'", "x".repeat(2 * 1024 * 1024));
-    insta::assert_snapshot!(parse(&long).unwrap_err(), @"the SQL is 2097161 bytes long; at most 1048576 are taken");
+    insta::assert_snapshot!(parse(&long).unwrap_err(), @"the SQL is 2097161 bytes long; the limit is 1048576");
     insta::assert_snapshot!(parse(&format!("SELECT 1{}", " + 1".repeat(5_000))).unwrap_err(), @r"
     the SQL is nested too deeply or chains too many operators
     Use IN (…) instead of many ORs, joins or WITH instead of nested subqueries, several calls instead of many UNIONs.
@@ -316,8 +316,8 @@ fn parameters_come_from_json() {
     assert_eq!(Parameter::from_json(&json!("x")).unwrap(), Parameter::Text("x".to_owned()));
     let refused = |value| Parameter::from_json(&value).unwrap_err().to_string();
     insta::assert_snapshot!(refused(json!(u64::MAX)), @"18446744073709551615 is beyond 64-bit integers; pass it as a string and cast it in the SQL");
-    insta::assert_snapshot!(refused(json!([1])), @"an array cannot be a parameter; wanted a string, a number, true, false or null");
-    insta::assert_snapshot!(refused(json!({})), @"an object cannot be a parameter; wanted a string, a number, true, false or null");
+    insta::assert_snapshot!(refused(json!([1])), @"an array cannot be a parameter; expected a string, a number, true, false or null");
+    insta::assert_snapshot!(refused(json!({})), @"an object cannot be a parameter; expected a string, a number, true, false or null");
 }
 
 #[test]

@@ -182,7 +182,7 @@ async fn stores_overflow_and_pages_through_it() {
     let first = scene.call(&ann, json!({})).await;
     let id = id_of(&first.links[0]);
     let message = first.lines[0].replace(first.cursor().unwrap(), "CURSOR").replace(&id.to_string(), "ID");
-    insta::assert_snapshot!(message, @r#"Shown: the first 45 rows, as many as fit into 400 characters; more exist. For the next ones make the same call with "cursor": "CURSOR". What was asked for is kept at tidegate://results/ID."#);
+    insta::assert_snapshot!(message, @r#"Showing the first 45 rows, as many as fit into 400 characters; more exist. To continue, repeat the call with "cursor": "CURSOR". The full result is stored at tidegate://results/ID."#);
     let (rows, end) = scene.stored(&ann, id).await;
     assert_eq!((rows, end), ((0..1000).collect(), Some(ResultEnd::Complete)));
     let mut seen = first.numbers();
@@ -204,7 +204,7 @@ async fn last_page_reports_row_limit() {
     let last = scene.call(&ann, json!({"cursor": first.cursor().unwrap()})).await;
     assert_eq!([first.numbers(), last.numbers()].concat(), (0..70).collect::<Vec<i64>>());
     assert_eq!((&last.metadata["dev.tidegate/truncated"], last.cursor()), (&json!(true), None));
-    insta::assert_snapshot!(last.lines[0], @r#"These are the last of the 70 rows that were asked for (limit, max_rows); more may exist. Ask again for more of them, or with delivery: "blocks" for all."#);
+    insta::assert_snapshot!(last.lines[0], @r#"These are the last of the 70 requested rows (limit, max_rows); more may exist. Raise the limit, or use delivery: "blocks" to store all rows."#);
 }
 
 #[tokio::test]
@@ -229,14 +229,14 @@ async fn cursor_is_bound_to_principal_and_query() {
         table.push_str(&format!("{subject}: {text}\n"));
     }
     insta::assert_snapshot!(table, @r#"
-    somebody else: invalid_arguments: the cursor is none that you were given
-    Use a cursor unchanged, with the arguments of the answer that it stood in.
-    another question: invalid_arguments: the cursor belongs to a question with other arguments
-    Repeat the arguments of that question and change nothing but cursor, limit and format.
-    forged: invalid_arguments: the cursor is none that you were given
-    Use a cursor unchanged, with the arguments of the answer that it stood in.
-    none: invalid_arguments: the cursor is none that you were given
-    Use a cursor unchanged, with the arguments of the answer that it stood in.
+    somebody else: invalid_arguments: the cursor is unknown or was changed
+    Pass the cursor of an earlier answer unchanged, with the arguments of that call.
+    another question: invalid_arguments: the cursor belongs to a call with other arguments
+    Repeat the arguments of that call; only cursor, limit and format may differ.
+    forged: invalid_arguments: the cursor is unknown or was changed
+    Pass the cursor of an earlier answer unchanged, with the arguments of that call.
+    none: invalid_arguments: the cursor is unknown or was changed
+    Pass the cursor of an earlier answer unchanged, with the arguments of that call.
     right: [{"n":45}]
     "#);
 }
@@ -389,7 +389,7 @@ async fn does_not_cache_answer_without_rows_in_budget() {
     let scene = StoredAnswers::new(fake, limits()).await;
     for run in 1..3 {
         let got = scene.call(&caller_named("ann"), json!({})).await;
-        assert!(got.lines[0].starts_with("Shown: no rows; the first alone takes"), "{got:?}");
+        assert!(got.lines[0].starts_with("Showing no rows: the first has"), "{got:?}");
         settled(&scene).await;
         assert_eq!((runs.load(Ordering::Relaxed), scene.store.len()), (run, 0));
     }
@@ -407,7 +407,7 @@ async fn reruns_query_when_cached_result_is_damaged() {
     let folder = scene.folder.path().join("0").join(id_of(&first.links[0]).to_string());
     std::fs::write(folder.join("0.arrow"), "not what it was").unwrap();
     let error = scene.call(&ann, json!({})).await.failure.unwrap();
-    assert!(error.message().contains("is damaged") && error.hint() == Some("Ask the question again."));
+    assert!(error.message().contains("is damaged") && error.hint() == Some("Repeat the query."));
     assert_eq!(scene.call(&ann, json!({})).await.text, first.text);
     assert_eq!(runs.load(Ordering::Relaxed), 2);
 }

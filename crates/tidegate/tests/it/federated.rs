@@ -271,7 +271,7 @@ async fn reports_query_errors() {
     "#);
     assert_snapshot!(scene.query_all("DELETE FROM crm.customers").await, @r"
     invalid_arguments: DELETE is refused: it would change data, and only reading is allowed
-    Only SELECT can be run, with WITH, UNION, VALUES and all else that belongs to it.
+    Only SELECT statements are allowed, including those with WITH, UNION or VALUES.
     ");
     assert_snapshot!(scene.query_all("SELECT * FROM crm.sqlite_master").await, @r#"
     not_found: there is no table "sqlite_master" in "crm"

@@ -301,7 +301,7 @@ async fn without_storage_room_only_the_preview_is_sent() {
     let uri = scene.read("files://noise").await.result();
     let manifest = scene.final_manifest(&uri).await;
     assert_eq!(manifest["status"], "incomplete");
-    assert_eq!(manifest["reason"], "your stored results take as much room as they may");
+    assert_eq!(manifest["reason"], "your stored results have reached their storage limit");
     let scene = FileFixture::new(StoreLimits { writers: 0, ..StoreLimits::default() }, 1000).await;
     scene.write("big.txt", &text_bytes(MIB));
     scene.write("noise", &binary_bytes(5 * MIB));

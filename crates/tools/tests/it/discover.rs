@@ -90,7 +90,7 @@ async fn missing_schema_error_gives_the_reason() {
     "#);
     insta::assert_snapshot!(schema(json!({"database": "shop", "table": "broken"})).await, @"unavailable: line 3 has 4 fields, not 3");
     insta::assert_snapshot!(schema(json!({"table": "orders"})).await, @r#"
-    invalid_arguments: name the database to ask: argument "database"
+    invalid_arguments: name the database to query in the argument "database"
     Valid choices: shop, warehouse
     "#);
     insta::assert_snapshot!(schema(json!({"database": "shop", "samples": true, "limit": 3})).await, @r#"
@@ -105,7 +105,7 @@ async fn missing_schema_error_gives_the_reason() {
 async fn empty_node_lists_no_databases() {
     let registry = node([]);
     assert_eq!(call_tool(&registry, "list_databases", json!({})).await, "[]");
-    insta::assert_snapshot!(call_tool(&registry, "get_schema", json!({"table": "orders"})).await, @"not_found: there are no databases to ask");
+    insta::assert_snapshot!(call_tool(&registry, "get_schema", json!({"table": "orders"})).await, @"not_found: there are no databases to query");
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ async fn prompt_errors_suggest_fixes() {
     Valid choices: shop
     "#);
     insta::assert_snapshot!(prompt(&registry, "explore", json!({})).await, @r#"
-    name the database to ask: argument "database"
+    name the database to query in the argument "database"
     Valid choices: shop, warehouse
     "#);
 }

@@ -13,7 +13,7 @@ async fn query_answers_rows() {
     1,Ann,
     2,Bob,"said ""hello"""
 
-    Shown: the first 2 rows; more exist. Ask for less (where, group_by, select) or a larger limit.
+    Showing the first 2 rows; more exist. Narrow the query (where, group_by, select) or raise the limit.
     "#);
     insta::assert_snapshot!(call_tool(&registry, "query", json!({"table": "orders", "extract": "customer"})).await, @r#"["Ann","Bob"]"#);
 }
@@ -23,7 +23,7 @@ async fn query_errors_suggest_fixes() {
     let registry = node([shop(), unreachable()]);
     let query = async |arguments| call_tool(&registry, "query", arguments).await;
     insta::assert_snapshot!(query(json!({"table": "orders"})).await, @r#"
-    invalid_arguments: name the database to ask: argument "database"
+    invalid_arguments: name the database to query in the argument "database"
     Valid choices: shop, warehouse
     "#);
     insta::assert_snapshot!(query(json!({"database": "shop", "table": "oders"})).await, @r#"
@@ -31,7 +31,7 @@ async fn query_errors_suggest_fixes() {
     Valid choices: orders
     "#);
     insta::assert_snapshot!(query(json!({"database": "shop", "table": "orders", "select": ["costumer"]})).await, @r#"
-    invalid_arguments: the question does not fit the tables:
+    invalid_arguments: the query does not match the tables:
     - select[0]: there is no column "costumer"; nearest: customer, note
     Columns of orders: id, customer, note
     "#);
@@ -51,7 +51,7 @@ async fn sql_answers_rows() {
     1,Ann,
     2,Bob,"said ""hello"""
 
-    Shown: the first 2 rows; more exist. Ask for less (where, group_by, select) or a larger limit.
+    Showing the first 2 rows; more exist. Narrow the query (where, group_by, select) or raise the limit.
     "#);
 }
 
@@ -60,8 +60,8 @@ async fn sql_errors_suggest_fixes() {
     let registry = node([shop()]);
     let sql = async |arguments| call_tool(&registry, "sql", arguments).await;
     insta::assert_snapshot!(sql(json!({"sql": "DROP TABLE orders"})).await, @"
-    invalid_arguments: DROP TABLE is refused: it would change what the database consists of, and only reading is allowed
-    Only SELECT can be run, with WITH, UNION, VALUES and all else that belongs to it.
+    invalid_arguments: DROP TABLE is refused: it would change the schema, and only reading is allowed
+    Only SELECT statements are allowed, including those with WITH, UNION or VALUES.
     ");
     insta::assert_snapshot!(sql(json!({"sql": "SELECT * FROM oders"})).await, @r#"
     not_found: there is no table "oders" in database "shop"
@@ -74,8 +74,8 @@ async fn sql_errors_suggest_fixes() {
     let arguments = json!({"sql": "SELECT id FROM orders WHERE id IN ($1, $2)", "parameters": [[1], {"a": 1}]});
     insta::assert_snapshot!(sql(arguments).await, @"
     invalid_arguments: the parameters of the statement are wrong:
-    - parameters[0]: an array cannot be a parameter; wanted a string, a number, true, false or null
-    - parameters[1]: an object cannot be a parameter; wanted a string, a number, true, false or null
+    - parameters[0]: an array cannot be a parameter; expected a string, a number, true, false or null
+    - parameters[1]: an object cannot be a parameter; expected a string, a number, true, false or null
     ");
     insta::assert_snapshot!(sql(json!({"sql": "SELECT 1", "max_rows": 0, "mode": "fast"})).await, @r#"
     invalid_arguments: the arguments of tool "sql" are wrong:

@@ -1,7 +1,7 @@
-//! The columns of a file, with what the types of Arrow alone do not say: that bytes are a UUID.
+//! The Parquet columns of a schema, with the logical type UUID that the Arrow types alone do not express.
 //!
-//! Text that is JSON stays text. Readers refuse a whole file for one value that is not what its column promises, and
-//! SQLite keeps any text in a column of JSON.
+//! JSON text stays text. Readers reject a whole file for one value that does not match its column type, and SQLite
+//! stores any text in a JSON column.
 
 use std::sync::Arc;
 

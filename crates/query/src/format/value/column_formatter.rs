@@ -1,11 +1,11 @@
-//! Single values as text, for those who show a few of them beside an answer.
+//! Formats single values as text, outside of an answer.
 
 use arrow::array::Array;
 use arrow::datatypes::Field;
 
 use super::{BoxedCells, field_cells};
 
-/// The values of one column, each as the formats of text write it.
+/// Formats the values of one column as the text formats do.
 pub struct ColumnFormatter<'a>(BoxedCells<'a>);
 
 impl<'a> ColumnFormatter<'a> {
@@ -14,7 +14,7 @@ impl<'a> ColumnFormatter<'a> {
         Self(field_cells(field, array))
     }
 
-    /// The value in `row`; none if it is null.
+    /// The value in `row`; `None` if it is null.
     ///
     /// # Panics
     /// If the array has no such row.

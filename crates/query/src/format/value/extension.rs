@@ -1,7 +1,7 @@
-//! Values that mean more than their Arrow type says: numbers and JSON kept as text, UUIDs kept as bytes.
+//! Values with an extension type: numbers and JSON stored as text, UUIDs stored as bytes.
 //!
-//! Numbers and JSON go into JSON as they are. Text that is not what its mark says becomes a string, so that an answer
-//! is JSON whoever marked the field.
+//! Numbers and JSON are written into JSON unchanged. Text that does not match its extension type becomes a string, so
+//! that the answer is always valid JSON.
 
 use arrow::array::{Array, ArrayAccessor, AsArray, FixedSizeBinaryArray};
 use arrow::datatypes::{DataType, Field};
@@ -58,18 +58,19 @@ impl<'a, A: ArrayAccessor<Item = &'a str>> ColumnCells for TextJsonCells<A> {
 /// Writes a JSON document without line breaks, which end the rows of some formats and the messages of some transports.
 fn write_without_line_breaks(document: &str, out: &mut String) {
     if document.bytes().any(|byte| byte < b' ') {
-        // Strings have theirs escaped; between values they are spaces.
+        // In strings, control characters are escaped; between values they are whitespace.
         out.extend(document.chars().map(|character| if character < ' ' { ' ' } else { character }));
     } else {
         out.push_str(document);
     }
 }
 
-/// The most digits before the point for which any number is below the greatest float, so that every reader takes it.
+/// The maximum digits before the point for which every number is below the largest float, so that all readers accept
+/// it.
 const WHOLE_DIGITS_MAX: usize = 308;
 
-/// Whether `text` is a number of JSON, without an exponent, for which readers have room: some refuse a whole document
-/// for one number beyond floats.
+/// Whether `text` is a JSON number without an exponent that readers accept: some reject a whole document for one number
+/// beyond floats.
 fn is_json_number(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));

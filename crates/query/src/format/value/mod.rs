@@ -1,7 +1,6 @@
 //! Values of Arrow arrays as text: a typed writer for each column, chosen once for a batch.
 //!
-//! A cell writes straight from the array into the answer's buffer; nothing is boxed for a single
-//! value.
+//! A cell writes from the array directly into the buffer of the answer; single values are not boxed.
 
 mod column_formatter;
 mod extension;
@@ -38,7 +37,7 @@ pub(crate) trait ColumnCells: Send + Sync {
     }
 }
 
-/// A cell of some type.
+/// The cells of one column.
 pub(crate) type BoxedCells<'a> = Box<dyn ColumnCells + 'a>;
 
 /// Writes a value as JSON.
@@ -64,7 +63,7 @@ pub(crate) fn write_single_line(cell: &dyn ColumnCells, row: usize, out: &mut St
     }
 }
 
-/// The cells of `array`, whose values mean what their type says.
+/// The cells of `array`, without an extension type.
 fn column_cells(array: &dyn Array) -> BoxedCells<'_> {
     match array.data_type() {
         DataType::Null => Box::new(NullCells),
@@ -81,7 +80,7 @@ fn column_cells(array: &dyn Array) -> BoxedCells<'_> {
 /// How a value's text becomes JSON.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quotes {
-    /// It is JSON already.
+    /// The text is valid JSON.
     None,
     /// In quotes; nothing in it needs an escape.
     Around,
@@ -153,10 +152,10 @@ impl ColumnCells for BooleanCells<'_> {
     }
 }
 
-/// Cells that stand for a row of other cells: dictionaries, runs, unions.
+/// Cells that refer to other cells: dictionaries, runs, unions.
 struct IndirectCells<'a, F> {
     values: Vec<BoxedCells<'a>>,
-    /// The cells and the row in them; none for null.
+    /// The cells and the row in them; `None` for null.
     locate: F,
 }
 
@@ -239,7 +238,7 @@ fn union_cells(array: &UnionArray) -> BoxedCells<'_> {
     Box::new(IndirectCells { values, locate: place })
 }
 
-/// Cells of a type that has no writer of its own.
+/// Cells of a type without its own writer.
 struct DisplayCells<'a>(&'a dyn Array);
 
 impl ColumnCells for DisplayCells<'_> {

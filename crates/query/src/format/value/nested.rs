@@ -49,14 +49,14 @@ pub(super) fn nested_cells(array: &dyn Array) -> BoxedCells<'_> {
         DataType::Union(..) => {
             array.as_any().downcast_ref().map_or_else(|| Box::new(DisplayCells(array)) as _, union_cells)
         }
-        // Nested in Arrow's eyes when their values are.
+        // Arrow classifies these as nested when their values are.
         DataType::Dictionary(key, _) => super::dictionary_cells(array, key),
         DataType::RunEndEncoded(ends, _) => super::run_end_cells(array, ends.data_type()),
         _ => Box::new(DisplayCells(array)),
     }
 }
 
-/// An offset of an array; Arrow holds them not negative.
+/// An offset of an array, which is never negative in Arrow.
 fn index(offset: impl TryInto<usize>) -> usize {
     offset.try_into().unwrap_or_default()
 }

@@ -51,7 +51,7 @@ fn decimal_cells<T: DecimalType + ArrowPrimitiveType>(array: &dyn Array) -> Boxe
     Box::new(FnCells { array, quotes: Quotes::None, write })
 }
 
-/// Floats, and how they become a type that the standard library prints.
+/// Floats, and their conversion to a type that the standard library prints.
 struct FloatCells<'a, T: ArrowPrimitiveType, F>(&'a PrimitiveArray<T>, F);
 
 /// A float that the standard library prints in its shortest form.
@@ -93,7 +93,7 @@ impl<T: ArrowPrimitiveType, P: PrintableFloat, F: Fn(T::Native) -> P + Send + Sy
     }
 
     fn append_json(&self, row: usize, out: &mut String) {
-        // JSON has no numbers for these, so they are strings.
+        // JSON has no such numbers, so they are strings.
         let quotes = if self.value(row).non_finite_name().is_some() { "\"" } else { "" };
         out.push_str(quotes);
         self.append_text(row, out);
@@ -104,7 +104,8 @@ impl<T: ArrowPrimitiveType, P: PrintableFloat, F: Fn(T::Native) -> P + Send + Sy
         let value = self.value(row);
         match value.non_finite_name() {
             Some(name) => out.push_str(name),
-            // Debug keeps the `.0` that tells a float from an integer, and is JSON. Writing to a String cannot fail.
+            // Debug keeps the `.0` that distinguishes a float from an integer, and is valid JSON. Writing to a String
+            // cannot fail.
             None => drop(write!(out, "{value:?}")),
         }
     }

@@ -1,7 +1,6 @@
 //! Dates, times and timestamps: ISO 8601 and RFC 3339; the extremes that databases use for them are infinities.
 //!
-//! Written by hand because chrono's formatting takes ten times as long; only zones other than UTC
-//! go through it.
+//! Written by hand because formatting with chrono takes ten times as long; only zones other than UTC use it.
 
 use arrow::array::timezone::Tz;
 use arrow::array::{Array, ArrowPrimitiveType, AsArray, PrimitiveArray};
@@ -18,7 +17,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// The extremes of dates and of timestamps in microseconds, as databases use them.
+/// The text of the extreme dates and timestamps in microseconds, which databases use as infinities.
 pub(super) const INFINITY: &str = "infinity";
 pub(super) const NEGATIVE_INFINITY: &str = "-infinity";
 
@@ -64,7 +63,7 @@ pub(super) fn temporal_cells(array: &dyn Array) -> BoxedCells<'_> {
     }
 }
 
-/// Cells whose text `write` makes of the value alone.
+/// Cells whose text `write` derives from the value alone.
 pub(super) fn value_cells<'a, T: ArrowPrimitiveType>(
     array: &'a dyn Array,
     write: impl Fn(T::Native, &mut String) + Send + Sync + 'a,
@@ -87,7 +86,7 @@ fn timestamp_cells<'a, T: ArrowTimestampType>(
         if let Some(moment) = zone.and_then(|zone| as_datetime_with_timezone::<T>(value, zone)) {
             return out.push_str(&moment.to_rfc3339());
         }
-        // UTC, or a zone that is not known here: the moment is the same.
+        // UTC, or an unknown zone: the moment is the same.
         let seconds = value.div_euclid(per_second);
         let nanos = value.rem_euclid(per_second) * (NANOS_PER_SECOND / per_second);
         write_date(seconds.div_euclid(SECONDS_PER_DAY), out);

@@ -73,7 +73,7 @@ pub(crate) fn write_escaped(text: &str, out: &mut String) {
     out.push_str(&text[written..]);
 }
 
-/// Writes `text` with its control characters escaped, which would break a line or steer a terminal.
+/// Writes `text` with its control characters escaped, because they would break a line or control a terminal.
 pub(crate) fn write_on_one_line(text: &str, out: &mut String) {
     for character in text.chars() {
         if character.is_control() {
@@ -84,7 +84,7 @@ pub(crate) fn write_on_one_line(text: &str, out: &mut String) {
     }
 }
 
-/// What follows the backslash for each byte; 0 for bytes that need none.
+/// The character after the backslash for each byte; 0 for bytes without an escape.
 const ESCAPES: [u8; 256] = {
     let mut escapes = [0; 256];
     let mut byte = 0;

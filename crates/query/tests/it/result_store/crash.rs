@@ -200,7 +200,7 @@ async fn truncates_result_at_missing_block() {
             continue;
         }
         let found = spool.store.get(id, &ann()).unwrap();
-        let why = "the rest of it is missing on the server's disk".to_owned();
+        let why = "the rest is missing on the server's disk".to_owned();
         assert_eq!((found.progress().blocks, found.end()), (vec![first.clone()], Some(ResultEnd::Incomplete(why))));
         assert_eq!(read(&found, 0).await.unwrap().len() as u64, first.rows);
     }

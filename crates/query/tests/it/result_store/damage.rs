@@ -46,13 +46,13 @@ async fn a_flipped_bit_anywhere_in_a_block_is_found() {
     assert_eq!(read(&result, 0).await.unwrap().len(), 9000);
     insta::assert_snapshot!(table, @r#"
     shorter: internal: block 1 of the stored result ID is damaged on the server's disk
-    Ask the question again.
+    Repeat the query.
     longer: internal: block 1 of the stored result ID is damaged on the server's disk
-    Ask the question again.
+    Repeat the query.
     empty: internal: block 1 of the stored result ID is damaged on the server's disk
-    Ask the question again.
+    Repeat the query.
     missing: unavailable: block 1 of the stored result ID cannot be read from the server's disk
-    Ask the question again.
+    Repeat the query.
     "#);
 }
 
@@ -95,10 +95,10 @@ async fn reports_missing_and_hides_foreign_results() {
     a stranger's: not_found: there is no stored result ID
     absent: not_found: there is no stored result ID
     no name: not_found: there is no stored result 12
-    a stranger's cursor: invalid_arguments: the cursor is none that you were given
-    Use a cursor unchanged, with the arguments of the answer that it stood in.
-    a cursor of another question: invalid_arguments: the cursor belongs to a question with other arguments
-    Repeat the arguments of that question and change nothing but cursor, limit and format.
+    a stranger's cursor: invalid_arguments: the cursor is unknown or was changed
+    Pass the cursor of an earlier answer unchanged, with the arguments of that call.
+    a cursor of another question: invalid_arguments: the cursor belongs to a call with other arguments
+    Repeat the arguments of that call; only cursor, limit and format may differ.
     "#);
     let (_, row) = spool.store.resolve_cursor(&cursor, 7, &ann()).unwrap();
     assert_eq!(row, 1);
@@ -148,14 +148,14 @@ async fn reports_expiry_to_owner_only() {
     let before = (tell(ann()), tell(bob()));
     insta::assert_snapshot!(before.0, @r#"
     not_found: the stored result has expired
-    Ask the question again.
+    Repeat the query.
     not_found: the stored result has expired
-    Ask the question again.
+    Repeat the query.
     "#);
     insta::assert_snapshot!(before.1, @r#"
     not_found: there is no stored result ID
-    invalid_arguments: the cursor is none that you were given
-    Use a cursor unchanged, with the arguments of the answer that it stood in.
+    invalid_arguments: the cursor is unknown or was changed
+    Pass the cursor of an earlier answer unchanged, with the arguments of that call.
     "#);
     spool.store.sweep().await;
     assert_eq!((tell(ann()), tell(bob())), before, "the same when its files are gone");
@@ -224,7 +224,7 @@ async fn reports_vanished_folder() {
     insta::assert_snapshot!(table, @r#"
     before: unavailable: the server cannot write stored results now
     while reading: unavailable: block 0 of the stored result ID cannot be read from the server's disk
-    Ask the question again.
+    Repeat the query.
     while writing: unavailable: the server cannot write stored results now
     its end: Incomplete("the server cannot write stored results now")
     "#);

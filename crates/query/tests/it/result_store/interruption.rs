@@ -106,9 +106,12 @@ async fn reader_fails_when_result_is_removed() {
     let mut rows = result.rows_from(0);
     let first = rows.next().await.unwrap().unwrap();
     spool.keep(&bob(), 1).await;
-    assert_eq!(wait_for_end(&result).await, ResultEnd::Removed("it made room for newer ones".to_owned()));
+    assert_eq!(
+        wait_for_end(&result).await,
+        ResultEnd::Removed("it was removed to make room for newer results".to_owned())
+    );
     let next = rows.next().await.unwrap().unwrap_err();
-    insta::assert_snapshot!(describe_error_without_id(&next, &result), @"not_found: the stored result ID is gone: it made room for newer ones");
+    insta::assert_snapshot!(describe_error_without_id(&next, &result), @"not_found: the stored result ID is gone: it was removed to make room for newer results");
     assert!(first.num_rows() > 0 && rows.next().await.is_none());
 }
 
@@ -173,11 +176,11 @@ async fn last_page_reports_incomplete_result() {
     while let Some(at) = cursor {
         // One that shows nothing by the caller's wish is not the last.
         let none = scene.call(&ann(), json!({"cursor": at, "limit": 0})).await;
-        assert!(!none.lines.iter().any(|line| line.contains("last rows")), "{none:?}");
+        assert!(!none.lines.iter().any(|line| line.contains("ends here")), "{none:?}");
         let page = scene.call(&ann(), json!({"cursor": at})).await;
         lines = page.lines.clone();
         assert_eq!(page.metadata["dev.tidegate/truncated"], true);
         cursor = page.cursor().map(str::to_owned);
     }
-    insta::assert_snapshot!(lines.join("\n"), @"These are the last rows that were kept, and not all that there are: the database went away.");
+    insta::assert_snapshot!(lines.join("\n"), @"The stored result ends here and is incomplete: the database went away.");
 }

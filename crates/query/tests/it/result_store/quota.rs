@@ -64,7 +64,7 @@ async fn evicts_own_oldest_first() {
     assert!(spool.store.get(of_bob.header().id, &bob()).is_ok(), "others have nothing to do with it");
     assert_eq!(spool.on_disk().len(), kept.len() + 1);
     let gone = of_ann[0].block(0).await.unwrap_err();
-    insta::assert_snapshot!(describe_error(&gone).replace(&of_ann[0].header().id.to_string(), "ID"), @"not_found: the stored result ID is gone: it made room for newer ones");
+    insta::assert_snapshot!(describe_error(&gone).replace(&of_ann[0].header().id.to_string(), "ID"), @"not_found: the stored result ID is gone: it was removed to make room for newer results");
 }
 
 #[tokio::test]
@@ -73,10 +73,10 @@ async fn oversized_result_ends_without_evicting() {
     let (of_bob, _) = spool.write(&bob(), &schema(), of_size(200)).await;
     let (result, written) = spool.write(&ann(), &schema(), of_size(2000)).await;
     insta::assert_snapshot!(describe_error(&written.unwrap_err()), @r#"
-    unavailable: your stored results take as much room as they may
-    Ask for less, or later: stored results expire.
+    unavailable: your stored results have reached their storage limit
+    Request less data, or retry later: stored results expire.
     "#);
-    insta::assert_snapshot!(format!("{:?}", wait_for_end(&result).await), @r#"Incomplete("your stored results take as much room as they may")"#);
+    insta::assert_snapshot!(format!("{:?}", wait_for_end(&result).await), @r#"Incomplete("your stored results have reached their storage limit")"#);
     let bytes = result.progress().bytes();
     assert!(bytes > 100 * KIB && bytes <= 300 * KIB, "{bytes}");
     let rows = read(&result, 0).await.unwrap();
@@ -146,12 +146,12 @@ async fn limits_concurrent_writers() {
     let _second = begin(&of_ann).await.unwrap();
     let third = begin(&of_ann).await.map(drop).unwrap_err();
     insta::assert_snapshot!(describe_error(&third), @r#"
-    rate_limited: as many of your stored results are being written as may be
-    Wait for one of them; list_jobs shows them.
+    rate_limited: you have reached your limit of concurrent stored results
+    Wait until one of them ends; list_jobs lists them.
     "#);
     let _of_bob = begin(&of_bob).await.unwrap();
     insta::assert_snapshot!(describe_error(&begin(&of_bob).await.map(drop).unwrap_err()), @r#"
-    rate_limited: as many stored results are being written as may be
+    rate_limited: the server has reached its limit of concurrent stored results
     Wait until one of them ends.
     "#);
     let result = first.result().clone();
@@ -169,8 +169,8 @@ async fn keeps_minimum_free_disk_space() {
     let running = RunningCall::from_caller(&ann());
     let error = spool.begin(&running, &schema()).await.map(drop).unwrap_err();
     insta::assert_snapshot!(describe_error(&error), @r#"
-    unavailable: the server's disk has too little room left
-    Ask for less, or later: stored results expire.
+    unavailable: the server's disk has too little free space
+    Request less data, or retry later: stored results expire.
     "#);
     assert_eq!(ids(&spool), [before], "nothing goes for what cannot be");
     assert_eq!(spool.on_disk(), [before.to_string()]);

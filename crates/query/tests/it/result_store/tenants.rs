@@ -56,8 +56,8 @@ async fn the_bytes_of_one_tenant_are_bounded_too() {
     assert!(bytes > 200 * KIB && bytes <= 400 * KIB, "{bytes}");
     let (too_long, written) = spool.write(&north[0], &schema(), of_size(1000)).await;
     insta::assert_snapshot!(describe_error(&written.unwrap_err()), @r#"
-    unavailable: your tenant's stored results take as much room as they may
-    Ask for less, or later: stored results expire.
+    unavailable: your tenant's stored results have reached their storage limit
+    Request less data, or retry later: stored results expire.
     "#);
     assert!(matches!(wait_for_end(&too_long).await, ResultEnd::Incomplete(_)));
     assert_eq!(of_south.end(), Some(ResultEnd::Complete));
@@ -103,7 +103,7 @@ async fn tenant_does_not_use_all_writer_slots() {
     }
     let refused = spool.begin(&of_north[2], &schema()).await.map(drop).unwrap_err();
     insta::assert_snapshot!(describe_error(&refused), @r#"
-    rate_limited: as many of your tenant's stored results are being written as may be
+    rate_limited: your tenant has reached its limit of concurrent stored results
     Wait until one of them ends.
     "#);
     let (of_south, alone) =

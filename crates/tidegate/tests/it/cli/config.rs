@@ -128,11 +128,11 @@ fn statements_are_prepared() {
     insta::assert_snapshot!(tool("DELETE FROM orders", "{}"), @r"
     error: the configuration cannot be used
     tidegate.yaml:5:5: tools[0].sql: DELETE is refused: it would change data, and only reading is allowed
-        Only SELECT can be run, with WITH, UNION, VALUES and all else that belongs to it.
+        Only SELECT statements are allowed, including those with WITH, UNION or VALUES.
     ");
     insta::assert_snapshot!(tool("SELECT $1", "{}"), @r"
     error: the configuration cannot be used
-    tidegate.yaml:5:5: tools[0].sql: the SQL has the placeholder $1, which has no name
+    tidegate.yaml:5:5: tools[0].sql: the placeholder $1 in the SQL has no name
         Write parameters as :name and declare each under input.
     ");
     insta::assert_snapshot!(tool("SELECT :c FROM orders", "{c: {type: identifier}}"), @r"

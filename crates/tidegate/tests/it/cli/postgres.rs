@@ -77,7 +77,7 @@ fn declared_tools_read_and_write_postgres() {
     state,text,true,,"[""new"",""cancelled""]"
     "#);
     assert_snapshot!(call(&["sql", "sql=SELECT pg_read_file('/etc/passwd')"]), @r"
-    error: the function pg_read_file is refused: it reaches files, and only the tables of the catalog can be read
+    error: the function pg_read_file is refused: it accesses files, and only the tables of the catalog can be read
     Leave it out.
     ");
     assert_snapshot!(call(&["explain", "sql=SELECT * FROM orders WHERE id = 1"]), @r"
