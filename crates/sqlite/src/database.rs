@@ -18,10 +18,10 @@ use crate::pool::Pool;
 use crate::session::{ReadTransaction, WorkCancellation};
 use crate::tables::{self, TableColumn};
 
-/// A database whose tables are those of one or several SQLite files.
+/// A database over the tables of one or more SQLite files.
 ///
-/// The tables of a single file go by their names; of several files each is named after its stem, and a table is
-/// `stem.table`. A file that is replaced is opened again by the next question.
+/// With a single file, tables have their own names. With several files, the name of a table is `stem.table`, where
+/// `stem` is the name of its file without the ending. A file that is replaced is opened again at the next query.
 pub struct SqliteDatabase {
     name: Arc<str>,
     pool: Arc<Pool>,
@@ -29,12 +29,13 @@ pub struct SqliteDatabase {
 }
 
 impl SqliteDatabase {
-    /// A database called `name` of `files`.
+    /// Creates a database named `name` over `files`.
     ///
-    /// Nothing is read yet but whether the files exist.
+    /// Reads nothing from the files, but checks that they exist.
     ///
     /// # Errors
-    /// `InvalidArguments` when there is no file or are more than ten, one does not exist, or two have the same stem.
+    /// `InvalidArguments` if there is no file, if there are more than ten, if one does not exist, or if two have the
+    /// same stem.
     pub fn open(name: impl Into<String>, files: Vec<PathBuf>, options: SqliteOptions) -> Result<Self, Error> {
         let name: Arc<str> = name.into().into();
         let files = DatabaseFiles::new(&name, files)?;
@@ -45,16 +46,16 @@ impl SqliteDatabase {
         PolicyCaller::for_principal(&self.pool.options().row_policies, principal)
     }
 
-    /// What does not fit between the row policies and the tables.
+    /// The mismatches between the row policies and the tables.
     ///
     /// # Errors
-    /// `Unavailable` when the files cannot be read.
+    /// `Unavailable` if the files cannot be read.
     pub async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
         let policies = self.pool.options().row_policies.clone();
         let work = move |reading: &ReadTransaction<'_>| {
             let mut held = Vec::new();
             for table in tables::list_tables(reading)? {
-                // The columns of a view that cannot be read are not known.
+                // The columns of a view that cannot be read are unknown.
                 held.push((policy_names(reading.files, &table), tables::read_columns(reading, &table).ok()));
             }
             let columns_of = |columns: &Vec<TableColumn>| {
@@ -84,7 +85,7 @@ impl SqliteDatabase {
         self.pool.read(WorkCancellation::unbounded(), None, work).await
     }
 
-    /// Connections that could start a query now.
+    /// The number of connections on which a query could start now.
     pub fn free_connections(&self) -> usize {
         self.pool.available()
     }
@@ -126,12 +127,12 @@ impl Database for SqliteDatabase {
         self.pool.read(WorkCancellation::unbounded(), self.policy_caller(principal), work).await
     }
 
-    /// Of the files and of the columns or tables: it tells of rows too, of those in other tables as well. The files
-    /// alone are looked at while they stay as they are.
+    /// The stamp of the files, and of the columns or tables. It changes with rows too, also with those of other tables.
+    /// While the files are unchanged, only the files are checked.
     async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         let files = self.pool.files().clone();
         let unreachable = |why: String| {
-            let message = format!("the files of {} cannot be seen now", self.name);
+            let message = format!("the files of {} cannot be read", self.name);
             Error::new(ErrorKind::Unavailable, message).with_detail(why)
         };
         let version = tokio::task::spawn_blocking(move || files.version()).await;
@@ -140,7 +141,7 @@ impl Database for SqliteDatabase {
         let finding = compute_schema_stamp(self, table, principal);
         let policies = self.row_policy_stamp(principal);
         let shape = self.stamps.get(format!("{policies:016x} {table:?}"), version, finding).await?;
-        // When somebody writes rows that are hidden is nothing for those from whom they are.
+        // With row policies, the stamp must not reveal when hidden rows are written.
         Ok(shape.map(|shape| if policies == 0 { format!("{version:016x} {shape}") } else { shape }))
     }
 

@@ -1,8 +1,8 @@
-//! The engine of SQLite: files opened read-only, rows streamed into Arrow.
+//! The SQLite engine: opens files read-only and streams rows as Arrow batches.
 //!
-//! It stands without the statement policy in front of it: the file is opened for reading, an authorizer lets nothing
-//! through but reading, and the bounds are SQLite's own. SQLite's types belong to values and not to columns, so a
-//! column of an answer is a union unless the schema makes its type certain.
+//! It is safe without the statement policy in front of it. The file is opened read-only, an authorizer rejects every
+//! operation except reading, and the limits are SQLite's own. In SQLite, types belong to values and not to columns.
+//! Therefore a column of a result is a union, unless the schema guarantees its type.
 
 mod answer;
 mod database;

@@ -1,36 +1,36 @@
-//! The bounds of a database of SQLite files.
+//! The limits of a database of SQLite files.
 
 use std::time::Duration;
 
 use tidegate_query::RowPolicies;
 
-/// The bounds of a [`SqliteDatabase`](crate::SqliteDatabase).
+/// The limits of a [`SqliteDatabase`](crate::SqliteDatabase).
 #[derive(Debug, Clone)]
 pub struct SqliteOptions {
-    /// Connections at once, each with a thread of its own. A query has one from its start to its last row; who comes
-    /// when none is free waits.
+    /// The maximum number of connections, each with its own thread. A query holds a connection from its start to its
+    /// last row. Further queries wait for a free connection.
     pub connections_max: usize,
     /// How long a query waits for a file that another program has locked.
     pub busy_timeout: Duration,
-    /// How long a query waits for a reader that takes no rows; then it ends, so that its snapshot does not keep a
-    /// writer's log from being emptied.
+    /// How long a query waits for a client that reads no rows. Then the query fails, so that its snapshot does not
+    /// block the checkpoints of a writer.
     pub stall_timeout: Duration,
-    /// How long a connection that nobody uses stays open.
+    /// How long an unused connection stays open.
     pub idle_timeout: Duration,
-    /// Rows of a batch at most. The first batches are smaller, so that the first rows leave early.
+    /// The maximum number of rows of a batch. The first batches are smaller, so that the first rows arrive early.
     pub batch_rows: usize,
-    /// Bytes of values after which a batch leaves, however few its rows.
+    /// The size of values, in bytes, at which a batch is complete, even with fewer rows.
     pub batch_bytes: usize,
-    /// Bytes that one text or blob may have, and one row of a table. Longer ones are an error.
+    /// The maximum size of one text or blob, and of one row of a table, in bytes. Larger ones are an error.
     pub value_bytes_max: usize,
-    /// Bytes of pages that one connection keeps, and of rows that it sorts before they go to a temporary file.
+    /// The page cache of one connection, in bytes, and the size of a sort that stays in memory.
     pub cache_bytes: usize,
-    /// Bytes that SQLite may hold for all connections of the process. SQLite has but one such bound: of several
-    /// databases the smallest holds.
+    /// The memory that SQLite may use for all connections of the process, in bytes. SQLite has only one such limit:
+    /// with several databases, the smallest applies.
     pub memory_bytes: u64,
-    /// How old an answer may be that is given again; none is ever, unless said.
+    /// The maximum age of a cached result; `None` disables the cache.
     pub cached_answer_max_age: Option<Duration>,
-    /// Which rows and columns of the tables are shown to whom.
+    /// Which rows and columns are visible to which callers.
     pub row_policies: RowPolicies,
 }
 

@@ -1,4 +1,4 @@
-//! Rows of SQLite as an Arrow batch.
+//! Builds Arrow batches from SQLite rows.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use rusqlite::types::ValueRef;
 use super::columns::{ResultColumn, SqliteType, any_fields};
 use crate::work_error::WorkError;
 
-/// Values that a new builder has room for: the first batch is that small.
+/// Initial capacity of a builder, in values. The first batch has this size.
 const INITIAL_CAPACITY: usize = 64;
 
-/// A batch that grows.
+/// A batch under construction.
 pub(super) struct SqliteBatchBuilder {
     schema: SchemaRef,
     columns: Vec<(String, ColumnBuilder)>,
@@ -25,27 +25,28 @@ pub(super) struct SqliteBatchBuilder {
 }
 
 impl SqliteBatchBuilder {
-    /// An empty batch of `columns`, whose schema is `schema`.
+    /// Creates an empty batch for `columns`; `schema` is their Arrow schema.
     pub(super) fn new(columns: &[ResultColumn], schema: SchemaRef) -> Self {
         let columns = schema.fields().iter().zip(columns);
         let columns = columns.map(|(field, column)| (field.name().clone(), ColumnBuilder::new(column.kind))).collect();
         Self { schema, columns, rows: 0, bytes: 0 }
     }
 
-    /// The rows in it.
+    /// The number of rows in the batch.
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The bytes of the values in it, more or less.
+    /// The approximate size of the values, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Adds a row.
+    /// Appends a row.
     ///
     /// # Errors
-    /// When a value is not of its column's type, or the row has more than `row_bytes_max`; the batch is of no use then.
+    /// Fails if a value does not have the type of its column, or if the row exceeds `row_bytes_max`. The batch must not
+    /// be used after an error.
     pub(super) fn push(&mut self, row: &Row<'_>, row_bytes_max: usize) -> Result<(), WorkError> {
         let mut row_bytes = 0;
         for (index, (name, values)) in self.columns.iter_mut().enumerate() {
@@ -63,10 +64,10 @@ impl SqliteBatchBuilder {
         Ok(())
     }
 
-    /// The batch so far; an empty one is left.
+    /// Takes the batch and leaves an empty one.
     ///
     /// # Errors
-    /// Only by a fault of ours.
+    /// Fails only because of a defect in this crate.
     pub(super) fn take(&mut self) -> Result<RecordBatch, ArrowError> {
         let arrays = self.columns.iter_mut().map(|(_, values)| values.take()).collect::<Result<Vec<_>, _>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
@@ -102,14 +103,14 @@ impl ColumnBuilder {
         }
     }
 
-    /// Adds `value`; false when it is of another type.
+    /// Appends `value`; returns false if it has another type.
     fn push(&mut self, value: ValueRef<'_>) -> bool {
         match (self, value) {
             (Self::Integer(values), ValueRef::Integer(value)) => values.append_value(value),
             (Self::Integer(values), ValueRef::Null) => values.append_null(),
             (Self::Real(values), ValueRef::Real(value)) => values.append_value(value),
             (Self::Real(values), ValueRef::Null) => values.append_null(),
-            // Bytes that are no UTF-8 are shown as replacement characters.
+            // Bytes that are not valid UTF-8 become replacement characters.
             (Self::Text(values), ValueRef::Text(bytes)) => values.append_value(String::from_utf8_lossy(bytes)),
             (Self::Text(values), ValueRef::Null) => values.append_null(),
             (Self::Blob(values), ValueRef::Blob(bytes)) => values.append_value(bytes),
@@ -131,7 +132,7 @@ impl ColumnBuilder {
     }
 }
 
-/// Values that each have a type of their own.
+/// Values that each have their own type.
 struct AnyBuilder {
     kinds: Vec<i8>,
     offsets: Vec<i32>,
@@ -139,7 +140,7 @@ struct AnyBuilder {
     reals: Float64Builder,
     texts: StringBuilder,
     blobs: BinaryBuilder,
-    /// How many there are of each.
+    /// The number of values of each type.
     counts: [i32; 4],
 }
 

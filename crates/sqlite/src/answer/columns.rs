@@ -1,7 +1,7 @@
-//! The columns of an answer and their types.
+//! The columns of a result and their types.
 //!
-//! SQLite's types belong to values. Certain are only the columns of STRICT tables and the aliases of the rowid; every
-//! other column is a union of SQLite's four types, so that each value keeps its own.
+//! In SQLite, types belong to values. Only columns of STRICT tables and aliases of the rowid have a guaranteed type.
+//! Every other column is a union of SQLite's four types, so that each value keeps its own type.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
@@ -13,10 +13,10 @@ use crate::session::ReadTransaction;
 use crate::tables::{self, TableKind};
 use crate::work_error::WorkError;
 
-/// The key under which a field's metadata has the type that the column was declared with.
+/// The metadata key of a field that holds the declared type of the column.
 const DECLARED_TYPE_KEY: &str = "tidegate.type";
 
-/// A column of an answer.
+/// A column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResultColumn {
     name: String,
@@ -24,14 +24,14 @@ pub(crate) struct ResultColumn {
     pub(super) kind: SqliteType,
 }
 
-/// What a column's values are.
+/// The type of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SqliteType {
     Integer,
     Real,
     Text,
     Blob,
-    /// Each has a type of its own.
+    /// Each value has its own type.
     Any,
 }
 
@@ -47,7 +47,7 @@ impl SqliteType {
     }
 }
 
-/// The members of a column whose values have their own types. Null is a null blob, so that it is sorted last.
+/// The members of the union of a column without a certain type. Null is stored as a null blob, so that it sorts last.
 pub(super) fn any_fields() -> UnionFields {
     static FIELDS: LazyLock<UnionFields> = LazyLock::new(|| {
         let members = [
@@ -62,10 +62,10 @@ pub(super) fn any_fields() -> UnionFields {
     FIELDS.clone()
 }
 
-/// The columns of `statement`, which was prepared from `filter_to_sql` just now.
+/// The columns of `statement`, which was just prepared from `sql`.
 ///
 /// # Errors
-/// When the catalog cannot be read.
+/// Fails if the catalog cannot be read.
 pub(crate) fn describe_columns(
     reading: &ReadTransaction<'_>,
     statement: &Statement<'_>,
@@ -86,10 +86,10 @@ pub(crate) fn describe_columns(
     Ok(columns)
 }
 
-/// `columns` as Arrow has them.
+/// The Arrow schema of `columns`.
 pub(crate) fn arrow_schema(columns: &[ResultColumn]) -> SchemaRef {
     let fields = columns.iter().map(|column| {
-        // Whether a value may be null is not known: joins make nulls of what has none.
+        // Always nullable: joins produce nulls for columns that have none.
         let field = Field::new(&column.name, column.kind.data_type(), true);
         match &column.declared_type {
             Some(declared) => field.with_metadata(HashMap::from([(DECLARED_TYPE_KEY.to_owned(), declared.clone())])),
@@ -99,33 +99,34 @@ pub(crate) fn arrow_schema(columns: &[ResultColumn]) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// The columns of the tables that a statement reads whose types are certain.
+/// The columns with a certain type, among the tables that a statement reads.
 struct CertainTypes {
     kinds: BTreeMap<(String, String, String), SqliteType>,
 }
 
-/// The origin of `SELECT rowid` where no column has that name.
+/// The origin name that SQLite reports for `SELECT rowid` if no column has that name.
 const ROWID: &str = "rowid";
 
-/// What joins several queries to one, or makes rows of nothing: SQLite names the origin of a column by one of them.
+/// Keywords that combine several queries or produce rows without a table. For such a query, SQLite reports the origin
+/// of only one of the combined columns.
 const COMPOUND_KEYWORDS: &[&str] = &["union", "intersect", "except", "values"];
 
 impl CertainTypes {
     fn from_statement(reading: &ReadTransaction<'_>, sql: &str) -> Result<Self, WorkError> {
         let mut kinds = BTreeMap::new();
         let text = sql.to_lowercase();
-        // Found in a name or a text too, which costs no more than a type.
+        // The word may also be part of a name or a text. Then only the certainty of a type is lost.
         if COMPOUND_KEYWORDS.iter().any(|word| text.contains(word)) {
             return Ok(Self { kinds });
         }
         for (schema, name) in reading.tables_read() {
-            // Views that stand before tables hand their values on.
+            // Policy views pass the values of their table on unchanged.
             if reading.policy_views().is_some_and(|policy_views| policy_views.is_policy_view(&schema, &name)) {
                 continue;
             }
             let Some(table) = tables::lookup_table(reading, &schema, &name)? else { continue };
             if table.kind == TableKind::View {
-                // Its text would have to be looked at as well.
+                // The definition of another view would also have to be checked.
                 return Ok(Self { kinds: BTreeMap::new() });
             }
             let columns = tables::read_columns(reading, &table)?;

@@ -1,5 +1,5 @@
-//! The answer of a query: the types of its columns, its rows as Arrow batches, and their way from the thread that
-//! reads them to whoever wants them.
+//! The result of a query: column types, rows as Arrow batches, and the buffer between the reading thread and the
+//! client.
 
 mod batch;
 mod columns;

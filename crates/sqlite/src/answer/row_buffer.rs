@@ -1,7 +1,7 @@
-//! The way of the rows from the thread that reads them to whoever wants them.
+//! The row buffer between the thread that reads rows and the task that consumes them.
 //!
-//! No channel, because a reader that has waited long enough takes what there is, while SQLite still looks for the next
-//! row: the first row of a slow query must not wait for the sixty-fourth.
+//! This is not a channel: after a short wait, the consumer takes an incomplete batch while SQLite still computes the
+//! next row. The first row of a slow query must not wait for the sixty-fourth.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,23 +20,23 @@ use crate::options::SqliteOptions;
 use crate::session::WorkCancellation;
 use crate::work_error::WorkError;
 
-/// Batches that wait for the reader.
+/// The maximum number of finished batches in the buffer.
 const BUFFERED_BATCHES_MAX: usize = 2;
-/// Rows of the first batch; each later one has twice those of the one before.
+/// The number of rows of the first batch. Each later batch has twice as many rows as the one before.
 const FIRST_BATCH_ROWS: usize = 64;
-/// How long a row waits for others.
+/// The maximum time that a row waits for further rows of its batch.
 const LINGER: Duration = Duration::from_millis(50);
-/// Between two looks at whether the work must end, while the reader takes nothing.
+/// The interval at which cancellation is checked while the buffer is full.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Values that one row may have the bytes of, each as long as one may be.
+/// A row may have the size of this many values of the maximum size.
 const ROW_VALUES_MAX: usize = 4;
 
-/// Where rows are put and batches are taken.
+/// A bounded buffer of rows that are grouped into batches.
 pub(crate) struct RowBuffer {
     state: Mutex<BufferState>,
-    /// Tells the thread that there is room.
+    /// Notifies the reading thread that there is room.
     room_available: Condvar,
-    /// Tells the reader that there is something.
+    /// Notifies the consumer that there are rows.
     rows_available: Notify,
     batch_rows: usize,
     batch_bytes: usize,
@@ -46,19 +46,19 @@ pub(crate) struct RowBuffer {
 
 struct BufferState {
     pending_batch: SqliteBatchBuilder,
-    /// When the first row of the growing batch came.
+    /// When the first row of the growing batch arrived.
     first_row_at: Option<Instant>,
     target_rows: usize,
     ready: VecDeque<RecordBatch>,
-    /// How the rows ended, until the reader knows.
+    /// How the rows ended, until the consumer takes it.
     end: Option<Result<(), Error>>,
     has_end: bool,
-    /// Whether the reader is gone.
+    /// Whether the consumer was dropped.
     is_abandoned: bool,
 }
 
 impl RowBuffer {
-    /// A handover of rows of `columns`, whose schema is `schema`.
+    /// Creates a buffer for rows of `columns`; `schema` is their Arrow schema.
     pub(crate) fn new(columns: &[ResultColumn], schema: SchemaRef, options: &SqliteOptions) -> Arc<Self> {
         let batch_rows = options.batch_rows.max(1);
         let state = BufferState {
@@ -90,7 +90,7 @@ impl RowBuffer {
         }
         if state.pending_batch.rows() >= state.target_rows || state.pending_batch.bytes() >= self.batch_bytes {
             self.wait_for_room(&mut state, running)?;
-            // The reader may have taken the rows in the meantime.
+            // The consumer may have taken the rows in the meantime.
             if state.pending_batch.rows() > 0 {
                 let batch = self.finish_batch(&mut state)?;
                 state.ready.push_back(batch);
@@ -118,7 +118,7 @@ impl RowBuffer {
         Ok(())
     }
 
-    /// Makes a batch of the rows so far; the next is to have more of them.
+    /// Finishes the pending batch; the next one may have more rows.
     fn finish_batch(&self, state: &mut BufferState) -> Result<RecordBatch, WorkError> {
         state.first_row_at = None;
         state.target_rows = (state.target_rows * 2).min(self.batch_rows);
@@ -135,7 +135,7 @@ impl RowBuffer {
         self.rows_available.notify_one();
     }
 
-    /// What there is to take now: a batch, the end, or when to look again.
+    /// The next batch, the end, or the time of the next attempt.
     fn poll_next(&self) -> PollOutcome {
         let mut state = self.state.lock();
         if let Some(batch) = state.ready.pop_front() {
@@ -156,49 +156,49 @@ impl RowBuffer {
     }
 }
 
-/// What the reader found.
+/// The state of the buffer as the consumer finds it.
 enum PollOutcome {
     Batch(Result<RecordBatch, Error>),
     End(Result<(), Error>),
-    /// Nothing before that moment, unless it is told.
+    /// Nothing is available before that time, unless the consumer is notified.
     Wait(Option<Instant>),
 }
 
-/// The thread's side.
+/// The producing end, held by the reading thread.
 pub(crate) struct RowSender {
     buffer: Arc<RowBuffer>,
 }
 
 impl RowSender {
-    /// The thread's side of `handover`.
+    /// Creates the producing end of `buffer`.
     pub(crate) fn new(buffer: Arc<RowBuffer>) -> Self {
         Self { buffer }
     }
 
-    /// Puts a row, and waits while the reader has enough.
+    /// Appends a row. Blocks while the buffer is full.
     ///
     /// # Errors
-    /// When the row cannot be put, or `running` must end, or the reader takes nothing for too long.
+    /// Fails if the row cannot be appended, if `running` is cancelled, or if the consumer takes no rows for too long.
     pub(crate) fn push_row(&self, row: &Row<'_>, running: &WorkCancellation) -> Result<(), WorkError> {
         self.buffer.push_row(row, running)
     }
 
-    /// Says how the rows ended.
+    /// Records how the rows ended.
     pub(crate) fn end(self, end: Result<(), Error>) {
         self.buffer.end(end);
     }
 }
 
 impl Drop for RowSender {
-    /// Rows whose end nobody told of have not ended well: the work was never done, or it panicked.
+    /// Without a recorded end, the rows end with an error: the work did not run, or it panicked.
     fn drop(&mut self) {
         if !self.buffer.state.lock().has_end {
-            self.buffer.end(Err(Error::internal("a query of SQLite ended without a word")));
+            self.buffer.end(Err(Error::internal("a SQLite query ended without a result")));
         }
     }
 }
 
-/// The reader's side; dropping it stops the query.
+/// The consuming end. Dropping it stops the query.
 pub(crate) struct BatchReader {
     buffer: Arc<RowBuffer>,
     work: Arc<WorkCancellation>,
@@ -206,12 +206,12 @@ pub(crate) struct BatchReader {
 }
 
 impl BatchReader {
-    /// The reader of `handover`, whose rows `running` reads.
+    /// Creates the consuming end of `buffer`; `work` is the work that reads the rows.
     pub(crate) fn new(buffer: Arc<RowBuffer>, work: Arc<WorkCancellation>) -> Self {
         Self { buffer, work, has_ended: false }
     }
 
-    /// The next batch, or nothing at the end.
+    /// The next batch, or `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Result<RecordBatch, Error>> {
         if self.has_ended {
             return None;

@@ -1,12 +1,12 @@
-//! Whether a file is still the one that was opened.
+//! Detects whether a file was replaced after it was opened.
 //!
-//! The file is never opened for this: closing any handle of it would drop the locks that SQLite holds in this process.
+//! The check never opens the file: closing any handle of it would drop the locks that SQLite holds in this process.
 
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// What tells a file from the one that stood in its place before.
+/// Distinguishes a file from an earlier file at the same path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct FileStamp {
     identity: Option<(u64, u64)>,
@@ -15,32 +15,32 @@ pub(crate) struct FileStamp {
 }
 
 impl FileStamp {
-    /// The stamp of the file at `path` now; links are followed.
+    /// The current stamp of the file at `path`; follows links.
     ///
     /// # Errors
-    /// When there is no file or it cannot be seen.
+    /// Fails if the file does not exist or cannot be accessed.
     pub(crate) fn read(path: &Path) -> io::Result<Self> {
         let metadata = std::fs::metadata(path)?;
         Ok(Self { identity: identity(&metadata), bytes: metadata.len(), modified: metadata.modified().ok() })
     }
 }
 
-/// The stamp of the log that stands beside a file in WAL mode, where what was written lies until it is carried over.
-/// None without one, and of an empty one, which comes and goes with those who only read.
+/// The stamp of the write-ahead log beside the file. `None` if there is no log or if it is empty: readers create and
+/// remove empty logs.
 pub(crate) fn read_log_stamp(path: &Path) -> Option<FileStamp> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     FileStamp::read(Path::new(&log)).ok().filter(|stamp| stamp.bytes > 0)
 }
 
-/// The device and the number of the file on it.
+/// The device and the inode number.
 #[cfg(unix)]
 fn identity(metadata: &std::fs::Metadata) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// Elsewhere the standard library tells no such thing; size and time must do.
+/// On other systems the standard library has no such identity; size and time have to be enough.
 #[cfg(not(unix))]
 fn identity(_metadata: &std::fs::Metadata) -> Option<(u64, u64)> {
     None

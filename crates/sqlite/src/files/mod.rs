@@ -1,4 +1,4 @@
-//! The files of a database, and the names that their tables go by.
+//! The files of a database and the names of their tables.
 
 mod file_stamp;
 
@@ -13,10 +13,10 @@ use tidegate_query::SqlDialect;
 pub(crate) use file_stamp::FileStamp;
 
 const DIALECT: SqlDialect = SqlDialect::Sqlite;
-/// SQLite attaches no more files than these to one connection.
+/// The maximum number of files that SQLite can attach to one connection.
 const FILES_MAX: usize = 10;
 
-/// The schema of the only file.
+/// The schema name of a single file.
 pub(crate) const MAIN_SCHEMA: &str = "main";
 
 /// The files of a database.
@@ -29,25 +29,27 @@ pub(crate) struct DatabaseFiles {
 /// One file.
 #[derive(Debug)]
 pub(crate) struct DatabaseFile {
-    /// Where it is, as its owner wrote it, but absolute. SQLite takes a path that begins with `file:` for more than a
-    /// path; an absolute one never does.
+    /// The absolute path; its last parts are as configured. SQLite interprets a path that begins with `file:` as a URI;
+    /// an absolute path never begins with it.
     pub(crate) path: PathBuf,
-    /// The schema that its tables are in.
+    /// The schema of its tables.
     pub(crate) schema: String,
 }
 
 impl DatabaseFiles {
-    /// The files at `paths`. A single one is the schema `main`; of several, each is named after its stem.
+    /// The files at `paths`. A single file has the schema `main`; each of several files has the schema of its stem.
     ///
     /// # Errors
-    /// `InvalidArguments` when there is no file or are too many, one does not exist, or two have the same stem.
+    /// `InvalidArguments` if there is no file, if there are too many, if one does not exist, or if two have the same
+    /// stem.
     pub(crate) fn new(database: &str, paths: Vec<PathBuf>) -> Result<Self, Error> {
         let invalid = |message: String| Error::new(ErrorKind::InvalidArguments, message);
         match paths.len() {
             0 => return Err(invalid(format!("the database {database:?} has no file"))),
             count if count > FILES_MAX => {
-                let message = format!("the database {database:?} has {count} files; SQLite joins at most {FILES_MAX}");
-                return Err(invalid(message).with_hint("Make several databases of them."));
+                let message =
+                    format!("the database {database:?} has {count} files; SQLite can attach at most {FILES_MAX}");
+                return Err(invalid(message).with_hint("Declare several databases instead."));
             }
             _ => {}
         }
@@ -61,10 +63,10 @@ impl DatabaseFiles {
             let path = std::path::absolute(&path).unwrap_or(path);
             let schema = if is_only { MAIN_SCHEMA.to_owned() } else { stem(&path)?.to_owned() };
             if !is_only && !taken.insert(schema.to_lowercase()) {
-                let message = format!("{}: the name {schema:?} is taken", path.display());
+                let message = format!("{}: the schema name {schema:?} is already in use", path.display());
                 return Err(invalid(message).with_hint(
-                    "Of several files each is named after its file, without the ending; \"main\" and \"temp\" are SQLite's own \
-                     names.",
+                    "Each of several files needs its own name without the ending; \"main\" and \"temp\" are reserved by \
+                      SQLite.",
                 ));
             }
             all.push(DatabaseFile { path, schema });
@@ -72,10 +74,10 @@ impl DatabaseFiles {
         Ok(Self { files: all })
     }
 
-    /// What names the state of all files: another number when any of them, or its log, was written.
+    /// A hash of the state of all files. It changes when any of them, or its log, is written.
     ///
     /// # Errors
-    /// When a file cannot be seen.
+    /// Fails if a file cannot be accessed.
     pub(crate) fn version(&self) -> io::Result<u64> {
         let mut version = DefaultHasher::new();
         for file in &self.files {
@@ -84,30 +86,31 @@ impl DatabaseFiles {
         Ok(version.finish())
     }
 
-    /// Whether tables go by their bare names, since there is but one file.
+    /// Whether tables have bare names, since there is only one file.
     pub(crate) fn is_single(&self) -> bool {
         self.files.len() == 1
     }
 
-    /// The name that callers know a table by.
+    /// The name of a table for callers.
     pub(crate) fn display_name(&self, schema: &str, table: &str) -> String {
         if self.is_single() { DIALECT.table_name(&[table]) } else { DIALECT.table_name(&[schema, table]) }
     }
 }
 
-/// The name of several files' schemas, which goes into SQL and so must be text.
+/// The file name without the ending. It becomes part of SQL, so it must be valid UTF-8.
 fn stem(path: &Path) -> Result<&str, Error> {
     let stem = path.to_str().and(path.file_stem()).and_then(|stem| stem.to_str());
     stem.ok_or_else(|| {
         let message = format!("{}: the path is not valid UTF-8", path.display());
-        Error::new(ErrorKind::InvalidArguments, message).with_hint("Such a file can only be opened by itself.")
+        Error::new(ErrorKind::InvalidArguments, message)
+            .with_hint("Rename the file, or declare it as a database of its own.")
     })
 }
 
 fn check_is_file(path: &Path) -> Result<(), Error> {
     let reason = match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => return Ok(()),
-        Ok(_) => "this is no file".to_owned(),
+        Ok(_) => "it is not a file".to_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => "no such file".to_owned(),
         Err(error) => error.to_string(),
     };

@@ -1,4 +1,4 @@
-//! SQLite's complaints about a statement, with the names that would mend it.
+//! SQLite's error messages for a statement, with suggested names.
 
 use rusqlite::Error as SqliteError;
 use tidegate_core::{Error, ErrorKind, nearest_names};
@@ -10,10 +10,10 @@ use crate::session::ReadTransaction;
 use crate::tables::{self, SqliteTable, TableKind, suggest_names};
 use crate::work_error::{WorkError, sqlite_message};
 
-/// Columns that an error names at most.
+/// The maximum number of columns that an error suggests.
 const COLUMNS_MAX: usize = 60;
 
-/// `work_error` of planning `statement` as the caller of `database` reads it.
+/// Converts the planning error of `statement` for the caller and adds suggestions.
 pub(super) fn add_suggestions(
     failure: WorkError,
     reading: &ReadTransaction<'_>,
@@ -22,15 +22,15 @@ pub(super) fn add_suggestions(
 ) -> WorkError {
     let failure = hide_names(failure, reading, sqlite_statement);
     let WorkError::Sqlite(error) = &failure else { return failure };
-    // Whatever keeps the names from being read, the complaint itself stands.
+    // If the names cannot be read, the original error is returned.
     match diagnose(error, reading, sqlite_statement, database) {
         Ok(Some(complaint)) => WorkError::ClientError(complaint),
         _ => failure,
     }
 }
 
-/// `work_error` of planning `statement`, which tells of nothing that is not shown to whoever asks: what fails may be a table,
-/// or what the owner wrote, and would name it.
+/// Removes names from the planning error of `statement` that the caller must not see: the failure may be in a table or
+/// a view of the owner and would name it.
 pub(super) fn hide_names(
     failure: WorkError,
     reading: &ReadTransaction<'_>,
@@ -49,7 +49,8 @@ pub(super) fn hide_names(
     if sqlite_statement.is_by_owner { owner_sql_error(&failure) } else { failure }
 }
 
-/// `work_error` while rows are read: of the tables of modules it may tell what they are made of.
+/// Converts an error that occurs while rows are read. For virtual tables, the original error could reveal their
+/// content.
 pub(super) fn row_error(failure: WorkError, reading: &ReadTransaction<'_>) -> WorkError {
     if !reading.has_policies() || !failure.is_about_statement() {
         return failure;
@@ -60,11 +61,13 @@ pub(super) fn row_error(failure: WorkError, reading: &ReadTransaction<'_>) -> Wo
         return failure;
     };
     let error = unreadable_under_policy_error(reading.files, &table, &failure.to_string());
-    WorkError::ClientError(error.with_hint("What its module adds to SQL, such as MATCH, is not for such tables."))
+    WorkError::ClientError(
+        error.with_hint("Operators of its module, such as MATCH, are not available for tables with row policies."),
+    )
 }
 
 fn owner_sql_error(failure: &WorkError) -> WorkError {
-    let error = Error::new(ErrorKind::Unavailable, "what is asked here cannot be asked where row policies apply");
+    let error = Error::new(ErrorKind::Unavailable, "this statement cannot run where row policies apply");
     WorkError::ClientError(error.with_detail(failure.to_string()))
 }
 
@@ -74,10 +77,10 @@ fn may_be_named(reading: &ReadTransaction<'_>, table: &SqliteTable, named: &[Str
     named.iter().any(|one| names.iter().any(|name| name.eq_ignore_ascii_case(one)))
 }
 
-/// Checks that each bare name of a table means one file's only. SQLite itself would take the first file's.
+/// Checks that each unqualified table name is unique among the files. SQLite itself would take the first file.
 ///
 /// # Errors
-/// The full names.
+/// The error lists the full names.
 pub(super) fn check_unambiguous(
     reading: &ReadTransaction<'_>,
     sqlite_statement: &SqliteStatement,
@@ -115,7 +118,7 @@ fn diagnose(
         return Ok(Some(error.with_choices(suggest_names(name, &names))));
     }
     if let Some(name) = text.strip_prefix("no such column: ") {
-        // SQLite adds a question when the name stood in double quotes.
+        // SQLite appends a question if the name was in double quotes.
         let (name, was_quoted) = match name.split_once(" - ") {
             Some((name, _)) => (name.trim_matches('"'), true),
             None => (name, false),
@@ -125,13 +128,13 @@ fn diagnose(
             sqlite_statement,
             name,
         )?);
-        let hint = "Texts stand in single quotes; double quotes are for names.";
+        let hint = "Write texts in single quotes; double quotes are for names.";
         return Ok(Some(if was_quoted { error.with_hint(hint) } else { error }));
     }
     if let Some(name) = text.strip_prefix("no such function: ") {
         let names = list_functions(reading)?;
         let near = nearest_names(name, names.iter().map(String::as_str));
-        return Ok(Some(invalid(format!("SQLite has no function {name:?}")).with_choices(near)));
+        return Ok(Some(invalid(format!("unknown function {name:?}")).with_choices(near)));
     }
     if let Some(name) = text.strip_prefix("ambiguous column name: ") {
         let error = invalid(format!("the column {name:?} is in several tables of the query"));
@@ -145,7 +148,7 @@ fn diagnose(
     Ok(None)
 }
 
-/// The columns of the tables that `statement` reads, those like `required_views` first.
+/// The columns of the tables that `statement` reads, similar names first.
 fn suggest_columns(
     reading: &ReadTransaction<'_>,
     sqlite_statement: &SqliteStatement,
@@ -173,7 +176,7 @@ fn list_functions(reading: &ReadTransaction<'_>) -> Result<Vec<String>, WorkErro
         let names = statement.query_map([], |row| row.get(0))?;
         names.collect::<rusqlite::Result<Vec<String>>>()
     })?;
-    // Whoever knows the whole name of the function of row policies can guess what its masks hide.
+    // With the full name of the mask function, a caller could guess masked values.
     names.retain(|name| !name.starts_with(MASK_PREFIX));
     Ok(names)
 }

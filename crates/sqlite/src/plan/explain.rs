@@ -1,26 +1,26 @@
-//! What SQLite tells of a plan before it runs.
+//! Reads SQLite's description of a plan before it runs.
 
 use std::collections::HashMap;
 
-/// What is known of a plan.
+/// A summary of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PlanSummary {
     /// The steps as an indented tree.
     pub(super) text: String,
-    /// Whether the first row needs all of the input.
+    /// Whether the first row requires the whole input.
     pub(super) is_blocking: bool,
-    /// The rows that come at most, where the statement says so.
+    /// The maximum number of rows, if the statement limits it.
     pub(super) rows_max: Option<u64>,
 }
 
 impl PlanSummary {
-    /// What the `steps` (number, number of the parent, text) of `filter_to_sql` tell.
+    /// Summarises the `steps` (number, number of the parent, text) of `sql`.
     pub(super) fn from_steps(sql: &str, steps: &[(i64, i64, String)]) -> Self {
         Self { text: format_tree(steps), is_blocking: is_blocking(sql, steps), rows_max: trailing_limit(sql) }
     }
 }
 
-/// Parents come before their children.
+/// Parents precede their children.
 fn format_tree(steps: &[(i64, i64, String)]) -> String {
     let mut depths = HashMap::new();
     let mut lines = Vec::with_capacity(steps.len());
@@ -32,12 +32,12 @@ fn format_tree(steps: &[(i64, i64, String)]) -> String {
     lines.join("\n")
 }
 
-/// Functions that need all rows before they give one.
+/// Functions that need all rows before they return one.
 const AGGREGATES: &[&str] =
     &["avg(", "count(", "group_concat(", "json_group_array(", "json_group_object(", "string_agg(", "sum(", "total("];
 
-/// Whether rows are sorted or added up. A word of the text that only looks like an aggregate delays an answer that is
-/// small anyway.
+/// Whether the plan sorts or aggregates. A false match in the text only delays the rows of a result that is small
+/// anyway.
 fn is_blocking(sql: &str, steps: &[(i64, i64, String)]) -> bool {
     let sorts = |text: &str| {
         text.starts_with("USE TEMP B-TREE FOR ORDER BY") || text.starts_with("USE TEMP B-TREE FOR GROUP BY")
@@ -47,9 +47,9 @@ fn is_blocking(sql: &str, steps: &[(i64, i64, String)]) -> bool {
         || AGGREGATES.iter().any(|name| sql.contains(name))
 }
 
-/// The number of a LIMIT that ends the statement, and so belongs to the whole of it.
+/// The number of a LIMIT at the end of the statement, which therefore applies to the whole statement.
 fn trailing_limit(sql: &str) -> Option<u64> {
-    // A comment could end in anything.
+    // A comment could contain the LIMIT.
     if sql.contains("--") || sql.contains("/*") {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Planning a statement and running its plan.
+//! Plans a statement and runs the plan.
 
 mod diagnostics;
 mod explain;
@@ -19,32 +19,33 @@ use crate::session::{ReadTransaction, WorkCancellation};
 use crate::work_error::WorkError;
 use explain::PlanSummary;
 
-/// A statement as the engine has it: text and values.
+/// A statement of the engine: text and values.
 ///
-/// Not the checked statement itself, so that the engine's own wall can be tried with what no check would let through.
+/// This is not the checked statement, so that tests can try the authorizer with statements that no check would accept.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SqliteStatement {
     /// The SQL.
     pub(crate) sql: String,
     /// The values of its placeholders, the first for `$1`.
     pub(crate) parameters: Vec<Parameter>,
-    /// The tables that it is known to read, to help with unknown columns.
+    /// The tables that it is known to read; used for suggestions about unknown columns.
     pub(crate) tables: Vec<String>,
-    /// The statement as it was parsed; none of one that SQLite alone judges.
+    /// The parsed statement; `None` if only SQLite parses it.
     pub(crate) parsed: Option<Statement>,
-    /// Whether somebody else wrote it than whoever asks.
+    /// Whether the statement was written by the owner and not by the caller.
     pub(crate) is_by_owner: bool,
 }
 
 impl SqliteStatement {
-    /// The SQL as it is asked in `reading`, where other views may stand before the tables; they are made.
+    /// The SQL to run in `reading`. Replaces tables by their policy views, and creates these views.
     ///
     /// # Errors
-    /// What SQLite says of the views, and that the SQL cannot be written down again.
+    /// Fails if SQLite cannot create the views, or if the SQL cannot be formatted again.
     fn rewrite_for(&self, reading: &ReadTransaction<'_>) -> Result<Cow<'_, str>, WorkError> {
         let Some(policy_views) = reading.policy_views() else { return Ok(Cow::Borrowed(&self.sql)) };
         if policy_views.contains_reserved_name(&self.sql) {
-            let error = Error::new(ErrorKind::InvalidArguments, "the SQL names what the server alone may name");
+            let error =
+                Error::new(ErrorKind::InvalidArguments, "the SQL uses a name that is reserved for row policies");
             return Err(WorkError::ClientError(error));
         }
         reading.create_views_for(self.parsed.as_ref().map(Statement::tables))?;
@@ -63,8 +64,8 @@ impl SqliteStatement {
 }
 
 impl SqliteStatement {
-    /// The SQL over a view that SQLite may merge with it, where nothing of it would be computed for hidden rows but
-    /// comparisons of columns with literals: an index serves it then.
+    /// The SQL over a view that SQLite may merge with the query. Only used if the query evaluates nothing for hidden
+    /// rows except comparisons of columns with literals. SQLite can then use an index.
     fn rewrite_merged(&self, reading: &ReadTransaction<'_>) -> Option<String> {
         let (policy_views, parsed) = (reading.policy_views()?, self.parsed.as_ref()?);
         let lookup = parsed.point_query()?;
@@ -87,7 +88,8 @@ impl From<&Statement> for SqliteStatement {
     }
 }
 
-/// What can be read of `statement` as a tree, so that its tables can be moved: an owner's may be read as a caller's.
+/// The syntax tree of `statement`, if there is one, so that its tables can be replaced. A statement of the owner may be
+/// parsed like that of a caller.
 fn parse_if_possible(statement: &Statement) -> Option<Statement> {
     match statement.ast() {
         Some(_) => Some(statement.clone()),
@@ -108,7 +110,7 @@ pub(crate) struct SqlitePlan {
 /// Plans `statement`.
 ///
 /// # Errors
-/// What SQLite or the wall refuses, with what would mend it.
+/// Errors of SQLite or of the authorizer, with suggestions.
 pub(crate) async fn plan_statement(
     pool: Arc<Pool>,
     policy_caller: Option<Arc<PolicyCaller>>,
@@ -175,7 +177,7 @@ impl Plan for SqlitePlan {
             let outcome = session.read(&running, policy_caller.as_deref(), |reading| {
                 send_rows(reading, &sqlite_statement, &columns, &source, &running)
             });
-            // The rows have ended well only when the transaction has too.
+            // The rows end successfully only if the transaction does.
             Box::new(move || source.end(outcome.map_err(|failure| failure.into_error(&database))))
         })?;
         let batches = futures::stream::unfold(reader, |mut reader| async move {
@@ -186,7 +188,7 @@ impl Plan for SqlitePlan {
     }
 }
 
-/// Reads the rows of `statement` and puts them into `source`.
+/// Reads the rows of `statement` into `source`.
 fn send_rows(
     reading: &ReadTransaction<'_>,
     sqlite_statement: &SqliteStatement,
@@ -200,7 +202,7 @@ fn send_rows(
             let sql = sqlite_statement.rewrite_for(reading)?;
             let statement =
                 reading.prepare(&sql).map_err(|failure| diagnostics::hide_names(failure, reading, sqlite_statement))?;
-            // Somebody may have changed the tables since the statement was planned.
+            // The tables may have changed since the statement was planned.
             if describe_columns(reading, &statement, &sql)? != columns {
                 return Err(WorkError::Changed);
             }
@@ -208,7 +210,7 @@ fn send_rows(
         }
     };
     bind_parameters(&mut statement, &sqlite_statement.parameters)?;
-    // SQLite forgets an interrupt that came while no statement ran.
+    // SQLite ignores an interrupt that arrives while no statement runs.
     if running.must_stop() {
         return Err(WorkError::Cancelled);
     }
@@ -219,8 +221,8 @@ fn send_rows(
     Ok(())
 }
 
-/// `statement` merged with the view that stands before its table, if that gives the same `columns`; whatever keeps it from
-/// that is told by the statement as it was planned.
+/// Prepares `statement` merged with the view in front of its table, if that gives the same `columns`. Returns `None` on
+/// any error: the statement as planned then reports it.
 fn prepare_merged<'a>(
     reading: &'a ReadTransaction<'_>,
     sqlite_statement: &SqliteStatement,
@@ -231,7 +233,7 @@ fn prepare_merged<'a>(
     (describe_columns(reading, &statement, &sql).ok()? == columns).then_some(statement)
 }
 
-/// Binds the parameters by their numbers: to SQLite `$2` is a name, and its place that of its first mention.
+/// Binds the parameters by number: SQLite treats `$2` as a name, whose index is its first use.
 fn bind_parameters(statement: &mut Prepared<'_>, parameters: &[Parameter]) -> Result<(), WorkError> {
     for place in 1..=statement.parameter_count() {
         let number = match statement.parameter_name(place) {

@@ -33,7 +33,7 @@ async fn unknown_names_list_similar_names() {
     Write the table before it: table.column.
     "#);
     insta::assert_snapshot!(node.refusal("SELECT uper(name) FROM customers").await, @r#"
-    invalid_arguments: SQLite has no function "uper"
+    invalid_arguments: unknown function "uper"
     Valid choices: upper, percent_rank, lower, unhex, printf
     "#);
     insta::assert_snapshot!(node.refusal("SELECT upper(name, 1) FROM customers").await, @"invalid_arguments: wrong number of arguments to function upper() at line 1, column 8");

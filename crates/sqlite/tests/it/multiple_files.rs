@@ -72,18 +72,18 @@ async fn conflicting_files_are_rejected_on_open() {
         error.to_string().replace(&folder.join("").display().to_string(), "…/")
     };
     insta::assert_snapshot!(refusal(&["a.db", "a.sqlite"]), @r#"
-    …/a.sqlite: the name "a" is taken
-    Of several files each is named after its file, without the ending; "main" and "temp" are SQLite's own names.
+    …/a.sqlite: the schema name "a" is already in use
+    Each of several files needs its own name without the ending; "main" and "temp" are reserved by SQLite.
     "#);
     insta::assert_snapshot!(refusal(&["a.db", "MAIN.db"]), @r#"
-    …/MAIN.db: the name "MAIN" is taken
-    Of several files each is named after its file, without the ending; "main" and "temp" are SQLite's own names.
+    …/MAIN.db: the schema name "MAIN" is already in use
+    Each of several files needs its own name without the ending; "main" and "temp" are reserved by SQLite.
     "#);
     insta::assert_snapshot!(refusal(&["missing.db"]), @"…/missing.db: no such file");
     insta::assert_snapshot!(refusal(&[]), @r#"the database "shop" has no file"#);
     insta::assert_snapshot!(refusal(&["a.db"; 11]), @r#"
-    the database "shop" has 11 files; SQLite joins at most 10
-    Make several databases of them.
+    the database "shop" has 11 files; SQLite can attach at most 10
+    Declare several databases instead.
     "#);
-    insta::assert_snapshot!(refusal(&[""]), @"…/: this is no file");
+    insta::assert_snapshot!(refusal(&[""]), @"…/: it is not a file");
 }

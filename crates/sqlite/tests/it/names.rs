@@ -115,7 +115,7 @@ async fn guessed_denied_column_reads_as_missing() {
 async fn errors_in_owner_sql_reveal_no_denied_names() {
     let (_folder, node) = shop();
     for sql in ["SELECT ssn FROM orders", "SELECT id FROM orders WHERE [ssn] ISNULL", "SELECT sql FROM sqlite_schema"] {
-        assert_eq!(node.run_owner_sql(sql).await, "what is asked here cannot be asked where row policies apply");
+        assert_eq!(node.run_owner_sql(sql).await, "this statement cannot run where row policies apply");
     }
 }
 
