@@ -134,7 +134,7 @@ fn parse_path(path: &Path) -> Result<FilesPath, Error> {
     })?;
     match glob {
         Some(glob) if metadata.is_dir() => Ok(FilesPath::Glob(glob)),
-        Some(glob) => Err(refused(glob.folder(), "is no folder, so that nothing in it fits a glob")),
+        Some(glob) => Err(refused(glob.folder(), "not a folder, so no file in it can match the glob")),
         None => Ok(FilesPath::Plain(whole)),
     }
 }
@@ -173,7 +173,7 @@ impl Database for FileDatabase {
             name: field.name().clone(),
             type_name: type_name(field.data_type()),
             nullable: field.is_nullable(),
-            comment: (position >= of_files).then(|| "from the names of the folders".to_owned()),
+            comment: (position >= of_files).then(|| "from the folder names".to_owned()),
         });
         Ok(columns.collect())
     }

@@ -101,7 +101,7 @@ impl Engine {
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_name("tidegate-files")
             .build()
-            .map_err(|error| unavailable("cannot start the threads for files", error.to_string()))?;
+            .map_err(|error| unavailable("cannot start the threads for file access", error.to_string()))?;
         let mode = match &options.spill_folder {
             Some(folder) => DiskManagerMode::Directories(vec![folder.clone()]),
             None => DiskManagerMode::OsTmpDirectory,
@@ -110,7 +110,7 @@ impl Engine {
             .with_mode(mode)
             .with_max_temp_directory_size(options.spill_bytes)
             .build()
-            .map_err(|error| unavailable("cannot make the folder for spilling", error.to_string()))?;
+            .map_err(|error| unavailable("cannot create the spill folder", error.to_string()))?;
         let inner = Inner {
             memory: EngineMemory::new(options.memory_bytes, options.query_memory_bytes),
             worker_pools: WorkerPools::new(options.threads),

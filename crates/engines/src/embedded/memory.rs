@@ -16,7 +16,7 @@ use tidegate_core::tenant_share;
 
 /// How a refusal for want of the node's or the tenant's memory ends, so that it can be told from one for want of the
 /// query's.
-pub(crate) const SHARED_MEMORY_USED_UP: &str = "together is used up";
+pub(crate) const SHARED_MEMORY_USED_UP: &str = "queries share is used up";
 
 /// The memory of an engine.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl SharedMemoryPool {
             Ok(_) => Ok(()),
             // An operator that can spill does so on this error and goes on.
             Err(used) => Err(DataFusionError::ResourcesExhausted(format!(
-                "of {} bytes, {used} are held: the memory of {} queries {SHARED_MEMORY_USED_UP}",
+                "of {} bytes, {used} are in use: the memory that {} {SHARED_MEMORY_USED_UP}",
                 self.limit_bytes, self.owner
             ))),
         }

@@ -43,7 +43,7 @@ pub(crate) struct SnapshotStore {
 }
 
 /// What callers receive about a file that another program writes or replaces.
-pub(crate) const CHANGED_WHILE_READ: &str = "it was changed while it was read; ask again";
+pub(crate) const CHANGED_WHILE_READ: &str = "it changed while it was being read; retry";
 
 impl SnapshotStore {
     pub(crate) fn new(sandbox: PathSandbox, files: HashMap<Location, StoredFile>) -> Self {
@@ -92,9 +92,7 @@ impl SnapshotStore {
 fn read_range(file: &mut File, file_bytes: u64, range: &Range<u64>) -> Result<Bytes> {
     // A damaged footer may point anywhere; memory is only given for what exists.
     if range.start > range.end || range.end > file_bytes {
-        return Err(generic_error(format!(
-            "a file has {file_bytes} bytes, and bytes {range:?} are asked for: it is damaged"
-        )));
+        return Err(generic_error(format!("the file is damaged: it refers to bytes {range:?} of {file_bytes}")));
     }
     let unreadable = |error: std::io::Error| generic_error(super::files::io_error_reason(&error));
     file.seek(SeekFrom::Start(range.start)).map_err(unreadable)?;
@@ -114,7 +112,7 @@ fn read_only_error(operation: &str) -> Error {
 
 impl fmt::Debug for SnapshotStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CatalogStore({} files)", self.files.len())
+        write!(f, "SnapshotStore({} files)", self.files.len())
     }
 }
 

@@ -137,8 +137,8 @@ impl PoolThreads {
         // It panics where the system has no more threads.
         let runtime =
             catch_unwind(AssertUnwindSafe(|| builder.build())).ok().and_then(Result::ok).ok_or_else(|| {
-                let message = "the system has no more threads for queries";
-                Error::new(ErrorKind::Unavailable, message).with_hint("Try again when fewer queries run.")
+                let message = "the system cannot start more threads for queries";
+                Error::new(ErrorKind::Unavailable, message).with_hint("Retry when fewer queries run.")
             })?;
         Ok(Self { handle: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)) })
     }

@@ -16,7 +16,7 @@ pub(super) fn describe_merged_folder(candidate: &TableCandidate, table: &FileTab
 /// That the files of a folder are not one table.
 pub(super) fn describe_separate_files(candidate: &TableCandidate, reason: &str) -> String {
     let files = candidate.files.len();
-    format!("the {files} files of {} are tables of their own: {reason}", candidate.name)
+    format!("the {files} files of {} are separate tables: {reason}", candidate.name)
 }
 
 /// `notes` and what was skipped, a bounded number of lines.
@@ -26,7 +26,7 @@ pub(super) fn limit_notes(mut notes: Vec<String>, skipped: &SkippedFiles) -> Vec
     if notes.len() > room + 1 {
         let more = notes.len() - room;
         notes.truncate(room);
-        notes.push(format!("and of {more} more folders"));
+        notes.push(format!("and {more} more folders"));
     }
     notes.extend(of_skipped);
     notes

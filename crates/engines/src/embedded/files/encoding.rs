@@ -63,7 +63,7 @@ impl TextEncoding {
             return Ok(Self { encoding, is_recognised: false });
         }
         if sample.contains(&0) {
-            return detect_utf16(sample).ok_or_else(|| "it is no text".to_owned());
+            return detect_utf16(sample).ok_or_else(|| "it is not a text file".to_owned());
         }
         match std::str::from_utf8(sample) {
             Ok(_) => Ok(Self::default()),
@@ -73,7 +73,9 @@ impl TextEncoding {
                 None => Ok(Self { encoding: WINDOWS_1252, is_recognised: true }),
                 Some((position, byte)) => {
                     let position = position.max(error.valid_up_to());
-                    Err(format!("it is not UTF-8 text, and byte {byte:#04x} at {position} does not tell its encoding"))
+                    Err(format!(
+                        "it is not UTF-8 text, and byte {byte:#04x} at {position} does not identify its encoding"
+                    ))
                 }
             },
         }
@@ -158,7 +160,7 @@ impl<R: Read> Utf8Reader<R> {
             && let Some(byte) = input.iter().find(|byte| !is_common_letter(**byte))
         {
             return Err(invalid_data(format!(
-                "byte {byte:#04x} means another letter in each encoding; declare the encoding of the table"
+                "byte {byte:#04x} has no unambiguous meaning; declare the encoding of the table"
             )));
         }
         self.output.clear();
@@ -224,9 +226,9 @@ mod tests {
     fn rejects_ambiguous_encodings() {
         // French, Czech, Russian and what DOS wrote.
         for bytes in [&b"m\xE8re"[..], b"\xE8esk\xFD", b"\xCC\xEE\xF1\xEA\xE2\xE0", b"Z\x81rich"] {
-            assert!(read(bytes).unwrap_err().contains("does not tell its encoding"), "{bytes:?}");
+            assert!(read(bytes).unwrap_err().contains("does not identify its encoding"), "{bytes:?}");
         }
-        assert_eq!(read(b"\x00\x01\x02\x03PK"), Err("it is no text".to_owned()));
+        assert_eq!(read(b"\x00\x01\x02\x03PK"), Err("it is not a text file".to_owned()));
         let late = TextEncoding::recognise(b"Z\xFCrich").unwrap();
         let error = late.decode(&b"Z\xFCrich m\xE8re"[..]).read_to_string(&mut String::new()).unwrap_err();
         assert!(error.to_string().contains("declare the encoding"), "{error}");

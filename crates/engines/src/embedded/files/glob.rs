@@ -60,11 +60,12 @@ impl Glob {
         if !is_glob(path) {
             return Ok(None);
         }
-        let wrong =
-            |reason: &str| Error::new(ErrorKind::InvalidArguments, format!("{}: is no glob: {reason}", path.display()));
+        let wrong = |reason: &str| {
+            Error::new(ErrorKind::InvalidArguments, format!("{}: invalid glob: {reason}", path.display()))
+        };
         let (folder, rest) = split(path);
         if rest.contains(&Component::ParentDir) {
-            return Err(wrong(".. cannot stand after a wildcard"));
+            return Err(wrong(".. is not allowed after a wildcard"));
         }
         let names: Vec<String> = rest.iter().map(|name| name.as_os_str().to_string_lossy().into_owned()).collect();
         let read = |text: &str| Pattern::new(text).map_err(|error| wrong(error.msg));

@@ -37,8 +37,8 @@ impl<R: Read> ArrayElements<R> {
             ArrayState::Within => return Ok(self.convert_byte_in_array(byte)),
             ArrayState::Before if byte == b'[' => self.state = ArrayState::Within,
             ArrayState::Before | ArrayState::After if byte.is_ascii_whitespace() => {}
-            ArrayState::Before => return Err(malformed("something stands before the array")),
-            ArrayState::After => return Err(malformed("something stands after the array")),
+            ArrayState::Before => return Err(malformed("there is text before the array")),
+            ArrayState::After => return Err(malformed("there is text after the array")),
         }
         Ok(b' ')
     }

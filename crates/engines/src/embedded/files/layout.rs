@@ -122,9 +122,9 @@ impl Layout {
         let keys = |partitions: &Partitions| partitions.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
         let first_keys = keys(&first.1);
         let reason = if rest.iter().any(|(file, _)| file.kind != kind) {
-            Some("its partitions hold files of different formats")
+            Some("its partitions contain files of different formats")
         } else if rest.iter().any(|(_, partitions)| keys(partitions) != first_keys) {
-            Some("its files do not all lie under the same partition keys")
+            Some("its files do not all have the same partition keys")
         } else {
             None
         };

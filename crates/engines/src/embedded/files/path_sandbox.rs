@@ -33,9 +33,9 @@ impl OpenRefusal {
     /// The reason as a caller may read it; no path of this machine is in it.
     pub(crate) fn reason(&self) -> String {
         match self {
-            Self::Outside => "it is a link that leads out of the database's folder".to_owned(),
-            Self::NotAFile => "it is no regular file".to_owned(),
-            Self::Vanished => "the file is gone".to_owned(),
+            Self::Outside => "it is a symbolic link that points outside the database folder".to_owned(),
+            Self::NotAFile => "it is not a regular file".to_owned(),
+            Self::Vanished => "the file no longer exists".to_owned(),
             Self::Io(error) => io_error_reason(error),
         }
     }
@@ -54,7 +54,7 @@ impl From<io::Error> for OpenRefusal {
 pub(crate) fn io_error_reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        io::ErrorKind::NotFound => "the file is gone".to_owned(),
+        io::ErrorKind::NotFound => "the file no longer exists".to_owned(),
         _ => {
             let text = error.to_string();
             text.split(" (os error").next().unwrap_or(&text).to_owned()

@@ -191,7 +191,7 @@ impl FileSnapshots {
                 (self.corrections.clone(), path_sandbox.clone(), self.declarations.clone());
             let batch_rows = self.engine.options().batch_rows;
             let Some(given) = layout.take() else {
-                return Err(Error::internal("files of a folder were looked into and are missing all the same"));
+                return Err(Error::internal("files of a folder are missing after they were probed"));
             };
             let retried = given.clone();
             let assembled = self
@@ -258,7 +258,7 @@ fn scan_paths(paths: &[FilesPath], limits: FileLimits) -> Result<FolderScan, Err
         let first = paths[0].root();
         let reason = std::fs::canonicalize(first).err().map(|error| io_error_reason(&error)).unwrap_or_default();
         let detail = format!("{}: {reason}", first.display());
-        return Err(Error::new(ErrorKind::Unavailable, "the database's files are gone").with_detail(detail));
+        return Err(Error::new(ErrorKind::Unavailable, "the files of the database cannot be found").with_detail(detail));
     }
     let path_sandbox = PathSandbox::new(real.iter().flatten().cloned().collect());
     let mut walker = Walker::new(&path_sandbox, limits);
@@ -274,12 +274,12 @@ fn scan_paths(paths: &[FilesPath], limits: FileLimits) -> Result<FolderScan, Err
             String::new()
         };
         match (real, place) {
-            (None, _) => layout.add_problem(&name, "the path is gone"),
+            (None, _) => layout.add_problem(&name, "the path no longer exists"),
             (Some(real), FilesPath::Glob(glob)) => layout.add_root(walker.walk_glob(glob, real, &name, &prefix)),
             (Some(real), _) if real.is_dir() => layout.add_root(walker.walk_folder(real, &name, &prefix)),
             (Some(real), _) => match walker.find_file(path, format!("{prefix}{}", file_name_of(path))) {
                 Some(file) => layout.add_file(file),
-                None => layout.add_problem(&name, &format!("{} is in no format that is known", file_name_of(real))),
+                None => layout.add_problem(&name, &format!("{} has an unsupported format", file_name_of(real))),
             },
         }
     }

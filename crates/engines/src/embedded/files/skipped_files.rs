@@ -27,16 +27,18 @@ impl SkipReason {
     fn describe(self, first: &str) -> String {
         match self {
             Self::Sqlite => format!(
-                "SQLite: a database of its own; serve it beside this one (tidegate serve . {first}) or write sqlite: \
-                 {first} under databases"
+                "SQLite database: serve it as another database (tidegate serve . {first}), or write sqlite: {first} \
+                 under databases"
             ),
-            Self::DuckDb => "DuckDB: not read; write its tables as Parquet (COPY t TO 't.parquet')".to_owned(),
-            Self::OldWorkbook => "workbook of a format that is not read; save it as .xlsx, .ods or .csv".to_owned(),
-            Self::Columnar => "format that is not read; convert it to Parquet".to_owned(),
-            Self::Archive => "archive: not looked into; unpack it".to_owned(),
-            Self::Document => "document: no table".to_owned(),
-            Self::Database => "database of a format that is not read; write its tables as CSV or Parquet".to_owned(),
-            Self::Unknown => "no format that is read".to_owned(),
+            Self::DuckDb => {
+                "DuckDB database: not supported; export its tables as Parquet (COPY t TO 't.parquet')".to_owned()
+            }
+            Self::OldWorkbook => "unsupported workbook format; save it as .xlsx, .ods or .csv".to_owned(),
+            Self::Columnar => "unsupported format; convert it to Parquet".to_owned(),
+            Self::Archive => "archive, not read; unpack it".to_owned(),
+            Self::Document => "document, not a table".to_owned(),
+            Self::Database => "unsupported database format; export its tables as CSV or Parquet".to_owned(),
+            Self::Unknown => "unsupported format".to_owned(),
         }
     }
 }
@@ -172,9 +174,9 @@ mod tests {
         }
         let lines: Vec<String> = skipped.lines().collect();
         assert_eq!(lines.len(), 3, "{lines:?}");
-        assert!(lines[0].starts_with("skipped shop.sqlite: SQLite: a database of its own"), "{lines:?}");
+        assert!(lines[0].starts_with("skipped shop.sqlite: SQLite database: serve it"), "{lines:?}");
         assert!(lines[1].contains("save it as .xlsx"), "{lines:?}");
-        assert_eq!(lines[2], "skipped a.pdf, b.docx, d.txt and 1 more: document: no table");
+        assert_eq!(lines[2], "skipped a.pdf, b.docx, d.txt and 1 more: document, not a table");
     }
 
     #[test]

@@ -319,7 +319,7 @@ fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool, read: &[
     if let ContentFormat::Csv(dialect) = &table.format {
         more.extend((!dialect.has_header).then(|| "; without a header line".to_owned()));
         let encoding = dialect.decoding.encoding;
-        more.extend(encoding.is_recognised().then(|| format!("; taken for {}", encoding.name())));
+        more.extend(encoding.is_recognised().then(|| format!("; detected encoding: {}", encoding.name())));
     }
     if let Some(comment) = &mut table.comment {
         comment.push_str(&more.concat());

@@ -35,11 +35,11 @@ pub(crate) fn build_table(
     let probed: Vec<&Arc<FileProfile>> = files.iter().filter_map(|(_, _, probed)| probed.as_ref()).collect();
     let shape = probed.first().ok_or("none of its files can be read")?.format.clone();
     if probed.iter().any(|other| other.format != shape) {
-        return Err("its files are written differently".to_owned());
+        return Err("its files have different formats".to_owned());
     }
     let (file_schema, marked) = merge_schemas(&shape, files, learned)?;
     if candidate.origin == CandidateOrigin::Folder && !has_all_columns(&file_schema, &probed) {
-        return Err("its files have different columns, and none has those of all others".to_owned());
+        return Err("its files have different columns, and no file has the columns of all others".to_owned());
     }
     let (partition_columns, mut partition_values) = build_partitions(&file_schema, files)?;
     let schema = TableSchema::builder(file_schema.clone()).with_table_partition_cols(partition_columns).build();
@@ -107,7 +107,7 @@ fn merge_schemas(
 }
 
 fn merge_file_fields(shape: &ContentFormat, a: &Fields, b: &Fields) -> Result<Fields, String> {
-    let differ = |name: String| format!("the column {name:?} has types that do not fit together");
+    let differ = |name: String| format!("column {name:?} has incompatible types");
     match shape {
         ContentFormat::Json => merge_fields(a, b, CoercionMode::ToText).map_err(differ),
         ContentFormat::Parquet => merge_fields(a, b, CoercionMode::NumbersOnly).map_err(differ),

@@ -47,7 +47,7 @@ impl ReadBudget {
             return Ok(());
         }
         let mebibytes = self.bytes_max >> 20;
-        Err(io::Error::other(format!("{mebibytes} MiB without the end of a row; is a quote or a bracket not closed?")))
+        Err(io::Error::other(format!("a row is longer than {mebibytes} MiB; check for an unclosed quote or bracket")))
     }
 }
 

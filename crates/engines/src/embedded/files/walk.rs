@@ -141,7 +141,7 @@ impl<'a> Walker<'a> {
                 continue;
             }
             if self.entries_left == 0 {
-                return Err(format!("more than {} entries; the rest is not looked at", self.limits.entries_max));
+                return Err(format!("more than {} entries; the rest is not read", self.limits.entries_max));
             }
             self.entries_left -= 1;
             self.add_entry(folder, &entry, name, prefix)?;
@@ -198,7 +198,7 @@ impl<'a> Walker<'a> {
             && self.open_folders.len() <= self.limits.depth_max
             && !self.open_folders.contains(&real);
         if !enterable {
-            tracing::debug!(folder = %path.display(), "folder is not entered: a link that leaves, a loop, or too deep");
+            tracing::debug!(folder = %path.display(), "folder skipped: a link out of the database, a loop, or too deep");
         }
         enterable.then_some(real)
     }

@@ -100,8 +100,8 @@ pub(super) fn explain_read_error(error: &ArrowError, context: &ReadContext<'_>) 
         return context.null_marker_failure(&misfit);
     }
     let place = misfit.row.map(|row| format!("row {row} of ")).unwrap_or_default();
-    let why = if is_told { "the configuration makes" } else { "was taken for" };
-    let since = if is_told { "" } else { " after its first rows" };
+    let why = if is_told { "the configuration declares as" } else { "was detected as" };
+    let since = if is_told { "" } else { " from the first rows" };
     let message = format!(
         "{place}the file {location} has {} in column {:?}, which {why} {}{since}",
         misfit.value,
@@ -131,7 +131,7 @@ impl ReadContext<'_> {
     /// What callers receive when a column was corrected after rows had left.
     fn corrected_failure(&self, message: String, column: &str) -> ReadFailure {
         let option = suggest_option(self.location, &format!("columns: {{{column:?}: string}}"));
-        let hint = format!("The column's type is corrected now: ask again. To have it from the beginning, {option}");
+        let hint = format!("The type of the column is corrected now; retry. To declare it, {option}");
         ReadFailure { message, hint: Some(hint), is_retryable: true }
     }
 }
@@ -167,7 +167,7 @@ fn parse_csv_mismatch<'a>(text: &'a str, schema: &'a Schema) -> Option<Mismatche
         None => {
             let rest = text.strip_prefix("Error parsing column ")?;
             let value = rest.split_once(" from '").and_then(|(_, value)| value.split_once('\''));
-            (value.map_or("a value that is no date", |(value, _)| value), rest)
+            (value.map_or("a value that is not a date", |(value, _)| value), rest)
         }
     };
     let (index, rest) = rest.split_once(" at line ")?;
@@ -229,7 +229,7 @@ mod tests {
             parse("Error while parsing value 'x' as type 'Int64' for column 0 at line 7. Row data: '[x,1]'");
         assert_eq!(
             failure.to_string(),
-            "row 7 of the file a.csv has 'x' in column \"id\", which was taken for bigint after its first rows"
+            "row 7 of the file a.csv has 'x' in column \"id\", which was detected as bigint from the first rows"
         );
         assert!(failure.is_retryable);
         assert_eq!(lesson, Some(ColumnCorrection { wider: Some(DataType::Utf8), has_markers: false }));

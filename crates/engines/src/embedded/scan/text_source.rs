@@ -210,8 +210,8 @@ impl TextOpener {
         location: &str,
     ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>> {
         let read = read_workbook(file, format, location, &self.declarations, Some(sheet));
-        let rows =
-            read.and_then(|mut sheets| sheets.pop().map_or(Err("the sheet is gone".to_owned()), |(_, rows)| rows));
+        let rows = read
+            .and_then(|mut sheets| sheets.pop().map_or(Err("the sheet no longer exists".to_owned()), |(_, rows)| rows));
         let rows = rows.map_err(|reason| unreadable_error(location, &reason))?;
         if rows.schema().fields() != self.table.schema.file_schema().fields() {
             return Err(unreadable_error(location, CHANGED_WHILE_READ));
@@ -263,7 +263,7 @@ impl TextOpener {
         if same || names.is_empty() {
             return Ok(());
         }
-        let reason = format!("its columns ({}) are not those of the table", names.join(", "));
+        let reason = format!("its columns ({}) differ from those of the table", names.join(", "));
         Err(unreadable(&reason))
     }
 

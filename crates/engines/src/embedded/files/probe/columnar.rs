@@ -28,7 +28,7 @@ pub(super) fn probe_parquet(file: File) -> Result<FileProfile, String> {
         ParquetMetaDataReader::new()
             .with_page_index_policy(PageIndexPolicy::Skip)
             .parse_and_finish(&file)
-            .map_err(|error| format!("it is no readable Parquet file: {}", strip_error_kind(&error.to_string())))?;
+            .map_err(|error| format!("it is not a readable Parquet file: {}", strip_error_kind(&error.to_string())))?;
     let about = metadata.file_metadata();
     let schema = parquet_to_arrow_schema(about.schema_descr(), about.key_value_metadata())
         .map_err(|error| format!("its schema cannot be read: {}", strip_error_kind(&error.to_string())))?;
@@ -87,7 +87,7 @@ const STREAM_MARK: &[u8] = &[0xFF; 4];
 
 /// Looks into an Arrow IPC file's footer, or a stream's beginning.
 pub(super) fn probe_arrow(mut file: File) -> Result<FileProfile, String> {
-    let failed = |reason: &str| format!("it is no readable Arrow IPC file: {}", strip_error_kind(reason));
+    let failed = |reason: &str| format!("it is not a readable Arrow IPC file: {}", strip_error_kind(reason));
     let mut start = [0; 8];
     file.read_exact(&mut start).map_err(|_| failed("it is too short"))?;
     file.rewind().map_err(|error| io_error_reason(&error))?;
@@ -100,7 +100,7 @@ pub(super) fn probe_arrow(mut file: File) -> Result<FileProfile, String> {
         let reader = StreamReader::try_new(BufReader::new(&file), None).map_err(|error| failed(&error.to_string()))?;
         (ContentFormat::ArrowStream, reader.schema())
     } else {
-        return Err(failed("it begins like neither a file nor a stream"));
+        return Err(failed("it has the format of neither a file nor a stream"));
     };
     check_names(&schema)?;
     Ok(FileProfile::new(shape, Arc::new(without_metadata(&schema))))
@@ -124,7 +124,7 @@ fn check_length(little_endian: &[u8], bytes_max: u64) -> Result<(), String> {
     if u64::from(length) <= bytes_max {
         Ok(())
     } else {
-        Err("the file is damaged: a length is beyond its end".to_owned())
+        Err("the file is damaged: a length exceeds its size".to_owned())
     }
 }
 
@@ -144,7 +144,7 @@ fn check_names(schema: &Schema) -> Result<(), String> {
     }
     let mut names = std::collections::HashSet::new();
     match schema.fields().iter().find(|field| !names.insert(field.name().as_str())) {
-        Some(twice) => Err(format!("it has two columns called {:?}", twice.name())),
+        Some(twice) => Err(format!("it has two columns named {:?}", twice.name())),
         None => Ok(()),
     }
 }

@@ -109,7 +109,7 @@ impl CsvFile<'_> {
             Some(encoding) => encoding,
             None => TextEncoding::recognise(&read_beginning((self.open)()?, self.compression, BEGINNING_BYTES)?)
                 .map_err(|reason| match reason.as_str() {
-                    "it is no text" => reason,
+                    "it is not a text file" => reason,
                     _ => format!("{reason}; write {}", line("encoding: latin-1")),
                 })?,
         };
@@ -119,7 +119,7 @@ impl CsvFile<'_> {
             return Err("the file is empty: it has no header".to_owned());
         }
         if text.contains(&0) {
-            return Err("it is no text".to_owned());
+            return Err("it is not a text file".to_owned());
         }
         let mut delimiter = self.delimiter;
         if let (Some(named), None, None) =
@@ -139,8 +139,7 @@ impl CsvFile<'_> {
             && let Some(lines) = detect_preamble(&text, found, &candidates, dialect.quote)
         {
             let option = line(&format!("skip: {}", form.skip_lines + lines));
-            let are = if lines == 1 { "its first line is" } else { "its first lines are" };
-            return Err(format!("{are} no part of the table, which begins after line {lines}; write {option}"));
+            return Err(format!("the table starts after line {lines}; to skip the lines before it, write {option}"));
         }
         Ok(CsvBeginning { dialect, text })
     }
@@ -169,7 +168,7 @@ impl CsvFile<'_> {
         let message = &self.options.columns;
         if let Some(unknown) = message.keys().find(|column| !names.contains(column)) {
             let names = names.join(", ");
-            return Err(format!("the configuration gives a type to {unknown:?}, but its columns are {names}"));
+            return Err(format!("the configuration declares a type for {unknown:?}, but the columns are {names}"));
         }
         let as_told = |(name, found): (&String, &DataType)| {
             message.get(name).map_or_else(|| found.clone(), |column| column.data_type())

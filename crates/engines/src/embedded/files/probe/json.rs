@@ -21,7 +21,7 @@ pub(super) fn probe_json(file: File, compression: Compression, limits: &FileLimi
     match peek_first_byte(&mut text).map_err(|error| read_error_reason(&error, compression))? {
         Some(b'[') => probe_objects(ArrayElements::open(text), compression, limits),
         Some(b'{') => probe_objects(text, compression, limits),
-        Some(_) => Err("it holds neither an array of objects nor objects".to_owned()),
+        Some(_) => Err("it contains neither an array of objects nor objects".to_owned()),
         None => Err("the file is empty".to_owned()),
     }
 }
@@ -38,7 +38,7 @@ fn probe_objects(text: impl BufRead, compression: Compression, limits: &FileLimi
         };
         match value.map_err(|error| json_error_reason(&error, rows + 1, compression))? {
             Value::Object(object) => columns.learn(object)?,
-            _ => return Err(format!("row {} is no object", rows + 1)),
+            _ => return Err(format!("row {} is not an object", rows + 1)),
         }
         rows += 1;
         if columns.fields.len() > limits.columns_max {
@@ -46,7 +46,7 @@ fn probe_objects(text: impl BufRead, compression: Compression, limits: &FileLimi
         }
     }
     if columns.fields.is_empty() {
-        return Err("it holds no object with a key, so there are no columns".to_owned());
+        return Err("it contains no object with a key, so there are no columns".to_owned());
     }
     let row_bytes = (objects.byte_offset() / rows.max(1)) as u64;
     Ok(FileProfile {
@@ -63,7 +63,7 @@ fn json_error_reason(error: &serde_json::Error, row: usize, compression: Compres
             let plain = text.split(" at line ").next().unwrap_or(&text);
             read_error_reason(&std::io::Error::new(kind, plain), compression)
         }
-        None => format!("row {row} is no valid JSON: {error}"),
+        None => format!("row {row} is not valid JSON: {error}"),
     }
 }
 

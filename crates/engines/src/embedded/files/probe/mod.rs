@@ -116,7 +116,7 @@ pub(crate) fn probe_file(
         }
         NamedFormat::Json | NamedFormat::JsonLines => json::probe_json(open()?, compression, limits),
         _ if !format.may_grow() && compression != Compression::None => {
-            Err("files of this format are compressed inside, not as a whole; unpack it".to_owned())
+            Err("files of this format cannot be compressed as a whole; unpack it".to_owned())
         }
         NamedFormat::Parquet => columnar::probe_parquet(open()?),
         NamedFormat::Arrow => columnar::probe_arrow(open()?),
@@ -128,7 +128,7 @@ pub(crate) fn probe_file(
     probed.identity = Some(identity);
     let columns = probed.schema.fields().len();
     if columns > limits.columns_max {
-        return Err(format!("it has {columns} columns, more than {}", limits.columns_max));
+        return Err(format!("it has {columns} columns; the limit is {}", limits.columns_max));
     }
     Ok(probed)
 }

@@ -193,7 +193,7 @@ pub(super) fn build_sheet_batch(
     };
     if let Some(unknown) = text_table_options.columns.keys().find(|column| !names.contains(column)) {
         let names = names.join(", ");
-        return Err(format!("the configuration gives a type to {unknown:?}, but its columns are {names}"));
+        return Err(format!("the configuration declares a type for {unknown:?}, but the columns are {names}"));
     }
     build_batch(names, columns, text_table_options)
 }
@@ -217,9 +217,8 @@ fn build_batch(
             Some(data_type) if data_type != column.data_type => {
                 let texts: ArrayRef = Arc::new(column.values.iter().map(CellValue::text).collect::<StringArray>());
                 let options = CastOptions { safe: false, ..CastOptions::default() };
-                cast_with_options(&texts, &data_type, &options).map_err(|error| {
-                    format!("the column {name:?} does not have the type of the configuration: {error}")
-                })?
+                cast_with_options(&texts, &data_type, &options)
+                    .map_err(|error| format!("column {name:?} does not have the configured type: {error}"))?
             }
             _ => column.into_array(),
         };

@@ -68,7 +68,7 @@ pub(crate) fn read_workbook(
             WorkbookFormat::Ods => read_ods(file, only),
         }
     }));
-    let grids = read.unwrap_or_else(|_| Err("it is no readable workbook".to_owned()))?;
+    let grids = read.unwrap_or_else(|_| Err("it is not a readable workbook".to_owned()))?;
     let rows =
         grids.into_iter().filter(|(_, grid)| !matches!(grid, Ok(grid) if grid.rows.is_empty())).map(|(name, grid)| {
             let text_table_options = table_declarations.options_for_sheet(location, &name);
@@ -156,13 +156,13 @@ pub(super) fn too_large_message() -> String {
 }
 
 pub(super) fn unreadable_message(error: impl std::fmt::Display) -> String {
-    format!("it is no readable workbook: {error}")
+    format!("it is not a readable workbook: {error}")
 }
 
 /// What stands before the table of a sheet whose title was not passed over.
 fn preamble_message(location: &str, rows: usize) -> String {
     let option = suggest_yaml(location, &format!("skip: {rows}"));
-    format!("its first rows are no part of the table, which begins after row {rows}; write {option}")
+    format!("the table starts after row {rows}; to skip the rows before it, write {option}")
 }
 
 impl SheetGrid {

@@ -34,7 +34,7 @@ pub(super) fn check_workbook_size(file: &mut File, format: WorkbookFormat) -> Re
         };
         if bytes > bytes_left {
             let mebibytes = WORKBOOK_BYTES_MAX >> 20;
-            return Err(format!("it has more than {mebibytes} MiB when it is unpacked; {SAVE_AS_ADVICE}"));
+            return Err(format!("it is larger than {mebibytes} MiB when unpacked; {SAVE_AS_ADVICE}"));
         }
         bytes_left -= bytes;
     }
