@@ -154,7 +154,7 @@ def asked_of(cluster: Cluster, file: Path) -> list[list[str]]:
             for question in QUESTIONS
         ]
         connection.close()
-    found = [re.search(r"^Asked of the databases:\n((?:  .*\n)+)", plan, re.MULTILINE) for plan in plans]
+    found = [re.search(r"^Queries sent to the databases:\n((?:  .*\n)+)", plan, re.MULTILINE) for plan in plans]
     return [asked[1].splitlines() if asked else [] for asked in found]
 
 

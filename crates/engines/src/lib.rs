@@ -1,7 +1,7 @@
-//! The databases that can be asked: embedded (DataFusion over files), and federated (joins across databases).
+//! DataFusion engines that run SQL: embedded (over files) and federated (joins across databases).
 //!
-//! Each engine implements [`tidegate_query::Database`] and knows no protocol. DataFusion appears
-//! in this crate alone.
+//! Each engine implements [`tidegate_query::Database`] and is independent of protocols. Only this crate and the crate
+//! of PostgreSQL's SQL depend on DataFusion.
 
 pub mod embedded;
 mod federated;

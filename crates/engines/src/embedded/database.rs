@@ -20,10 +20,10 @@ use super::plan::{
 };
 use super::security_barrier::{PrincipalPolicies, check_policies};
 
-/// A database whose tables are the files below some paths.
+/// A database whose tables are the files below the given paths.
 ///
-/// New, changed and vanished files are seen without a restart: each call looks at the folders
-/// again when the last look is old, and reads only what changed.
+/// Each call uses the current files, without a restart: it scans the folders again when the last scan is too old, and
+/// reads only files that changed.
 pub struct FileDatabase {
     name: Arc<str>,
     engine: Engine,
@@ -33,17 +33,17 @@ pub struct FileDatabase {
 }
 
 impl FileDatabase {
-    /// A database called `name` of the files at `paths`: folders, single files, or globs (`data/2024-*.csv`).
+    /// Opens a database called `name` with the files at `paths`: folders, single files, or globs (`data/2024-*.csv`).
     ///
-    /// Nothing is read yet but whether the paths exist; of a glob, the folder that it looks into.
+    /// Checks only that the paths exist (for a glob, its folder). Files are read later.
     ///
     /// # Errors
-    /// `InvalidArguments` when a path does not exist, when a glob cannot be understood, or when there is none.
+    /// `InvalidArguments` when a path does not exist, when a glob is invalid, or when `paths` is empty.
     pub fn open(name: impl Into<String>, paths: Vec<PathBuf>, engine: &Engine) -> Result<Self, Error> {
         Self::open_with(name, paths, engine, FileLimits::default())
     }
 
-    /// As [`FileDatabase::open`], with other bounds.
+    /// As [`FileDatabase::open`], with the given limits.
     ///
     /// # Errors
     /// As [`FileDatabase::open`].
@@ -56,7 +56,7 @@ impl FileDatabase {
         Self::open_with_table_options(name, paths, engine, limits, BTreeMap::new())
     }
 
-    /// As [`FileDatabase::open_with`], with what the owner tells of tables of text files, by the tables' names.
+    /// As [`FileDatabase::open_with`], with options for CSV tables and sheets, by the table's name.
     ///
     /// # Errors
     /// As [`FileDatabase::open`].
@@ -83,16 +83,16 @@ impl FileDatabase {
         })
     }
 
-    /// The same, of whose tables principals see what `policies` leave them.
+    /// Applies `policies` to the tables.
     #[must_use]
     pub fn with_row_policies(self, policies: RowPolicies) -> Self {
         Self { policies, ..self }
     }
 
-    /// What does not fit between the row policies and the tables as they are now.
+    /// Returns the row policies that do not fit the current tables.
     ///
     /// # Errors
-    /// When the folders cannot be looked at.
+    /// When the folders cannot be scanned.
     pub async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
         if self.policies.is_empty() {
             return Ok(Vec::new());
@@ -115,13 +115,14 @@ impl FileDatabase {
         list_functions(self.sessions.base())
     }
 
-    /// The globs of this database that no file fits now. Looks into their folders.
+    /// The globs of this database that match no file now. Scans their folders.
     pub fn unmatched_globs(&self) -> Vec<String> {
         self.files.unmatched_globs()
     }
 }
 
-/// Where `path` points. A relative one means the folder that we are in now, wherever we may be later.
+/// Parses `path` as a folder, a file or a glob. Resolves a relative path against the current directory now, so that a
+/// later change of directory has no effect.
 fn parse_path(path: &Path) -> Result<FilesPath, Error> {
     let refused =
         |path: &Path, reason: &str| Error::new(ErrorKind::InvalidArguments, format!("{}: {reason}", path.display()));
@@ -134,7 +135,7 @@ fn parse_path(path: &Path) -> Result<FilesPath, Error> {
     })?;
     match glob {
         Some(glob) if metadata.is_dir() => Ok(FilesPath::Glob(glob)),
-        Some(glob) => Err(refused(glob.folder(), "is no folder, so that nothing in it fits a glob")),
+        Some(glob) => Err(refused(glob.folder(), "not a folder, so no file in it can match the glob")),
         None => Ok(FilesPath::Plain(whole)),
     }
 }
@@ -173,14 +174,14 @@ impl Database for FileDatabase {
             name: field.name().clone(),
             type_name: type_name(field.data_type()),
             nullable: field.is_nullable(),
-            comment: (position >= of_files).then(|| "from the names of the folders".to_owned()),
+            comment: (position >= of_files).then(|| "from the folder names".to_owned()),
         });
         Ok(columns.collect())
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
         let query_cancellation = QueryCancellation::new(self.engine.shutdown_token());
-        // Who no longer waits for the plan ends the functions that are computed for it.
+        // Dropping this future before the plan is complete cancels the functions that run during planning.
         let ends_the_planning = query_cancellation.token().clone().drop_guard();
         let (tables, sessions) = (self.load_tables(principal).await?, self.sessions.clone());
         let worker_pool = self.engine.worker_pool(principal)?;
@@ -193,7 +194,7 @@ impl Database for FileDatabase {
 
     async fn freshness(&self, statement: &Statement, principal: &Principal) -> Freshness {
         let Ok(tables) = self.load_tables(principal).await else { return Freshness::Never };
-        // What cannot be told is told when it is planned.
+        // An error is reported when the statement is planned.
         compute_freshness(statement, self.sessions.base(), &tables).unwrap_or(Freshness::Never)
     }
 
@@ -201,7 +202,7 @@ impl Database for FileDatabase {
         self.policies.stamp(principal)
     }
 
-    /// Of the table's files: it tells of rows and of columns. Of columns alone where `principal` does not see all rows.
+    /// Covers the rows and columns of the table's files, or only the columns if `principal` cannot read all rows.
     async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         let files = self.files.current_snapshot().await?;
         Ok(compute_stamp(&files, table, &self.principal_policies(principal)))

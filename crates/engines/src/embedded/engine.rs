@@ -1,4 +1,4 @@
-//! The runtime that queries run on, and the bounds that all of them share.
+//! The runtime that queries run on, and the resource limits that they share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use super::machine;
 use super::memory::{EngineMemory, QueryMemoryPool};
 use super::worker_pools::{AbortOnDrop, WorkerPool, WorkerPools};
 
-/// The bounds of an [`Engine`].
+/// The resource limits of an [`Engine`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// Bytes that the operators of all queries together may hold (sorts, aggregates, the build
-    /// sides of joins). What streams through is not counted. The default is a quarter of the
-    /// machine's memory, or of the control group's limit, and 1 GiB where neither is known.
+    /// Bytes of memory for the operators of all queries together (sorts, aggregates, build sides of joins). Streamed
+    /// data does not count. Default: a quarter of the machine's memory or of the control group's limit; 1 GiB if
+    /// neither is known.
     pub memory_bytes: usize,
-    /// Bytes of `memory_bytes` that one query may hold; beyond them it spills, and where it cannot, it dies
-    /// alone. The default is half of `memory_bytes`.
+    /// Bytes of `memory_bytes` for one query. Beyond them the query spills to disk, or fails if it cannot. Default:
+    /// half of `memory_bytes`.
     pub query_memory_bytes: usize,
     /// Bytes of disk that all queries together may spill to.
     pub spill_bytes: u64,
-    /// The folder in which a temporary folder for spilling is made; the system's when there is none.
+    /// The folder in which the temporary folder for spilling is created. `None`: the system's temporary folder.
     pub spill_folder: Option<PathBuf>,
-    /// Threads that the queries of one principal run on, and the parallel parts of one query.
+    /// Threads for the queries of one principal, and the number of parallel partitions of one query.
     pub threads: usize,
-    /// Rows of a batch at most; tables with wide rows get less.
+    /// Maximum number of rows in a batch. Tables with wide rows use fewer.
     pub batch_rows: usize,
 }
 
@@ -43,7 +43,7 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
-    /// The default but for the memory.
+    /// The defaults for an engine with `memory_bytes` of memory.
     #[must_use]
     pub fn with_memory(memory_bytes: usize) -> Self {
         Self {
@@ -57,11 +57,11 @@ impl EngineOptions {
     }
 }
 
-/// Threads for looking at folders and files.
+/// Threads for file system access.
 const BLOCKING_THREADS_MAX: usize = 64;
 
-/// Runs the queries of all databases that were opened with it: on threads of its own, so that no query holds up a
-/// transport or the queries of another principal, with one bound of memory and one of disk. Cheap to clone.
+/// Runs the queries of all databases that were opened with it, on its own threads and within its limits of memory and
+/// disk. A query blocks neither a transport nor the queries of other principals. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
@@ -70,7 +70,7 @@ pub struct Engine {
 #[derive(Debug)]
 struct Inner {
     options: EngineOptions,
-    /// For looking at folders and files.
+    /// For file system access.
     runtime: Mutex<Option<Runtime>>,
     handle: Handle,
     worker_pools: WorkerPools,
@@ -82,7 +82,7 @@ struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Waiting for its threads would block, which is forbidden where async code drops us.
+        // Waiting for the threads would block, which is not allowed when async code drops this value.
         if let Some(runtime) = self.runtime.get_mut().take() {
             runtime.shutdown_background();
         }
@@ -93,7 +93,7 @@ impl Engine {
     /// Starts an engine.
     ///
     /// # Errors
-    /// `Unavailable` when its threads cannot be started or its spill folder cannot be made.
+    /// `Unavailable` when the threads cannot start or the spill folder cannot be created.
     pub fn start(options: EngineOptions) -> Result<Self, Error> {
         let unavailable =
             |subject: &str, reason: String| Error::new(ErrorKind::Unavailable, format!("{subject}: {reason}"));
@@ -101,7 +101,7 @@ impl Engine {
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_name("tidegate-files")
             .build()
-            .map_err(|error| unavailable("cannot start the threads for files", error.to_string()))?;
+            .map_err(|error| unavailable("cannot start the threads for file access", error.to_string()))?;
         let mode = match &options.spill_folder {
             Some(folder) => DiskManagerMode::Directories(vec![folder.clone()]),
             None => DiskManagerMode::OsTmpDirectory,
@@ -110,7 +110,7 @@ impl Engine {
             .with_mode(mode)
             .with_max_temp_directory_size(options.spill_bytes)
             .build()
-            .map_err(|error| unavailable("cannot make the folder for spilling", error.to_string()))?;
+            .map_err(|error| unavailable("cannot create the spill folder", error.to_string()))?;
         let inner = Inner {
             memory: EngineMemory::new(options.memory_bytes, options.query_memory_bytes),
             worker_pools: WorkerPools::new(options.threads),
@@ -124,12 +124,12 @@ impl Engine {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Its bounds.
+    /// The limits of this engine.
     pub fn options(&self) -> &EngineOptions {
         &self.inner.options
     }
 
-    /// Bytes that the operators of all queries hold now.
+    /// Bytes of memory that operators of running queries hold.
     pub fn memory_used_bytes(&self) -> usize {
         self.inner.memory.used_bytes()
     }
@@ -139,16 +139,16 @@ impl Engine {
         self.inner.disk.used_disk_space()
     }
 
-    /// Tasks of queries and catalogs that have not ended.
+    /// Number of unfinished tasks of queries and catalogs.
     pub fn running_tasks(&self) -> usize {
         self.inner.tasks.len()
     }
 
-    /// Cancels every query, waits at most `within` for them to end, and stops the threads.
+    /// Cancels all queries, waits at most `within` for them to end, and stops the threads.
     pub async fn shutdown(&self, within: Duration) {
         self.inner.shutdown.cancel();
         self.inner.tasks.close();
-        // What has not ended by then is left to end by itself: its threads cannot be killed.
+        // Threads cannot be killed. The remaining tasks end by themselves.
         let _ = tokio::time::timeout(within, self.inner.tasks.wait()).await;
         let runtime = self.inner.runtime.lock().take();
         if let Some(runtime) = runtime {
@@ -157,15 +157,15 @@ impl Engine {
         self.inner.worker_pools.stop();
     }
 
-    /// The memory of a new query of `principal`.
+    /// Creates the memory pool for a new query of `principal`.
     pub(crate) fn create_query_memory_pool(&self, principal: &Principal) -> Arc<QueryMemoryPool> {
         self.inner.memory.create_query_pool(principal.tenant.as_deref())
     }
 
-    /// Where queries of `principal` run.
+    /// Returns the worker pool for queries of `principal`.
     ///
     /// # Errors
-    /// `Unavailable` when the engine has shut down or its threads cannot be started.
+    /// `Unavailable` when the engine has shut down or the threads cannot start.
     pub(crate) fn worker_pool(&self, principal: &Principal) -> Result<WorkerPool, Error> {
         if self.inner.shutdown.is_cancelled() {
             return Err(Error::new(ErrorKind::Unavailable, "the server is shutting down"));
@@ -177,12 +177,12 @@ impl Engine {
         &self.inner.disk
     }
 
-    /// Fires when the engine shuts down.
+    /// Is cancelled when the engine shuts down.
     pub(crate) fn shutdown_token(&self) -> &CancellationToken {
         &self.inner.shutdown
     }
 
-    /// Runs `work`, which waits for files, on a thread of its own.
+    /// Runs blocking file system `work` on a separate thread.
     pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,

@@ -1,4 +1,5 @@
-//! What the answer to a statement depends on: the files of its tables as they are now, and what was learned of them.
+//! How long the result of a statement stays valid: it depends on the current files of its tables, and on the column
+//! corrections.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, SystemTime};
@@ -14,20 +15,20 @@ use super::files::{FileTable, Snapshot, TableFile};
 use super::plan::{SnapshotTables, StatementScope, SystemCatalogs, find_tables};
 use super::security_barrier::PrincipalPolicies;
 
-/// A file that changed as lately may change again within the same tick of its clock.
+/// A file that changed within this time may change again without a new modification time.
 const UNCHANGED_FOR: Duration = Duration::from_secs(2);
 
-/// How long the answer to `statement` over `tables` stays right: until a file changes. Never, if it calls a function whose
-/// value changes from call to call.
+/// Returns how long the result of `statement` over `tables` stays valid: until a file changes, or not at all if it
+/// calls a function whose value changes from call to call.
 ///
 /// # Errors
-/// Those of names that cannot be read.
+/// When the statement has names that cannot be resolved.
 pub(super) fn compute_freshness(
     statement: &Statement,
     session: &SessionState,
     tables: &SnapshotTables,
 ) -> Result<Freshness, Error> {
-    // The catalogs change with any table.
+    // The system catalogs change with any table.
     let reads_catalogs = SystemCatalogs::find_needs(statement).is_some();
     if reads_catalogs
         || mentions_current_time(statement)
@@ -41,7 +42,7 @@ pub(super) fn compute_freshness(
     let mut version = DefaultHasher::new();
     for reference in references {
         let table = tables.table(&reference)?;
-        // That rows have changed which are not seen would be told by an answer that is not given again.
+        // Reusing a result would reveal whether rows that the principal cannot read have changed.
         if tables.principal_policies.is_restricted(&tables.snapshot, &table.name) {
             return Ok(Freshness::Never);
         }
@@ -57,8 +58,8 @@ pub(super) fn compute_freshness(
     Ok(Freshness::UntilChanged(version.finish()))
 }
 
-/// A stamp of the table called `table`, or of all: of their files as they are now, and of what was learned of them; of
-/// those that `viewer` does not see whole, of their columns alone. None when there is no such table.
+/// Computes the stamp of the table called `table`, or of all tables: of the current files and column corrections. For
+/// tables that `viewer` cannot read in full, only of the columns. `None` if the table does not exist.
 pub(super) fn compute_stamp(snapshot: &Snapshot, table: Option<&str>, viewer: &PrincipalPolicies) -> Option<String> {
     let names: Vec<&str> = match table {
         Some(table) => vec![table],
@@ -89,7 +90,8 @@ fn hash_table(table: &FileTable, version: &mut DefaultHasher) {
     }
 }
 
-/// Whether the function called `name` gives the same for the same. What nobody knows may not.
+/// Whether the function called `name` always returns the same value for the same arguments. `false` for unknown
+/// functions.
 fn is_repeatable(name: &str, session: &SessionState) -> bool {
     if let Ok(function) = session.udf(name) {
         return function.signature().volatility == Volatility::Immutable;

@@ -1,11 +1,11 @@
-//! How much memory this machine, or the control group that we run in, has.
+//! How much memory the machine, or the control group of this process, has.
 
 use std::fs;
 
-/// Bytes of memory, where the system tells.
+/// Bytes of memory, if the system reports them.
 pub(crate) fn memory_bytes() -> Option<usize> {
     let physical = fs::read_to_string("/proc/meminfo").ok().and_then(|text| parse_meminfo_total(&text));
-    // `max` there means no limit, and then it does not parse.
+    // `max` means no limit and does not parse.
     let granted = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
     match (physical, granted) {
         (Some(physical), Some(granted)) => Some(usize::min(physical, granted)),

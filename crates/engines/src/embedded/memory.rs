@@ -1,8 +1,8 @@
-//! The memory of all queries: one bound for the node, one for each tenant, one for each query.
+//! Memory limits of queries: one for the node, one for each tenant, one for each query.
 //!
-//! Each query gets a fair pool of its own, in which its operators share what the query may have and spill beyond it. What
-//! they take is charged to the bounds of the tenant and of the node as well, so that many queries together cannot exceed
-//! them, and one query that asks for too much dies alone.
+//! Each query has its own fair pool, whose operators share the query's limit and spill beyond it. What they reserve
+//! also counts against the limits of the tenant and the node. So many queries together cannot exceed those, and one
+//! query that requests too much fails alone.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,23 +14,23 @@ use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryLi
 use parking_lot::Mutex;
 use tidegate_core::tenant_share;
 
-/// How a refusal for want of the node's or the tenant's memory ends, so that it can be told from one for want of the
-/// query's.
-pub(crate) const SHARED_MEMORY_USED_UP: &str = "together is used up";
+/// The end of the error when the node's or the tenant's memory is exhausted. It distinguishes that error from the limit
+/// of one query.
+pub(crate) const SHARED_MEMORY_USED_UP: &str = "queries share is used up";
 
 /// The memory of an engine.
 #[derive(Debug)]
 pub(crate) struct EngineMemory {
     query_limit_bytes: usize,
     node: Arc<SharedMemoryPool>,
-    /// Of the tenants whose queries run.
+    /// Of the tenants with running queries.
     tenants: Mutex<HashMap<String, Weak<SharedMemoryPool>>>,
 }
 
-/// What several queries may hold together.
+/// Memory that several queries share.
 #[derive(Debug)]
 struct SharedMemoryPool {
-    /// Whose queries they are.
+    /// Which queries share it, for error messages.
     owner: &'static str,
     limit_bytes: usize,
     used_bytes: AtomicUsize,
@@ -46,7 +46,7 @@ impl EngineMemory {
         self.node.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// The memory of a new query of somebody of `tenant`.
+    /// Creates the memory pool for a new query of a principal of `tenant`.
     pub(crate) fn create_query_pool(&self, tenant: Option<&str>) -> Arc<QueryMemoryPool> {
         let shared = tenant.map(|tenant| self.tenant_pool(tenant)).into_iter().chain([self.node.clone()]).collect();
         Arc::new(QueryMemoryPool { own: FairSpillPool::new(self.query_limit_bytes), shared })
@@ -73,9 +73,9 @@ impl SharedMemoryPool {
         let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit_bytes);
         match self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
             Ok(_) => Ok(()),
-            // An operator that can spill does so on this error and goes on.
+            // An operator that can spill does so on this error and continues.
             Err(used) => Err(DataFusionError::ResourcesExhausted(format!(
-                "of {} bytes, {used} are held: the memory of {} queries {SHARED_MEMORY_USED_UP}",
+                "of {} bytes, {used} are in use: the memory that {} {SHARED_MEMORY_USED_UP}",
                 self.limit_bytes, self.owner
             ))),
         }

@@ -1,4 +1,4 @@
-//! DataFusion over files: everything in a folder is a table.
+//! The embedded engine: DataFusion over files. The data files in a folder are tables.
 
 mod database;
 mod engine;

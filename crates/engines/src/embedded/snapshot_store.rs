@@ -1,8 +1,7 @@
-//! The files of one snapshot as an object store: reading only, and only what the snapshot lists.
+//! The files of one snapshot as a read-only object store.
 //!
-//! DataFusion opens files by their location in the database. A location that is not in the
-//! snapshot does not exist here, whatever lies on the disk; one that is there is opened through
-//! the wall, which asks again where the file really lies.
+//! DataFusion opens files by their location in the database. A location that is not in the snapshot does not exist in
+//! this store, even if the file is on disk. The path sandbox checks the real path of each file that is opened.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,14 +24,14 @@ use object_store::{
 use super::files::{FileIdentity, PathSandbox};
 
 const STORE_NAME: &str = "files";
-/// What stands in a message before what this store says.
+/// What object_store writes before the messages of this store.
 pub(crate) const STORE_ERROR_PREFIX: &str = "Generic files error: ";
 
 /// A file of a snapshot.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredFile {
     pub(crate) path: PathBuf,
-    /// What it must still be; none of text files that were not looked into.
+    /// The identity that the file must have. `None` for text files that were not probed.
     pub(crate) identity: Option<FileIdentity>,
 }
 
@@ -42,8 +41,8 @@ pub(crate) struct SnapshotStore {
     files: HashMap<Location, StoredFile>,
 }
 
-/// What callers receive about a file that another program writes or replaces.
-pub(crate) const CHANGED_WHILE_READ: &str = "it was changed while it was read; ask again";
+/// The error when another program writes or replaces a file during the query.
+pub(crate) const CHANGED_WHILE_READ: &str = "it changed while it was being read; retry";
 
 impl SnapshotStore {
     pub(crate) fn new(sandbox: PathSandbox, files: HashMap<Location, StoredFile>) -> Self {
@@ -77,7 +76,7 @@ impl SnapshotStore {
             Some(range) => range.as_range(meta.size).map_err(|error| generic_error(error.to_string()))?,
             None => 0..meta.size,
         };
-        // The path is only shown in messages; it must not be this machine's.
+        // The path is used only in messages, so it must not reveal a path of this machine.
         let payload = GetResultPayload::File(file, PathBuf::from(location.as_ref()));
         Ok(GetResult { payload, meta, range, attributes: Attributes::default() })
     }
@@ -90,11 +89,9 @@ impl SnapshotStore {
 }
 
 fn read_range(file: &mut File, file_bytes: u64, range: &Range<u64>) -> Result<Bytes> {
-    // A damaged footer may point anywhere; memory is only given for what exists.
+    // A damaged footer may refer to any range. Check it before allocating memory.
     if range.start > range.end || range.end > file_bytes {
-        return Err(generic_error(format!(
-            "a file has {file_bytes} bytes, and bytes {range:?} are asked for: it is damaged"
-        )));
+        return Err(generic_error(format!("the file is damaged: it refers to bytes {range:?} of {file_bytes}")));
     }
     let unreadable = |error: std::io::Error| generic_error(super::files::io_error_reason(&error));
     file.seek(SeekFrom::Start(range.start)).map_err(unreadable)?;
@@ -114,11 +111,11 @@ fn read_only_error(operation: &str) -> Error {
 
 impl fmt::Debug for SnapshotStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CatalogStore({} files)", self.files.len())
+        write!(f, "SnapshotStore({} files)", self.files.len())
     }
 }
 
-/// The store as DataFusion holds it.
+/// The store in the form that DataFusion needs.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedSnapshotStore(pub(crate) Arc<SnapshotStore>);
 
@@ -165,7 +162,7 @@ impl ObjectStore for SharedSnapshotStore {
     }
 }
 
-/// Runs `work`, which waits for the disk, where it holds up no query.
+/// Runs `work`, which waits for the disk, on a thread where it does not block queries.
 async fn run_on_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,

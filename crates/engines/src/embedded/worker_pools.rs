@@ -1,9 +1,9 @@
-//! The threads that queries run on: a lane of them for each principal whose queries run at the time.
+//! The threads that queries run on: one worker pool for each principal with running queries.
 //!
-//! DataFusion's operators give way to each other only between batches, and planning gives way to nothing. So whoever asks
-//! for what takes long in one piece holds threads, and must hold none that others wait for. Each principal's queries have
-//! a lane of their own; between lanes the operating system shares the processors. A lane that nothing runs on any more
-//! is the next one's.
+//! DataFusion's operators yield to each other only between batches, and planning does not yield at all. A long
+//! operation therefore occupies threads, and other principals must not wait for them. So each principal has its own
+//! worker pool, and the operating system shares the processors between pools. An idle pool is reused for another
+//! principal.
 
 use std::future::Future;
 use std::ops::RangeInclusive;
@@ -16,40 +16,41 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-/// Threads of all lanes together, where a lane does not need more by itself.
+/// Threads of all pools together, unless a single pool needs more.
 const POOL_THREADS_TOTAL_MAX: usize = 1_024;
-/// Lanes at most, and at least, however many threads one has.
+/// Minimum and maximum of the maximum number of pools, whatever the number of threads in each.
 const POOL_COUNT: RangeInclusive<usize> = 4..=64;
-/// Threads of a lane for file system calls, beside those that compute.
+/// Threads of a pool for file system calls, in addition to those that compute.
 const BLOCKING_THREADS_MAX: usize = 32;
-/// The stack of a thread that plans or computes, reserved but not held. The engine walks expressions recursively, and
-/// the longest chain that a statement may have must fit, unoptimised builds included.
+/// Stack size of a thread that plans or computes; reserved, not committed. The engine walks expressions recursively,
+/// and the longest chain that a statement may have must fit, even in unoptimised builds.
 const THREAD_STACK_BYTES: usize = 64 << 20;
 
-/// All lanes of an engine.
+/// All worker pools of an engine.
 #[derive(Debug)]
 pub(super) struct WorkerPools {
-    /// Of one lane.
+    /// Threads of one pool.
     threads: usize,
     pools_max: usize,
     pools: Mutex<Vec<(PoolKey, Arc<PoolThreads>)>>,
 }
 
-/// The threads of a lane, and a runtime that runs on them.
+/// The threads of a pool, with their runtime.
 #[derive(Debug)]
 struct PoolThreads {
     runtime: Mutex<Option<Runtime>>,
     handle: Handle,
 }
 
-/// Where the queries of one principal run. Cheap to clone; the lane is its own as long as one is left.
+/// The worker pool for the queries of one principal. Cheap to clone. The pool stays assigned to the principal while a
+/// clone exists.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkerPool {
     threads: Arc<PoolThreads>,
     tasks: TaskTracker,
 }
 
-/// Whom a lane is for, as long as something runs on it.
+/// Identifies the principal of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PoolKey {
     tenant: Option<String>,
@@ -58,15 +59,16 @@ struct PoolKey {
 }
 
 impl WorkerPools {
-    /// Lanes of `threads` each. None of them is there yet.
+    /// Creates an empty set of pools with `threads` threads each. Pools start when they are needed.
     pub(super) fn new(threads: usize) -> Self {
         let threads = threads.max(1);
         let pools_max = (POOL_THREADS_TOTAL_MAX / threads).clamp(*POOL_COUNT.start(), *POOL_COUNT.end());
         Self { threads, pools_max, pools: Mutex::default() }
     }
 
-    /// The lane for the queries of `principal`, whose tasks `tasks` knows: its own, one that is idle, a new one, or, when
-    /// there are as many as there may be, the one with the least to do. The principals of one tenant have half of all.
+    /// Returns the pool for the queries of `principal`, whose tasks `tasks` tracks: its own pool, an idle one, or a new
+    /// one. If the maximum is reached, the least loaded pool. The principals of one tenant use at most half of the
+    /// pools.
     ///
     /// # Errors
     /// `Unavailable` when its threads cannot be started.
@@ -80,13 +82,13 @@ impl WorkerPools {
         Ok(WorkerPool { threads: pools[at].1.clone(), tasks: tasks.clone() })
     }
 
-    /// The place among `lanes` of one that is not its own yet.
+    /// Assigns a pool to `pool_key`, which has none yet, and returns its position in `pools`.
     fn assign_pool(&self, pools: &mut Vec<(PoolKey, Arc<PoolThreads>)>, pool_key: PoolKey) -> Result<usize, Error> {
         let busy: Vec<usize> = (0..pools.len()).filter(|at| !pools[*at].1.is_idle()).collect();
         let is_colleague = |at: &usize| pool_key.tenant.is_some() && pools[*at].0.tenant == pool_key.tenant;
         let of_tenant: Vec<usize> = busy.iter().copied().filter(is_colleague).collect();
         if of_tenant.len() >= tenant_share(self.pools_max) {
-            // Shared, and the lane stays the colleague's.
+            // The pool is shared and stays assigned to its current principal.
             return Ok(least_loaded(&of_tenant, pools));
         }
         if let Some(idle) = (0..pools.len()).find(|at| !busy.contains(at)) {
@@ -104,13 +106,13 @@ impl WorkerPools {
         Ok(pools.len() - 1)
     }
 
-    /// Stops all threads; what runs on them still is left to end by itself, since they cannot be killed.
+    /// Stops all threads. Running tasks end by themselves, since threads cannot be killed.
     pub(super) fn stop(&self) {
         self.pools.lock().drain(..).for_each(|(_, threads)| threads.stop());
     }
 }
 
-/// That of `places` among `lanes` which the fewest hold, and of these with the fewest tasks.
+/// The one of `positions` in `pools` with the fewest users, and among those with the fewest tasks.
 fn least_loaded(positions: &[usize], pools: &[(PoolKey, Arc<PoolThreads>)]) -> usize {
     positions
         .iter()
@@ -134,16 +136,16 @@ impl PoolThreads {
             .thread_name("tidegate-engine")
             .thread_stack_size(THREAD_STACK_BYTES)
             .enable_time();
-        // It panics where the system has no more threads.
+        // `build` panics if the system cannot start more threads.
         let runtime =
             catch_unwind(AssertUnwindSafe(|| builder.build())).ok().and_then(Result::ok).ok_or_else(|| {
-                let message = "the system has no more threads for queries";
-                Error::new(ErrorKind::Unavailable, message).with_hint("Try again when fewer queries run.")
+                let message = "the system cannot start more threads for queries";
+                Error::new(ErrorKind::Unavailable, message).with_hint("Retry when fewer queries run.")
             })?;
         Ok(Self { handle: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)) })
     }
 
-    /// Whether nobody holds on to it and nothing runs on it, a task that was aborted and does not end included.
+    /// Whether no query uses it and no task runs on it. A task that was aborted but has not ended counts as running.
     fn is_idle(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) == 1 && self.alive_tasks() == 0
     }
@@ -162,13 +164,13 @@ impl PoolThreads {
 
 impl Drop for PoolThreads {
     fn drop(&mut self) {
-        // Waiting for them would block, which is forbidden where async code drops us.
+        // Waiting for the threads would block, which is not allowed when async code drops this value.
         self.stop();
     }
 }
 
 impl WorkerPool {
-    /// Runs `work` on the lane; dropping the wait stops it.
+    /// Runs `work` on the pool. Dropping the future aborts it.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -176,13 +178,13 @@ impl WorkerPool {
         AbortOnDrop(self.tasks.spawn_on(work, &self.threads.handle)).join().await
     }
 
-    /// Starts `work` on the lane.
+    /// Starts `work` on the pool.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn_on(work, &self.threads.handle);
     }
 }
 
-/// A task that ends with the wait for it.
+/// A task that is aborted when this value is dropped.
 pub(super) struct AbortOnDrop<T>(pub(super) JoinHandle<Result<T, Error>>);
 
 impl<T> AbortOnDrop<T> {

@@ -43,12 +43,10 @@ pub(super) async fn load_objects(
         entries.extend(catalog.tables.iter().map(|entry| (member.clone(), entry.clone())));
     }
     if with_columns && entries.len() > TABLES_MAX {
-        let message = format!(
-            "the catalogs would tell of the columns of {} tables; at most {TABLES_MAX} are possible",
-            entries.len()
-        );
+        let message =
+            format!("the catalogs would have the columns of {} tables; the limit is {TABLES_MAX}", entries.len());
         return Err(Error::new(ErrorKind::TooLarge, message)
-            .with_hint("Use the tool get_schema, which tells of one table at a time."));
+            .with_hint("Use the tool get_schema, which describes one table at a time."));
     }
     let mut tables = Vec::new();
     for (member, entry) in entries {

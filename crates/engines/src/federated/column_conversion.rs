@@ -46,10 +46,9 @@ fn convert_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef, Error> {
     }
     let unfit = |reason: String| {
         let expected = type_name(field.data_type());
-        let message = format!("the column {:?} has a value that is no {expected}: {reason}", field.name());
-        Error::new(ErrorKind::InvalidArguments, message).with_hint(
-            "Ask the database of that table alone, where each value keeps its type, or leave the column out.",
-        )
+        let message = format!("column {:?} has a value that is not of type {expected}: {reason}", field.name());
+        Error::new(ErrorKind::InvalidArguments, message)
+            .with_hint("Query that database directly, where each value keeps its type, or leave the column out.")
     };
     if let Some(union) = column.as_any().downcast_ref::<UnionArray>() {
         let target = field.data_type();

@@ -69,7 +69,7 @@ impl FederatedDatabase {
             [] => return Err(Error::internal("a table without a name")),
         };
         let Some(table) = table else {
-            let message = format!("the table {member:?} wants the name of its database before it");
+            let message = format!("table {member:?} needs the name of its database: database.table");
             let choices = self.members.keys().map(|database| format!("{database}.{member}"));
             return Err(Error::new(ErrorKind::NotFound, message).with_choices(choices));
         };
@@ -99,8 +99,7 @@ impl FederatedDatabase {
             None => SystemCatalogs::default(),
         };
         if references.len() > TABLES_MAX {
-            let message =
-                format!("the statement reads {} tables; at most {TABLES_MAX} can be joined", references.len());
+            let message = format!("the statement reads {} tables; the limit is {TABLES_MAX}", references.len());
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         let loading = references.iter().map(|reference| async move {

@@ -115,7 +115,7 @@ impl ExecutionPlan for MemberExec {
 
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let Some(job) = self.context.cancellation.job().cloned() else {
-            return Err(DataFusionError::Internal("a member is asked by a plan that does not run".to_owned()));
+            return Err(DataFusionError::Internal("a member query was executed without a running job".to_owned()));
         };
         let (sender, batches) = batch_channel(job.cancellation(), ());
         let (question, asking, schema) = (self.query.clone(), self.context.clone(), self.schema.clone());

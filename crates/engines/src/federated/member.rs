@@ -37,7 +37,7 @@ impl MemberTable {
         // Not `*`: the principal may be allowed some columns only.
         let listed: Vec<String> = columns.iter().map(|column| dialect.quote_identifier(&column.name)).collect();
         if listed.is_empty() {
-            let message = format!("the table {}.{name} has no columns that can be read", member.name());
+            let message = format!("the table {}.{name} has no readable columns", member.name());
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
         let sql = format!("SELECT {} FROM {} LIMIT 0", listed.join(", "), dialect.quote_table(name));

@@ -78,7 +78,7 @@ impl StatementScope for MemberTables {
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         self.catalog_relation(&parts).map(|relation| relation.schema()).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no table {:?}", reference.to_string()))
-                .with_hint("Write the database before the table: database.table.")
+                .with_hint("Write the database name before the table: database.table.")
         })
     }
 

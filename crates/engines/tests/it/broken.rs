@@ -46,7 +46,7 @@ async fn one_bad_file_of_a_folder_is_left_out_and_reported() {
     let node = folder.database();
     assert_snapshot!(node.tables().await, @r"
     n: 20 rows
-    n.3: unreadable, it is no readable Parquet file: EOF: Parquet file too small. Size is 6 but need 8
+    n.3: unreadable, it is not a readable Parquet file: EOF: Parquet file too small. Size is 6 but need 8
     ");
     assert_eq!(node.rows("SELECT count(*) FROM n").await, "20");
     let comment = node.catalog().await.tables[0].comment.clone().unwrap();
@@ -89,8 +89,8 @@ async fn mismatched_row_is_reported_and_corrects_the_type() {
     assert_eq!(test_node.columns("late").await.unwrap(), "id text, name text");
     let streamed = node();
     assert_snapshot!(streamed.refusal("SELECT id, name FROM late").await, @r#"
-    unavailable: row 30001 of the file late.csv has 'unknown' in column "id", which was taken for bigint after its first rows
-    The column's type is corrected now: ask again. To have it from the beginning, write in tidegate.yaml, under its database, tables: {late: {columns: {"id": string}}}
+    unavailable: row 30001 of the file late.csv has 'unknown' in column "id", which was detected as bigint from the first rows
+    The type of the column is corrected now; retry. To declare it, write in tidegate.yaml, under its database, tables: {late: {columns: {"id": string}}}
     "#);
     assert_eq!(streamed.rows("SELECT name FROM late WHERE id = 'unknown'").await, "last");
 }
@@ -139,7 +139,7 @@ async fn a_quote_that_is_never_closed_is_bounded() {
     folder.write("open.csv", format!("a,b\n1,\"x{}", "y\n".repeat(1 << 20)));
     let limits = FileLimits { row_bytes_max: 1 << 20, ..crate::support::no_delay_limits() };
     let node = TestNode::open_with(vec![folder.path()], two_thread_options(), limits);
-    assert_snapshot!(node.tables().await, @"open: unreadable, 1 MiB without the end of a row; is a quote or a bracket not closed?");
+    assert_snapshot!(node.tables().await, @"open: unreadable, a row is longer than 1 MiB; check for an unclosed quote or bracket");
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn files_of_a_folder_whose_columns_differ_are_refused_when_they_are_read()
     let limits = FileLimits { probed_files_max: 2, ..crate::support::no_delay_limits() };
     let node = TestNode::open_with(vec![folder.path()], two_thread_options(), limits);
     assert_eq!(node.tables().await, "many: readable");
-    assert_snapshot!(node.refusal("SELECT sum(id) FROM many").await, @"unavailable: the file many/07.csv cannot be read: its columns (name, id) are not those of the table");
+    assert_snapshot!(node.refusal("SELECT sum(id) FROM many").await, @"unavailable: the file many/07.csv cannot be read: its columns (name, id) differ from those of the table");
 }
 
 #[tokio::test]

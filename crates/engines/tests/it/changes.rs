@@ -76,7 +76,7 @@ async fn vanished_path_is_reported_and_recovers() {
     assert_eq!(node.tables().await, "a: 1 rows");
     folder.remove("data");
     let error = node.refusal("SELECT * FROM a").await;
-    assert_eq!(error, "unavailable: the database's files are gone");
+    assert_eq!(error, "unavailable: the files of the database cannot be found");
     folder.write("data/a.csv", "id\n2\n");
     assert_eq!(node.rows("SELECT id FROM a").await, "2");
 }

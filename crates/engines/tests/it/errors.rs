@@ -97,7 +97,7 @@ async fn mistyped_expressions_say_what_does_not_fit() {
     "#);
     assert_snapshot!(node.refusal("SELECT delay / 0 FROM flights").await, @r"
     invalid_arguments: division by zero
-    Guard the divisor: x / NULLIF(y, 0) gives NULL instead.
+    Use x / NULLIF(y, 0) to get NULL instead.
     ");
     assert_snapshot!(node.refusal("SELECT * FROM flights WHERE dest").await, @"invalid_arguments: Cannot create filter with non-boolean predicate 'flights.dest' returning text");
     assert_snapshot!(node.refusal("SELECT id FROM flights UNION SELECT tailNum, seats FROM planes").await, @"invalid_arguments: UNION queries have different number of columns");

@@ -33,11 +33,11 @@ async fn work_of_one_row_is_bounded() {
         "SELECT array_has_all(array_repeat(repeat('x', 100), 50000), array_repeat(repeat('x', 100), 50000))".to_owned(),
     ] {
         let refusal = with_timeout(&sql, node.refusal(&sql)).await;
-        assert!(refusal.starts_with("too_large: ") && refusal.contains(" steps, more than"), "{sql}: {refusal}");
+        assert!(refusal.starts_with("too_large: ") && refusal.contains(" steps"), "{sql}: {refusal}");
     }
     insta::assert_snapshot!(node.refusal("SELECT levenshtein(repeat('a', 500000), repeat('b', 500000))").await, @r"
-    too_large: levenshtein() of one row would take 5e11 steps, more than the 1e9 that it may
-    The work is the product of the lengths: give it shorter values, such as left(x, 10000), or fewer elements.
+    too_large: levenshtein() exceeds the work limit for one row: 5e11 steps; the limit is 1e9
+    The work is the product of the lengths: use shorter values, such as left(x, 10000), or fewer elements.
     ");
 }
 
@@ -51,10 +51,7 @@ async fn results_larger_than_all_arguments_are_bounded() {
         "SELECT length(to_char(date '2020-01-01' + CAST(id AS INT), repeat('Mo', 500000))) FROM n",
     ] {
         let refusal = with_timeout(sql, node.refusal(sql)).await;
-        assert!(
-            refusal.starts_with("too_large: ") && refusal.contains("would make more than 64 MiB"),
-            "{sql}: {refusal}"
-        );
+        assert!(refusal.starts_with("too_large: ") && refusal.contains("64 MiB"), "{sql}: {refusal}");
     }
     let days = "SELECT count(*) FROM generate_series(timestamp '2000-01-01', timestamp '2001-01-01', interval '1 day')";
     assert_eq!(node.rows(days).await, "367");

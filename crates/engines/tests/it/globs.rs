@@ -112,9 +112,9 @@ async fn rejects_invalid_globs_and_lists_unmatched_ones() {
         error.replace(&folder.path().display().to_string(), "")
     };
     assert_eq!(refused("nowhere/*.csv"), "/nowhere: no such file or folder");
-    assert_eq!(refused("data/a.csv/*.csv"), "/data/a.csv: is no folder, so that nothing in it fits a glob");
-    assert_eq!(refused("data/*/../x.csv"), "/data/*/../x.csv: is no glob: .. cannot stand after a wildcard");
-    assert!(refused("data/a**.csv").starts_with("/data/a**.csv: is no glob: "));
+    assert_eq!(refused("data/a.csv/*.csv"), "/data/a.csv: not a folder, so no file in it can match the glob");
+    assert_eq!(refused("data/*/../x.csv"), "/data/*/../x.csv: invalid glob: .. is not allowed after a wildcard");
+    assert!(refused("data/a**.csv").starts_with("/data/a**.csv: invalid glob: "));
     assert_eq!(opened("data/b*.csv").unwrap().unmatched_globs(), ["b*.csv"]);
     assert_eq!(opened("data/a*.csv").unwrap().unmatched_globs(), Vec::<String>::new());
     engine.shutdown(crate::support::TEST_TIMEOUT).await;
@@ -131,12 +131,12 @@ async fn reads_nothing_outside_the_glob_folder() {
     assert_snapshot!(open(&folder, &["in/*.csv", "in/*/c.csv"]).tables().await, @r"
     a: 2 rows
     alias: 1 rows
-    link: unreadable, it is a link that leads out of the database's folder
+    link: unreadable, it is a symbolic link that points outside the database folder
     ");
     let inner = open(&folder, &["in/sub/*.csv"]);
     symlink(folder.join("in/a.csv"), folder.join("in/sub/up.csv")).unwrap();
     assert_snapshot!(inner.tables().await, @r"
     b: 1 rows
-    up: unreadable, it is a link that leads out of the database's folder
+    up: unreadable, it is a symbolic link that points outside the database folder
     ");
 }

@@ -115,11 +115,11 @@ async fn reports_merged_and_skipped_files() {
     let notes = node().database.notes().await.unwrap().join("\n");
     for part in [
         "orders is one table: folder of 2 CSV files",
-        "the 2 files of mixed are tables of their own: its files have different columns",
-        "skipped shop.db: SQLite: a database of its own",
+        "the 2 files of mixed are separate tables: its files have different columns",
+        "skipped shop.db: SQLite database: serve it",
         "skipped warehouse.duckdb: DuckDB",
-        "skipped old.xls: workbook of a format that is not read",
-        "skipped manual.pdf, notes.txt: document",
+        "skipped old.xls: unsupported workbook format",
+        "skipped manual.pdf, notes.txt: document, not a table",
     ] {
         assert!(notes.contains(part), "{part} is not in {notes}");
     }
@@ -127,7 +127,7 @@ async fn reports_merged_and_skipped_files() {
     let catalog = node.database.catalog(&Principal::anonymous()).await.unwrap();
     let comment = |name: &str| catalog.tables.iter().find(|table| table.name == name).unwrap().comment.clone().unwrap();
     assert_eq!(comment("headerless"), "CSV file; without a header line");
-    assert_eq!(comment("kunden"), "CSV file; taken for latin-1");
+    assert_eq!(comment("kunden"), "CSV file; detected encoding: latin-1");
     assert_eq!(comment("budget_Plan"), "sheet \"Plan\" of a workbook");
 }
 
@@ -186,7 +186,7 @@ async fn a_column_never_has_the_name_of_another_while_files_are_replaced() {
                 assert!(rows.lines().all(|row| row == "1|9"), "{rows}");
                 answered += 1;
             }
-            Err(error) => assert!(error.to_string().contains("was changed while it was read"), "{error}"),
+            Err(error) => assert!(error.to_string().contains("changed while it was being read"), "{error}"),
         }
     }
     is_over.store(true, Ordering::Relaxed);

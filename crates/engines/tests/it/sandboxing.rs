@@ -28,12 +28,12 @@ async fn links_that_leave_the_folder_are_refused() {
     insta::assert_snapshot!(node.tables().await, @r"
     a: 1 rows
     alias: 1 rows
-    link: unreadable, it is a link that leads out of the database's folder
+    link: unreadable, it is a symbolic link that points outside the database folder
     loop: unreadable, Too many levels of symbolic links
     other_sub: 1 rows
-    relative: unreadable, it is a link that leads out of the database's folder
+    relative: unreadable, it is a symbolic link that points outside the database folder
     sub: 1 rows
-    zero: unreadable, it is a link that leads out of the database's folder
+    zero: unreadable, it is a symbolic link that points outside the database folder
     ");
     assert_eq!(node.rows("SELECT a.id + alias.id FROM a, alias").await, "2");
 }
@@ -52,7 +52,7 @@ async fn a_file_that_becomes_a_link_after_the_look_is_not_followed() {
     let error = futures::StreamExt::next(&mut rows.batches).await.unwrap().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the file a.csv cannot be read: it is a link that leads out of the database's folder"
+        "the file a.csv cannot be read: it is a symbolic link that points outside the database folder"
     );
 }
 
@@ -64,7 +64,7 @@ async fn pipes_and_sockets_are_not_opened() {
     assert!(made.is_ok_and(|status| status.success()));
     let node = folder.database();
     let tables = crate::support::with_timeout("the list", node.tables()).await;
-    assert_eq!(tables, "a: 1 rows\npipe: unreadable, it is no regular file");
+    assert_eq!(tables, "a: 1 rows\npipe: unreadable, it is not a regular file");
 }
 
 #[tokio::test]

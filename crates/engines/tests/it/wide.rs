@@ -26,10 +26,7 @@ async fn values_of_a_window_are_part_of_the_memory_of_the_query() {
         format!("SELECT max(length(t)) FROM (SELECT nth_value(t, 1) OVER (ORDER BY id) AS t FROM {long})"),
     ] {
         let refusal = with_timeout(&sql, node.refusal(&sql)).await;
-        assert!(
-            refusal.starts_with("too_large: the query needs more memory than one query may have"),
-            "{sql}: {refusal}"
-        );
+        assert!(refusal.starts_with("too_large: the query exceeds the memory limit of one query"), "{sql}: {refusal}");
         node.wait_until_idle().await;
     }
 }
@@ -92,7 +89,7 @@ async fn lists_are_joined_and_unnested_and_too_many_elements_of_a_wide_row_are_r
     let sql = "SELECT max(length(t)) FROM (SELECT t, unnest(range(0, 60000)) FROM (SELECT repeat(name, 5000) AS t FROM n \
                WHERE id = 7))";
     insta::assert_snapshot!(with_timeout(sql, node.refusal(sql)).await, @r"
-    too_large: a value is too long to be repeated for many rows
-    Join without it, or with a part of it, such as left(x, 1000).
+    too_large: a join or unnest would copy a very large value into too many rows
+    Leave the value out, or use a part of it, such as left(x, 1000).
     ");
 }

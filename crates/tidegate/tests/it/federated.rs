@@ -82,7 +82,7 @@ impl FederatedFixture {
     /// What is asked of which database.
     async fn pushed_down_sql(&self, sql: &str) -> String {
         let explained = self.call("explain", &[("database", "all"), ("sql", sql)]).await;
-        let skip = explained.lines().skip_while(|line| *line != "Asked of the databases:").skip(1);
+        let skip = explained.lines().skip_while(|line| *line != "Queries sent to the databases:").skip(1);
         skip.take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join("\n")
     }
 }
@@ -250,7 +250,7 @@ async fn oversized_filters_run_locally() {
 async fn reports_query_errors() {
     let scene = federated_fixture();
     assert_snapshot!(scene.query_all("SELECT * FROM customers").await, @r#"
-    not_found: the table "customers" wants the name of its database before it
+    not_found: table "customers" needs the name of its database: database.table
     Valid choices: crm.customers, sales.customers
     "#);
     assert_snapshot!(scene.query_all("SELECT * FROM cmr.customers").await, @r#"
@@ -266,8 +266,8 @@ async fn reports_query_errors() {
     Valid choices: name, id, country, score, since
     "#);
     assert_snapshot!(scene.query_all("SELECT number FROM crm.mixed").await, @r#"
-    invalid_arguments: the column "number" has a value that is no bigint: a text
-    Ask the database of that table alone, where each value keeps its type, or leave the column out.
+    invalid_arguments: column "number" has a value that is not of type bigint: a text
+    Query that database directly, where each value keeps its type, or leave the column out.
     "#);
     assert_snapshot!(scene.query_all("DELETE FROM crm.customers").await, @r"
     invalid_arguments: DELETE is refused: it would change data, and only reading is allowed

@@ -1,9 +1,9 @@
-//! The encoding of a text file: declared by the owner, marked in the file, or certain from its bytes; and its
-//! conversion to UTF-8 while it is read.
+//! The encoding of a text file: declared, marked in the file, or certain from its bytes; and the conversion to UTF-8
+//! during reading.
 //!
-//! Bytes beyond ASCII mean different letters in different encodings, and no statistics tell `è` of Latin-1 from `č` of
-//! Latin-2. So a file that is not UTF-8 is recognised without a declaration only if all of its such bytes are letters
-//! that the encodings of Europe's Latin scripts have in common (`ä`, `é`, `ß`, …), each between letters of ASCII. Where
+//! Bytes beyond ASCII stand for different letters in different encodings, and no statistics distinguish `è` of Latin-1
+//! from `č` of Latin-2. So a file that is not UTF-8 is accepted without a declaration only if all such bytes are
+//! letters that the Latin encodings of Europe have in common (`ä`, `é`, `ß`, …), each alone next to an ASCII letter. If
 //! another byte follows later, reading fails.
 
 use std::io::{self, BufRead, Read};
@@ -13,11 +13,11 @@ use encoding_rs::{
     WINDOWS_1254, WINDOWS_1257,
 };
 
-/// How the characters of a text file are written as bytes.
+/// The character encoding of a text file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TextEncoding {
     encoding: &'static Encoding,
-    /// Recognised, so that only bytes are read whose meaning is certain.
+    /// Whether the encoding was detected. Then only bytes with a certain meaning are accepted.
     is_recognised: bool,
 }
 
@@ -27,13 +27,13 @@ impl Default for TextEncoding {
     }
 }
 
-/// Encodings of Latin scripts that a byte must mean the same in.
+/// The Latin encodings in which a byte must have the same meaning.
 const LATIN: [&Encoding; 6] = [WINDOWS_1252, ISO_8859_15, ISO_8859_2, WINDOWS_1250, WINDOWS_1254, WINDOWS_1257];
-/// Bytes without which nothing is said about UTF-16.
+/// Minimum size of a sample to detect UTF-16.
 const UTF_16_BYTES_MIN: usize = 8;
 
 impl TextEncoding {
-    /// Reads a name such as `utf-8`, `latin-1`, `windows-1252`, `utf-16` or `shift_jis`.
+    /// Parses a name such as `utf-8`, `latin-1`, `windows-1252`, `utf-16` or `shift_jis`.
     pub fn parse(name: &str) -> Option<Self> {
         let folded = name.trim().to_ascii_lowercase();
         let label = match folded.as_str() {
@@ -47,23 +47,23 @@ impl TextEncoding {
         Some(Self { encoding, is_recognised: false })
     }
 
-    /// Its name.
+    /// The name of the encoding.
     pub(crate) fn name(self) -> &'static str {
         if self.encoding == WINDOWS_1252 { "latin-1" } else { self.encoding.name() }
     }
 
-    /// Whether it was recognised by its bytes.
+    /// Whether it was detected from bytes.
     pub(crate) fn is_recognised(self) -> bool {
         self.is_recognised
     }
 
-    /// The encoding of a text that begins with `sample`. The error says where it is uncertain.
+    /// Detects the encoding of a text that begins with `sample`. The error names the first uncertain byte.
     pub(crate) fn recognise(sample: &[u8]) -> Result<Self, String> {
         if let Some((encoding, _)) = Encoding::for_bom(sample) {
             return Ok(Self { encoding, is_recognised: false });
         }
         if sample.contains(&0) {
-            return detect_utf16(sample).ok_or_else(|| "it is no text".to_owned());
+            return detect_utf16(sample).ok_or_else(|| "it is not a text file".to_owned());
         }
         match std::str::from_utf8(sample) {
             Ok(_) => Ok(Self::default()),
@@ -73,13 +73,15 @@ impl TextEncoding {
                 None => Ok(Self { encoding: WINDOWS_1252, is_recognised: true }),
                 Some((position, byte)) => {
                     let position = position.max(error.valid_up_to());
-                    Err(format!("it is not UTF-8 text, and byte {byte:#04x} at {position} does not tell its encoding"))
+                    Err(format!(
+                        "it is not UTF-8 text, and byte {byte:#04x} at {position} does not identify its encoding"
+                    ))
                 }
             },
         }
     }
 
-    /// `text` as UTF-8.
+    /// Converts `text` to UTF-8.
     pub(crate) fn decode<'a>(self, text: impl Read + Send + 'a) -> Box<dyn Read + Send + 'a> {
         if self.encoding == UTF_8 {
             return Box::new(text);
@@ -96,7 +98,7 @@ impl TextEncoding {
     }
 }
 
-/// UTF-16 without a mark: of Western text nearly each second byte is zero.
+/// Detects UTF-16 without a byte order mark: in Western text nearly every second byte is zero.
 fn detect_utf16(sample: &[u8]) -> Option<TextEncoding> {
     let zeros = |offset: usize| sample.iter().skip(offset).step_by(2).filter(|byte| **byte == 0).count();
     let (even, odd, half) = (zeros(0), zeros(1), sample.len() / 2);
@@ -112,7 +114,7 @@ fn detect_utf16(sample: &[u8]) -> Option<TextEncoding> {
     (!has_errors).then_some(TextEncoding { encoding, is_recognised: false })
 }
 
-/// Whether the byte means the same letter in all [`LATIN`] encodings.
+/// Whether the byte is the same letter in all [`LATIN`] encodings.
 fn is_common_letter(byte: u8) -> bool {
     let letter = |encoding: &'static Encoding| encoding.decode_without_bom_handling(&[byte]).0.chars().next();
     byte.is_ascii() || {
@@ -121,7 +123,7 @@ fn is_common_letter(byte: u8) -> bool {
     }
 }
 
-/// Whether there is no doubt about the byte at `position`: a common letter beside a letter of ASCII, and alone.
+/// Whether the meaning of the byte at `position` is certain: a common letter, alone next to an ASCII letter.
 fn is_certain_at(sample: &[u8], position: usize) -> bool {
     let byte = sample[position];
     if byte.is_ascii() {
@@ -134,17 +136,17 @@ fn is_certain_at(sample: &[u8], position: usize) -> bool {
     is_common_letter(byte) && (is_letter(before) || is_letter(after)) && !is_foreign(before) && !is_foreign(after)
 }
 
-/// Bytes that are converted at once.
+/// Number of bytes that are converted at once.
 const BUFFER_BYTES: usize = 16 << 10;
 
-/// A text as UTF-8.
+/// Converts a text to UTF-8.
 struct Utf8Reader<R> {
     inner: R,
     encoding: TextEncoding,
     decoder: encoding_rs::Decoder,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// Bytes of the output that were given on.
+    /// Number of bytes of the output that were already returned.
     bytes_returned: usize,
     has_ended: bool,
 }
@@ -158,7 +160,7 @@ impl<R: Read> Utf8Reader<R> {
             && let Some(byte) = input.iter().find(|byte| !is_common_letter(**byte))
         {
             return Err(invalid_data(format!(
-                "byte {byte:#04x} means another letter in each encoding; declare the encoding of the table"
+                "byte {byte:#04x} has no unambiguous meaning; declare the encoding of the table"
             )));
         }
         self.output.clear();
@@ -192,7 +194,7 @@ fn invalid_data(subject: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, subject)
 }
 
-/// Passes over `count` lines.
+/// Skips `count` lines.
 pub(crate) fn skip_lines(text: &mut impl BufRead, count: usize) -> io::Result<()> {
     for _ in 0..count {
         text.skip_until(b'\n')?;
@@ -222,11 +224,11 @@ mod tests {
 
     #[test]
     fn rejects_ambiguous_encodings() {
-        // French, Czech, Russian and what DOS wrote.
+        // French, Czech, Russian, and a code page of DOS.
         for bytes in [&b"m\xE8re"[..], b"\xE8esk\xFD", b"\xCC\xEE\xF1\xEA\xE2\xE0", b"Z\x81rich"] {
-            assert!(read(bytes).unwrap_err().contains("does not tell its encoding"), "{bytes:?}");
+            assert!(read(bytes).unwrap_err().contains("does not identify its encoding"), "{bytes:?}");
         }
-        assert_eq!(read(b"\x00\x01\x02\x03PK"), Err("it is no text".to_owned()));
+        assert_eq!(read(b"\x00\x01\x02\x03PK"), Err("it is not a text file".to_owned()));
         let late = TextEncoding::recognise(b"Z\xFCrich").unwrap();
         let error = late.decode(&b"Z\xFCrich m\xE8re"[..]).read_to_string(&mut String::new()).unwrap_err();
         assert!(error.to_string().contains("declare the encoding"), "{error}");

@@ -1,9 +1,9 @@
-//! What a file was when its columns were learned, to be compared with the file that is open later.
+//! The identity of a file at the time it was probed, to compare with the file that is opened later.
 //!
-//! A file is often replaced while it is served: by an atomic rename, or by writing it anew. Header, types and positions
-//! that were learned from one file say nothing about the next one of the same name. So they count only for an open file
-//! that is the same one; everything else is planned again. File numbers and clock ticks are used again by file systems,
-//! so the beginning of a text file is compared as well.
+//! Files are often replaced while they are served: by an atomic rename, or by rewriting them. Header, types and
+//! positions of one file are invalid for another file with the same name. So they apply only if the open file is the
+//! same file; otherwise the query is planned again. File systems reuse inode numbers and timestamps, so the beginning
+//! of a text file is compared as well.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hasher};
@@ -11,24 +11,24 @@ use std::io::{self, Read, Seek};
 
 use super::walk::Fingerprint;
 
-/// Bytes at the beginning of a text file that are compared.
+/// Number of bytes at the beginning of a text file that are compared.
 const BEGINNING_BYTES_MAX: u64 = 16 << 10;
 
-/// What a file was when it was looked into.
+/// The identity of a file at the time it was probed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileIdentity {
     pub(crate) fingerprint: Fingerprint,
-    /// Bytes at the beginning, and their hash, of a file that may grow.
+    /// Length and hash of the beginning, for files that may grow.
     beginning: Option<(u64, u64)>,
 }
 
 impl FileIdentity {
-    /// Of a file in which positions were learned, so that it must not change at all.
+    /// For a file whose recorded positions are only valid if it does not change at all.
     pub(crate) fn exact(fingerprint: Fingerprint) -> Self {
         Self { fingerprint, beginning: None }
     }
 
-    /// Of an open file; one that `may_grow` may have more rows at its end later. Reads from the beginning on.
+    /// The identity of an open file. With `may_grow`, rows may be added at its end later. Rewinds the file.
     pub(crate) fn from_file(file: &File, may_grow: bool) -> io::Result<Self> {
         let fingerprint = Fingerprint::from_metadata(&file.metadata()?);
         let beginning = if may_grow {
@@ -40,7 +40,8 @@ impl FileIdentity {
         Ok(Self { fingerprint, beginning })
     }
 
-    /// Whether what was learned holds for the open `file`, which is at its beginning, before and after.
+    /// Whether the open `file` is still the probed one. The file must be at its beginning, and is there again
+    /// afterwards.
     pub(crate) fn matches_file(&self, file: &File) -> io::Result<bool> {
         let now = Fingerprint::from_metadata(&file.metadata()?);
         match self.beginning {
@@ -50,7 +51,7 @@ impl FileIdentity {
     }
 }
 
-/// The hash of the first `bytes`; of a shorter file, another.
+/// The hash of the first `bytes` bytes. A shorter file has another hash.
 fn hash_beginning(mut file: &File, bytes: u64) -> io::Result<u64> {
     let mut hasher = DefaultHasher::new();
     let mut buffer = Vec::with_capacity(usize::try_from(bytes).unwrap_or_default());

@@ -1,37 +1,37 @@
-//! What a file's name says about its contents.
+//! Format and compression of a file, from its name.
 
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 
 use super::sheets::WorkbookFormat;
 
-/// The format that a file's name promises; its contents decide the rest.
+/// The format that a file name indicates. The contents determine the details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum NamedFormat {
-    /// Values between delimiters, commas unless the first line says otherwise.
+    /// Delimited text; the delimiter is detected.
     Csv,
-    /// Values between tabs.
+    /// Tab-delimited text.
     Tsv,
-    /// An array of objects, or one object after the other.
+    /// An array of objects, or objects one after the other.
     Json,
-    /// One JSON object a line.
+    /// One JSON object per line.
     JsonLines,
     /// Apache Parquet.
     Parquet,
-    /// Arrow IPC, as file or as stream.
+    /// Arrow IPC, file or stream.
     Arrow,
-    /// A workbook of Excel.
+    /// An Excel workbook.
     Xlsx,
-    /// A workbook of LibreOffice.
+    /// A LibreOffice workbook.
     Ods,
 }
 
 impl NamedFormat {
-    /// Whether rows may be added at the end of a file while it is served.
+    /// Whether rows may be appended to the file while it is served.
     pub(crate) fn may_grow(self) -> bool {
         matches!(self, Self::Csv | Self::Tsv | Self::Json | Self::JsonLines)
     }
 
-    /// The format of the workbook, if it is one.
+    /// The format of the workbook. `None` for other formats.
     pub(crate) fn workbook(self) -> Option<WorkbookFormat> {
         match self {
             Self::Xlsx => Some(WorkbookFormat::Xlsx),
@@ -41,7 +41,7 @@ impl NamedFormat {
     }
 }
 
-/// How a file is compressed as a whole.
+/// The compression of a whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Compression {
     None,
@@ -63,7 +63,7 @@ impl Compression {
     }
 }
 
-/// Format and compression, as the name tells them.
+/// Format and compression that a file name indicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FileKind {
     pub(crate) format: NamedFormat,
@@ -97,8 +97,8 @@ const COMPRESSIONS: &[(&str, Compression)] = &[
     ("xz", Compression::Xz),
 ];
 
-/// Splits a file's name into what comes before its extensions and the kind that they name. `None`
-/// for files that are no tables.
+/// Splits a file name into the part before its extensions and the kind that the extensions indicate. `None` for files
+/// that are not tables.
 pub(crate) fn parse_file_name(file_name: &str) -> Option<(&str, FileKind)> {
     let (name, compression) = match split_extension(file_name, COMPRESSIONS) {
         Some((name, compression)) => (name, compression),

@@ -1,29 +1,29 @@
-//! Globs: a folder of which only the files that fit a pattern are seen.
+//! Globs: a folder from which only the files that match a pattern become tables.
 //!
-//! `*` and `?` stand for anything but `/`, `[ab]` for one of its characters, `**` for any folders. What lies in a
-//! folder that fits is seen whole. The part before the first of these is a folder like any other: it must be there, and
-//! it is the wall.
+//! `*` and `?` match anything but `/`, `[ab]` matches one of its characters, `**` matches any folders. A matching
+//! folder is included with all its contents. The part before the first wildcard is an ordinary folder: it must exist,
+//! and it is the sandbox.
 
 use std::path::{Component, Path, PathBuf};
 
 use glob::{MatchOptions, Pattern};
 use tidegate_core::{Error, ErrorKind};
 
-/// A folder, and which files below it are meant.
+/// A folder, and a pattern for the files below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Glob {
     folder: PathBuf,
     whole: Pattern,
-    /// The pattern of each level; none for `**`.
+    /// The pattern of each path level; `None` for `**`.
     levels: Vec<Option<Pattern>>,
 }
 
-/// The folder that the glob `path` looks into; none if `path` is no glob.
+/// The folder of the glob `path`. `None` if `path` is not a glob.
 pub fn glob_folder(path: &Path) -> Option<PathBuf> {
     is_glob(path).then(|| split(path).0)
 }
 
-/// A file that is called like a glob is that file.
+/// An existing file whose name looks like a glob is that file.
 fn is_glob(path: &Path) -> bool {
     has_wildcard(&path.to_string_lossy()) && path.symlink_metadata().is_err()
 }
@@ -32,7 +32,7 @@ fn has_wildcard(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// The folder before the first wildcard, and what comes from there on.
+/// Splits the path into the folder before the first wildcard and the remaining components.
 fn split(path: &Path) -> (PathBuf, Vec<Component<'_>>) {
     let mut components = path.components();
     let mut folder = PathBuf::new();
@@ -52,19 +52,20 @@ fn split(path: &Path) -> (PathBuf, Vec<Component<'_>>) {
 }
 
 impl Glob {
-    /// Reads `path`; none if it is no glob.
+    /// Parses `path`. `None` if it is not a glob.
     ///
     /// # Errors
-    /// `InvalidArguments` when it is one and cannot be understood.
+    /// `InvalidArguments` when the glob is invalid.
     pub(crate) fn parse(path: &Path) -> Result<Option<Self>, Error> {
         if !is_glob(path) {
             return Ok(None);
         }
-        let wrong =
-            |reason: &str| Error::new(ErrorKind::InvalidArguments, format!("{}: is no glob: {reason}", path.display()));
+        let wrong = |reason: &str| {
+            Error::new(ErrorKind::InvalidArguments, format!("{}: invalid glob: {reason}", path.display()))
+        };
         let (folder, rest) = split(path);
         if rest.contains(&Component::ParentDir) {
-            return Err(wrong(".. cannot stand after a wildcard"));
+            return Err(wrong(".. is not allowed after a wildcard"));
         }
         let names: Vec<String> = rest.iter().map(|name| name.as_os_str().to_string_lossy().into_owned()).collect();
         let read = |text: &str| Pattern::new(text).map_err(|error| wrong(error.msg));
@@ -73,24 +74,23 @@ impl Glob {
         Ok(Some(Self { folder, whole: read(&names.join("/"))?, levels }))
     }
 
-    /// The folder that it looks into.
+    /// The folder before the first wildcard.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Its pattern below that folder.
+    /// The pattern below that folder.
     pub(crate) fn pattern(&self) -> &str {
         self.whole.as_str()
     }
 
-    /// Whether the file at `location`, names below the folder joined by `/`, is meant: it fits, or a folder that it
-    /// lies in.
+    /// Whether the file at `location` (names below the folder, joined by `/`) or one of its parent folders matches.
     pub(crate) fn includes(&self, location: &str) -> bool {
         let mut ends = location.match_indices('/').map(|(end, _)| end).chain([location.len()]);
         ends.any(|end| self.whole.matches_with(&location[..end], OPTIONS))
     }
 
-    /// Whether anything in the folder at `location` may be meant.
+    /// Whether the folder at `location` may contain matches.
     pub(crate) fn may_contain_matches(&self, location: &str) -> bool {
         let mut levels = self.levels.iter();
         for name in location.split('/') {
@@ -98,7 +98,7 @@ impl Glob {
                 Some(Some(pattern)) if pattern.matches_with(name, OPTIONS) => {}
                 Some(Some(_)) => return false,
                 Some(None) => return true,
-                // It lies in a folder that fits.
+                // It is below a matching folder.
                 None => return true,
             }
         }

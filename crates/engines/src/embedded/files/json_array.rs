@@ -1,11 +1,12 @@
-//! A JSON array of objects as the objects alone, while it is read.
+//! Converts a JSON array of objects to a sequence of objects while it is read.
 //!
-//! Only the bytes between the top-level values change, each into one other byte: the brackets and
-//! commas become white space. So nothing is gathered and positions stay what they are.
+//! Only the bytes between top-level values change, each into one other byte: brackets and commas become white space. So
+//! nothing is buffered, and byte positions stay the same.
 
 use std::io::{self, BufRead, BufReader, Read};
 
-/// Reads `[{…}, {…}]` as `{…}\n{…}`.
+/// A reader that converts `[{…}, {…}]` to `{…}
+/// {…}`.
 pub(crate) struct ArrayElements<R> {
     inner: R,
     state: ArrayState,
@@ -21,24 +22,24 @@ enum ArrayState {
     After,
 }
 
-/// Bytes that are read at once.
+/// Size of the read buffer.
 const BUFFER_BYTES: usize = 64 * 1_024;
 
 impl<R: Read> ArrayElements<R> {
-    /// The elements of the array that `plan_inner` holds.
+    /// A buffered reader of the elements of the array in `inner`.
     pub(crate) fn open(inner: R) -> impl BufRead {
         let elements = Self { inner, state: ArrayState::Before, depth: 0, in_text: false, escaped: false };
         BufReader::with_capacity(BUFFER_BYTES, elements)
     }
 
-    /// What becomes of one byte.
+    /// Converts one byte.
     fn convert_byte(&mut self, byte: u8) -> io::Result<u8> {
         match self.state {
             ArrayState::Within => return Ok(self.convert_byte_in_array(byte)),
             ArrayState::Before if byte == b'[' => self.state = ArrayState::Within,
             ArrayState::Before | ArrayState::After if byte.is_ascii_whitespace() => {}
-            ArrayState::Before => return Err(malformed("something stands before the array")),
-            ArrayState::After => return Err(malformed("something stands after the array")),
+            ArrayState::Before => return Err(malformed("there is text before the array")),
+            ArrayState::After => return Err(malformed("there is text after the array")),
         }
         Ok(b' ')
     }

@@ -1,60 +1,60 @@
-//! Which files make which table.
+//! Which files form which table.
 //!
 //! - A file at the top of a path is a table.
-//! - A folder whose data files are of one kind is one table if a look into them shows that they have the same columns,
-//!   or that one file has those of all others; else, and when they are of several kinds, each file is a table of its
-//!   own, called `folder.file`. The owner may say otherwise (`one_table`).
-//! - A folder with folders called `key=value` is one table with all files below it, and the keys
-//!   are columns. So is the top of a path when it has such folders, or only files called `part-…`,
-//!   as Spark and others write them.
-//! - Other folders within folders are laid out in the same way, called `folder.inner`.
-//! - Names that begin with a dot, and folders that begin with an underscore, are passed over.
+//! - A folder whose data files have one format is one table if probing shows that they have the same columns, or that
+//!   one file has the columns of all others. Otherwise, and if the formats differ, each file is a separate table
+//!   `folder.file`. The option `one_table` overrides this rule.
+//! - A folder with subfolders named `key=value` is one table with all files below it, and the keys are columns. The
+//!   same applies to the top of a path with such folders, or with only files named `part-…`, as Spark and others write
+//!   them.
+//! - Other subfolders follow the same rules, with names such as `folder.inner`.
+//! - Names that begin with a dot, and folders whose names begin with an underscore, are skipped.
 
 use super::file_kind::FileKind;
 use super::partitions::parse_partition;
 use super::skipped_files::SkippedFiles;
 use super::walk::{FoundFile, FoundFolder};
 
-/// The partitions that a file lies in: keys and values, the outermost first.
+/// The partitions of a file: keys and values, the outermost first.
 pub(crate) type Partitions = Vec<(String, Option<String>)>;
 
-/// Files that are to be one table.
+/// Files that may form one table.
 #[derive(Debug, Clone)]
 pub(crate) struct TableCandidate {
-    /// The name that it should have.
+    /// The requested name.
     pub(crate) name: String,
     pub(crate) kind: FileKind,
-    /// In the order in which their rows come; never empty.
+    /// In row order; never empty.
     pub(crate) files: Vec<(FoundFile, Partitions)>,
     pub(crate) origin: CandidateOrigin,
 }
 
-/// What a candidate was.
+/// The origin of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CandidateOrigin {
-    /// A file by itself.
+    /// A single file.
     File,
-    /// The files of a folder, which may turn out to be tables of their own.
+    /// The files of a folder, which may become separate tables.
     Folder,
-    /// The files of a folder with partitions, or whose owner says so, which belong together in any case.
+    /// The files of a folder with partitions, or with the option `one_table`. They always form one table.
     Partitioned,
-    /// The files of a folder whose owner says that each is a table.
+    /// The files of a folder with `one_table: false`. Each is a table.
     SeparateFiles,
 }
 
-/// Something that cannot be a table, and why.
+/// Something that cannot be a table, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LayoutProblem {
     pub(crate) name: String,
     pub(crate) reason: String,
 }
 
-/// The tables of a database before anybody has looked into their files.
+/// The candidates for tables of a database, before their files are probed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layout {
     pub(crate) candidates: Vec<TableCandidate>,
     pub(crate) problems: Vec<LayoutProblem>,
-    /// What lies in the folders and is served in no table.
+    /// Files in the folders that are not part of any table.
     pub(crate) skipped: SkippedFiles,
 }
 
@@ -85,7 +85,7 @@ impl Layout {
         self.add_problem_if_any(name, Some(reason));
     }
 
-    /// All files that are to be in tables.
+    /// All files of all candidates.
     pub(crate) fn files(&self) -> impl Iterator<Item = &FoundFile> {
         self.candidates.iter().flat_map(|candidate| candidate.files.iter().map(|(file, _)| file))
     }
@@ -95,7 +95,7 @@ impl Layout {
         let inner_prefix = format!("{name}.");
         let partitions = take_partitions(&mut folder);
         if let Some(problem) = &folder.problem {
-            // A table that lacks some of its files would give wrong answers.
+            // A table without some of its files would give wrong results.
             self.add_problem_if_any(&name, Some(problem));
         } else if partitions.is_empty()
             && let Some(kind) = common_kind(&folder.files)
@@ -122,9 +122,9 @@ impl Layout {
         let keys = |partitions: &Partitions| partitions.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
         let first_keys = keys(&first.1);
         let reason = if rest.iter().any(|(file, _)| file.kind != kind) {
-            Some("its partitions hold files of different formats")
+            Some("its partitions contain files of different formats")
         } else if rest.iter().any(|(_, partitions)| keys(partitions) != first_keys) {
-            Some("its files do not all lie under the same partition keys")
+            Some("its files do not all have the same partition keys")
         } else {
             None
         };
@@ -152,7 +152,7 @@ impl Layout {
 }
 
 impl TableCandidate {
-    /// Each file as a table of its own, called `folder.file`.
+    /// Splits into one candidate for each file, with names `folder.file`.
     pub(crate) fn into_single_files(self) -> impl Iterator<Item = Self> {
         let Self { name, kind, files, .. } = self;
         files.into_iter().map(move |(file, partitions)| Self {
@@ -164,7 +164,7 @@ impl TableCandidate {
     }
 }
 
-/// Takes those of its folders that are partitions.
+/// Removes the partition folders from `folder` and returns them.
 fn take_partitions(folder: &mut FoundFolder) -> Vec<FoundFolder> {
     let is_partition = |inner: &FoundFolder| parse_partition(&inner.name).is_some();
     let (partitions, plain) = std::mem::take(&mut folder.folders).into_iter().partition(is_partition);
@@ -177,7 +177,7 @@ fn common_kind(files: &[FoundFile]) -> Option<FileKind> {
     rest.iter().all(|file| file.kind == first.kind).then_some(first.kind)
 }
 
-/// All files below `folder`, with the partitions that they lie in.
+/// Collects all files below `folder`, with their partitions.
 fn collect_files(
     folder: FoundFolder,
     within: &Partitions,

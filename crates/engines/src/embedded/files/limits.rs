@@ -1,27 +1,26 @@
-//! The bounds of looking at files, named in one place.
+//! The limits for scanning and probing files.
 
 use std::time::Duration;
 
-/// How far a database looks into its folders.
+/// The limits for the folders and files of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileLimits {
-    /// Data files of a database at most; those beyond are not read, and the catalog says so.
+    /// Maximum number of data files of a database. Further files are not read, and the catalog reports it.
     pub files_max: usize,
-    /// Entries of folders that are looked at, whatever they are.
+    /// Maximum number of folder entries of any kind that are read.
     pub entries_max: usize,
-    /// Folders within folders.
+    /// Maximum depth of nested folders.
     pub depth_max: usize,
-    /// Files of one folder that are opened to learn its columns; of larger folders they are
-    /// picked evenly.
+    /// Maximum number of files of one folder that are opened to detect its columns. In larger folders, evenly spaced
+    /// files are chosen.
     pub probed_files_max: usize,
-    /// Rows of a text file that are read to learn its types, from its beginning.
+    /// Number of rows at the beginning of a text file that are read to detect its types.
     pub inferred_rows: usize,
-    /// Bytes of a text file that one row, or all rows that are read to learn its types, may have.
+    /// Maximum number of bytes of one row of a text file, and of all rows that are read to detect types.
     pub row_bytes_max: usize,
-    /// Columns of a table at most.
+    /// Maximum number of columns of a table.
     pub columns_max: usize,
-    /// The least time between two looks at the folders. Looks that take long are spaced further
-    /// apart; with zero each call looks.
+    /// Minimum time between two scans of the folders. After slow scans the pause is longer. Zero: each call scans.
     pub rescan_after: Duration,
 }
 

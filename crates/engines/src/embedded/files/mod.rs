@@ -1,4 +1,4 @@
-//! What lies in a database's folders, as tables: walk, lay out, look into, unite.
+//! The files of a database as tables: walk the folders, lay out tables, probe files, merge their columns.
 
 mod catalog_notes;
 mod encoding;

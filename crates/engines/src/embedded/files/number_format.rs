@@ -1,24 +1,24 @@
-//! Numbers and missing values as people write them.
+//! Number formats and null markers of text files.
 
-/// Texts that mean a missing value in columns whose other values have a type.
+/// Texts that mean null in columns whose other values have a type.
 const NULL_MARKERS: [&str; 10] = ["NULL", "null", "Null", "NA", "N/A", "n/a", "#N/A", "None", "-", "\\N"];
 
-/// Whether `bind_value` stands for a missing value where the other values of its column have a type.
+/// Whether `value` means null in a column whose other values have a type.
 pub(crate) fn is_null_marker(value: &str) -> bool {
     NULL_MARKERS.contains(&value)
 }
 
-/// How numbers are written.
+/// The format of numbers in a text file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NumberFormat {
-    /// What stands before the fraction.
+    /// Decimal separator.
     pub decimal: char,
-    /// What stands between groups of three digits.
+    /// Separator between groups of three digits.
     pub thousands: Option<char>,
 }
 
 impl NumberFormat {
-    /// `bind_value` as everybody else writes it: `-1.234,5` becomes `-1234.5`. `None` where it is no such number.
+    /// Converts `value` to plain notation: `-1.234,5` becomes `-1234.5`. `None` if it is not a number in this format.
     pub(crate) fn normalize(self, value: &str) -> Option<String> {
         let (sign, unsigned) = match value.strip_prefix('-') {
             Some(rest) => ("-", rest),
@@ -72,7 +72,7 @@ mod tests {
             ("-1.234.567", Some("-1234567")),
             ("1234,5", Some("1234.5")),
             ("12,5e-3", Some("12.5e-3")),
-            // Never a hundred times too much.
+            // Must not become a number that is a hundred times too large.
             ("12.34", None),
             ("1.2345", None),
             ("1234.567", None),

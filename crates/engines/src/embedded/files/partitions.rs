@@ -1,14 +1,14 @@
-//! Hive partitions: folders called `key=value` whose names are columns of the files in them.
+//! Hive partitions: folders named `key=value`, whose keys are columns of the files in them.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 
-/// How Hive writes NULL.
+/// Hive's representation of NULL.
 const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// The key and the value of a folder's name; `None` when it is no partition.
+/// Splits a folder name into key and value. `None` if the folder is not a partition.
 pub(crate) fn parse_partition(folder_name: &str) -> Option<(String, Option<String>)> {
     let (key, value) = folder_name.split_once('=')?;
     if key.is_empty() {
@@ -18,7 +18,7 @@ pub(crate) fn parse_partition(folder_name: &str) -> Option<(String, Option<Strin
     Some((unescape(key), value))
 }
 
-/// Undoes Hive's escapes: `%` and two hexadecimal digits.
+/// Decodes Hive's escapes: `%` and two hexadecimal digits.
 fn unescape(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
@@ -43,7 +43,7 @@ fn unescape(text: &str) -> String {
     String::from_utf8(plain).unwrap_or_else(|_| text.to_owned())
 }
 
-/// The column that the `type_inference` of one key make: whole numbers, dates, or else text.
+/// The column for the `values` of one key: whole numbers, dates, or else text.
 pub(crate) fn partition_column<'a>(key: &str, values: impl Iterator<Item = &'a Option<String>> + Clone) -> FieldRef {
     let present = || values.clone().flatten();
     let data_type = if present().next().is_none() {
@@ -58,7 +58,7 @@ pub(crate) fn partition_column<'a>(key: &str, values: impl Iterator<Item = &'a O
     Arc::new(Field::new(key, data_type, values.clone().any(Option::is_none)))
 }
 
-/// Numbers with leading zeros are codes, not numbers.
+/// Digits with leading zeros are codes, not numbers.
 fn is_whole_number(value: &str) -> bool {
     value.parse::<i64>().is_ok_and(|number| number.to_string() == value)
 }
@@ -72,7 +72,7 @@ fn is_date(value: &str) -> bool {
     shape && matches!(ScalarValue::try_from_string(value.to_owned(), &DataType::Date32), Ok(date) if !date.is_null())
 }
 
-/// `bind_value` as the type of its column.
+/// Converts `value` to the type of its column.
 pub(crate) fn partition_value(value: Option<&str>, data_type: &DataType) -> Result<ScalarValue, String> {
     let scalar = match value {
         Some(text) => ScalarValue::try_from_string(text.to_owned(), data_type),

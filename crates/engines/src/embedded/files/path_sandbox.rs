@@ -1,41 +1,41 @@
-//! The wall around a database's paths: no file outside them is ever opened.
+//! The path sandbox of a database: no file outside its paths is ever opened.
 //!
-//! A path is checked when it is found, and the open file is checked again by asking the system
-//! where it really lies, so that a link that is swapped in between gains nothing.
+//! A path is checked when it is found. After opening, the real path of the file is read from the operating system and
+//! checked again, so replacing a symbolic link in between has no effect.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The real paths that a database may read: folders with all in them, and single files.
+/// The real paths that a database may read: folders with all their contents, and single files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathSandbox {
     allowed_paths: Vec<PathBuf>,
 }
 
-/// Times that a file may be replaced between the moments in which it is found and opened.
+/// Maximum number of attempts to open a file that is being replaced.
 const OPEN_ATTEMPTS_MAX: usize = 16;
 
 /// Why a file was not opened.
 #[derive(Debug)]
 pub(crate) enum OpenRefusal {
-    /// It lies outside the paths of the database, or a link led out.
+    /// It is outside the paths of the database, possibly behind a symbolic link.
     Outside,
     /// It is a device, a pipe or a folder.
     NotAFile,
-    /// It is gone.
+    /// It no longer exists.
     Vanished,
-    /// The system refused.
+    /// The operating system reported an error.
     Io(io::Error),
 }
 
 impl OpenRefusal {
-    /// The reason as a caller may read it; no path of this machine is in it.
+    /// The reason for callers. It contains no path of this machine.
     pub(crate) fn reason(&self) -> String {
         match self {
-            Self::Outside => "it is a link that leads out of the database's folder".to_owned(),
-            Self::NotAFile => "it is no regular file".to_owned(),
-            Self::Vanished => "the file is gone".to_owned(),
+            Self::Outside => "it is a symbolic link that points outside the database folder".to_owned(),
+            Self::NotAFile => "it is not a regular file".to_owned(),
+            Self::Vanished => "the file no longer exists".to_owned(),
             Self::Io(error) => io_error_reason(error),
         }
     }
@@ -50,11 +50,11 @@ impl From<io::Error> for OpenRefusal {
     }
 }
 
-/// What went wrong, without the operating system's number and without a path.
+/// The description of an I/O error, without the operating system's error number and without a path.
 pub(crate) fn io_error_reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        io::ErrorKind::NotFound => "the file is gone".to_owned(),
+        io::ErrorKind::NotFound => "the file no longer exists".to_owned(),
         _ => {
             let text = error.to_string();
             text.split(" (os error").next().unwrap_or(&text).to_owned()
@@ -63,17 +63,17 @@ pub(crate) fn io_error_reason(error: &io::Error) -> String {
 }
 
 impl PathSandbox {
-    /// A wall around `real_paths`, which must be free of links.
+    /// A sandbox of `real_paths`, which must not contain symbolic links.
     pub(crate) fn new(real_paths: Vec<PathBuf>) -> Self {
         Self { allowed_paths: real_paths }
     }
 
-    /// Whether `real_path`, which must be free of links, may be read.
+    /// Whether `real_path`, which must not contain symbolic links, may be read.
     pub(crate) fn contains(&self, real_path: &Path) -> bool {
         self.allowed_paths.iter().any(|allowed| real_path.starts_with(allowed))
     }
 
-    /// Opens the file at `path` if it really lies within. One that is replaced at this moment is opened as it is then.
+    /// Opens the file at `path` if its real path is allowed. If the file is being replaced, opens the new one.
     pub(crate) fn open(&self, path: &Path) -> Result<File, OpenRefusal> {
         for _ in 0..OPEN_ATTEMPTS_MAX {
             match self.open_once(path) {
@@ -89,7 +89,7 @@ impl PathSandbox {
         if !self.contains(&real) {
             return Err(OpenRefusal::Outside);
         }
-        // Asked before opening, because opening a pipe waits for its writer.
+        // Checked before opening, because opening a pipe blocks until it has a writer.
         if !fs::symlink_metadata(&real)?.is_file() {
             return Err(OpenRefusal::NotAFile);
         }
@@ -105,7 +105,7 @@ impl PathSandbox {
     }
 }
 
-/// Where an open file really lies; `None` when it has been removed.
+/// The real path of an open file; `None` if the file was deleted.
 #[cfg(target_os = "linux")]
 fn path_of(file: &File, _believed: &Path) -> io::Result<Option<PathBuf>> {
     use std::os::fd::AsRawFd;
@@ -117,8 +117,7 @@ fn path_of(file: &File, _believed: &Path) -> io::Result<Option<PathBuf>> {
     fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map(Some)
 }
 
-/// Where an open file really lies, as far as this system lets us know: the path that was believed,
-/// if the same file still lies there.
+/// The real path of an open file as far as this system reports it: `believed`, if the same file is still there.
 #[cfg(all(unix, not(target_os = "linux")))]
 fn path_of(file: &File, believed: &Path) -> io::Result<Option<PathBuf>> {
     use std::os::unix::fs::MetadataExt;
@@ -130,7 +129,7 @@ fn path_of(file: &File, believed: &Path) -> io::Result<Option<PathBuf>> {
     fs::canonicalize(believed).map(Some)
 }
 
-/// Where an open file really lies, as far as this system lets us know.
+/// The real path of an open file, as far as this system reports it.
 #[cfg(not(unix))]
 fn path_of(_file: &File, believed: &Path) -> io::Result<Option<PathBuf>> {
     fs::canonicalize(believed).map(Some)

@@ -1,26 +1,25 @@
-//! Rows whose number of values is not that of the header: how many there are, and what the owner should write about
-//! them.
+//! Rows with fewer or more values than the header: detection, and the option that fixes the problem.
 
 use std::io::{self, BufRead, BufReader, Read};
 
-/// What becomes of rows with fewer or more values than there are columns. Without it, they are an error.
+/// How to handle rows with fewer or more values than there are columns. Without this option, such rows are an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RaggedRows {
-    /// Values that lack at the end of a row are null; too many are an error.
+    /// Missing values at the end of a row are null; surplus values are an error.
     Fill,
-    /// As `PromptHandler`; values beyond the last column are left out.
+    /// As `Fill`; values beyond the last column are dropped.
     Trim,
 }
 
-/// One record of a sample of text.
+/// A record of a sample of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SampleRecord {
-    /// Lines before it.
+    /// Number of lines before it.
     line: usize,
     values: usize,
 }
 
-/// What a byte does to rows and values.
+/// The effect of a byte on rows and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ByteEffect {
     Nothing,
@@ -28,7 +27,7 @@ enum ByteEffect {
     EndsRow,
 }
 
-/// Where quotes are open. They open a value only at its beginning; a doubled one stands for itself.
+/// Splits CSV text. A quote is special only at the beginning of a value; a doubled quote stands for one.
 #[derive(Debug, Clone, Copy)]
 struct CsvSplitter {
     delimiter: u8,
@@ -59,7 +58,7 @@ impl CsvSplitter {
     }
 }
 
-/// The records of `sample` that end within it, with their number of values.
+/// The records that are complete within `sample`, with their number of values.
 fn read_records(sample: &[u8], delimiter: u8, quote: u8) -> Vec<SampleRecord> {
     let mut records = Vec::new();
     let mut splitter = CsvSplitter::new(delimiter, quote);
@@ -83,7 +82,7 @@ fn read_records(sample: &[u8], delimiter: u8, quote: u8) -> Vec<SampleRecord> {
     records
 }
 
-/// How many values most records have, and how many records that are.
+/// The most frequent number of values, and how many records have it.
 fn most_frequent_value_count(records: &[SampleRecord]) -> Option<(usize, usize)> {
     let mut counts = std::collections::BTreeMap::new();
     for record in records {
@@ -92,8 +91,8 @@ fn most_frequent_value_count(records: &[SampleRecord]) -> Option<(usize, usize)>
     counts.into_iter().max_by_key(|(_, count)| *count)
 }
 
-/// What the owner should write about a file that begins with `sample` where `delimiter` splits its values: `skip: 3`,
-/// `ragged: fill`. None where nothing helps.
+/// The option that fixes a file that begins with `sample` and is split by `delimiter`: `skip: 3`, `ragged: fill`.
+/// `None` if no option helps.
 pub(crate) fn suggest_option(sample: &[u8], delimiter: u8, quote: u8) -> Option<String> {
     let records = read_records(sample, delimiter, quote);
     if let Some(lines) = count_preamble_lines(&records) {
@@ -104,8 +103,8 @@ pub(crate) fn suggest_option(sample: &[u8], delimiter: u8, quote: u8) -> Option<
     Some(if are_short { "ragged: fill" } else { "ragged: trim" }.to_owned())
 }
 
-/// The lines before the header of a file whose first lines are something else, as one of `delimiters` shows; none if
-/// `found`, the delimiter of the first line, splits most rows like that line.
+/// The number of lines before the header, if one of `delimiters` shows that the table starts later. `None` if `found`,
+/// the delimiter of the first line, gives most rows the same number of values as that line.
 pub(crate) fn detect_preamble(sample: &[u8], found: u8, delimiters: &[u8], quote: u8) -> Option<usize> {
     let with_found = read_records(sample, found, quote);
     let usual = most_frequent_value_count(&with_found).map(|(values, _)| values);
@@ -115,7 +114,7 @@ pub(crate) fn detect_preamble(sample: &[u8], found: u8, delimiters: &[u8], quote
     delimiters.iter().find_map(|&delimiter| count_preamble_lines(&read_records(sample, delimiter, quote)))
 }
 
-/// Records that must be alike after a preamble.
+/// Minimum number of records with equal length after a preamble.
 const SIMILAR_RECORDS_MIN: usize = 3;
 
 fn count_preamble_lines(records: &[SampleRecord]) -> Option<usize> {
@@ -124,14 +123,14 @@ fn count_preamble_lines(records: &[SampleRecord]) -> Option<usize> {
     let after = &records[begin..];
     let alike = after.iter().filter(|record| record.values == usual).count();
     let is_preamble = begin > 0
-        // A header that lacks a name or two is none.
+        // A header that lacks one or two names is not a preamble.
         && records[..begin].iter().all(|record| record.values == 1 || record.values * 2 <= usual)
         && alike >= SIMILAR_RECORDS_MIN
         && alike * 10 >= after.len() * 9;
     is_preamble.then(|| after[0].line)
 }
 
-/// The rows of a text without the values beyond the last of `columns`.
+/// A text without the values beyond the last of `columns`.
 pub(crate) struct TrimmedRows<R> {
     inner: R,
     splitter: CsvSplitter,
@@ -144,7 +143,7 @@ impl<R: Read + Send> TrimmedRows<R> {
         BufReader::new(Self { inner, splitter: CsvSplitter::new(delimiter, quote), columns, values: 1 })
     }
 
-    /// Whether the byte stays.
+    /// Whether to keep the byte.
     fn accept_byte(&mut self, byte: u8) -> bool {
         match self.splitter.advance(byte) {
             ByteEffect::EndsRow => self.values = 1,

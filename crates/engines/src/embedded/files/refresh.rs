@@ -1,4 +1,4 @@
-//! The tables as they are now: looks again when the last look is old, and reads only what changed.
+//! The current tables of a database: scans again when the last scan is too old, and reads only files that changed.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -22,10 +22,10 @@ use super::walk::{Fingerprint, FoundFile, Walker};
 use crate::embedded::engine::Engine;
 use crate::embedded::snapshot_store::SnapshotStore;
 
-/// How many times as long as a look took we wait at least until the next.
+/// Minimum pause between scans, as a multiple of the duration of the last scan.
 const PAUSE_PER_SCAN: u32 = 10;
 
-/// The files of a database and the tables that they make.
+/// The files of a database and the tables built from them.
 #[derive(Debug)]
 pub(crate) struct FileSnapshots {
     paths: Vec<FilesPath>,
@@ -36,7 +36,7 @@ pub(crate) struct FileSnapshots {
     state: Mutex<RefreshState>,
 }
 
-/// Where files are.
+/// A path of a database.
 #[derive(Debug, Clone)]
 pub(crate) enum FilesPath {
     /// A folder or a file.
@@ -46,7 +46,7 @@ pub(crate) enum FilesPath {
 }
 
 impl FilesPath {
-    /// The path that must be there.
+    /// The path that must exist.
     pub(crate) fn root(&self) -> &Path {
         match self {
             Self::Plain(path) => path,
@@ -59,22 +59,22 @@ impl FilesPath {
 struct RefreshState {
     snapshot: Option<Arc<Snapshot>>,
     fresh_until: Option<Instant>,
-    /// What `snapshot` was made from.
+    /// The scan that `snapshot` was built from.
     last_scan: Option<ScanSummary>,
     corrections_revision: u64,
     probes: HashMap<String, (Fingerprint, ProbeResult)>,
 }
 
-/// What one look found, to be compared with another.
+/// The result of a scan, for comparison with the next one.
 #[derive(Debug, PartialEq, Eq)]
 struct ScanSummary {
-    /// The location and fingerprint of each file, in their order.
+    /// Location and fingerprint of each file, in order.
     files: Vec<(String, Option<Fingerprint>)>,
     problems: Vec<LayoutProblem>,
     skipped: SkippedFiles,
 }
 
-/// What one look found, to make tables from.
+/// The result of a scan, for building tables.
 struct FolderScan {
     sandbox: PathSandbox,
     layout: Layout,
@@ -91,22 +91,22 @@ impl FileSnapshots {
         Self { paths, limits, declarations, engine, corrections: Arc::default(), state: Mutex::default() }
     }
 
-    /// Where readers tell what rows taught them.
+    /// Where readers record column corrections.
     pub(crate) fn corrections(&self) -> &Arc<ColumnCorrections> {
         &self.corrections
     }
 
-    /// What the owner tells of its tables.
+    /// The declared options of the tables.
     pub(crate) fn declarations(&self) -> &TableDeclarations {
         &self.declarations
     }
 
-    /// How far it looks.
+    /// The limits for scanning.
     pub(crate) fn limits(&self) -> &FileLimits {
         &self.limits
     }
 
-    /// The globs that no file fits now.
+    /// The globs that match no file now.
     pub(crate) fn unmatched_globs(&self) -> Vec<String> {
         let globs = self.paths.iter().filter_map(|path| match path {
             FilesPath::Glob(glob) => Some(glob),
@@ -122,15 +122,15 @@ impl FileSnapshots {
         globs.filter(is_idle).map(|glob| glob.pattern().to_owned()).collect()
     }
 
-    /// The tables as they are now, whatever was looked at a moment ago.
+    /// The current tables. Always scans.
     pub(crate) async fn rescan(&self) -> Result<Arc<Snapshot>, Error> {
         self.state.lock().await.fresh_until = None;
         self.current_snapshot().await
     }
 
-    /// The tables as they are now, or were a moment ago.
+    /// The current tables, or those of the last scan if it is recent.
     pub(crate) async fn current_snapshot(&self) -> Result<Arc<Snapshot>, Error> {
-        // Held while looking, so that many callers make one look.
+        // Held during the scan, so that concurrent callers share one scan.
         let mut state = self.state.lock().await;
         let lessons = self.corrections.revision();
         if let (Some(snapshot), Some(until)) = (&state.snapshot, state.fresh_until)
@@ -182,7 +182,7 @@ impl FileSnapshots {
         let mut layout = Some(layout);
         let mut missing =
             layout.as_ref().map(|layout| FileSnapshotBuilder::files_to_probe(layout, &self.limits)).unwrap_or_default();
-        // The second time all files of folders that fell apart have been looked into.
+        // In the second round, all files of folders that were split have been probed.
         loop {
             self.probe_all(missing, &path_sandbox, state).await?;
             let probes =
@@ -191,7 +191,7 @@ impl FileSnapshots {
                 (self.corrections.clone(), path_sandbox.clone(), self.declarations.clone());
             let batch_rows = self.engine.options().batch_rows;
             let Some(given) = layout.take() else {
-                return Err(Error::internal("files of a folder were looked into and are missing all the same"));
+                return Err(Error::internal("files of a folder are missing after they were probed"));
             };
             let retried = given.clone();
             let assembled = self
@@ -220,7 +220,7 @@ impl FileSnapshots {
         }
     }
 
-    /// Looks into those of `files` that are not known, on several threads.
+    /// Probes those of `files` that are not known yet, on several threads.
     async fn probe_all(
         &self,
         files: Vec<FoundFile>,
@@ -258,7 +258,7 @@ fn scan_paths(paths: &[FilesPath], limits: FileLimits) -> Result<FolderScan, Err
         let first = paths[0].root();
         let reason = std::fs::canonicalize(first).err().map(|error| io_error_reason(&error)).unwrap_or_default();
         let detail = format!("{}: {reason}", first.display());
-        return Err(Error::new(ErrorKind::Unavailable, "the database's files are gone").with_detail(detail));
+        return Err(Error::new(ErrorKind::Unavailable, "the files of the database cannot be found").with_detail(detail));
     }
     let path_sandbox = PathSandbox::new(real.iter().flatten().cloned().collect());
     let mut walker = Walker::new(&path_sandbox, limits);
@@ -267,19 +267,19 @@ fn scan_paths(paths: &[FilesPath], limits: FileLimits) -> Result<FolderScan, Err
     for (index, (place, real)) in paths.iter().zip(&real).enumerate() {
         let path = place.root();
         let name = path_name(path, real.as_deref());
-        // Folders of the same name are told apart by their number.
+        // A number distinguishes folders with the same name.
         let prefix = if several {
             format!("{}{name}/", if index == 0 { String::new() } else { format!("{}~", index + 1) })
         } else {
             String::new()
         };
         match (real, place) {
-            (None, _) => layout.add_problem(&name, "the path is gone"),
+            (None, _) => layout.add_problem(&name, "the path no longer exists"),
             (Some(real), FilesPath::Glob(glob)) => layout.add_root(walker.walk_glob(glob, real, &name, &prefix)),
             (Some(real), _) if real.is_dir() => layout.add_root(walker.walk_folder(real, &name, &prefix)),
             (Some(real), _) => match walker.find_file(path, format!("{prefix}{}", file_name_of(path))) {
                 Some(file) => layout.add_file(file),
-                None => layout.add_problem(&name, &format!("{} is in no format that is known", file_name_of(real))),
+                None => layout.add_problem(&name, &format!("{} has an unsupported format", file_name_of(real))),
             },
         }
     }

@@ -1,15 +1,15 @@
-//! Files that lie in a database's folders and are no tables of it, and what to do about each kind.
+//! Files in the folders of a database that are not tables, and what the operator can do about each kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 
-/// Names of files of one kind that are shown.
+/// Maximum number of file names in a note.
 const NAMES_SHOWN_MAX: usize = 3;
-/// Files at most that are opened to tell their kind.
+/// Maximum number of files that are opened to detect their kind.
 const OPENED_MAX: usize = 64;
 
-/// Why a file is no table.
+/// Why a file is not a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum SkipReason {
     Sqlite,
@@ -23,20 +23,22 @@ enum SkipReason {
 }
 
 impl SkipReason {
-    /// What the files are, and what their owner can do.
+    /// The kind of the files, and what the operator can do.
     fn describe(self, first: &str) -> String {
         match self {
             Self::Sqlite => format!(
-                "SQLite: a database of its own; serve it beside this one (tidegate serve . {first}) or write sqlite: \
-                 {first} under databases"
+                "SQLite database: serve it as another database (tidegate serve . {first}), or write sqlite: {first} \
+                 under databases"
             ),
-            Self::DuckDb => "DuckDB: not read; write its tables as Parquet (COPY t TO 't.parquet')".to_owned(),
-            Self::OldWorkbook => "workbook of a format that is not read; save it as .xlsx, .ods or .csv".to_owned(),
-            Self::Columnar => "format that is not read; convert it to Parquet".to_owned(),
-            Self::Archive => "archive: not looked into; unpack it".to_owned(),
-            Self::Document => "document: no table".to_owned(),
-            Self::Database => "database of a format that is not read; write its tables as CSV or Parquet".to_owned(),
-            Self::Unknown => "no format that is read".to_owned(),
+            Self::DuckDb => {
+                "DuckDB database: not supported; export its tables as Parquet (COPY t TO 't.parquet')".to_owned()
+            }
+            Self::OldWorkbook => "unsupported workbook format; save it as .xlsx, .ods or .csv".to_owned(),
+            Self::Columnar => "unsupported format; convert it to Parquet".to_owned(),
+            Self::Archive => "archive, not read; unpack it".to_owned(),
+            Self::Document => "document, not a table".to_owned(),
+            Self::Database => "unsupported database format; export its tables as CSV or Parquet".to_owned(),
+            Self::Unknown => "unsupported format".to_owned(),
         }
     }
 }
@@ -92,17 +94,17 @@ const REASONS_BY_EXTENSION: &[(&str, SkipReason)] = &[
     ("toml", SkipReason::Document),
 ];
 
-/// What beside a database belongs to it, or is being written: not worth a word.
+/// Temporary files and files that belong to a database. No note mentions them.
 const IGNORED_EXTENSIONS: &[&str] = &["tmp", "part", "crc", "lock", "wal", "shm", "journal", "bak", "swp"];
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct SkippedGroup {
     count: usize,
-    /// The first of them by name.
+    /// The first of them, in order of names.
     names: BTreeSet<String>,
 }
 
-/// The files that are no tables, by why they are none.
+/// The files that are not tables, grouped by reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SkippedFiles {
     by_reason: BTreeMap<SkipReason, SkippedGroup>,
@@ -110,12 +112,12 @@ pub(crate) struct SkippedFiles {
 }
 
 impl SkippedFiles {
-    /// Counts the file at `location`; `open` opens it, where only its beginning tells what it is.
+    /// Counts the file at `location`. `open` opens it if its name does not identify its kind.
     pub(crate) fn add(&mut self, location: &str, open: impl FnOnce() -> Option<File>) {
         let file_name = location.rsplit('/').next().unwrap_or(location);
         let ending = file_name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
         let ending = ending.as_deref().unwrap_or_default();
-        // Spark and others keep their own books in files called _SUCCESS; SQLite keeps -wal beside its file.
+        // Spark and others write their bookkeeping to files such as `_SUCCESS`; SQLite keeps `-wal` beside its file.
         let is_silent =
             IGNORED_EXTENSIONS.iter().any(|silent| ending == *silent || ending.ends_with(&format!("-{silent}")));
         if file_name.starts_with('_') || file_name.starts_with('~') || file_name.ends_with('~') || is_silent {
@@ -131,7 +133,7 @@ impl SkippedFiles {
         }
     }
 
-    /// What the first bytes of a file say, whose name says nothing.
+    /// Detects the kind of a file with an unknown extension by its first bytes.
     fn detect_reason(&mut self, open: impl FnOnce() -> Option<File>) -> SkipReason {
         if self.opened == OPENED_MAX {
             return SkipReason::Unknown;
@@ -146,7 +148,7 @@ impl SkippedFiles {
         }
     }
 
-    /// A line for each reason.
+    /// One line for each reason.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         self.by_reason.iter().map(|(reason, files)| {
             let names = files.names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -172,9 +174,9 @@ mod tests {
         }
         let lines: Vec<String> = skipped.lines().collect();
         assert_eq!(lines.len(), 3, "{lines:?}");
-        assert!(lines[0].starts_with("skipped shop.sqlite: SQLite: a database of its own"), "{lines:?}");
+        assert!(lines[0].starts_with("skipped shop.sqlite: SQLite database: serve it"), "{lines:?}");
         assert!(lines[1].contains("save it as .xlsx"), "{lines:?}");
-        assert_eq!(lines[2], "skipped a.pdf, b.docx, d.txt and 1 more: document: no table");
+        assert_eq!(lines[2], "skipped a.pdf, b.docx, d.txt and 1 more: document, not a table");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The tables of a database at one moment, made from what was found; immutable.
+//! The tables of a database at one moment, built from a layout; immutable.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,21 +19,21 @@ use super::table_options::TableDeclarations;
 use super::walk::FoundFile;
 use crate::embedded::snapshot_store::{SnapshotStore, StoredFile};
 
-/// What a look into a file gave.
+/// The result of probing a file.
 pub(crate) type ProbeResult = Result<Arc<FileProfile>, String>;
 
 /// The tables of a database at one moment.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     tables: HashMap<String, Result<Arc<FileTable>, String>>,
-    /// By the names of tables the names that they keep while files come and go, and may have got another time.
+    /// For each table name, the names that the table keeps or may get when files are added or removed.
     stable_names: HashMap<String, Vec<String>>,
     catalog: Arc<Catalog>,
     store: Arc<SnapshotStore>,
 }
 
 impl Snapshot {
-    /// What callers see.
+    /// The catalog for callers.
     pub(crate) fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
@@ -43,7 +43,7 @@ impl Snapshot {
         &self.store
     }
 
-    /// The table called `name` exactly, or else the only one that is called so but for upper and lower case.
+    /// The table called `name` exactly, or else the only one whose name differs only in case.
     pub(crate) fn find(&self, name: &str) -> Option<(&str, &Result<Arc<FileTable>, String>)> {
         if let Some((name, table)) = self.tables.get_key_value(name) {
             return Some((name, table));
@@ -67,14 +67,14 @@ impl Snapshot {
         }
     }
 
-    /// The name of the table called `name`, and those that it may have when other files have come or gone.
+    /// The name of the table called `name`, and the names that it may have after files were added or removed.
     pub(crate) fn possible_names(&self, name: &str) -> Vec<String> {
         let mut names = vec![name.to_owned()];
         names.extend(self.stable_names.get(name).into_iter().flatten().filter(|other| *other != name).cloned());
         names
     }
 
-    /// As [`Snapshot::possible_names`], without a name that depends on which files lie before its own.
+    /// As [`Snapshot::possible_names`], without names that depend on the order of other files.
     pub(crate) fn stable_names(&self, name: &str) -> Vec<String> {
         self.stable_names.get(name).cloned().unwrap_or_default()
     }
@@ -89,7 +89,7 @@ impl Snapshot {
     }
 }
 
-/// Makes snapshots from layouts.
+/// Builds snapshots from layouts.
 pub(crate) struct FileSnapshotBuilder<'a> {
     pub(crate) probes: &'a HashMap<String, ProbeResult>,
     pub(crate) corrections: &'a ColumnCorrections,
@@ -97,7 +97,7 @@ pub(crate) struct FileSnapshotBuilder<'a> {
     pub(crate) batch_rows: usize,
 }
 
-/// A table, or why there is none, with what it wishes to be called.
+/// A table, or why it cannot be read, with its requested name.
 struct NamedTable {
     name_request: NameRequest,
     table: Result<FileTable, String>,
@@ -105,12 +105,12 @@ struct NamedTable {
 }
 
 impl FileSnapshotBuilder<'_> {
-    /// The files of `layout` that must be looked into.
+    /// The files of `layout` that must be probed.
     pub(crate) fn files_to_probe(layout: &Layout, limits: &FileLimits) -> Vec<FoundFile> {
         layout.candidates.iter().flat_map(|candidate| pick_files(candidate, limits.probed_files_max)).cloned().collect()
     }
 
-    /// The snapshot, or the files that must be looked into first because their folder fell apart.
+    /// The snapshot, or the files that must be probed first because their folder is split into separate tables.
     pub(crate) fn assemble(
         &self,
         layout: Layout,
@@ -213,7 +213,7 @@ impl FileSnapshotBuilder<'_> {
         });
     }
 
-    /// The sheets of a workbook, a table each: called like the file if there is one, else `file_sheet`.
+    /// Adds each sheet of a workbook as a table, called like the file if there is only one, else `file_sheet`.
     fn add_sheets(
         &self,
         candidate: &TableCandidate,
@@ -246,13 +246,13 @@ impl FileSnapshotBuilder<'_> {
         }
     }
 
-    /// `candidate` with what the owner declares of its files: one table in any case, or never.
+    /// Applies the option `one_table` to `candidate`.
     fn apply_declaration(&self, mut candidate: TableCandidate) -> TableCandidate {
         if candidate.origin == CandidateOrigin::Folder {
             match self.declarations.options_for_file(&candidate.files[0].0.location).one_table {
                 Some(true) => candidate.origin = CandidateOrigin::Partitioned,
                 Some(false) => candidate.origin = CandidateOrigin::SeparateFiles,
-                // Workbooks may hold anything.
+                // Sheets of different workbooks are unrelated in general.
                 None if candidate.kind.format.workbook().is_some() => candidate.origin = CandidateOrigin::SeparateFiles,
                 None => {}
             }
@@ -260,13 +260,13 @@ impl FileSnapshotBuilder<'_> {
         candidate
     }
 
-    /// The files that can be read, or that nobody looked into, and those that cannot.
+    /// The files that are readable or not probed, and those that are unreadable.
     fn probed_files(&self, candidate: &TableCandidate) -> (Vec<ProbedFile>, Vec<(FoundFile, String)>) {
         let mut readable = Vec::new();
         let mut unreadable = Vec::new();
         for (file, partitions) in &candidate.files {
             match (self.probes.get(&file.location), &file.fingerprint) {
-                // In a folder an empty text file has no rows; in a table of its own it has no columns either.
+                // In a folder, an empty text file has no rows. As a table of its own, it would have no columns either.
                 (Some(Err(_)), Ok(fingerprint))
                     if fingerprint.bytes == 0 && candidate.origin != CandidateOrigin::File && is_text_file(file) => {}
                 (Some(Err(reason)), _) | (None, Err(reason)) => unreadable.push((file.clone(), reason.clone())),
@@ -283,10 +283,10 @@ fn is_text_file(file: &FoundFile) -> bool {
     file.kind.format.may_grow()
 }
 
-/// At most `max` of the candidate's files, evenly spread, the first and the last among them.
+/// At most `max` files of the candidate, evenly spread, including the first and the last.
 fn pick_files(candidate: &TableCandidate, max: usize) -> impl Iterator<Item = &FoundFile> {
     let (count, max) = (candidate.files.len(), max.max(2));
-    // Parquet's footers are short and tell the rows, which the order of joins depends on.
+    // Parquet footers are short and contain the number of rows, which the join order depends on.
     let all =
         count <= max || matches!(candidate.kind.format, super::file_kind::NamedFormat::Parquet) && count <= max * 16;
     let pick = move |index: usize| all || index * (max - 1) % (count - 1) < max - 1;
@@ -319,7 +319,7 @@ fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool, read: &[
     if let ContentFormat::Csv(dialect) = &table.format {
         more.extend((!dialect.has_header).then(|| "; without a header line".to_owned()));
         let encoding = dialect.decoding.encoding;
-        more.extend(encoding.is_recognised().then(|| format!("; taken for {}", encoding.name())));
+        more.extend(encoding.is_recognised().then(|| format!("; detected encoding: {}", encoding.name())));
     }
     if let Some(comment) = &mut table.comment {
         comment.push_str(&more.concat());

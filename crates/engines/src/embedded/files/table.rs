@@ -1,4 +1,4 @@
-//! One table of files: what is known about it at one moment.
+//! A table of files: its columns and files at one moment.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,27 +14,27 @@ use super::number_format::NumberFormat;
 use super::probe::ContentFormat;
 use super::walk::Fingerprint;
 
-/// A table that can be read.
+/// A readable table.
 #[derive(Debug)]
 pub(crate) struct FileTable {
     pub(crate) name: String,
     pub(crate) format: ContentFormat,
     pub(crate) compression: Compression,
-    /// The columns in the files, then those of the partitions.
+    /// The columns in the files, then the partition columns.
     pub(crate) schema: TableSchema,
-    /// In the order in which their rows come.
+    /// In row order.
     pub(crate) files: Vec<TableFile>,
-    /// Rows, where all files tell them for certain.
+    /// Number of rows, if it is exact in all files.
     pub(crate) rows: Option<u64>,
-    /// Rows, as far as the sizes of the files let us guess.
+    /// Number of rows, estimated from the file sizes.
     pub(crate) estimated_rows: Option<u64>,
-    /// Bytes of one row, on average, with all columns.
+    /// Average number of bytes of a row with all columns.
     pub(crate) row_bytes: Option<u64>,
-    /// Rows of a batch at most.
+    /// Maximum number of rows in a batch.
     pub(crate) batch_rows_max: usize,
-    /// The typed columns in which a text such as `N/A` stands for null.
+    /// Typed columns in which a text such as `N/A` means null.
     pub(crate) null_marker_columns: BTreeSet<String>,
-    /// What the catalog says about it.
+    /// The comment in the catalog.
     pub(crate) comment: Option<String>,
 }
 
@@ -42,20 +42,20 @@ pub(crate) struct FileTable {
 #[derive(Debug, Clone)]
 pub(crate) struct TableFile {
     pub(crate) meta: ObjectMeta,
-    /// The file that is meant, where it could be looked at.
+    /// The version of the file that was scanned, if it could be read.
     pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) partition_values: Vec<ScalarValue>,
-    /// For the columns in the files, where the file tells.
+    /// For the columns in the file, if the format has statistics.
     pub(crate) statistics: Option<Arc<Statistics>>,
 }
 
-/// Bytes that a batch should not exceed.
+/// Target size of a batch.
 const BATCH_BYTES: u64 = 2 << 20;
-/// Rows of a batch at least, however wide they are.
+/// Minimum number of rows in a batch, however wide they are.
 const BATCH_ROWS_MIN: u64 = 16;
 
 impl FileTable {
-    /// Rows of a batch of `columns_read` columns, so that it stays small.
+    /// Number of rows in a batch of `columns_read` columns that keeps it near the target size.
     pub(crate) fn batch_rows(&self, columns_read: usize) -> usize {
         let Some(row_bytes) = self.row_bytes else { return self.batch_rows_max };
         let columns = self.columns().fields().len().max(1) as u64;
@@ -64,7 +64,7 @@ impl FileTable {
         usize::try_from(rows).map_or(self.batch_rows_max, |rows| rows.min(self.batch_rows_max))
     }
 
-    /// How its numbers are written, where not as usual.
+    /// The number format, if it is not the default.
     pub(crate) fn numbers(&self) -> Option<NumberFormat> {
         match &self.format {
             ContentFormat::Csv(dialect) => dialect.numbers,
@@ -72,36 +72,36 @@ impl FileTable {
         }
     }
 
-    /// The file at `location`, as it was when the table was made.
+    /// The fingerprint of the file at `location` when the table was built.
     pub(crate) fn fingerprint_of(&self, location: &str) -> Option<Fingerprint> {
         self.files.iter().find(|file| file.meta.location.as_ref() == location)?.fingerprint
     }
 
-    /// Its columns, with those of the partitions.
+    /// The columns of the table, including those of the partitions.
     pub(crate) fn columns(&self) -> &SchemaRef {
         self.schema.table_schema()
     }
 
-    /// The columns that its folders' names tell.
+    /// The partition columns.
     pub(crate) fn partition_columns(&self) -> impl Iterator<Item = &FieldRef> {
         self.schema.table_partition_cols().iter()
     }
 }
 
-/// What rows beyond the sample taught about a column.
+/// A correction of a column's type, from rows beyond the sample.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ColumnCorrection {
-    /// The type that holds its values.
+    /// The type that holds the values.
     pub(crate) wider: Option<DataType>,
-    /// Whether a text such as `N/A` stands for null in it.
+    /// Whether the column contains null markers such as `N/A`.
     pub(crate) has_markers: bool,
 }
 
-/// What was learned of each column of one file as it was read last, by the column's name.
+/// The version of a file that was read last, and its corrections by column name.
 type FileCorrections = (Fingerprint, BTreeMap<String, ColumnCorrection>);
 
-/// What rows beyond the sample taught about columns: by a file's location, then by a column's name. It counts for the
-/// file that was read, and for that file with more rows.
+/// Corrections of column types from rows beyond the sample, by file location and column name. They apply to the version
+/// of the file that was read, and to that file with appended rows.
 #[derive(Debug, Default)]
 pub(crate) struct ColumnCorrections {
     files: Mutex<HashMap<String, FileCorrections>>,
@@ -109,12 +109,12 @@ pub(crate) struct ColumnCorrections {
 }
 
 impl ColumnCorrections {
-    /// Remembers that `column` of the file at `location` holds a value that only fits `data_type`.
+    /// Records that `column` of the file at `location` has a value that requires `data_type`.
     pub(crate) fn record_type(&self, location: &str, file: Fingerprint, column: &str, data_type: DataType) {
         self.record(location, file, column, |lesson| lesson.wider = Some(data_type));
     }
 
-    /// Remembers that a text stands for null in `column` of the file at `location`.
+    /// Records that `column` of the file at `location` contains null markers.
     pub(crate) fn record_null_marker(&self, location: &str, file: Fingerprint, column: &str) {
         self.record(location, file, column, |lesson| lesson.has_markers = true);
     }
@@ -130,7 +130,7 @@ impl ColumnCorrections {
         self.revision.fetch_add(1, std::sync::atomic::Ordering::Release);
     }
 
-    /// What was learned about the file at `location`, which is `file`.
+    /// The corrections for `file` at `location`.
     pub(crate) fn corrections_for(
         &self,
         location: &str,
@@ -140,12 +140,12 @@ impl ColumnCorrections {
         files.get(location).filter(|(read, _)| read.may_have_grown_to(file)).map(|(_, columns)| columns.clone())
     }
 
-    /// How much was ever learned; a change means that tables must be made anew.
+    /// The number of corrections so far. If it changes, tables must be rebuilt.
     pub(crate) fn revision(&self) -> u64 {
         self.revision.load(std::sync::atomic::Ordering::Acquire)
     }
 
-    /// Forgets files that are gone.
+    /// Removes the corrections of files that no longer exist.
     pub(crate) fn retain(&self, is_there: impl Fn(&str) -> bool) {
         self.files.lock().retain(|location, _| is_there(location));
     }

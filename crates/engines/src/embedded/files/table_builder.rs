@@ -1,4 +1,4 @@
-//! One table from the files of a candidate: their columns united, their rows added up.
+//! Builds one table from the files of a candidate: merges their columns and adds their rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use super::table::{ColumnCorrection, ColumnCorrections, FileTable, TableFile};
 use super::type_widening::{CoercionMode, merge_fields, replace_null_types, wider};
 use super::walk::{Fingerprint, FoundFile};
 
-/// How much larger text is than its compressed form, as a rule.
+/// Typical ratio of the size of text to its compressed size.
 const COMPRESSION_RATIO: u64 = 5;
 
-/// What was found in one file of a candidate; none in files that were not looked into.
+/// A file of a candidate with its profile. `None` if it was not probed.
 pub(crate) type ProbedFile = (FoundFile, Partitions, Option<Arc<FileProfile>>);
 
-/// Makes the table of `candidate` from its `files`, at least one of which was looked into. The error says
-/// why they do not fit together.
+/// Builds the table of `candidate` from `files`, at least one of which was probed. The error is the reason why they do
+/// not form one table.
 pub(crate) fn build_table(
     candidate: &TableCandidate,
     files: &[ProbedFile],
@@ -35,11 +35,11 @@ pub(crate) fn build_table(
     let probed: Vec<&Arc<FileProfile>> = files.iter().filter_map(|(_, _, probed)| probed.as_ref()).collect();
     let shape = probed.first().ok_or("none of its files can be read")?.format.clone();
     if probed.iter().any(|other| other.format != shape) {
-        return Err("its files are written differently".to_owned());
+        return Err("its files have different formats".to_owned());
     }
     let (file_schema, marked) = merge_schemas(&shape, files, learned)?;
     if candidate.origin == CandidateOrigin::Folder && !has_all_columns(&file_schema, &probed) {
-        return Err("its files have different columns, and none has those of all others".to_owned());
+        return Err("its files have different columns, and no file has the columns of all others".to_owned());
     }
     let (partition_columns, mut partition_values) = build_partitions(&file_schema, files)?;
     let schema = TableSchema::builder(file_schema.clone()).with_table_partition_cols(partition_columns).build();
@@ -71,13 +71,13 @@ pub(crate) fn build_table(
     })
 }
 
-/// Whether one of the files has all columns of the table, so that others lack some of them at most. Files that have
-/// some columns in common are not parts of one table for that.
+/// Whether one of the files has all columns of the table, so that the other files only lack some. Files that merely
+/// share some columns are not parts of one table.
 fn has_all_columns(table: &Schema, probed: &[&Arc<FileProfile>]) -> bool {
     probed.iter().any(|file| file.schema.fields().len() == table.fields().len())
 }
 
-/// The columns of all files, and those in which a text stands for null.
+/// The merged columns of all files, and the columns that contain null markers.
 fn merge_schemas(
     shape: &ContentFormat,
     files: &[ProbedFile],
@@ -107,11 +107,11 @@ fn merge_schemas(
 }
 
 fn merge_file_fields(shape: &ContentFormat, a: &Fields, b: &Fields) -> Result<Fields, String> {
-    let differ = |name: String| format!("the column {name:?} has types that do not fit together");
+    let differ = |name: String| format!("column {name:?} has incompatible types");
     match shape {
         ContentFormat::Json => merge_fields(a, b, CoercionMode::ToText).map_err(differ),
         ContentFormat::Parquet => merge_fields(a, b, CoercionMode::NumbersOnly).map_err(differ),
-        // Their rows are read by position.
+        // Rows of these formats are read by position.
         ContentFormat::Csv(_) | ContentFormat::ArrowFile | ContentFormat::ArrowStream | ContentFormat::Sheet(..) => {
             let same_names = a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name() == b.name());
             let same = same_names && (shape.is_text() || a == b);
@@ -138,8 +138,8 @@ fn apply_corrections(fields: &Fields, lessons: &BTreeMap<String, ColumnCorrectio
 
 type PartitionColumns = Vec<datafusion::arrow::datatypes::FieldRef>;
 
-/// The columns that the folders' names make, and the values of each file. A key that is a column
-/// of the files too is left to the files.
+/// The partition columns and the values of each file. If a key is also a column in the files, the column in the files
+/// has precedence.
 fn build_partitions(
     file_schema: &Schema,
     files: &[ProbedFile],
@@ -166,13 +166,13 @@ fn build_partitions(
     Ok((columns, values.into_iter()))
 }
 
-/// The file that was looked into, else the one that was found.
+/// The fingerprint of the version that was probed, or else of the version that was found.
 pub(crate) fn fingerprint_of(file: &FoundFile, probed: Option<&FileProfile>) -> Option<Fingerprint> {
     let looked_into = probed.and_then(|probed| probed.identity.as_ref()).map(|identity| identity.fingerprint);
     looked_into.or_else(|| file.fingerprint.as_ref().ok().copied())
 }
 
-/// What DataFusion reads the file by: its location in the database, never its path.
+/// The metadata that DataFusion reads the file by. It contains the location in the database, not the path.
 fn object_meta(file: &FoundFile, probed: Option<&FileProfile>) -> ObjectMeta {
     let (size, modified) = match fingerprint_of(file, probed) {
         Some(fingerprint) => (fingerprint.bytes, fingerprint.modified),
@@ -187,12 +187,12 @@ fn object_meta(file: &FoundFile, probed: Option<&FileProfile>) -> ObjectMeta {
     }
 }
 
-/// A location as the object store names it.
+/// Converts a location to a path of the object store.
 pub(crate) fn to_location(location: &str) -> Location {
     Location::from_iter(location.split('/'))
 }
 
-/// The file's statistics, in the order of the table's columns.
+/// The statistics of the file, in the column order of the table.
 fn file_statistics(probed: &FileProfile, table_columns: &Schema) -> Option<Arc<Statistics>> {
     let known = probed.statistics.as_ref();
     if let Some(known) = known

@@ -1,25 +1,25 @@
-//! Names for tables: what the files are called, made fit for SQL and unique.
+//! Table names: derived from file names, valid in SQL, and unique.
 //!
-//! When several things want one name, all of them get a suffix, so that no name ever changes its
-//! meaning in silence when a file is added.
+//! If several tables request the same name, all of them get a suffix. So adding a file never silently changes the table
+//! that a name refers to.
 
 use std::collections::{HashMap, HashSet};
 
 use tidegate_query::{SqlDialect, Statement};
 
-/// A wish for a name.
+/// A request for a table name.
 #[derive(Debug)]
 pub(crate) struct NameRequest {
-    /// The name without extensions.
+    /// The file name without extensions.
     pub(crate) name: String,
-    /// What to add when others wish the same: `csv`, `folder`.
+    /// The suffix to add in case of a conflict: `csv`, `folder`.
     pub(crate) suffix: String,
-    /// Where it lies, which is unique; the order of locations decides what cannot be told apart else.
+    /// The unique location. Its order decides remaining conflicts.
     pub(crate) location: String,
 }
 
 impl NameRequest {
-    /// The names that it may be granted whatever others wish, but for numbers.
+    /// The names that it may get, whatever the other requests are; without those that end in a number.
     pub(crate) fn stable_names(&self) -> Vec<String> {
         let fit = to_sql_name(&self.name);
         let suffixed = to_sql_name(&format!("{fit}_{}", self.suffix));
@@ -29,7 +29,7 @@ impl NameRequest {
     }
 }
 
-/// A name for each wish, in their order; no two are equal.
+/// Assigns a unique name to each request, in the same order.
 pub(crate) fn assign_names(wishes: &[NameRequest]) -> Vec<String> {
     let fit: Vec<String> = wishes.iter().map(|name_request| to_sql_name(&name_request.name)).collect();
     let suffixed: Vec<String> = {
@@ -70,8 +70,8 @@ fn count_names(names: &[String]) -> HashMap<&str, usize> {
     counts
 }
 
-/// `name` as far as a statement may name it: one that looks like a path or a file is refused
-/// there, so what makes it look so becomes an underscore.
+/// Converts `name` to a name that statements can use. Statements with a table name that looks like a path or a file are
+/// refused, so the characters that cause this become underscores.
 fn to_sql_name(name: &str) -> String {
     let mut name = name.replace(['/', '\\', ':', '\0'], "_");
     if name.chars().all(|character| character.is_alphanumeric() || matches!(character, '_' | '-' | ' ')) {

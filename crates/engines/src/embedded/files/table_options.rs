@@ -1,4 +1,4 @@
-//! What an owner tells of a table of text files, so that it need not be found out.
+//! Options that the configuration declares for CSV tables and sheets, in place of detection.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,55 +12,55 @@ use super::ragged_rows::RaggedRows;
 use super::text_reader::TextDecoding;
 use super::type_widening::TEXT_TIMESTAMP;
 
-/// What an owner declares of a table of CSV files or sheets. What is not declared is found out.
+/// The declared options of a table of CSV files or sheets. Everything that is not declared is detected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextTableOptions {
-    /// What stands between values.
+    /// Separates values.
     pub delimiter: Option<u8>,
-    /// What stands around values; `"` unless told.
+    /// Encloses values; default `"`.
     pub quote: Option<u8>,
-    /// Whether the first line names the columns. Without names they are `column_1`, `column_2`, …
+    /// Whether the first line names the columns. If not, their names are `column_1`, `column_2`, …
     pub has_header: Option<bool>,
-    /// The texts that mean null, beside the empty one, in columns of every type. Without them, common markers such as
-    /// `N/A` do in columns whose other values have a type.
+    /// The texts that mean null in columns of every type, in addition to the empty one. Default: common markers such as
+    /// `N/A`, in columns whose other values have a type.
     pub null: Option<Vec<String>>,
-    /// How numbers are written, where not as `1234.5`.
+    /// The format of numbers, if it is not that of `1234.5`.
     pub numbers: Option<NumberFormat>,
-    /// How characters are written as bytes.
+    /// The character encoding.
     pub encoding: Option<TextEncoding>,
-    /// Lines before the header (rows of a sheet) that are passed over.
+    /// Number of lines before the header (rows of a sheet) to skip.
     pub skip: Option<usize>,
-    /// What becomes of rows with fewer or more values than there are columns.
+    /// How to handle rows with fewer or more values than there are columns.
     pub ragged: Option<RaggedRows>,
-    /// Whether the files of the folder are one table, whatever their columns say.
+    /// Whether the files of the folder form one table, whatever their columns are.
     pub one_table: Option<bool>,
-    /// Lines that begin with it are skipped.
+    /// Lines that begin with this character are skipped.
     pub comment: Option<u8>,
-    /// Types of columns by their names. A value that does not fit is an error then, and never changes the type.
+    /// Column types by column name. A value that does not fit is an error; it does not change the type.
     pub columns: BTreeMap<String, ColumnType>,
 }
 
-/// The type of a column of text.
+/// The declared type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnType {
     /// Text.
     String,
-    /// A whole number of 64 bits.
+    /// A 64-bit integer.
     Integer,
-    /// A floating number of 64 bits.
+    /// A 64-bit floating-point number.
     Number,
-    /// A decimal number of so many digits, so many of them behind the point.
+    /// A decimal number with the given precision and scale.
     Decimal(u8, i8),
-    /// True or false.
+    /// `true` or `false`.
     Boolean,
-    /// A day.
+    /// A calendar date.
     Date,
-    /// A moment.
+    /// A date with a time of day.
     Timestamp,
 }
 
 impl ColumnType {
-    /// Reads `string`, `integer`, `number`, `boolean`, `date`, `timestamp` or `decimal(P,S)`.
+    /// Parses `string`, `integer`, `number`, `boolean`, `date`, `timestamp` or `decimal(P,S)`.
     pub fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "string" => Self::String,
@@ -93,14 +93,14 @@ impl ColumnType {
     }
 }
 
-/// How the values of a CSV file are written.
+/// The format of a CSV file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CsvDialect {
     pub(crate) delimiter: u8,
     pub(crate) quote: u8,
     pub(crate) has_header: bool,
     pub(crate) comment: Option<u8>,
-    /// The texts for null that the owner declares; without them common markers stand for it in typed columns.
+    /// The declared null texts. If `None`, common markers mean null in typed columns.
     pub(crate) nulls: Option<Arc<[String]>>,
     pub(crate) numbers: Option<NumberFormat>,
     pub(crate) decoding: TextDecoding,
@@ -108,7 +108,7 @@ pub(crate) struct CsvDialect {
 }
 
 impl CsvDialect {
-    /// The dialect that `told` describes, with `delimiter` where it tells none.
+    /// The dialect that the options describe, with `delimiter` if they do not declare one.
     pub(crate) fn new(delimiter: u8, text_table_options: &TextTableOptions) -> Self {
         Self {
             delimiter: text_table_options.delimiter.unwrap_or(delimiter),
@@ -126,7 +126,7 @@ impl CsvDialect {
     }
 }
 
-/// What is told of each table, by its name.
+/// The declared options of the tables, by table name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TableDeclarations(Arc<BTreeMap<String, Arc<TextTableOptions>>>);
 
@@ -135,19 +135,19 @@ impl TableDeclarations {
         Self(Arc::new(tables.into_iter().map(|(name, table)| (name, Arc::new(table))).collect()))
     }
 
-    /// What is told of the table that the file at `location` belongs to: a table is called like its file, or like
-    /// the folder that it is in, with points between the names of folders.
+    /// The options of the table that contains the file at `location`. A table has the name of its file or of the folder
+    /// of the file, with dots between folder names.
     pub(crate) fn options_for_file(&self, location: &str) -> Arc<TextTableOptions> {
         self.options_for_table(&table_name_for_file(location))
     }
 
-    /// What is told of a sheet of the workbook at `location`: of the table of the sheet, or of the workbook.
+    /// The options of a sheet of the workbook at `location`: those of the table of the sheet, or else of the workbook.
     pub(crate) fn options_for_sheet(&self, location: &str, sheet: &str) -> Arc<TextTableOptions> {
         let name = format!("{}_{sheet}", table_name_for_file(location));
         self.0.get(&name).cloned().unwrap_or_else(|| self.options_for_file(location))
     }
 
-    /// What is told of the table called `stem`, or of the folder that it is in.
+    /// The options of the table called `stem`, or of a folder that contains it.
     pub(crate) fn options_for_table(&self, stem: &str) -> Arc<TextTableOptions> {
         let is_meant = |name: &str| stem == name || stem.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
         let found = self.0.iter().rev().find(|(name, _)| is_meant(name));
@@ -155,12 +155,12 @@ impl TableDeclarations {
     }
 }
 
-/// What the table of the file at `location` is called as long as no other wants the name.
+/// The name of the table of the file at `location`, if there is no name conflict.
 fn table_name_for_file(location: &str) -> String {
     parse_file_name(location).map_or(location, |(stem, _)| stem).replace('/', ".")
 }
 
-/// Where the owner writes `option` about the table of the file at `location`.
+/// Where the configuration declares `option` for the table of the file at `location`.
 pub(crate) fn suggest_yaml(location: &str, option: &str) -> String {
     let name = table_name_for_file(location);
     let is_plain = name.chars().all(|character| character.is_alphanumeric() || character == '_');

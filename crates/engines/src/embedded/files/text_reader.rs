@@ -1,4 +1,4 @@
-//! The bytes of a text file: decompressed, without a byte order mark, and bounded.
+//! Reads the bytes of a text file: decompressed, without a byte order mark, and with a limit.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -8,22 +8,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::encoding::{TextEncoding, skip_lines};
 use super::file_kind::Compression;
 
-/// Bytes that are read at once.
+/// Size of the read buffer.
 const BUFFER_BYTES: usize = 64 * 1_024;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// What stands between the bytes of a text file and its rows.
+/// The conversion from the bytes of a text file to its rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct TextDecoding {
     pub(crate) encoding: TextEncoding,
-    /// Lines at the beginning that are passed over.
+    /// Number of lines to skip at the beginning.
     pub(crate) skip_lines: usize,
 }
 
-/// The bytes of a text file that may be read until the allowance is renewed.
+/// The number of bytes of a text file that may be read until the budget is reset.
 ///
-/// A quote that is never closed makes the rest of a file one row; without a bound that row would
-/// be gathered whole.
+/// An unclosed quote makes the rest of the file one row. Without a limit, the whole row would be buffered.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadBudget {
     bytes_max: usize,
@@ -35,7 +34,7 @@ impl ReadBudget {
         Self { bytes_max, bytes_left: Arc::new(AtomicUsize::new(bytes_max)) }
     }
 
-    /// Allows as much again, once what was read has become rows.
+    /// Resets the budget after the bytes became rows.
     pub(crate) fn reset(&self) {
         self.bytes_left.store(self.bytes_max, Ordering::Relaxed);
     }
@@ -47,11 +46,11 @@ impl ReadBudget {
             return Ok(());
         }
         let mebibytes = self.bytes_max >> 20;
-        Err(io::Error::other(format!("{mebibytes} MiB without the end of a row; is a quote or a bracket not closed?")))
+        Err(io::Error::other(format!("a row is longer than {mebibytes} MiB; check for an unclosed quote or bracket")))
     }
 }
 
-/// The text of a file, as UTF-8, from its beginning.
+/// Opens the text of a file, as UTF-8, from its beginning.
 pub(crate) fn open_text(
     file: File,
     compression: Compression,
@@ -66,7 +65,7 @@ pub(crate) fn open_text(
     Ok(text)
 }
 
-/// The first bytes of a file, decompressed, as they are.
+/// Reads the first bytes of a file, decompressed but not decoded.
 pub(crate) fn read_beginning(file: File, compression: Compression, bytes_max: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read = open_decompressed(file, compression)?.take(bytes_max).read_to_end(&mut bytes);
@@ -78,7 +77,7 @@ fn open_decompressed(file: File, compression: Compression) -> Result<Box<dyn Rea
     compression.to_datafusion().convert_read(file).map_err(|error| error.strip_backtrace().to_string())
 }
 
-/// What went wrong while reading, for people.
+/// The reason of a read error, for error messages.
 pub(crate) fn read_error_reason(error: &io::Error, compression: Compression) -> String {
     let text = super::path_sandbox::io_error_reason(error);
     match compression {
@@ -94,7 +93,7 @@ fn skip_byte_order_mark(text: &mut impl BufRead) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the text has nothing but white space left; leaves its first other byte to be read.
+/// The next byte that is not white space, without consuming it. `None` at the end of the text.
 pub(crate) fn peek_first_byte(text: &mut impl BufRead) -> io::Result<Option<u8>> {
     loop {
         let buffer = text.fill_buf()?;

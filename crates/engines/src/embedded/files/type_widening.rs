@@ -1,24 +1,24 @@
-//! The type that holds the values of two types: how columns of several files or rows become one.
+//! The common type of two types, for columns that are merged from several files or rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, TimeUnit};
 
-/// What a text file's timestamps are read as: precise enough for what people write, and wide
-/// enough that a later row with more digits loses nothing.
+/// The type of timestamps in text files. It is precise enough for common data and wide enough for later rows with more
+/// digits.
 pub(crate) const TEXT_TIMESTAMP: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
-/// How much two types may be bent towards each other.
+/// Which type conversions are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CoercionMode {
-    /// Scalars of different types are text in the end: what text files allow.
+    /// Scalars of different types become text. For text files.
     ToText,
-    /// Only numbers to wider numbers: what typed files allow.
+    /// Only numbers become wider numbers. For typed files.
     NumbersOnly,
 }
 
-/// The narrowest type that holds the values of both; `Null` stands for "not known yet".
+/// The narrowest type that holds the values of both. `Null` means that the type is not known yet.
 pub(crate) fn wider(a: &DataType, b: &DataType, coercion_mode: CoercionMode) -> Option<DataType> {
     match (a, b) {
         _ if a == b => Some(a.clone()),
@@ -49,8 +49,8 @@ fn wider_scalar(a: &DataType, b: &DataType, coercion_mode: CoercionMode) -> Opti
     }
 }
 
-/// Signed numbers in the order in which each holds those before it; beyond 53 bits a float holds
-/// integers only nearly, which is what databases accept.
+/// The rank of a numeric type: a type holds all values of lower ranks. Integers above 53 bits become inexact in a
+/// float, as in other databases.
 fn number_rank(data_type: &DataType) -> Option<u8> {
     match data_type {
         DataType::Int8 => Some(0),
@@ -63,7 +63,7 @@ fn number_rank(data_type: &DataType) -> Option<u8> {
     }
 }
 
-/// The fields of `a`, then those that only `b` has; the first name that cannot be united is the error.
+/// Merges the fields of `a` and `b`, those of `a` first. The error is the first name whose types are incompatible.
 pub(crate) fn merge_fields(a: &Fields, b: &Fields, coercion_mode: CoercionMode) -> Result<Fields, String> {
     let mut fields: Vec<FieldRef> = a.iter().cloned().collect();
     let positions: HashMap<&str, usize> =
@@ -89,7 +89,7 @@ pub(crate) fn merge_fields(a: &Fields, b: &Fields, coercion_mode: CoercionMode) 
     Ok(fields.into())
 }
 
-/// The type with text in place of what no row has told.
+/// Replaces the `Null` type of columns without any value by text.
 pub(crate) fn replace_null_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Null => DataType::Utf8,
@@ -101,7 +101,7 @@ pub(crate) fn replace_null_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// [`replace_null_type`] for each of `fields`.
+/// Applies [`replace_null_type`] to each of `fields`.
 pub(crate) fn replace_null_types(fields: &Fields) -> Fields {
     fields.iter().map(|field| field.as_ref().clone().with_data_type(replace_null_type(field.data_type()))).collect()
 }

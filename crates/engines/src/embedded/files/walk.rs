@@ -1,4 +1,4 @@
-//! What lies in a database's paths: a bounded walk that opens no data file.
+//! A limited walk over the paths of a database. It opens no data file.
 
 use std::fs::{self, DirEntry, Metadata};
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use super::limits::FileLimits;
 use super::path_sandbox::{OpenRefusal, PathSandbox, io_error_reason};
 use super::skipped_files::SkippedFiles;
 
-/// What tells whether a file has changed, had by asking and not by reading.
+/// The version of a file, from its metadata, without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Fingerprint {
     pub(crate) bytes: u64,
     pub(crate) modified: SystemTime,
-    /// The file's number, and when it last changed in any way; zero where the system has none.
+    /// Inode number and time of the last change. Zero if the system has none.
     identity: (u64, i64, i64),
 }
 
@@ -28,7 +28,7 @@ impl Fingerprint {
         }
     }
 
-    /// Whether the same file may look like `later` after rows were added at its end.
+    /// Whether `later` can be the same file after rows were appended.
     pub(crate) fn may_have_grown_to(&self, later: &Self) -> bool {
         self.identity.0 == later.identity.0 && self.bytes <= later.bytes
     }
@@ -48,37 +48,37 @@ fn identity_of(_metadata: &Metadata) -> (u64, i64, i64) {
 /// A data file.
 #[derive(Debug, Clone)]
 pub(crate) struct FoundFile {
-    /// Its name without extensions.
+    /// The file name without extensions.
     pub(crate) stem: String,
-    /// What its extensions say.
+    /// The kind that its extensions indicate.
     pub(crate) kind: FileKind,
-    /// Where it lies in the database: names joined by `/`, as callers may see it.
+    /// The location in the database: names joined by `/`. Callers may see it.
     pub(crate) location: String,
-    /// Where it lies on this machine.
+    /// The path on this machine.
     pub(crate) path: PathBuf,
-    /// The file as it was, or why it cannot be looked at.
+    /// The version of the file, or why its metadata cannot be read.
     pub(crate) fingerprint: Result<Fingerprint, String>,
 }
 
-/// A folder and what lies in it, in the order of names.
+/// A folder with its contents, sorted by name.
 #[derive(Debug, Default)]
 pub(crate) struct FoundFolder {
     pub(crate) name: String,
     pub(crate) files: Vec<FoundFile>,
     pub(crate) folders: Vec<FoundFolder>,
-    /// Why it could not be read, or not wholly.
+    /// Why it could not be read, or only in part.
     pub(crate) problem: Option<String>,
 }
 
-/// Walks within a wall and counts what it sees.
+/// Walks over folders within the sandbox, and counts entries.
 pub(crate) struct Walker<'a> {
     sandbox: &'a PathSandbox,
     limits: FileLimits,
     files_left: usize,
     entries_left: usize,
-    /// The real paths of the folders that we are in: a link to one of them is a loop.
+    /// The real paths of the current folder and its parents. A link to one of them is a loop.
     open_folders: Vec<PathBuf>,
-    /// Which files are meant, and how long the prefix of their locations is; none for all.
+    /// The glob that files must match, and the length of the prefix of their locations. `None`: all files.
     glob: Option<(&'a Glob, usize)>,
     skipped: SkippedFiles,
 }
@@ -97,12 +97,12 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// What was met and is no table.
+    /// The files that are not tables.
     pub(crate) fn into_skipped(self) -> SkippedFiles {
         self.skipped
     }
 
-    /// The folder at the real path `root` with those files alone that `glob` means.
+    /// Walks over the folder at the real path `root`, with only the files that match `glob`.
     pub(crate) fn walk_glob(&mut self, glob: &'a Glob, root: &Path, name: &str, prefix: &str) -> FoundFolder {
         self.glob = Some((glob, prefix.len()));
         let folder = self.walk_folder(root, name, prefix);
@@ -110,7 +110,7 @@ impl<'a> Walker<'a> {
         folder
     }
 
-    /// The folder at the real path `root`; locations in it begin with `prefix`.
+    /// Walks over the folder at the real path `root`. Locations in it begin with `prefix`.
     pub(crate) fn walk_folder(&mut self, root: &Path, name: &str, prefix: &str) -> FoundFolder {
         let mut folder = FoundFolder { name: name.to_owned(), ..FoundFolder::default() };
         self.open_folders.push(root.to_path_buf());
@@ -136,12 +136,12 @@ impl<'a> Walker<'a> {
         for entry in entries {
             let entry = entry.map_err(|error| io_error_reason(&error))?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            // Hidden by the manners of Unix, or of Hive and Spark, who keep their own books so.
+            // Hidden by the conventions of Unix, or of Hive and Spark for their bookkeeping files.
             if name.starts_with('.') {
                 continue;
             }
             if self.entries_left == 0 {
-                return Err(format!("more than {} entries; the rest is not looked at", self.limits.entries_max));
+                return Err(format!("more than {} entries; the rest is not read", self.limits.entries_max));
             }
             self.entries_left -= 1;
             self.add_entry(folder, &entry, name, prefix)?;
@@ -186,19 +186,19 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// Whether the glob, if there is one, means what lies at `location`.
+    /// Whether the glob, if any, matches `location`.
     fn matches_glob(&self, location: &str, by: impl Fn(&Glob, &str) -> bool) -> bool {
         self.glob.is_none_or(|(glob, prefix)| by(glob, &location[prefix..]))
     }
 
-    /// The real path of a folder that may be entered: within the wall, not too deep, no loop.
+    /// The real path of a folder that may be entered: within the sandbox, not too deep, not a loop.
     fn resolve_enterable(&self, path: &Path) -> Option<PathBuf> {
         let real = fs::canonicalize(path).ok()?;
         let enterable = self.sandbox.contains(&real)
             && self.open_folders.len() <= self.limits.depth_max
             && !self.open_folders.contains(&real);
         if !enterable {
-            tracing::debug!(folder = %path.display(), "folder is not entered: a link that leaves, a loop, or too deep");
+            tracing::debug!(folder = %path.display(), "folder skipped: a link out of the database, a loop, or too deep");
         }
         enterable.then_some(real)
     }

@@ -17,12 +17,12 @@ use crate::embedded::snapshot_store::STORE_ERROR_PREFIX;
 const COLUMNS_SHOWN_MAX: usize = 60;
 
 const DIVISION_BY_ZERO: &str = "division by zero";
-const NULLIF_HINT: &str = "Guard the divisor: x / NULLIF(y, 0) gives NULL instead.";
+const NULLIF_HINT: &str = "Use x / NULLIF(y, 0) to get NULL instead.";
 const INVALID_INPUT: &str = "invalid input syntax";
 const TRY_CAST_HINT: &str = "TRY_CAST(x AS type) gives NULL where a value does not fit.";
 /// Where the forms and functions of the SQL are listed.
 const SQL_REFERENCE_HINT: &str =
-    "The SQL is PostgreSQL's; what differs is on the page \"Which SQL is this\" (docs/sql.md).";
+    "The SQL is PostgreSQL's; the page \"Which SQL is this\" (docs/sql.md) lists the differences.";
 
 /// How the text begins of a plan that lacks what its steps need.
 const SANITY_CHECK_PREFIX: &str = "Plan: [";
@@ -33,16 +33,16 @@ pub(crate) fn to_core_error(error: &DataFusionError, database: &str) -> Error {
         return error;
     }
     if RowsTooWide::find_in(error).is_some() {
-        return Error::new(ErrorKind::TooLarge, "a value is too long to be repeated for many rows")
-            .with_hint("Join without it, or with a part of it, such as left(x, 1000).");
+        return Error::new(ErrorKind::TooLarge, "a join or unnest would copy a very large value into too many rows")
+            .with_hint("Leave the value out, or use a part of it, such as left(x, 1000).");
     }
     let invalid = |text: &str| Error::new(ErrorKind::InvalidArguments, clean_message(text, database));
     match error.find_root() {
         DataFusionError::SchemaError(error, _) => schema_error(error, database),
         DataFusionError::Plan(text) if text.starts_with(SANITY_CHECK_PREFIX) => {
-            tracing::error!(plan = text, "a plan was refused by DataFusion's last check");
-            Error::new(ErrorKind::InvalidArguments, "this combination of clauses cannot be run")
-                .with_hint("Put the innermost part into a query of WITH, or leave out ORDER BY within it.")
+            tracing::error!(plan = text, "DataFusion's sanity check rejected a plan");
+            Error::new(ErrorKind::InvalidArguments, "this combination of clauses is not supported")
+                .with_hint("Move the innermost query to WITH, or remove its ORDER BY.")
         }
         DataFusionError::Plan(text) | DataFusionError::Configuration(text) => match find_advice(text) {
             Some(advice) => invalid(text).with_hint(advice),
@@ -80,7 +80,7 @@ const CAST_WIDER_HINT: &str = "Cast to a wider type: x::bigint or x::numeric. A 
 /// What mends errors whose texts are DataFusion's, by how they begin.
 const ADVICE: &[(&str, &str)] = &[
     ("Invalid function ", "The functions are listed on the page \"Which SQL is this\" (docs/sql.md)."),
-    ("Field ", "Write the value itself in the place of a member of a row."),
+    ("Field ", "Write the value itself in place of a field of a row."),
     ("Failed to unify argument types", "Cast the values to one type: x::text."),
     ("Inconsistent data type across values list", "Cast the values of a column to one type: '2013-01-01'::date."),
     ("Correlated scalar subquery", "Put the subquery into SELECT of a query in FROM, and use its column."),
@@ -184,23 +184,23 @@ const SPILL_LIMIT: &str = "max_temp_directory_size";
 fn too_large_error(text: &str) -> Error {
     tracing::debug!(reason = text, "a query is too large");
     if text.contains(SHARED_MEMORY_USED_UP) {
-        return Error::new(ErrorKind::TooLarge, "the query needs more memory than other queries leave now")
-            .with_hint("Try again later, or ask for less: filter, aggregate, or set a smaller limit.");
+        return Error::new(ErrorKind::TooLarge, "not enough memory is available while other queries run")
+            .with_hint("Retry later, or request less: filter, aggregate, or set a smaller limit.");
     }
     if text.contains(SPILL_LIMIT) {
-        return Error::new(ErrorKind::TooLarge, "the query would put more on disk than it may")
-            .with_hint("Ask for less: filter before sorting or joining, or aggregate.");
+        return Error::new(ErrorKind::TooLarge, "the query exceeds the limit for spilling to disk")
+            .with_hint("Request less: filter before sorting or joining, or aggregate.");
     }
-    if text.contains("would make more than") {
-        return Error::new(ErrorKind::TooLarge, text).with_hint("Ask for fewer or shorter values.");
+    if text.contains("exceeds the limit of") || text.contains("would make more than") {
+        return Error::new(ErrorKind::TooLarge, text).with_hint("Request fewer or shorter values.");
     }
-    if text.contains(" steps, more than the ") {
+    if text.contains("exceeds the work limit") || text.contains(" steps, more than the ") {
         return Error::new(ErrorKind::TooLarge, text).with_hint(
-            "The work is the product of the lengths: give it shorter values, such as left(x, 10000), or fewer elements.",
+            "The work is the product of the lengths: use shorter values, such as left(x, 10000), or fewer elements.",
         );
     }
-    Error::new(ErrorKind::TooLarge, "the query needs more memory than one query may have")
-        .with_hint("Ask for less: filter before joining, join on equal columns, aggregate, or select fewer columns.")
+    Error::new(ErrorKind::TooLarge, "the query exceeds the memory limit of one query")
+        .with_hint("Request less: filter before joining, join on equal columns, aggregate, or select fewer columns.")
 }
 
 /// Words of DataFusion and Arrow, and what SQL calls them.

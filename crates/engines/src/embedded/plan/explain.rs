@@ -15,7 +15,7 @@ const EXPLAIN_CHARACTERS_MAX: usize = 20_000;
 pub(crate) fn format_plan(logical: &LogicalPlan, physical: &dyn ExecutionPlan, requested: &[String]) -> String {
     let requested = match requested {
         [] => String::new(),
-        asked => format!("Asked of the databases:\n  {}\n\n", asked.join("\n  ")),
+        asked => format!("Queries sent to the databases:\n  {}\n\n", asked.join("\n  ")),
     };
     let text = format!(
         "{requested}Logical plan:\n{}\n\nPhysical plan:\n{}",

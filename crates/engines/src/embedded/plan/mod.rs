@@ -233,7 +233,7 @@ pub(crate) fn find_tables(
 }
 
 fn parsed_statement(statement: &Statement) -> Result<&ast::Statement, Error> {
-    statement.ast().ok_or_else(|| Error::internal("a statement for the embedded engine was never parsed"))
+    statement.ast().ok_or_else(|| Error::internal("the embedded engine received a statement that is not parsed"))
 }
 
 /// Sets how the plan is split and how long its batches are.
@@ -275,7 +275,7 @@ impl EmbeddedPlan {
     /// Plans the statement again over the files as they are now. Its columns may be others then.
     async fn replan(&mut self) -> Result<(), Error> {
         let Some(PlanSource { statement, tables, sessions }) = self.source.take().map(|origin| *origin) else {
-            return Err(Error::internal("a plan was to be made again whose statement is not known"));
+            return Err(Error::internal("a plan cannot be rebuilt, because its statement is unknown"));
         };
         let snapshot = tables.files.rescan().await?;
         let tables = SnapshotTables { snapshot, ..tables };

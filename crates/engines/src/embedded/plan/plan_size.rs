@@ -35,12 +35,12 @@ struct PlanSize {
 pub(super) fn check_plan_size(plan: &LogicalPlan) -> Result<()> {
     let PlanSize { steps, parts, .. } = &*PlanMeasurer::default().measure_plan(plan)?;
     if *steps > STEPS_MAX {
-        return too_large_error(format!("the statement becomes a plan of {steps} steps; {STEPS_MAX} are possible"));
+        return too_large_error(format!("the plan has {steps} steps; the limit is {STEPS_MAX}"));
     }
     if *parts > PARTS_MAX {
         return too_large_error(format!(
-            "an expression of the statement becomes one of {parts} parts once the columns that it names are put in; \
-             {PARTS_MAX} are possible"
+            "an expression of the statement has {parts} parts after expanding the columns it names; the limit is \
+             {PARTS_MAX}"
         ));
     }
     Ok(())
@@ -48,8 +48,7 @@ pub(super) fn check_plan_size(plan: &LogicalPlan) -> Result<()> {
 
 fn too_large_error(message: String) -> Result<()> {
     let error = Error::new(ErrorKind::TooLarge, message).with_hint(
-        "What is named more than once counts each time, with all that it names itself. Name it once, or ask in several \
-         statements.",
+        "Each use of a name counts again, with everything that it reads. Use the name once, or run several statements.",
     );
     Err(DataFusionError::External(Box::new(error)))
 }

@@ -34,9 +34,9 @@ impl SystemCatalogs {
     pub(crate) fn new(needs: &CatalogNeeds, objects: VisibleObjects, database: &str) -> Result<Self, Error> {
         let columns = objects.column_count();
         if columns > COLUMNS_MAX {
-            let message = format!("the catalogs would tell of {columns} columns; at most {COLUMNS_MAX} are possible");
+            let message = format!("the catalogs would have {columns} columns; the limit is {COLUMNS_MAX}");
             return Err(Error::new(ErrorKind::TooLarge, message)
-                .with_hint("Use the tools list_tables and get_schema, which tell of one table at a time."));
+                .with_hint("Use the tools list_tables and get_schema, which describe one table at a time."));
         }
         let relation = |name: &&'static str| {
             let batch = catalog_rows(name, &objects)?;

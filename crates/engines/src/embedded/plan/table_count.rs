@@ -20,11 +20,8 @@ pub(super) fn check_table_count(statement: &Statement) -> Result<(), Error> {
     if tables <= TABLES_MAX {
         return Ok(());
     }
-    let message = format!(
-        "the statement means {tables} tables once the expressions of WITH are put in wherever they are named; \
-         {TABLES_MAX} are possible"
-    );
-    let hint = "What is named more than once counts each time, with all that it names itself.";
+    let message = format!("the statement reads {tables} tables after expanding WITH; the limit is {TABLES_MAX}");
+    let hint = "Each use of a WITH name counts again, with every table that it reads.";
     Err(Error::new(ErrorKind::TooLarge, message).with_hint(hint))
 }
 

@@ -1,7 +1,7 @@
-//! Footers of Parquet files without the bounds of floating-point columns.
+//! Parquet footers without the bounds of floating-point columns.
 //!
-//! Writers leave NaN out of them (parquet-format, `ColumnOrder`), while PostgreSQL has it as larger than all numbers:
-//! a part of a file would be skipped for `d > 1` or for the largest values though it holds NaN.
+//! Writers omit NaN from the bounds (parquet-format, `ColumnOrder`), but PostgreSQL sorts NaN above all numbers. With
+//! the bounds, parts of a file with NaN would be skipped for `d > 1` or for the largest values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 
-/// Makes readers whose footers have no bounds of floating-point columns.
+/// Creates readers that remove the bounds of floating-point columns from footers.
 #[derive(Debug)]
 pub(super) struct ParquetFooterFactory {
     cached: CachedParquetFileReaderFactory,
@@ -33,7 +33,7 @@ pub(super) struct ParquetFooterFactory {
 }
 
 impl ParquetFooterFactory {
-    /// Of the files in the store at `url`; footers are kept where `environment` keeps them.
+    /// For files in the store at `url`. Footers are cached in the cache of `environment`.
     pub(super) fn new(environment: &RuntimeEnv, url: ObjectStoreUrl) -> Result<Self> {
         let cache = environment.cache_manager.get_file_metadata_cache();
         Ok(Self { cached: CachedParquetFileReaderFactory::new(environment.object_store(url)?, cache.clone()), cache })
@@ -106,7 +106,7 @@ fn is_floating_index(index: &ColumnIndexMetaData) -> bool {
 
 fn without_floating_bounds(footer: &ParquetMetaData) -> Result<ParquetMetaData, ParquetError> {
     let column = |column: &ColumnChunkMetaData| match is_floating(column) {
-        // The reader reads the bounds of pages by itself where it finds them.
+        // Otherwise the reader would load the page index and use its bounds.
         true => {
             let without_pages =
                 column.clone().into_builder().set_column_index_offset(None).set_column_index_length(None);

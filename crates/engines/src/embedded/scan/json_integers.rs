@@ -1,7 +1,7 @@
-//! Whole numbers of JSON, exactly.
+//! Exact integers from JSON.
 //!
-//! Arrow's reader cuts `0.5` down to `0` where a column is taken for whole numbers. So such columns
-//! are read as text first and turned into numbers afterwards, which fails where it must.
+//! Arrow's reader truncates `0.5` to `0` in integer columns. So such columns are read as text first and then converted
+//! to numbers, which fails for fractions.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 
-/// `schema` with text in place of whole numbers.
+/// `schema` with text in place of integers.
 pub(super) fn with_numbers_as_text(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(fields_as_text(schema.fields())))
 }
@@ -30,8 +30,8 @@ fn integer_as_text(data_type: &DataType) -> DataType {
     }
 }
 
-/// `convert_batch` with the types of `schema`. A number that does not fit is an error like those of the
-/// reader itself.
+/// Converts `batch` to the types of `schema`. A number that does not fit gives an error with the same text as the
+/// reader's.
 pub(super) fn parse_numbers(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     if batch.schema_ref().fields() == schema.fields() {
         return Ok(batch.clone());

@@ -1,5 +1,4 @@
-//! How DataFusion reads the tables: a provider over a snapshot's files, and a source of our own
-//! for text files.
+//! Scanning tables with DataFusion: a table provider over the files of a snapshot, and a source for text files.
 
 mod footer;
 mod json_integers;

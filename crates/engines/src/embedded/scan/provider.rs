@@ -1,4 +1,4 @@
-//! A table of a snapshot as DataFusion sees it.
+//! The table provider for a table of a snapshot.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ use super::text_source::TextSource;
 use super::uuid::UuidsAsText;
 use crate::embedded::files::{ContentFormat, FileSnapshots, FileTable};
 
-/// What stands before the locations of files. The only store of a query is registered for it:
-/// that of its snapshot, in the place of the local file system.
+/// The URL prefix of file locations. The store of the query's snapshot is registered for it, in place of the local file
+/// system.
 pub(crate) fn files_url() -> ObjectStoreUrl {
     ObjectStoreUrl::local_filesystem()
 }
@@ -47,7 +47,7 @@ impl FileTableProvider {
         !names.is_empty() && expr_applicable_for_cols(&names, filter)
     }
 
-    /// The files that may hold rows for `filters`, in their order.
+    /// The files that may have rows for `filters`, in order.
     fn files(&self, filters: &[Expr]) -> Result<Vec<PartitionedFile>> {
         let filters: Vec<Expr> = filters.iter().filter(|filter| self.is_about_partitions(filter)).cloned().collect();
         let columns = self.table.partition_columns().map(|column| column.as_ref().clone().with_nullable(true));
@@ -82,7 +82,7 @@ impl FileTableProvider {
         })
     }
 
-    /// What is known of `files` together.
+    /// The merged statistics of `files`.
     fn statistics_of(&self, files: &[PartitionedFile], is_all: bool) -> Result<Statistics> {
         let schema = self.schema();
         let known: Option<Vec<&Statistics>> = files.iter().map(|file| file.statistics.as_deref()).collect();
@@ -90,7 +90,7 @@ impl FileTableProvider {
             Some(known) => Statistics::try_merge_iter(known, &schema)?,
             None => Statistics::new_unknown(&schema),
         };
-        // A guess helps to choose the smaller side of a join.
+        // An estimate helps to choose the smaller side of a join.
         if statistics.num_rows == Precision::Absent && is_all {
             let rows = self.table.estimated_rows.and_then(|rows| usize::try_from(rows).ok());
             statistics.num_rows = rows.map_or(Precision::Absent, Precision::Inexact);
@@ -136,13 +136,13 @@ impl TableProvider for FileTableProvider {
             return Ok(Arc::new(EmptyExec::new(schema)));
         }
         let is_all = files.len() == self.table.files.len();
-        // A plan of one part reads the files one after the other, in their order.
+        // A plan with one partition reads the files one after the other, in order.
         let parts = state.config().target_partitions().max(1);
         let statistics = self.statistics_of(&files, is_all)?;
         let groups = if parts == 1 { vec![FileGroup::new(files)] } else { FileGroup::new(files).split_files(parts) };
         let columns_read = projection.map_or(self.table.columns().fields().len(), Vec::len);
         let batch_rows = self.table.batch_rows(columns_read).min(state.config().batch_size());
-        // With other filters to pass, nobody knows how many rows must be read.
+        // With other filters, the number of rows to read is unknown.
         let limit = limit.filter(|_| filters.iter().all(|filter| self.is_about_partitions(filter)));
         let uuids_as_text = matches!(self.table.format, ContentFormat::Parquet).then(|| Arc::new(UuidsAsText) as _);
         let config: FileScanConfig = FileScanConfigBuilder::new(files_url(), self.source(state)?)

@@ -1,4 +1,4 @@
-//! What rows of a text file teach when they cannot be read as their column's type.
+//! Read errors of text files, and the column corrections that follow from them.
 
 use std::fmt;
 
@@ -13,12 +13,12 @@ use crate::embedded::files::{
     is_null_marker, read_error_reason, suggest_yaml, wider,
 };
 
-/// Why a file could not be read to its end, written for callers.
+/// Why a file could not be read to its end, for callers.
 #[derive(Debug)]
 pub(crate) struct ReadFailure {
     message: String,
     hint: Option<String>,
-    /// Whether something was learned from it, so that the file can be read now.
+    /// Whether a column was corrected, so that the file can be read now.
     is_retryable: bool,
 }
 
@@ -27,7 +27,7 @@ impl ReadFailure {
         Self { message, hint: None, is_retryable: false }
     }
 
-    /// What would mend the call.
+    /// How to fix the problem.
     pub(crate) fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -41,7 +41,7 @@ impl fmt::Display for ReadFailure {
 
 impl std::error::Error for ReadFailure {}
 
-/// Whether `error` comes from a row that taught something, so that the statement can be planned again.
+/// Whether `error` led to a column correction, so that the statement can be planned again.
 pub(crate) fn is_retryable(error: &DataFusionError) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(current) = cause {
@@ -53,18 +53,18 @@ pub(crate) fn is_retryable(error: &DataFusionError) -> bool {
     false
 }
 
-/// A value that its column's type does not hold.
+/// A value that does not fit the type of its column.
 struct MismatchedValue<'a> {
     column: &'a str,
     value: &'a str,
-    /// Where it stands, if the reader tells.
+    /// The row, if the reader reports it.
     row: Option<&'a str>,
 }
 
-/// What was read when something went wrong.
+/// The file and table that were read when the error occurred.
 pub(super) struct ReadContext<'a> {
     pub(super) location: &'a str,
-    /// The file that the table was made of.
+    /// The version of the file that the table was built from.
     pub(super) file: Option<Fingerprint>,
     pub(super) schema: &'a Schema,
     pub(super) compression: Compression,
@@ -73,7 +73,7 @@ pub(super) struct ReadContext<'a> {
     pub(super) options: &'a TextTableOptions,
 }
 
-/// Explains `error`, and remembers what it teaches about a column.
+/// Explains `error`, and records the column correction that follows from it.
 pub(super) fn explain_read_error(error: &ArrowError, context: &ReadContext<'_>) -> ReadFailure {
     let ReadContext { location, schema, .. } = *context;
     let text = match error {
@@ -100,8 +100,8 @@ pub(super) fn explain_read_error(error: &ArrowError, context: &ReadContext<'_>) 
         return context.null_marker_failure(&misfit);
     }
     let place = misfit.row.map(|row| format!("row {row} of ")).unwrap_or_default();
-    let why = if is_told { "the configuration makes" } else { "was taken for" };
-    let since = if is_told { "" } else { " after its first rows" };
+    let why = if is_told { "the configuration declares as" } else { "was detected as" };
+    let since = if is_told { "" } else { " from the first rows" };
     let message = format!(
         "{place}the file {location} has {} in column {:?}, which {why} {}{since}",
         misfit.value,
@@ -128,10 +128,10 @@ impl ReadContext<'_> {
         ReadFailure { is_retryable: self.file.is_some(), ..self.corrected_failure(message, misfit.column) }
     }
 
-    /// What callers receive when a column was corrected after rows had left.
+    /// The error for callers when a column was corrected after rows had been sent.
     fn corrected_failure(&self, message: String, column: &str) -> ReadFailure {
         let option = suggest_option(self.location, &format!("columns: {{{column:?}: string}}"));
-        let hint = format!("The column's type is corrected now: ask again. To have it from the beginning, {option}");
+        let hint = format!("The type of the column is corrected now; retry. To declare it, {option}");
         ReadFailure { message, hint: Some(hint), is_retryable: true }
     }
 }
@@ -140,12 +140,12 @@ fn is_csv_error(error: &ArrowError) -> bool {
     !matches!(error, ArrowError::JsonError(_))
 }
 
-/// The sentence that says what the owner should write.
+/// The hint with the option to declare.
 fn suggest_option(location: &str, option: &str) -> String {
     format!("write {}", suggest_yaml(location, option))
 }
 
-/// The option that helps with rows of another length or bytes of another encoding.
+/// The option that fixes rows of another length or bytes in another encoding.
 fn option_for_error(text: &str) -> Option<&'static str> {
     if text.contains("UTF-8") {
         return Some("encoding: latin-1");
@@ -156,8 +156,8 @@ fn option_for_error(text: &str) -> Option<&'static str> {
     Some(if number(got)? < number(expected)? { "ragged: fill" } else { "ragged: trim" })
 }
 
-/// Reads `Error while parsing value 'x' as type 'Int64' for column 3 at line 7. Row data: …` and
-/// `Error parsing column 3 at line 7: …`.
+/// Parses `Error while parsing value 'x' as type 'Int64' for column 3 at line 7. Row data: …` and `Error parsing column
+/// 3 at line 7: …`.
 fn parse_csv_mismatch<'a>(text: &'a str, schema: &'a Schema) -> Option<MismatchedValue<'a>> {
     let (value, rest) = match text.strip_prefix("Error while parsing value ") {
         Some(rest) => {
@@ -167,7 +167,7 @@ fn parse_csv_mismatch<'a>(text: &'a str, schema: &'a Schema) -> Option<Mismatche
         None => {
             let rest = text.strip_prefix("Error parsing column ")?;
             let value = rest.split_once(" from '").and_then(|(_, value)| value.split_once('\''));
-            (value.map_or("a value that is no date", |(value, _)| value), rest)
+            (value.map_or("a value that is not a date", |(value, _)| value), rest)
         }
     };
     let (index, rest) = rest.split_once(" at line ")?;
@@ -176,7 +176,7 @@ fn parse_csv_mismatch<'a>(text: &'a str, schema: &'a Schema) -> Option<Mismatche
     Some(MismatchedValue { column, value, row: Some(row) })
 }
 
-/// Reads `whilst decoding field 'x': failed to parse "y" as Int64` and `… expected … got y`.
+/// Parses `whilst decoding field 'x': failed to parse "y" as Int64` and `… expected … got y`.
 fn parse_json_mismatch(text: &str) -> Option<MismatchedValue<'_>> {
     let rest = text.strip_prefix("whilst decoding field '")?;
     let (column, reason) = rest.split_once("': ")?;
@@ -187,7 +187,7 @@ fn parse_json_mismatch(text: &str) -> Option<MismatchedValue<'_>> {
     Some(MismatchedValue { column, value: shorten(value), row: None })
 }
 
-/// Characters of a value that a message shows.
+/// Maximum number of characters of a value in a message.
 const VALUE_CHARACTERS_MAX: usize = 60;
 
 fn shorten(value: &str) -> &str {
@@ -229,7 +229,7 @@ mod tests {
             parse("Error while parsing value 'x' as type 'Int64' for column 0 at line 7. Row data: '[x,1]'");
         assert_eq!(
             failure.to_string(),
-            "row 7 of the file a.csv has 'x' in column \"id\", which was taken for bigint after its first rows"
+            "row 7 of the file a.csv has 'x' in column \"id\", which was detected as bigint from the first rows"
         );
         assert!(failure.is_retryable);
         assert_eq!(lesson, Some(ColumnCorrection { wider: Some(DataType::Utf8), has_markers: false }));

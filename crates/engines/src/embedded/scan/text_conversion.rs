@@ -1,5 +1,5 @@
-//! Columns of CSV files that Arrow's reader cannot read as their type: with texts for null among typed values, or with
-//! numbers in another format. They are read as text and converted here, by the same rules.
+//! CSV columns that Arrow's reader cannot parse: typed columns with null markers, or with numbers in another format.
+//! They are read as text and converted here, by the same rules.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use datafusion::arrow::error::ArrowError;
 
 use crate::embedded::files::{FileTable, NumberFormat, is_null_marker};
 
-/// How the columns of a CSV table are converted after they were read as text.
+/// Converts columns of a CSV table that were read as text.
 #[derive(Debug, Clone)]
 pub(super) struct TextConversion {
-    /// The columns of the file, with text in place of what is converted.
+    /// The columns of the file, with text in place of those that are converted.
     pub(super) read_as: SchemaRef,
     /// The columns of the file.
     schema: SchemaRef,
@@ -47,10 +47,10 @@ impl TextConversion {
         Self { read_as, schema, numbers, converted }
     }
 
-    /// `convert_batch`, which holds the columns at `positions`, with their types. `first_row` is the number of its first row.
+    /// Converts `batch`, which has the columns at `positions`. `first_row` is the number of its first row.
     ///
     /// # Errors
-    /// As Arrow's reader tells them.
+    /// In the format of Arrow's reader.
     pub(super) fn convert(
         &self,
         batch: RecordBatch,
@@ -99,7 +99,7 @@ impl TextConversion {
     }
 }
 
-/// A column that is converted.
+/// A column to convert.
 struct TextColumn<'a> {
     values: &'a StringArray,
     data_type: &'a DataType,

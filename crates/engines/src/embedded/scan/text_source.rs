@@ -1,9 +1,8 @@
-//! CSV and JSON files, read row by row in their order.
+//! Reads CSV and JSON files row by row, in order.
 //!
-//! Not DataFusion's own sources, for four reasons: a file of a folder whose header differs is
-//! refused and not read by position; an error names the file, the row and the column, and teaches
-//! the column's type; a row without an end is bounded; and no file is cut into byte ranges, which
-//! would break rows with quoted line breaks.
+//! This replaces DataFusion's sources for four reasons: a file of a folder with a different header is refused instead
+//! of read by position; an error names file, row and column, and corrects the type of the column; the length of a row
+//! is limited; and files are not split into byte ranges, which would break rows with quoted line breaks.
 
 use std::fmt;
 use std::fs::File;
@@ -136,7 +135,7 @@ struct TextOpener {
     declarations: TableDeclarations,
     row_bytes_max: usize,
     batch_rows: usize,
-    /// The columns to read, by their position in the files.
+    /// The columns to read, by position in the files.
     columns: Vec<usize>,
 }
 
@@ -201,7 +200,7 @@ impl TextOpener {
         }))
     }
 
-    /// A sheet is read whole; its file is the one whose types are known.
+    /// Reads the whole sheet. Its file must be the one that was probed.
     fn sheet_rows(
         &self,
         file: File,
@@ -210,8 +209,8 @@ impl TextOpener {
         location: &str,
     ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>> {
         let read = read_workbook(file, format, location, &self.declarations, Some(sheet));
-        let rows =
-            read.and_then(|mut sheets| sheets.pop().map_or(Err("the sheet is gone".to_owned()), |(_, rows)| rows));
+        let rows = read
+            .and_then(|mut sheets| sheets.pop().map_or(Err("the sheet no longer exists".to_owned()), |(_, rows)| rows));
         let rows = rows.map_err(|reason| unreadable_error(location, &reason))?;
         if rows.schema().fields() != self.table.schema.file_schema().fields() {
             return Err(unreadable_error(location, CHANGED_WHILE_READ));
@@ -232,12 +231,12 @@ impl TextOpener {
             open_text(file, self.table.compression, TextDecoding::default(), allowance.clone()).map_err(failed)?;
         let first = peek_first_byte(&mut text).map_err(|error| self.explain_error(&error.into(), location))?;
         let schema: SchemaRef = Arc::new(self.table.schema.file_schema().project(&self.columns)?);
-        // Where all rows were looked at beforehand, the types are right.
+        // If all rows were inspected before, the types are correct.
         let is_sure = self.table.rows.is_some();
         let read_as = if is_sure { schema.clone() } else { with_numbers_as_text(&schema) };
         let reader = json::ReaderBuilder::new(read_as)
             .with_batch_size(self.batch_rows)
-            // Columns of mixed scalars are text.
+            // Columns with mixed scalars are text.
             .with_coerce_primitive(true);
         let batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send> = match first {
             Some(b'[') => Box::new(reader.build(ArrayElements::open(text))?),
@@ -246,7 +245,7 @@ impl TextOpener {
         Ok(Box::new(batches.map(move |batch| parse_numbers(&batch?, &schema))))
     }
 
-    /// CSV is read by position, so each file of a folder must have the columns of the table.
+    /// Each CSV file of a folder must have the columns of the table, because CSV is read by position.
     fn check_header(&self, mut file: &File, dialect: &CsvDialect, location: &str) -> Result<()> {
         if self.table.files.len() < 2 {
             return Ok(());
@@ -263,7 +262,7 @@ impl TextOpener {
         if same || names.is_empty() {
             return Ok(());
         }
-        let reason = format!("its columns ({}) are not those of the table", names.join(", "));
+        let reason = format!("its columns ({}) differ from those of the table", names.join(", "));
         Err(unreadable(&reason))
     }
 

@@ -1,7 +1,7 @@
 //! UUIDs of Parquet files as text.
 //!
-//! Parquet keeps them as 16 bytes. The table says that the column is text, and what reads a file turns the bytes into
-//! the text that PostgreSQL writes: `a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11`.
+//! Parquet stores UUIDs as 16 bytes. The table declares the column as text, and the reader converts the bytes to
+//! PostgreSQL's notation: `a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11`.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use datafusion::physical_expr_adapter::{
 };
 use datafusion::physical_plan::PhysicalExpr;
 
-/// Bytes of a UUID.
+/// Number of bytes of a UUID.
 const UUID_BYTES: i32 = 16;
 
-/// Reads columns that a table has as text, and a file as 16 bytes, as UUIDs.
+/// Reads columns that are text in the table and 16 bytes in the file as UUIDs.
 #[derive(Debug)]
 pub(super) struct UuidsAsText;
 
@@ -46,7 +46,7 @@ impl PhysicalExprAdapterFactory for UuidsAsText {
 #[derive(Debug)]
 struct UuidAdapter {
     inner: Arc<dyn PhysicalExprAdapter>,
-    /// The columns that are UUIDs.
+    /// The names of the UUID columns.
     names: Vec<String>,
     physical: SchemaRef,
 }
@@ -72,7 +72,7 @@ impl PhysicalExprAdapter for UuidAdapter {
     }
 }
 
-/// 16 bytes as the text of a UUID.
+/// Converts 16 bytes to the text of a UUID.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct UuidText {
     signature: Signature,

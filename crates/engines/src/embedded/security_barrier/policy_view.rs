@@ -94,7 +94,7 @@ impl PrincipalPolicies {
                 },
                 _ => TableStatus::Unreadable(UNREADABLE_NOW.to_owned()),
             };
-            let comment = Some("shown as far as you may see it".to_owned());
+            let comment = Some("restricted by a row policy".to_owned());
             TableEntry { name: entry.name.clone(), rows: None, comment, status }
         };
         // Notes name files and tables, whoever may see them.
@@ -107,7 +107,7 @@ const UNREADABLE_NOW: &str = "it cannot be read now";
 /// What is told of a table of which something is kept back, whatever went wrong; `reason` is for the log.
 pub(super) fn unavailable_error(name: &str, reason: &str) -> Error {
     Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read now"))
-        .with_hint("Ask again; if it stays so, whoever runs this server finds the reason in its log.")
+        .with_hint("Retry. If the error persists, the server log has the reason.")
         .with_detail(format!("the table {name:?} under a row policy cannot be read: {reason}"))
 }
 

@@ -47,7 +47,7 @@ impl RebatchExec {
     fn from_children(mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         match (children.pop(), children.is_empty()) {
             (Some(input), true) => Ok(Arc::new(Self::new(input))),
-            _ => Err(DataFusionError::Internal("one input is cut".to_owned())),
+            _ => Err(DataFusionError::Internal("RebatchExec takes one input".to_owned())),
         }
     }
 }

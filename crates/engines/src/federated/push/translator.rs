@@ -85,7 +85,7 @@ impl Translator {
     ) -> Result<(MemberQuery, Arc<Schema>)> {
         let mut translator = Self::new(table.member.clone());
         let Some(part) = translator.translate_table(table, projection, filters, rows_max) else {
-            return internal_err!("a filter was promised to be pushed down and cannot be");
+            return internal_err!("a filter was accepted for pushdown but cannot be translated");
         };
         let columns: Vec<Field> = part.columns.iter().map(|term| term.field.as_ref().clone()).collect();
         let question = translator.build_query(&part).map_err(|error| DataFusionError::External(Box::new(error)))?;

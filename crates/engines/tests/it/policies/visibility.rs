@@ -115,10 +115,7 @@ async fn the_catalog_tells_nothing_of_rows() {
     let catalog = limited.database.catalog(&limited.principal).await.unwrap();
     let message: Vec<_> =
         catalog.tables.iter().map(|table| (table.name.as_str(), table.rows, table.comment.as_deref())).collect();
-    assert_eq!(
-        message,
-        [("free", Some(1), Some("CSV file")), ("orders", None, Some("shown as far as you may see it"))]
-    );
+    assert_eq!(message, [("free", Some(1), Some("CSV file")), ("orders", None, Some("restricted by a row policy"))]);
     let statement = |sql: &str| Statement::parse(sql, SqlDialect::DataFusion).unwrap();
     let fresh = limited.database.freshness(&statement("SELECT * FROM orders"), &limited.principal).await;
     assert_eq!(fresh, Freshness::Never);
@@ -157,7 +154,7 @@ async fn policy_follows_a_table_whose_name_changes() {
         if table.name.starts_with("orders") && table.name.ends_with('a') {
             assert_eq!(limited.rows(&format!("SELECT id FROM \"{}\"", table.name)).await, "1", "{}", table.name);
         }
-        assert_eq!(table.comment.as_deref(), Some("shown as far as you may see it"), "{}", table.name);
+        assert_eq!(table.comment.as_deref(), Some("restricted by a row policy"), "{}", table.name);
     }
 }
 

@@ -27,10 +27,10 @@ fn csv_options_are_applied() {
 #[test]
 fn reports_invalid_csv_options() {
     let orders = configured("{orders: {columns: {customer: integer}}}");
-    insta::assert_snapshot!(query(&orders, "SELECT * FROM orders"), @r#"error: row 1 of the file orders.csv has 'Ann' in column "customer", which the configuration makes bigint"#);
-    insta::assert_snapshot!(query(&orders, "SELECT * FROM orders"), @r#"error: row 1 of the file orders.csv has 'Ann' in column "customer", which the configuration makes bigint"#);
+    insta::assert_snapshot!(query(&orders, "SELECT * FROM orders"), @r#"error: row 1 of the file orders.csv has 'Ann' in column "customer", which the configuration declares as bigint"#);
+    insta::assert_snapshot!(query(&orders, "SELECT * FROM orders"), @r#"error: row 1 of the file orders.csv has 'Ann' in column "customer", which the configuration declares as bigint"#);
     let orders = configured("{orders: {columns: {custmer: integer}}}");
-    insta::assert_snapshot!(query(&orders, "SELECT * FROM orders"), @r#"error: the table "orders" cannot be read: the configuration gives a type to "custmer", but its columns are id, customer, amount"#);
+    insta::assert_snapshot!(query(&orders, "SELECT * FROM orders"), @r#"error: the table "orders" cannot be read: the configuration declares a type for "custmer", but the columns are id, customer, amount"#);
     let wrong = configured("{orders: {delimiter: '||', columns: {id: int}, null: a text that is too long}}");
     insta::assert_snapshot!(wrong.usage_error(&["config", "check"]), @r#"
     error: the configuration cannot be used

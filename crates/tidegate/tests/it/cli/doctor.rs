@@ -29,7 +29,7 @@ fn problems_come_with_fixes() {
     insta::assert_snapshot!(ran.stdout.replace(&folder.display().to_string(), "FOLDER"), @r"
     ok     configuration FOLDER/tidegate.yaml: 0 tools of your own
     ok     database shop: 3 tables
-    WRONG  table shop.broken cannot be read: it is no readable Parquet file: Invalid Parquet file. Corrupt footer
+    WRONG  table shop.broken cannot be read: it is not a readable Parquet file: Invalid Parquet file. Corrupt footer
     WRONG  nobody has a key yet: tidegate key add NAME --role ROLE
     WRONG  the user of this process reaches no tool; look at auth.local and its roles
     ok     127.0.0.1:0 is free to listen on

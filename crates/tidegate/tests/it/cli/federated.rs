@@ -58,7 +58,7 @@ fn postgres_and_files_are_joined() {
     let explained = configured.run(&["call", "explain", "database=all", &format!("sql={join}")]).stdout;
     let requested: Vec<&str> = explained.lines().skip_while(|line| !line.starts_with("Asked")).take(3).collect();
     assert_snapshot!(requested.join("\n"), @r#"
-    Asked of the databases:
+    Queries sent to the databases:
       sales: SELECT t1."id" AS c0, t1."amount" AS c1 FROM "orders" AS t1
       shop: SELECT t1."id" AS c0, t1."name" AS c1, t1."price" AS c2 FROM "stock" AS t1 WHERE (t1."price" > $1)
     "#);

@@ -24,7 +24,7 @@ fn late_type_change_does_not_fail_queries() {
 #[test]
 fn serve_logs_merged_and_skipped_files() {
     let mut server = Server::start(tidegate().args(["serve", "--listen", "127.0.0.1:0", "--log", "info"]).arg(messy()));
-    for words in ["the 2 files of mixed are tables of their own", "orders is one table", "skipped shop.db: SQLite"] {
+    for words in ["the 2 files of mixed are separate tables", "orders is one table", "skipped shop.db: SQLite"] {
         server.wait_for_log(words);
     }
     assert!(server.wait_for_log("skipped manual.pdf").contains("WARN"));

@@ -1,4 +1,4 @@
-//! Parquet and Arrow: the file tells its columns itself.
+//! Parquet and Arrow: the columns come from the metadata of the file.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -18,25 +18,26 @@ use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 use super::super::path_sandbox::io_error_reason;
 use super::{ContentFormat, FileProfile};
 
-/// Files of more columns keep only their row count: the bounds of each column would weigh more
-/// than they help.
+/// For files with more columns only the row count is kept, since column bounds would use more memory than they are
+/// worth.
 const STATISTICS_COLUMNS_MAX: usize = 1_000;
 
-/// Looks into a Parquet file's footer.
+/// Reads the footer of a Parquet file.
 pub(super) fn probe_parquet(file: File) -> Result<FileProfile, String> {
     let metadata =
         ParquetMetaDataReader::new()
             .with_page_index_policy(PageIndexPolicy::Skip)
             .parse_and_finish(&file)
-            .map_err(|error| format!("it is no readable Parquet file: {}", strip_error_kind(&error.to_string())))?;
+            .map_err(|error| format!("it is not a readable Parquet file: {}", strip_error_kind(&error.to_string())))?;
     let about = metadata.file_metadata();
     let schema = parquet_to_arrow_schema(about.schema_descr(), about.key_value_metadata())
         .map_err(|error| format!("its schema cannot be read: {}", strip_error_kind(&error.to_string())))?;
-    // Views are what DataFusion reads text from Parquet as; metadata of the writer says nothing to us.
+    // DataFusion reads text from Parquet as views. The metadata of the writer is not used.
     let as_bytes = without_metadata(&transform_schema_to_view(&schema));
     let schema = Arc::new(read_bytes_as_text(&as_bytes, about.schema_descr()));
     check_names(&schema)?;
-    // Of bytes that are read as text nothing is known as text; and the bounds of floating-point columns leave NaN out.
+    // For bytes that are read as text, the bounds of the bytes do not apply. The bounds of floating-point columns omit
+    // NaN.
     let statistics = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, &Arc::new(as_bytes.clone()))
         .ok()
         .filter(|_| schema.fields().len() <= STATISTICS_COLUMNS_MAX)
@@ -59,7 +60,7 @@ pub(super) fn probe_parquet(file: File) -> Result<FileProfile, String> {
     })
 }
 
-/// `schema` with text in place of bytes that are the text of an enumeration or JSON, or a UUID.
+/// `schema`, with text for byte columns whose logical type is enum, JSON or UUID.
 fn read_bytes_as_text(schema: &Schema, descriptor: &SchemaDescriptor) -> Schema {
     let leaves = descriptor.columns().iter().filter(|leaf| leaf.path().parts().len() == 1);
     let are_text = |leaf: &&ColumnDescPtr| {
@@ -80,14 +81,14 @@ fn read_bytes_as_text(schema: &Schema, descriptor: &SchemaDescriptor) -> Schema 
     Schema::new(schema.fields().iter().map(as_text).collect::<Vec<_>>())
 }
 
-/// How an Arrow IPC file with a footer begins and ends.
+/// The first and last bytes of an Arrow IPC file with a footer.
 const ARROW_MAGIC: &[u8] = b"ARROW1";
-/// How each message of an Arrow IPC stream begins, before its length.
+/// The first bytes of each message of an Arrow IPC stream, before its length.
 const STREAM_MARK: &[u8] = &[0xFF; 4];
 
-/// Looks into an Arrow IPC file's footer, or a stream's beginning.
+/// Reads the footer of an Arrow IPC file, or the beginning of an IPC stream.
 pub(super) fn probe_arrow(mut file: File) -> Result<FileProfile, String> {
-    let failed = |reason: &str| format!("it is no readable Arrow IPC file: {}", strip_error_kind(reason));
+    let failed = |reason: &str| format!("it is not a readable Arrow IPC file: {}", strip_error_kind(reason));
     let mut start = [0; 8];
     file.read_exact(&mut start).map_err(|_| failed("it is too short"))?;
     file.rewind().map_err(|error| io_error_reason(&error))?;
@@ -100,13 +101,13 @@ pub(super) fn probe_arrow(mut file: File) -> Result<FileProfile, String> {
         let reader = StreamReader::try_new(BufReader::new(&file), None).map_err(|error| failed(&error.to_string()))?;
         (ContentFormat::ArrowStream, reader.schema())
     } else {
-        return Err(failed("it begins like neither a file nor a stream"));
+        return Err(failed("it has the format of neither a file nor a stream"));
     };
     check_names(&schema)?;
     Ok(FileProfile::new(shape, Arc::new(without_metadata(&schema))))
 }
 
-/// The reader gives memory for as much as the footer says it has; so it must not say nonsense.
+/// Checks the lengths in the footer, because the reader allocates as much memory as the footer declares.
 fn check_footer(file: &mut File) -> Result<(), String> {
     let io = |error: std::io::Error| io_error_reason(&error);
     let end = file.seek(SeekFrom::End(-10)).map_err(|_| "the file is cut off".to_owned())?;
@@ -124,7 +125,7 @@ fn check_length(little_endian: &[u8], bytes_max: u64) -> Result<(), String> {
     if u64::from(length) <= bytes_max {
         Ok(())
     } else {
-        Err("the file is damaged: a length is beyond its end".to_owned())
+        Err("the file is damaged: a length exceeds its size".to_owned())
     }
 }
 
@@ -144,7 +145,7 @@ fn check_names(schema: &Schema) -> Result<(), String> {
     }
     let mut names = std::collections::HashSet::new();
     match schema.fields().iter().find(|field| !names.insert(field.name().as_str())) {
-        Some(twice) => Err(format!("it has two columns called {:?}", twice.name())),
+        Some(twice) => Err(format!("it has two columns named {:?}", twice.name())),
         None => Ok(()),
     }
 }

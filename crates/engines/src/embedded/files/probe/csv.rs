@@ -1,9 +1,9 @@
-//! CSV: the encoding from its bytes, the delimiter from the first line, the names from the header, the types from
-//! sampled rows.
+//! CSV: detects the encoding from the bytes, the delimiter from the first line, the names from the header, and the
+//! types from sampled rows.
 //!
-//! The first line is the header unless its values have the types of the rows below it. Types are guessed from the first
-//! rows and, in large files, from some rows further on; a row beyond them that does not fit is found by the reader,
-//! which widens the column, and the statement begins anew.
+//! The first line is the header unless its values have the types of the rows below it. Types come from the first rows
+//! and, in large files, from some later rows. If the reader finds a row that does not fit, it widens the type of the
+//! column, and the statement runs again.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
@@ -26,32 +26,32 @@ use super::super::text_reader::{ReadBudget, TextDecoding, open_text, read_beginn
 use super::type_inference::ColumnTypes;
 use super::{ContentFormat, FileProfile, text_column};
 
-/// Delimiters that the first line is searched for, the likeliest first.
+/// Delimiters to search for in the first line, the most likely first.
 const DELIMITERS: &[u8] = b",;\t|";
-/// Bytes at the beginning that tell encoding, delimiter and preamble.
+/// Number of bytes at the beginning for detecting encoding, delimiter and preamble.
 const BEGINNING_BYTES: u64 = 256 << 10;
-/// Files above this size are looked into further on as well.
+/// Minimum size of files with samples from later rows.
 const EXTRA_SAMPLES_ABOVE_BYTES: u64 = 4 << 20;
-/// Where, in fourths of the file.
+/// The positions of these samples, in quarters of the file.
 const EXTRA_SAMPLE_QUARTERS: [u64; 3] = [1, 2, 3];
-/// How many rows there.
+/// The number of rows of each such sample.
 const EXTRA_SAMPLE_ROWS: usize = 200;
 
 type OpenFile<'a> = &'a dyn Fn() -> Result<File, String>;
 
-/// A CSV file that is looked into.
+/// A CSV file to probe.
 pub(super) struct CsvFile<'a> {
     pub(super) open: OpenFile<'a>,
     pub(super) location: &'a str,
     pub(super) compression: Compression,
-    /// What its name says of the delimiter.
+    /// The delimiter that the file name indicates.
     pub(super) delimiter: Option<u8>,
     pub(super) bytes: u64,
-    /// What its owner tells of it.
+    /// The declared options.
     pub(super) options: &'a TextTableOptions,
 }
 
-/// Looks into a CSV file.
+/// Probes a CSV file.
 pub(super) fn probe_csv(file: &CsvFile<'_>, limits: &FileLimits) -> Result<FileProfile, String> {
     let beginning = file.inspect_beginning()?;
     let dialect = &beginning.dialect;
@@ -76,7 +76,7 @@ pub(super) fn probe_csv(file: &CsvFile<'_>, limits: &FileLimits) -> Result<FileP
     {
         for spot in EXTRA_SAMPLE_QUARTERS {
             let rows = builder().with_batch_size(EXTRA_SAMPLE_ROWS);
-            // A spot may fall into a quoted line break and then make no sense; it is only a help.
+            // A position may be within a quoted line break and give unusable rows. The samples are optional.
             if let Some(sample) = sample_rows_at((file.open)()?, file.bytes * spot / 4, rows) {
                 columns.learn(&sample);
             }
@@ -94,10 +94,10 @@ pub(super) fn probe_csv(file: &CsvFile<'_>, limits: &FileLimits) -> Result<FileP
     file.build_profile(dialect, &header, &columns, rows, Some(row_bytes(&sample)))
 }
 
-/// What the first bytes tell.
+/// What the first bytes of a file show.
 struct CsvBeginning {
     dialect: CsvDialect,
-    /// The text after the lines that are passed over.
+    /// The text after the skipped lines.
     text: Vec<u8>,
 }
 
@@ -109,7 +109,7 @@ impl CsvFile<'_> {
             Some(encoding) => encoding,
             None => TextEncoding::recognise(&read_beginning((self.open)()?, self.compression, BEGINNING_BYTES)?)
                 .map_err(|reason| match reason.as_str() {
-                    "it is no text" => reason,
+                    "it is not a text file" => reason,
                     _ => format!("{reason}; write {}", line("encoding: latin-1")),
                 })?,
         };
@@ -119,7 +119,7 @@ impl CsvFile<'_> {
             return Err("the file is empty: it has no header".to_owned());
         }
         if text.contains(&0) {
-            return Err("it is no text".to_owned());
+            return Err("it is not a text file".to_owned());
         }
         let mut delimiter = self.delimiter;
         if let (Some(named), None, None) =
@@ -139,8 +139,7 @@ impl CsvFile<'_> {
             && let Some(lines) = detect_preamble(&text, found, &candidates, dialect.quote)
         {
             let option = line(&format!("skip: {}", form.skip_lines + lines));
-            let are = if lines == 1 { "its first line is" } else { "its first lines are" };
-            return Err(format!("{are} no part of the table, which begins after line {lines}; write {option}"));
+            return Err(format!("the table starts after line {lines}; to skip the lines before it, write {option}"));
         }
         Ok(CsvBeginning { dialect, text })
     }
@@ -169,7 +168,7 @@ impl CsvFile<'_> {
         let message = &self.options.columns;
         if let Some(unknown) = message.keys().find(|column| !names.contains(column)) {
             let names = names.join(", ");
-            return Err(format!("the configuration gives a type to {unknown:?}, but its columns are {names}"));
+            return Err(format!("the configuration declares a type for {unknown:?}, but the columns are {names}"));
         }
         let as_told = |(name, found): (&String, &DataType)| {
             message.get(name).map_or_else(|| found.clone(), |column| column.data_type())
@@ -184,7 +183,7 @@ impl CsvFile<'_> {
         })
     }
 
-    /// What is wrong with the file, for people, with what the owner should write where that helps.
+    /// The reason of an error for the operator, with the option that fixes it, if there is one.
     fn error_reason(&self, error: &ArrowError, beginning: &CsvBeginning) -> String {
         let reason = csv_error_reason(error, self.compression);
         let dialect = &beginning.dialect;
@@ -202,7 +201,7 @@ fn text_schema(names: &[String], types: &[DataType]) -> SchemaRef {
     Arc::new(Schema::new(columns.collect::<Vec<_>>()))
 }
 
-/// The delimiter of a first line `sep=;`, which Excel writes and reads.
+/// The delimiter of a first line such as `sep=;`, which Excel writes and reads.
 fn excel_delimiter(text: &[u8]) -> Option<u8> {
     let line = text.split(|byte| *byte == b'\n').next()?.trim_ascii_end();
     match line.strip_prefix(b"sep=")? {
@@ -211,7 +210,7 @@ fn excel_delimiter(text: &[u8]) -> Option<u8> {
     }
 }
 
-/// The delimiter that stands most often in the first line, outside quotes.
+/// The most frequent delimiter of the first line outside quotes.
 fn detect_delimiter(start: &[u8]) -> u8 {
     let mut counts = [0_usize; DELIMITERS.len()];
     let mut in_quotes = false;
@@ -231,7 +230,7 @@ fn detect_delimiter(start: &[u8]) -> u8 {
     counts.iter().position(|&count| count == most).map_or(b',', |index| DELIMITERS[index])
 }
 
-/// A reader of files that are written in `dialect`.
+/// Configures a reader for files in `dialect`.
 pub(crate) fn configure_reader(builder: ReaderBuilder, dialect: &CsvDialect) -> ReaderBuilder {
     let mut builder = builder
         .with_delimiter(dialect.delimiter)
@@ -246,7 +245,7 @@ pub(crate) fn configure_reader(builder: ReaderBuilder, dialect: &CsvDialect) -> 
     }
 }
 
-/// The rows of `text` as a reader of `dialect` takes them, with so many `columns`.
+/// The rows of `text` in the form that a reader of `dialect` with `columns` columns expects.
 pub(crate) fn open_rows(
     text: BufReader<Box<dyn Read + Send>>,
     columns: usize,
@@ -258,13 +257,13 @@ pub(crate) fn open_rows(
     }
 }
 
-/// One of the texts for null, or nothing at all.
+/// Matches one of the null texts, or the empty text.
 fn null_pattern(nulls: &[String]) -> Option<Regex> {
     let texts: Vec<String> = nulls.iter().map(|text| regex::escape(text)).collect();
     Regex::new(&format!("^(?:{})?$", texts.join("|"))).ok()
 }
 
-/// The values of the first line; without a header as many names as it has values.
+/// The values of the first line. Without a header, only their number matters.
 pub(crate) fn read_header(
     file: File,
     compression: Compression,
@@ -285,7 +284,7 @@ pub(crate) fn read_header(
     Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
 }
 
-/// Names for the columns of a header: none empty, none twice.
+/// Column names from a header, none empty and none duplicate.
 pub(crate) fn column_names(header: &[String]) -> Vec<String> {
     let mut taken: HashSet<String> = HashSet::new();
     let mut names = Vec::with_capacity(header.len());
@@ -306,7 +305,7 @@ pub(crate) fn column_names(header: &[String]) -> Vec<String> {
     names
 }
 
-/// Rows from somewhere within a file, beginning at the next line.
+/// Reads rows from a position within a file, starting at the next line.
 fn sample_rows_at(mut file: File, position: u64, rows: ReaderBuilder) -> Option<RecordBatch> {
     file.seek(SeekFrom::Start(position)).ok()?;
     let mut text = BufReader::new(file.take(EXTRA_SAMPLES_ABOVE_BYTES));
@@ -325,7 +324,7 @@ fn row_bytes(sample: &RecordBatch) -> u64 {
     (text / rows + sample.num_columns()) as u64
 }
 
-/// What is wrong with the file, for people.
+/// The reason of an error, for the operator.
 fn csv_error_reason(error: &ArrowError, compression: Compression) -> String {
     match error {
         ArrowError::IoError(_, error) => read_error_reason(error, compression),

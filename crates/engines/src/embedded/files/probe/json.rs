@@ -1,4 +1,4 @@
-//! JSON: an array of objects, or one object after the other; the columns from the first of them.
+//! JSON: an array of objects, or a sequence of objects. The columns come from the first of them.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,13 +15,13 @@ use super::super::text_reader::{ReadBudget, TextDecoding, open_text, peek_first_
 use super::super::type_widening::{CoercionMode, wider};
 use super::{ContentFormat, FileProfile, text_column};
 
-/// Looks into a JSON file.
+/// Probes a JSON file.
 pub(super) fn probe_json(file: File, compression: Compression, limits: &FileLimits) -> Result<FileProfile, String> {
     let mut text = open_text(file, compression, TextDecoding::default(), ReadBudget::new(limits.row_bytes_max))?;
     match peek_first_byte(&mut text).map_err(|error| read_error_reason(&error, compression))? {
         Some(b'[') => probe_objects(ArrayElements::open(text), compression, limits),
         Some(b'{') => probe_objects(text, compression, limits),
-        Some(_) => Err("it holds neither an array of objects nor objects".to_owned()),
+        Some(_) => Err("it contains neither an array of objects nor objects".to_owned()),
         None => Err("the file is empty".to_owned()),
     }
 }
@@ -38,7 +38,7 @@ fn probe_objects(text: impl BufRead, compression: Compression, limits: &FileLimi
         };
         match value.map_err(|error| json_error_reason(&error, rows + 1, compression))? {
             Value::Object(object) => columns.learn(object)?,
-            _ => return Err(format!("row {} is no object", rows + 1)),
+            _ => return Err(format!("row {} is not an object", rows + 1)),
         }
         rows += 1;
         if columns.fields.len() > limits.columns_max {
@@ -46,7 +46,7 @@ fn probe_objects(text: impl BufRead, compression: Compression, limits: &FileLimi
         }
     }
     if columns.fields.is_empty() {
-        return Err("it holds no object with a key, so there are no columns".to_owned());
+        return Err("it contains no object with a key, so there are no columns".to_owned());
     }
     let row_bytes = (objects.byte_offset() / rows.max(1)) as u64;
     Ok(FileProfile {
@@ -63,11 +63,11 @@ fn json_error_reason(error: &serde_json::Error, row: usize, compression: Compres
             let plain = text.split(" at line ").next().unwrap_or(&text);
             read_error_reason(&std::io::Error::new(kind, plain), compression)
         }
-        None => format!("row {row} is no valid JSON: {error}"),
+        None => format!("row {row} is not valid JSON: {error}"),
     }
 }
 
-/// The columns, in the order in which their names were first seen.
+/// The columns, in the order in which their names first appear.
 #[derive(Default)]
 struct JsonColumns {
     fields: Vec<Field>,
@@ -96,13 +96,13 @@ impl JsonColumns {
     }
 }
 
-/// The type of a value; `None` for an array whose elements cannot be of one type.
+/// The type of a value; `None` for an array whose elements have no common type.
 fn json_data_type(value: &Value) -> Option<DataType> {
     Some(match value {
         Value::Null => DataType::Null,
         Value::Bool(_) => DataType::Boolean,
         Value::Number(number) if number.is_i64() => DataType::Int64,
-        // A float would lose digits of it.
+        // A float would lose digits.
         Value::Number(number) if number.is_u64() => DataType::Utf8,
         Value::Number(_) => DataType::Float64,
         Value::String(_) => DataType::Utf8,

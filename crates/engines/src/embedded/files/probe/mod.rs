@@ -1,4 +1,4 @@
-//! Looking into one file: which format it really has, its columns, and how many rows.
+//! Probing one file: the actual format, the columns, and the number of rows.
 
 mod columnar;
 mod csv;
@@ -24,52 +24,52 @@ use super::walk::FoundFile;
 pub(crate) use csv::{column_names, configure_reader, open_rows, read_header};
 pub(crate) use type_inference::infer_type;
 
-/// How the contents of a file are to be read.
+/// The format of the contents of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum ContentFormat {
-    /// Values between delimiters.
+    /// Delimited text.
     Csv(CsvDialect),
     /// Objects, in an array or one after the other.
     Json,
-    /// Parquet.
+    /// Apache Parquet.
     Parquet,
     /// Arrow IPC with a footer.
     ArrowFile,
     /// Arrow IPC without a footer.
     ArrowStream,
-    /// The sheet of that name in a workbook.
+    /// The sheet with this name in a workbook.
     Sheet(WorkbookFormat, Arc<str>),
 }
 
 impl ContentFormat {
-    /// Whether its types were learned from its first rows and not told by the file.
+    /// Whether the types are inferred from rows, not read from the file's metadata.
     pub(crate) fn is_text(&self) -> bool {
         matches!(self, Self::Csv(_) | Self::Json)
     }
 }
 
-/// What one file turned out to be.
+/// The result of probing a file.
 #[derive(Debug)]
 pub(crate) struct FileProfile {
     pub(crate) format: ContentFormat,
-    /// Its columns. In text files a type of `Null` means that no row has told yet.
+    /// The columns. In text files, type `Null` means that no row has a value yet.
     pub(crate) schema: SchemaRef,
-    /// Its rows, where they are known for certain.
+    /// Number of rows, if it is exact.
     pub(crate) rows: Option<u64>,
-    /// Bytes of one row before compression, on average over the rows that are known.
+    /// Average number of uncompressed bytes of the known rows.
     pub(crate) row_bytes: Option<u64>,
-    /// What Parquet's footer tells, for the columns of `schema`.
+    /// The statistics of a Parquet footer, for the columns of `schema`.
     pub(crate) statistics: Option<Arc<Statistics>>,
-    /// The typed columns in which a text such as `N/A` stands for null.
+    /// Typed columns in which a text such as `N/A` means null.
     pub(crate) null_marker_columns: BTreeSet<String>,
-    /// The sheets of a workbook, by their names; then `format` and the columns are those of the first.
+    /// The sheets of a workbook, by name. Then `format` and the columns are those of the first sheet.
     pub(crate) sheets: Vec<(String, Result<Arc<FileProfile>, String>)>,
-    /// The file that all this was learned of.
+    /// The file that was probed.
     pub(crate) identity: Option<FileIdentity>,
 }
 
 impl FileProfile {
-    /// A file of which nothing but its columns is known.
+    /// The profile of a file of which only the columns are known.
     pub(crate) fn new(format: ContentFormat, schema: SchemaRef) -> Self {
         let (rows, row_bytes, statistics, identity) = (None, None, None, None);
         Self {
@@ -85,7 +85,7 @@ impl FileProfile {
     }
 }
 
-/// Looks into `file`. The error is the reason why it cannot be read, for people.
+/// Probes `file`. The error is the reason why it cannot be read, for the operator.
 pub(crate) fn probe_file(
     file: &FoundFile,
     path_sandbox: &PathSandbox,
@@ -97,7 +97,7 @@ pub(crate) fn probe_file(
     if fingerprint.bytes == 0 {
         return Err("the file is empty".to_owned());
     }
-    // One file for all that is learned, whatever becomes of its name meanwhile.
+    // One open file for all steps, even if the path is replaced meanwhile.
     let opened = path_sandbox.open(&file.path).map_err(|refusal| refusal.reason())?;
     let identity = FileIdentity::from_file(&opened, format.may_grow()).map_err(|error| io_error_reason(&error))?;
     let open = || -> Result<File, String> {
@@ -116,7 +116,7 @@ pub(crate) fn probe_file(
         }
         NamedFormat::Json | NamedFormat::JsonLines => json::probe_json(open()?, compression, limits),
         _ if !format.may_grow() && compression != Compression::None => {
-            Err("files of this format are compressed inside, not as a whole; unpack it".to_owned())
+            Err("files of this format cannot be compressed as a whole; unpack it".to_owned())
         }
         NamedFormat::Parquet => columnar::probe_parquet(open()?),
         NamedFormat::Arrow => columnar::probe_arrow(open()?),
@@ -128,12 +128,12 @@ pub(crate) fn probe_file(
     probed.identity = Some(identity);
     let columns = probed.schema.fields().len();
     if columns > limits.columns_max {
-        return Err(format!("it has {columns} columns, more than {}", limits.columns_max));
+        return Err(format!("it has {columns} columns; the limit is {}", limits.columns_max));
     }
     Ok(probed)
 }
 
-/// Looks into a workbook: all of its sheets, whole.
+/// Probes a workbook: all of its sheets, completely.
 fn probe_workbook(
     file: File,
     format: WorkbookFormat,
@@ -165,7 +165,7 @@ fn probe_workbook(
     Ok(FileProfile { sheets, ..FileProfile::new(first.format.clone(), first.schema.clone()) })
 }
 
-/// A column of a text file, which may always be null.
+/// A column of a text file. It is always nullable.
 fn text_column(name: &str, data_type: DataType) -> Field {
     Field::new(name, data_type, true)
 }

@@ -1,4 +1,4 @@
-//! The types of a CSV file's columns, from values.
+//! Infers the types of the columns of a CSV file from values.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +9,15 @@ use datafusion::arrow::datatypes::{DataType, Date32Type, Float64Type, Int64Type,
 use super::super::number_format::{NumberFormat, is_null_marker};
 use super::super::type_widening::{CoercionMode, TEXT_TIMESTAMP, wider};
 
-/// What values say of their columns.
+/// The types of columns, inferred from values.
 #[derive(Debug)]
 pub(super) struct ColumnTypes {
-    /// `Null` where no value says anything.
+    /// `Null` if no value determines the type.
     pub(super) types: Vec<DataType>,
-    /// The positions of columns in which a text stands for null.
+    /// Positions of columns that contain null markers.
     null_marker_columns: BTreeSet<usize>,
     numbers: Option<NumberFormat>,
-    /// Whether common texts stand for null.
+    /// Whether common markers mean null.
     accepts_null_markers: bool,
 }
 
@@ -44,7 +44,7 @@ impl ColumnTypes {
         }
     }
 
-    /// Widens the type of one column to hold `bind_value`.
+    /// Widens the type of one column to hold `value`.
     pub(super) fn learn_value(&mut self, position: usize, value: &str) {
         if self.accepts_null_markers && is_null_marker(value) {
             self.null_marker_columns.insert(position);
@@ -54,14 +54,14 @@ impl ColumnTypes {
         }
     }
 
-    /// The columns that have a type and in which a text stands for null.
+    /// The columns that have a type and contain null markers.
     pub(super) fn typed_null_marker_columns<'a>(&self, names: &'a [String]) -> impl Iterator<Item = &'a String> {
         let has_type = |position: &&usize| !matches!(self.types.get(**position), Some(DataType::Utf8 | DataType::Null));
         self.null_marker_columns.iter().filter(has_type).filter_map(|position| names.get(*position))
     }
 
-    /// Whether `first`, the values of the first line, are values of the columns and no names for them: there are
-    /// columns with a type, and in all of these it fits.
+    /// Whether `first`, the first line, contains values and not names: there are typed columns, and its values fit all
+    /// of them.
     pub(super) fn is_row_of_values(&self, first: &[String]) -> bool {
         let typed =
             || self.types.iter().zip(first).filter(|(kind, _)| !matches!(kind, DataType::Utf8 | DataType::Null));
@@ -69,7 +69,7 @@ impl ColumnTypes {
             let found = infer_type(value, self.numbers);
             value.is_empty() || wider(kind, &found, CoercionMode::ToText).as_ref() == Some(kind)
         };
-        // Columns are often called like years.
+        // Columns are often named after years.
         let is_year = |(_, value): (&DataType, &String)| {
             value.len() == 4 && value.parse().is_ok_and(|year: i32| (1800..2200).contains(&year))
         };
@@ -80,23 +80,23 @@ impl ColumnTypes {
     }
 }
 
-/// The narrowest type that `bind_value` is read as, with numbers in `format`.
+/// The narrowest type for `value`, with numbers in `format`.
 pub(crate) fn infer_type(value: &str, format: Option<NumberFormat>) -> DataType {
     let Some(format) = format else { return infer_plain_type(value) };
     match format.normalize(value).map(|number| infer_plain_type(&number)) {
         Some(found) => found,
         None => match infer_plain_type(value) {
-            // It would be read as another number than its neighbours.
+            // It would be read as a different number than the other values.
             DataType::Int64 | DataType::Float64 => DataType::Utf8,
             found => found,
         },
     }
 }
 
-/// The narrowest type that the reader parses `bind_value` as.
+/// The narrowest type that the reader parses `value` as.
 fn infer_plain_type(value: &str) -> DataType {
     let digits = value.strip_prefix('-').unwrap_or(value);
-    // A number with leading zeros is a code, and a number would lose them.
+    // Digits with a leading zero are a code. As a number they would lose the zeros.
     let is_code = digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
     let is_padded = value.trim().len() != value.len();
     let is_word = digits.bytes().all(|byte| byte.is_ascii_alphabetic());
@@ -105,7 +105,7 @@ fn infer_plain_type(value: &str) -> DataType {
     } else if is_code || is_padded || value.starts_with('+') || (is_word && !matches!(digits, "NaN" | "nan" | "inf")) {
         DataType::Utf8
     } else if digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        // Digits beyond 64 bits stay text, exactly.
+        // Integers beyond 64 bits stay text, exactly.
         if Int64Type::parse(value).is_some() { DataType::Int64 } else { DataType::Utf8 }
     } else if Float64Type::parse(value).is_some() {
         DataType::Float64

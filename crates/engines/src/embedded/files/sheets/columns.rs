@@ -1,4 +1,4 @@
-//! Columns of a sheet: names from its first row, types from its cells.
+//! Columns of a sheet: names from the first row, types from the cells.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::super::probe::column_names;
 use super::super::table_options::TextTableOptions;
 use super::super::type_widening::{CoercionMode, TEXT_TIMESTAMP, replace_null_type, wider};
 
-/// Beyond, a float does not hold each whole number.
+/// Beyond this, a float cannot represent every integer.
 const EXACT_INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// What a cell holds.
+/// The value of a cell.
 enum CellValue {
     Null,
     Integer(i64),
@@ -58,7 +58,7 @@ impl CellValue {
                 Err(_) => text.parse().map_or(Self::Text(text), Self::Date),
             },
             Data::DurationIso(text) | Data::String(text) => Self::Text(text),
-            // `#N/A` and other failures of formulas are no values.
+            // Formula errors such as `#N/A` are null.
             Data::Error(_) => Self::Null,
         }
     }
@@ -91,13 +91,13 @@ impl CellValue {
         })
     }
 
-    /// Whether it is a number that a column may be called after.
+    /// Whether it is a year, which may name a column.
     fn is_year(&self) -> bool {
         matches!(self, Self::Integer(year) if (1800..2200).contains(year))
     }
 }
 
-/// A column, and whether texts such as `N/A` stand for null in it.
+/// A column, and whether texts such as `N/A` mean null in it.
 struct SheetColumn {
     values: Vec<CellValue>,
     data_type: DataType,
@@ -166,7 +166,7 @@ impl SheetColumn {
     }
 }
 
-/// The table of `rows`, the first of which names the columns unless its cells are values.
+/// The table of `rows`. The first row names the columns unless its cells are values.
 pub(super) fn build_sheet_batch(
     rows: Vec<Vec<Data>>,
     text_table_options: &TextTableOptions,
@@ -193,12 +193,12 @@ pub(super) fn build_sheet_batch(
     };
     if let Some(unknown) = text_table_options.columns.keys().find(|column| !names.contains(column)) {
         let names = names.join(", ");
-        return Err(format!("the configuration gives a type to {unknown:?}, but its columns are {names}"));
+        return Err(format!("the configuration declares a type for {unknown:?}, but the columns are {names}"));
     }
     build_batch(names, columns, text_table_options)
 }
 
-/// Whether the cells of the first row are values, and not names: most of them are neither text nor a year.
+/// Whether the first row contains values and not names: most of its cells are neither text nor a year.
 fn is_row_of_values(first: &[CellValue]) -> bool {
     let is_value = |value: &&CellValue| !matches!(value, CellValue::Null | CellValue::Text(_)) && !value.is_year();
     let cells = first.iter().filter(|value| !matches!(value, CellValue::Null)).count();
@@ -217,9 +217,8 @@ fn build_batch(
             Some(data_type) if data_type != column.data_type => {
                 let texts: ArrayRef = Arc::new(column.values.iter().map(CellValue::text).collect::<StringArray>());
                 let options = CastOptions { safe: false, ..CastOptions::default() };
-                cast_with_options(&texts, &data_type, &options).map_err(|error| {
-                    format!("the column {name:?} does not have the type of the configuration: {error}")
-                })?
+                cast_with_options(&texts, &data_type, &options)
+                    .map_err(|error| format!("column {name:?} does not have the configured type: {error}"))?
             }
             _ => column.into_array(),
         };

@@ -1,8 +1,8 @@
 //! Workbooks (`.xlsx`, `.ods`): each visible sheet with cells is a table.
 //!
-//! A workbook is a compressed archive that must be unpacked to be read, and a few bytes of it may stand for terabytes.
-//! So it is measured before it is read: its unpacked bytes, and the cells of each sheet. Workbooks are read one at a
-//! time. A sheet is read whole, which is why larger ones are refused.
+//! A workbook is a compressed archive, and a few bytes of it may expand to terabytes. So its size is checked before it
+//! is read: the unpacked bytes, and the cells of each sheet. Each sheet is read completely, and only one workbook is
+//! read at a time.
 
 mod columns;
 mod workbook_size;
@@ -16,14 +16,14 @@ use parking_lot::Mutex;
 
 use super::table_options::{TableDeclarations, TextTableOptions, suggest_yaml};
 
-/// Bytes that a workbook may have when it is unpacked.
+/// Maximum number of unpacked bytes of a workbook.
 pub(super) const WORKBOOK_BYTES_MAX: u64 = 256 << 20;
-/// Cells of the rectangle that a sheet fills.
+/// Maximum number of cells in the rectangle that a sheet fills.
 pub(super) const SHEET_CELLS_MAX: usize = 2_000_000;
-/// Sheets of a workbook.
+/// Maximum number of sheets of a workbook.
 const SHEETS_MAX: usize = 200;
 
-/// What people can do with a workbook that is too large.
+/// What the operator can do about a workbook that is too large.
 pub(super) const SAVE_AS_ADVICE: &str = "save its sheets as CSV or Parquet";
 
 /// The format of a workbook.
@@ -33,7 +33,7 @@ pub(crate) enum WorkbookFormat {
     Ods,
 }
 
-/// One workbook in memory at a time.
+/// Ensures that only one workbook is in memory at a time.
 static WORKBOOK_LOCK: Mutex<()> = Mutex::new(());
 
 /// A sheet as a rectangle of cells.
@@ -43,13 +43,13 @@ pub(super) struct SheetGrid {
     rows: Vec<Vec<Data>>,
 }
 
-/// The rows of a sheet, or why they are none.
+/// The rows of a sheet, or why it has none.
 pub(crate) type SheetRows = Result<RecordBatch, String>;
 
-/// The sheets of the workbook at `location`, with their rows; `only` the one of that name, if one is named.
+/// Reads the sheets of the workbook at `location`, or only the sheet called `only`.
 ///
 /// # Errors
-/// When the workbook cannot be read, or is too large.
+/// When the workbook is unreadable or too large.
 pub(crate) fn read_workbook(
     file: File,
     format: WorkbookFormat,
@@ -58,7 +58,7 @@ pub(crate) fn read_workbook(
     only: Option<&str>,
 ) -> Result<Vec<(String, SheetRows)>, String> {
     let _turn = WORKBOOK_LOCK.lock();
-    // What is wrong inside of a damaged file is found in many ways.
+    // The libraries may panic on a damaged file.
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let mut file = file;
         workbook_size::check_workbook_size(&mut file, format)?;
@@ -68,7 +68,7 @@ pub(crate) fn read_workbook(
             WorkbookFormat::Ods => read_ods(file, only),
         }
     }));
-    let grids = read.unwrap_or_else(|_| Err("it is no readable workbook".to_owned()))?;
+    let grids = read.unwrap_or_else(|_| Err("it is not a readable workbook".to_owned()))?;
     let rows =
         grids.into_iter().filter(|(_, grid)| !matches!(grid, Ok(grid) if grid.rows.is_empty())).map(|(name, grid)| {
             let text_table_options = table_declarations.options_for_sheet(location, &name);
@@ -105,7 +105,7 @@ fn read_ods(file: File, only: Option<&str>) -> Result<SheetGrids, String> {
     Ok(grids)
 }
 
-/// The visible sheets; charts and the like are none.
+/// The visible worksheets, without charts and the like.
 fn visible_sheets<RS: std::io::Read + Seek, B: Reader<RS>>(book: &B, only: Option<&str>) -> Vec<String> {
     let sheets = book.sheets_metadata().iter();
     let is_meant = |sheet: &&calamine::Sheet| {
@@ -116,7 +116,7 @@ fn visible_sheets<RS: std::io::Read + Seek, B: Reader<RS>>(book: &B, only: Optio
     sheets.filter(is_meant).take(SHEETS_MAX).map(|sheet| sheet.name.clone()).collect()
 }
 
-/// The cells of a sheet, read one by one: a sheet may say that it is as large as it likes.
+/// Reads the cells of a sheet one by one, because the size that a sheet declares is not reliable.
 fn read_xlsx_grid(book: &mut Xlsx<BufReader<File>>, name: &str) -> Result<SheetGrid, String> {
     let mut reader = book.worksheet_cells_reader(name).map_err(unreadable_message)?;
     let mut cells: Vec<(usize, usize, Data)> = Vec::new();
@@ -156,17 +156,17 @@ pub(super) fn too_large_message() -> String {
 }
 
 pub(super) fn unreadable_message(error: impl std::fmt::Display) -> String {
-    format!("it is no readable workbook: {error}")
+    format!("it is not a readable workbook: {error}")
 }
 
-/// What stands before the table of a sheet whose title was not passed over.
+/// The error for a sheet with rows above the table that are not skipped.
 fn preamble_message(location: &str, rows: usize) -> String {
     let option = suggest_yaml(location, &format!("skip: {rows}"));
-    format!("its first rows are no part of the table, which begins after row {rows}; write {option}")
+    format!("the table starts after row {rows}; to skip the rows before it, write {option}")
 }
 
 impl SheetGrid {
-    /// Its rows with names and types.
+    /// Converts the rows to columns with names and types.
     fn into_batch(mut self, location: &str, text_table_options: &TextTableOptions) -> SheetRows {
         let skipped = text_table_options.skip.unwrap_or_default().saturating_sub(self.rows_above).min(self.rows.len());
         self.rows.drain(..skipped);

@@ -1,4 +1,4 @@
-//! How large a workbook is, before it is read.
+//! Checks the size of a workbook before it is read.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,10 +9,10 @@ use super::{
     SAVE_AS_ADVICE, SHEET_CELLS_MAX, WORKBOOK_BYTES_MAX, WorkbookFormat, too_large_message, unreadable_message,
 };
 
-/// The part of an `.ods` file that holds its sheets.
+/// The part of an `.ods` file that contains its sheets.
 const ODS_CONTENT: &str = "content.xml";
 
-/// Unpacks the workbook without keeping anything of it.
+/// Unpacks the workbook without keeping the data.
 ///
 /// # Errors
 /// When it is too large or damaged.
@@ -34,15 +34,15 @@ pub(super) fn check_workbook_size(file: &mut File, format: WorkbookFormat) -> Re
         };
         if bytes > bytes_left {
             let mebibytes = WORKBOOK_BYTES_MAX >> 20;
-            return Err(format!("it has more than {mebibytes} MiB when it is unpacked; {SAVE_AS_ADVICE}"));
+            return Err(format!("it is larger than {mebibytes} MiB when unpacked; {SAVE_AS_ADVICE}"));
         }
         bytes_left -= bytes;
     }
     Ok(())
 }
 
-/// The cells of the sheets of an `.ods` file at most: of each row that is not empty as many as its last filled one is
-/// far, as often as the row is repeated.
+/// An upper bound for the number of cells of an `.ods` file: for each row, the position of its last filled cell times
+/// the number of repetitions of the row.
 fn count_ods_cells(content: &[u8]) -> usize {
     let (mut cells, mut row_repeats, mut column, mut last_filled) = (0_usize, 1, 0_usize, 0);
     for tag in content.split(|byte| *byte == b'<').skip(1) {
@@ -63,7 +63,7 @@ fn count_ods_cells(content: &[u8]) -> usize {
     cells
 }
 
-/// The number after `attribute`; one if there is none.
+/// The number after `attribute`; one if the attribute is missing.
 fn repeat_count(tag: &[u8], attribute: &[u8]) -> usize {
     let Some(place) = find(tag, attribute) else { return 1 };
     let digits = tag[place + attribute.len()..].iter().take_while(|byte| byte.is_ascii_digit());

@@ -140,7 +140,7 @@ impl BoundedFunction {
         let bytes = self.bytes.and_then(|measure| measure(args));
         if bytes.is_some_and(|bytes| bytes > FUNCTION_BYTES_MAX) {
             let mebibytes = (FUNCTION_BYTES_MAX as u64) >> 20;
-            let message = format!("{}() would make more than {mebibytes} MiB at once", self.name());
+            let message = format!("the result of {}() exceeds the limit of {mebibytes} MiB", self.name());
             return Err(DataFusionError::ResourcesExhausted(message));
         }
         Ok(())
@@ -153,7 +153,7 @@ impl BoundedFunction {
         };
         if let Some(most) = steps.iter().copied().find(|steps| *steps > FUNCTION_STEPS_MAX) {
             let message = format!(
-                "{}() of one row would take {most:.0e} steps, more than the {FUNCTION_STEPS_MAX:.0e} that it may",
+                "{}() exceeds the work limit for one row: {most:.0e} steps; the limit is {FUNCTION_STEPS_MAX:.0e}",
                 self.name()
             );
             return Err(DataFusionError::ResourcesExhausted(message));

@@ -240,7 +240,7 @@ impl ScalarUDFImpl for BoundedConcat {
         if argument_bytes(&joined, 1) > JOINED_BYTES_MAX {
             let mebibytes = (JOINED_BYTES_MAX as u64) >> 20;
             return Err(DataFusionError::ResourcesExhausted(format!(
-                "|| would make more than {mebibytes} MiB at once"
+                "the result of || exceeds the limit of {mebibytes} MiB"
             )));
         }
         Ok(joined)
