@@ -1,4 +1,4 @@
-//! What looks for elements: `array_position`, `array_positions`, `@>`, `<@`, `&&`.
+//! Functions and operators that search for elements: `array_position`, `array_positions`, `@>`, `<@`, `&&`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     ]
 }
 
-/// What `@>` is.
+/// Returns the function of `@>`.
 pub(super) fn contains() -> ScalarUDF {
     ColumnarFunction::new("array_contains_all", pair_types, |_| Ok(DataType::Boolean), |call| compare(call, false))
 }
 
-/// What `&&` is.
+/// Returns the function of `&&`.
 pub(super) fn overlaps() -> ScalarUDF {
     ColumnarFunction::new("array_overlaps", pair_types, |_| Ok(DataType::Boolean), |call| compare(call, true))
 }
@@ -35,18 +35,18 @@ fn position_types(types: &[DataType]) -> Result<Vec<DataType>> {
         [array, element, start] if start.is_integer() || start.is_null() => {
             Ok([flat_types(&[array.clone(), element.clone()])?, vec![DataType::Int64]].concat())
         }
-        _ => plan_err!("array_position has an array, an element and where to start as its arguments"),
+        _ => plan_err!("array_position takes an array, an element and a start position"),
     }
 }
 
 fn positions_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [_, _] => flat_types(types),
-        _ => plan_err!("array_positions has an array and an element as its arguments"),
+        _ => plan_err!("array_positions takes an array and an element"),
     }
 }
 
-/// Types of two arrays of one type.
+/// Coerces the arguments to two arrays of one type.
 pub(super) fn pair_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let [left, right] = types else { return plan_err!("the operator has two arrays as its operands") };
     let items = [require_item("of arrays", left)?, require_item("of arrays", right)?];
@@ -96,11 +96,11 @@ fn positions(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(made.finish()))
 }
 
-/// Whether any element of the right side is among those of the left side, or all are. NULL is equal to nothing.
+/// Whether any element of the right side, or all of them, are among those of the left side. NULL is equal to nothing.
 fn compare(call: &FunctionCall<'_>, is_any: bool) -> Result<ArrayRef> {
     let (left, right) = (lists(call, 0)?, lists(call, 1)?);
     if item_type(&left.value_type()).is_some() {
-        return exec_err!("elements of multidimensional arrays are not compared; unnest the arrays");
+        return exec_err!("comparing elements of multidimensional arrays is not supported; unnest the arrays");
     }
     let comparer = RowComparer::new(&left.value_type())?;
     let (left_rows, right_rows) = (comparer.rows(left.values())?, comparer.rows(right.values())?);

@@ -1,5 +1,5 @@
-//! How long arrays are: `array_length`, `cardinality`, `array_upper`, `array_lower`, `array_ndims`, `array_dims`,
-//! `generate_subscripts`.
+//! Functions of the size of arrays: `array_length`, `cardinality`, `array_upper`, `array_lower`, `array_ndims`,
+//! `array_dims`, `generate_subscripts`.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 fn single_array_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [array] => Ok(vec![list_type(require_item("of an array", array)?)]),
-        _ => plan_err!("the function has one array as its argument"),
+        _ => plan_err!("the function takes one array"),
     }
 }
 
@@ -67,8 +67,8 @@ fn array_and_dimension_types(types: &[DataType]) -> Result<Vec<DataType>> {
         [array, dimension] if dimension.is_integer() || dimension.is_null() => {
             Ok(vec![list_type(require_item("array_length", array)?), DataType::Int64])
         }
-        [_] => plan_err!("array_length, array_upper and array_lower have a dimension too: array_length(array, 1)"),
-        _ => plan_err!("array_length, array_upper and array_lower have an array and a dimension as their arguments"),
+        [_] => plan_err!("array_length, array_upper and array_lower need a dimension: array_length(array, 1)"),
+        _ => plan_err!("array_length, array_upper and array_lower take an array and a dimension"),
     }
 }
 
@@ -78,7 +78,7 @@ fn subscript_types(types: &[DataType]) -> Result<Vec<DataType>> {
         [array, dimension, DataType::Boolean] => {
             Ok([array_and_dimension_types(&[array.clone(), dimension.clone()])?, vec![DataType::Boolean]].concat())
         }
-        _ => plan_err!("generate_subscripts has an array, a dimension, and whether to reverse as its arguments"),
+        _ => plan_err!("generate_subscripts takes an array, a dimension, and a boolean that reverses the order"),
     }
 }
 
@@ -92,7 +92,7 @@ fn measure_each(
     Ok(Arc::new(values.collect::<Int32Array>()))
 }
 
-/// Elements of all dimensions.
+/// Returns the number of elements in all dimensions.
 fn count(list: &ListArray, row: usize) -> i32 {
     if item_type(&list.value_type()).is_none() {
         return list.value_length(row);
@@ -103,7 +103,7 @@ fn count(list: &ListArray, row: usize) -> i32 {
     }
 }
 
-/// The length of a dimension; none if there is no such dimension, or no element.
+/// Returns the length of a dimension; `None` if the dimension does not exist or is empty.
 fn length(list: &ListArray, row: usize, dimension: i64) -> Option<i32> {
     let own = list.value_length(row);
     if dimension < 1 || own == 0 {

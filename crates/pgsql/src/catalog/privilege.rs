@@ -1,4 +1,4 @@
-//! What the caller may do: read what the catalogs tell it of, and nothing else.
+//! The caller's privileges: to read the objects in the catalogs, and nothing else.
 
 use datafusion::common::{Result, ScalarValue, exec_err};
 
@@ -60,12 +60,12 @@ fn find_table<'a>(objects: &'a VisibleObjects, args: &[ScalarValue]) -> Result<O
     let name = as_text(args.first());
     match objects.by_name(name) {
         Some(table) => Ok(Some(table)),
-        None => exec_err!("relation \"{name}\" does not exist; to_regclass('{name}') gives NULL then"),
+        None => exec_err!("relation \"{name}\" does not exist; to_regclass('{name}') returns NULL instead"),
     }
 }
 
-/// The arguments without the user, which may stand before them, and whether one of the privileges that come last is one
-/// that the caller has. With the user there are more arguments than `without_user`.
+/// Strips the optional leading user from the arguments, and returns whether the caller has one of the privileges in the
+/// last argument. With the user there are more arguments than `without_user`.
 fn split_user<'a>(
     objects: &VisibleObjects,
     args: &'a [ScalarValue],
@@ -78,7 +78,7 @@ fn split_user<'a>(
             None => reference::resolve_role(objects, as_text(args.first()))?,
         };
         if user != pg_catalog::USER_OID {
-            return exec_err!("the privileges of other users are not known; leave the user out");
+            return exec_err!("the privileges of other users are not available; omit the user");
         }
         &args[1..]
     } else {

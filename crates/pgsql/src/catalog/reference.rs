@@ -1,4 +1,4 @@
-//! Names and oids: what PostgreSQL's types `regclass`, `regtype`, `regnamespace` and `regrole` read and write.
+//! Conversion between names and oids for PostgreSQL's types `regclass`, `regtype`, `regnamespace` and `regrole`.
 
 use datafusion::common::{Result, ScalarValue, exec_err};
 
@@ -7,7 +7,7 @@ use super::objects::{OWNER_NAME, VisibleObjects};
 use super::relation::{INFORMATION_SCHEMA, PG_CATALOG, relation_name};
 use super::{oid, pg_catalog, types};
 
-/// The oid of the relation that `name` means, and its name as a `regclass` is written.
+/// Returns the oid of the relation that `name` refers to, and its name as a `regclass` prints it.
 pub(super) fn resolve_class(objects: &VisibleObjects, name: &str) -> Option<(i64, String)> {
     if let Some(table) = objects.by_name(name) {
         return Some((table.oid, table.qualified_name()));
@@ -23,7 +23,7 @@ pub(super) fn resolve_class(objects: &VisibleObjects, name: &str) -> Option<(i64
     Some((oid_of_catalog(full), visible.to_owned()))
 }
 
-/// Those that nothing points into have a number of their name's.
+/// Catalogs that no other catalog refers to get an oid assigned from their name.
 fn oid_of_catalog(full: &str) -> i64 {
     let name = full.strip_prefix("pg_catalog.").unwrap_or(full);
     match oid::builtin_catalog_oid(name) {
@@ -39,7 +39,7 @@ pub(super) fn class_oid(objects: &VisibleObjects, args: &[ScalarValue]) -> Resul
     let name = as_text(args.first());
     match resolve_class(objects, name) {
         Some((oid, _)) => Ok(oid.into()),
-        None => exec_err!("relation \"{name}\" does not exist; to_regclass('{name}') gives NULL then"),
+        None => exec_err!("relation \"{name}\" does not exist; to_regclass('{name}') returns NULL instead"),
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn class_name(objects: &VisibleObjects, args: &[ScalarValue]) -> Resu
     let Some(oid) = given_oid(args) else {
         return match resolve_class(objects, name) {
             Some((_, name)) => Ok(text(name)),
-            None => exec_err!("relation \"{name}\" does not exist; to_regclass('{name}') gives NULL then"),
+            None => exec_err!("relation \"{name}\" does not exist; to_regclass('{name}') returns NULL instead"),
         };
     };
     if let Some(table) = objects.by_oid(oid) {
@@ -77,7 +77,7 @@ fn find_type(args: &[ScalarValue]) -> Result<&'static types::PgType> {
     let name = as_text(args.first());
     match types::find_by_name(name) {
         Some(known) => Ok(known),
-        None => exec_err!("type \"{name}\" does not exist; to_regtype('{name}') gives NULL then"),
+        None => exec_err!("type \"{name}\" does not exist; to_regtype('{name}') returns NULL instead"),
     }
 }
 
@@ -98,15 +98,15 @@ pub(super) fn schema_name(objects: &VisibleObjects, args: &[ScalarValue]) -> Res
     }
 }
 
-/// The schema that `name` means, and its oid.
+/// Returns the name and the oid of the schema that `name` refers to.
 pub(super) fn resolve_schema(objects: &VisibleObjects, name: &str) -> Result<(String, i64)> {
     let folded =
         oid::parse_identifiers(name).filter(|parts| parts.len() == 1).and_then(|parts| parts.into_iter().next());
     match folded.as_ref().and_then(|name| objects.schemas.get_key_value(name)) {
         Some((name, oid)) => Ok((name.clone(), *oid)),
         None => exec_err!(
-            "schema \"{name}\" does not exist; {PG_CATALOG}.pg_namespace has those that do, beside \
-             {INFORMATION_SCHEMA}.schemata"
+            "schema \"{name}\" does not exist; {PG_CATALOG}.pg_namespace and \
+             {INFORMATION_SCHEMA}.schemata list the schemas"
         ),
     }
 }
@@ -130,16 +130,16 @@ pub(super) fn role_name(objects: &VisibleObjects, args: &[ScalarValue]) -> Resul
     })
 }
 
-/// The oid of the role called `name`.
+/// Returns the oid of the role `name`.
 pub(super) fn resolve_role(objects: &VisibleObjects, name: &str) -> Result<i64> {
     match name {
         OWNER_NAME => Ok(oid::OWNER_OID),
         name if name.trim_matches('"') == objects.user => Ok(pg_catalog::USER_OID),
-        name => exec_err!("role \"{name}\" does not exist; current_user is the one that does"),
+        name => exec_err!("role \"{name}\" does not exist; the only role is current_user"),
     }
 }
 
-/// The oid that is given in place of a name, as a number or as its digits.
+/// Returns an oid that is passed instead of a name, as a number or as its digits.
 pub(super) fn given_oid(args: &[ScalarValue]) -> Option<i64> {
     as_number(args.first()).or_else(|| as_text(args.first()).parse().ok())
 }

@@ -1,11 +1,11 @@
-//! The value of a scalar subquery, which has one row at most.
+//! Checks that a scalar subquery returns at most one row.
 
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-/// Gives its first argument, and fails where the second, the number of rows, is more than one.
+/// Returns its first argument, and fails if the second, the number of rows, is more than one.
 pub(super) fn function() -> ScalarUDF {
     ScalarUDF::from(SingleRow { signature: Signature::any(2, Volatility::Immutable) })
 }
@@ -32,7 +32,7 @@ impl ScalarUDFImpl for SingleRow {
         let rows = args.args[1].to_array(args.number_rows)?;
         if rows.as_primitive::<Int64Type>().iter().flatten().any(|rows| rows > 1) {
             return exec_err!(
-                "a subquery in place of a value gives more than one row; aggregate, or add ORDER BY … LIMIT 1"
+                "more than one row returned by a subquery used as an expression; aggregate, or add ORDER BY … LIMIT 1"
             );
         }
         Ok(args.args[0].clone())

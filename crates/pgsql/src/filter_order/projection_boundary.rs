@@ -1,4 +1,4 @@
-//! What stands above a filter while projections are moved.
+//! A temporary node that stops projections at a filter.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use datafusion::physical_plan::{
 
 use super::is_computed;
 
-/// A filter that projections which compute do not pass. It is never executed.
+/// A filter that computing projections cannot pass. It is never executed.
 #[derive(Debug)]
 pub(super) struct ProjectionBoundary {
     filter: Arc<dyn ExecutionPlan>,
@@ -74,7 +74,7 @@ impl ExecutionPlan for ProjectionBoundary {
     }
 
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        internal_err!("a barrier of the optimizer is in the plan")
+        internal_err!("a projection boundary of the optimizer is still in the plan")
     }
 
     fn try_swapping_with_projection(&self, projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {

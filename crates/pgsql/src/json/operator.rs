@@ -11,7 +11,7 @@ use super::kind::JsonKind;
 use super::{get, input, jsonpath, operator_functions};
 use crate::operator::Operands;
 
-/// The expression that the operator means for operands of these types; none if it is not of this family.
+/// Plans an operator on operands of these types; `None` if this module does not handle the operator.
 pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     use BinaryOperator::{
         Arrow, ArrowAt, AtArrow, AtAt, AtQuestion, HashArrow, HashLongArrow, HashMinus, LongArrow, Minus, Question,
@@ -23,7 +23,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     match operands.op {
         Arrow | LongArrow | HashArrow | HashLongArrow => {
             if left.is_none() {
-                return refuse_operator(operands, "write value::jsonb on its left side");
+                return refuse_operator(operands, "write value::jsonb on the left side");
             }
             Ok(Some(match operands.op {
                 Arrow => call(get::member(false), both()),
@@ -34,11 +34,11 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         }
         Question | QuestionPipe | QuestionAnd | HashMinus => {
             if left != Some(JsonKind::Jsonb) {
-                return refuse_operator(operands, "write value::jsonb on its left side");
+                return refuse_operator(operands, "write value::jsonb on the left side");
             }
             Ok(Some(match operands.op {
                 Question if is_text(&operands.right_type) => call(operator_functions::exists(), both()),
-                Question => return refuse_operator(operands, "its right side is text"),
+                Question => return refuse_operator(operands, "the right side must be text"),
                 QuestionPipe => call(operator_functions::exists_of(true), both()),
                 QuestionAnd => call(operator_functions::exists_of(false), both()),
                 _ => call(operator_functions::path_deletion(), both()),
@@ -46,10 +46,10 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         }
         AtQuestion | AtAt => {
             if left != Some(JsonKind::Jsonb) {
-                return refuse_operator(operands, "write value::jsonb on its left side");
+                return refuse_operator(operands, "write value::jsonb on the left side");
             }
             if !is_text(&operands.right_type) {
-                return refuse_operator(operands, "its right side is a jsonpath, as text: '$.key ? (@ > 1)'");
+                return refuse_operator(operands, "the right side must be a jsonpath, as text: '$.key ? (@ > 1)'");
             }
             let is_exists = matches!(operands.op, AtQuestion);
             let function = if is_exists { jsonpath::exists_operator() } else { jsonpath::match_operator() };

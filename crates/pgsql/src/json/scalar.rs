@@ -19,7 +19,7 @@ pub(super) enum JsonScalar {
     Text(String),
 }
 
-/// The value of `row_values`, which is of none of the types that hold others.
+/// The value of `row`, which is of none of the types that hold others.
 pub(super) fn read_scalar(array: &dyn Array, row: usize) -> Result<JsonScalar> {
     if array.is_null(row) {
         return Ok(JsonScalar::Null);
@@ -151,7 +151,7 @@ fn read_temporal(array: &dyn Array, row: usize) -> Result<JsonScalar> {
             }
         }
         DataType::Interval(unit) => interval(array, row, *unit),
-        other => return exec_err!("{other} has no form in JSON; cast it to text"),
+        other => return exec_err!("{other} has no JSON representation; cast it to text"),
     };
     Ok(JsonScalar::Text(text))
 }

@@ -21,7 +21,8 @@ fn interval_key(expression: Expr) -> Result<Expr> {
 pub(crate) fn order_intervals(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
     let refused = || {
         plan_err!(
-            "intervals are not grouped, as '1 day' and '24 hours' are equal; group by extract(epoch FROM x) instead"
+            "grouping by an interval is not supported, as '1 day' and '24 hours' are equal; \
+             group by extract(epoch FROM x) instead"
         )
     };
     match node {
@@ -64,7 +65,7 @@ fn order_by_length(orders: Vec<Sort>, schema: &DFSchema) -> Result<Vec<Sort>> {
     orders.into_iter().map(by_length).collect()
 }
 
-/// `parse_expression` as a comparison of lengths, if it compares intervals, or orders them.
+/// `expression` as a comparison of lengths, if it compares intervals, or orders them.
 pub(crate) fn compare(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right })

@@ -10,7 +10,7 @@ use crate::syntax::call;
 
 use super::input::{self, IntervalRestriction, RELATIVE_WORDS, RestrictionUnit};
 
-/// Rewrites `parse_expression` into calls of functions of this family.
+/// Rewrites `expression` into calls of functions of this family.
 pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
     let rewritten = match expression {
         Expr::AtTimeZone { timestamp, time_zone } => {
@@ -74,7 +74,7 @@ fn interval_literal(interval: &Interval) -> Result<Option<Expr>> {
     };
     let Some(written) = written else {
         return plan_err!(
-            "an interval is written as a text, as in interval '1 day'; for a number of units write n * interval '1 day'"
+            "an interval literal is a string, as in interval '1 day'; for a number of units write n * interval '1 day'"
         );
     };
     let unit = |field: &Option<DateTimeField>| field.as_ref().map(unit).transpose();

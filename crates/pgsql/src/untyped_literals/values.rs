@@ -1,7 +1,7 @@
-//! Literals in VALUES, and in the first branch of a CASE.
+//! Untyped literals in VALUES, and in the first branch of a CASE.
 //!
-//! The types of a row's values are only known once it is planned, when DataFusion demands that all rows agree. So a
-//! literal becomes a call with the values beside it, of which only the types count. The planner takes the type of a
+//! The types of the values in a row are known only after planning, when DataFusion requires all rows to agree. So a
+//! literal becomes a call with the values beside it, of which only the types are used. The planner takes the type of a
 //! CASE from its first branch.
 
 use std::collections::HashSet;
@@ -22,9 +22,9 @@ use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value, Values, Visit
 use super::{common_type, parse_value};
 use crate::syntax::call;
 
-/// The name of the function, which no caller can write.
+/// The name of the function. The `*` keeps callers from writing it.
 const NAME: &str = "untyped*";
-/// Values beside a literal whose types are looked at.
+/// The maximum number of values beside a literal whose types are examined.
 const SIBLINGS_MAX: usize = 16;
 
 /// Gives the literals in VALUES of `query` itself the type of the values in other rows.
@@ -91,7 +91,7 @@ fn type_rows(values: &mut Values) {
     }
 }
 
-/// Values of all types that those in `column` have; none where there may be others.
+/// Returns a value of each type in `column`; `None` if there may be other types.
 fn sibling_values<'a>(column: impl Iterator<Item = &'a Expr>) -> Option<Vec<Expr>> {
     let (mut seen, mut fellows) = (HashSet::new(), Vec::new());
     for value in column.filter(|value| !is_string(value) && !is_null(value)) {
@@ -105,7 +105,7 @@ fn sibling_values<'a>(column: impl Iterator<Item = &'a Expr>) -> Option<Vec<Expr
     Some(fellows)
 }
 
-/// Equal for values that are known to have one type.
+/// Returns a key that is equal for values of the same type.
 fn type_key(value: &Expr) -> String {
     match value {
         Expr::Nested(inner) => type_key(inner),
@@ -163,7 +163,8 @@ impl Visitor for SizeCheck {
     }
 }
 
-/// The type of the literal `text` beside values of the types `sibling_values`. A numeric has room for its own digits, too.
+/// Returns the type of the literal `text` beside values of the types `fellows`. A numeric type also has room for the
+/// literal's digits.
 fn literal_type(text: &str, fellows: &[DataType]) -> Result<DataType> {
     let common = common_type("VALUES", fellows)?.unwrap_or(DataType::Utf8);
     if !common.is_decimal() {
@@ -177,7 +178,7 @@ pub(super) fn function() -> ScalarUDF {
     ScalarUDF::new_from_impl(UntypedLiteral { signature: Signature::variadic_any(Volatility::Immutable) })
 }
 
-/// The value that its first argument, a text, names, of the type of the others.
+/// Parses its first argument, a text, as a value of the type of the other arguments.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct UntypedLiteral {
     signature: Signature,
@@ -198,7 +199,7 @@ impl ScalarUDFImpl for UntypedLiteral {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let Some(Some(ScalarValue::Utf8(Some(text)))) = args.scalar_arguments.first() else {
-            return plan_err!("a literal without a type is a text");
+            return plan_err!("an untyped literal must be text");
         };
         let fellows: Vec<DataType> = args.arg_fields.iter().skip(1).map(|field| field.data_type().clone()).collect();
         Ok(Arc::new(Field::new(NAME, literal_type(text, &fellows)?, true)))
@@ -206,7 +207,7 @@ impl ScalarUDFImpl for UntypedLiteral {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let Some(ColumnarValue::Scalar(ScalarValue::Utf8(Some(text)))) = args.args.first() else {
-            return plan_err!("a literal without a type is a text");
+            return plan_err!("an untyped literal must be text");
         };
         let value = parse_value(text, args.return_field.data_type())?;
         Ok(ColumnarValue::Scalar(value.cast_to(args.return_field.data_type())?))

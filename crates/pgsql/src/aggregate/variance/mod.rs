@@ -1,4 +1,5 @@
-//! Variance and standard deviation: of integers and numerics an exact numeric, of floating-point numbers DataFusion's.
+//! Variance and standard deviation: an exact numeric for integers and numerics; DataFusion's for floating-point
+//! numbers.
 
 mod accumulator;
 mod moments;
@@ -50,7 +51,7 @@ impl VarianceFunction {
         match (args.expr_fields, args.return_field.data_type()) {
             ([value], DataType::Decimal128(_, to)) => match value.data_type() {
                 DataType::Decimal128(_, from) => Ok(Scales { from: *from, to: *to }),
-                other => exec_err!("{other} is no numeric"),
+                other => exec_err!("{other} is not a numeric"),
             },
             _ => exec_err!("a variance has one argument"),
         }

@@ -73,7 +73,7 @@ fn argument_types(types: &[DataType]) -> Result<Vec<DataType>> {
             Ok(given.chain(flag).collect())
         }
         _ => {
-            plan_err!("functions of jsonpath have as arguments a jsonb, a path as text, variables as jsonb, a boolean")
+            plan_err!("jsonpath functions take a jsonb, a path as text, variables as jsonb, and a boolean")
         }
     }
 }
@@ -111,7 +111,7 @@ impl PathArguments {
         Ok(Self { documents, paths, path, variables, silent })
     }
 
-    /// What the arguments of `row_values` are; none if one is NULL.
+    /// What the arguments of `row` are; none if one is NULL.
     fn row_arguments(&self, row: usize) -> Option<(&str, &str, Option<&str>, bool)> {
         let silent = match &self.silent {
             Some(silent) if silent.values.is_null(silent.place(row)) => return None,
