@@ -71,7 +71,7 @@ struct LineMembers {
 /// # Errors
 /// What is wrong with it.
 pub(crate) fn parse_line(line: &[u8], key: Option<&AuditKey>) -> Result<ParsedLine, &'static str> {
-    let foreign = "is no line of an audit log";
+    let foreign = "is not a line of an audit log";
     let hash_at = line.len().checked_sub(HASH_DIGITS + AFTER_HASH.len()).ok_or(foreign)?;
     let (hashed, rest) =
         line.split_at_checked(hash_at.checked_sub(BEFORE_HASH.len()).ok_or(foreign)?).ok_or(foreign)?;
@@ -79,8 +79,8 @@ pub(crate) fn parse_line(line: &[u8], key: Option<&AuditKey>) -> Result<ParsedLi
     let hash = std::str::from_utf8(hash.ok_or(foreign)?).map_err(|_| foreign)?;
     if compute_hash(hashed, key) != hash {
         return Err(match key {
-            Some(_) => "was changed, or written with another key: its hash is not that of what it says",
-            None => "was changed, or written with a key: its hash is not that of what it says",
+            Some(_) => "was changed, or written with another key: its hash does not match its content",
+            None => "was changed, or written with a key: its hash does not match its content",
         });
     }
     let LineMembers { seq, prev, missing_until, mended_bytes, dropped } =

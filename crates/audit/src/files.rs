@@ -67,7 +67,7 @@ pub(crate) fn read_tail(file: &mut File, key: Option<&AuditKey>) -> io::Result<F
     file.by_ref().take(tail_bytes).read_to_end(&mut tail)?;
     let Some(end) = tail.iter().rposition(|byte| *byte == b'\n') else {
         if tail_bytes < bytes {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "its end is no line of an audit log"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "its end is not a line of an audit log"));
         }
         return Ok(FileTail { last: None, whole_bytes: 0, torn_bytes: bytes });
     };

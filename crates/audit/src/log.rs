@@ -116,7 +116,7 @@ impl AuditLog {
             Ok(Ok(permit)) => Ok(permit),
             Ok(Err(_)) => Err(Error::new(ErrorKind::Unavailable, "the server is shutting down")),
             Err(_) => {
-                let message = "the server cannot write down what is called, and answers nothing until it can";
+                let message = "the audit log cannot be written; calls are refused until it can";
                 Err(Error::new(ErrorKind::Unavailable, message).with_hint("Try again later."))
             }
         }

@@ -19,7 +19,7 @@ pub enum OpenError {
     Locked(PathBuf),
     /// Its end cannot be gone on from.
     #[error(
-        "the audit log {} cannot be gone on with: {reason}; move it away, with what stands beside it, and verify it",
+        "cannot append to the audit log {}: {reason}; move it and the files beside it away, and verify them",
         .file.display()
     )]
     NotAppendable {
@@ -66,7 +66,7 @@ pub(crate) fn open(options: &AuditOptions) -> Result<OpenLog, OpenError> {
     let FileTail { last, whole_bytes, torn_bytes } = files::read_tail(&mut file, key).map_err(failed)?;
     if torn_bytes > 0 {
         file.set_len(whole_bytes).map_err(failed)?;
-        tracing::warn!(file = %path.display(), bytes = torn_bytes, "a part of a line at the end of the audit log was cut off");
+        tracing::warn!(file = %path.display(), bytes = torn_bytes, "an incomplete line at the end of the audit log was removed");
     }
     let last = match last {
         Some(last) => last,

@@ -128,7 +128,7 @@ impl AuditSink for FileSink {
         self.write_head(last)?;
         if !self.is_in_place() {
             let file = self.path.display();
-            tracing::error!(%file, "the audit log was moved or deleted while it is written; it goes on in a new file");
+            tracing::error!(%file, "the audit log was moved or deleted while in use; writing continues in a new file");
             self.file = files::open(&self.path)?;
             self.bytes = self.file.metadata()?.len();
         }

@@ -58,9 +58,9 @@ pub enum VerifyNotice {
 impl fmt::Display for VerifyNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BeginsAt(seq) => write!(f, "the log begins at {seq}: what was before is not here"),
+            Self::BeginsAt(seq) => write!(f, "the log begins at {seq}: earlier lines are not in these files"),
             Self::Truncated { seq, bytes } => {
-                write!(f, "before {seq} a part of a line ({bytes} bytes) was cut off, as a crash leaves it")
+                write!(f, "before {seq} an incomplete line ({bytes} bytes) was removed, as after a crash")
             }
             Self::Dropped { seq, lines } => write!(f, "before {seq} lines were dropped: {lines}"),
         }
@@ -169,7 +169,7 @@ impl LogVerifier<'_> {
                 if is_newest && line.len() <= LINE_BYTES_MAX && files::has_writer(path) {
                     return Ok(number - 1);
                 }
-                return Err(broken_log(path, number, "is not whole").into());
+                return Err(broken_log(path, number, "is incomplete").into());
             };
             self.verify_line(whole).map_err(|reason| broken_log(path, number, reason))?;
         }
@@ -182,22 +182,22 @@ impl LogVerifier<'_> {
         match &self.last {
             None => self.begin_chain(&read)?,
             Some(last) if seq != last.seq + 1 => {
-                return Err(format!("is number {seq} and follows {}: lines were taken out, put in or moved", last.seq));
+                return Err(format!("is number {seq} and follows {}: lines were removed, added or moved", last.seq));
             }
             Some(last) if read.previous_hash != last.hash => {
-                return Err("does not follow the line before it: one of them is not what was written".to_owned());
+                return Err("does not continue the line before it: one of them was altered".to_owned());
             }
             Some(_) => {}
         }
         if let Some(until) = read.missing_until {
-            return Err(format!("says that lines up to {until} were missing before it when the log was opened"));
+            return Err(format!("records that lines up to {until} were missing before it when the log was opened"));
         }
         self.notices.extend(read.mended_bytes.map(|bytes| VerifyNotice::Truncated { seq, bytes }));
         self.notices.extend(read.dropped.map(|lines| VerifyNotice::Dropped { seq, lines }));
         if let Some(head) = self.head.as_ref().filter(|head| head.seq == seq)
             && head.hash != read.link.hash
         {
-            return Err("is another one than the head of the log knows".to_owned());
+            return Err("does not match the hash in the head of the log".to_owned());
         }
         self.missing.observe(&read.link.hash);
         self.lines += 1;
@@ -209,10 +209,10 @@ impl LogVerifier<'_> {
         let seq = read.link.seq;
         self.first = seq;
         if seq == 1 && read.previous_hash != GENESIS_HASH {
-            return Err("is the first, and names one before it".to_owned());
+            return Err("is the first line, but names one before it".to_owned());
         }
         if let Some(head) = self.head.as_ref().filter(|head| seq > head.first && seq <= head.seq) {
-            return Err(format!("is number {seq}, and the head of the log knows lines from {} on", head.first));
+            return Err(format!("is number {seq}, but the head of the log begins at line {}", head.first));
         }
         self.notices.extend((seq > 1).then_some(VerifyNotice::BeginsAt(seq)));
         Ok(())
@@ -223,7 +223,7 @@ impl LogVerifier<'_> {
         let last = self.last.unwrap_or_else(ChainLink::genesis);
         if let Some(head) = self.head.as_ref().filter(|head| head.seq > last.seq) {
             let reason =
-                format!("is missing: the log ends at {}, and its head knows lines up to {}", last.seq, head.seq);
+                format!("is missing: the log ends at {}, but its head records lines up to {}", last.seq, head.seq);
             return Err(after(reason));
         }
         if let Some(hash) = self.missing.hash {

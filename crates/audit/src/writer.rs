@@ -201,7 +201,7 @@ impl LogWriter {
         match self.write_pending() {
             Ok(()) => {
                 if self.failing_since.take().is_some() {
-                    tracing::info!("the audit log goes on");
+                    tracing::info!("the audit log is written again");
                     self.shared.is_failing.send_replace(false);
                 }
             }
@@ -266,7 +266,7 @@ impl LogWriter {
             return;
         }
         if let Err(error) = self.sink.sync(&self.last) {
-            tracing::error!(%error, "the audit log may not be on the disk");
+            tracing::error!(%error, "the audit log could not be synced to disk");
         }
     }
 }

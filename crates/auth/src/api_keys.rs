@@ -34,7 +34,7 @@ impl ApiKeys {
             }
             // An edit by hand may have left it empty, which must not become no tenant.
             if entry.tenant.as_deref().is_some_and(|tenant| tenant.trim().is_empty()) {
-                tracing::warn!(key = entry.name, "a key names an empty tenant; it lets nobody in");
+                tracing::warn!(key = entry.name, "key ignored: its tenant is empty");
                 continue;
             }
             let principal = roles.build_principal(entry.name, AuthMethod::Key, known);
@@ -44,7 +44,7 @@ impl ApiKeys {
             keys.insert(entry.id, key);
         }
         for (role, keys) in unknown {
-            tracing::warn!(role, ?keys, "keys name a role that the configuration does not know; it gives them nothing");
+            tracing::warn!(role, ?keys, "keys name an undefined role, which grants nothing");
         }
         Ok(Self(keys))
     }

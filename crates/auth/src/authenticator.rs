@@ -64,7 +64,7 @@ pub enum AuthenticatorError {
         name: String,
     },
     /// Somebody shall hold a role that there is not.
-    #[error("{who} callers shall have the role {name:?}, which is not defined{}", did_you_mean(.nearest))]
+    #[error("{who} callers have the undefined role {name:?}{}", did_you_mean(.nearest))]
     UnknownRole {
         /// Who shall hold it: `anonymous`, `local`, or the name of a certificate.
         who: String,
@@ -80,10 +80,10 @@ pub enum AuthenticatorError {
     #[error(transparent)]
     Tokens(#[from] TokenOptionsError),
     /// A certificate that nobody could show, or that nobody would be.
-    #[error("a certificate needs a name and what stands in it: a subject or an alternative name")]
+    #[error("a certificate rule needs a name, and a subject or an alternative name")]
     EmptyCertificate,
     /// Two certificates of the same.
-    #[error("two certificates have {what}; only the first would count")]
+    #[error("two certificate rules have {what}; remove one of them")]
     DuplicateCertificate {
         /// What both have.
         what: String,

@@ -60,22 +60,22 @@ pub enum DevelopmentKeyError {
         source: io::Error,
     },
     /// Something is in its place. It is not replaced: tokens of the key in it may be in use.
-    #[error("{} is there already; name another file, or delete it", .0.display())]
+    #[error("{} exists already; name another file, or delete it", .0.display())]
     Exists(PathBuf),
     /// Others may read it and so be whoever they like.
-    #[error("{path} can be read by others than its owner; make it private first: chmod 600 {path}", path = .0.display())]
+    #[error("{path} can be read by users other than its owner; make it private first: chmod 600 {path}", path = .0.display())]
     OpenToOthers(PathBuf),
     /// The file holds something else.
-    #[error("{} holds no key of tidegate token key: a private EC key on P-256 in PEM (BEGIN PRIVATE KEY)", .0.display())]
+    #[error("{} is not a key file of tidegate token key: expected a private EC key on P-256 in PEM (BEGIN PRIVATE KEY)", .0.display())]
     NotAKey(PathBuf),
     /// A claim that another part of the token says.
-    #[error("the claim {0:?} is not for you to choose here")]
+    #[error("the claim {0:?} is reserved; set it with its own option")]
     ReservedClaim(String),
     /// A token of nobody.
     #[error("a token needs a subject, an issuer and an audience that are not empty")]
     Incomplete,
     /// The library fails.
-    #[error("the system gives no random bytes to make a key or a signature from")]
+    #[error("the system provides no random bytes for a key or a signature")]
     NoRandomBytes,
 }
 

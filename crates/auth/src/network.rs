@@ -16,10 +16,10 @@ pub struct TrustedNetwork {
 #[non_exhaustive]
 pub enum TrustedNetworkError {
     /// It is nothing of the kind.
-    #[error("{0:?} is no address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8")]
+    #[error("{0:?} is not an address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8")]
     Malformed(String),
     /// Bits are set that do not count, so that nobody knows what is meant.
-    #[error("{text:?} sets bits after the first {bits}; the network would be {meant}")]
+    #[error("{text:?} has bits set after the first {bits}; did you mean {meant}?")]
     TooManyBits {
         /// The text.
         text: String,
@@ -29,7 +29,7 @@ pub enum TrustedNetworkError {
         meant: TrustedNetwork,
     },
     /// It is the whole internet.
-    #[error("{0:?} is everybody; name the addresses of your proxies")]
+    #[error("{0:?} contains every address; list the addresses of your proxies")]
     Everybody(String),
 }
 

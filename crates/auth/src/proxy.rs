@@ -34,13 +34,13 @@ pub struct ProxyOptions {
 #[non_exhaustive]
 pub enum ProxyOptionsError {
     /// Nobody would be believed.
-    #[error("a proxy needs networks: the addresses that it calls from")]
+    #[error("a proxy needs networks: the addresses from which it connects")]
     NoNetworks,
     /// A header that there cannot be.
-    #[error("{0:?} cannot be the name of a header that says who calls")]
+    #[error("{0:?} is not allowed as the name of an identity header")]
     BadHeader(String),
     /// One header for two things.
-    #[error("the header {0:?} cannot say two things")]
+    #[error("the header {0:?} is configured for two values; use one header for each")]
     DuplicateHeader(String),
 }
 
@@ -106,7 +106,7 @@ impl TrustedProxies {
             AuthMethod::Proxy,
             known_roles(names.unwrap_or_default(), roles)?,
         );
-        tracing::trace!(%peer, subject = principal.subject, "a proxy says who calls");
+        tracing::trace!(%peer, subject = principal.subject, "a trusted proxy names the caller");
         Ok(Some(Arc::new(Principal { tenant, ..principal })))
     }
 }

@@ -70,7 +70,7 @@ impl TokenAuthenticator {
         let fixed = |key: ConfiguredKey<'_>| KeyRing::from_configured(&key, &algorithms).map(VerificationSource::Fixed);
         let fetched = |source| {
             if let Some(algorithm) = algorithms.iter().find(|algorithm| algorithm.secret_bytes_min() > 0) {
-                let keys = "a public one, as the issuer shows it".to_owned();
+                let keys = "a public one that the issuer publishes".to_owned();
                 return Err(TokenOptionsError::AlgorithmDoesNotFit { algorithm: *algorithm, keys });
             }
             Ok(VerificationSource::Fetched(Arc::new(FetchedKeys::new(source, algorithms.clone(), clock.clone()))))
@@ -232,7 +232,7 @@ fn key_set_source(url: &str) -> Result<KeySource, TokenOptionsError> {
 }
 
 fn discovery_source(issuer: &str) -> Result<KeySource, TokenOptionsError> {
-    let url = parse_address("the issuer, whose metadata shall be fetched,", issuer)?;
+    let url = parse_address("the issuer, whose metadata are fetched,", issuer)?;
     Ok(KeySource::Discovery { issuer: issuer.to_owned(), url })
 }
 

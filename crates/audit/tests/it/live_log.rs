@@ -36,7 +36,7 @@ async fn continues_in_a_new_file_after_a_move() {
     let both = verify(&[rewritten, place.file()], &VerifyOptions::default()).unwrap();
     assert_eq!((both.first, both.last.seq), (1, 5));
     let error = verify(&[place.file()], &VerifyOptions::default()).unwrap_err().to_string();
-    assert!(error.ends_with("line 1: is number 4, and the head of the log knows lines from 1 on"), "{error}");
+    assert!(error.ends_with("line 1: is number 4, but the head of the log begins at line 1"), "{error}");
     // Nor does a restart forget it.
     let scene = TestNode::open(&place.options());
     scene.close().await;

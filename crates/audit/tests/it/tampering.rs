@@ -161,7 +161,7 @@ fn files_may_come_in_any_order() {
     assert_eq!(verify(&names, &VerifyOptions::default()).unwrap().lines, 8);
     let gap = verify(&[names[2].clone(), names[0].clone()], &VerifyOptions::default()).unwrap_err();
     assert!(
-        gap.to_string().ends_with("c.jsonl: line 1: is number 6 and follows 2: lines were taken out, put in or moved")
+        gap.to_string().ends_with("c.jsonl: line 1: is number 6 and follows 2: lines were removed, added or moved")
     );
     assert!(matches!(verify(&[place.file()], &VerifyOptions::default()), Err(VerifyError::Io { .. })));
 }

@@ -23,7 +23,7 @@ pub enum KeyFileError {
         source: io::Error,
     },
     /// The content is not that of a key file. It is not quoted: it could be another file, with secrets.
-    #[error("{} is not a key file: what stands at line {line}, column {column} does not belong there", .path.display())]
+    #[error("{} is not a valid key file: unexpected content at line {line}, column {column}", .path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -33,7 +33,7 @@ pub enum KeyFileError {
         column: usize,
     },
     /// A newer or foreign program wrote it.
-    #[error("the key file {} has the version {found}; this program knows only {VERSION}", .path.display())]
+    #[error("the key file {} has the version {found}; this program reads only version {VERSION}", .path.display())]
     UnknownVersion {
         /// The file.
         path: PathBuf,
@@ -55,7 +55,7 @@ pub enum KeyFileError {
         path: PathBuf,
     },
     /// There is no room for a further key.
-    #[error("the key file holds {0} keys, as many as it may; delete revoked ones from it")]
+    #[error("the key file holds {0} keys, which is the maximum; delete revoked keys from it")]
     Full(usize),
     /// A name that cannot be.
     #[error(
@@ -70,7 +70,7 @@ pub enum KeyFileError {
     )]
     BadTenant(String),
     /// An active key has the name.
-    #[error("there is an active key named {0:?}; revoke it or choose another name")]
+    #[error("an active key is named {0:?}; revoke it or choose another name")]
     NameTaken(String),
     /// The key would never have let anybody in.
     #[error("a key that expires at {} would have expired already", .0.to_rfc3339_opts(SecondsFormat::Secs, true))]
@@ -82,9 +82,9 @@ pub enum KeyFileError {
     #[error("the key {0:?} is revoked already")]
     AlreadyRevoked(String),
     /// More than one key goes by that name.
-    #[error("several keys go by {0:?}; say which by its id")]
+    #[error("several keys have the name {0:?}; name one by its id")]
     Ambiguous(String),
     /// The system gave no random bytes.
-    #[error("the system gives no random bytes to make a key from")]
+    #[error("the system provides no random bytes for a key")]
     NoRandomBytes,
 }

@@ -104,7 +104,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<KeyEntry>, KeyFileError> {
 fn replace(path: &Path, keys: Vec<KeyEntry>, before: Option<&Ownership>) -> io::Result<()> {
     let mut bytes = serde_json::to_vec_pretty(&KeyFileContent { version: VERSION, keys })?;
     bytes.push(b'\n');
-    let mark = random_id().map_err(|_| io::Error::other("the system gives no random bytes"))?;
+    let mark = random_id().map_err(|_| io::Error::other("the system provides no random bytes"))?;
     let new = with_suffix(path, &format!(".{mark}.new"));
     let written = write_new(&new, &bytes, before).and_then(|()| fs::rename(&new, path));
     if written.is_err() {

@@ -22,19 +22,19 @@ pub(crate) enum ProviderError {
     #[error("its answer is larger than {0} bytes")]
     TooLarge(usize),
     /// Something else than was asked for.
-    #[error("its answer is no JSON object")]
+    #[error("its answer is not a JSON object")]
     NotJson,
     /// An answer about a token that does not say the one thing that was asked.
     #[error("its answer does not say whether the token is active")]
     NotIntrospection,
     /// An answer that is the same for whatever is asked.
-    #[error("it calls a text active that is no token: whoever shows anything would be let in")]
+    #[error("it reports a text that is not a token as active: any bearer would be admitted")]
     EverythingActive,
     /// The metadata are another's.
-    #[error("its metadata name another issuer, {0:?}")]
+    #[error("its metadata name another issuer: {0:?}")]
     WrongIssuer(String),
     /// The metadata name no key set.
-    #[error("its metadata name no jwks_uri")]
+    #[error("its metadata have no jwks_uri")]
     NoKeySet,
     /// The key set lies where nobody's word can be trusted.
     #[error("the jwks_uri of its metadata {0}")]

@@ -10,13 +10,13 @@ use reqwest::Url;
 #[non_exhaustive]
 pub enum ProviderUrlError {
     /// It is no address at all.
-    #[error("is no whole address such as https://login.example.com/keys")]
+    #[error("is not a complete URL such as https://login.example.com/keys")]
     Malformed,
     /// Whoever is on the way could answer in the provider's place.
-    #[error("must begin with https://; http:// is for this machine alone (localhost, 127.0.0.1)")]
+    #[error("must begin with https://; http:// is allowed for this machine only (localhost, 127.0.0.1)")]
     NotPrivate,
     /// A name and password stand in it.
-    #[error("must not hold a user name or password")]
+    #[error("must not contain a user name or password")]
     HoldsCredentials,
     /// A part of it is never sent.
     #[error("must not have a part after #")]

@@ -30,7 +30,7 @@ pub enum TokenAlgorithm {
 
 /// Text that names no algorithm of ours.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} is no algorithm that tokens may be signed with; these are: {}", join_names(TokenAlgorithm::ALL))]
+#[error("{name:?} is not a token algorithm; use one of: {}", join_names(TokenAlgorithm::ALL))]
 pub struct UnknownAlgorithm {
     name: String,
 }

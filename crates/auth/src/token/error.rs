@@ -8,7 +8,7 @@ use crate::provider::ProviderUrlError;
 #[non_exhaustive]
 pub enum TokenOptionsError {
     /// Any issuer would do.
-    #[error("an issuer is missing: the iss that tokens must carry")]
+    #[error("an issuer is missing: the iss that tokens must have")]
     NoIssuer,
     /// Any audience would do.
     #[error(
@@ -16,10 +16,10 @@ pub enum TokenOptionsError {
     )]
     NoAudience,
     /// No algorithm would do.
-    #[error("no algorithm is named that may sign tokens")]
+    #[error("no algorithm is listed; list those that may sign tokens")]
     NoAlgorithm,
     /// A claim without a name.
-    #[error("the claim that names the tenant has no name")]
+    #[error("the tenant claim has an empty name")]
     NamelessTenantClaim,
     /// So much leeway that expired tokens live on.
     #[error("a leeway of {seconds} seconds is too long; at most {seconds_max} are allowed")]
@@ -39,15 +39,15 @@ pub enum TokenOptionsError {
     },
     /// What should be PEM is not.
     #[error(
-        "this is no public key in PEM (BEGIN PUBLIC KEY) that can be used; it may be RSA with 2048 to 8192 bits, EC on \
+        "this is not a usable public key in PEM (BEGIN PUBLIC KEY); use RSA with 2048 to 8192 bits, EC on \
          P-256 or P-384, or Ed25519"
     )]
     NoPublicKey,
     /// The key that signs, where the one that checks belongs.
-    #[error("this holds a private key, which belongs to the signer alone; give the public one")]
+    #[error("this is a private key, which only the signer may have; give the public key")]
     PrivateKey,
     /// What should be a JWKS is not.
-    #[error("this is no JWKS: it must be a JSON object with a list named keys")]
+    #[error("this is not a JWKS: it must be a JSON object with a list named keys")]
     NoJwks,
     /// Too many keys.
     #[error("the JWKS has {count} keys; at most {count_max} are allowed")]
@@ -80,6 +80,6 @@ pub enum TokenOptionsError {
         reason: ProviderUrlError,
     },
     /// The issuer would ask who asks.
-    #[error("introspection needs a client_id and a client_secret, by which the issuer knows this node")]
+    #[error("introspection needs a client_id and a client_secret, which identify this node to the issuer")]
     NoClient,
 }

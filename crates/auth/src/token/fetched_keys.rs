@@ -207,7 +207,7 @@ impl FetcherState {
         let pause = match outcome {
             Ok(fresh_for) => {
                 if self.failures.clear() {
-                    tracing::info!(issuer = self.issuer_name(), "the keys of the issuer can be fetched again");
+                    tracing::info!(issuer = self.issuer_name(), "the issuer's keys are fetched again");
                 }
                 fresh_for
             }
@@ -218,7 +218,7 @@ impl FetcherState {
                         issuer = self.issuer_name(),
                         times,
                         has_keys,
-                        "the issuer's keys are missing: {failure}"
+                        "cannot fetch the issuer's keys: {failure}"
                     );
                 }
                 FETCH_INTERVAL_MIN
@@ -242,9 +242,13 @@ impl FetcherState {
         }
         let keys = KeyRing::from_jwks(&page.body).map_err(ProviderError::KeySet)?;
         let unchecked = keys.unsupported_algorithms(&self.algorithms);
-        tracing::info!(issuer = self.issuer_name(), keys = keys.len(), "the issuer shows new keys");
+        tracing::info!(issuer = self.issuer_name(), keys = keys.len(), "the issuer published new keys");
         if !unchecked.is_empty() {
-            tracing::warn!(issuer = self.issuer_name(), "none of the issuer's keys is for {}", join_names(&unchecked));
+            tracing::warn!(
+                issuer = self.issuer_name(),
+                "none of the issuer's keys supports {}",
+                join_names(&unchecked)
+            );
         }
         self.keys.store(Some(Arc::new(FetchedKeySet { keys: Arc::new(keys), digest, at, fresh_for })));
         // Only then: what is remembered of the epoch to come was found out with the new keys.

@@ -121,7 +121,7 @@ impl Introspector {
         match self.query_issuer(token).await {
             Ok(introspection_result) => {
                 if self.failures.clear() {
-                    tracing::info!(issuer = self.url.host_str(), "the issuer answers about tokens again");
+                    tracing::info!(issuer = self.url.host_str(), "token introspection works again");
                 }
                 introspection_result
             }
@@ -154,7 +154,7 @@ impl Introspector {
 
     fn log_failure(&self, failure: &ProviderError) {
         if let Some(times) = self.failures.record_occurrence() {
-            tracing::warn!(issuer = self.url.host_str(), times, "tokens cannot be asked about: {failure}");
+            tracing::warn!(issuer = self.url.host_str(), times, "token introspection failed: {failure}");
         }
     }
 }

@@ -79,7 +79,7 @@ fn rejects_invalid_roles() {
             anonymous: names(&["raeder"]),
             ..AuthenticatorOptions::default()
         }),
-        "anonymous callers shall have the role \"raeder\", which is not defined; did you mean \"reader\"?"
+        "anonymous callers have the undefined role \"raeder\"; did you mean \"reader\"?"
     );
     assert_eq!(
         message(AuthenticatorOptions {
@@ -87,7 +87,7 @@ fn rejects_invalid_roles() {
             local: Some(names(&["zzz"])),
             ..AuthenticatorOptions::default()
         }),
-        "local callers shall have the role \"zzz\", which is not defined"
+        "local callers have the undefined role \"zzz\""
     );
 }
 

@@ -48,10 +48,10 @@ fn file_holds_digests_only() {
 fn rejects_foreign_file_unchanged() {
     assert_eq!(
         error_of(r#"{ "version": 2, "accounts": {} }"#),
-        "the key file FILE has the version 2; this program knows only 1"
+        "the key file FILE has the version 2; this program reads only version 1"
     );
-    assert!(error_of("").starts_with("FILE is not a key file: what stands at line 1"));
-    assert!(error_of("{}").starts_with("FILE is not a key file"));
+    assert!(error_of("").starts_with("FILE is not a valid key file: unexpected content at line 1"));
+    assert!(error_of("{}").starts_with("FILE is not a valid key file"));
     let quoted = error_of("{ \"version\": 1,\n  \"keys\": [\"hunter2\"] }");
     assert!(quoted.contains("line 2") && !quoted.contains("hunter2"), "{quoted}");
     let entry = json!({ "name": "a", "id": "abcdefgh", "sha256": "A".repeat(43), "roles": [],
@@ -62,7 +62,7 @@ fn rejects_foreign_file_unchanged() {
         let mut entry = entry.clone();
         entry[field] = value;
         let content = json!({ "version": 1, "keys": [entry] }).to_string();
-        assert!(error_of(&content).starts_with("FILE is not a key file"), "{content}");
+        assert!(error_of(&content).starts_with("FILE is not a valid key file"), "{content}");
     }
 }
 

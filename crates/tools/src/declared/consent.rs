@@ -38,7 +38,7 @@ impl Consent {
             })
             .collect();
         if question.fill(|name| name.to_owned()).trim().is_empty() {
-            let message = "asks nothing; write what the person agrees to, such as \"Delete order {{order}}?\"";
+            let message = "is empty; write what the person agrees to, such as \"Delete order {{order}}?\"";
             problems.push(DeclarationProblem::new(CONFIRM_FIELD, Error::new(ErrorKind::InvalidArguments, message)));
         }
         if problems.is_empty() { Ok(Self { question, inputs: inputs.to_vec() }) } else { Err(problems) }
@@ -60,10 +60,10 @@ impl Consent {
         });
         match reply.request_input(CONFIRM_FIELD, InputRequest::form(question, schema)).await {
             Ok(InputAnswer::Accepted(filled)) if filled.get(CONFIRM_FIELD) == Some(&Value::Bool(true)) => Ok(()),
-            Ok(InputAnswer::Accepted(_) | InputAnswer::Declined) => Err(declined_error("did not agree")),
-            Ok(_) => Err(declined_error("did not choose")),
+            Ok(InputAnswer::Accepted(_) | InputAnswer::Declined) => Err(declined_error("declined")),
+            Ok(_) => Err(declined_error("closed the question")),
             Err(error) if error.kind() == ErrorKind::MissingClientCapability => Err(error.with_hint(
-                "Nothing was done: a person has to agree first. Call from a client that shows forms (elicitation), or \
+                "Nothing was done: a person has to agree first. Call from a client that supports elicitation, or \
                  with tidegate call at a terminal.",
             )),
             Err(error) => Err(error),
@@ -72,7 +72,7 @@ impl Consent {
 }
 
 fn declined_error(subject: &str) -> Error {
-    Error::new(ErrorKind::Forbidden, format!("nothing was done: the person who was asked {subject}"))
+    Error::new(ErrorKind::Forbidden, format!("nothing was done: the person {subject}"))
 }
 
 /// A value within a question. Texts are quoted, so that whoever chose them cannot write the question.

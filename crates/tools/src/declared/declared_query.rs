@@ -43,7 +43,7 @@ impl DeclaredQuery {
     /// The question, run in `transaction`.
     pub(super) fn in_transaction(self, transaction: Arc<Transaction>) -> Result<Self, Vec<DeclarationProblem>> {
         if transaction.writes && self.database.dialect() != SqlDialect::Postgres {
-            let message = format!("the database {} can only be read", self.database.name());
+            let message = format!("the database {} is read-only", self.database.name());
             return Err(vec![DeclarationProblem::new(
                 "transaction.writes",
                 Error::new(ErrorKind::InvalidArguments, message),
@@ -98,7 +98,7 @@ impl DeclaredQuery {
         let dialect = self.database.dialect();
         let filled = self.template.fill(|name| {
             let input = self.inputs.iter().find(|input| input.name == name);
-            let input = input.ok_or_else(|| Error::internal(format!("the parameter {name} was never declared")))?;
+            let input = input.ok_or_else(|| Error::internal(format!("the parameter {name} is not declared")))?;
             input.bind(&value(input), dialect)
         })?;
         let statement = match dialect {
@@ -119,7 +119,7 @@ fn check_parameters(template: &SqlTemplate, inputs: &[DeclaredInput]) -> Vec<Dec
         DeclarationProblem::new("sql", error.with_choices(declared.clone()))
     });
     let unused = declared.iter().filter(|name| !names.contains(name.as_str())).map(|name| {
-        let error = wrong(format!("the SQL does not use {name}; write it as :{name}, or take it away"));
+        let error = wrong(format!("the SQL does not use {name}; write it as :{name}, or remove it"));
         DeclarationProblem::new(format!("input.{name}"), error)
     });
     undeclared.chain(unused).collect()

@@ -68,16 +68,16 @@ impl ElicitedParameters {
 impl ElicitedParameter {
     fn new(input: &DeclaredInput, question: &str) -> Result<Self, String> {
         if question.trim().is_empty() {
-            return Err("asks nothing; write the question, such as \"Which year?\"".to_owned());
+            return Err("is empty; write the question, such as \"Which year?\"".to_owned());
         }
         if matches!(input.kind, InputKind::List(_)) {
-            return Err("a list cannot be asked for: a form takes one value a field; give it a default".to_owned());
+            return Err("a form cannot prompt for a list: a field takes one value; give it a default".to_owned());
         }
         if input.default.is_some() {
-            return Err("is never asked, since there is a default; take one of the two away".to_owned());
+            return Err("has no effect together with default; remove one of them".to_owned());
         }
         if !input.required {
-            return Err("is never asked, since required is false; take one of the two away".to_owned());
+            return Err("has no effect when required is false; remove one of them".to_owned());
         }
         let schema = JsonSchema::new(input.schema()).map_err(|error| error.to_string())?;
         Ok(Self { input: input.clone(), question: question.to_owned(), schema })
@@ -122,7 +122,7 @@ async fn elicit(missing: &[&ElicitedParameter], reply: &ReplySender) -> Result<M
             return Ok(values);
         }
     }
-    Err(Error::invalid_arguments("nothing was done: what the person answered does not fit:", wrong))
+    Err(Error::invalid_arguments("nothing was done: the person's answers are invalid:", wrong))
 }
 
 fn form_message(missing: &[&ElicitedParameter], wrong: &[Violation]) -> String {
@@ -146,7 +146,7 @@ fn parameter_names(missing: &[&ElicitedParameter]) -> Vec<String> {
 
 fn declined_error(missing: &[&ElicitedParameter]) -> Error {
     let message = format!(
-        "nothing was done: the person who was asked for {} gave no answer",
+        "nothing was done: the person was asked for {} and gave no answer",
         parameter_names(missing).join(", ")
     );
     Error::new(ErrorKind::Forbidden, message)
@@ -156,9 +156,9 @@ fn declined_error(missing: &[&ElicitedParameter]) -> Error {
 fn elicitation_unsupported_error(missing: &[&ElicitedParameter]) -> Error {
     let violation = |parameter: &&ElicitedParameter| Violation {
         path: parameter.input.name.clone(),
-        message: format!("is missing, and your client cannot ask a person for it: {}", parameter.question),
+        message: format!("is missing, and your client does not support elicitation: {}", parameter.question),
     };
     let violations = missing.iter().map(violation).collect();
-    Error::invalid_arguments("the arguments do not suffice:", violations)
-        .with_hint("Give what is missing as arguments, or call from a client that shows forms (elicitation).")
+    Error::invalid_arguments("arguments are missing:", violations)
+        .with_hint("Pass them, or call from a client that supports elicitation.")
 }

@@ -160,7 +160,7 @@ impl OpenResourceFile {
         };
         let uri = result.header().id.uri();
         job.set_result_uri(uri.clone());
-        self.append_note(&format!("{} All of it is kept at {uri}.", self.truncation_note(preview_extent)), reply)
+        self.append_note(&format!("{} All of it is stored at {uri}.", self.truncation_note(preview_extent)), reply)
             .await?;
         let mut metadata = truncated_metadata();
         metadata.insert("dev.tidegate/result".to_owned(), uri.into());
@@ -188,14 +188,15 @@ impl OpenResourceFile {
             PreviewExtent::Truncated(visible) => format!("Shown: the first {visible} of the file's {bytes} bytes."),
             PreviewExtent::Complete | PreviewExtent::NotText => {
                 let media_type = media_type.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
-                format!("{name}{media_type} has {bytes} bytes, which are not text: none of them is shown.")
+                format!("{name}{media_type} has {bytes} bytes and is not text; its content is not shown.")
             }
         }
     }
 
     fn too_large(&self) -> Error {
         let bytes = self.metadata.len();
-        let message = format!("the file has {bytes} bytes; files that are not text are sent up to {BINARY_BYTES_MAX}");
+        let message =
+            format!("the file has {bytes} bytes; the limit for files that are not text is {BINARY_BYTES_MAX}");
         Error::new(ErrorKind::TooLarge, message)
     }
 
@@ -241,7 +242,7 @@ fn changed_error() -> Error {
 }
 
 fn read_error(error: &std::io::Error) -> Error {
-    Error::internal(format!("a file of a resource broke off: {error}"))
+    Error::internal(format!("cannot read the file of a resource: {error}"))
 }
 
 fn truncated_metadata() -> Metadata {

@@ -7,7 +7,7 @@ use tidegate_query::{Parameter, SqlDialect, TemplateValue};
 /// Values of a list that may be given.
 const LIST_VALUES_MAX: usize = 500;
 /// What a model is told of a parameter that a person is asked for.
-const OMITTED_NOTE: &str = "if it is left out, the person is asked";
+const OMITTED_NOTE: &str = "if omitted, the person is asked";
 
 /// A parameter of a declared entry.
 #[derive(Debug, Clone, PartialEq)]
@@ -178,7 +178,7 @@ impl DeclaredInput {
                 Ok(TemplateValue::Identifier(name.clone()))
             }
             (InputKind::Identifier(allowed), _) => {
-                let message = format!("{} must be one of the names that are allowed", self.name);
+                let message = format!("{} must be one of the allowed names", self.name);
                 Err(Error::new(ErrorKind::InvalidArguments, message).with_choices(allowed.iter().cloned()))
             }
             (InputKind::List(_), Value::Array(values)) => {

@@ -122,6 +122,6 @@ impl PromptHandler {
                 ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
             }
         }
-        Err(Error::new(ErrorKind::Unavailable, format!("the resource {uri:?} broke off")))
+        Err(Error::new(ErrorKind::Unavailable, format!("the resource {uri:?} ended early")))
     }
 }

@@ -46,7 +46,7 @@ pub struct DeclaredResource {
 pub enum ResourceSource {
     /// The answer of a statement.
     Sql {
-        /// The database; may be left out when there is only one.
+        /// The database; optional when there is only one.
         database: Option<String>,
         /// The statement; its parameters are the variables of the URI.
         sql: String,
@@ -147,7 +147,7 @@ async fn open_source(
         ResourceSource::File { folder, path, inputs } => {
             let unknown = path.names().into_iter().find(|name| !variables.iter().any(|other| other == name));
             if let Some(name) = unknown {
-                let message = format!("{{{{{name}}}}} is no variable of the URI");
+                let message = format!("{{{{{name}}}}} is not a variable of the URI");
                 let error = Error::new(ErrorKind::InvalidArguments, message).with_choices(variables.iter().cloned());
                 return Err(vec![DeclarationProblem::new("file", error)]);
             }
@@ -200,7 +200,7 @@ impl Handler for SqlResourceHandler {
             mode: AnswerMode::Auto,
             structured: None,
             overflow: OverflowPolicy::default(),
-            overflow_hint: Some("A tool can be asked for the rest.".to_owned()),
+            overflow_hint: Some("Use a tool to read the rest.".to_owned()),
         };
         self.node.executor.answer(question, &job, &reply).await
     }

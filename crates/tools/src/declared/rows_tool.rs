@@ -37,12 +37,12 @@ pub fn rows_handler(node: Arc<NodeView>, database: String, source: impl RowsSour
 /// When one of its own has such a name.
 pub fn with_row_arguments(mut tool: Tool) -> Result<Tool, String> {
     let mut json = tool.input_schema.json().clone();
-    let schema = json.as_object_mut().ok_or("its inputSchema is no object")?;
+    let schema = json.as_object_mut().ok_or("its inputSchema is not an object")?;
     let properties = schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
-    let properties = properties.as_object_mut().ok_or("the properties of its inputSchema are no object")?;
+    let properties = properties.as_object_mut().ok_or("the properties of its inputSchema are not an object")?;
     for (name, schema) in with_paging(output_properties()) {
         if properties.contains_key(&name) {
-            return Err(format!("{name} is an argument that every tool with rows has; choose another name"));
+            return Err(format!("{name} is reserved: every tool with rows has this argument; choose another name"));
         }
         properties.insert(name, schema);
     }
@@ -81,7 +81,7 @@ impl<S: RowsSource> RowsHandler<S> {
         job: &Arc<Job>,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
-        let missing = || Error::internal(format!("the database {} is not among those of the node", self.database));
+        let missing = || Error::internal(format!("the database {} is not a database of the node", self.database));
         let question = QueryRequest {
             database: self.node.databases.configured(&self.database).ok_or_else(missing)?.clone(),
             statement: self.source.statement(job, own).await?,
@@ -90,7 +90,7 @@ impl<S: RowsSource> RowsHandler<S> {
             extract: output_arguments.extract,
             mode: AnswerMode::Auto,
             structured: None,
-            overflow_hint: Some("Ask for less with other arguments.".to_owned()),
+            overflow_hint: Some("Request less with other arguments.".to_owned()),
             overflow: OverflowPolicy::default(),
         };
         paging.run_query(&self.node, question, job, reply).await

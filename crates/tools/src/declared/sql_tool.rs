@@ -35,7 +35,7 @@ pub struct DeclaredSqlTool {
     pub description: String,
     /// Hints; reading nothing but data is the default.
     pub annotations: ToolAnnotations,
-    /// The database; may be left out when there is only one.
+    /// The database; optional when there is only one.
     pub database: Option<String>,
     /// The statement, with `:name` parameters.
     pub sql: String,
@@ -127,7 +127,8 @@ fn complete_annotations(tool_annotations: ToolAnnotations, writes: bool) -> Tool
 /// Problems of inputs whose names every tool with a table has already.
 pub(super) fn check_reserved_names(inputs: &[DeclaredInput], reserved: &[&str]) -> Vec<DeclarationProblem> {
     let taken = inputs.iter().filter(|input| reserved.contains(&input.name.as_str())).map(|input| {
-        let message = format!("{} is an argument that every tool with a table has; choose another name", input.name);
+        let message =
+            format!("{} is reserved: every tool with a table has this argument; choose another name", input.name);
         DeclarationProblem::new(format!("input.{}", input.name), Error::new(ErrorKind::InvalidArguments, message))
     });
     taken.collect()
@@ -201,7 +202,7 @@ impl Handler for SqlToolHandler {
             extract: shape.extract,
             mode: AnswerMode::Auto,
             structured: self.columns.clone(),
-            overflow_hint: Some("Ask for less with other arguments.".to_owned()),
+            overflow_hint: Some("Request less with other arguments.".to_owned()),
             overflow: OverflowPolicy::default(),
         };
         if self.query.writes() {

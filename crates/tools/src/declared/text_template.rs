@@ -29,7 +29,7 @@ impl TextTemplate {
             };
             let name = name.trim();
             if name.is_empty() || !name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
-                return wrong(format!("{name:?} between {{{{ and }}}} is no name of an argument"));
+                return wrong(format!("{name:?} between {{{{ and }}}} is not an argument name"));
             }
             pieces.extend([TextTemplatePart::Text(before.to_owned()), TextTemplatePart::Name(name.to_owned())]);
             rest = behind;

@@ -24,11 +24,11 @@ impl TypedUriVariables {
             vec![DeclarationProblem::new(at, error)]
         };
         if let Some(input) = inputs.iter().find(|input| !names.contains(&input.name)) {
-            let message = format!("{} is no variable of the URI; a resource has no other parameters", input.name);
+            let message = format!("{} is not a variable of the URI; a resource has no other parameters", input.name);
             return Err(wrong(format!("input.{}", input.name), message));
         }
         if let Some(input) = inputs.iter().find(|input| input.ask.is_some()) {
-            let message = format!("{} stands in the URI and is never left out; only a tool asks", input.name);
+            let message = format!("{} is part of the URI and always has a value; only tools support ask", input.name);
             let error = Error::new(ErrorKind::InvalidArguments, message);
             return Err(vec![DeclarationProblem::new(format!("input.{}.ask", input.name), error)]);
         }
@@ -69,7 +69,7 @@ impl TypedUriVariables {
         let values = Value::Object(values);
         self.schema
             .check(&values)
-            .map_err(|violations| Error::invalid_arguments("the variables of the URI do not fit:", violations))?;
+            .map_err(|violations| Error::invalid_arguments("the variables of the URI are invalid:", violations))?;
         match values {
             Value::Object(values) => Ok(values),
             _ => Ok(Map::new()),
@@ -88,7 +88,7 @@ fn parse_value(input: &DeclaredInput, text: &str) -> Result<Value, Error> {
 
 fn parse_scalar(scalar: ScalarType, name: &str, text: &str) -> Result<Value, Error> {
     let expected = |subject: &str| {
-        let message = format!("{name} is {text:?} in the URI; wanted {subject}");
+        let message = format!("{name} is {text:?} in the URI; expected {subject}");
         Err(Error::new(ErrorKind::InvalidArguments, message))
     };
     match scalar {

@@ -74,7 +74,6 @@ pub(super) fn has_id(job: &JobStatus, id: &str) -> bool {
 pub(crate) fn unknown_job_error(id: &str, mine: &[JobStatus], caller: &Job) -> Error {
     let open = mine.iter().filter(|job| !job.state.has_ended() && job.id != caller.id());
     let choices: Vec<String> = open.map(|job| job.id.to_string()).take(20).collect();
-    let hint =
-        if choices.is_empty() { "None of your jobs is running." } else { "list_jobs says what each of them is." };
+    let hint = if choices.is_empty() { "None of your jobs is running." } else { "list_jobs describes each of them." };
     Error::new(ErrorKind::NotFound, format!("you have no job {id:?}")).with_choices(choices).with_hint(hint)
 }

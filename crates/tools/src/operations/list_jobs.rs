@@ -20,7 +20,7 @@ pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     read_only_tool(
         "list_jobs",
         "List jobs",
-        "Your calls that run, wait or ended lately, newest first. Use before cancel_job.",
+        "Your running, waiting and recent calls, newest first. Use before cancel_job.",
         InputSchemaBuilder::new()
             .with("id", json!({"type": "string", "description": "Only this one"}))
             .with_output_arguments(),
@@ -50,8 +50,7 @@ impl Handler for ListJobs {
             }
             jobs.retain(|other| has_id(other, &id));
         }
-        let presentation =
-            shape.output_options("Older jobs are further down; there is no way to ask for them alone.")?;
+        let presentation = shape.output_options("Older jobs come last; they cannot be listed separately.")?;
         self.0.executor.answer_rows(jobs_as_rows(&jobs)?, presentation, &job, &reply).await
     }
 }

@@ -14,7 +14,7 @@ fn database_argument() -> PromptArgument {
     PromptArgument {
         name: "database".to_owned(),
         title: Some("Database".to_owned()),
-        description: Some("The database; may be left out when there is only one".to_owned()),
+        description: Some("The database; optional when there is only one".to_owned()),
         required: false,
     }
 }

@@ -48,7 +48,7 @@ async fn describe_tables_with_rows(
         };
     }
     if tables.len() > TABLES_MAX {
-        let _ = writeln!(text, "- and {} more tables; list_tables finds them", tables.len() - TABLES_MAX);
+        let _ = writeln!(text, "- and {} more tables; see list_tables", tables.len() - TABLES_MAX);
     }
     Ok(text)
 }

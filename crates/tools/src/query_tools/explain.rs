@@ -15,8 +15,8 @@ use crate::tool_definition::{InputSchemaBuilder, built_in_schema, read_only_tool
 pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     read_only_tool(
         "explain",
-        "Explain a question",
-        "Plan and estimated cost of a question, without running it. Give sql or query.",
+        "Explain a query",
+        "Plan and estimated cost of a query, without running it. Give sql or query.",
         InputSchemaBuilder::new()
             .with_database()
             .with("sql", json!({"type": "string"}))

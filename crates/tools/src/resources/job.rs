@@ -28,8 +28,7 @@ pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
 fn base_template(node: &Arc<NodeView>) -> ResourceTemplate {
     let mut template = ResourceTemplate::new(uri_template(TEMPLATE), "job", Arc::new(JobResource(node.clone())));
     template.title = Some("Job".to_owned());
-    template.description =
-        Some("A call of yours, running or ended lately: its state, rows and bytes, as JSON.".to_owned());
+    template.description = Some("One of your running or recent calls: its state, rows and bytes, as JSON.".to_owned());
     template.mime_type = Some(JSON.to_owned());
     template
 }

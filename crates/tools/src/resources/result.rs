@@ -54,7 +54,7 @@ fn result_template(text: &str, name: &str, description: &str, handler: impl Hand
 
 /// The store, and in it the result that the call names, if it belongs to the caller, who still may ask for it.
 fn find_result<'a>(node: &'a NodeView, job: &Job) -> Result<(&'a Arc<ResultStore>, Arc<StoredResult>), Error> {
-    let no_store = || Error::internal("stored results are offered where none are kept");
+    let no_store = || Error::internal("the node has no result store");
     let store = node.executor.store().ok_or_else(no_store)?;
     let result = store.get(job.variable("id").unwrap_or_default().parse()?, job.caller())?;
     node.authorize_read(&result, job.caller())?;
@@ -124,7 +124,7 @@ impl Handler for BlockHandler {
 async fn send_embedded_block(job: &Job, reply: &ReplySender, bytes: &Bytes) -> Result<Metadata, Error> {
     let encoded_bytes = bytes.len().div_ceil(3) * 4;
     if let Some(max) = job.inline_budget().bytes.filter(|max| encoded_bytes > *max) {
-        let message = format!("the block takes {encoded_bytes} bytes in base64, and a message here carries {max}");
+        let message = format!("the block takes {encoded_bytes} bytes in base64; a message can carry {max}");
         return Err(Error::new(ErrorKind::TooLarge, message)
             .with_hint("Get it over HTTP at /results/{id}/blocks/{n}, or read page by page with the cursor."));
     }
@@ -198,13 +198,16 @@ pub(super) fn check_complete(result: &StoredResult, takes_part: bool) -> Result<
             let message = match result.file() {
                 Some(file) => stored_file::incomplete_message(result, file, reason),
                 None => {
-                    format!("the stored result is not whole: {} rows were kept, then it ended: {reason}", stage.rows())
+                    format!(
+                        "the stored result is incomplete: {} rows were stored before it ended: {reason}",
+                        stage.rows()
+                    )
                 }
             };
-            Err(Error::new(ErrorKind::Unavailable, message).with_hint("?partial=true gives what there is."))
+            Err(Error::new(ErrorKind::Unavailable, message).with_hint("?partial=true returns what is stored."))
         }
         Some(ResultEnd::Removed(reason)) => {
-            Err(Error::new(ErrorKind::NotFound, format!("the stored result is gone: {reason}")))
+            Err(Error::new(ErrorKind::NotFound, format!("the stored result no longer exists: {reason}")))
         }
         _ => Ok(()),
     }

@@ -31,15 +31,15 @@ pub(super) fn check_block_format(format: AnswerFormat) -> Result<(), Error> {
     if format == AnswerFormat::Arrow {
         return Ok(());
     }
-    let message = format!("the stored result holds a file, which is no table to be had as {}", format.name());
+    let message = format!("the stored result is a file, which cannot be read as {}", format.name());
     Err(Error::new(ErrorKind::InvalidArguments, message)
-        .with_hint("/results/{id}/data without a format gives the file itself; format=arrow gives its blocks."))
+        .with_hint("/results/{id}/data without a format returns the file; format=arrow returns its blocks."))
 }
 
 /// What is missing of `file_resource`, which ended because of `failure_reason`.
 pub(super) fn incomplete_message(result: &StoredResult, file: &FileDescription, reason: &str) -> String {
     let kept = result.stored_file_bytes();
-    format!("the stored file is not whole: {kept} of its {} bytes were kept, then it ended: {reason}", file.bytes)
+    format!("the stored file is incomplete: {kept} of its {} bytes were stored before it ended: {reason}", file.bytes)
 }
 
 /// Sends the bytes of `file_resource` as a body that is the file. What is not whole at its end is the caller's to say.
@@ -81,8 +81,8 @@ pub(super) async fn send_text_preview(
     let line = match send_preview(result.stream_file_bytes(), job.inline_budget().bytes, reply).await? {
         PreviewExtent::Complete => return Ok(()),
         PreviewExtent::Truncated(visible) => format!("Shown: the first {visible} of the file's {bytes} bytes."),
-        PreviewExtent::NotText => format!("{name} has {bytes} bytes, which are not text: none of them is shown."),
+        PreviewExtent::NotText => format!("{name} has {bytes} bytes and is not text; its content is not shown."),
     };
     reply.end_text().await?;
-    reply.send_block(Content::text(format!("{line} /results/{{id}}/data gives it over HTTP."))).await
+    reply.send_block(Content::text(format!("{line} /results/{{id}}/data returns it over HTTP."))).await
 }

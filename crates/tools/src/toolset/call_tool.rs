@@ -25,7 +25,7 @@ pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
         "Calls a tool that find_tool found.",
         InputSchemaBuilder::new()
             .with_required("name", json!({"type": "string"}))
-            .with("arguments", json!({"type": "object", "description": "As the tool's inputSchema has them"})),
+            .with("arguments", json!({"type": "object", "description": "As in the tool's inputSchema"})),
         // The tool behind it may do anything that the caller may do.
         ToolAnnotations::default(),
         CallTool(node.clone()),

@@ -22,7 +22,7 @@ pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
     read_only_tool(
         "find_tool",
         "Find a tool",
-        "Finds tools by words of what you want to do, best first, with the schemas of their arguments. Use call_tool to call one.",
+        "Finds tools by what you want to do, best first, with their input schemas. Use call_tool to call one.",
         InputSchemaBuilder::new()
             .with_required(
                 "words",

@@ -189,7 +189,7 @@ async fn large_text_is_truncated_inline_and_stored() {
     assert!((997..=1000).contains(&answered.texts[0].len()));
     let uri = answered.result();
     let visible = answered.texts[0].len();
-    let line = format!("Shown: the first {visible} of the file's 20971520 bytes. All of it is kept at {uri}.");
+    let line = format!("Shown: the first {visible} of the file's 20971520 bytes. All of it is stored at {uri}.");
     assert_eq!(answered.texts[1], line);
     // Whoever downloads follows what is still being written.
     let body = scene.data(&uri).await;
@@ -216,14 +216,14 @@ async fn large_binary_file_is_described_and_stored() {
     let answered = scene.read("files://photo.png").await;
     let uri = answered.result();
     let message = answered.texts.concat().replace(&uri, "URI");
-    insta::assert_snapshot!(message, @"photo.png (image/png) has 20971520 bytes, which are not text: none of them is shown. All of it is kept at URI.");
+    insta::assert_snapshot!(message, @"photo.png (image/png) has 20971520 bytes and is not text; its content is not shown. All of it is stored at URI.");
     assert!(scene.data(&uri).await.bytes == bytes, "byte for byte");
     let named = |format: AnswerFormat| json!({ "format": format.name() });
     let data = format!("{uri}/data");
     let refused = scene.read_as(&data, Some(AnswerFormat::Csv), named(AnswerFormat::Csv), None).await;
     insta::assert_snapshot!(refused.error().to_string(), @"
-    the stored result holds a file, which is no table to be had as csv
-    /results/{id}/data without a format gives the file itself; format=arrow gives its blocks.
+    the stored result is a file, which cannot be read as csv
+    /results/{id}/data without a format returns the file; format=arrow returns its blocks.
     ");
     let arrow = scene.read_as(&data, Some(AnswerFormat::Arrow), named(AnswerFormat::Arrow), None).await;
     let media_type = arrow.head.unwrap().media_type;

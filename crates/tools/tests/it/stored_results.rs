@@ -242,10 +242,10 @@ async fn incomplete_result_needs_partial_argument() {
         table.push_str(&format!("{path}: {}: {text}\n", error.kind().name()));
     }
     insta::assert_snapshot!(table, @r#"
-    arrow: unavailable: the stored result is not whole: 20000 rows were kept, then it ended: the database went away
-    ?partial=true gives what there is.
-    csv: unavailable: the stored result is not whole: 20000 rows were kept, then it ended: the database went away
-    ?partial=true gives what there is.
+    arrow: unavailable: the stored result is incomplete: 20000 rows were stored before it ended: the database went away
+    ?partial=true returns what is stored.
+    csv: unavailable: the stored result is incomplete: 20000 rows were stored before it ended: the database went away
+    ?partial=true returns what is stored.
     nothing: not_found: there is no stored result ID
     nothing/data: not_found: there is no stored result ID
     nothing/blocks/0: not_found: there is no stored result ID

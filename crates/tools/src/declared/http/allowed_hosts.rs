@@ -141,7 +141,7 @@ fn parse_network(address: &str, bits: &str) -> Option<IpNetwork> {
 fn parse_host(text: &str) -> Result<HostPattern, EntryProblem> {
     let (is_below, name) = text.strip_prefix("*.").map_or((false, text), |name| (true, name));
     if name.contains('*') {
-        return Err(("has a star that is not its first part", "list *.example.com for all names below example.com"));
+        return Err(("has a * that is not its first label", "list *.example.com for all names below example.com"));
     }
     let not_a_host = ("is not a host", "list a name such as api.example.com, or an address");
     // What a parser of addresses drops or takes for something else is no host.
@@ -153,7 +153,7 @@ fn parse_host(text: &str) -> Result<HostPattern, EntryProblem> {
     let url = Url::parse(&format!("http://{name}/")).map_err(|_| not_a_host)?;
     let host = url.host_str().ok_or(not_a_host)?;
     match (parse_ip_host(host), is_below) {
-        (Some(_), true) => Err(("puts a star before an address", "list the address itself, or a network: 10.0.0.0/8")),
+        (Some(_), true) => Err(("has a * before an address", "list the address itself, or a network: 10.0.0.0/8")),
         (Some(address), false) => Ok(HostPattern::Address(address)),
         (None, true) => Ok(HostPattern::Subdomains(format!(".{host}"))),
         (None, false) => Ok(HostPattern::Name(host.to_owned())),

@@ -29,30 +29,30 @@ pub(super) fn status_error(fetched: &HttpResponse, secrets: &Secrets) -> Error {
     let with_words = |kind, subject: &str| {
         let error = Error::new(kind, format!("{subject}: {host} answers {status}"));
         match api_message(fetched, secrets) {
-            Some(words) => error.with_hint(format!("The API says: {words}")),
+            Some(words) => error.with_hint(format!("The API's message: {words}")),
             None => error,
         }
     };
     match status.as_u16() {
         401 | 403 | 407 => {
-            let message = format!("{host} refuses the credentials that this server has for it ({status})");
+            let message = format!("{host} rejects this server's credentials ({status})");
             Error::new(ErrorKind::Forbidden, message)
-                .with_hint("Who runs the server can mend that; other arguments cannot.")
+                .with_hint("The owner of this server has to correct them; other arguments do not help.")
         }
-        404 | 410 => with_words(ErrorKind::NotFound, "what was asked for is not there"),
-        408 | 504 => Error::new(ErrorKind::TimedOut, format!("{host} ran out of time ({status})")),
+        404 | 410 => with_words(ErrorKind::NotFound, "the requested item does not exist"),
+        408 | 504 => Error::new(ErrorKind::TimedOut, format!("{host} timed out ({status})")),
         413 | 414 => with_words(ErrorKind::TooLarge, "the request is too large for the API"),
         429 => with_retry_hint(
-            Error::new(ErrorKind::RateLimited, format!("{host} is asked too often ({status})")),
+            Error::new(ErrorKind::RateLimited, format!("{host} limits the request rate ({status})")),
             headers,
         ),
         // 4xx that name a fault of the tool's configuration and not of its arguments.
         405 | 406 | 411 | 415 | 426 => {
-            Error::new(ErrorKind::Unavailable, format!("{host} does not take the request of this tool ({status})"))
+            Error::new(ErrorKind::Unavailable, format!("{host} does not accept the request of this tool ({status})"))
         }
-        400..=499 => with_words(ErrorKind::InvalidArguments, "the API refuses these arguments"),
+        400..=499 => with_words(ErrorKind::InvalidArguments, "the API rejects these arguments"),
         500..=599 => with_retry_hint(Error::new(ErrorKind::Unavailable, format!("{host} fails ({status})")), headers),
-        _ => Error::new(ErrorKind::Unavailable, format!("{host} answers {status}, which no http tool can use")),
+        _ => Error::new(ErrorKind::Unavailable, format!("{host} answers {status}, which http tools do not support")),
     }
 }
 
@@ -85,15 +85,15 @@ fn failure_reason(url: &Url, error: &reqwest::Error) -> (ErrorKind, &'static str
         source = cause.source();
     }
     if error.is_dns() {
-        (ErrorKind::Unavailable, "is a name that nobody knows")
+        (ErrorKind::Unavailable, "is an unknown host name")
     } else if error.is_timeout() {
         (ErrorKind::TimedOut, "did not answer in time")
     } else if error.is_connect() && url.scheme() == "https" {
-        (ErrorKind::Unavailable, "could not be reached over TLS: no secure connection that this machine trusts")
+        (ErrorKind::Unavailable, "could not be reached: the TLS connection failed, or its certificate is not trusted")
     } else if error.is_connect() {
         (ErrorKind::Unavailable, "could not be reached")
     } else {
-        (ErrorKind::Unavailable, "broke the exchange off, or answered what is not HTTP")
+        (ErrorKind::Unavailable, "closed the connection early, or did not answer with HTTP")
     }
 }
 
@@ -101,10 +101,10 @@ fn io_reason(kind: io::ErrorKind) -> Option<&'static str> {
     match kind {
         io::ErrorKind::ConnectionRefused => Some("refused the connection"),
         io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
-            Some("cut the connection")
+            Some("closed the connection")
         }
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-            Some("could not be reached: no way to it")
+            Some("could not be reached: there is no route to it")
         }
         _ => None,
     }
@@ -154,5 +154,5 @@ fn api_message(fetched: &HttpResponse, secrets: &Secrets) -> Option<String> {
 pub(super) fn body_too_large(host: &str, bytes_max: usize) -> Error {
     let message = format!("the answer of {host} is larger than {bytes_max} bytes, the limit of this tool (max_bytes)");
     Error::new(ErrorKind::TooLarge, message)
-        .with_hint("Ask for less; who runs the server can raise max_bytes of the tool.")
+        .with_hint("Request less data; the owner of this server can raise max_bytes of the tool.")
 }

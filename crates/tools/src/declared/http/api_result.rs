@@ -80,7 +80,7 @@ fn interpret_json(body: &[u8], rows: Option<&str>, host: &str, secrets: &Secrets
     let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let mut value: Value = serde_json::from_slice(text).map_err(|error| {
         // The reason names a place and not the text that stands there.
-        Error::new(ErrorKind::Unavailable, format!("{host} answers with JSON that cannot be read: {error}"))
+        Error::new(ErrorKind::Unavailable, format!("{host} answers with invalid JSON: {error}"))
     })?;
     secrets.redact_json(&mut value);
     let Some(pointer) = rows else {
@@ -104,9 +104,9 @@ fn missing_table_error(host: &str, pointer: &str, found: Option<&Value>, root: &
         Some(Value::Object(_)) => "an object",
         Some(_) => "a single value",
     };
-    let message = format!("the answer of {host} should have its table at {place:?}, and has {subject} there");
+    let message = format!("the answer of {host} must have its table at {place:?}, but has {subject} there");
     let error = Error::new(ErrorKind::Unavailable, message)
-        .with_hint("Who runs the server can mend rows in the configuration of the tool.");
+        .with_hint("The owner of this server can correct rows in the tool's configuration.");
     match root {
         Value::Object(members) if found.is_none() => {
             error.with_choices(members.keys().take(MEMBERS_LISTED_MAX).map(|name| format!("/{name}")))
@@ -160,9 +160,9 @@ mod tests {
     fn missing_table_error_lists_members() {
         let message = |rows| json_answer(&json!({"data": {"rows": []}, "n": 1}), Some(rows)).unwrap_err();
         insta::assert_snapshot!(message("/items"), @r#"
-        the answer of api.example.com should have its table at "/items", and has nothing there
+        the answer of api.example.com must have its table at "/items", but has nothing there
         Valid choices: /data, /n
-        Who runs the server can mend rows in the configuration of the tool.
+        The owner of this server can correct rows in the tool's configuration.
         "#);
         assert!(message("/data").contains("an object there"));
         assert!(message("/n").contains("a single value there"));

@@ -111,7 +111,7 @@ pub(super) fn parse_name(field: &str, text: &str, problems: &mut Vec<HttpProblem
     let name = parse_template(field, text, problems)?.fixed_text();
     if name.is_none() {
         let right = "put {name} into the value, or write {{ and }} for braces";
-        problems.push(HttpProblem::new(field, "the name holds an argument", right));
+        problems.push(HttpProblem::new(field, "the name contains an argument", right));
     }
     name
 }

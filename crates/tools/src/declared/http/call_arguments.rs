@@ -37,7 +37,7 @@ pub(super) fn value_to_text(name: &str, value: &Value) -> Result<Option<String>,
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     };
-    let message = format!("{sort} cannot stand within a text; wanted text, a number, true or false");
+    let message = format!("{sort} cannot be part of a text; expected text, a number, true or false");
     Err(Violation { path: name.to_owned(), message })
 }
 

@@ -161,7 +161,9 @@ fn redirect_target(response: &Response, url: &Url) -> Result<Option<Url>, Error>
     let target = location.to_str().ok().and_then(|location| url.join(location).ok());
     let target = target.filter(|target| target.username().is_empty() && target.password().is_none());
     let host = host_and_port(url);
-    target.map(Some).ok_or_else(|| Error::new(ErrorKind::Unavailable, format!("{host} redirects to no valid address")))
+    target
+        .map(Some)
+        .ok_or_else(|| Error::new(ErrorKind::Unavailable, format!("{host} redirects to an invalid address")))
 }
 
 fn host_not_allowed_error(url: &Url, caller: &str) -> Error {
@@ -170,14 +172,14 @@ fn host_not_allowed_error(url: &Url, caller: &str) -> Error {
         ErrorKind::Unavailable,
         format!("{caller} {host}, which is not among the hosts that http tools may reach"),
     )
-    .with_hint("Who runs the server can add it to http.allow_hosts.")
+    .with_hint("The owner of this server can add it to http.allow_hosts.")
 }
 
 /// Nothing compressed was asked for: a small answer could become a large one.
 fn check_encoding(headers: &HeaderMap, host: &str) -> Result<(), Error> {
     match headers.get(CONTENT_ENCODING) {
         Some(encoding) if encoding != "identity" => {
-            let message = format!("{host} answers compressed ({encoding:?}) although nothing compressed was asked for");
+            let message = format!("{host} answers compressed ({encoding:?}) although the request excludes compression");
             Err(Error::new(ErrorKind::Unavailable, message))
         }
         _ => Ok(()),

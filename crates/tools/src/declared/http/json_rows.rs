@@ -79,7 +79,7 @@ impl InferredColumns {
             });
             if names.len() > COLUMNS_MAX {
                 let message = format!("the rows of the answer have more than {COLUMNS_MAX} different members");
-                return Err(Error::new(ErrorKind::TooLarge, message).with_hint("Ask the API for fewer of them."));
+                return Err(Error::new(ErrorKind::TooLarge, message).with_hint("Request fewer members from the API."));
             }
             kinds[index] = kinds[index].widen(JsonColumnType::from_value(value));
         }

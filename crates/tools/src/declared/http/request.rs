@@ -85,7 +85,7 @@ impl HttpRequestTemplate {
         let headers = parse_headers(&definition.headers, &mut problems);
         let body = definition.body.as_ref().map(|body| BodyTemplate::parse("body", body, &mut problems));
         if body.is_some() && method == Some(Method::GET) {
-            problems.push(HttpProblem::new("body", "a GET request has none", "use query, or method: POST"));
+            problems.push(HttpProblem::new("body", "a GET request has no body", "use query, or method: POST"));
         }
         check_bounds(definition, &mut problems);
         let mut argument_uses = ArgumentUses { arguments, problems: &mut problems, used: Vec::new() };
@@ -191,7 +191,8 @@ fn header_text(argument: &str, given: CallArguments<'_>) -> Result<Option<String
     let text = given.text(argument)?;
     match &text {
         Some(text) if !text.chars().all(|character| character == ' ' || character.is_ascii_graphic()) => {
-            let message = "stands in a header and may hold printable ASCII characters only, no line breaks".to_owned();
+            let message =
+                "is sent in a header and may contain printable ASCII characters only, no line breaks".to_owned();
             Err(Violation { path: argument.to_owned(), message })
         }
         _ => Ok(text),
@@ -206,7 +207,7 @@ fn parse_method(text: &str, problems: &mut Vec<HttpProblem>) -> Option<Method> {
         "PATCH" => Some(Method::PATCH),
         "DELETE" => Some(Method::DELETE),
         _ => {
-            let wrong = format!("{text:?} is no method of http tools");
+            let wrong = format!("{text:?} is not a method of http tools");
             problems.push(HttpProblem::new("method", wrong, "one of GET, POST, PUT, PATCH, DELETE"));
             None
         }
@@ -219,11 +220,7 @@ fn parse_headers(headers: &[(String, String)], problems: &mut Vec<HttpProblem>) 
         let field = format!("headers.{text}");
         let template = parse_template(&field, value, problems);
         let Ok(name) = HeaderName::from_bytes(text.as_bytes()) else {
-            problems.push(HttpProblem::new(
-                field,
-                "is no name of a header",
-                "letters, digits and -, such as X-Api-Key",
-            ));
+            problems.push(HttpProblem::new(field, "is not a header name", "letters, digits and -, such as X-Api-Key"));
             continue;
         };
         if RESERVED_HEADERS.contains(&name.as_str()) {
@@ -231,12 +228,12 @@ fn parse_headers(headers: &[(String, String)], problems: &mut Vec<HttpProblem>) 
             continue;
         }
         if parsed.iter().any(|(other, _)| *other == name) {
-            problems.push(HttpProblem::new(field, "is there twice", "write it once; case does not count"));
+            problems.push(HttpProblem::new(field, "is set twice", "set it once; case does not matter"));
             continue;
         }
         let Some(template) = template else { continue };
         if !template.texts().all(|text| HeaderValue::from_str(text).is_ok()) {
-            let wrong = "holds a line break or another character that no header can hold";
+            let wrong = "contains a line break or another character that headers do not allow";
             let right = "printable ASCII characters; a secret that was read from a file may end in a line break";
             problems.push(HttpProblem::new(field, wrong, right));
             continue;
@@ -251,7 +248,7 @@ fn check_bounds(definition: &HttpDefinition, problems: &mut Vec<HttpProblem>) {
         problems.push(HttpProblem::new("timeout", "is zero", "a time such as 10s, or leave it out"));
     }
     if definition.max_bytes.is_some_and(|bytes| bytes == 0 || bytes > BODY_BYTES_MAX) {
-        let wrong = "is beyond the bounds";
+        let wrong = "is out of range";
         problems.push(HttpProblem::new("max_bytes", wrong, format!("from 1 to {BODY_BYTES_MAX} bytes (64 MiB)")));
     }
     let is_pointer = |text: &str| {
@@ -260,7 +257,7 @@ fn check_bounds(definition: &HttpDefinition, problems: &mut Vec<HttpProblem>) {
     };
     if definition.rows.as_deref().is_some_and(|rows| !is_pointer(rows)) {
         let right = "begin each name with a slash: /items or /data/rows (RFC 6901)";
-        problems.push(HttpProblem::new("rows", "is no JSON pointer", right));
+        problems.push(HttpProblem::new("rows", "is not a JSON pointer", right));
     }
 }
 
@@ -292,11 +289,11 @@ impl ArgumentUses<'_> {
             let field = format!("input.{}", argument.name);
             if RESERVED_ARGUMENTS.contains(&argument.name.as_str()) {
                 let right = "choose another name; {name} may differ from what the API calls it";
-                self.problems.push(HttpProblem::new(field, "is an argument that every table has already", right));
+                self.problems.push(HttpProblem::new(field, "is reserved: every http tool has this argument", right));
             } else if !self.used.contains(&argument.name) && address.is_some() && self.problems.is_empty() {
                 // Only when all else is right: what is wrong may be where it is used.
                 let right = format!("write {{{}}} into the url, query, headers or body", argument.name);
-                self.problems.push(HttpProblem::new(field, "is used nowhere in the request", right));
+                self.problems.push(HttpProblem::new(field, "is not used in the request", right));
             }
         }
     }
@@ -305,8 +302,8 @@ impl ArgumentUses<'_> {
         if !self.arguments.iter().any(|argument| argument.name == name) {
             // The name stays unsaid where it may be part of a secret with a brace in it.
             let wrong = match field.starts_with("headers.") {
-                true => "the braces name no declared argument".to_owned(),
-                false => format!("{{{name}}} is no declared argument"),
+                true => "the braces name an undeclared argument".to_owned(),
+                false => format!("{{{name}}} is not a declared argument"),
             };
             self.problems.push(HttpProblem::new(field, wrong, "declare it in input, or write {{ and }} for braces"));
         }
@@ -317,7 +314,7 @@ impl ArgumentUses<'_> {
         self.record_use("url", name);
         let declared = self.arguments.iter().find(|argument| argument.name == name);
         if declared.is_some_and(|argument| !argument.is_required && argument.default.is_none()) {
-            let wrong = format!("{{{name}}} stands in the path but need not be given");
+            let wrong = format!("{{{name}}} is part of the path but optional");
             self.problems.push(HttpProblem::new("url", wrong, "make it required, or give it a default"));
         }
     }

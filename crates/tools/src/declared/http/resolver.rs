@@ -43,7 +43,10 @@ pub(super) struct DisallowedAddresses {
 impl fmt::Display for DisallowedAddresses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, addresses } = self;
-        write!(f, "{name} stands for {addresses:?}, which http tools may not reach (list the network in allow_hosts)")
+        write!(
+            f,
+            "{name} stands for {addresses:?}, which http tools may not reach (list the network in http.allow_hosts)"
+        )
     }
 }
 

@@ -44,8 +44,8 @@ impl fmt::Display for TemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subject = match self.kind {
             TemplateErrorKind::Unclosed => "the brace is not closed",
-            TemplateErrorKind::Unopened => "the brace closes nothing",
-            TemplateErrorKind::InvalidName => "the braces hold no name",
+            TemplateErrorKind::Unopened => "the closing brace has no opening brace",
+            TemplateErrorKind::InvalidName => "the braces contain no valid name",
         };
         write!(f, "{subject} (character {})", self.at)
     }
@@ -195,10 +195,10 @@ mod tests {
     fn errors_name_the_position_only() {
         let fault = |text| Template::parse(text).unwrap_err().to_string();
         assert_eq!(fault("ab{c"), "the brace is not closed (character 3)");
-        assert_eq!(fault("ab}"), "the brace closes nothing (character 3)");
-        assert_eq!(fault("{}"), "the braces hold no name (character 1)");
-        assert_eq!(fault("{a b}"), "the braces hold no name (character 1)");
-        assert_eq!(fault("{a{b}"), "the braces hold no name (character 1)");
+        assert_eq!(fault("ab}"), "the closing brace has no opening brace (character 3)");
+        assert_eq!(fault("{}"), "the braces contain no valid name (character 1)");
+        assert_eq!(fault("{a b}"), "the braces contain no valid name (character 1)");
+        assert_eq!(fault("{a{b}"), "the braces contain no valid name (character 1)");
         assert!(!format!("{:?}", Template::parse("secret {a}").unwrap()).contains("secret"));
     }
 

@@ -79,7 +79,7 @@ impl Handler for HttpToolHandler {
         if let Some(consent) = &self.consent {
             consent.request(&arguments, &reply).await?;
         }
-        reply.send_progress(0.0, None, Some(format!("{} is asked", self.template.host()))).await?;
+        reply.send_progress(0.0, None, Some(format!("calling {}", self.template.host()))).await?;
         let fetched = self.call_api(request, &job).await?;
         if !fetched.status.is_success() {
             return Err(status_error(&fetched, self.template.secrets()));
@@ -90,11 +90,11 @@ impl Handler for HttpToolHandler {
         match interpret_response(fetched, self.template.rows.as_deref(), self.template.secrets())? {
             ApiResult::Table(items) => {
                 let rows = rows_from_json(items, shape.extract.as_deref())?;
-                let presentation = shape.output_options("Ask the API for less with the tool's arguments.")?;
+                let presentation = shape.output_options("Request less with the tool's arguments.")?;
                 self.executor.answer_rows(rows, presentation, &job, &reply).await
             }
             ApiResult::Text(_) if shape.extract.is_some() => {
-                let message = "the answer of the API is no table, so that no column can be extracted".to_owned();
+                let message = "the answer of the API is not a table, so no column can be extracted".to_owned();
                 let violation = Violation { path: "extract".to_owned(), message };
                 Err(Error::invalid_arguments("the arguments do not fit the answer:", vec![violation]))
             }
@@ -120,7 +120,7 @@ async fn send_text(text: &str, job: &Job, reply: &ReplySender) -> Result<Metadat
     }
     reply.end_text().await?;
     if is_cut {
-        let line = format!("Shown: the first {} of {} bytes; ask the API for less.", visible.len(), text.len());
+        let line = format!("Shown: the first {} of {} bytes; request less from the API.", visible.len(), text.len());
         reply.send_block(Content::text(line)).await?;
     }
     let facts = [("bytes", visible.len().into()), ("truncated", is_cut.into())];

@@ -115,7 +115,7 @@ impl UrlTemplate {
     /// sees to the encoding.
     fn verify_rendered(&self, text: &str) -> Result<Url, String> {
         if text.len() > URL_BYTES_MAX {
-            return Err(format!("the address would be {} bytes long; at most {URL_BYTES_MAX} can be sent", text.len()));
+            return Err(format!("the address would be {} bytes long; at most {URL_BYTES_MAX} are allowed", text.len()));
         }
         let changed = || "the arguments would change where the request goes".to_owned();
         let url = Url::parse(text).map_err(|_| changed())?;
@@ -163,7 +163,7 @@ fn render_segment(segment: &Template, given: CallArguments<'_>) -> Result<String
         return Err(wrong("is part of the address and must not be empty"));
     }
     if has_dot_segment(&encoded) {
-        return Err(wrong("would climb in the address; parts of only dots are refused"));
+        return Err(wrong("is a path segment of only dots, which is not allowed"));
     }
     Ok(encoded)
 }
@@ -207,7 +207,7 @@ impl<'a> UrlParts<'a> {
             None
         };
         if url.contains(|character: char| character.is_whitespace() || character.is_control()) {
-            return wrong("holds white space or a control character", "write it as %20 or as the code that it has");
+            return wrong("contains white space or a control character", "percent-encode it, for example %20");
         }
         let scheme_and_rest = url.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"));
         let Some((scheme, rest)) = scheme_and_rest else {
@@ -228,11 +228,11 @@ impl<'a> UrlParts<'a> {
             None
         };
         if self.authority.contains(['{', '}']) {
-            let right = "write them out; arguments stand in the path and the query";
-            return wrong("host and port cannot hold arguments".to_owned(), right);
+            let right = "write them out; arguments are allowed in the path and the query";
+            return wrong("host and port cannot contain arguments".to_owned(), right);
         }
         if self.authority.contains('@') {
-            return wrong("holds credentials".to_owned(), "send them in headers: Authorization");
+            return wrong("contains credentials".to_owned(), "send them in headers: Authorization");
         }
         let Some(origin) = Url::parse(&format!("{}://{}/", self.scheme, self.authority)).ok() else {
             return wrong("has no valid host and port".to_owned(), "for example https://api.example.com/v1/tickets");
@@ -255,7 +255,7 @@ impl<'a> UrlParts<'a> {
                 continue;
             };
             if template.fixed_text().is_some_and(|text| has_dot_segment(&text)) {
-                problems.push(HttpProblem::new(field, "is only dots", "write the path as it is without them"));
+                problems.push(HttpProblem::new(field, "consists of dots only", "write the path without it"));
                 is_right = false;
             }
             segments.push(template.map_texts(|text| utf8_percent_encode(text, PATH_ENCODE_SET).to_string()));

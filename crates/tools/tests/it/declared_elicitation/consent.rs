@@ -51,11 +51,11 @@ async fn nothing_is_done_without_consent() {
     }
     message.push(check(refund, order_arguments(), &[]).await.lines().skip(2).collect::<Vec<_>>().join("\n"));
     insta::assert_snapshot!(message.join("\n"), @r#"
-    forbidden: nothing was done: the person who was asked did not agree
+    forbidden: nothing was done: the person declined
     ran: []
-    forbidden: nothing was done: the person who was asked did not agree
+    forbidden: nothing was done: the person declined
     ran: []
-    forbidden: nothing was done: the person who was asked did not choose
+    forbidden: nothing was done: the person closed the question
     ran: []
     (no answer)
     ran: []
@@ -92,7 +92,7 @@ async fn client_without_forms_gets_incapable_error() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(error, @r#"
             the call needs what your client has not declared that it can do: elicitation (form)
-            Nothing was done: a person has to agree first. Call from a client that shows forms (elicitation), or with tidegate call at a terminal.
+            Nothing was done: a person has to agree first. Call from a client that supports elicitation, or with tidegate call at a terminal.
             "#);
         }
         assert!(ran.lock().is_empty());
@@ -211,5 +211,5 @@ async fn rejects_invalid_confirm_templates() {
     confirm: {{to}} is not declared under input
     Valid choices: amount, order
     "#);
-    insta::assert_snapshot!(declaration_problems(confirm(" ")).await, @r#"confirm: asks nothing; write what the person agrees to, such as "Delete order {{order}}?""#);
+    insta::assert_snapshot!(declaration_problems(confirm(" ")).await, @r#"confirm: is empty; write what the person agrees to, such as "Delete order {{order}}?""#);
 }

@@ -94,10 +94,10 @@ async fn a_client_without_forms_sends_nothing() {
     assert!(given.starts_with("incapable: "), "{given}");
     let missing = crate::fake::call_tool(&registry, "refund", json!({})).await;
     insta::assert_snapshot!(missing, @r#"
-    invalid_arguments: the arguments do not suffice:
-    - amount: is missing, and your client cannot ask a person for it: How much?
-    - order: is missing, and your client cannot ask a person for it: Which order?
-    Give what is missing as arguments, or call from a client that shows forms (elicitation).
+    invalid_arguments: arguments are missing:
+    - amount: is missing, and your client does not support elicitation: How much?
+    - order: is missing, and your client does not support elicitation: Which order?
+    Pass them, or call from a client that supports elicitation.
     "#);
     assert!(server.received_requests().is_empty());
 }

@@ -17,7 +17,7 @@ async fn a_redirect_to_a_host_that_is_not_listed_is_refused() {
     let message = ApiFixture::for_server(&server).call(json!({})).await;
     let expected = format!(
         "unavailable: {} redirects to {}, which is not among the hosts that http tools may reach\n\
-         Who runs the server can add it to http.allow_hosts.",
+         The owner of this server can add it to http.allow_hosts.",
         server.host(),
         target.host()
     );
@@ -28,7 +28,7 @@ async fn a_redirect_to_a_host_that_is_not_listed_is_refused() {
         assert!(ApiFixture::for_server(&server).call(json!({})).await.contains("not among the hosts"), "{location}");
     }
     let server = redirect_server("302 Found", "http://user:pass@127.0.0.1/".to_owned()).await;
-    assert!(ApiFixture::for_server(&server).call(json!({})).await.ends_with("redirects to no valid address"));
+    assert!(ApiFixture::for_server(&server).call(json!({})).await.ends_with("redirects to an invalid address"));
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn argument_cannot_inject_a_header() {
     for value in ["a\r\nX-Admin: 1", "a\nX-Admin: 1", "a\rX", "a\0", "ä"] {
         let message = api().call(json!({"trace": value})).await;
         assert!(
-            message.starts_with("invalid_arguments: ") && message.contains("- trace: stands in a header"),
+            message.starts_with("invalid_arguments: ") && message.contains("- trace: is sent in a header"),
             "{message}"
         );
     }
