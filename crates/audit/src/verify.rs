@@ -1,4 +1,4 @@
-//! Reads a log through and finds the first place at which it is not what was written.
+//! Verifies a log and reports the first altered line.
 
 use std::fmt;
 use std::io::{self, BufRead as _, Read as _};
@@ -10,47 +10,47 @@ use crate::head::LogHead;
 use crate::key::AuditKey;
 use crate::snapshot::{LogFile, LogSnapshot};
 
-/// What is known of a log beside itself.
+/// What the verifier has besides the log.
 #[derive(Debug, Clone, Default)]
 pub struct VerifyOptions {
-    /// The key of its chain.
+    /// The key of the hash chain.
     pub key: Option<AuditKey>,
-    /// The hash of a line that must be in it: it was read from the log earlier and kept elsewhere.
+    /// The hash of a line that the log must contain, noted earlier and kept elsewhere.
     pub required_hash: Option<String>,
 }
 
-/// A log that is what was written, as far as can be told.
+/// The result for an intact log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedLog {
-    /// Lines that were read.
+    /// The number of lines.
     pub lines: u64,
-    /// The number of the first.
+    /// The number of the first line.
     pub first: u64,
-    /// The last.
+    /// The last line.
     pub last: ChainLink,
-    /// Whether the head of the log was there to tell how far it reached.
+    /// Whether a head file was available to detect truncation.
     pub has_head: bool,
-    /// What its reader should know.
+    /// Notices about the log.
     pub notices: Vec<VerifyNotice>,
 }
 
-/// What a log says of itself that its reader should know.
+/// Something in an intact log that its reader should notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VerifyNotice {
-    /// Lines before the first are not here: they were rotated away.
+    /// The log begins at this line; earlier ones were rotated away.
     BeginsAt(u64),
-    /// A part of a line was cut off when the log was opened, before that line.
+    /// An incomplete line before this one was removed when the log was opened.
     Truncated {
-        /// The line that says so.
+        /// The line with the notice.
         seq: u64,
-        /// So many bytes.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// Lines were dropped before that line.
+    /// Lines before this one were dropped.
     Dropped {
-        /// The line that says so.
+        /// The line with the notice.
         seq: u64,
-        /// So many.
+        /// The number of dropped lines.
         lines: u64,
     },
 }
@@ -67,41 +67,41 @@ impl fmt::Display for VerifyNotice {
     }
 }
 
-/// The first place at which a log is not what was written.
+/// The first altered line of a log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: line {line}: {reason}", .file.display())]
 pub struct BrokenLog {
-    /// Which file.
+    /// The file.
     pub file: PathBuf,
-    /// Which line of it, from 1 on; one more than it has when something is missing at its end.
+    /// The line in the file, from 1. If the end is missing, one more than the number of lines.
     pub line: u64,
     /// What is wrong.
     pub reason: String,
 }
 
-/// Why a log is not verified.
+/// Why verification failed.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// It is not what was written.
+    /// The log was altered.
     #[error(transparent)]
     Broken(#[from] BrokenLog),
-    /// It cannot be read.
+    /// A file cannot be read.
     #[error("{}: {error}", .file.display())]
     Io {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// It is rotated all the time.
+    /// The log was rotated during every attempt.
     #[error("the log is rotated faster than its files can be opened; verify a copy, or raise audit.max_size")]
     RotatedTooOften,
 }
 
-/// Verifies the log whose files are `files`, in any order; with each come the older ones and the head beside it.
+/// Verifies the log with the files `files`, in any order, including the rotated files and the head beside each.
 ///
 /// # Errors
-/// The first break, or a file that cannot be read.
+/// The first altered line, or a file that cannot be read.
 pub fn verify(files: &[PathBuf], options: &VerifyOptions) -> Result<VerifiedLog, VerifyError> {
     let LogSnapshot { head, files: parts } = LogSnapshot::open_all(files, options.key.as_ref())?;
     let mut walk = LogVerifier {
@@ -126,7 +126,7 @@ pub(crate) fn broken_log(file: &Path, line: u64, reason: impl Into<String>) -> B
     BrokenLog { file: file.to_owned(), line, reason: reason.into() }
 }
 
-/// What was not seen yet of what must be there.
+/// The required hash, until it is found.
 struct RequiredHash {
     hash: Option<String>,
 }
@@ -141,7 +141,7 @@ impl RequiredHash {
     }
 }
 
-/// The way through a log.
+/// The state of a verification.
 struct LogVerifier<'a> {
     options: &'a VerifyOptions,
     head: Option<LogHead>,
@@ -153,7 +153,7 @@ struct LogVerifier<'a> {
 }
 
 impl LogVerifier<'_> {
-    /// Reads `part` and says how many lines it has.
+    /// Verifies `part` and returns its number of lines.
     fn verify_file(&mut self, part: &mut LogFile, is_newest: bool) -> Result<u64, VerifyError> {
         let LogFile { path, lines, .. } = part;
         let failed = |error| VerifyError::Io { file: path.clone(), error };
@@ -165,7 +165,7 @@ impl LogVerifier<'_> {
                 return Ok(number - 1);
             }
             let Some(whole) = line.strip_suffix(b"\n") else {
-                // The rest of it is written right now.
+                // The line is being written.
                 if is_newest && line.len() <= LINE_BYTES_MAX && files::has_writer(path) {
                     return Ok(number - 1);
                 }

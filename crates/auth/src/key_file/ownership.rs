@@ -58,15 +58,15 @@ pub(super) struct Ownership;
 
 #[cfg(not(unix))]
 impl Ownership {
-    pub(super) fn of(_path: &Path) -> io::Result<Option<Self>> {
+    pub(super) fn read(_path: &Path) -> io::Result<Option<Self>> {
         Ok(None)
     }
 
-    pub(super) fn give(&self, _file: &File) -> io::Result<()> {
+    pub(super) fn apply_to(&self, _file: &File) -> io::Result<()> {
         Ok(())
     }
 
-    pub(super) fn give_away(&self, _file: &File) -> bool {
+    pub(super) fn try_chown(&self, _file: &File) -> bool {
         true
     }
 }

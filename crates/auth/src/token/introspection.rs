@@ -31,7 +31,7 @@ const REFUSED_MAX: NonZeroUsize = match NonZeroUsize::new(10_000) {
 };
 /// How long a rejected token stays in the cache.
 const REFUSED_SECONDS: Seconds = 5.0;
-/// Characters that a form field does not escape are removed from this set.
+/// Characters that are percent-encoded in a form field.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'*').remove(b'-').remove(b'.').remove(b'_');
 
 /// The result of one introspection, shared by all requests that wait for it.
