@@ -1,4 +1,4 @@
-//! A tool whose rows are given by whoever made it: a table like any other, in every form and by every way.
+//! A tool whose rows come from a [`RowsSource`], with all output formats and deliveries.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::arguments::{OutputArguments, parse_arguments};
 use crate::node_view::NodeView;
 use crate::paging::PagingArguments;
 
-/// Says which rows answer a call.
+/// Supplies the statement for each call of a tool.
 #[async_trait]
 pub trait RowsSource: Send + Sync + 'static {
     /// The statement that answers `job`, which was called with `arguments` of the tool's own.
@@ -21,20 +21,19 @@ pub trait RowsSource: Send + Sync + 'static {
     /// Any [`Error`], written for the caller.
     async fn statement(&self, job: &Job, arguments: Map<String, Value>) -> Result<Statement, Error>;
 
-    /// Hears that the call `job`, with `arguments`, has ended; `failure` says why it failed.
+    /// Called when the call `job` with `arguments` has ended; `failure` is its error, if any.
     fn on_call_end(&self, job: &Job, arguments: Map<String, Value>, failure: Option<&Error>);
 }
 
-/// The code of a tool that answers with the rows of `source` in the database called `database`.
+/// The handler of a tool that answers with the rows of `source` in `database`.
 pub fn rows_handler(node: Arc<NodeView>, database: String, source: impl RowsSource) -> Arc<dyn Handler> {
     Arc::new(RowsHandler { node, database, source })
 }
 
-/// `tool` with the arguments that every tool with a table has, beside its own: in which form the rows come, and by
-/// which way.
+/// Adds the arguments of every tool with a table to `tool`: output format and delivery.
 ///
 /// # Errors
-/// When one of its own has such a name.
+/// When an argument of the tool has a reserved name.
 pub fn with_row_arguments(mut tool: Tool) -> Result<Tool, String> {
     let mut json = tool.input_schema.json().clone();
     let schema = json.as_object_mut().ok_or("its inputSchema is not an object")?;

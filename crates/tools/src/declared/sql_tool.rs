@@ -21,7 +21,7 @@ use crate::arguments::{OutputArguments, parse_arguments};
 use crate::node_view::NodeView;
 use crate::paging::PagingArguments;
 
-/// Answers that may be longer are text alone, without structured content.
+/// Longer answers are text only, without structured content.
 const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
 
 /// A declared tool: one SQL statement with typed parameters.
@@ -29,11 +29,11 @@ const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
 pub struct DeclaredSqlTool {
     /// 1 to 128 of letters, digits, `_`, `-`, `.`.
     pub name: String,
-    /// For people.
+    /// The name for people.
     pub title: Option<String>,
-    /// For the model.
+    /// The description for the model.
     pub description: String,
-    /// Hints; reading nothing but data is the default.
+    /// Annotations; read-only by default.
     pub annotations: ToolAnnotations,
     /// The database; optional when there is only one.
     pub database: Option<String>,
@@ -41,24 +41,24 @@ pub struct DeclaredSqlTool {
     pub sql: String,
     /// The parameters.
     pub inputs: Vec<DeclaredInput>,
-    /// What the person behind a call is asked before the statement is run; `{{name}}` stands for a parameter.
+    /// The question that the person confirms before the statement runs; `{{name}}` is a parameter.
     pub confirm: Option<TextTemplate>,
     /// What a caller must hold.
     pub access: Access,
-    /// Bounds of its calls.
+    /// Limits of its calls.
     pub limits: CallLimits,
-    /// How a database that has transactions runs it.
+    /// The transaction, for databases that have them.
     pub transaction: Arc<Transaction>,
-    /// How long clients may keep an answer.
+    /// How long clients may cache an answer.
     pub cache: Option<CacheHint>,
 }
 
 impl DeclaredSqlTool {
-    /// The tool, its statement prepared. A database that cannot be reached now is no problem of the declaration:
-    /// the tool is there without an output schema, and the second value says why.
+    /// Builds the tool and prepares its statement. If the database is unavailable, the tool has no output schema, and
+    /// the second value is the error.
     ///
     /// # Errors
-    /// Everything that is wrong with the declaration.
+    /// All errors of the declaration.
     pub async fn prepare(
         self,
         node: &Arc<NodeView>,
@@ -110,7 +110,7 @@ impl DeclaredSqlTool {
     }
 }
 
-/// What was said, completed. That a tool writes cannot be denied.
+/// The configured annotations with defaults. A tool that writes is never read-only.
 fn complete_annotations(tool_annotations: ToolAnnotations, writes: bool) -> ToolAnnotations {
     let open_world = tool_annotations.open_world.or(Some(false));
     if writes {
@@ -124,7 +124,7 @@ fn complete_annotations(tool_annotations: ToolAnnotations, writes: bool) -> Tool
     ToolAnnotations { read_only: tool_annotations.read_only.or(Some(true)), open_world, ..tool_annotations }
 }
 
-/// Problems of inputs whose names every tool with a table has already.
+/// Errors of inputs with reserved names.
 pub(super) fn check_reserved_names(inputs: &[DeclaredInput], reserved: &[&str]) -> Vec<DeclarationProblem> {
     let taken = inputs.iter().filter(|input| reserved.contains(&input.name.as_str())).map(|input| {
         let message =
@@ -134,7 +134,7 @@ pub(super) fn check_reserved_names(inputs: &[DeclaredInput], reserved: &[&str]) 
     taken.collect()
 }
 
-/// What a tool asks the person behind a call; all that is wrong with it is told together.
+/// Parses the prompts of a tool to the person; all errors are reported together.
 pub(super) fn parse_elicitation(
     inputs: &[DeclaredInput],
     confirm: Option<TextTemplate>,
@@ -147,7 +147,7 @@ pub(super) fn parse_elicitation(
     }
 }
 
-/// The arguments of every tool with a table.
+/// The output arguments of every tool with a table.
 pub(super) fn output_properties() -> Map<String, Value> {
     let formats = OutputFormat::ALL.map(OutputFormat::name);
     Map::from_iter([
@@ -156,7 +156,7 @@ pub(super) fn output_properties() -> Map<String, Value> {
     ])
 }
 
-/// The arguments of every tool whose answers may be stored, besides.
+/// The paging arguments of every tool whose answers may be stored.
 const PAGING_ARGUMENTS: [&str; 3] = ["delivery", "cursor", "no_cache"];
 
 pub(super) fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
@@ -175,7 +175,7 @@ struct SqlToolHandler {
     query: DeclaredQuery,
     elicited: ElicitedParameters,
     consent: Option<Consent>,
-    /// Those that the output schema promises; none where it promises nothing.
+    /// The columns of the output schema, if there is one.
     columns: Option<SchemaRef>,
 }
 

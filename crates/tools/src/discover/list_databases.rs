@@ -1,4 +1,4 @@
-//! `list_databases`: what can be asked on this node.
+//! `list_databases`: the databases of this node.
 
 use std::sync::Arc;
 

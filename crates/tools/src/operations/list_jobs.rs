@@ -1,4 +1,4 @@
-//! `list_jobs`: the caller's calls that run, wait or ended lately.
+//! `list_jobs`: the caller's running, waiting and recent calls.
 
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -42,7 +42,7 @@ impl Handler for ListJobs {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let Arguments { id, shape } = parse_arguments(&job)?;
         let mut jobs = self.0.jobs()?.list(job.caller());
-        // The call that asks is no news.
+        // The current call is omitted.
         jobs.retain(|other| other.id != job.id());
         if let Some(id) = id {
             if !jobs.iter().any(|other| has_id(other, &id)) {
@@ -55,7 +55,7 @@ impl Handler for ListJobs {
     }
 }
 
-/// A row for each of `jobs`.
+/// One row for each of `jobs`.
 pub(crate) fn jobs_as_rows(jobs: &[JobStatus]) -> Result<QueryRows, Error> {
     let started = jobs.iter().map(|job| {
         let since_epoch = job.started_at.duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `node_status`: how the node is doing.
+//! `node_status`: the health of the node.
 
 use std::sync::Arc;
 

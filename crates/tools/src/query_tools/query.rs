@@ -1,4 +1,4 @@
-//! `query`: a question put together from parts.
+//! `query`: a query built from parts.
 
 use std::sync::Arc;
 
