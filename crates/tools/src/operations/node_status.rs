@@ -44,7 +44,7 @@ impl Handler for NodeStatus {
     }
 }
 
-/// The process's anonymous memory, where the system tells it (Linux).
+/// The process's anonymous memory, if the system reports it (Linux).
 fn memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;

@@ -1,4 +1,4 @@
-//! `ask`: a question in plain words about a database.
+//! `ask`: a plain-language question about a database.
 
 use std::sync::Arc;
 

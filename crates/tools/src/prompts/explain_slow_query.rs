@@ -1,4 +1,4 @@
-//! `explain_slow_query`: why a query is slow, and what would mend it.
+//! `explain_slow_query`: why a query is slow, and how to fix it.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::name_completer::NameCompleter;
 use crate::node_view::NodeView;
 use crate::query_tools::explain;
 
-/// Characters of a plan; longer ones are cut.
+/// Characters of a plan at most.
 const PLAN_CHARACTERS_MAX: usize = 20_000;
 
 pub(crate) fn prompt(node: &Arc<NodeView>) -> Prompt {
@@ -68,7 +68,7 @@ impl Handler for ExplainSlowQuery {
     }
 }
 
-/// The plan, or why there is none: a query that is refused can be explained, too.
+/// The plan, or the error of planning, which the model can explain as well.
 async fn describe_plan(database: &dyn Database, statement: &Statement, job: &Job) -> String {
     let planned = match database.plan(statement, job.principal()).await {
         Ok(plan) => explain::describe_plan(statement, &*plan).await,

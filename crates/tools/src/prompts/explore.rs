@@ -1,4 +1,4 @@
-//! `explore`: get to know a database.
+//! `explore`: an introduction to a database.
 
 use std::sync::Arc;
 

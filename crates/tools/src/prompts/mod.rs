@@ -1,4 +1,4 @@
-//! Prompts that a person picks: they bring the names along, so that the model need not look for them.
+//! Prompts for people. They include table and column names, so that the model need not look them up.
 
 pub(crate) mod ask;
 pub(crate) mod explain_slow_query;

@@ -1,4 +1,4 @@
-//! `summarise_table`: what a table holds.
+//! `summarise_table`: a summary of a table.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::discover::fetch_examples;
 use crate::name_completer::NameCompleter;
 use crate::node_view::NodeView;
 
-/// Columns described; of the others only the number is told.
+/// Described columns at most; only the number of the others is given.
 const COLUMNS_MAX: usize = 100;
-/// Examples of each.
+/// Examples of a column at most.
 const EXAMPLES_MAX: usize = 5;
-/// How long is waited for examples; the prompt does without those that take longer.
+/// The time limit for examples; the prompt omits those that take longer.
 const EXAMPLES_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) fn prompt(node: &Arc<NodeView>) -> Prompt {
@@ -75,11 +75,11 @@ impl Handler for SummariseTable {
     }
 }
 
-/// A line for each column.
+/// One line for each column.
 async fn describe_columns(database: &dyn Database, table: &str, columns: &[ColumnEntry], job: &Arc<Job>) -> String {
     let column_entries = &columns[..columns.len().min(COLUMNS_MAX)];
     let examples = fetch_examples(database, table, column_entries, EXAMPLES_MAX, job);
-    // A summary without examples is better than none.
+    // A summary without examples is still useful.
     let examples = tokio::time::timeout(EXAMPLES_TIMEOUT, examples).await.ok().and_then(Result::ok);
     let mut text = String::new();
     for (index, column) in column_entries.iter().enumerate() {

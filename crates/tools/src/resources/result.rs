@@ -145,7 +145,7 @@ impl Handler for DataHandler {
         let (store, result) = find_result(&self.0, &job)?;
         let takes_part = accepts_partial(&job);
         check_complete(&result, takes_part)?;
-        // The job's deadline does not apply to the download of a result that is still being written.
+        // The result may still be growing, so the job gets the time limit of the store.
         job.extend(store.limits().timeout);
         match (job.format(), result.file()) {
             (None, Some(file)) => stored_file::send_text_preview(&result, file, &job, &reply).await,

@@ -1,7 +1,6 @@
-//! What is told when an API refuses, fails or cannot be reached.
+//! Errors for failed requests to an API.
 //!
-//! A caller reads the host and a plain reason. The request's secrets stand in no text, not even where the API sends
-//! them back.
+//! A caller reads the host and a short reason. The secrets of the request are removed, even where the API repeats them.
 
 use std::error::Error as _;
 use std::io;
@@ -16,14 +15,14 @@ use super::resolver::DisallowedAddresses;
 use super::secrets::Secrets;
 use super::url_template::host_and_port;
 
-/// Bytes of the body that are read when an API refuses.
+/// Bytes of an error body that are read.
 pub(super) const ERROR_BODY_BYTES_MAX: usize = 16 * 1024;
-/// Characters of the API's own words that a caller reads.
+/// Characters of the API's message that a caller reads.
 const API_MESSAGE_CHARACTERS_MAX: usize = 2_000;
 /// Characters of a date in `Retry-After`.
 const DATE_CHARACTERS_MAX: usize = 40;
 
-/// The error for an answer that is not of the sort 2xx. `secrets` must not stand in it.
+/// The error for a status other than 2xx, without `secrets`.
 pub(super) fn status_error(fetched: &HttpResponse, secrets: &Secrets) -> Error {
     let HttpResponse { status, headers, host, .. } = fetched;
     let with_words = |kind, subject: &str| {
@@ -46,7 +45,7 @@ pub(super) fn status_error(fetched: &HttpResponse, secrets: &Secrets) -> Error {
             Error::new(ErrorKind::RateLimited, format!("{host} limits the request rate ({status})")),
             headers,
         ),
-        // 4xx that name a fault of the tool's configuration and not of its arguments.
+        // Statuses that are caused by the tool's configuration, not by its arguments.
         405 | 406 | 411 | 415 | 426 => {
             Error::new(ErrorKind::Unavailable, format!("{host} does not accept the request of this tool ({status})"))
         }
@@ -56,11 +55,11 @@ pub(super) fn status_error(fetched: &HttpResponse, secrets: &Secrets) -> Error {
     }
 }
 
-/// The error for an exchange that did not come to an answer.
+/// The error for a request without a response.
 pub(super) fn transport_error(url: &Url, error: reqwest::Error) -> Error {
     let host = host_and_port(url);
     let (kind, reason) = failure_reason(url, &error);
-    // The address may hold what the caller must not read, and the log need not.
+    // The URL may contain secrets, which neither the caller nor the log may see.
     let error = error.without_url();
     let mut detail = error.to_string();
     let mut source = error.source();
@@ -114,7 +113,7 @@ fn with_retry_hint(error: Error, headers: &HeaderMap) -> Error {
     let text = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::trim);
     match text {
         Some(seconds) if seconds.parse::<u32>().is_ok() => error.with_hint(format!("Try again in {seconds} seconds.")),
-        // A date of RFC 9110 is made of these only.
+        // A date of RFC 9110 contains only these characters.
         Some(date) if is_date(date) => error.with_hint(format!("Try again after {date}.")),
         _ => error,
     }
@@ -125,7 +124,7 @@ fn is_date(text: &str) -> bool {
     !text.is_empty() && text.len() <= DATE_CHARACTERS_MAX && text.chars().all(is_of_date)
 }
 
-/// The API's own words, when they are text.
+/// The API's own message, if it is text.
 fn api_message(fetched: &HttpResponse, secrets: &Secrets) -> Option<String> {
     let is_readable = match media_type(&fetched.headers) {
         Some(media_type) => match MediaType::classify(&media_type) {
@@ -150,7 +149,7 @@ fn api_message(fetched: &HttpResponse, secrets: &Secrets) -> Option<String> {
     })
 }
 
-/// The error for a body that is longer than the tool allows.
+/// The error for a body that exceeds the tool's limit.
 pub(super) fn body_too_large(host: &str, bytes_max: usize) -> Error {
     let message = format!("the answer of {host} is larger than {bytes_max} bytes, the limit of this tool (max_bytes)");
     Error::new(ErrorKind::TooLarge, message)

@@ -1,4 +1,4 @@
-//! The request of an http tool: read once from the configuration, filled in for each call.
+//! The request of an http tool: parsed once from the configuration, filled in for each call.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,17 +17,17 @@ use super::secrets::Secrets;
 use super::template::Template;
 use super::url_template::{UrlTemplate, host_and_port};
 
-/// Arguments that every http tool has already: how a table is to be shown.
+/// Output arguments, which every http tool has.
 pub const RESERVED_ARGUMENTS: [&str; 2] = ["format", "extract"];
 
-/// Bytes of an answer's body unless the tool says otherwise.
+/// The default limit for a response body, in bytes.
 const BODY_BYTES_DEFAULT: usize = 4 * 1024 * 1024;
-/// Bytes of an answer's body whatever the tool says: it is read as a whole, and takes several times as much then.
+/// The maximum limit for a response body: it is read whole, and its rows take several times as much memory.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Bytes of a header's value.
+/// Bytes of a header value at most.
 const HEADER_BYTES_MAX: usize = 8_192;
 
-/// Headers that belong to the connection, or would undo a bound of ours.
+/// Headers that belong to the connection, or would override a limit.
 const RESERVED_HEADERS: [&str; 11] = [
     "host",
     "content-length",
@@ -42,11 +42,11 @@ const RESERVED_HEADERS: [&str; 11] = [
     "proxy-authorization",
 ];
 
-/// What is asked for unless the tool says otherwise.
+/// The default headers.
 const ACCEPT_DEFAULT: &str = "application/json, text/*;q=0.5";
 const CONTENT_TYPE_DEFAULT: &str = "application/json";
 
-/// The request of an http tool, with arguments in it.
+/// The template of an http tool's request.
 #[derive(Clone)]
 pub struct HttpRequestTemplate {
     method: Method,
@@ -60,7 +60,7 @@ pub struct HttpRequestTemplate {
     pub(super) bytes_max: usize,
 }
 
-/// A request that is ready to be sent.
+/// A request with all arguments filled in.
 #[derive(Clone)]
 pub(super) struct HttpRequest {
     pub(super) method: Method,
@@ -70,10 +70,10 @@ pub(super) struct HttpRequest {
 }
 
 impl HttpRequestTemplate {
-    /// Reads `definition` of a tool that declares `arguments` and may reach `hosts`.
+    /// Parses `definition` of a tool with `arguments` that may reach `hosts`.
     ///
     /// # Errors
-    /// All problems at once. None of them shows the value of a header.
+    /// All problems at once, without the values of headers.
     pub fn parse(
         definition: &HttpDefinition,
         arguments: &[HttpArgument],
@@ -105,7 +105,7 @@ impl HttpRequestTemplate {
         })
     }
 
-    /// The hints of the tool. `destructive` is what the configuration says of it, if it does.
+    /// The tool's annotations. `destructive` is the configured value, if any.
     pub fn annotations(&self, destructive: Option<bool>) -> ToolAnnotations {
         let is_get = self.method == Method::GET;
         let is_delete = self.method == Method::DELETE;
@@ -117,17 +117,17 @@ impl HttpRequestTemplate {
         }
     }
 
-    /// The host that the request goes to, with its port when that is not the scheme's.
+    /// The host of the request, with its port if that is not the scheme's default.
     pub fn host(&self) -> String {
         host_and_port(self.address.origin())
     }
 
-    /// What must not stand in a text that a caller reads.
+    /// The secrets to remove from texts for callers.
     pub(super) fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
-    /// The request for a call with `arguments`.
+    /// Fills in `arguments`.
     pub(super) fn render(&self, arguments: &Map<String, Value>) -> Result<HttpRequest, Error> {
         let given = CallArguments { arguments, defaults: &self.defaults };
         let mut violations = Vec::new();
@@ -150,7 +150,7 @@ impl HttpRequestTemplate {
         for (name, template) in &self.headers {
             let value = match template.render(|argument| header_text(argument, given)) {
                 Ok(Some(value)) => value,
-                // An argument that was not given leaves its header out.
+                // A missing argument omits its header.
                 Ok(None) => continue,
                 Err(violation) => {
                     violations.push(violation);
@@ -186,7 +186,7 @@ impl fmt::Debug for HttpRequest {
     }
 }
 
-/// The value of an argument that stands in a header. Line breaks would begin a header of the caller's own.
+/// The value of an argument in a header. A line break would start another header.
 fn header_text(argument: &str, given: CallArguments<'_>) -> Result<Option<String>, Violation> {
     let text = given.text(argument)?;
     match &text {
@@ -261,7 +261,7 @@ fn check_bounds(definition: &HttpDefinition, problems: &mut Vec<HttpProblem>) {
     }
 }
 
-/// Which declared arguments are used, and whether they may be where they are.
+/// Checks which declared arguments are used, and where.
 struct ArgumentUses<'a> {
     arguments: &'a [HttpArgument],
     problems: &'a mut Vec<HttpProblem>,
@@ -291,7 +291,7 @@ impl ArgumentUses<'_> {
                 let right = "choose another name; {name} may differ from what the API calls it";
                 self.problems.push(HttpProblem::new(field, "is reserved: every http tool has this argument", right));
             } else if !self.used.contains(&argument.name) && address.is_some() && self.problems.is_empty() {
-                // Only when all else is right: what is wrong may be where it is used.
+                // Reported only without other problems, which may hide a use.
                 let right = format!("write {{{}}} into the url, query, headers or body", argument.name);
                 self.problems.push(HttpProblem::new(field, "is not used in the request", right));
             }
@@ -300,7 +300,7 @@ impl ArgumentUses<'_> {
 
     fn record_use(&mut self, field: &str, name: &str) {
         if !self.arguments.iter().any(|argument| argument.name == name) {
-            // The name stays unsaid where it may be part of a secret with a brace in it.
+            // The name is omitted where it may be part of a secret with braces.
             let wrong = match field.starts_with("headers.") {
                 true => "the braces name an undeclared argument".to_owned(),
                 false => format!("{{{name}}} is not a declared argument"),
