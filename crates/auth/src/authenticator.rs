@@ -222,7 +222,8 @@ impl Authenticator for CredentialAuthenticator {
         self.roles.has_issued(principal)
     }
 
-    /// False when authentication is off. Anonymous callers with configured roles count as authenticated.
+    /// True unless authentication is off. Roles of anonymous callers are configured deliberately, so they do not count
+    /// as off.
     fn enforces_authentication(&self) -> bool {
         !self.is_open
     }

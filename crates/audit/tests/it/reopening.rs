@@ -1,4 +1,4 @@
-//! Rotation, restarts, torn ends, and who may write.
+//! Rotation, restarts, incomplete last lines, and exclusive writers.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};

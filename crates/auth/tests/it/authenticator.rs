@@ -1,4 +1,4 @@
-//! Callers who show nothing, the process's own user, and one gate after another.
+//! Callers without credentials, the process's own user, and replaced authenticators.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Certificates and the word of proxies, and what comes before what.
+//! Certificates, proxy headers, and their precedence.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ fn with_certificate(credential_authenticator: &CredentialAuthenticator, certific
     show_all(credential_authenticator, Credentials { certificate: Some(certificate), ..Credentials::default() })
 }
 
-/// What a request with these headers gets that comes from `peer`.
+/// The result of a request with these headers from `peer`.
 fn through(credential_authenticator: &CredentialAuthenticator, peer: &str, headers: &[(&str, &str)]) -> AuthResult {
     let asserted: Vec<(String, String)> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -108,7 +108,7 @@ fn rejects_unknown_certificate() {
     ] {
         assert_eq!(with_certificate(&credential_authenticator, &wrong), Err(Invalid), "{wrong:?}");
     }
-    // Where none is known, none is asked for, and what is shown is no reason to refuse anybody.
+    // Without certificate rules, certificates are neither required nor a reason for rejection.
     let indifferent = self::gate(AuthenticatorOptions {
         certificates: Vec::new(),
         anonymous: vec!["reader".to_owned()],

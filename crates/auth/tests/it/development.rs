@@ -1,4 +1,4 @@
-//! Keys and tokens for whoever develops.
+//! Keys and tokens for development.
 
 use std::fs;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Issuers that are asked once, by whoever sets a node up.
+//! The check of an issuer's configuration.
 
 use serde_json::json;
 use tidegate_auth::{IntrospectionOptions, Secret, TokenAlgorithm, TokenKey, TokenOptions};

@@ -1,4 +1,4 @@
-//! Ways of checking tokens that there must not be.
+//! Invalid token options.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! Declared resources: what the variables of their URIs may be, and which files they reach.
+//! Declared resources: the values of their URI variables, and the files that they can reach.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Consent before a tool does anything: asked with the values, and nothing is done without it.
+//! Consent before a tool runs: the question contains the values, and nothing is done without it.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::recording_database::{declaration_problems, elicited_input, input, ref
 
 const MODES: [ElicitationMode; 2] = [ElicitationMode::Rounds, ElicitationMode::Live];
 
-/// What is asked and answered, and what the database ran: the same in both ways.
+/// The conversation, and the statements that the database ran; the same in both ways.
 async fn check(tool: impl Fn() -> DeclaredSqlTool, arguments: Value, answers: &[InputAnswer]) -> String {
     let mut message = Vec::new();
     for way in MODES {
@@ -99,7 +99,7 @@ async fn client_without_forms_gets_incapable_error() {
     }
 }
 
-/// The key of what is asked in the first round, for `arguments`, and what marks its answer.
+/// The key of the input request in the first round, for `arguments`, and the marker of its answer.
 async fn first_question(tool: DeclaredSqlTool, arguments: Value) -> (String, String) {
     let (registry, _) = registry_offering(tool).await;
     let reply = registry.call(call_with_forms("refund", arguments)).unwrap();
@@ -175,7 +175,7 @@ async fn parameters_are_elicited_before_consent() {
     "#);
 }
 
-/// A call through the door of the toolset that finds tools and calls them.
+/// A call through the toolset that finds tools and calls them.
 fn call_in_discover_toolset(registry: &Registry, tool: &str, arguments: Value) -> Call {
     let owner = crate::fake::owner();
     let toolset = registry.snapshot().toolset(DISCOVER_TOOLSET, &owner).cloned();

@@ -1,4 +1,4 @@
-//! Parameters that were left out, for which the person behind the call is asked.
+//! Missing parameters that the person behind the call supplies.
 
 use serde_json::{Value, json};
 use tidegate_core::{CallTarget, ErrorKind, InputAnswer};
@@ -10,7 +10,7 @@ use tidegate_tools::declared::{
 use super::conversation::{ElicitationMode, call_with_forms, filled_form, run_conversation};
 use super::recording_database::{declaration_problems, elicited_input, input, node, registry_offering, writing_tool};
 
-/// Takes a year and a code, and asks for both.
+/// Takes a year and a code, both with `ask`.
 fn tool() -> DeclaredSqlTool {
     let year = elicited_input("year", ScalarType::Integer, json!({"minimum": 2000, "maximum": 2030}), "Which year?");
     let code =
@@ -20,7 +20,7 @@ fn tool() -> DeclaredSqlTool {
     DeclaredSqlTool { transaction: Transaction::read_only(), ..reading }
 }
 
-/// What is asked and answered, and what the database ran: the same in both ways.
+/// The conversation, and the statements that the database ran; the same in both ways.
 async fn check(arguments: Value, answers: &[InputAnswer]) -> String {
     let mut message = Vec::new();
     for way in [ElicitationMode::Rounds, ElicitationMode::Live] {

@@ -1,4 +1,4 @@
-//! Tables, JSON, text, and their bounds.
+//! Tables, JSON, text, and their limits.
 
 use std::time::Duration;
 
@@ -143,7 +143,7 @@ async fn tool_and_call_timeouts_apply() {
         let expected =
             format!("timed_out: {} did not answer within 0.2 s, the time limit of this tool (timeout)", server.host());
         assert_eq!(api.call(json!({})).await, expected);
-        // The connection is not kept for an answer that nobody waits for.
+        // The connection is not kept for an abandoned response.
         server.gone.recv().await.unwrap();
         let mut api =
             ApiFixture::for_server(&server).with(|definition| definition.timeout = Some(Duration::from_secs(20)));

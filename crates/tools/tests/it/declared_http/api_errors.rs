@@ -1,4 +1,4 @@
-//! What is told when the API refuses, fails or cannot be reached.
+//! Errors when the API rejects a request, fails or cannot be reached.
 
 use serde_json::json;
 
@@ -71,7 +71,7 @@ async fn echoed_headers_are_redacted() {
         ))]
     })
     .await;
-    // `ask` checks that the secret is in no answer.
+    // `ask` checks that no answer contains the secret.
     let answer = ApiFixture::for_server(&server).call(json!({})).await;
     assert!(answer.contains("authorization: ***") && answer.contains("x-api-key: ***"), "{answer}");
 }
@@ -91,7 +91,7 @@ async fn unreachable_hosts_have_plain_errors() {
         message,
         format!("unavailable: {} closed the connection early, or did not answer with HTTP", server.host())
     );
-    // Whose port nobody listens at any more.
+    // A port without a listener.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let host = listener.local_addr().unwrap().to_string();
     drop(listener);

@@ -1,4 +1,4 @@
-//! Where requests go, and where they do not.
+//! Allowed and rejected targets of requests.
 
 use serde_json::json;
 
@@ -125,7 +125,7 @@ async fn dns_rebinding_to_loopback_is_blocked() {
     };
     let refused = format!("unavailable: api.example.com:{port} has no address that http tools may reach");
     for address in ["127.0.0.1", "::ffff:127.0.0.1", "0.0.0.0", "10.0.0.1", "169.254.169.254"] {
-        // That the address itself is listed lets it be called by number only.
+        // A listed address may be called only as an address, not through a name.
         let api = api(address, &["api.example.com", "127.0.0.1", "localhost"]);
         assert_eq!(api.call(json!({})).await, refused, "{address}");
     }
