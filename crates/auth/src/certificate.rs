@@ -39,20 +39,20 @@ impl CertificateRules {
     /// # Errors
     /// When a rule matches nothing, matches the same as another one, or names an undefined role.
     pub(crate) fn new(rules: Vec<CertificateRule>, roles: &Roles) -> Result<Self, AuthenticatorError> {
-        let mut known = HashMap::new();
-        for (place, rule) in rules.into_iter().enumerate() {
-            let CertificateRule { name, certificate_name: holds, roles: its, tenant } = rule;
-            let holds = holds.normalize();
-            if name.trim().is_empty() || holds.text().trim().is_empty() || tenant.as_deref() == Some("") {
+        let mut by_name = HashMap::new();
+        for (index, rule) in rules.into_iter().enumerate() {
+            let CertificateRule { name, certificate_name, roles: role_names, tenant } = rule;
+            let certificate_name = certificate_name.normalize();
+            if name.trim().is_empty() || certificate_name.text().trim().is_empty() || tenant.as_deref() == Some("") {
                 return Err(AuthenticatorError::EmptyCertificate);
             }
-            let principal = roles.try_build_principal(&name, AuthMethod::Certificate, its)?;
+            let principal = roles.try_build_principal(&name, AuthMethod::Certificate, role_names)?;
             let principal = Arc::new(Principal { tenant, ..principal });
-            if known.insert(holds.clone(), (place, principal)).is_some() {
-                return Err(AuthenticatorError::DuplicateCertificate { what: holds.describe() });
+            if by_name.insert(certificate_name.clone(), (index, principal)).is_some() {
+                return Err(AuthenticatorError::DuplicateCertificate { what: certificate_name.describe() });
             }
         }
-        Ok(Self(known))
+        Ok(Self(by_name))
     }
 
     /// Whether there are no rules.
@@ -65,7 +65,7 @@ impl CertificateRules {
         let alternative = certificate.alternative_names.iter().cloned().map(CertificateName::AlternativeName);
         let subject = CertificateName::Subject(certificate.subject.clone()).normalize();
         let fitting = alternative.chain([subject]).filter_map(|name| self.0.get(&name));
-        fitting.min_by_key(|(place, _)| *place).map(|(_, principal)| principal.clone())
+        fitting.min_by_key(|(index, _)| *index).map(|(_, principal)| principal.clone())
     }
 }
 

@@ -91,11 +91,11 @@ impl TrustedProxies {
         else {
             return Ok(None);
         };
-        let said = |header: Option<&String>| {
+        let header_value = |header: Option<&String>| {
             header.map_or(Ok(None), |header| single_value(credentials.identity_headers, header))
         };
-        let subject = said(Some(&self.user))?;
-        let (tenant, names) = (said(self.tenant.as_ref())?, said(self.roles.as_ref())?);
+        let subject = header_value(Some(&self.user))?;
+        let (tenant, names) = (header_value(self.tenant.as_ref())?, header_value(self.roles.as_ref())?);
         let Some(subject) = subject else {
             // A tenant or roles without a user belong to no principal.
             return if tenant.or(names).is_none() { Ok(None) } else { Err(AuthenticationError::Invalid) };

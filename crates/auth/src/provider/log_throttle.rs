@@ -22,19 +22,19 @@ struct ThrottleState {
 impl LogThrottle {
     /// Counts a failure. Returns the number since the last log line, or `None` within the log interval.
     pub(crate) fn record_occurrence(&self) -> Option<u64> {
-        let mut message = self.state.lock();
-        message.suppressed += 1;
-        if message.last_logged.is_some_and(|at| at.elapsed() < LOG_INTERVAL) {
+        let mut state = self.state.lock();
+        state.suppressed += 1;
+        if state.last_logged.is_some_and(|at| at.elapsed() < LOG_INTERVAL) {
             return None;
         }
-        message.last_logged = Some(Instant::now());
-        Some(std::mem::take(&mut message.suppressed))
+        state.last_logged = Some(Instant::now());
+        Some(std::mem::take(&mut state.suppressed))
     }
 
     /// Resets the count after a success. Returns whether a failure was logged; the next one is logged at once.
     pub(crate) fn clear(&self) -> bool {
-        let mut message = self.state.lock();
-        message.suppressed = 0;
-        message.last_logged.take().is_some()
+        let mut state = self.state.lock();
+        state.suppressed = 0;
+        state.last_logged.take().is_some()
     }
 }

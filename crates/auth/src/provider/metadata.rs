@@ -37,13 +37,13 @@ fn metadata_urls(issuer: &Url) -> Vec<Url> {
     if !path.is_empty() {
         paths.push(format!("{path}/.well-known/openid-configuration"));
     }
-    let at = |path: String| {
-        let mut place = issuer.clone();
-        place.set_path(&path);
-        place.set_query(None);
-        place
+    let with_path = |path: String| {
+        let mut url = issuer.clone();
+        url.set_path(&path);
+        url.set_query(None);
+        url
     };
-    paths.into_iter().map(at).collect()
+    paths.into_iter().map(with_path).collect()
 }
 
 fn parse_metadata(body: &[u8], issuer: &str, url: &Url) -> Result<Url, ProviderError> {

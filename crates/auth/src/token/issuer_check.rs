@@ -42,10 +42,10 @@ impl TokenOptions {
     /// # Errors
     /// When the issuer cannot be reached, or does not answer as required.
     pub async fn check_issuer(&self) -> Result<IssuerCheck, IssuerCheckError> {
-        let trouble = |failure: &dyn std::fmt::Display| IssuerCheckError(failure.to_string());
+        let to_check_error = |failure: &dyn std::fmt::Display| IssuerCheckError(failure.to_string());
         let tried = timeout(REQUEST_TIMEOUT, self.run_issuer_check());
         let tried = tried.await.unwrap_or(Err(ProviderError::TimedOut));
-        tried.map_err(|failure| trouble(&failure))
+        tried.map_err(|failure| to_check_error(&failure))
     }
 
     async fn run_issuer_check(&self) -> Result<IssuerCheck, ProviderError> {

@@ -52,21 +52,21 @@ impl IntrospectionPermits {
             .entry(network)
             .or_insert_with(|| Arc::new(Semaphore::new(QUERIES_PER_NETWORK_MAX)))
             .clone();
-        let line = NetworkQueue { permits: self, network, semaphore };
+        let queue = NetworkQueue { permits: self, network, semaphore };
         // The semaphores are never closed.
-        let of_one = line.semaphore.clone().acquire_owned().await.ok();
-        let of_all = self.all.acquire().await.ok();
-        IntrospectionPermit { _shared: of_all, _of_network: of_one, _queue: line }
+        let network_permit = queue.semaphore.clone().acquire_owned().await.ok();
+        let shared_permit = self.all.acquire().await.ok();
+        IntrospectionPermit { _shared: shared_permit, _of_network: network_permit, _queue: queue }
     }
 }
 
 impl Drop for NetworkQueue<'_> {
     fn drop(&mut self) {
-        let mut lines = self.permits.queues.lock();
+        let mut queues = self.permits.queues.lock();
         // One reference is in the map, the other is this one.
         let is_last = Arc::strong_count(&self.semaphore) <= 2;
         if is_last {
-            lines.remove(&self.network);
+            queues.remove(&self.network);
         }
     }
 }

@@ -130,7 +130,7 @@ fn recognizes_principals_it_issued() {
         (now[0].authenticator_version == before[0].authenticator_version, now[0].grants == before[0].grants),
         (false, true)
     );
-    assert_eq!(now, before, "nobody is told of a change that is none");
+    assert_eq!(now, before, "the principals compare equal");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn swap_replaces_everything() {
     keys.revoke("ada").unwrap();
     assert!(
         show(&reloadable_authenticator, Some(key.expose())).is_ok(),
-        "the gate in force has not read the file again"
+        "the current authenticator has not read the file again"
     );
     reloadable_authenticator.swap(authenticator(None));
     assert_eq!(show(&reloadable_authenticator, Some(key.expose())), Err(AuthenticationError::Invalid));

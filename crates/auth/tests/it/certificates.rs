@@ -188,7 +188,7 @@ fn ignores_headers_from_untrusted_networks() {
     let asserted = [("x-forwarded-user".to_owned(), "ann".to_owned())];
     let nowhere =
         show_all(&credential_authenticator, Credentials { identity_headers: &asserted, ..Credentials::default() });
-    assert_eq!(nowhere.unwrap().auth_method, AuthMethod::Anonymous, "nobody knows where it comes from");
+    assert_eq!(nowhere.unwrap().auth_method, AuthMethod::Anonymous, "its address is unknown");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn rejects_invalid_proxy_options() {
         ..options()
     }) {
         Err(AuthenticatorError::Proxy(error)) => error,
-        _ => panic!("there is a gate"),
+        _ => panic!("expected an options error"),
     };
     assert_eq!(error(ProxyOptions { networks: Vec::new(), ..proxy() }), ProxyOptionsError::NoNetworks);
     for name in ["", "x forwarded", "x-user:", "Authorization", "cookie", "é"] {

@@ -68,7 +68,7 @@ async fn only_the_first_token_waits_for_keys() {
     assert_eq!(
         crate::scene::show(&credential_authenticator, Some(&other)).unwrap().subject,
         "bob",
-        "nobody waits for keys that are there"
+        "available keys cause no wait"
     );
     assert_eq!(provider.requests("/keys").len(), 1);
     provider.go_on();
@@ -163,7 +163,7 @@ async fn rotated_key_invalidates_cached_tokens() {
     shown(&credential_authenticator, &old).await.unwrap();
     provider.show_keys(&[named(&P256, "two")]);
     clock.pass(20);
-    assert!(shown(&credential_authenticator, &old).await.is_ok(), "nobody knows yet");
+    assert!(shown(&credential_authenticator, &old).await.is_ok(), "the change is not fetched yet");
     assert!(shown(&credential_authenticator, &token(&P256, "two", &clock)).await.is_ok());
     assert_eq!(shown(&credential_authenticator, &old).await, Err(AuthenticationError::Invalid));
 }
@@ -324,7 +324,7 @@ async fn swap_reuses_fetched_keys() {
     shown(&reloadable_authenticator, &one).await.unwrap();
     provider.hold();
     reloadable_authenticator.swap(gate(options(&provider), &clock));
-    assert!(crate::scene::show(&reloadable_authenticator, Some(&one)).is_ok(), "nobody waits");
+    assert!(crate::scene::show(&reloadable_authenticator, Some(&one)).is_ok(), "the keys are taken over");
     assert_eq!(provider.requests("/keys").len(), 1);
     // Other options of the next authenticator apply, although the keys are the same.
     reloadable_authenticator

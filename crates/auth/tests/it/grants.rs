@@ -30,7 +30,7 @@ fn holder(expected: Value, claims: Value) -> Arc<Principal> {
     .unwrap();
     let token = Signer::Secret(SECRET.to_owned()).token(TokenAlgorithm::Hs256, &claims_with(claims));
     let principal = show(&credential_authenticator, Some(&token)).unwrap();
-    assert!(principal.implied_scopes.implies("admin", "list"), "entries ask it of whoever shows a token");
+    assert!(principal.implied_scopes.implies("admin", "list"), "access checks read it from the principal");
     principal
 }
 

@@ -78,7 +78,7 @@ async fn introspects_once_a_minute() {
         received_request.head
     );
     scene.clock.pass(59);
-    assert!(show(&scene.gate, Some("opaque-token/1+2==")).is_ok(), "nobody waits");
+    assert!(show(&scene.gate, Some("opaque-token/1+2==")).is_ok(), "the result is cached");
     assert_eq!(scene.questions(), 1);
     scene.answer_with(json!({ "active": false }));
     scene.clock.pass(1);

@@ -46,18 +46,18 @@ pub(crate) fn time(seconds: i64) -> DateTime<Utc> {
 
 /// Authenticates `bearer`, which must not wait.
 pub(crate) fn show(
-    http_state: &dyn Authenticator,
+    authenticator: &dyn Authenticator,
     bearer: Option<&str>,
 ) -> Result<Arc<Principal>, AuthenticationError> {
-    show_all(http_state, Credentials { bearer, ..Credentials::default() })
+    show_all(authenticator, Credentials { bearer, ..Credentials::default() })
 }
 
 /// Authenticates `credentials`, which must not wait.
 pub(crate) fn show_all(
-    http_state: &dyn Authenticator,
+    authenticator: &dyn Authenticator,
     credentials: Credentials<'_>,
 ) -> Result<Arc<Principal>, AuthenticationError> {
-    let mut answer = http_state.authenticate(credentials);
+    let mut answer = authenticator.authenticate(credentials);
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
         Poll::Pending => panic!("it waits"),

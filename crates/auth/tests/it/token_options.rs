@@ -23,7 +23,7 @@ fn error_of(options: TokenOptions) -> TokenOptionsError {
     }) {
         Err(AuthenticatorError::Tokens(error)) => error,
         Err(error) => panic!("{error}"),
-        Ok(_) => panic!("there is a gate"),
+        Ok(_) => panic!("expected an options error"),
     }
 }
 

@@ -193,7 +193,7 @@ async fn download_follows_a_running_result() {
         let (_, body) =
             tokio::join!(writer.write_all(slowly.boxed(), 0, &scene.job), scene.get(&uri, format, json!({})));
         assert_eq!(body.end.is_ok(), failure.is_none());
-        assert!(body.head.unwrap().stable.is_none(), "of what is being written nobody knows the end");
+        assert!(body.head.unwrap().stable.is_none(), "the end of a growing result is unknown");
         match format {
             AnswerFormat::Arrow => {
                 let is_ended = body.bytes.ends_with(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);

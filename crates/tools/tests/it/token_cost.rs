@@ -53,11 +53,11 @@ impl Database for Hundred {
     }
 
     async fn columns(&self, _: &str, _: &Principal) -> Result<Vec<ColumnEntry>, Error> {
-        panic!("nobody asks for columns")
+        panic!("columns are not read")
     }
 
     async fn plan(&self, _: &Statement, _: &Principal) -> Result<Box<dyn Plan>, Error> {
-        panic!("nobody asks a question")
+        panic!("no query is planned")
     }
 }
 

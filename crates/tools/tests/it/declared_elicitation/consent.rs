@@ -103,7 +103,8 @@ async fn client_without_forms_gets_incapable_error() {
 async fn first_question(tool: DeclaredSqlTool, arguments: Value) -> (String, String) {
     let (registry, _) = registry_offering(tool).await;
     let reply = registry.call(call_with_forms("refund", arguments)).unwrap();
-    let (key, request) = collect_text(reply, |_| panic!("nobody waits")).await.unwrap_err().input_requests()[0].clone();
+    let (key, request) =
+        collect_text(reply, |_| panic!("the call waits for input")).await.unwrap_err().input_requests()[0].clone();
     (key, request.fingerprint())
 }
 
@@ -125,7 +126,7 @@ async fn consent_is_bound_to_the_exact_request() {
     for (subject, tool, arguments, was_asked, counts) in cases {
         let (registry, ran) = registry_offering(tool).await;
         let call = Call { input_answers: agreed(was_asked), ..call_with_forms("refund", arguments) };
-        let ended = collect_text(registry.call(call).unwrap(), |_| panic!("nobody waits")).await;
+        let ended = collect_text(registry.call(call).unwrap(), |_| panic!("the call waits for input")).await;
         assert_eq!(ran.lock().len(), usize::from(counts), "{subject}");
         assert!(counts || ended.unwrap_err().kind() == ErrorKind::InputRequired, "{subject}");
     }

@@ -72,7 +72,7 @@ impl Conversation<'_> {
         let mut answers = BTreeMap::new();
         for _ in 0..ROUNDS_MAX {
             let retried = Call { input_answers: answers.clone(), ..call.clone() };
-            let error = match collect_text(registry.call(retried)?, |_| panic!("nobody waits")).await {
+            let error = match collect_text(registry.call(retried)?, |_| panic!("the call waits for input")).await {
                 Err(error) if error.kind() == ErrorKind::InputRequired => error,
                 ended => return ended,
             };
