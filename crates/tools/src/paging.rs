@@ -55,20 +55,20 @@ impl PagingArguments {
     pub(crate) async fn run_query(
         &self,
         node: &NodeView,
-        question: QueryRequest,
+        request: QueryRequest,
         job: &Arc<Job>,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
         let linked = node
             .registry()
             .is_ok_and(|registry| registry.snapshot_for(job.caller()).has_resource(PROBE_RESULT_URI, job.caller()));
-        let question = QueryRequest {
+        let request = QueryRequest {
             overflow: OverflowPolicy::Store { linked, cached: !self.no_cache.unwrap_or(false) },
-            ..question
+            ..request
         };
         match self.delivery.as_deref().map_or(Ok(Delivery::Inline), Delivery::parse)? {
-            Delivery::Inline => node.executor.answer(question, job, reply).await,
-            Delivery::Blocks => node.executor.export(question, job, reply).await,
+            Delivery::Inline => node.executor.answer(request, job, reply).await,
+            Delivery::Blocks => node.executor.export(request, job, reply).await,
         }
     }
 }

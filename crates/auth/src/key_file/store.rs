@@ -57,7 +57,7 @@ pub(super) fn update<T>(
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let failed = |action| move |source| KeyFileError::Io { action, path: path.clone(), source };
     make_folder(folder_of(path)).map_err(failed("make the folder of"))?;
-    let before = Ownership::read(path).map_err(failed("look at"))?;
+    let before = Ownership::read(path).map_err(failed("inspect"))?;
     // The file itself cannot carry the lock, because it is replaced. The lock ends with `lock`.
     let lock = open_lock(&with_suffix(path, ".lock"), before.as_ref()).map_err(failed("lock"))?;
     lock.lock().map_err(failed("lock"))?;

@@ -127,9 +127,9 @@ async fn elicit(missing: &[&ElicitedParameter], reply: &ReplySender) -> Result<M
 
 fn form_message(missing: &[&ElicitedParameter], wrong: &[Violation]) -> String {
     let questions = missing.iter().map(|parameter| parameter.question.clone());
-    let mends =
+    let remarks =
         wrong.iter().map(|Violation { path, message }| format!("(The last answer did not fit: {path}: {message})"));
-    questions.chain(mends).collect::<Vec<_>>().join("\n")
+    questions.chain(remarks).collect::<Vec<_>>().join("\n")
 }
 
 fn form_schema(missing: &[&ElicitedParameter]) -> Value {

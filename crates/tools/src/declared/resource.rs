@@ -134,14 +134,14 @@ async fn open_source(
     match source {
         ResourceSource::Sql { database, sql, inputs, format } => {
             let variables = TypedUriVariables::new(variables, inputs)?;
-            let question = DeclaredQuery::parse(node, database.as_deref(), &sql, variables.inputs().to_vec())?;
-            let unreachable = match question.prepare(&node.statements).await {
+            let query = DeclaredQuery::parse(node, database.as_deref(), &sql, variables.inputs().to_vec())?;
+            let unreachable = match query.prepare(&node.statements).await {
                 Ok(_) => None,
                 Err(error) if error.kind() == ErrorKind::Unavailable => Some(error),
                 Err(error) => return Err(vec![DeclarationProblem::new("sql", error)]),
             };
-            let database = Some(question.database.name().to_owned());
-            let handler = Arc::new(SqlResourceHandler { node: node.clone(), query: question, variables, format });
+            let database = Some(query.database.name().to_owned());
+            let handler = Arc::new(SqlResourceHandler { node: node.clone(), query, variables, format });
             Ok(ResourceBackend { handler, unreachable, database })
         }
         ResourceSource::File { folder, path, inputs } => {
@@ -191,7 +191,7 @@ struct SqlResourceHandler {
 impl Handler for SqlResourceHandler {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let arguments = self.variables.parse_from_job(&job)?;
-        let question = QueryRequest {
+        let request = QueryRequest {
             database: self.query.database.clone(),
             statement: self.query.bind_statement(&arguments, &self.node.statements)?,
             max_rows: None,
@@ -202,6 +202,6 @@ impl Handler for SqlResourceHandler {
             overflow: OverflowPolicy::default(),
             overflow_hint: Some("Use a tool to read the rest.".to_owned()),
         };
-        self.node.executor.answer(question, &job, &reply).await
+        self.node.executor.answer(request, &job, &reply).await
     }
 }

@@ -81,7 +81,7 @@ impl<S: RowsSource> RowsHandler<S> {
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
         let missing = || Error::internal(format!("the database {} is not a database of the node", self.database));
-        let question = QueryRequest {
+        let request = QueryRequest {
             database: self.node.databases.configured(&self.database).ok_or_else(missing)?.clone(),
             statement: self.source.statement(job, own).await?,
             max_rows: None,
@@ -92,6 +92,6 @@ impl<S: RowsSource> RowsHandler<S> {
             overflow_hint: Some("Request less with other arguments.".to_owned()),
             overflow: OverflowPolicy::default(),
         };
-        paging.run_query(&self.node, question, job, reply).await
+        paging.run_query(&self.node, request, job, reply).await
     }
 }

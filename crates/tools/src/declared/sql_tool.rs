@@ -69,19 +69,19 @@ impl DeclaredSqlTool {
             return Err(taken);
         }
         let (elicited_parameters, consent) = parse_elicitation(&self.inputs, self.confirm)?;
-        let question = DeclaredQuery::parse(node, self.database.as_deref(), &self.sql, self.inputs.clone())?
+        let query = DeclaredQuery::parse(node, self.database.as_deref(), &self.sql, self.inputs.clone())?
             .in_transaction(self.transaction.clone())?;
-        let (columns, unreachable) = match question.prepare(&node.statements).await {
+        let (columns, unreachable) = match query.prepare(&node.statements).await {
             Ok(columns) => (columns, None),
             Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut) => (None, Some(error)),
             Err(error) => return Err(vec![DeclarationProblem::new("sql", error)]),
         };
         let inline = self.limits.inline.or(limits.inline).unwrap_or_default();
         let columns = columns.filter(|_| inline.bytes.is_some_and(|max| max <= STRUCTURED_BYTES_MAX));
-        let access = node.databases.tenancy().restrict(question.database.name(), self.access);
+        let access = node.databases.tenancy().restrict(query.database.name(), self.access);
         let handler = Arc::new(SqlToolHandler {
             node: node.clone(),
-            query: question,
+            query,
             elicited: elicited_parameters,
             consent,
             columns: columns.clone(),
@@ -194,7 +194,7 @@ impl Handler for SqlToolHandler {
         if let Some(consent) = &self.consent {
             consent.request(&arguments, &reply).await?;
         }
-        let question = QueryRequest {
+        let request = QueryRequest {
             database: self.query.database.clone(),
             statement,
             max_rows: None,
@@ -206,8 +206,8 @@ impl Handler for SqlToolHandler {
             overflow: OverflowPolicy::default(),
         };
         if self.query.writes() {
-            return self.node.executor.answer(question, &job, &reply).await;
+            return self.node.executor.answer(request, &job, &reply).await;
         }
-        paging.run_query(&self.node, question, &job, &reply).await
+        paging.run_query(&self.node, request, &job, &reply).await
     }
 }

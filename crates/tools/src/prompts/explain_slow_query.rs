@@ -54,7 +54,7 @@ impl Handler for ExplainSlowQuery {
             Err(error) => (missing_plan_text(&error), describe_database(&**database, &job).await?),
         };
         let text = format!(
-            "This query of the database {:?}, which speaks {}, is slow:\n\n{sql}\n\n{plan}\n\n\
+            "This query of the database {:?}, which uses {}, is slow:\n\n{sql}\n\n{plan}\n\n\
              These are the tables and columns:\n\n{tables}\n\
              Say which steps of the plan cost most and why: rows that are read and not needed, large inputs that are \
              sorted or joined, conditions without an index to use. Then give the query as it answers the \

@@ -60,7 +60,7 @@ impl Handler for Sql {
         let database = self.0.databases.get(database.as_deref(), job.principal())?.clone();
         job.record_database(database.name());
         let statement = self.0.statement(&sql, &parameters, database.dialect())?;
-        let question = QueryRequest {
+        let request = QueryRequest {
             database,
             statement,
             max_rows: paging.rows_max(max_rows, MAX_ROWS_DEFAULT),
@@ -71,7 +71,7 @@ impl Handler for Sql {
             overflow: OverflowPolicy::default(),
             mode: mode.as_deref().map_or(Ok(AnswerMode::Auto), AnswerMode::parse)?,
         };
-        paging.run_query(&self.0, question, &job, &reply).await
+        paging.run_query(&self.0, request, &job, &reply).await
     }
 }
 

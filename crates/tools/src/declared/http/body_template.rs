@@ -65,14 +65,14 @@ impl BodyTemplate {
         }
     }
 
-    /// Calls `tell` with each argument of the template.
-    pub(super) fn for_each_argument(&self, tell: &mut impl FnMut(&str)) {
+    /// Calls `visit` with each argument of the template.
+    pub(super) fn for_each_argument(&self, visit: &mut impl FnMut(&str)) {
         match self {
             Self::Fixed(_) => {}
-            Self::Argument(name) => tell(name),
-            Self::Text(template) => template.arguments().for_each(tell),
-            Self::Items(items) => items.iter().for_each(|item| item.for_each_argument(tell)),
-            Self::Members(members) => members.iter().for_each(|(_, member)| member.for_each_argument(tell)),
+            Self::Argument(name) => visit(name),
+            Self::Text(template) => template.arguments().for_each(visit),
+            Self::Items(items) => items.iter().for_each(|item| item.for_each_argument(visit)),
+            Self::Members(members) => members.iter().for_each(|(_, member)| member.for_each_argument(visit)),
         }
     }
 

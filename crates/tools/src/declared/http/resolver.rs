@@ -45,7 +45,7 @@ impl fmt::Display for DisallowedAddresses {
         let Self { name, addresses } = self;
         write!(
             f,
-            "{name} stands for {addresses:?}, which http tools may not reach (list the network in http.allow_hosts)"
+            "{name} resolves to {addresses:?}, which http tools may not reach (list the network in http.allow_hosts)"
         )
     }
 }
