@@ -38,16 +38,16 @@ async fn reports_issuer_keys_and_errors() {
     table.push(format!("metadata of another: {}", report(discovered).await));
     table.push(format!("a secret: {}", report(token_options(TokenKey::Secret(Secret::new(SECRET)), &[Rs256])).await));
     insta::assert_snapshot!(table.join("\n"), @r#"
-    /both: Keys { count: 2, without: [] }
-    /one: Keys { count: 1, without: [Es256] }
-    /none: Keys { count: 0, without: [Rs256, Es256] }
+    /both: Keys { count: 2, missing_algorithms: [] }
+    /one: Keys { count: 1, missing_algorithms: [Es256] }
+    /none: Keys { count: 0, missing_algorithms: [Rs256, Es256] }
     /page: trouble: this is not a JWKS: it must be a JSON object with a list named keys
     /broken: trouble: it answered with the status 500
     /absent: trouble: it answered with the status 404
     no metadata: trouble: it answered with the status 404
-    metadata: Keys { count: 2, without: [] }
+    metadata: Keys { count: 2, missing_algorithms: [] }
     metadata of another: trouble: its metadata name another issuer: "https://other.example"
-    a secret: NotAsked
+    a secret: NotNeeded
     "#);
 }
 
@@ -77,8 +77,8 @@ async fn detects_issuer_that_accepts_everything() {
         ));
     }
     insta::assert_snapshot!(table.join("\n"), @r#"
-    200 {"active":false}: Answers
-    400 {"error":"invalid_request"}: Refuses
+    200 {"active":false}: Introspects
+    400 {"error":"invalid_request"}: RejectsProbe
     200 {"active":true,"sub":"ada"}: trouble: it reports a text that is not a token as active: any bearer would be admitted
     200 {"active":"false"}: trouble: its answer does not say whether the token is active
     200 {"error":"what?"}: trouble: its answer does not say whether the token is active
