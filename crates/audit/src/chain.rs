@@ -1,5 +1,5 @@
-//! The chain of lines: each names the hash of the one before, and its own, which is taken of everything that stands
-//! before it in the line.
+//! The hash chain of a log: each line contains the hash of the line before and its own, computed over everything before
+//! it in the line.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::Deserialize;
@@ -7,30 +7,30 @@ use sha2::{Digest as _, Sha256};
 
 use crate::key::AuditKey;
 
-/// The hash that the first line names.
+/// The previous hash in the first line.
 pub(crate) const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
-/// What stands between a line and its hash.
+/// The text between the content of a line and its hash.
 const BEFORE_HASH: &str = ",\"hash\":\"";
 const AFTER_HASH: &str = "\"}";
 const HASH_DIGITS: usize = 64;
 
-/// A line's place in the chain.
+/// The position of a line in the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainLink {
-    /// Its number; the first is 1.
+    /// The number of the line; the first one is 1.
     pub seq: u64,
-    /// Its hash, 64 hexadecimal digits.
+    /// The hash of the line, 64 hexadecimal digits.
     pub hash: String,
 }
 
 impl ChainLink {
-    /// The place before the first line.
+    /// The position before the first line.
     pub(crate) fn genesis() -> Self {
         Self { seq: 0, hash: GENESIS_HASH.to_owned() }
     }
 }
 
-/// `line`, a JSON object, as the line after `previous_hash`, with its end; and its place.
+/// Chains `line`, a JSON object, to `previous_hash`. Returns the finished line with its line break, and its position.
 pub(crate) fn chain_line(mut line: String, before: &ChainLink, key: Option<&AuditKey>) -> (String, ChainLink) {
     line.pop();
     line.push_str(",\"prev\":\"");
@@ -44,7 +44,7 @@ pub(crate) fn chain_line(mut line: String, before: &ChainLink, key: Option<&Audi
     (line, ChainLink { seq: before.seq + 1, hash })
 }
 
-/// What is known of a line from itself alone.
+/// The content of a line, checked without its neighbours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ParsedLine {
     pub(crate) link: ChainLink,
@@ -66,12 +66,12 @@ struct LineMembers {
     dropped: Option<u64>,
 }
 
-/// Reads `line`, without its end, if its hash is that of what stands before it.
+/// Parses `line`, without its line break, and checks its hash.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the line.
 pub(crate) fn parse_line(line: &[u8], key: Option<&AuditKey>) -> Result<ParsedLine, &'static str> {
-    let foreign = "is no line of an audit log";
+    let foreign = "is not a line of an audit log";
     let hash_at = line.len().checked_sub(HASH_DIGITS + AFTER_HASH.len()).ok_or(foreign)?;
     let (hashed, rest) =
         line.split_at_checked(hash_at.checked_sub(BEFORE_HASH.len()).ok_or(foreign)?).ok_or(foreign)?;
@@ -79,8 +79,8 @@ pub(crate) fn parse_line(line: &[u8], key: Option<&AuditKey>) -> Result<ParsedLi
     let hash = std::str::from_utf8(hash.ok_or(foreign)?).map_err(|_| foreign)?;
     if compute_hash(hashed, key) != hash {
         return Err(match key {
-            Some(_) => "was changed, or written with another key: its hash is not that of what it says",
-            None => "was changed, or written with a key: its hash is not that of what it says",
+            Some(_) => "was changed, or written with another key: its hash does not match its content",
+            None => "was changed, or written with a key: its hash does not match its content",
         });
     }
     let LineMembers { seq, prev, missing_until, mended_bytes, dropped } =
@@ -94,12 +94,12 @@ pub(crate) fn parse_line(line: &[u8], key: Option<&AuditKey>) -> Result<ParsedLi
     })
 }
 
-/// How many dropped lines `line` tells of, if it does.
+/// The number of dropped lines that `line` reports, if it does.
 pub(crate) fn dropped_count(line: &str) -> Option<u64> {
     serde_json::from_str::<LineMembers>(line).ok().and_then(|members| members.dropped)
 }
 
-/// The hash of `text`, by `key` if there is one.
+/// The hash of `text`, keyed if `key` is set.
 pub(crate) fn compute_hash(text: &[u8], key: Option<&AuditKey>) -> String {
     let hex = |bytes: &[u8]| {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -107,7 +107,7 @@ pub(crate) fn compute_hash(text: &[u8], key: Option<&AuditKey>) -> String {
         bytes.iter().flat_map(digits).collect()
     };
     let Some(key) = key else { return hex(&Sha256::digest(text)) };
-    // HMAC takes keys of any length.
+    // HMAC accepts keys of any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key.bytes()) else { return String::new() };
     mac.update(text);
     hex(&mac.finalize().into_bytes())

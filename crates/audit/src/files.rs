@@ -1,4 +1,4 @@
-//! The files of a log: the one that is written, the older ones beside it, and how each ends.
+//! The files of a log: the current one, the rotated ones beside it, and the end of each.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 use crate::chain::{self, ChainLink};
 use crate::key::AuditKey;
 
-/// No line is longer, in bytes.
+/// Bytes of a line at most.
 pub(crate) const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The file beside `log` with that ending.
+/// The file beside `log` with that suffix.
 pub(crate) fn with_suffix(log: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(log.as_os_str());
     name.push(ending);
     name.into()
 }
 
-/// The file that was `log` so many rotations ago.
+/// The name of a file after so many rotations.
 pub(crate) fn rotated_path(log: &Path, rotations: usize) -> PathBuf {
     with_suffix(log, &format!(".{rotations}"))
 }
 
-/// The files of `log` that are there, oldest first.
+/// The existing files of `log`, oldest first.
 pub(crate) fn existing_files(log: &Path) -> Vec<PathBuf> {
     let older = (1..).map(|rotations| rotated_path(log, rotations)).take_while(|path| path.exists());
     let mut files: Vec<PathBuf> = older.collect();
@@ -32,33 +32,34 @@ pub(crate) fn existing_files(log: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Opens the file to add to its end; only its owner may read it.
+/// Opens the file for appending; only its owner can read it.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     open_private(OpenOptions::new().read(true).append(true).create(true), path)
 }
 
-/// Opens `path` by `options`; a new file is its owner's alone, who else could lock it against a start.
+/// Opens `path` with `options`. A new file is its owner's alone: another user could otherwise lock it and prevent a
+/// start.
 pub(crate) fn open_private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options.open(path)
 }
 
-/// How a file ends.
+/// The end of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FileTail {
-    /// The last whole line; none where there is none.
+    /// The last complete line, if any.
     pub(crate) last: Option<ChainLink>,
     /// Bytes up to the end of that line.
     pub(crate) whole_bytes: u64,
-    /// Bytes behind it.
+    /// Bytes after that line.
     pub(crate) torn_bytes: u64,
 }
 
-/// How `file` ends.
+/// Reads the end of `file`.
 ///
 /// # Errors
-/// Of reading; `InvalidData` when the last whole line is none of this chain.
+/// Read errors; `InvalidData` when the last complete line does not belong to this chain.
 pub(crate) fn read_tail(file: &mut File, key: Option<&AuditKey>) -> io::Result<FileTail> {
     let bytes = file.metadata()?.len();
     let tail_bytes = bytes.min(2 * LINE_BYTES_MAX as u64);
@@ -67,7 +68,7 @@ pub(crate) fn read_tail(file: &mut File, key: Option<&AuditKey>) -> io::Result<F
     file.by_ref().take(tail_bytes).read_to_end(&mut tail)?;
     let Some(end) = tail.iter().rposition(|byte| *byte == b'\n') else {
         if tail_bytes < bytes {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "its end is no line of an audit log"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "its end is not a line of an audit log"));
         }
         return Ok(FileTail { last: None, whole_bytes: 0, torn_bytes: bytes });
     };
@@ -78,7 +79,7 @@ pub(crate) fn read_tail(file: &mut File, key: Option<&AuditKey>) -> io::Result<F
     Ok(FileTail { last: Some(read.link), whole_bytes: bytes - torn_bytes, torn_bytes })
 }
 
-/// The number of the first line of `path`, as far as it can be told.
+/// The number of the first line of `path`, if it can be read.
 pub(crate) fn first_seq(path: &Path, key: Option<&AuditKey>) -> Option<u64> {
     let mut line = Vec::new();
     let file = File::open(path).ok()?;
@@ -86,13 +87,13 @@ pub(crate) fn first_seq(path: &Path, key: Option<&AuditKey>) -> Option<u64> {
     chain::parse_line(line.strip_suffix(b"\n")?, key).ok().map(|read| read.link.seq)
 }
 
-/// Whether some process writes the log whose newest file this is.
+/// Whether a process writes the log with this newest file.
 pub(crate) fn has_writer(log: &Path) -> bool {
     File::open(with_suffix(log, ".lock"))
         .is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Whether both are of the same file; where that cannot be told, it is taken for granted.
+/// Whether both are the same file. If that is unknown, they count as the same.
 pub(crate) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     #[cfg(unix)]
     {
@@ -105,9 +106,10 @@ pub(crate) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     }
 }
 
-/// Makes room for a new `log`: what it was is the first of the older ones, of which `kept_files` stay.
+/// Renames the files of `log` for a rotation and keeps `kept_files` rotated ones.
 pub(crate) fn rotate(log: &Path, kept: usize) -> io::Result<()> {
-    // Of a time when more were kept. The oldest goes first, so that the chain has no hole whatever ends us.
+    // Left from a time with a larger limit. The oldest is removed first, so that an interruption leaves no gap in the
+    // chain.
     let beyond = (kept + 1..).map(|rotations| rotated_path(log, rotations)).take_while(|path| path.exists());
     for path in beyond.collect::<Vec<_>>().iter().rev() {
         fs::remove_file(path)?;

@@ -1,4 +1,4 @@
-//! The head of a log, in a file of its own: how far it reached, so that a log that was cut short is found.
+//! The head file of a log. It records how far the log reaches, so that truncation is detected.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,16 +10,16 @@ use crate::chain::{ChainLink, compute_hash};
 use crate::files::{open_private, with_suffix};
 use crate::key::AuditKey;
 
-/// How far a log reached when this was written.
+/// How far a log reached when the head was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogHead {
-    /// The number of the oldest line that is kept.
+    /// The number of the oldest kept line.
     pub first: u64,
     /// The number of the last line.
     pub seq: u64,
     /// The hash of the last line.
     pub hash: String,
-    /// Signs the rest, where the chain has a key.
+    /// The signature of the other fields, if the chain has a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mac: Option<String>,
 }
@@ -30,10 +30,10 @@ impl LogHead {
         Self { mac: key.map(|key| head.compute_mac(key)), ..head }
     }
 
-    /// The head of `log`; none where there is none.
+    /// The head of `log`; `None` if there is no head file.
     ///
     /// # Errors
-    /// Of reading; `InvalidData` when it is none, or not signed with `key`.
+    /// Read errors; `InvalidData` when the file is malformed or not signed with `key`.
     pub fn read(log: &Path, key: Option<&AuditKey>) -> io::Result<Option<Self>> {
         let text = match fs::read(with_suffix(log, ".head")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -49,7 +49,7 @@ impl LogHead {
         Ok(Some(head))
     }
 
-    /// Writes it beside `log`, whole or not at all.
+    /// Writes the head beside `log`, atomically.
     pub(crate) fn write(&self, log: &Path) -> io::Result<()> {
         let draft = with_suffix(log, ".head.new");
         let mut file = open_private(OpenOptions::new().write(true).create(true).truncate(true), &draft)?;

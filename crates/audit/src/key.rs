@@ -1,17 +1,17 @@
-//! The key of a chain, which whoever forges a line would need.
+//! The key of a hash chain. Without it nobody can forge a line.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The key of a chain.
+/// The key of a hash chain.
 #[derive(Clone)]
 pub struct AuditKey(Arc<[u8]>);
 
 impl AuditKey {
-    /// Shorter keys could be guessed.
+    /// Bytes of a key at least; shorter keys can be guessed.
     pub const BYTES_MIN: usize = 16;
 
-    /// The key of these bytes, without white space around them; none if they are too few.
+    /// The key with these bytes, trimmed of white space; `None` if it is too short.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.trim_ascii();
         (bytes.len() >= Self::BYTES_MIN).then(|| Self(bytes.into()))

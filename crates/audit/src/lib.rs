@@ -1,14 +1,13 @@
-//! What was done: one line a call, each chained to the one before, kept in a file that is rotated, and verified.
+//! The audit log: one line for each call, chained by hash, in a rotated file, and its verification.
 //!
-//! [`AuditLog`] is the [`tidegate_core::Auditor`] of a node. A call has room for its line before it begins and hands it
-//! over when it ends; a thread of its own writes. A line is with the system as soon as it is written, so that the end
-//! of the process loses none of them; it is on the disk within a second, which is what a loss of power may take.
+//! [`AuditLog`] is the [`tidegate_core::Auditor`] of a node. A call reserves its line before it begins and hands the
+//! line over when it ends; a separate thread writes. A written line is in the operating system's cache at once, so the
+//! end of the process loses none. It is on the disk within a second, which is what a power failure may lose.
 //!
-//! What [`verify()`] finds: any byte that was changed, any line that was taken out, put in or moved, and lines that were
-//! cut off at the end up to the last one that the file beside the log (`.head`) or the verifier knows of. What nobody
-//! can find without a key: a log that was written anew as a whole, its head too, by somebody who may write both. With a
-//! key (HMAC) that takes the key; then what remains is to put both back to what they were at an earlier moment, which
-//! is found by whoever keeps a hash of a later line elsewhere.
+//! [`verify()`] detects every changed byte, every removed, added or moved line, and truncation before the last line
+//! that the head file (`.head`) or the verifier has a hash of. Without a key it cannot detect that somebody with write
+//! access replaced the whole log and its head. With a key (HMAC) that takes the key; what remains is to restore an
+//! earlier state of both files, which a hash of a later line, kept elsewhere, reveals.
 
 mod chain;
 mod files;

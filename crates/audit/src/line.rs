@@ -1,4 +1,4 @@
-//! The form of a line: JSON, its members always in the same order, without the two that chain it.
+//! The form of a line: JSON with members in a fixed order, without the two members that chain it.
 
 use std::net::IpAddr;
 
@@ -10,9 +10,9 @@ use tidegate_core::Principal;
 use crate::record::{CallRecord, Record, RecordCaller, RecordKind, RecordedArguments, RefusedMessage};
 use crate::redaction::truncate;
 
-/// Bytes of a subject, tenant, role, database or table in one line.
+/// Bytes of a subject, tenant, role, database or table in a line at most.
 const WORD_BYTES_MAX: usize = 256;
-/// Roles in one line.
+/// Roles in a line at most.
 const ROLES_MAX: usize = 32;
 
 #[derive(Default, Serialize)]
@@ -82,7 +82,7 @@ struct LineStatement {
     tables: Vec<String>,
 }
 
-/// The line number `seq`, an object of at least one member.
+/// Renders `record` as line number `seq`, an object with at least one member.
 pub(crate) fn render_line(record: &mut Record, seq: u64) -> String {
     let time = DateTime::<Utc>::from(record.time).to_rfc3339_opts(SecondsFormat::Millis, true);
     let line = match &mut record.kind {
@@ -108,7 +108,7 @@ pub(crate) fn render_line(record: &mut Record, seq: u64) -> String {
         },
         RecordKind::Dropped(lines) => JsonLine { kind: "dropped", dropped: Some(*lines), ..JsonLine::default() },
     };
-    // Nothing in a line is without a form in JSON: all keys are text.
+    // Serialization cannot fail: all keys are text.
     serde_json::to_string(&JsonLine { time, seq, ..line }).unwrap_or_else(|_| format!("{{\"seq\":{seq}}}"))
 }
 

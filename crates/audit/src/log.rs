@@ -1,4 +1,4 @@
-//! The auditor of a node: gives room for lines and hands them to the one who writes.
+//! The auditor of a node: reserves lines and passes them to the writer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::redaction::Redaction;
 use crate::sink::AuditSink;
 use crate::writer::{LogWriter, WriterState};
 
-/// Writes a line for each call, and for what is refused.
+/// Writes a line for each call and each refused message.
 pub struct AuditLog {
     inbox: mpsc::Sender<Record>,
     when_full: WhenFull,
@@ -29,28 +29,28 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// Opens the log that `options` name, and goes on after its last line.
+    /// Opens the log in `options` and continues after its last line.
     ///
     /// # Errors
-    /// When another process writes it, its last line is not one that this log can go on from, or it cannot be written.
+    /// When another process writes the log, its last line is invalid, or it cannot be written.
     pub fn open(options: &AuditOptions) -> Result<Arc<Self>, OpenError> {
         let open::OpenLog { sink, last, opened } = open::open(options)?;
         Self::start_writer(options, Box::new(sink), last, opened)
     }
 
-    /// Looks whether the log that `options` name could be opened, now or as soon as nobody else writes it; it is left
-    /// as it is, and so is its folder.
+    /// Checks whether the log in `options` can be opened, now or after its current writer ends. It changes neither the
+    /// log nor its folder.
     ///
     /// # Errors
-    /// Those of [`AuditLog::open`], without that another process writes it.
+    /// As [`AuditLog::open`], except that another process may write the log.
     pub fn check_openable(options: &AuditOptions) -> Result<(), OpenError> {
         open::check_openable(options)
     }
 
-    /// A log that begins anew in `sink`; the options say all but where it is.
+    /// Starts a new log in `sink`. The file in `options` is ignored.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When the writer thread cannot be started.
     pub fn with_sink(sink: Box<dyn AuditSink>, options: &AuditOptions) -> Result<Arc<Self>, OpenError> {
         let opened = RecordKind::Opened { mended_bytes: 0, missing_until: None };
         Self::start_writer(options, sink, ChainLink::genesis(), opened)
@@ -80,8 +80,8 @@ impl AuditLog {
         Ok(Arc::new(log))
     }
 
-    /// Takes no more lines and waits until those are on the disk for which there was room, or for `within`. Lines that
-    /// cannot be written then are lost, and the log of the process says how many.
+    /// Accepts no more lines and waits until all reserved lines are on the disk, for `within` at most. Lines that
+    /// cannot be written are lost; the process log reports their number.
     pub async fn close(&self, within: Duration) {
         self.shared.closing.cancel();
         if tokio::time::timeout(within, self.shared.closed.cancelled()).await.is_err() {
@@ -98,7 +98,7 @@ impl AuditLog {
         self.when_full == WhenFull::Block && *self.shared.is_failing.borrow()
     }
 
-    /// Hands on what nobody waits for: without room it is dropped, and counted.
+    /// Queues a record without a reservation. If the queue is full, the record is dropped and counted.
     fn try_record(&self, record: Record) {
         if self.inbox.try_send(record).is_err() {
             self.shared.drop_lines(1);
@@ -108,7 +108,7 @@ impl AuditLog {
     async fn wait_for_room(&self) -> Result<mpsc::OwnedPermit<Record>, Error> {
         let mut is_stuck = self.shared.is_failing.subscribe();
         let room = async {
-            // The sender is in `shared`, which outlives this.
+            // The sender is in `shared`, which outlives this future.
             let _ = is_stuck.wait_for(|is_stuck| !is_stuck).await;
             self.inbox.clone().reserve_owned().await
         };
@@ -116,7 +116,7 @@ impl AuditLog {
             Ok(Ok(permit)) => Ok(permit),
             Ok(Err(_)) => Err(Error::new(ErrorKind::Unavailable, "the server is shutting down")),
             Err(_) => {
-                let message = "the server cannot write down what is called, and answers nothing until it can";
+                let message = "the audit log cannot be written; calls are refused until it can";
                 Err(Error::new(ErrorKind::Unavailable, message).with_hint("Try again later."))
             }
         }
@@ -157,17 +157,17 @@ impl Subscriber for AuditLog {
             Event::MessageRefused { transport, peer, reason } => {
                 self.record_refusal(RefusedMessage::new(transport, peer, reason));
             }
-            // That of a tool is reached by a call, which is refused with a line of its own.
+            // A tool's own limit is reached by a call, which gets a line of its own.
             Event::LimitReached { caller, level, measure: LimitMeasure::Requests } if level != LimitLevel::Tool => {
                 self.record_refusal(RefusedMessage::rate_limited(caller, level));
             }
-            // Calls that pass the door have room of their own.
+            // Admitted calls have reserved a line.
             _ => {}
         }
     }
 }
 
-/// Room for one line; none where lines are dropped and there is none.
+/// A reserved line; without a permit if lines are dropped and the queue is full.
 struct ReservedLine {
     permit: Option<mpsc::OwnedPermit<Record>>,
     redaction: Option<Arc<Redaction>>,

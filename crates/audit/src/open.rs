@@ -1,4 +1,4 @@
-//! A log is opened: it goes on after its last whole line.
+//! Opens a log and continues after its last complete line.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -14,26 +14,26 @@ use crate::sink::FileSink;
 /// Why a log cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another process writes it.
+    /// Another process writes the log.
     #[error("another process writes the audit log {}; give each its own file", .0.display())]
     Locked(PathBuf),
-    /// Its end cannot be gone on from.
+    /// The end of the log is invalid.
     #[error(
-        "the audit log {} cannot be gone on with: {reason}; move it away, with what stands beside it, and verify it",
+        "cannot append to the audit log {}: {reason}; move it and the files beside it away, and verify them",
         .file.display()
     )]
     NotAppendable {
-        /// Which file.
+        /// The log.
         file: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with its end.
         reason: String,
     },
-    /// It cannot be read or written.
+    /// A file of the log cannot be read or written.
     #[error("the audit log {} cannot be used: {error}", .file.display())]
     Io {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         error: io::Error,
     },
 }
@@ -48,16 +48,16 @@ impl OpenError {
     }
 }
 
-/// A log that was opened.
+/// An open log.
 pub(crate) struct OpenLog {
     pub(crate) sink: FileSink,
     /// The last line.
     pub(crate) last: ChainLink,
-    /// What the next line says of that.
+    /// The record for the next line, which reports the opening.
     pub(crate) opened: RecordKind,
 }
 
-/// Opens the log that `options` name. What a crash left behind the last whole line is cut off.
+/// Opens the log in `options`. An incomplete line at its end, as after a crash, is removed.
 pub(crate) fn open(options: &AuditOptions) -> Result<OpenLog, OpenError> {
     let (path, key) = (&options.file, options.key.as_ref());
     let failed = |error: io::Error| OpenError::from_io(path, error);
@@ -66,18 +66,18 @@ pub(crate) fn open(options: &AuditOptions) -> Result<OpenLog, OpenError> {
     let FileTail { last, whole_bytes, torn_bytes } = files::read_tail(&mut file, key).map_err(failed)?;
     if torn_bytes > 0 {
         file.set_len(whole_bytes).map_err(failed)?;
-        tracing::warn!(file = %path.display(), bytes = torn_bytes, "a part of a line at the end of the audit log was cut off");
+        tracing::warn!(file = %path.display(), bytes = torn_bytes, "an incomplete line at the end of the audit log was removed");
     }
     let last = match last {
         Some(last) => last,
-        // A new file, or one that was begun and never written.
+        // The file is new, or nothing was written to it.
         None => match File::open(files::rotated_path(path, 1)) {
             Ok(mut older) => files::read_tail(&mut older, key).map_err(failed)?.last.unwrap_or_else(ChainLink::genesis),
             Err(_) => ChainLink::genesis(),
         },
     };
     let head = LogHead::read(path, key).map_err(failed)?;
-    // What the head knows of and is not here any more was not rotated away, and is missed until it is.
+    // Lines in the head that are not in the log were not rotated away; they are reported missing until they are.
     let first =
         head.as_ref().map(|head| head.first).or_else(|| files::first_seq(files::existing_files(path).first()?, key));
     let missing_until = head.map(|head| head.seq).filter(|seq| *seq > last.seq);
@@ -97,11 +97,10 @@ pub(crate) fn open(options: &AuditOptions) -> Result<OpenLog, OpenError> {
     Ok(OpenLog { sink, last, opened })
 }
 
-/// Looks whether the log that `options` name could be opened, now or as soon as nobody else writes it. Nothing is
-/// written for that, and nothing is left behind.
+/// Checks whether the log in `options` can be opened, now or after its current writer ends. It leaves no file behind.
 ///
 /// # Errors
-/// Those of opening it, without that another process writes it.
+/// As for opening, except that another process may write the log.
 pub(crate) fn check_openable(options: &AuditOptions) -> Result<(), OpenError> {
     let (path, key) = (&options.file, options.key.as_ref());
     let failed = |error: io::Error| OpenError::from_io(path, error);
@@ -115,7 +114,7 @@ pub(crate) fn check_openable(options: &AuditOptions) -> Result<(), OpenError> {
         files::read_tail(&mut file, key).map_err(failed)?;
     }
     LogHead::read(path, key).map_err(failed)?;
-    // The head is written anew each time. This file has no name, or loses it at once.
+    // The head is written as a new file each time. This test file has no name, or is unlinked at once.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     folder.metadata().map_err(failed)?;
     tempfile::tempfile_in(folder).map(drop).map_err(failed)

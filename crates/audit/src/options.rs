@@ -1,4 +1,4 @@
-//! Where a log is and what it does.
+//! Options of an audit log.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,41 +6,41 @@ use std::time::Duration;
 use crate::key::AuditKey;
 use crate::redaction::Redaction;
 
-/// What happens when lines cannot be written: the disk is full, or slower than the calls.
+/// What happens when lines cannot be written, because the disk is full or slower than the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhenFull {
-    /// Calls wait for a while, and are then refused. None runs whose line would be lost.
+    /// Calls wait for a limited time and are then refused. No call runs without its line.
     #[default]
     Block,
-    /// Lines are dropped and counted; a line tells how many as soon as one can be written.
+    /// Lines are dropped and counted; a later line reports their number.
     Drop,
 }
 
-/// Where a log is and what it does.
+/// Options of an audit log.
 #[derive(Debug, Clone)]
 pub struct AuditOptions {
-    /// The file. Older ones stand beside it as `.1`, `.2`, …; its head as `.head`, its lock as `.lock`.
+    /// The current file. Rotated files are beside it as `.1`, `.2`, …; the head as `.head`, the lock as `.lock`.
     pub file: PathBuf,
     /// What happens when lines cannot be written.
     pub when_full: WhenFull,
-    /// A file is no larger, in bytes.
+    /// Bytes of a file at most.
     pub bytes_max: u64,
-    /// Older files that are kept.
+    /// Rotated files that are kept.
     pub kept_files: usize,
-    /// The values of arguments, with what is redacted in them; none for their names alone.
+    /// Redaction of the values of arguments; `None` logs only their names.
     pub values: Option<Redaction>,
-    /// The key of the chain; none for a bare hash.
+    /// The key of the hash chain; `None` for a plain hash.
     pub key: Option<AuditKey>,
-    /// How long a call waits for room for its line.
+    /// How long a call waits for its reservation.
     pub reserve_timeout: Duration,
-    /// After how long it is tried again to write what could not be written.
+    /// The time between two attempts after a write failure.
     pub retry_after: Duration,
-    /// Lines that wait to be written, at most.
+    /// Lines in the queue at most.
     pub queue_lines_max: usize,
 }
 
 impl AuditOptions {
-    /// The log in `file`, with everything else as it is unless said.
+    /// The defaults for a log in `file`.
     pub fn new(file: impl Into<PathBuf>) -> Self {
         Self {
             file: file.into(),

@@ -1,4 +1,4 @@
-//! What happened, taken from a call in the time that a call has for it; it becomes a line on the writer's thread.
+//! Audit records, taken from a call while it ends and rendered by the writer thread.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use tidegate_core::{AuditedStatement, CallOrigin, Caller, Job, JobId, LimitLevel
 
 use crate::redaction::{Redaction, argument_names, truncate};
 
-/// Bytes of names, URIs and reasons that callers bring, in one line.
+/// Bytes of names, URIs and reasons from callers in a line at most.
 const NAME_BYTES_MAX: usize = 512;
 
-/// What happened.
+/// One event to be logged.
 pub(crate) struct Record {
     pub(crate) time: SystemTime,
     pub(crate) kind: RecordKind,
 }
 
-/// The sorts of lines.
+/// The kinds of lines.
 pub(crate) enum RecordKind {
-    /// A log was opened.
+    /// The log was opened.
     Opened {
-        /// Bytes behind the last whole line, which were cut off.
+        /// Bytes of an incomplete line that were removed.
         mended_bytes: u64,
-        /// The last line that the head knows of, where the log does not reach to it.
+        /// The last line in the head, if the log ends before it.
         missing_until: Option<u64>,
     },
     Call(Box<CallRecord>),
@@ -38,22 +38,22 @@ pub(crate) enum RecordKind {
     Dropped(u64),
 }
 
-/// Who called, and from where.
+/// The caller and its origin.
 pub(crate) struct RecordCaller {
     pub(crate) principal: Arc<Principal>,
     pub(crate) transport: TransportKind,
     pub(crate) address: Option<IpAddr>,
 }
 
-/// A message that was refused, or several that are told as one.
+/// A refused message, or several that are counted together.
 #[derive(Debug)]
 pub(crate) struct RefusedMessage {
-    /// Whose it was; none where that was not known yet.
+    /// Its principal, if it is known.
     pub(crate) principal: Option<Arc<Principal>>,
     pub(crate) transport: TransportKind,
     pub(crate) address: Option<IpAddr>,
     pub(crate) reason: String,
-    /// How many they are.
+    /// The number of messages.
     pub(crate) times: u64,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct CallRecord {
     pub(crate) job: JobId,
 }
 
-/// The arguments of a call, as far as they are written down.
+/// The arguments of a call, as they are logged.
 pub(crate) enum RecordedArguments {
     Names(Vec<String>),
     Values(Map<String, Value>),
@@ -82,8 +82,7 @@ impl Record {
         Self { time: SystemTime::now(), kind }
     }
 
-    /// What is to be written of `job`, which ended with `outcome`; the values of its arguments only where `redaction` says
-    /// how to redact them.
+    /// The record of `job`, which ended with `outcome`. The values of its arguments are included only with `redaction`.
     pub(crate) fn from_call(job: &Job, outcome: &'static str, values: Option<&Redaction>) -> Self {
         let target = job.target();
         let arguments = match values {
@@ -115,7 +114,7 @@ impl RefusedMessage {
         Self { principal: None, transport, address, reason: truncate(reason, NAME_BYTES_MAX).to_owned(), times: 1 }
     }
 
-    /// One of `caller`, who asks too often: more than one of that `level` may.
+    /// A request of `caller` beyond the rate limit of `level`.
     pub(crate) fn rate_limited(caller: &Caller, level: LimitLevel) -> Self {
         let CallOrigin { transport, peer } = caller.origin;
         let reason = format!("too many requests: the limit of the {}", level.name());

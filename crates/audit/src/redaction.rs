@@ -1,33 +1,33 @@
-//! What of a call's arguments is written down, and what stands there instead of the rest.
+//! Redacts the arguments of calls in the log.
 
 use serde_json::{Map, Value};
 use tidegate_core::NamePattern;
 
-/// Stands for a value that nobody may read.
+/// Replaces a redacted value.
 const REDACTED: &str = "***";
-/// Names that hold one of these are redacted whatever is said.
+/// Names that contain one of these are always redacted.
 const ALWAYS_REDACTED: [&str; 8] =
     ["password", "passwd", "secret", "token", "api_key", "apikey", "authorization", "private_key"];
-/// Bounds of what is written of the arguments of one call.
+/// Limits of the logged arguments of one call.
 const MEMBERS_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 128;
 const TEXT_BYTES_MAX: usize = 1_024;
 const BYTES_MAX: usize = 16 * 1_024;
 const DEPTH_MAX: usize = 8;
 
-/// Which arguments are redacted, by patterns of their names or of the way to them (`login.token`).
+/// Which arguments are redacted, by patterns of their names or paths (`login.token`).
 #[derive(Debug, Clone, Default)]
 pub struct Redaction {
     patterns: Vec<NamePattern>,
 }
 
 impl Redaction {
-    /// Redacts what fits one of `patterns`, beside names that speak of passwords, secrets, tokens and keys.
+    /// Redacts arguments that match one of `patterns`, and names that suggest passwords, secrets, tokens or keys.
     pub fn new<P: Into<String>>(patterns: impl IntoIterator<Item = P>) -> Self {
         Self { patterns: patterns.into_iter().map(|pattern| NamePattern::new(pattern.into().to_lowercase())).collect() }
     }
 
-    /// The values of `arguments` as they may be written down: redacted, and cut to a bound.
+    /// The values of `arguments`, redacted and cut to the limits.
     pub(crate) fn redact(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
         let mut left = BYTES_MAX;
         self.redact_members(arguments, "", 0, &mut left)

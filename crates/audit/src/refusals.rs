@@ -1,6 +1,6 @@
-//! Messages that are refused. Anybody may send any number of them, so of each network, or of each principal who asks
-//! too often, one in a minute has a line of its own, and those after it are counted into another one at the minute's
-//! end: the log is not theirs to fill.
+//! Limits the lines for refused messages. Anyone can cause any number of them, so each network, and each principal
+//! beyond its rate limit, gets one line a minute; further messages are counted into one more line at the end of the
+//! minute.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,20 +11,20 @@ use tokio::time::Instant;
 
 use crate::record::{Record, RefusedMessage};
 
-/// How long refusals are counted into one line.
+/// How long refused messages are counted into one line.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Networks and principals that are told apart in that time; all others count as one.
+/// Networks and principals with counts of their own in that time; all others share one.
 const SOURCES_MAX: usize = 64;
 
-/// Refused messages since the first of which a line tells.
+/// Refused messages since the last lines about them.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalCounter {
     since: Option<Instant>,
-    /// Those after the first, by where they came from.
+    /// Messages after the first one, by their source.
     repeated: HashMap<RefusalSource, Option<RefusedMessage>>,
 }
 
-/// Where messages come from, as far as it is told apart.
+/// The source of a message, as far as it is distinguished.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum RefusalSource {
     Network(TransportKind, Option<IpAddr>),
@@ -44,7 +44,7 @@ impl RefusalSource {
 }
 
 impl RefusalCounter {
-    /// Hears of one more: gives it back if it is to have a line of its own.
+    /// Counts a message; returns it if it gets a line of its own.
     pub(crate) fn record(&mut self, message: RefusedMessage, now: Instant) -> Option<RefusedMessage> {
         self.since.get_or_insert(now);
         let own = RefusalSource::from_message(&message);
@@ -59,12 +59,12 @@ impl RefusalCounter {
         None
     }
 
-    /// When those that were counted are to be told.
+    /// When the counted messages are to be logged.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.since.map(|since| since + WINDOW)
     }
 
-    /// The lines of those that were counted: where from and why is that of the last one of each.
+    /// Records of the counted messages. Each has the origin and reason of the last message of its source.
     pub(crate) fn drain(&mut self) -> Vec<Record> {
         self.since = None;
         let counted = self.repeated.drain().filter_map(|(source, counted)| {

@@ -1,4 +1,4 @@
-//! Where lines go: a file that is rotated.
+//! The destination of lines: a rotated file.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -9,31 +9,31 @@ use crate::files;
 use crate::head::LogHead;
 use crate::key::AuditKey;
 
-/// Where lines go. Its calls may take long; they are made on a thread of their own.
+/// The destination of lines. Its methods may block; they are called on the writer thread.
 pub trait AuditSink: Send {
-    /// Adds `lines`, whole ones. After an error none of them is there.
+    /// Appends `lines`, all of them complete. After an error none of them is written.
     ///
     /// # Errors
-    /// When they cannot be written; it is tried again later.
+    /// When they cannot be written; the writer tries again later.
     fn append(&mut self, lines: &[u8]) -> io::Result<()>;
 
-    /// Bytes in the file that is written now.
+    /// Bytes of the current file.
     fn bytes(&self) -> u64;
 
-    /// Begins another file after the line `last`. After an error the one before goes on, or it is tried again.
+    /// Starts a new file after the line `last`. After an error the current file stays in use.
     ///
     /// # Errors
-    /// When it cannot be begun.
+    /// When the new file cannot be created.
     fn rotate(&mut self, last: &ChainLink) -> io::Result<()>;
 
-    /// Sees to it that all lines are on the disk, of which `last` is the last, and says so beside them.
+    /// Syncs all lines to disk and records `last` as the last one.
     ///
     /// # Errors
-    /// When nobody knows whether they are.
+    /// When the sync fails, so that it is unknown whether the lines are on the disk.
     fn sync(&mut self, last: &ChainLink) -> io::Result<()>;
 }
 
-/// A file, with older ones beside it.
+/// A file with rotated ones beside it.
 #[derive(Debug)]
 pub(crate) struct FileSink {
     path: PathBuf,
@@ -41,16 +41,16 @@ pub(crate) struct FileSink {
     key: Option<AuditKey>,
     file: File,
     bytes: u64,
-    /// Whether a part of a line may stand behind the last one.
+    /// Whether an incomplete line may follow the last one.
     is_torn: bool,
-    /// The number of the oldest line that is kept.
+    /// The number of the oldest kept line.
     first: u64,
-    /// Held as long as the log is written.
+    /// The lock, held while the log is open.
     _lock: File,
 }
 
 impl FileSink {
-    /// The sink of the log at `path`, whose `file` has so many `bytes`, and whose oldest line is the `first`.
+    /// The sink of the log at `path`. `file` has `bytes` bytes; the oldest line of the log is `first`.
     pub(crate) fn new(
         path: PathBuf,
         kept_files: usize,
@@ -70,13 +70,13 @@ impl FileSink {
         Ok(())
     }
 
-    /// Whether the file that is written is still the one at its path.
+    /// Whether the open file is still the one at its path.
     fn is_in_place(&self) -> bool {
         let here = self.path.metadata().and_then(|here| Ok(files::is_same_file(&here, &self.file.metadata()?)));
         here.unwrap_or(false)
     }
 
-    /// The number of the oldest line that is there once room was made for a new file after the line `last`.
+    /// The number of the oldest line after a rotation behind the line `last`.
     fn first_after_rotation(&self, last: &ChainLink) -> u64 {
         let files = files::existing_files(&self.path);
         let Some(gone) = files.len().checked_sub(self.kept_files).filter(|gone| *gone > 0) else { return self.first };
@@ -96,7 +96,7 @@ impl AuditSink for FileSink {
         self.truncate_torn_line()?;
         if let Err(error) = self.file.write_all(lines) {
             self.is_torn = true;
-            // Tried again before the next line otherwise.
+            // Otherwise repeated before the next line.
             let _ = self.truncate_torn_line();
             return Err(error);
         }
@@ -111,10 +111,10 @@ impl AuditSink for FileSink {
     fn rotate(&mut self, last: &ChainLink) -> io::Result<()> {
         self.truncate_torn_line()?;
         self.file.sync_data()?;
-        // The head says that lines are gone before they go: whoever reads both in between misses nothing.
+        // The head is updated before old lines are removed, so that a concurrent reader misses none.
         self.first = self.first_after_rotation(last);
         self.write_head(last)?;
-        // Not there if the last attempt got that far.
+        // Absent if the previous attempt got that far.
         if self.path.exists() {
             files::rotate(&self.path, self.kept_files)?;
         }
@@ -128,7 +128,7 @@ impl AuditSink for FileSink {
         self.write_head(last)?;
         if !self.is_in_place() {
             let file = self.path.display();
-            tracing::error!(%file, "the audit log was moved or deleted while it is written; it goes on in a new file");
+            tracing::error!(%file, "the audit log was moved or deleted while in use; writing continues in a new file");
             self.file = files::open(&self.path)?;
             self.bytes = self.file.metadata()?.len();
         }

@@ -1,4 +1,4 @@
-//! The files of a log with its head, as they stood at one moment: also of a log that is written and rotated meanwhile.
+//! A consistent set of the files of a log and its head, also while the log is written and rotated.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -12,35 +12,35 @@ use crate::head::LogHead;
 use crate::key::AuditKey;
 use crate::verify::{VerifyError, broken_log};
 
-/// How often it is tried while the log is rotated, and how long after the try before.
+/// Attempts while the log is rotated, and the delay between them.
 const TRIES_MAX: usize = 50;
 const RETRY_AFTER: Duration = Duration::from_millis(5);
 
-/// What belongs to a log, held open: what it is called later does not matter any more.
+/// The open files of a log, independent of later renames.
 pub(crate) struct LogSnapshot {
     pub(crate) head: Option<LogHead>,
     /// Oldest first.
     pub(crate) files: Vec<LogFile>,
 }
 
-/// One file of it.
+/// One file of a log.
 pub(crate) struct LogFile {
     pub(crate) path: PathBuf,
     pub(crate) lines: BufReader<File>,
-    /// The number of its first line, if that can be read.
+    /// The number of its first line, if it can be read.
     first: Option<u64>,
     is_empty: bool,
 }
 
 impl LogSnapshot {
-    /// Of the logs whose files are `named`, with the older ones and the head beside each.
+    /// Opens the files in `named`, with the rotated files and the head beside each.
     pub(crate) fn open_all(named: &[PathBuf], key: Option<&AuditKey>) -> Result<Self, VerifyError> {
         let mut missing = None;
         for _ in 0..TRIES_MAX {
             match Self::open_once(named, key) {
                 Ok(collected) if collected.is_unchanged(named, key)? => return Ok(collected.sort_by_sequence()),
                 Ok(_) => missing = None,
-                // Perhaps it was listed, and is called something else by now.
+                // The file may have been renamed since the listing.
                 Err(VerifyError::Io { file, error }) if error.kind() == io::ErrorKind::NotFound => {
                     missing = Some(VerifyError::Io { file, error });
                 }
@@ -57,7 +57,7 @@ impl LogSnapshot {
         Ok(Self { head, files: parts })
     }
 
-    /// Whether nothing was rotated while it was collected.
+    /// Whether no rotation happened meanwhile.
     fn is_unchanged(&self, named: &[PathBuf], key: Option<&AuditKey>) -> Result<bool, VerifyError> {
         let now = list_paths(named).into_iter().map(|path| (files::first_seq(&path, key), path));
         let then = self.files.iter().map(|part| (part.first, part.path.clone()));
@@ -65,8 +65,7 @@ impl LogSnapshot {
     }
 
     fn sort_by_sequence(mut self) -> Self {
-        // A file whose first line cannot be read is looked at first, and found; one that was begun and not written
-        // stands at the end.
+        // A file with an unreadable first line comes first, so that it is reported; an empty file comes last.
         self.files.sort_by_key(|part| (part.is_empty, part.first.unwrap_or(0)));
         self
     }
@@ -102,7 +101,7 @@ fn list_paths(named: &[PathBuf]) -> BTreeSet<PathBuf> {
     beside.collect()
 }
 
-/// The first head that there is.
+/// The first head that exists.
 fn read_head(named: &[PathBuf], key: Option<&AuditKey>) -> Result<Option<LogHead>, VerifyError> {
     let read = |file: &Path| {
         LogHead::read(file, key).map_err(|error| match error.kind() {

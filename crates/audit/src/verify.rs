@@ -1,4 +1,4 @@
-//! Reads a log through and finds the first place at which it is not what was written.
+//! Verifies a log and reports the first altered line.
 
 use std::fmt;
 use std::io::{self, BufRead as _, Read as _};
@@ -10,47 +10,47 @@ use crate::head::LogHead;
 use crate::key::AuditKey;
 use crate::snapshot::{LogFile, LogSnapshot};
 
-/// What is known of a log beside itself.
+/// What the verifier has besides the log.
 #[derive(Debug, Clone, Default)]
 pub struct VerifyOptions {
-    /// The key of its chain.
+    /// The key of the hash chain.
     pub key: Option<AuditKey>,
-    /// The hash of a line that must be in it: it was read from the log earlier and kept elsewhere.
+    /// The hash of a line that the log must contain, noted earlier and kept elsewhere.
     pub required_hash: Option<String>,
 }
 
-/// A log that is what was written, as far as can be told.
+/// The result for an intact log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedLog {
-    /// Lines that were read.
+    /// The number of lines.
     pub lines: u64,
-    /// The number of the first.
+    /// The number of the first line.
     pub first: u64,
-    /// The last.
+    /// The last line.
     pub last: ChainLink,
-    /// Whether the head of the log was there to tell how far it reached.
+    /// Whether a head file was available to detect truncation.
     pub has_head: bool,
-    /// What its reader should know.
+    /// Notices about the log.
     pub notices: Vec<VerifyNotice>,
 }
 
-/// What a log says of itself that its reader should know.
+/// Something in an intact log that its reader should notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VerifyNotice {
-    /// Lines before the first are not here: they were rotated away.
+    /// The log begins at this line; earlier ones were rotated away.
     BeginsAt(u64),
-    /// A part of a line was cut off when the log was opened, before that line.
+    /// An incomplete line before this one was removed when the log was opened.
     Truncated {
-        /// The line that says so.
+        /// The line with the notice.
         seq: u64,
-        /// So many bytes.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// Lines were dropped before that line.
+    /// Lines before this one were dropped.
     Dropped {
-        /// The line that says so.
+        /// The line with the notice.
         seq: u64,
-        /// So many.
+        /// The number of dropped lines.
         lines: u64,
     },
 }
@@ -58,50 +58,50 @@ pub enum VerifyNotice {
 impl fmt::Display for VerifyNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BeginsAt(seq) => write!(f, "the log begins at {seq}: what was before is not here"),
+            Self::BeginsAt(seq) => write!(f, "the log begins at {seq}: earlier lines are not in these files"),
             Self::Truncated { seq, bytes } => {
-                write!(f, "before {seq} a part of a line ({bytes} bytes) was cut off, as a crash leaves it")
+                write!(f, "before {seq} an incomplete line ({bytes} bytes) was removed, as after a crash")
             }
             Self::Dropped { seq, lines } => write!(f, "before {seq} lines were dropped: {lines}"),
         }
     }
 }
 
-/// The first place at which a log is not what was written.
+/// The first altered line of a log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: line {line}: {reason}", .file.display())]
 pub struct BrokenLog {
-    /// Which file.
+    /// The file.
     pub file: PathBuf,
-    /// Which line of it, from 1 on; one more than it has when something is missing at its end.
+    /// The line in the file, from 1. If the end is missing, one more than the number of lines.
     pub line: u64,
     /// What is wrong.
     pub reason: String,
 }
 
-/// Why a log is not verified.
+/// Why verification failed.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// It is not what was written.
+    /// The log was altered.
     #[error(transparent)]
     Broken(#[from] BrokenLog),
-    /// It cannot be read.
+    /// A file cannot be read.
     #[error("{}: {error}", .file.display())]
     Io {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// It is rotated all the time.
+    /// The log was rotated during every attempt.
     #[error("the log is rotated faster than its files can be opened; verify a copy, or raise audit.max_size")]
     RotatedTooOften,
 }
 
-/// Verifies the log whose files are `files`, in any order; with each come the older ones and the head beside it.
+/// Verifies the log with the files `files`, in any order, including the rotated files and the head beside each.
 ///
 /// # Errors
-/// The first break, or a file that cannot be read.
+/// The first altered line, or a file that cannot be read.
 pub fn verify(files: &[PathBuf], options: &VerifyOptions) -> Result<VerifiedLog, VerifyError> {
     let LogSnapshot { head, files: parts } = LogSnapshot::open_all(files, options.key.as_ref())?;
     let mut walk = LogVerifier {
@@ -126,7 +126,7 @@ pub(crate) fn broken_log(file: &Path, line: u64, reason: impl Into<String>) -> B
     BrokenLog { file: file.to_owned(), line, reason: reason.into() }
 }
 
-/// What was not seen yet of what must be there.
+/// The required hash, until it is found.
 struct RequiredHash {
     hash: Option<String>,
 }
@@ -141,7 +141,7 @@ impl RequiredHash {
     }
 }
 
-/// The way through a log.
+/// The state of a verification.
 struct LogVerifier<'a> {
     options: &'a VerifyOptions,
     head: Option<LogHead>,
@@ -153,7 +153,7 @@ struct LogVerifier<'a> {
 }
 
 impl LogVerifier<'_> {
-    /// Reads `part` and says how many lines it has.
+    /// Verifies `part` and returns its number of lines.
     fn verify_file(&mut self, part: &mut LogFile, is_newest: bool) -> Result<u64, VerifyError> {
         let LogFile { path, lines, .. } = part;
         let failed = |error| VerifyError::Io { file: path.clone(), error };
@@ -165,11 +165,11 @@ impl LogVerifier<'_> {
                 return Ok(number - 1);
             }
             let Some(whole) = line.strip_suffix(b"\n") else {
-                // The rest of it is written right now.
+                // The line is being written.
                 if is_newest && line.len() <= LINE_BYTES_MAX && files::has_writer(path) {
                     return Ok(number - 1);
                 }
-                return Err(broken_log(path, number, "is not whole").into());
+                return Err(broken_log(path, number, "is incomplete").into());
             };
             self.verify_line(whole).map_err(|reason| broken_log(path, number, reason))?;
         }
@@ -182,22 +182,22 @@ impl LogVerifier<'_> {
         match &self.last {
             None => self.begin_chain(&read)?,
             Some(last) if seq != last.seq + 1 => {
-                return Err(format!("is number {seq} and follows {}: lines were taken out, put in or moved", last.seq));
+                return Err(format!("is number {seq} and follows {}: lines were removed, added or moved", last.seq));
             }
             Some(last) if read.previous_hash != last.hash => {
-                return Err("does not follow the line before it: one of them is not what was written".to_owned());
+                return Err("does not continue the line before it: one of them was altered".to_owned());
             }
             Some(_) => {}
         }
         if let Some(until) = read.missing_until {
-            return Err(format!("says that lines up to {until} were missing before it when the log was opened"));
+            return Err(format!("records that lines up to {until} were missing before it when the log was opened"));
         }
         self.notices.extend(read.mended_bytes.map(|bytes| VerifyNotice::Truncated { seq, bytes }));
         self.notices.extend(read.dropped.map(|lines| VerifyNotice::Dropped { seq, lines }));
         if let Some(head) = self.head.as_ref().filter(|head| head.seq == seq)
             && head.hash != read.link.hash
         {
-            return Err("is another one than the head of the log knows".to_owned());
+            return Err("does not match the hash in the head of the log".to_owned());
         }
         self.missing.observe(&read.link.hash);
         self.lines += 1;
@@ -209,10 +209,10 @@ impl LogVerifier<'_> {
         let seq = read.link.seq;
         self.first = seq;
         if seq == 1 && read.previous_hash != GENESIS_HASH {
-            return Err("is the first, and names one before it".to_owned());
+            return Err("is the first line, but names one before it".to_owned());
         }
         if let Some(head) = self.head.as_ref().filter(|head| seq > head.first && seq <= head.seq) {
-            return Err(format!("is number {seq}, and the head of the log knows lines from {} on", head.first));
+            return Err(format!("is number {seq}, but the head of the log begins at line {}", head.first));
         }
         self.notices.extend((seq > 1).then_some(VerifyNotice::BeginsAt(seq)));
         Ok(())
@@ -223,7 +223,7 @@ impl LogVerifier<'_> {
         let last = self.last.unwrap_or_else(ChainLink::genesis);
         if let Some(head) = self.head.as_ref().filter(|head| head.seq > last.seq) {
             let reason =
-                format!("is missing: the log ends at {}, and its head knows lines up to {}", last.seq, head.seq);
+                format!("is missing: the log ends at {}, but its head records lines up to {}", last.seq, head.seq);
             return Err(after(reason));
         }
         if let Some(hash) = self.missing.hash {

@@ -1,4 +1,4 @@
-//! The one who writes: takes what waits, chains it, and holds on to what cannot be written.
+//! The writer of a log: chains records and keeps the lines that cannot be written yet.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,25 +19,25 @@ use crate::record::{Record, RecordKind};
 use crate::refusals::RefusalCounter;
 use crate::sink::AuditSink;
 
-/// Lines that are written at once.
+/// Lines of one write at most.
 const LINES_AT_ONCE: usize = 256;
-/// How old a line gets before it is on the disk.
+/// The longest time from a write to its sync.
 const SYNC_AFTER: Duration = Duration::from_secs(1);
 
-/// What the writer and those who hand it lines know of each other.
+/// State shared between the writer and the callers.
 #[derive(Debug)]
 pub(crate) struct WriterState {
     pub(crate) written: AtomicU64,
     pub(crate) dropped: AtomicU64,
-    /// Dropped lines of which no line tells yet.
+    /// Dropped lines that no line has reported yet.
     pub(crate) unreported_drops: AtomicU64,
-    /// Whether lines cannot be written now.
+    /// Whether the last write failed.
     pub(crate) is_failing: watch::Sender<bool>,
-    /// Refused messages of which no line tells yet.
+    /// Refused messages that no line has reported yet.
     pub(crate) refusals: Mutex<RefusalCounter>,
-    /// Fires when the log is to end.
+    /// Cancelled to close the log.
     pub(crate) closing: CancellationToken,
-    /// Fires when it has.
+    /// Cancelled when the log is closed.
     pub(crate) closed: CancellationToken,
 }
 
@@ -54,19 +54,19 @@ impl WriterState {
         })
     }
 
-    /// Counts lines that will never be written.
+    /// Counts lines that are lost.
     pub(crate) fn drop_lines(&self, lines: u64) {
         self.dropped.fetch_add(lines, Ordering::Relaxed);
         self.unreported_drops.fetch_add(lines, Ordering::Relaxed);
     }
 }
 
-/// Writes what comes in, until the log is closed.
+/// Writes records until the log is closed.
 pub(crate) struct LogWriter {
     sink: Box<dyn AuditSink>,
-    /// The last line that was written.
+    /// The last written line.
     last: ChainLink,
-    /// Lines that were chained and not written, each with its place.
+    /// Chained lines that are not written yet, each with its position.
     pending: VecDeque<(String, ChainLink)>,
     key: Option<AuditKey>,
     when_full: WhenFull,
@@ -74,9 +74,9 @@ pub(crate) struct LogWriter {
     retry_after: Duration,
     inbox: mpsc::Receiver<Record>,
     shared: Arc<WriterState>,
-    /// When lines were first written that are not on the disk.
+    /// When the oldest unsynced line was written.
     unsynced_since: Option<Instant>,
-    /// When it failed last.
+    /// When the last write failed.
     failing_since: Option<Instant>,
 }
 
@@ -103,7 +103,7 @@ impl LogWriter {
         }
     }
 
-    /// Writes until the log is closed and nothing waits any more.
+    /// Writes until the log is closed and the queue is empty.
     pub(crate) async fn run(mut self) {
         let closing = self.shared.closing.clone();
         let mut records = Vec::with_capacity(LINES_AT_ONCE);
@@ -114,7 +114,7 @@ impl LogWriter {
                 biased;
                 () = closing.cancelled(), if !self.inbox.is_closed() => self.inbox.close(),
                 () = sleep_until(deadline) => self.run_due_work(),
-                // While lines are held that cannot be written, no more are taken: those who bring them wait.
+                // While lines cannot be written, no more are taken from the queue, so callers wait.
                 taken = self.inbox.recv_many(&mut records, LINES_AT_ONCE), if self.pending.is_empty() => {
                     is_over = taken == 0;
                     match is_over {
@@ -124,7 +124,7 @@ impl LogWriter {
                 }
             }
             if self.inbox.is_closed() && !self.pending.is_empty() {
-                // Nobody waits for the disk of a node that has ended.
+                // A node that shuts down does not wait for the disk.
                 let lost = self.pending.len() + self.inbox.len();
                 tracing::error!(lost, "lines of the audit log could not be written and are lost");
                 self.shared.drop_lines(lost as u64);
@@ -133,12 +133,12 @@ impl LogWriter {
         }
         self.sync();
         let shared = self.shared.clone();
-        // Whoever hears of the end may open the log anew.
+        // The log may be opened again as soon as `closed` fires.
         drop(self);
         shared.closed.cancel();
     }
 
-    /// When something is to be done though nothing comes in.
+    /// The next time at which work is due without a new record.
     fn deadline(&self) -> Option<Instant> {
         let retry = self.failing_since.map(|since| since + self.retry_after);
         let sync = self.unsynced_since.map(|since| since + SYNC_AFTER);
@@ -160,7 +160,7 @@ impl LogWriter {
         }
     }
 
-    /// Takes what was counted of refused messages.
+    /// Writes the records of counted refused messages.
     fn write_refusals(&mut self) {
         let mut records = self.shared.refusals.lock().drain();
         if !records.is_empty() {
@@ -196,12 +196,12 @@ impl LogWriter {
         self.pending.push_back(chained);
     }
 
-    /// Writes what is chained. What cannot be written is held, or dropped.
+    /// Writes the chained lines. After a failure they are kept or dropped, as configured.
     fn write(&mut self) {
         match self.write_pending() {
             Ok(()) => {
                 if self.failing_since.take().is_some() {
-                    tracing::info!("the audit log goes on");
+                    tracing::info!("the audit log is written again");
                     self.shared.is_failing.send_replace(false);
                 }
             }
@@ -232,7 +232,7 @@ impl LogWriter {
                 self.sink.rotate(&self.last)?;
                 continue;
             }
-            // A line that is longer than a file may be has one of its own.
+            // A line that exceeds the file limit gets a file of its own.
             let count = count.max(1);
             if lines.is_empty() {
                 lines.push_str(&self.pending[0].0);
@@ -247,7 +247,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Forgets what could not be written; the chain goes on where it stands. A line about dropped lines is told again.
+    /// Drops the unwritten lines; the chain continues after the last written one. Dropped lines that an unwritten line
+    /// reported are counted again.
     fn drop_pending(&mut self) {
         let mut dropped = 0;
         for (line, _) in self.pending.drain(..) {
@@ -266,7 +267,7 @@ impl LogWriter {
             return;
         }
         if let Err(error) = self.sink.sync(&self.last) {
-            tracing::error!(%error, "the audit log may not be on the disk");
+            tracing::error!(%error, "the audit log could not be synced to disk");
         }
     }
 }

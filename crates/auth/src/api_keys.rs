@@ -1,4 +1,4 @@
-//! The keys that a gate knows, and how one that is shown is checked.
+//! API keys in memory, and the check of a presented key.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::key_file::{KeyFile, KeyFileError};
 use crate::key_format::ParsedKey;
 use crate::roles::Roles;
 
-/// The keys of a key file as they were when it was read, less the revoked ones.
+/// The keys of a key file, without the revoked ones, as of the time it was read.
 pub(crate) struct ApiKeys(HashMap<String, ApiKey>);
 
 struct ApiKey {
@@ -22,7 +22,7 @@ struct ApiKey {
 }
 
 impl ApiKeys {
-    /// Reads `file`. Roles of a key that are not among `roles` give nothing, and the log hears of them.
+    /// Reads `file`. A role that is not among `roles` grants nothing and is logged.
     pub(crate) fn read(file: &KeyFile, roles: &Roles) -> Result<Self, KeyFileError> {
         let mut keys = HashMap::new();
         let mut unknown: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -32,9 +32,9 @@ impl ApiKeys {
             for role in strange {
                 unknown.entry(role).or_default().push(entry.name.clone());
             }
-            // An edit by hand may have left it empty, which must not become no tenant.
+            // A manual edit can leave the tenant empty. An empty tenant must not turn into "no tenant".
             if entry.tenant.as_deref().is_some_and(|tenant| tenant.trim().is_empty()) {
-                tracing::warn!(key = entry.name, "a key names an empty tenant; it lets nobody in");
+                tracing::warn!(key = entry.name, "key ignored: its tenant is empty");
                 continue;
             }
             let principal = roles.build_principal(entry.name, AuthMethod::Key, known);
@@ -44,16 +44,16 @@ impl ApiKeys {
             keys.insert(entry.id, key);
         }
         for (role, keys) in unknown {
-            tracing::warn!(role, ?keys, "keys name a role that the configuration does not know; it gives them nothing");
+            tracing::warn!(role, ?keys, "keys name an undefined role, which grants nothing");
         }
         Ok(Self(keys))
     }
 
-    /// Who holds the key `text`; none if it is not valid at `now`.
+    /// The principal of the key `text`; `None` if the key is not valid at `now`.
     pub(crate) fn principal_for(&self, text: &str, now: DateTime<Utc>) -> Option<Arc<Principal>> {
         let parsed_key = ParsedKey::parse(text)?;
         let key = self.0.get(parsed_key.id);
-        // An unknown id costs as much as a wrong secret, and no comparison tells how much of the secret was right.
+        // Constant time: an unknown id costs as much as a wrong secret, and timing reveals nothing about the secret.
         let expected = key.map_or(Digest::default(), |key| key.digest);
         let is_right = verify_slices_are_equal(&sha256(parsed_key.secret), &expected).is_ok();
         let key = key.filter(|_| is_right)?;

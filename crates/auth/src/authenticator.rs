@@ -1,7 +1,7 @@
-//! The gate: what a caller shows, and who it therefore is.
+//! Authentication: from the credentials of a request to a principal.
 //!
-//! A key or token comes first, then a certificate, then the word of a proxy. Whoever shows one of them that is wrong
-//! is refused, whatever else it shows.
+//! Precedence: API key or token, then client certificate, then proxy headers. An invalid credential is rejected even if
+//! another credential of the request is valid.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,74 +21,74 @@ use crate::role::Role;
 use crate::roles::Roles;
 use crate::token::{TokenAuthenticator, TokenOptions, TokenOptionsError};
 
-/// The number of the next gate.
+/// The version of the next authenticator.
 static NEXT_VERSION: AtomicU64 = AtomicU64::new(1);
 
-/// What a gate is made from. The default lets nobody in but the process's own user.
+/// Options of a [`CredentialAuthenticator`]. By default only the process's own user is admitted.
 #[derive(Debug, Default)]
 pub struct AuthenticatorOptions {
-    /// Where the API keys are; none if keys are not taken.
+    /// The API key file; `None` rejects API keys.
     pub keys: Option<KeyFile>,
-    /// How tokens are checked; none if tokens are not taken.
+    /// How tokens are checked; `None` rejects tokens.
     pub tokens: Option<TokenOptions>,
-    /// Whose certificates are taken, and who they are. Of two that fit, the first counts.
+    /// Accepted client certificates and their principals. If several rules match, the first one applies.
     pub certificates: Vec<CertificateRule>,
-    /// The proxies whose word is taken; none if nobody's is.
+    /// Trusted proxies and their identity headers; `None` ignores such headers.
     pub proxy: Option<ProxyOptions>,
-    /// Every role there is.
+    /// All defined roles.
     pub roles: Vec<Role>,
-    /// The roles of a caller who shows nothing; if there are none, it is refused.
+    /// The roles of callers without credentials. If empty, such callers are rejected.
     pub anonymous: Vec<String>,
-    /// The roles of the process's own user; none for its owner, who may do everything.
+    /// The roles of the process's own user; `None` grants everything.
     pub local: Option<Vec<String>>,
-    /// Whether nobody has to prove anything: who calls over a network is anonymous and reaches all that demands no
-    /// access name.
+    /// Whether authentication is off: network callers are anonymous, and reach everything that requires no access name.
     pub is_open: bool,
-    /// Which configuration this is, as the registry's states say it too: who is let in reaches those of the same one.
+    /// The generation of this configuration, as in the registry. A principal reaches only entries of its own
+    /// generation.
     pub generation: u64,
-    /// What time it is.
+    /// The source of the current time.
     pub clock: Clock,
 }
 
-/// Why there is no gate.
+/// Why a [`CredentialAuthenticator`] cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthenticatorError {
-    /// A role without a name.
+    /// A role has no name.
     #[error("a role has no name")]
     NamelessRole,
-    /// Two roles of one name.
+    /// Two roles have the same name.
     #[error("two roles are named {name:?}")]
     DuplicateRole {
         /// The name.
         name: String,
     },
-    /// Somebody shall hold a role that there is not.
-    #[error("{who} callers shall have the role {name:?}, which is not defined{}", did_you_mean(.nearest))]
+    /// Callers are configured with an undefined role.
+    #[error("{who} callers have the undefined role {name:?}{}", did_you_mean(.nearest))]
     UnknownRole {
-        /// Who shall hold it: `anonymous`, `local`, or the name of a certificate.
+        /// Which callers: `anonymous`, `local`, or the name of a certificate rule.
         who: String,
-        /// The name.
+        /// The name of the role.
         name: String,
-        /// Names of roles that it may have been meant to be, the likeliest first.
+        /// Similar names of defined roles, the best match first.
         nearest: Vec<String>,
     },
-    /// The key file cannot be used.
+    /// The key file cannot be read.
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),
-    /// Tokens cannot be checked in that way.
+    /// The token options are invalid.
     #[error(transparent)]
     Tokens(#[from] TokenOptionsError),
-    /// A certificate that nobody could show, or that nobody would be.
-    #[error("a certificate needs a name and what stands in it: a subject or an alternative name")]
+    /// A certificate rule has no name, or nothing to match.
+    #[error("a certificate rule needs a name, and a subject or an alternative name")]
     EmptyCertificate,
-    /// Two certificates of the same.
-    #[error("two certificates have {what}; only the first would count")]
+    /// Two certificate rules match the same certificates.
+    #[error("two certificate rules have {what}; remove one of them")]
     DuplicateCertificate {
-        /// What both have.
+        /// What both match.
         what: String,
     },
-    /// Nobody's word can be taken in that way.
+    /// The proxy options are invalid.
     #[error(transparent)]
     Proxy(#[from] ProxyOptionsError),
 }
@@ -97,9 +97,9 @@ fn did_you_mean(nearest: &[String]) -> String {
     nearest.first().map(|name| format!("; did you mean {name:?}?")).unwrap_or_default()
 }
 
-/// Knows keys, tokens, certificates, proxies and roles, and from them who calls.
+/// Authenticates by API key, token, client certificate or proxy headers, and maps the result to roles.
 ///
-/// Keys are read once, when the gate is made: a key that is added or revoked later counts from the next gate on
+/// The key file is read once, at construction. Added or revoked keys take effect with the next authenticator
 /// ([`crate::ReloadableAuthenticator::swap`]).
 pub struct CredentialAuthenticator {
     roles: Roles,
@@ -114,11 +114,11 @@ pub struct CredentialAuthenticator {
 }
 
 impl CredentialAuthenticator {
-    /// A gate of `options`. Reads the key file. What is fetched from an identity provider is fetched from the first
-    /// time on that it is asked or comes to a [`crate::ReloadableAuthenticator`], in the background, until it is dropped.
+    /// Creates an authenticator and reads the key file. Keys of an identity provider are fetched in the background,
+    /// from the first use or from the move into a [`crate::ReloadableAuthenticator`] until the drop.
     ///
     /// # Errors
-    /// When the key file cannot be read, tokens cannot be checked as asked, or roles are wrong.
+    /// When the key file cannot be read, or the options are invalid.
     pub fn new(options: AuthenticatorOptions) -> Result<Self, AuthenticatorError> {
         let roles = Roles::new(options.roles, options.generation, NEXT_VERSION.fetch_add(1, Ordering::Relaxed))?;
         let keys = options.keys.map(|file| ApiKeys::read(&file, &roles)).transpose()?;
@@ -138,7 +138,7 @@ impl CredentialAuthenticator {
         Ok(Self { roles, keys, tokens, certificates, proxy, anonymous, local, is_open, clock })
     }
 
-    /// A gate that lets everybody in.
+    /// An authenticator that admits every caller.
     pub fn allow_all() -> Self {
         let (anonymous, local) = (Some(Principal::anonymous()), Principal::process_user());
         let (roles, keys, tokens, proxy) = (Roles::empty(), None, None, None);
@@ -146,14 +146,14 @@ impl CredentialAuthenticator {
         Self { roles, keys, tokens, certificates, proxy, anonymous, local, is_open: true, clock }
     }
 
-    /// Begins what goes on in the background.
+    /// Starts the background fetch of the issuer's keys.
     pub(crate) fn start_background_tasks(&self) {
         if let Some(tokens) = &self.tokens {
             tokens.start();
         }
     }
 
-    /// Goes on with what `before` fetched of the same places.
+    /// Takes over the keys that `before` fetched from the same source.
     pub(crate) fn reuse_fetched_keys(&mut self, before: &Self) {
         if let (Some(tokens), Some(had)) = (&mut self.tokens, &before.tokens) {
             tokens.reuse_fetched_keys(had);
@@ -164,7 +164,7 @@ impl CredentialAuthenticator {
         &self,
         credentials: Credentials<'_>,
     ) -> Result<Arc<Principal>, AuthenticationError> {
-        // What is shown where nothing is asked for is no reason to refuse anybody.
+        // When authentication is off, an invalid credential is no reason to reject the caller.
         if self.is_open {
             return self.anonymous.clone().ok_or(AuthenticationError::Missing);
         }
@@ -176,7 +176,7 @@ impl CredentialAuthenticator {
         }
     }
 
-    /// Who shows the key or token `authenticate_bearer` from `peer`.
+    /// The principal of the key or token `bearer`, sent from `peer`.
     async fn authenticate_bearer(&self, bearer: &str, peer: Option<IpAddr>) -> Option<Arc<Principal>> {
         let now = self.clock.now();
         if bearer.starts_with(key_format::PREFIX) {
@@ -194,7 +194,7 @@ impl CredentialAuthenticator {
                 .is_some_and(|client_certificate| self.clock.now() < DateTime::<Utc>::from(client_certificate.expires));
             return if is_good { Ok(principal) } else { Err(AuthenticationError::Invalid) };
         }
-        // A certificate that is nobody's may be the proxy's own.
+        // An unknown certificate may be the proxy's own.
         let named = self.proxy.as_ref().map_or(Ok(None), |proxy| proxy.principal_for(credentials, &self.roles));
         match named? {
             Some(principal) => Ok(principal),
@@ -222,7 +222,8 @@ impl Authenticator for CredentialAuthenticator {
         self.roles.has_issued(principal)
     }
 
-    /// Unless it is open: a gate that lets anonymous callers in was told which roles they have.
+    /// True unless authentication is off. Roles of anonymous callers are configured deliberately, so they do not count
+    /// as off.
     fn enforces_authentication(&self) -> bool {
         !self.is_open
     }

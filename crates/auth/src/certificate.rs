@@ -1,4 +1,4 @@
-//! Whose a client's certificate is.
+//! Maps client certificates to principals.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,64 +8,64 @@ use tidegate_core::{AuthMethod, ClientCertificate, Principal};
 use crate::authenticator::AuthenticatorError;
 use crate::roles::Roles;
 
-/// A certificate that is taken, and who shows it.
+/// Maps one client certificate to a principal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateRule {
-    /// Who shows it.
+    /// The subject of the principal.
     pub name: String,
-    /// What stands in it.
+    /// The name that the certificate must contain.
     pub certificate_name: CertificateName,
-    /// The roles of whoever shows it.
+    /// The roles of the principal.
     pub roles: Vec<String>,
-    /// The tenant that it belongs to, if any.
+    /// The tenant of the principal, if any.
     pub tenant: Option<String>,
 }
 
-/// What tells a certificate from others of the same authority.
+/// Identifies a certificate among those of the same authority.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CertificateName {
-    /// The whole subject, in the form of [RFC 4514](https://www.rfc-editor.org/rfc/rfc4514). Blanks around its commas
-    /// and the case of its types do not matter; all else does.
+    /// The whole subject, in the form of [RFC 4514](https://www.rfc-editor.org/rfc/rfc4514). Blanks around commas and
+    /// the case of attribute types are ignored.
     Subject(String),
-    /// One of the alternative names, as [`ClientCertificate::alternative_names`] has them: `uri:spiffe://example/robot`.
+    /// One of the alternative names, as in [`ClientCertificate::alternative_names`]: `uri:spiffe://example/robot`.
     AlternativeName(String),
 }
 
-/// The certificates that are taken.
+/// Certificate rules by name, each with its position.
 #[derive(Default)]
 pub(crate) struct CertificateRules(HashMap<CertificateName, (usize, Arc<Principal>)>);
 
 impl CertificateRules {
     /// # Errors
-    /// When a rule fits nothing, or what another one fits, or names a role that there is not.
+    /// When a rule matches nothing, matches the same as another one, or names an undefined role.
     pub(crate) fn new(rules: Vec<CertificateRule>, roles: &Roles) -> Result<Self, AuthenticatorError> {
-        let mut known = HashMap::new();
-        for (place, rule) in rules.into_iter().enumerate() {
-            let CertificateRule { name, certificate_name: holds, roles: its, tenant } = rule;
-            let holds = holds.normalize();
-            if name.trim().is_empty() || holds.text().trim().is_empty() || tenant.as_deref() == Some("") {
+        let mut by_name = HashMap::new();
+        for (index, rule) in rules.into_iter().enumerate() {
+            let CertificateRule { name, certificate_name, roles: role_names, tenant } = rule;
+            let certificate_name = certificate_name.normalize();
+            if name.trim().is_empty() || certificate_name.text().trim().is_empty() || tenant.as_deref() == Some("") {
                 return Err(AuthenticatorError::EmptyCertificate);
             }
-            let principal = roles.try_build_principal(&name, AuthMethod::Certificate, its)?;
+            let principal = roles.try_build_principal(&name, AuthMethod::Certificate, role_names)?;
             let principal = Arc::new(Principal { tenant, ..principal });
-            if known.insert(holds.clone(), (place, principal)).is_some() {
-                return Err(AuthenticatorError::DuplicateCertificate { what: holds.describe() });
+            if by_name.insert(certificate_name.clone(), (index, principal)).is_some() {
+                return Err(AuthenticatorError::DuplicateCertificate { what: certificate_name.describe() });
             }
         }
-        Ok(Self(known))
+        Ok(Self(by_name))
     }
 
-    /// Whether none is taken.
+    /// Whether there are no rules.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Who shows `certificate`, if it is one of these, expired or not. Of several that fit, the first rule counts.
+    /// The principal of `certificate`, expired or not. If several rules match, the first one applies.
     pub(crate) fn principal_for(&self, certificate: &ClientCertificate) -> Option<Arc<Principal>> {
         let alternative = certificate.alternative_names.iter().cloned().map(CertificateName::AlternativeName);
         let subject = CertificateName::Subject(certificate.subject.clone()).normalize();
         let fitting = alternative.chain([subject]).filter_map(|name| self.0.get(&name));
-        fitting.min_by_key(|(place, _)| *place).map(|(_, principal)| principal.clone())
+        fitting.min_by_key(|(index, _)| *index).map(|(_, principal)| principal.clone())
     }
 }
 
@@ -83,7 +83,7 @@ impl CertificateName {
         }
     }
 
-    /// The same name, as it is compared.
+    /// The name in the form used for comparison.
     fn normalize(self) -> Self {
         match self {
             Self::Subject(text) => Self::Subject(normalize_subject(&text)),
@@ -92,7 +92,7 @@ impl CertificateName {
     }
 }
 
-/// A subject without what does not matter of it. What is escaped stays as it is.
+/// A subject without insignificant blanks, with upper-case attribute types. Escaped characters stay.
 fn normalize_subject(subject: &str) -> String {
     let parts = split_unescaped(subject).into_iter().map(|part| match part.trim_start().split_once('=') {
         Some((kind, value)) => format!("{}={}", kind.trim().to_ascii_uppercase(), trim_value(value)),
@@ -101,7 +101,7 @@ fn normalize_subject(subject: &str) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// A value without the blanks around it; one that is escaped belongs to it.
+/// A value without surrounding blanks. An escaped blank is part of the value.
 fn trim_value(value: &str) -> &str {
     let value = value.trim_start();
     let trimmed = value.trim_end();
@@ -112,7 +112,7 @@ fn trim_value(value: &str) -> &str {
     }
 }
 
-/// The parts between commas that are not escaped.
+/// The parts between unescaped commas.
 fn split_unescaped(subject: &str) -> Vec<&str> {
     let (mut parts, mut begin, mut is_escaped) = (Vec::new(), 0, false);
     for (place, character) in subject.char_indices() {

@@ -1,21 +1,21 @@
-//! What time it is. Passed in, so that tests need not wait for a key to expire.
+//! The current time, injected so that tests need not wait for a key to expire.
 
 use std::fmt;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-/// Tells the time. The default is the system's clock.
+/// A source of the current time. The default is the system clock.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>);
 
 impl Clock {
-    /// A clock that asks `now`.
+    /// A clock that calls `now`.
     pub fn new(now: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    /// The time.
+    /// The current time.
     pub fn now(&self) -> DateTime<Utc> {
         (self.0)()
     }

@@ -1,4 +1,4 @@
-//! Tokens for whoever develops, signed with a key that lies in a file. Whoever has the file is whoever it likes.
+//! Tokens for development, signed with a key in a file. Anyone holding this file can impersonate any principal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -17,20 +17,20 @@ use crate::private_file::{is_open_to_others, set_owner_only};
 use crate::secret::Secret;
 use crate::token::TokenAlgorithm;
 
-/// Bytes that the file of a key may have; one that we write has some two hundred.
+/// Bytes of a key file at most; one that we write has about two hundred.
 const FILE_BYTES_MAX: u64 = 16 * 1024;
-/// Characters of base64 in a line of PEM.
+/// Base64 characters in a line of PEM.
 const PEM_LINE_CHARS: usize = 64;
 const PRIVATE_LABEL: &str = "PRIVATE KEY";
-/// Claims that are said in other ways.
+/// Claims that have their own fields in [`DevelopmentToken`].
 const RESERVED_CLAIMS: [&str; 6] = ["iss", "aud", "sub", "exp", "iat", "nbf"];
 
-/// A key that signs tokens for whoever develops.
+/// A key that signs tokens for development.
 pub struct DevelopmentKey {
     pair: EcdsaKeyPair,
 }
 
-/// What a token for development says.
+/// The content of a development token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DevelopmentToken {
     /// `iss`.
@@ -41,56 +41,56 @@ pub struct DevelopmentToken {
     pub subject: String,
     /// Further claims.
     pub claims: Map<String, Value>,
-    /// From now on.
+    /// Lifetime, from now on.
     pub expires_in: Duration,
 }
 
-/// Why there is no key for development, or no token.
+/// Why a development key or token cannot be created or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DevelopmentKeyError {
-    /// The system refuses.
+    /// A file operation failed.
     #[error("cannot {action} {}: {source}", .path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Something is in its place. It is not replaced: tokens of the key in it may be in use.
-    #[error("{} is there already; name another file, or delete it", .0.display())]
+    /// The file exists. It is not replaced, because tokens of its key may be in use.
+    #[error("{} exists already; name another file, or delete it", .0.display())]
     Exists(PathBuf),
-    /// Others may read it and so be whoever they like.
-    #[error("{path} can be read by others than its owner; make it private first: chmod 600 {path}", path = .0.display())]
+    /// Other users can read the file, so they could impersonate any principal.
+    #[error("{path} can be read by users other than its owner; make it private first: chmod 600 {path}", path = .0.display())]
     OpenToOthers(PathBuf),
-    /// The file holds something else.
-    #[error("{} holds no key of tidegate token key: a private EC key on P-256 in PEM (BEGIN PRIVATE KEY)", .0.display())]
+    /// The file contains something else.
+    #[error("{} is not a key file of tidegate token key: expected a private EC key on P-256 in PEM (BEGIN PRIVATE KEY)", .0.display())]
     NotAKey(PathBuf),
-    /// A claim that another part of the token says.
-    #[error("the claim {0:?} is not for you to choose here")]
+    /// A further claim that has its own field.
+    #[error("the claim {0:?} is reserved; set it with its own option")]
     ReservedClaim(String),
-    /// A token of nobody.
+    /// Subject, issuer or audience is empty.
     #[error("a token needs a subject, an issuer and an audience that are not empty")]
     Incomplete,
-    /// The library fails.
-    #[error("the system gives no random bytes to make a key or a signature from")]
+    /// The cryptographic library failed.
+    #[error("the system provides no random bytes for a key or a signature")]
     NoRandomBytes,
 }
 
 impl DevelopmentKey {
-    /// The algorithm of its tokens.
+    /// The signature algorithm of its tokens.
     pub const ALGORITHM: TokenAlgorithm = TokenAlgorithm::Es256;
-    /// The issuer of its tokens, unless somebody says otherwise. No issuer of the world has this name.
+    /// The default issuer of its tokens. No real issuer has this name.
     pub const ISSUER: &str = "tidegate-development";
-    /// Whom its tokens are for, unless somebody says otherwise.
+    /// The default audience of its tokens.
     pub const AUDIENCE: &str = "tidegate";
 
-    /// Makes a key and writes it to a new file at `path`, which its owner alone may read.
+    /// Creates a key and writes it to a new file at `path`, which only its owner can read.
     ///
     /// # Errors
-    /// When a file is there, or the system refuses.
+    /// When the file exists or cannot be written.
     pub fn create(path: &Path) -> Result<Self, DevelopmentKeyError> {
         let failed = |source: io::Error| match source.kind() {
             ErrorKind::AlreadyExists => DevelopmentKeyError::Exists(path.to_owned()),
@@ -109,7 +109,7 @@ impl DevelopmentKey {
     /// Reads the key in the file at `path`.
     ///
     /// # Errors
-    /// When it holds none, others may read it too, or the system refuses.
+    /// When the file contains no key, other users can read it, or reading fails.
     pub fn read(path: &Path) -> Result<Self, DevelopmentKeyError> {
         let failed = |source| DevelopmentKeyError::Io { action: "read", path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
@@ -123,19 +123,19 @@ impl DevelopmentKey {
         pair.map(|pair| Self { pair }).ok_or_else(|| DevelopmentKeyError::NotAKey(path.to_owned()))
     }
 
-    /// What checks its tokens, in PEM.
+    /// The public key that verifies its tokens, in PEM.
     ///
     /// # Errors
-    /// When the library fails.
+    /// When the cryptographic library fails.
     pub fn public_key_pem(&self) -> Result<String, DevelopmentKeyError> {
         let public: Result<PublicKeyX509Der<'_>, _> = self.pair.public_key().as_der();
         public.map(|der| encode_pem("PUBLIC KEY", der.as_ref())).map_err(|_| DevelopmentKeyError::NoRandomBytes)
     }
 
-    /// A token that says what `token` says, from the time of `clock` on.
+    /// Signs `token`, issued at the time of `clock`.
     ///
     /// # Errors
-    /// When it would name nobody, or says one thing twice.
+    /// When a required claim is empty, or a further claim is reserved.
     pub fn sign(&self, token: &DevelopmentToken, clock: &Clock) -> Result<Secret, DevelopmentKeyError> {
         if [&token.subject, &token.issuer, &token.audience].iter().any(|text| text.trim().is_empty()) {
             return Err(DevelopmentKeyError::Incomplete);
@@ -159,7 +159,7 @@ impl DevelopmentKey {
     }
 }
 
-/// `decode_pem` in PEM.
+/// `der` in PEM.
 fn encode_pem(label: &str, der: &[u8]) -> String {
     let mut text = format!("-----BEGIN {label}-----\n");
     for (place, character) in STANDARD.encode(der).chars().enumerate() {
@@ -171,7 +171,7 @@ fn encode_pem(label: &str, der: &[u8]) -> String {
     text + &format!("\n-----END {label}-----\n")
 }
 
-/// What stands in PEM.
+/// The DER content of `pem`.
 fn decode_pem(label: &str, pem: &str) -> Option<Vec<u8>> {
     let (_, rest) = pem.split_once(&format!("-----BEGIN {label}-----"))?;
     let (inside, _) = rest.split_once(&format!("-----END {label}-----"))?;

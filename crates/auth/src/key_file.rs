@@ -1,6 +1,6 @@
-//! The file of API keys: adding, listing and revoking them.
+//! The API key file: adding, listing and revoking keys.
 //!
-//! The file holds digests only. A whole key is seen once, by whoever adds it.
+//! The file contains digests only. The whole key exists once, in the result of [`KeyFile::add`].
 
 mod entry;
 mod error;
@@ -19,33 +19,33 @@ use crate::secret::Secret;
 pub(crate) use entry::KeyEntry;
 pub use error::KeyFileError;
 
-/// Keys that a file may hold, revoked ones included.
+/// Keys in a file at most, revoked ones included.
 const KEYS_MAX: usize = 10_000;
-/// Characters that a name may have.
+/// Characters of a name at most.
 const NAME_CHARS_MAX: usize = 64;
-/// Ids that are tried before one is found that no key has. Of 2^40 ids, one try is nearly always enough.
+/// Attempts to draw an unused id. Of 2^40 ids, the first one is nearly always free.
 const ID_TRIES_MAX: usize = 8;
 
-/// A file of API keys. It need not exist: then there are no keys, and the first one that is added makes it.
+/// A file of API keys. A missing file counts as empty and is created with the first key.
 #[derive(Debug, Clone)]
 pub struct KeyFile {
     path: PathBuf,
     clock: Clock,
 }
 
-/// Whether a key lets anybody in.
+/// Whether a key is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyState {
-    /// It does.
+    /// Valid.
     Active,
-    /// It did until it expired.
+    /// Expired.
     Expired,
-    /// It did until it was revoked.
+    /// Revoked.
     Revoked,
 }
 
 impl KeyState {
-    /// The name as it stands in lists.
+    /// The name of the state in lists.
     pub fn name(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -55,40 +55,40 @@ impl KeyState {
     }
 }
 
-/// What may be told of a key.
+/// A key without its secret and digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyStatus {
-    /// The name of its holder; only one active key has it.
+    /// The name of its holder, unique among active keys.
     pub name: String,
-    /// Its id, which is no secret.
+    /// The id, which is not secret.
     pub id: String,
-    /// The roles that it names.
+    /// The roles of its holder.
     pub roles: Vec<String>,
-    /// The tenant that its holder belongs to, if any.
+    /// The tenant of its holder, if any.
     pub tenant: Option<String>,
-    /// When it was added.
+    /// When it was created.
     pub created: DateTime<Utc>,
-    /// From when on it lets nobody in; none for never.
+    /// When it expires; `None` if never.
     pub expires: Option<DateTime<Utc>>,
     /// When it was revoked.
     pub revoked: Option<DateTime<Utc>>,
-    /// Whether it lets anybody in.
+    /// Whether it is valid.
     pub state: KeyState,
 }
 
 impl KeyStatus {
-    /// What the key begins with, by which its holder recognises it.
+    /// The visible beginning of the key, by which its holder recognises it.
     pub fn prefix(&self) -> String {
         format!("{}{}", key_format::PREFIX, self.id)
     }
 }
 
-/// A key that was just added.
+/// A key that was just created.
 #[derive(Debug, Clone)]
 pub struct NewKey {
-    /// The whole key. It is kept nowhere and cannot be had again.
+    /// The whole key. It is not stored and cannot be recovered.
     pub key: Secret,
-    /// What may be told of it.
+    /// The key without its secret.
     pub status: KeyStatus,
 }
 
@@ -98,29 +98,29 @@ impl KeyFile {
         Self { path: path.into(), clock: Clock::default() }
     }
 
-    /// The same file, by another clock.
+    /// The same file with another clock.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
 
-    /// Where it lies.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Adds a key that is `name`'s, who belongs to no tenant, holds `roles` and, if so asked, expires.
+    /// Adds a key for `name` with `roles` and an optional expiry, without a tenant.
     ///
     /// # Errors
-    /// When an active key has that name, name or time of expiry cannot be, or the file cannot be read or written.
+    /// When an active key has that name, the name or expiry is invalid, or the file cannot be read or written.
     pub fn add(&self, name: &str, roles: &[String], expires: Option<DateTime<Utc>>) -> Result<NewKey, KeyFileError> {
         self.add_for_tenant(None, name, roles, expires)
     }
 
-    /// Adds a key whose holder belongs to `tenant`.
+    /// Adds a key for `name` in `tenant`.
     ///
     /// # Errors
-    /// As [`KeyFile::add`], and when the tenant has no name that can be.
+    /// As [`KeyFile::add`], and when the tenant's name is invalid.
     pub fn add_for_tenant(
         &self,
         tenant: Option<&str>,
@@ -163,7 +163,7 @@ impl KeyFile {
         })
     }
 
-    /// What may be told of every key, in the order in which they were added.
+    /// All keys, in the order in which they were added.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -172,10 +172,10 @@ impl KeyFile {
         Ok(self.entries()?.iter().map(|entry| entry.status(now)).collect())
     }
 
-    /// Revokes the key of that name or id for good.
+    /// Revokes the key of that name or id permanently.
     ///
     /// # Errors
-    /// When there is no such key, it is revoked already, or the file cannot be read or written.
+    /// When there is no such key, it is already revoked, or the file cannot be read or written.
     pub fn revoke(&self, name_or_id: &str) -> Result<KeyStatus, KeyFileError> {
         let now = self.clock.now().trunc_subsecs(0);
         store::update(&self.path, |entries| {
@@ -185,7 +185,7 @@ impl KeyFile {
         })
     }
 
-    /// Everything in the file.
+    /// All entries of the file.
     pub(crate) fn entries(&self) -> Result<Vec<KeyEntry>, KeyFileError> {
         store::read(&self.path)
     }
@@ -206,7 +206,7 @@ fn new_id(entries: &[KeyEntry]) -> Result<String, KeyFileError> {
     Err(KeyFileError::NoRandomBytes)
 }
 
-/// The one key that goes by `name_or_id` and can be revoked: the active one rather than one that expired.
+/// The one key that `name_or_id` names and that can be revoked. An active key takes precedence over expired ones.
 fn find_revocable<'a>(
     entries: &'a mut [KeyEntry],
     name_or_id: &str,

@@ -1,10 +1,10 @@
-//! Who is calling: from a key, a token, a certificate or a proxy's word to a principal. No protocol, no configuration
-//! file, and of HTTP only what an identity provider is asked.
+//! Authentication: maps an API key, a token, a client certificate or proxy headers to a principal. It contains no
+//! transport, no configuration file, and of HTTP only the client for an identity provider.
 //!
-//! A [`CredentialAuthenticator`] is made from [`AuthenticatorOptions`] and knows [`Role`]s, the keys of a [`KeyFile`], how tokens are checked
-//! ([`TokenOptions`]), whose certificates count ([`CertificateRule`]) and which proxies are believed
-//! ([`ProxyOptions`]). Doors hold a [`ReloadableAuthenticator`], in which one gate follows another whole. [`DevelopmentKey`] signs
-//! tokens for whoever develops.
+//! A [`CredentialAuthenticator`] is created from [`AuthenticatorOptions`]: the [`Role`]s, the keys of a [`KeyFile`],
+//! the checks of tokens ([`TokenOptions`]), the accepted certificates ([`CertificateRule`]) and the trusted proxies
+//! ([`ProxyOptions`]). Transports hold a [`ReloadableAuthenticator`], in which a new authenticator replaces the old one
+//! as a whole. [`DevelopmentKey`] signs tokens for development.
 
 mod api_keys;
 mod authenticator;

@@ -1,40 +1,40 @@
-//! A part of a network, from which somebody is believed.
+//! Networks whose proxies are trusted.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// An address, or all that begin with the same bits: `10.0.0.5`, `10.1.0.0/16`, `fd00::/8`.
+/// An address, or a network with a prefix length: `10.0.0.5`, `10.1.0.0/16`, `fd00::/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TrustedNetwork {
     first: IpAddr,
     bits: u8,
 }
 
-/// Text that is no network.
+/// Why a text is not a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustedNetworkError {
-    /// It is nothing of the kind.
-    #[error("{0:?} is no address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8")]
+    /// The text is neither an address nor a network.
+    #[error("{0:?} is not an address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8")]
     Malformed(String),
-    /// Bits are set that do not count, so that nobody knows what is meant.
-    #[error("{text:?} sets bits after the first {bits}; the network would be {meant}")]
+    /// Bits after the prefix are set, so the meaning is unclear.
+    #[error("{text:?} has bits set after the first {bits}; did you mean {meant}?")]
     TooManyBits {
         /// The text.
         text: String,
-        /// How many bits count.
+        /// The prefix length.
         bits: u8,
-        /// What may be meant.
+        /// The network without the extra bits.
         meant: TrustedNetwork,
     },
-    /// It is the whole internet.
-    #[error("{0:?} is everybody; name the addresses of your proxies")]
+    /// The network contains every address.
+    #[error("{0:?} contains every address; list the addresses of your proxies")]
     Everybody(String),
 }
 
 impl TrustedNetwork {
-    /// Whether `address` lies in it. An IPv4 address in the form of an IPv6 one counts as what it is.
+    /// Whether `address` is in the network. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_ipv4() == self.first.is_ipv4() && first_bits(address, self.bits) == self.first
@@ -63,7 +63,7 @@ impl FromStr for TrustedNetwork {
         if network.first != address {
             return Err(TrustedNetworkError::TooManyBits { text: text.to_owned(), bits, meant: network });
         }
-        // Peers are compared in their plain form, so this one would never be met.
+        // Peers are compared in canonical form, so an IPv4-mapped address would never match.
         if bits == bits_max { Ok(Self::from_address(address.to_canonical())) } else { Ok(network) }
     }
 }
@@ -80,7 +80,7 @@ impl fmt::Display for TrustedNetwork {
     }
 }
 
-/// `address` with nothing but its first `bits` bits. At least one of them counts.
+/// `address` with only its first `bits` bits (at least one) set.
 fn first_bits(address: IpAddr, bits: u8) -> IpAddr {
     match address {
         IpAddr::V4(address) => IpAddr::V4((address.to_bits() & (u32::MAX << (32 - bits.clamp(1, 32)))).into()),

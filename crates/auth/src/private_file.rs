@@ -1,15 +1,15 @@
-//! Files that nobody but their owner may read.
+//! Files that only their owner can read.
 
 use std::fs::{File, OpenOptions};
 
-/// Files that are made with `options` are their owner's alone.
+/// Makes files that are created with `options` readable by their owner only.
 pub(crate) fn set_owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Whether others than its owner may read or write `file`. On systems without such modes nobody can tell.
+/// Whether other users can read or write `file`. Always false on systems without file modes.
 #[cfg(unix)]
 pub(crate) fn is_open_to_others(file: &File) -> std::io::Result<bool> {
     use std::os::unix::fs::MetadataExt as _;
@@ -17,7 +17,7 @@ pub(crate) fn is_open_to_others(file: &File) -> std::io::Result<bool> {
     Ok(file.metadata()?.mode() & 0o077 != 0)
 }
 
-/// Whether others than its owner may read or write `file`. On systems without such modes nobody can tell.
+/// Whether other users can read or write `file`. Always false on systems without file modes.
 #[cfg(not(unix))]
 pub(crate) fn is_open_to_others(_file: &File) -> std::io::Result<bool> {
     Ok(false)

@@ -1,6 +1,6 @@
-//! The identity provider, as far as it is asked anything over the network.
+//! HTTP requests to the identity provider.
 //!
-//! Whatever is wrong with it is for the log alone: a caller hears that its token is not valid, and no more.
+//! Failures are logged. A caller learns only that its token is invalid.
 
 mod error;
 mod http;
@@ -17,5 +17,5 @@ pub(crate) use metadata::discover_key_set_url;
 pub use url::ProviderUrlError;
 pub(crate) use url::{is_loopback, parse_url};
 
-/// How long anything that is asked of it may take, and so how long a caller waits for it at most.
+/// The time limit of one request, and so the longest wait of a caller.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! The word of a proxy that knows who calls.
+//! Identity headers of trusted proxies.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,43 +8,43 @@ use tidegate_core::{AuthMethod, AuthenticationError, Credentials, Principal};
 use crate::network::TrustedNetwork;
 use crate::roles::Roles;
 
-/// Bytes that a name in a header may have.
+/// Bytes of a name in a header at most.
 const NAME_BYTES_MAX: usize = 256;
-/// Roles that a header may name.
+/// Roles in a header at most.
 const ROLES_MAX: usize = 256;
-/// Headers that mean something else, or that anybody may add on the way.
+/// Headers with another meaning, or that other parties may add in transit.
 const RESERVED_HEADERS: [&str; 8] =
     ["authorization", "cookie", "host", "content-type", "content-length", "connection", "via", "forwarded"];
 
-/// The proxies that are believed, and in which headers they say who calls.
+/// The trusted proxies and their identity headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyOptions {
-    /// Where they are. From anywhere else the same headers count for nothing.
+    /// The addresses of the proxies. Identity headers from other addresses are ignored.
     pub networks: Vec<TrustedNetwork>,
-    /// The header that names the caller.
+    /// The header with the subject of the caller.
     pub user: String,
-    /// The header that names its tenant.
+    /// The header with the tenant of the caller.
     pub tenant: Option<String>,
-    /// The header that names its roles, with commas between them. Names of no role give nothing.
+    /// The header with the roles of the caller, separated by commas. Undefined roles grant nothing.
     pub roles: Option<String>,
 }
 
-/// Why nobody's word can be taken in that way.
+/// Why proxy options are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProxyOptionsError {
-    /// Nobody would be believed.
-    #[error("a proxy needs networks: the addresses that it calls from")]
+    /// No network is configured, so no proxy would be trusted.
+    #[error("a proxy needs networks: the addresses from which it connects")]
     NoNetworks,
-    /// A header that there cannot be.
-    #[error("{0:?} cannot be the name of a header that says who calls")]
+    /// The header name is invalid or reserved.
+    #[error("{0:?} is not allowed as the name of an identity header")]
     BadHeader(String),
-    /// One header for two things.
-    #[error("the header {0:?} cannot say two things")]
+    /// One header is configured for two values.
+    #[error("the header {0:?} is configured for two values; use one header for each")]
     DuplicateHeader(String),
 }
 
-/// Knows the proxies that are believed.
+/// Reads the identity headers of trusted proxies.
 pub(crate) struct TrustedProxies {
     networks: Vec<TrustedNetwork>,
     user: String,
@@ -55,7 +55,7 @@ pub(crate) struct TrustedProxies {
 
 impl TrustedProxies {
     /// # Errors
-    /// When nobody's word could be taken so.
+    /// When the options are invalid.
     pub(crate) fn new(options: ProxyOptions) -> Result<Self, ProxyOptionsError> {
         if options.networks.is_empty() {
             return Err(ProxyOptionsError::NoNetworks);
@@ -73,15 +73,15 @@ impl TrustedProxies {
         Ok(Self { networks: options.networks, user, tenant, roles, headers: headers.into() })
     }
 
-    /// The headers that are read, in lower case.
+    /// The names of the identity headers, in lower case.
     pub(crate) fn headers(&self) -> Arc<[String]> {
         self.headers.clone()
     }
 
-    /// Whom a believed proxy names; none if no such proxy calls, or it names nobody.
+    /// The principal that a trusted proxy names; `None` if the peer is not one, or it names no user.
     ///
     /// # Errors
-    /// When one says something that cannot be understood in one way only.
+    /// When the headers are ambiguous or malformed.
     pub(crate) fn principal_for(
         &self,
         credentials: Credentials<'_>,
@@ -91,13 +91,13 @@ impl TrustedProxies {
         else {
             return Ok(None);
         };
-        let said = |header: Option<&String>| {
+        let header_value = |header: Option<&String>| {
             header.map_or(Ok(None), |header| single_value(credentials.identity_headers, header))
         };
-        let subject = said(Some(&self.user))?;
-        let (tenant, names) = (said(self.tenant.as_ref())?, said(self.roles.as_ref())?);
+        let subject = header_value(Some(&self.user))?;
+        let (tenant, names) = (header_value(self.tenant.as_ref())?, header_value(self.roles.as_ref())?);
         let Some(subject) = subject else {
-            // Without a user there is nobody whose tenant and roles these could be.
+            // A tenant or roles without a user belong to no principal.
             return if tenant.or(names).is_none() { Ok(None) } else { Err(AuthenticationError::Invalid) };
         };
         let tenant = tenant.map(validate_name).transpose()?;
@@ -106,12 +106,12 @@ impl TrustedProxies {
             AuthMethod::Proxy,
             known_roles(names.unwrap_or_default(), roles)?,
         );
-        tracing::trace!(%peer, subject = principal.subject, "a proxy says who calls");
+        tracing::trace!(%peer, subject = principal.subject, "a trusted proxy names the caller");
         Ok(Some(Arc::new(Principal { tenant, ..principal })))
     }
 }
 
-/// The name of a header, in lower case.
+/// A header name in lower case.
 fn parse_header_name(name: &str) -> Result<String, ProxyOptionsError> {
     let lower = name.to_ascii_lowercase();
     let is_of_a_header = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -119,10 +119,10 @@ fn parse_header_name(name: &str) -> Result<String, ProxyOptionsError> {
     if is_good { Ok(lower) } else { Err(ProxyOptionsError::BadHeader(name.to_owned())) }
 }
 
-/// What the header `name` says, if it is there.
+/// The value of the header `name`, if present.
 ///
 /// # Errors
-/// When it is there twice: one of both may be the caller's own.
+/// When the header occurs twice: one of them may come from the caller.
 fn single_value<'a>(asserted: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, AuthenticationError> {
     let mut text = asserted.iter().filter(|(header, _)| header.eq_ignore_ascii_case(name));
     match (text.next(), text.next()) {
@@ -132,13 +132,13 @@ fn single_value<'a>(asserted: &'a [(String, String)], name: &str) -> Result<Opti
     }
 }
 
-/// The name of somebody. One that is empty or cannot be written down must not become nobody.
+/// A valid subject or tenant. An invalid one must not turn into "no subject" or "no tenant".
 fn validate_name(text: &str) -> Result<String, AuthenticationError> {
     let is_good = (1..=NAME_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control);
     if is_good { Ok(text.to_owned()) } else { Err(AuthenticationError::Invalid) }
 }
 
-/// Those of the roles in `names` that there are.
+/// The defined roles among `names`.
 fn known_roles(names: &str, roles: &Roles) -> Result<BTreeSet<String>, AuthenticationError> {
     if names.split(',').count() > ROLES_MAX {
         return Err(AuthenticationError::Invalid);

@@ -1,4 +1,4 @@
-//! One gate after the other, while doors stay open.
+//! Replaces the authenticator while transports keep serving.
 
 use std::sync::Arc;
 
@@ -9,24 +9,23 @@ use tokio::sync::watch;
 
 use crate::authenticator::CredentialAuthenticator;
 
-/// Holds the gate that is in force. Doors keep the doorkeeper; a changed configuration changes its gate whole.
+/// Holds the current authenticator. A changed configuration replaces it as a whole.
 pub struct ReloadableAuthenticator {
     current: ArcSwap<CredentialAuthenticator>,
-    /// How many followed the first.
+    /// How often the authenticator was replaced.
     credential_reloads: watch::Sender<u64>,
 }
 
 impl ReloadableAuthenticator {
-    /// A doorkeeper of `gate`.
+    /// Wraps `credential_authenticator` and starts its background tasks.
     pub fn new(credential_authenticator: CredentialAuthenticator) -> Self {
         credential_authenticator.start_background_tasks();
         Self { current: ArcSwap::from_pointee(credential_authenticator), credential_reloads: watch::Sender::new(0) }
     }
 
-    /// Puts `gate` in force. Callers that the old gate let in keep their principals until they are asked again who they
-    /// are, which doors do at once for what goes on; these reach nothing of another generation, and links that they
-    /// were given end; what the old one remembered of tokens is forgotten. Keys that the old one fetched from the same
-    /// place are handed on, so that nobody waits for them again.
+    /// Replaces the current authenticator. Principals of the old one stay until transports authenticate them again,
+    /// which they do at once for open connections and calls. Until then they reach no entry of another generation.
+    /// Their result links and cached token checks end. Keys that the old one fetched from the same source are kept.
     pub fn swap(&self, mut credential_authenticator: CredentialAuthenticator) {
         credential_authenticator.reuse_fetched_keys(&self.current.load());
         credential_authenticator.start_background_tasks();

@@ -1,25 +1,25 @@
-//! What a role is, and which tokens give it.
+//! Roles, and the token claims that give them.
 
 use serde_json::{Map, Value};
 use tidegate_core::{Grants, ImpliedScopes, SCOPE_CLAIMS};
 
-/// A named set of grants. Keys hold it by name, tokens by their claims.
+/// A named set of grants. API keys name roles; tokens get them by their claims.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Role {
     /// The name.
     pub name: String,
-    /// What it lets its holders reach.
+    /// What its holders may access.
     pub grants: Grants,
-    /// What a token must claim to hold it, all of it; if this is empty, no token does.
+    /// The claims that a token must have to get the role, all of them. If empty, no token gets it.
     ///
-    /// A claim fits if it equals the wanted value. Of a wanted list any value is enough, a claimed list must contain
-    /// the wanted value. Of OAuth scopes (`scope`, `scp`) the words of a text count as a list, of which all are wanted where
-    /// the wanted value has several, and a broader one counts as those that it implies.
+    /// A claim matches if it equals the expected value. An expected list matches if any of its values does; a claimed
+    /// list must contain the expected value. OAuth scopes (`scope`, `scp`) are split into words; all words of the
+    /// expected value are required, and a broader scope counts as the scopes that it implies.
     pub claims: Map<String, Value>,
 }
 
 impl Role {
-    /// Whether a token with these `claims` holds the role, where scopes imply each other as `implied` says.
+    /// Whether a token with these `claims` gets the role. `implied` lists which scopes imply others.
     pub(crate) fn is_granted_by(&self, claims: &Map<String, Value>, implied: &ImpliedScopes) -> bool {
         let fits = |(name, expected): (&String, &Value)| {
             let scopes = SCOPE_CLAIMS.contains(&name.as_str()).then_some(implied);
@@ -29,7 +29,7 @@ impl Role {
     }
 }
 
-/// Whether a claim of `had` is what is `fetch_requested`; one of scopes if it is told which of them imply which.
+/// Whether the claim `had` matches `expected`. `scopes` is set for claims of OAuth scopes.
 fn claim_matches(expected: &Value, had: &Value, scopes: Option<&ImpliedScopes>) -> bool {
     match expected {
         Value::Array(any_of) => any_of.iter().any(|expected| contains(had, expected, scopes)),

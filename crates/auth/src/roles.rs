@@ -1,4 +1,4 @@
-//! The roles that the configuration knows, and one `Arc` of grants for each set of them.
+//! The defined roles, with one shared `Arc` of grants for each set of roles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -12,16 +12,16 @@ use tidegate_core::{AuthMethod, Grants, ImpliedScopes, Principal, nearest_names}
 use crate::authenticator::AuthenticatorError;
 use crate::role::Role;
 
-/// Sets of roles whose grants are shared; the one used longest ago goes first, and is added up anew if it comes back.
+/// Sets of roles whose grants are cached; the least recently used one is evicted.
 const SHARED_SETS_MAX: NonZeroUsize = match NonZeroUsize::new(1024) {
     Some(count) => count,
     None => NonZeroUsize::MIN,
 };
 
-/// The roles that the configuration knows.
+/// The defined roles.
 ///
-/// What depends on grants only (the list of tools) is kept by the address of the grants, so principals of the same set
-/// of roles get the same ones.
+/// Caches that depend only on grants (such as the list of tools) use the address of the `Arc` as key. Principals with
+/// the same roles therefore share one `Arc`.
 pub(crate) struct Roles {
     by_name: BTreeMap<String, Role>,
     shared: Mutex<LruCache<BTreeSet<String>, Arc<Grants>>>,
@@ -31,7 +31,7 @@ pub(crate) struct Roles {
 
 impl Roles {
     /// # Errors
-    /// When a role has no name, or two have the same.
+    /// When a role has no name, or two roles have the same name.
     pub(crate) fn new(roles: Vec<Role>, generation: u64, authenticator: u64) -> Result<Self, AuthenticatorError> {
         let mut by_name = BTreeMap::new();
         for role in roles {
@@ -57,18 +57,18 @@ impl Roles {
         self.by_name.keys().map(String::as_str)
     }
 
-    /// Whether there is a role of that name.
+    /// Whether a role of that name is defined.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
 
-    /// The roles that a token with these claims holds, where scopes imply each other as `implied` says.
+    /// The roles of a token with these claims. `implied` lists which scopes imply others.
     pub(crate) fn granted_by(&self, claims: &Map<String, Value>, implied: &ImpliedScopes) -> BTreeSet<String> {
         let held = self.by_name.values().filter(|role| role.is_granted_by(claims, implied));
         held.map(|role| role.name.clone()).collect()
     }
 
-    /// Who holds the roles of these names.
+    /// A principal with the roles of these names.
     pub(crate) fn build_principal(
         &self,
         subject: impl Into<String>,
@@ -79,10 +79,10 @@ impl Roles {
         Principal { roles: names, ..self.stamp(Principal::new(subject, proof, grants)) }
     }
 
-    /// Who holds the roles of these names without a key or token that says so.
+    /// A principal with the roles of these names, all of which must be defined.
     ///
     /// # Errors
-    /// When there is no such role.
+    /// When a role is undefined.
     pub(crate) fn try_build_principal(
         &self,
         subject: &str,
@@ -96,17 +96,17 @@ impl Roles {
         Ok(self.build_principal(subject, proof, names.into_iter().collect()))
     }
 
-    /// The same principal as one of this configuration, let in by this gate.
+    /// The principal, marked with this configuration's generation and this authenticator's version.
     pub(crate) fn stamp(&self, principal: Principal) -> Principal {
         Principal { generation: self.generation, authenticator_version: self.authenticator_version, ..principal }
     }
 
-    /// Whether `build_principal` was let in by this gate.
+    /// Whether this authenticator issued `principal`.
     pub(crate) fn has_issued(&self, principal: &Principal) -> bool {
         self.authenticator_version == principal.authenticator_version
     }
 
-    /// The sum of what the roles of these names grant; names of no role add nothing.
+    /// The union of the grants of these roles. Undefined names add nothing.
     fn grants(&self, names: &BTreeSet<String>) -> Arc<Grants> {
         let mut shared = self.shared.lock();
         if let Some(grants) = shared.get(names) {

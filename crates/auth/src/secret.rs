@@ -4,17 +4,17 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error};
 
-/// Text that must not be printed: its `Debug` is three stars, and it can neither be displayed nor serialised.
+/// Text that must not be printed. Its `Debug` is `***`, and it implements neither `Display` nor `Serialize`.
 #[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides `text`.
+    /// Wraps `text`.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself. Whoever calls this answers for where it goes.
+    /// The text itself. The caller is responsible for where it goes.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -28,7 +28,7 @@ impl fmt::Debug for Secret {
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // The reader's own message would quote what it found instead of text.
+        // The deserializer's own message would quote the value.
         String::deserialize(deserializer).map(Self).map_err(|_| D::Error::custom("a secret must be text"))
     }
 }

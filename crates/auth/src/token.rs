@@ -1,4 +1,4 @@
-//! Tokens of an issuer: how they are checked, and who shows them.
+//! Tokens of an issuer: their verification, and the principals of their holders.
 
 mod algorithm;
 mod cache;
@@ -34,13 +34,13 @@ pub use error::TokenOptionsError;
 pub use issuer_check::{IssuerCheck, IssuerCheckError};
 pub use options::{IntrospectionOptions, TokenKey, TokenOptions};
 
-/// Longer tokens are refused before anything is made of them.
+/// Bytes of a token at most; longer ones are rejected without parsing.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
-/// Seconds since 1970, as tokens tell time: a whole number or a fraction.
+/// Seconds since 1970, whole or fractional, as in token claims.
 type Seconds = f64;
 
-/// Checks tokens and remembers the good ones.
+/// Verifies tokens and caches valid ones.
 pub(crate) struct TokenAuthenticator {
     verifier: TokenVerifier,
     source: VerificationSource,
@@ -49,28 +49,28 @@ pub(crate) struct TokenAuthenticator {
     clock: Clock,
 }
 
-/// What is known of good tokens.
+/// How tokens are verified.
 enum VerificationSource {
-    /// The keys that sign them.
+    /// With configured signature keys.
     Fixed(KeyRing),
-    /// The keys that sign them, as the issuer shows them.
+    /// With signature keys fetched from the issuer.
     Fetched(Arc<FetchedKeys>),
-    /// Nothing: the issuer is asked.
+    /// By token introspection at the issuer.
     Introspected(Box<Introspector>),
 }
 
 impl TokenAuthenticator {
     /// # Errors
-    /// When tokens cannot be checked in that way.
+    /// When the options are invalid.
     pub(crate) fn new(options: TokenOptions, clock: Clock) -> Result<Self, TokenOptionsError> {
         let (key, algorithms, issuer) = (options.key.clone(), options.algorithms.clone(), options.issuer.clone());
         let implied_scopes = options.implied_scopes.clone();
-        // What is wrong with the rest is told first.
+        // Other invalid options are reported before an invalid key.
         let verifier = TokenVerifier::new(options)?;
         let fixed = |key: ConfiguredKey<'_>| KeyRing::from_configured(&key, &algorithms).map(VerificationSource::Fixed);
         let fetched = |source| {
             if let Some(algorithm) = algorithms.iter().find(|algorithm| algorithm.secret_bytes_min() > 0) {
-                let keys = "a public one, as the issuer shows it".to_owned();
+                let keys = "a public one that the issuer publishes".to_owned();
                 return Err(TokenOptionsError::AlgorithmDoesNotFit { algorithm: *algorithm, keys });
             }
             Ok(VerificationSource::Fetched(Arc::new(FetchedKeys::new(source, algorithms.clone(), clock.clone()))))
@@ -86,14 +86,14 @@ impl TokenAuthenticator {
         Ok(Self { verifier, source, cache: TokenCache::default(), implied_scopes, clock })
     }
 
-    /// Begins what goes on in the background.
+    /// Starts the background fetch of the issuer's keys.
     pub(crate) fn start(&self) {
         if let VerificationSource::Fetched(keys) = &self.source {
             keys.start();
         }
     }
 
-    /// Goes on with the keys that `before` fetched, if they are of the same place.
+    /// Takes over the keys that `before` fetched, if their source is the same.
     pub(crate) fn reuse_fetched_keys(&mut self, before: &Self) {
         if let (VerificationSource::Fetched(keys), VerificationSource::Fetched(had)) =
             (&mut self.source, &before.source)
@@ -103,8 +103,8 @@ impl TokenAuthenticator {
         }
     }
 
-    /// Who shows `token` from `peer`; none if it is not valid at `now`. Waits for nothing but the issuer, and for that only
-    /// with a token that was not seen before.
+    /// The principal of `token`, sent from `peer`; `None` if it is not valid at `now`. It waits only for the issuer,
+    /// and only for a token that is not cached.
     pub(crate) async fn principal_for(
         &self,
         token: &str,
@@ -116,7 +116,7 @@ impl TokenAuthenticator {
             return None;
         }
         let digest = sha256(token);
-        // Asked before the keys are: what is found out with keys that change meanwhile does not count.
+        // Read before the keys: a result that is based on keys replaced meanwhile must not be cached as current.
         let epoch = self.epoch();
         if let Some(principal) = self.cache.get(&digest, seconds_of(now), epoch) {
             if let VerificationSource::Fetched(keys) = &self.source {
@@ -143,7 +143,8 @@ impl TokenAuthenticator {
         }
     }
 
-    /// Who shows a token that a key of the issuer signed. Where it has none of that name, it is asked for newer ones.
+    /// The principal of a signed token. If the issuer's keys do not include the token's key, they are fetched again
+    /// once.
     async fn verify_signed(
         &self,
         keys: &FetchedKeys,
@@ -168,7 +169,7 @@ impl TokenAuthenticator {
         }
     }
 
-    /// Who shows a token that the issuer is asked about.
+    /// The principal of a token that the issuer introspects.
     async fn introspect(
         &self,
         introspector: &Introspector,
@@ -196,7 +197,7 @@ impl TokenAuthenticator {
         introspector.run_once(digest, find).await
     }
 
-    /// The principal of a good token, which is remembered.
+    /// Builds and caches the principal of a valid token.
     fn cache_principal(
         &self,
         digest: Digest,
@@ -218,7 +219,7 @@ impl TokenAuthenticator {
     }
 }
 
-/// Where the issuer shows its keys, if it is asked for them.
+/// Where the issuer publishes its keys, if they are fetched.
 fn key_source(key: &TokenKey, issuer: &str) -> Result<Option<KeySource>, TokenOptionsError> {
     match key {
         TokenKey::JwksUrl(url) => key_set_source(url).map(Some),
@@ -232,7 +233,7 @@ fn key_set_source(url: &str) -> Result<KeySource, TokenOptionsError> {
 }
 
 fn discovery_source(issuer: &str) -> Result<KeySource, TokenOptionsError> {
-    let url = parse_address("the issuer, whose metadata shall be fetched,", issuer)?;
+    let url = parse_address("the issuer, whose metadata are fetched,", issuer)?;
     Ok(KeySource::Discovery { issuer: issuer.to_owned(), url })
 }
 
@@ -240,7 +241,7 @@ fn parse_address(member: &'static str, text: &str) -> Result<Url, TokenOptionsEr
     parse_url(text).map_err(|reason| TokenOptionsError::Address { member, reason })
 }
 
-/// None for a time that is never, or not worth to tell from it.
+/// `None` for a time that cannot be represented, such as "never".
 fn time_of(seconds: Seconds) -> Option<SystemTime> {
     let since = Duration::try_from_secs_f64(seconds).ok()?;
     UNIX_EPOCH.checked_add(since)

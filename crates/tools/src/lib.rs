@@ -1,7 +1,7 @@
-//! The built-in tools, resources and prompts: discover, ask, look after the node.
+//! Built-in tools, resources and prompts: discovery, queries and operations; and declared ones.
 //!
-//! [`register`] adds them to a registry's snapshot; a host adds its own entries before or after.
-//! Knows databases by their trait and no engine.
+//! [`register`] adds them to a registry's snapshot; a host adds its own entries before or after. Databases are used
+//! through their trait, without any engine.
 
 mod arguments;
 pub mod declared;
@@ -28,13 +28,13 @@ pub use instructions::{FENCE_INSTRUCTIONS, INSTRUCTIONS};
 pub use node_view::{NodeIdentity, NodeView};
 pub use toolset::DISCOVER_TOOLSET;
 
-/// Adds everything that is built in to `builder`.
+/// Adds all built-in entries to `builder`.
 #[must_use]
 pub fn register(builder: SnapshotBuilder, node: &Arc<NodeView>) -> SnapshotBuilder {
     register_allowed(builder, node, &AllowedNames::Everything)
 }
 
-/// Adds what is built in to `builder`, as far as `allowed` includes its name.
+/// Adds the built-in entries whose names `allowed` includes to `builder`.
 #[must_use]
 pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<NodeView>, allowed: &AllowedNames) -> SnapshotBuilder {
     let tools = [
@@ -64,7 +64,7 @@ pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<NodeView>, allowed:
     prompts.into_iter().filter(|prompt| allowed.includes(&prompt.name)).fold(builder, SnapshotBuilder::prompt)
 }
 
-/// A snapshot of exactly what is built in.
+/// A snapshot with only the built-in entries.
 pub fn snapshot(node: &Arc<NodeView>) -> Snapshot {
     register(SnapshotBuilder::new(), node).build()
 }

@@ -1,5 +1,5 @@
-//! Completion of database and table names, for resource templates and prompts alike: those first that the caller asks
-//! for lately and often.
+//! Completion of database and table names in resource templates and prompts. Names that the caller used recently and
+//! often come first.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tidegate_core::{Completer, Completion, CompletionRequest, Error, Job};
 use crate::discover::list_catalogs;
 use crate::node_view::NodeView;
 
-/// Completes the arguments `database` and `table`; all others have no known values.
+/// Completes the arguments `database` and `table`; other arguments have no completions.
 pub(crate) struct NameCompleter(pub(crate) Arc<NodeView>);
 
 #[async_trait]
@@ -35,7 +35,7 @@ impl Completer for NameCompleter {
 }
 
 impl NameCompleter {
-    /// The tables of the database, or of all while none is chosen; each name once.
+    /// The tables of the chosen database, or of all databases, without duplicates.
     async fn table_names(&self, database: Option<&str>, job: &Job) -> Result<Vec<String>, Error> {
         let found = list_catalogs(&self.0.databases, database, job.principal()).await?;
         let catalogs = found.iter().filter_map(|listing| listing.catalog.as_ref().ok());

@@ -1,4 +1,4 @@
-//! What the built-in tools know of the node they run in.
+//! The built-in tools' access to their node.
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
@@ -6,35 +6,35 @@ use std::time::Instant;
 use tidegate_core::{Caller, Error, ErrorKind, Jobs, Limits, Registry};
 use tidegate_query::{Databases, Executor, StatementCache, StoredResult};
 
-/// Tools whose callers ask databases by their own right; a declared tool carries the right to its own.
+/// Tools with which callers query databases by their own rights; a declared tool has the right to its own database.
 const CALLER_QUERY_TOOLS: [&str; 2] = ["query", "sql"];
 
-/// Who the node is.
+/// Name and version of the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeIdentity {
-    /// For programs.
+    /// The name for programs.
     pub name: String,
-    /// For people.
+    /// The name for people.
     pub title: String,
     /// The version of the software.
     pub version: String,
 }
 
-/// What the built-in tools know of the node they run in.
+/// The built-in tools' access to their node.
 ///
 /// A registry is made from a snapshot whose tools already hold this view, so the registry itself
 /// is [attached](NodeView::attach) afterwards.
 pub struct NodeView {
-    /// What can be asked.
+    /// The databases of the node.
     pub databases: Databases,
-    /// What runs the questions.
+    /// Runs queries.
     pub executor: Executor,
-    /// Who the node is.
+    /// Name and version of the node.
     pub identity: NodeIdentity,
-    /// Statements that were parsed before.
+    /// Cache of parsed statements.
     pub(crate) statements: StatementCache,
     started_at: Instant,
-    // Weak, because the registry owns the tools that own this view.
+    // Weak, because the registry owns the tools, which own this view.
     registry: OnceLock<Weak<Registry>>,
 }
 
@@ -51,17 +51,17 @@ impl NodeView {
         })
     }
 
-    /// Tells the tools which registry they are in; the first one told stays. Until then the tools
-    /// that look at jobs answer that they are not available.
+    /// Sets the registry of the node, once; later calls have no effect. Before that, tools that need it return
+    /// `Unavailable`.
     pub fn attach(&self, registry: &Arc<Registry>) {
         self.registry.get_or_init(|| Arc::downgrade(registry));
     }
 
-    /// That `caller` could still ask what `result` answers: it reaches the tool that was asked, and the database where
-    /// that is a right of its own, and is bound by the same row policies; or the resource, of a file.
+    /// Checks that `caller` may still query what `result` contains: it may call the tool, query the database where that
+    /// is a separate right, and is bound by the same row policies; or may read the resource of a file.
     ///
     /// # Errors
-    /// `NotFound`, in the words of a result that there never was.
+    /// `NotFound`, with the same text as for a result that never existed.
     pub(crate) fn authorize_read(&self, result: &StoredResult, caller: &Caller) -> Result<(), Error> {
         let head = result.header();
         if head.file.is_some() {
@@ -71,7 +71,7 @@ impl NodeView {
         let reaches_tool = self.registry()?.snapshot_for(caller).tool(&head.tool, caller).is_ok();
         let reaches_database = !CALLER_QUERY_TOOLS.contains(&&*head.tool)
             || self.databases.visible_to(&caller.principal).any(|database| database.name() == head.database);
-        // What may be seen of the tables has not changed since.
+        // The visible rows must not have changed since.
         let policies = self
             .databases
             .configured(&head.database)

@@ -1,4 +1,4 @@
-//! How the rows of an answer reach the caller: inline, page by page, or as blocks that are fetched otherwise.
+//! How rows reach the caller: inline, page by page, or as blocks.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use tidegate_query::{Delivery, OutputFormat, OverflowPolicy, PageOptions, QueryR
 
 use crate::node_view::NodeView;
 
-/// Any stored result, to ask whether a caller may read them as resources.
+/// The URI of an arbitrary stored result, to check whether the caller may read stored results as resources.
 const PROBE_RESULT_URI: &str = "tidegate://results/00000000-0000-0000-0000-000000000000";
 
-/// The arguments of every tool that asks a database.
+/// Paging arguments of every tool that queries a database.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct PagingArguments {
     pub(crate) cursor: Option<String>,
@@ -20,7 +20,7 @@ pub(crate) struct PagingArguments {
 }
 
 impl PagingArguments {
-    /// The next page of an earlier answer, if the call asks for one.
+    /// The next page of an earlier answer, if the call has a cursor.
     pub(crate) async fn read_page(
         &self,
         node: &NodeView,
@@ -34,7 +34,7 @@ impl PagingArguments {
         let page = PageOptions {
             format,
             is_list: job.arguments().get("extract").is_some_and(|extract| !extract.is_null()),
-            // What the caller says of rows is of this page; what it does not say is no default of other answers.
+            // Limits in this call apply to this page; missing ones do not fall back to those of the first answer.
             rows_max: number("limit").or_else(|| number("max_rows")),
             is_structured,
         };
@@ -46,29 +46,29 @@ impl PagingArguments {
         })
     }
 
-    /// How many rows are wanted when `said` was said: a stored result has them all unless something was.
+    /// The maximum number of rows. A stored result without an explicit limit is unlimited.
     pub(crate) fn rows_max(&self, text: Option<u64>, default: u64) -> Option<u64> {
         text.or((self.delivery.as_deref() != Some(Delivery::Blocks.name())).then_some(default))
     }
 
-    /// The answer to `question`.
+    /// Answers a query.
     pub(crate) async fn run_query(
         &self,
         node: &NodeView,
-        question: QueryRequest,
+        request: QueryRequest,
         job: &Arc<Job>,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
         let linked = node
             .registry()
             .is_ok_and(|registry| registry.snapshot_for(job.caller()).has_resource(PROBE_RESULT_URI, job.caller()));
-        let question = QueryRequest {
+        let request = QueryRequest {
             overflow: OverflowPolicy::Store { linked, cached: !self.no_cache.unwrap_or(false) },
-            ..question
+            ..request
         };
         match self.delivery.as_deref().map_or(Ok(Delivery::Inline), Delivery::parse)? {
-            Delivery::Inline => node.executor.answer(question, job, reply).await,
-            Delivery::Blocks => node.executor.export(question, job, reply).await,
+            Delivery::Inline => node.executor.answer(request, job, reply).await,
+            Delivery::Blocks => node.executor.export(request, job, reply).await,
         }
     }
 }

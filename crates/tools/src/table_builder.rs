@@ -1,4 +1,4 @@
-//! Small tables in memory, as the discovery and status tools answer them.
+//! Small in-memory tables for the discovery and status tools.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt64Array
 use tidegate_core::Error;
 use tidegate_query::QueryRows;
 
-/// A table that is put together column by column.
+/// Builds a table column by column.
 #[derive(Default)]
 pub(crate) struct TableBuilder(Vec<(&'static str, ArrayRef)>);
 
 impl TableBuilder {
-    /// A table without columns.
+    /// An empty table.
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -31,7 +31,7 @@ impl TableBuilder {
     }
 }
 
-/// A column of texts.
+/// A text column.
 pub(crate) fn text_column(values: impl Iterator<Item = Option<String>>) -> ArrayRef {
     Arc::new(values.collect::<StringArray>())
 }
@@ -41,7 +41,7 @@ pub(crate) fn count_column(values: impl Iterator<Item = Option<u64>>) -> ArrayRe
     Arc::new(values.collect::<UInt64Array>())
 }
 
-/// A column of truths.
+/// A boolean column.
 pub(crate) fn boolean_column(values: impl Iterator<Item = bool>) -> ArrayRef {
     Arc::new(values.map(Some).collect::<BooleanArray>())
 }

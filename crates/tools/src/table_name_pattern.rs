@@ -1,7 +1,6 @@
 //! Name patterns of the discovery tools.
 
-/// A pattern that names are compared with, whatever their case: a glob where it has `*` or `?`,
-/// else a part of the name.
+/// A case-insensitive pattern: a glob if it contains `*` or `?`, otherwise a part of the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TableNamePattern(PatternForm);
 
@@ -12,7 +11,7 @@ enum PatternForm {
 }
 
 impl TableNamePattern {
-    /// Reads a pattern; every text is one.
+    /// Parses a pattern. Every text is valid.
     pub(crate) fn new(text: &str) -> Self {
         let text = text.to_lowercase();
         Self(if text.contains(['*', '?']) {
@@ -22,7 +21,7 @@ impl TableNamePattern {
         })
     }
 
-    /// Whether `name` fits.
+    /// Whether `name` matches.
     pub(crate) fn matches(&self, name: &str) -> bool {
         let name = name.to_lowercase();
         match &self.0 {
@@ -32,7 +31,7 @@ impl TableNamePattern {
     }
 }
 
-/// Goes back to the last `*` only, so that no pattern takes longer than pattern times name.
+/// Backtracks to the last `*` only, so that the time is at most pattern length times name length.
 fn glob_matches(glob: &[char], name: &[char]) -> bool {
     let (mut at_glob, mut at_name) = (0, 0);
     let mut last_star: Option<(usize, usize)> = None;

@@ -1,25 +1,24 @@
-//! The beginning of a file, as much of it as an answer carries: whole characters, or nothing where it is no text.
+//! The beginning of a file, as far as an answer carries it: whole characters, or nothing if it is not text.
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use tidegate_core::{Error, ReplySender};
 
-/// What of a file stands in an answer.
+/// How much of a file an answer contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PreviewExtent {
-    /// All of it, as text.
+    /// The whole file, as text.
     Complete,
-    /// Its first bytes, so many, as text; there are more.
+    /// The first bytes (their number), as text.
     Truncated(u64),
-    /// Nothing: it is no text.
+    /// Nothing: the file is not text.
     NotText,
 }
 
-/// Sends the text that comes in `byte_stream`, at most `bytes_max` bytes of it. What is no UTF-8 behind a text of some
-/// length is shown as such.
+/// Sends the text in `pieces`, at most `bytes_max` bytes. Invalid UTF-8 after valid text is replaced.
 ///
 /// # Errors
-/// Those of the pieces; `CancelJob` when nobody listens any more.
+/// Errors of the pieces; `CancelJob` when the client is gone.
 pub(crate) async fn send_preview(
     mut pieces: impl Stream<Item = Result<Bytes, Error>> + Unpin,
     bytes_max: Option<usize>,
@@ -27,7 +26,7 @@ pub(crate) async fn send_preview(
 ) -> Result<PreviewExtent, Error> {
     let mut left = bytes_max.unwrap_or(usize::MAX);
     let mut shown_bytes = 0;
-    // A character whose rest comes with the next piece.
+    // An incomplete character; its rest is in the next piece.
     let mut begun = Vec::new();
     let mut is_text = false;
     while let Some(piece) = pieces.next().await.transpose()? {

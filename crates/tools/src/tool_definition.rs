@@ -1,7 +1,6 @@
-//! What all built-in tools share: pieces of their input schemas and their hints.
+//! Shared parts of the built-in tools: input schemas and annotations.
 //!
-//! Every character here is paid for by every client in every conversation: a test bounds the
-//! whole list.
+//! Every client sends these texts to its model in every conversation. A test bounds the size of the whole list.
 
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use tidegate_core::{Handler, JsonSchema, Tool, ToolAnnotations};
 
 use tidegate_query::Delivery;
 
-/// A tool that changes nothing. `properties` are the members of its arguments.
+/// A read-only tool. `properties` are its arguments.
 pub(crate) fn read_only_tool(
     name: &str,
     title: &str,
@@ -22,7 +21,7 @@ pub(crate) fn read_only_tool(
     built_in_tool(name, title, description, input, hints, handler)
 }
 
-/// A tool with hints of its own.
+/// A tool with the annotations `hints`.
 pub(crate) fn built_in_tool(
     name: &str,
     title: &str,
@@ -36,9 +35,9 @@ pub(crate) fn built_in_tool(
     tool
 }
 
-/// A schema that is a constant of ours.
+/// A constant schema.
 pub(crate) fn built_in_schema(schema: Value) -> JsonSchema {
-    // Each of them is built whenever the tools are registered, which every test does.
+    // Every built-in schema is built at registration, which every test does.
     #[allow(clippy::expect_used)]
     JsonSchema::object(schema).expect("a built-in schema is valid")
 }
@@ -51,7 +50,7 @@ pub(crate) struct InputSchemaBuilder {
 }
 
 impl InputSchemaBuilder {
-    /// No arguments yet.
+    /// No arguments.
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -62,25 +61,25 @@ impl InputSchemaBuilder {
         self
     }
 
-    /// Adds an argument that must be given.
+    /// Adds a required argument.
     pub(crate) fn with_required(mut self, name: &'static str, schema: Value) -> Self {
         self.required.push(name);
         self.with(name, schema)
     }
 
-    /// Adds the database.
+    /// Adds `database`.
     pub(crate) fn with_database(self) -> Self {
         self.with("database", json!({"type": "string"}))
     }
 
-    /// Adds what says how the rows reach the caller.
+    /// Adds the paging arguments.
     pub(crate) fn with_paging(self) -> Self {
         self.with("delivery", json!({"enum": Delivery::ALL.map(Delivery::name)}))
             .with("cursor", json!({"type": "string"}))
             .with("no_cache", json!({"type": "boolean"}))
     }
 
-    /// Adds `parse_format` and `extract`. The formats' names stand in `query` and `sql`; a wrong one is
+    /// Adds `format` and `extract`. The names of the formats are listed in `query` and `sql` only; an invalid one is
     /// answered with all of them.
     pub(crate) fn with_output_arguments(self) -> Self {
         self.with("format", json!({"type": "string"})).with("extract", json!({"type": "string"}))

@@ -1,4 +1,4 @@
-//! A node in miniature whose calls are written down.
+//! A minimal node whose calls are audited.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ impl LogFolder {
         AuditOptions::new(self.file())
     }
 
-    /// The files in it, with how many lines each has.
+    /// The files of the log, each with its number of lines.
     pub(crate) fn files(&self) -> String {
         let mut files: Vec<String> = std::fs::read_dir(self.0.path())
             .unwrap()
@@ -77,7 +77,7 @@ impl TestNode {
         "nothing".to_owned()
     }
 
-    /// Asks `calls` times.
+    /// Makes `calls` calls.
     pub(crate) async fn ask_often(&self, calls: usize) {
         for number in 0..calls {
             assert_eq!(self.ask("rows", json!({"number": number})).await, "done");
@@ -126,7 +126,7 @@ pub(crate) fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// The lines of a log, without what differs from run to run.
+/// The lines of a log, without what differs between runs.
 pub(crate) fn shown(path: &Path) -> String {
     let lines = text(path)
         .lines()

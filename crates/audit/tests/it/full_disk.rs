@@ -1,4 +1,4 @@
-//! Disks that are full or slow, under both policies.
+//! Full and slow disks under both policies.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tidegate_core::event::{Event, Subscriber as _};
 
 use crate::fixture::{LogFolder, TestNode, member_of_each_line};
 
-/// A disk that can be full or stand still.
+/// A disk that can be full or stalled.
 #[derive(Clone, Default)]
 struct FaultySink(Arc<SinkState>);
 
@@ -100,7 +100,7 @@ async fn block_mode_refuses_calls_on_full_disk_without_losing_lines() {
     scene.ask_often(2).await;
     until(|| scene.figures().0 == 3).await;
     disk.fill(true);
-    // Its line is what finds out.
+    // Writing its line reveals the failure.
     assert_eq!(scene.ask("rows", json!({})).await, "done");
     until(|| disk.0.attempts.load(Ordering::Relaxed) > 5).await;
     for _ in 0..3 {
@@ -167,7 +167,7 @@ async fn block_mode_delays_calls_on_slow_disk() {
     until(|| scene.figures().2 == 0).await;
     scene.ask_often(1).await;
     scene.close().await;
-    // Of the one that was refused nothing could be written, and that is said.
+    // The line of the refused call could not be written, which a later line reports.
     let (written, dropped, _) = scene.figures();
     assert_eq!((written, dropped), (12, 1));
     let place = disk.in_file();
@@ -222,7 +222,7 @@ async fn close_returns_on_full_disk() {
     }
 }
 
-/// The real thing: a device on which there is never any room.
+/// A real device that is always full.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn calls_are_refused_on_dev_full() {
@@ -235,7 +235,7 @@ async fn calls_are_refused_on_dev_full() {
     assert_eq!(scene.figures().0, 0);
 }
 
-/// Asks until the log has found out that it cannot be written.
+/// Makes calls until the log has detected that it cannot be written.
 #[cfg(target_os = "linux")]
 async fn until_stuck(scene: &TestNode) {
     while scene.ask("rows", json!({})).await != "unavailable" {}

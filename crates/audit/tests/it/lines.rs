@@ -1,4 +1,4 @@
-//! What a line says, and what it does not.
+//! The content of a line, and what must not be in it.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ proptest! {
             scene.close().await;
         });
         let verified = verify(&[place.file()], &VerifyOptions::default()).unwrap();
-        // Of what is refused before anybody is known, the first has a line, and the others have one.
+        // Of the messages refused before authentication, the first gets a line, and the others share one.
         let calls = 2 * names.len() as u64;
         prop_assert_eq!(verified.lines, 1 + calls + names.len().min(2) as u64);
         for line in text(&place.file()).lines() {

@@ -1,4 +1,4 @@
-//! A file that is moved or deleted under the one who writes it, and messages that anybody may send.
+//! A file that is moved or deleted while in use, and refused messages.
 
 use std::fs;
 use std::net::IpAddr;
@@ -10,8 +10,7 @@ use tidegate_core::{LimitLevel, LimitMeasure, TransportKind};
 
 use crate::fixture::{LogFolder, TestNode, ann, shown, text};
 
-/// Waits until the head of the log at `place` knows the line `seq`, which is within a second or so of when it was
-/// written.
+/// Waits until the head of the log at `place` records the line `seq`, which takes about a second.
 async fn until_head_knows(place: &LogFolder, seq: u64) {
     while LogHead::read(&place.file(), None).unwrap().is_none_or(|head| head.seq < seq) {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -36,8 +35,8 @@ async fn continues_in_a_new_file_after_a_move() {
     let both = verify(&[rewritten, place.file()], &VerifyOptions::default()).unwrap();
     assert_eq!((both.first, both.last.seq), (1, 5));
     let error = verify(&[place.file()], &VerifyOptions::default()).unwrap_err().to_string();
-    assert!(error.ends_with("line 1: is number 4, and the head of the log knows lines from 1 on"), "{error}");
-    // Nor does a restart forget it.
+    assert!(error.ends_with("line 1: is number 4, but the head of the log begins at line 1"), "{error}");
+    // A restart does not lose it.
     let scene = TestNode::open(&place.options());
     scene.close().await;
     assert!(verify(&[place.file()], &VerifyOptions::default()).is_err());
@@ -63,7 +62,7 @@ async fn repeated_refusals_make_two_lines() {
         scene.log.on_event(Event::LimitReached { caller: &caller, level, measure });
     }
     scene.close().await;
-    // What was counted comes in no order.
+    // Counted messages are logged in any order.
     let visible = shown(&place.file());
     let mut lines: Vec<&str> = visible.lines().skip(1).map(|line| line.split_once("\"kind\":").unwrap().1).collect();
     lines.sort_by_key(|line| (line.contains("times"), line.contains("ann")));

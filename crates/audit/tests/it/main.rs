@@ -1,10 +1,10 @@
-//! The log of what was done, through the public face of the crate.
+//! The audit log, through the public API of the crate.
 //!
-//! - `scene`: a node in miniature whose calls are written down.
-//! - `lines`: what a line says, and what it does not.
-//! - `reopening`: rotation, restarts, torn ends, and who may write.
-//! - `full_disk`: disks that are full or slow, under both policies.
-//! - `tampering`: whatever is done to a log, verification finds it, or says that it cannot.
+//! - `fixture`: a minimal node whose calls are audited.
+//! - `lines`: the content of a line, and what must not be in it.
+//! - `reopening`: rotation, restarts, incomplete last lines, and exclusive writers.
+//! - `full_disk`: full and slow disks under both policies.
+//! - `tampering`: verification detects every change of a log, or reports that it cannot.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 

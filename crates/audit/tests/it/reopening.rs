@@ -1,4 +1,4 @@
-//! Rotation, restarts, torn ends, and who may write.
+//! Rotation, restarts, incomplete last lines, and exclusive writers.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -68,7 +68,7 @@ async fn truncates_and_records_a_torn_last_line() {
     let mut file = OpenOptions::new().append(true).open(place.file()).unwrap();
     file.write_all(br#"{"time":"2026-11-2"#).unwrap();
     let error = verify(&[place.file()], &VerifyOptions::default()).unwrap_err().to_string();
-    assert!(error.ends_with("audit.jsonl: line 4: is not whole"), "{error}");
+    assert!(error.ends_with("audit.jsonl: line 4: is incomplete"), "{error}");
     let scene = TestNode::open(&place.options());
     scene.ask_often(1).await;
     scene.close().await;
@@ -123,7 +123,7 @@ async fn records_missing_lines_on_open() {
     ");
     let error = verify(&[place.file()], &VerifyOptions::default()).unwrap_err().to_string();
     assert!(
-        error.ends_with("line 3: says that lines up to 4 were missing before it when the log was opened"),
+        error.ends_with("line 3: records that lines up to 4 were missing before it when the log was opened"),
         "{error}"
     );
 }

@@ -1,4 +1,4 @@
-//! Whatever is done to a log, verification finds it, or says that it cannot.
+//! Verification detects every change of a log, or reports that it cannot.
 
 use std::fs;
 use std::sync::LazyLock;
@@ -84,7 +84,7 @@ proptest! {
         let without = lines.concat();
         let broken = found(without.as_bytes(), Some(head), &options(is_keyed));
         prop_assert_eq!(broken.line, place as u64 + 1);
-        // Without the head the first and the last are what cannot be missed.
+        // Without the head, a missing first or last line cannot be detected.
         let is_inner = place > 0 && place < 7;
         prop_assert_eq!(verified(without.as_bytes(), None, &options(is_keyed)).is_err(), is_inner);
     }
@@ -115,7 +115,7 @@ proptest! {
         let must_hold = Some(whole.last.hash.to_uppercase());
         found(cut.as_bytes(), None, &VerifyOptions { required_hash: must_hold.clone(), ..options(is_keyed) });
         verified(log.as_bytes(), None, &VerifyOptions { required_hash: must_hold, ..options(is_keyed) }).unwrap();
-        // Nobody else can know.
+        // Without the head or a required hash this cannot be detected.
         prop_assert!(verified(cut.as_bytes(), None, &options(is_keyed)).is_ok());
     }
 
@@ -142,7 +142,7 @@ fn keyed_log_needs_its_key() {
     assert_eq!(found(log.as_bytes(), None, &options(false)).line, 1);
     let other = VerifyOptions { key: AuditKey::new(&[7; 32]), required_hash: None };
     assert_eq!(found(log.as_bytes(), None, &other).line, 1);
-    // A log without a key, written anew by a forger.
+    // A log without a key, rewritten by a forger.
     assert_eq!(found(LOGS[0].0.as_bytes(), None, &options(true)).line, 1);
     let forged = head.replace("\"seq\":8", "\"seq\":2");
     let broken = found(lines(log)[..2].concat().as_bytes(), Some(&forged), &options(true));
@@ -161,7 +161,7 @@ fn files_may_come_in_any_order() {
     assert_eq!(verify(&names, &VerifyOptions::default()).unwrap().lines, 8);
     let gap = verify(&[names[2].clone(), names[0].clone()], &VerifyOptions::default()).unwrap_err();
     assert!(
-        gap.to_string().ends_with("c.jsonl: line 1: is number 6 and follows 2: lines were taken out, put in or moved")
+        gap.to_string().ends_with("c.jsonl: line 1: is number 6 and follows 2: lines were removed, added or moved")
     );
     assert!(matches!(verify(&[place.file()], &VerifyOptions::default()), Err(VerifyError::Io { .. })));
 }

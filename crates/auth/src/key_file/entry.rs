@@ -1,4 +1,4 @@
-//! One key as it stands in the file.
+//! One entry of the key file.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::{KeyState, KeyStatus};
 use crate::digest::Digest;
 
-/// One key as it stands in the file.
+/// One entry of the key file.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyEntry {
     pub(crate) name: String,
     pub(crate) id: String,
-    /// Of the secret part, as text. Base64url in the file.
+    /// The digest of the secret part. Base64url in the file.
     #[serde(serialize_with = "write_digest", deserialize_with = "read_digest")]
     pub(crate) sha256: Digest,
     pub(crate) roles: Vec<String>,
@@ -39,7 +39,7 @@ impl KeyEntry {
         }
     }
 
-    /// What may be told of it: all but the digest.
+    /// The entry without its digest.
     pub(crate) fn status(&self, now: DateTime<Utc>) -> KeyStatus {
         KeyStatus {
             name: self.name.clone(),

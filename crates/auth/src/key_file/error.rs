@@ -1,4 +1,4 @@
-//! What can be wrong with a key file or with what is asked of it.
+//! Errors of the key file.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,22 +8,22 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use super::NAME_CHARS_MAX;
 use super::store::{BYTES_MAX, VERSION};
 
-/// What is wrong with a key file or with what is asked of it.
+/// Why a key file, or a change of it, is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyFileError {
-    /// The system refuses.
+    /// A file operation failed.
     #[error("cannot {action} the key file {}: {source}", .path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
         /// The key file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The content is not that of a key file. It is not quoted: it could be another file, with secrets.
-    #[error("{} is not a key file: what stands at line {line}, column {column} does not belong there", .path.display())]
+    /// The content is not that of a key file. It is not quoted, because it may be another file with secrets.
+    #[error("{} is not a valid key file: unexpected content at line {line}, column {column}", .path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -32,15 +32,15 @@ pub enum KeyFileError {
         /// Counted from 1.
         column: usize,
     },
-    /// A newer or foreign program wrote it.
-    #[error("the key file {} has the version {found}; this program knows only {VERSION}", .path.display())]
+    /// The file has an unknown version.
+    #[error("the key file {} has the version {found}; this program reads only version {VERSION}", .path.display())]
     UnknownVersion {
         /// The file.
         path: PathBuf,
-        /// The version that it has.
+        /// The version in the file.
         found: u64,
     },
-    /// Two keys of one id, which only an edit by hand can have made.
+    /// Two keys have the same id. Only a manual edit can cause that.
     #[error("the key file {} holds two keys with the id {id:?}", .path.display())]
     DuplicateId {
         /// The file.
@@ -48,43 +48,43 @@ pub enum KeyFileError {
         /// The id.
         id: String,
     },
-    /// The file is larger than any that this program writes.
+    /// The file exceeds the size limit.
     #[error("the key file {} is larger than {BYTES_MAX} bytes", .path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
     },
-    /// There is no room for a further key.
-    #[error("the key file holds {0} keys, as many as it may; delete revoked ones from it")]
+    /// The file contains the maximum number of keys.
+    #[error("the key file holds {0} keys, which is the maximum; delete revoked keys from it")]
     Full(usize),
-    /// A name that cannot be.
+    /// The key name is invalid.
     #[error(
         "{0:?} cannot be a key's name: it has 1 to {NAME_CHARS_MAX} characters, no control characters, and no blanks \
          around it"
     )]
     BadName(String),
-    /// A tenant's name that cannot be.
+    /// The tenant name is invalid.
     #[error(
         "{0:?} cannot be a tenant's name: it has 1 to {NAME_CHARS_MAX} characters, no control characters, and no \
          blanks around it"
     )]
     BadTenant(String),
-    /// An active key has the name.
-    #[error("there is an active key named {0:?}; revoke it or choose another name")]
+    /// An active key already has the name.
+    #[error("an active key is named {0:?}; revoke it or choose another name")]
     NameTaken(String),
-    /// The key would never have let anybody in.
+    /// The expiry is in the past.
     #[error("a key that expires at {} would have expired already", .0.to_rfc3339_opts(SecondsFormat::Secs, true))]
     ExpiresInThePast(DateTime<Utc>),
-    /// Nothing goes by that name or id.
+    /// No key has that name or id.
     #[error("no key has the name or id {0:?}")]
     NoSuchKey(String),
-    /// Nothing is left to revoke.
+    /// The key is already revoked.
     #[error("the key {0:?} is revoked already")]
     AlreadyRevoked(String),
-    /// More than one key goes by that name.
-    #[error("several keys go by {0:?}; say which by its id")]
+    /// Several keys have that name.
+    #[error("several keys have the name {0:?}; name one by its id")]
     Ambiguous(String),
-    /// The system gave no random bytes.
-    #[error("the system gives no random bytes to make a key from")]
+    /// The system provides no random bytes.
+    #[error("the system provides no random bytes for a key")]
     NoRandomBytes,
 }

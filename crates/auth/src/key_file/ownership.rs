@@ -1,4 +1,4 @@
-//! Whose a file is and who may read it: what a file that is replaced hands on to the one in its place.
+//! Owner, group and mode of a file, which a replaced file passes on to its replacement.
 
 use std::fs::File;
 use std::io;
@@ -14,11 +14,11 @@ pub(super) struct Ownership {
 
 #[cfg(unix)]
 impl Ownership {
-    /// Without what makes a program of a file.
+    /// Without the executable bits.
     const MODE_BITS: u32 = 0o666;
     const OWNER_ONLY: u32 = 0o600;
 
-    /// That of the file at `path`; none if there is no file.
+    /// The ownership of the file at `path`; `None` if the file does not exist.
     pub(super) fn read(path: &Path) -> io::Result<Option<Self>> {
         use std::os::unix::fs::MetadataExt as _;
 
@@ -32,18 +32,18 @@ impl Ownership {
         }
     }
 
-    /// Gives `file` to the same owner and group, open to the same readers.
+    /// Gives `file` the same owner, group and mode.
     pub(super) fn apply_to(&self, file: &File) -> io::Result<()> {
         use std::os::unix::fs::PermissionsExt as _;
 
         let has_same_group = self.try_chown(file);
-        // Another group than before must not come to read it.
+        // A different group must not gain access.
         let mode = if has_same_group { self.mode } else { self.mode & Self::OWNER_ONLY };
         file.set_permissions(std::fs::Permissions::from_mode(mode))
     }
 
-    /// Gives `file` to the same owner and group, as far as this process may: an administrator may, and others need
-    /// not, since the file is theirs. Says whether it has the group.
+    /// Gives `file` the same owner and group if this process may change them. An administrator may; other users already
+    /// own the file. Returns whether the group is the same.
     pub(super) fn try_chown(&self, file: &File) -> bool {
         use std::os::unix::fs::fchown;
 
@@ -52,21 +52,21 @@ impl Ownership {
     }
 }
 
-/// On this system whoever may in its folder.
+/// Other systems: access follows from the folder.
 #[cfg(not(unix))]
 pub(super) struct Ownership;
 
 #[cfg(not(unix))]
 impl Ownership {
-    pub(super) fn of(_path: &Path) -> io::Result<Option<Self>> {
+    pub(super) fn read(_path: &Path) -> io::Result<Option<Self>> {
         Ok(None)
     }
 
-    pub(super) fn give(&self, _file: &File) -> io::Result<()> {
+    pub(super) fn apply_to(&self, _file: &File) -> io::Result<()> {
         Ok(())
     }
 
-    pub(super) fn give_away(&self, _file: &File) -> bool {
+    pub(super) fn try_chown(&self, _file: &File) -> bool {
         true
     }
 }

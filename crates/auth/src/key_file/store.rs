@@ -1,4 +1,4 @@
-//! How a key file is read and replaced: whole, by one process at a time.
+//! Reads and replaces a key file as a whole, by one process at a time.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -13,9 +13,9 @@ use super::{KeyEntry, KeyFileError};
 use crate::key_format::random_id;
 use crate::private_file::set_owner_only;
 
-/// The version of the file's form that this program writes, and the only one that it reads.
+/// The only version of the file format that this program writes and reads.
 pub(super) const VERSION: u64 = 1;
-/// Bytes that a key file may have; ten thousand keys of many roles need less.
+/// Bytes of a key file at most; ten thousand keys with many roles need less.
 pub(super) const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 #[derive(Serialize, Deserialize)]
@@ -25,13 +25,14 @@ struct KeyFileContent {
     keys: Vec<KeyEntry>,
 }
 
-/// Looked at first, since a later version may have any other form.
+/// Parsed first, because a later version may have any other format.
 #[derive(Deserialize)]
 struct KeyFileVersion {
     version: u64,
 }
 
-/// The keys in the file; none if there is no file. Takes no lock, since files are only ever replaced whole.
+/// The entries of the file; empty if the file does not exist. Takes no lock, because files are only replaced as a
+/// whole.
 pub(super) fn read(path: &Path) -> Result<Vec<KeyEntry>, KeyFileError> {
     let failed = |source| KeyFileError::Io { action: "read", path: path.to_owned(), source };
     let file = match File::open(path) {
@@ -47,16 +48,16 @@ pub(super) fn read(path: &Path) -> Result<Vec<KeyEntry>, KeyFileError> {
     parse(path, &bytes)
 }
 
-/// Changes the keys in the file while no other process does. If `update` fails, the file stays as it was.
+/// Changes the entries of the file under a lock. If `change` fails, the file is unchanged.
 pub(super) fn update<T>(
     path: &Path,
     change: impl FnOnce(&mut Vec<KeyEntry>) -> Result<T, KeyFileError>,
 ) -> Result<T, KeyFileError> {
-    // A link stays a link: what it leads to is replaced.
+    // A symbolic link is kept: its target is replaced.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let failed = |action| move |source| KeyFileError::Io { action, path: path.clone(), source };
     make_folder(folder_of(path)).map_err(failed("make the folder of"))?;
-    let before = Ownership::read(path).map_err(failed("look at"))?;
+    let before = Ownership::read(path).map_err(failed("inspect"))?;
     // The file itself cannot carry the lock, because it is replaced. The lock ends with `lock`.
     let lock = open_lock(&with_suffix(path, ".lock"), before.as_ref()).map_err(failed("lock"))?;
     lock.lock().map_err(failed("lock"))?;
@@ -66,8 +67,8 @@ pub(super) fn update<T>(
     Ok(outcome)
 }
 
-/// The lock file. Whoever may replace the key file may lock it too, so a new one belongs to the same owner; one that
-/// is there already is left as it is, for it may be a link to a file of somebody else.
+/// Opens the lock file. A new one gets the owner of the key file, so that everyone who may replace that file can lock
+/// it. An existing one keeps its owner, because it may be a link to a file of another user.
 fn open_lock(path: &Path, owner: Option<&Ownership>) -> io::Result<File> {
     match set_owner_only(OpenOptions::new().create_new(true).write(true)).open(path) {
         Ok(lock) => {
@@ -99,12 +100,13 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<KeyEntry>, KeyFileError> {
     Ok(keys)
 }
 
-/// Writes a new file beside the old one, down to the disk, and puts it in its place: whatever happens, there is one of
-/// the two. It belongs to whom the old one belonged `before`: the node that reads it need not be who changes it.
+/// Writes a new file beside the old one, syncs it, and renames it over the old one, so that a crash leaves one of the
+/// two. It keeps the owner of the old file (`before`): the user of the node may differ from the user who changes the
+/// keys.
 fn replace(path: &Path, keys: Vec<KeyEntry>, before: Option<&Ownership>) -> io::Result<()> {
     let mut bytes = serde_json::to_vec_pretty(&KeyFileContent { version: VERSION, keys })?;
     bytes.push(b'\n');
-    let mark = random_id().map_err(|_| io::Error::other("the system gives no random bytes"))?;
+    let mark = random_id().map_err(|_| io::Error::other("the system provides no random bytes"))?;
     let new = with_suffix(path, &format!(".{mark}.new"));
     let written = write_new(&new, &bytes, before).and_then(|()| fs::rename(&new, path));
     if written.is_err() {
@@ -125,7 +127,7 @@ fn write_new(path: &Path, bytes: &[u8], owner: Option<&Ownership>) -> io::Result
     file.sync_all()
 }
 
-/// The name of `path` with `ending` added to it.
+/// `path` with `ending` appended to its name.
 fn with_suffix(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);

@@ -1,45 +1,45 @@
-//! What went wrong between us and the identity provider, for the log.
+//! Failures of requests to the identity provider, for the log.
 
 use super::ProviderUrlError;
 use crate::token::TokenOptionsError;
 
-/// What went wrong between us and the identity provider, for the log.
+/// Why a request to the identity provider failed, for the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProviderError {
-    /// The client cannot be made.
+    /// The HTTP client cannot be created.
     #[error("TLS cannot be set up on this machine; are the system's root certificates installed (ca-certificates)?")]
     NoTls,
-    /// No answer in time.
+    /// The request timed out.
     #[error("it did not answer within {} seconds", super::REQUEST_TIMEOUT.as_secs())]
     TimedOut,
-    /// No answer at all.
+    /// The connection failed.
     #[error("it cannot be reached: {0}")]
     Unreachable(String),
-    /// An answer that is none.
+    /// The status is not 200.
     #[error("it answered with the status {0}")]
     Status(u16),
-    /// More than anybody needs.
+    /// The body exceeds the size limit.
     #[error("its answer is larger than {0} bytes")]
     TooLarge(usize),
-    /// Something else than was asked for.
-    #[error("its answer is no JSON object")]
+    /// The body is not a JSON object.
+    #[error("its answer is not a JSON object")]
     NotJson,
-    /// An answer about a token that does not say the one thing that was asked.
+    /// The introspection answer has no `active` member.
     #[error("its answer does not say whether the token is active")]
     NotIntrospection,
-    /// An answer that is the same for whatever is asked.
-    #[error("it calls a text active that is no token: whoever shows anything would be let in")]
+    /// The introspection endpoint reports every text as an active token.
+    #[error("it reports a text that is not a token as active: any bearer would be admitted")]
     EverythingActive,
-    /// The metadata are another's.
-    #[error("its metadata name another issuer, {0:?}")]
+    /// The metadata belong to another issuer.
+    #[error("its metadata name another issuer: {0:?}")]
     WrongIssuer(String),
     /// The metadata name no key set.
-    #[error("its metadata name no jwks_uri")]
+    #[error("its metadata have no jwks_uri")]
     NoKeySet,
-    /// The key set lies where nobody's word can be trusted.
+    /// The URL of the key set is not allowed.
     #[error("the jwks_uri of its metadata {0}")]
     KeySetAddress(ProviderUrlError),
-    /// The key set cannot be used.
+    /// The key set is invalid.
     #[error("{0}")]
     KeySet(TokenOptionsError),
 }
@@ -49,7 +49,7 @@ impl From<reqwest::Error> for ProviderError {
         if error.is_timeout() {
             return Self::TimedOut;
         }
-        // The outermost text repeats the address; the innermost says what happened.
+        // The outermost error repeats the URL; the innermost one names the cause.
         let error = error.without_url();
         let mut cause: &dyn std::error::Error = &error;
         while let Some(source) = cause.source() {

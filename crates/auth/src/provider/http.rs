@@ -1,4 +1,4 @@
-//! How an identity provider is asked: bounded in bytes and time, and nobody else in its place.
+//! HTTP client for an identity provider, bounded in bytes and time, without redirects to another origin.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -8,35 +8,35 @@ use reqwest::{Client, Method, Request, Response, Url, redirect, retry};
 
 use super::{ProviderError, REQUEST_TIMEOUT};
 
-/// Bytes of an answer that are read.
+/// Bytes of a response body at most.
 const BODY_BYTES_MAX: usize = 256 * 1024;
-/// Redirects that are followed, all of them at the same scheme, host and port.
+/// Redirects that are followed, all of them to the same scheme, host and port.
 const REDIRECTS_MAX: usize = 3;
-/// Connections that wait for the next question, and how long.
+/// Idle connections that are kept, and for how long.
 const IDLE_CONNECTIONS_MAX: usize = 8;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The way to an identity provider. Made with the first question: reading the system's root certificates takes time,
-/// and most commands ask nothing.
+/// The HTTP client. Created with the first request, because reading the system's root certificates takes time and most
+/// commands send no request.
 #[derive(Default)]
 pub(crate) struct ProviderClient {
     client: OnceLock<Option<Client>>,
 }
 
-/// What was answered.
+/// A response with status 200.
 pub(crate) struct ProviderResponse {
     pub(crate) body: Vec<u8>,
-    /// For how long the provider wants it to be kept, if it says so; nothing if it wants it not to be kept.
+    /// The lifetime in `Cache-Control`, if present; zero if the response must not be cached.
     pub(crate) fresh_for: Option<Duration>,
 }
 
 impl ProviderClient {
-    /// What lies at `url`.
+    /// Sends a GET request to `url`.
     pub(crate) async fn get(&self, url: &Url) -> Result<ProviderResponse, ProviderError> {
         self.send(Request::new(Method::GET, url.clone())).await
     }
 
-    /// What `url` answers to a form, asked by whom `authorization` proves.
+    /// Posts a form to `url` with the credentials in `authorization`.
     pub(crate) async fn post_form(
         &self,
         url: &Url,
@@ -91,7 +91,7 @@ async fn read_body(mut response: Response) -> Result<Vec<u8>, ProviderError> {
     Ok(body)
 }
 
-/// What `Cache-Control` says of the time for which an answer may be kept.
+/// The cache lifetime in `Cache-Control`, if present.
 fn cache_lifetime(headers: &HeaderMap) -> Option<Duration> {
     let lines = headers.get_all(CACHE_CONTROL).iter().filter_map(|line| line.to_str().ok());
     let mut seconds = None;

@@ -1,13 +1,13 @@
-//! Things that may go wrong with every request and are told now and then.
+//! Limits how often a repeated failure is logged.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// How often the same is told.
+/// The least time between two log lines for the same failure.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Whether it is time to tell something again.
+/// Counts failures and decides when the next one is logged.
 #[derive(Default)]
 pub(crate) struct LogThrottle {
     state: Mutex<ThrottleState>,
@@ -20,21 +20,21 @@ struct ThrottleState {
 }
 
 impl LogThrottle {
-    /// How often it happened since it was told last, this time included; none if it was told a moment ago.
+    /// Counts a failure. Returns the number since the last log line, or `None` within the log interval.
     pub(crate) fn record_occurrence(&self) -> Option<u64> {
-        let mut message = self.state.lock();
-        message.suppressed += 1;
-        if message.last_logged.is_some_and(|at| at.elapsed() < LOG_INTERVAL) {
+        let mut state = self.state.lock();
+        state.suppressed += 1;
+        if state.last_logged.is_some_and(|at| at.elapsed() < LOG_INTERVAL) {
             return None;
         }
-        message.last_logged = Some(Instant::now());
-        Some(std::mem::take(&mut message.suppressed))
+        state.last_logged = Some(Instant::now());
+        Some(std::mem::take(&mut state.suppressed))
     }
 
-    /// It went well again: says whether anybody was told of the contrary, and what comes next is told at once.
+    /// Resets the count after a success. Returns whether a failure was logged; the next one is logged at once.
     pub(crate) fn clear(&self) -> bool {
-        let mut message = self.state.lock();
-        message.suppressed = 0;
-        message.last_logged.take().is_some()
+        let mut state = self.state.lock();
+        state.suppressed = 0;
+        state.last_logged.take().is_some()
     }
 }

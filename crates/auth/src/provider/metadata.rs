@@ -1,21 +1,20 @@
-//! What an issuer says of itself ([RFC 8414](https://www.rfc-editor.org/rfc/rfc8414#section-3) and
-//! [OpenID Connect Discovery](https://openid.net/specs/openid-connect-discovery-1_0.html)), of which we want to know
-//! where its keys are.
+//! Issuer metadata ([RFC 8414](https://www.rfc-editor.org/rfc/rfc8414#section-3) and [OpenID Connect
+//! Discovery](https://openid.net/specs/openid-connect-discovery-1_0.html)), read for the URL of the key set.
 
 use reqwest::Url;
 use serde_json::{Map, Value};
 
 use super::{ProviderClient, ProviderError, is_loopback, parse_url};
 
-/// Where the keys of `issuer` are. `url` is the same issuer as an address.
+/// The URL of the key set of `issuer`. `url` is the same issuer as a parsed URL.
 ///
 /// # Errors
-/// When it does not say so, or is not who it should be.
+/// When no metadata are found, they name no key set, or they belong to another issuer.
 pub(crate) async fn discover_key_set_url(http: &ProviderClient, issuer: &str, url: &Url) -> Result<Url, ProviderError> {
     let mut last = ProviderError::NoKeySet;
     for place in metadata_urls(url) {
         match http.get(&place).await {
-            // An issuer that does not know one of the places may know another, and some show a page for people there.
+            // An issuer may use only one of these URLs; some serve an HTML page at the others.
             Ok(page) => match parse_metadata(&page.body, issuer, url) {
                 Err(failure @ ProviderError::NotJson) => last = failure,
                 found => return found,
@@ -27,8 +26,8 @@ pub(crate) async fn discover_key_set_url(http: &ProviderClient, issuer: &str, ur
     Err(last)
 }
 
-/// The places at which metadata may lie, in the order of the MCP specification: inserted before the path, as RFC 8414
-/// has it, for both names; then after it, as OpenID has it.
+/// The metadata URLs, in the order of the MCP specification: both names inserted before the path (RFC 8414), then the
+/// OpenID name after the path.
 fn metadata_urls(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
     let mut paths = vec![
@@ -38,13 +37,13 @@ fn metadata_urls(issuer: &Url) -> Vec<Url> {
     if !path.is_empty() {
         paths.push(format!("{path}/.well-known/openid-configuration"));
     }
-    let at = |path: String| {
-        let mut place = issuer.clone();
-        place.set_path(&path);
-        place.set_query(None);
-        place
+    let with_path = |path: String| {
+        let mut url = issuer.clone();
+        url.set_path(&path);
+        url.set_query(None);
+        url
     };
-    paths.into_iter().map(at).collect()
+    paths.into_iter().map(with_path).collect()
 }
 
 fn parse_metadata(body: &[u8], issuer: &str, url: &Url) -> Result<Url, ProviderError> {
@@ -55,7 +54,7 @@ fn parse_metadata(body: &[u8], issuer: &str, url: &Url) -> Result<Url, ProviderE
     }
     let keys = metadata.get("jwks_uri").and_then(Value::as_str).ok_or(ProviderError::NoKeySet)?;
     let keys = parse_url(keys).map_err(ProviderError::KeySetAddress)?;
-    // An issuer elsewhere has no business with what listens on this machine.
+    // A remote issuer must not direct requests to services on this machine.
     if is_loopback(&keys) && !is_loopback(url) {
         return Err(ProviderError::KeySetAddress(super::ProviderUrlError::NotPrivate));
     }

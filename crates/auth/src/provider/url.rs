@@ -1,32 +1,31 @@
-//! The addresses at which an identity provider may be asked.
+//! URLs of an identity provider.
 
 use std::net::IpAddr;
 
 use reqwest::Url;
 
-/// Why an address is none at which an identity provider may be asked. The address is not repeated: it may hold a
-/// password.
+/// Why a URL is not allowed for an identity provider. The URL is not repeated, because it may contain a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderUrlError {
-    /// It is no address at all.
-    #[error("is no whole address such as https://login.example.com/keys")]
+    /// Not a complete URL.
+    #[error("is not a complete URL such as https://login.example.com/keys")]
     Malformed,
-    /// Whoever is on the way could answer in the provider's place.
-    #[error("must begin with https://; http:// is for this machine alone (localhost, 127.0.0.1)")]
+    /// Not encrypted, so a third party could answer in place of the provider.
+    #[error("must begin with https://; http:// is allowed for this machine only (localhost, 127.0.0.1)")]
     NotPrivate,
-    /// A name and password stand in it.
-    #[error("must not hold a user name or password")]
+    /// The URL contains a user name or password.
+    #[error("must not contain a user name or password")]
     HoldsCredentials,
-    /// A part of it is never sent.
+    /// The URL has a fragment, which is never sent.
     #[error("must not have a part after #")]
     HasFragment,
 }
 
-/// The address `text`.
+/// Parses the URL `text`.
 ///
 /// # Errors
-/// When nobody's word from there could be trusted, or it is no address.
+/// When it is not a URL, or not allowed.
 pub(crate) fn parse_url(text: &str) -> Result<Url, ProviderUrlError> {
     let url = Url::parse(text).map_err(|_| ProviderUrlError::Malformed)?;
     if !url.has_host() {
@@ -45,7 +44,7 @@ pub(crate) fn parse_url(text: &str) -> Result<Url, ProviderUrlError> {
     }
 }
 
-/// Whether `url` leads to this machine.
+/// Whether the host of `url` is this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let Some(host) = url.host_str() else { return false };
     let bare = host.trim_start_matches('[').trim_end_matches(']');

@@ -1,15 +1,15 @@
-//! The algorithms that may sign a token, and the kind of key that each of them takes.
+//! Signature algorithms of tokens, and the kind of key of each.
 
 use std::fmt;
 use std::str::FromStr;
 
 use jsonwebtoken::Algorithm;
 
-/// An algorithm that signs tokens ([RFC 7518](https://www.rfc-editor.org/rfc/rfc7518#section-3.1),
-/// [RFC 9864](https://www.rfc-editor.org/rfc/rfc9864#section-2)). There is no `empty`.
+/// A signature algorithm ([RFC 7518](https://www.rfc-editor.org/rfc/rfc7518#section-3.1), [RFC
+/// 9864](https://www.rfc-editor.org/rfc/rfc9864#section-2)). `none` is not supported.
 ///
-/// `EdDSA` and `Ed25519` are two names of one algorithm. A token is taken under the names that are asked for; whichever
-/// of them a key has, it checks both.
+/// `EdDSA` and `Ed25519` are two names of one algorithm. A token must use a configured name; a key with either name
+/// verifies both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "their names are the specification's")]
 pub enum TokenAlgorithm {
@@ -28,17 +28,17 @@ pub enum TokenAlgorithm {
     Ed25519,
 }
 
-/// Text that names no algorithm of ours.
+/// The name of an unsupported algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} is no algorithm that tokens may be signed with; these are: {}", join_names(TokenAlgorithm::ALL))]
+#[error("{name:?} is not a token algorithm; use one of: {}", join_names(TokenAlgorithm::ALL))]
 pub struct UnknownAlgorithm {
     name: String,
 }
 
-/// What a key can check.
+/// Kind of a verification key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyKind {
-    /// A secret that signer and checker share.
+    /// A secret that is shared with the signer.
     Secret,
     /// A public RSA key.
     Rsa,
@@ -51,7 +51,7 @@ pub(crate) enum KeyKind {
 }
 
 impl KeyKind {
-    /// What it is, for a reader.
+    /// A description for messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Secret => "a secret",
@@ -81,7 +81,7 @@ impl TokenAlgorithm {
         Self::Ed25519,
     ];
 
-    /// The name as it stands in a token's header.
+    /// The name in a token's header.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hs256 => "HS256",
@@ -100,7 +100,7 @@ impl TokenAlgorithm {
         }
     }
 
-    /// The one kind of key that it takes: no public key is ever taken for a secret.
+    /// The only kind of key for this algorithm, so that a public key is never used as a secret.
     pub(crate) fn key_kind(self) -> KeyKind {
         match self {
             Self::Hs256 | Self::Hs384 | Self::Hs512 => KeyKind::Secret,
@@ -111,7 +111,8 @@ impl TokenAlgorithm {
         }
     }
 
-    /// How long a secret must be: as long as the hash ([RFC 7518](https://www.rfc-editor.org/rfc/rfc7518#section-3.2)).
+    /// Bytes of a secret at least: the length of the hash ([RFC
+    /// 7518](https://www.rfc-editor.org/rfc/rfc7518#section-3.2)).
     pub(crate) fn secret_bytes_min(self) -> usize {
         match self {
             Self::Hs256 => 32,
@@ -121,7 +122,7 @@ impl TokenAlgorithm {
         }
     }
 
-    /// The same for the library that checks signatures, which knows one name of each.
+    /// The algorithm in `jsonwebtoken`, which has one name for EdDSA.
     pub(crate) fn to_jsonwebtoken(self) -> Algorithm {
         match self {
             Self::Hs256 => Algorithm::HS256,
@@ -155,7 +156,7 @@ impl fmt::Display for TokenAlgorithm {
     }
 }
 
-/// Their names, with commas between them.
+/// The names, separated by commas.
 pub(super) fn join_names(algorithms: &[TokenAlgorithm]) -> String {
     algorithms.iter().map(|algorithm| algorithm.name()).collect::<Vec<_>>().join(", ")
 }

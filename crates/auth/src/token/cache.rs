@@ -1,4 +1,4 @@
-//! The tokens that were good a moment ago, so that a second request costs no signature check.
+//! Recently verified tokens, so that repeated requests need no signature check.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use tidegate_core::Principal;
 use super::Seconds;
 use crate::digest::Digest;
 
-/// Tokens that are remembered; the one shown longest ago goes first.
+/// Tokens in the cache at most; the least recently used one is evicted.
 const TOKENS_MAX: NonZeroUsize = match NonZeroUsize::new(10_000) {
     Some(count) => count,
     None => NonZeroUsize::MIN,
 };
-/// After this time a token is checked again.
+/// Seconds after which a token is verified again.
 const LIFETIME_SECONDS_MAX: Seconds = 60.0;
 
-/// Who showed which token, by the token's SHA-256. What was refused is not remembered.
+/// Principals by the SHA-256 of their token. Rejected tokens are not cached.
 pub(super) struct TokenCache {
     tokens: Mutex<LruCache<Digest, CachedToken>>,
 }
@@ -36,7 +36,7 @@ impl Default for TokenCache {
 }
 
 impl TokenCache {
-    /// Who showed the token of this digest, if that still counts and was found out with the keys of `epoch`.
+    /// The principal of the token with this digest, if the entry is current and was made with the keys of `epoch`.
     pub(super) fn get(&self, digest: &Digest, now: Seconds, epoch: u64) -> Option<Arc<Principal>> {
         let mut known = self.tokens.lock();
         let found = known.get(digest)?;
@@ -47,7 +47,7 @@ impl TokenCache {
         None
     }
 
-    /// Remembers who showed a token that is good until `good_until` by the keys of `epoch`.
+    /// Caches the principal of a token that is valid until `good_until`, verified with the keys of `epoch`.
     pub(super) fn insert(
         &self,
         digest: Digest,

@@ -1,85 +1,85 @@
-//! Why tokens cannot be checked as asked.
+//! Errors of token options.
 
 use super::algorithm::TokenAlgorithm;
 use crate::provider::ProviderUrlError;
 
-/// Why tokens cannot be checked as asked. None of these says anything of a key but its kind.
+/// Why token options are invalid. The messages reveal nothing about a key but its kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenOptionsError {
-    /// Any issuer would do.
-    #[error("an issuer is missing: the iss that tokens must carry")]
+    /// No issuer is configured.
+    #[error("an issuer is missing: the iss that tokens must have")]
     NoIssuer,
-    /// Any audience would do.
+    /// No audience is configured.
     #[error(
         "an audience is missing: what tokens must carry in aud, so that those for other services do not count here"
     )]
     NoAudience,
-    /// No algorithm would do.
-    #[error("no algorithm is named that may sign tokens")]
+    /// No algorithm is configured.
+    #[error("no algorithm is listed; list those that may sign tokens")]
     NoAlgorithm,
-    /// A claim without a name.
-    #[error("the claim that names the tenant has no name")]
+    /// The tenant claim has an empty name.
+    #[error("the tenant claim has an empty name")]
     NamelessTenantClaim,
-    /// So much leeway that expired tokens live on.
+    /// The leeway exceeds the limit, so expired tokens would stay valid.
     #[error("a leeway of {seconds} seconds is too long; at most {seconds_max} are allowed")]
     LeewayTooLong {
-        /// As asked.
+        /// The configured leeway.
         seconds: u32,
-        /// The most there may be.
+        /// The maximum.
         seconds_max: u32,
     },
-    /// A secret that could be guessed.
+    /// The secret is too short for the algorithm.
     #[error("the secret is too short for {algorithm}, which needs at least {bytes_min} bytes")]
     SecretTooShort {
         /// The algorithm.
         algorithm: TokenAlgorithm,
-        /// What it needs.
+        /// The minimum length.
         bytes_min: usize,
     },
-    /// What should be PEM is not.
+    /// The text is not a usable public key in PEM.
     #[error(
-        "this is no public key in PEM (BEGIN PUBLIC KEY) that can be used; it may be RSA with 2048 to 8192 bits, EC on \
+        "this is not a usable public key in PEM (BEGIN PUBLIC KEY); use RSA with 2048 to 8192 bits, EC on \
          P-256 or P-384, or Ed25519"
     )]
     NoPublicKey,
-    /// The key that signs, where the one that checks belongs.
-    #[error("this holds a private key, which belongs to the signer alone; give the public one")]
+    /// The key is private.
+    #[error("this is a private key, which only the signer may have; give the public key")]
     PrivateKey,
-    /// What should be a JWKS is not.
-    #[error("this is no JWKS: it must be a JSON object with a list named keys")]
+    /// The text is not a JWKS.
+    #[error("this is not a JWKS: it must be a JSON object with a list named keys")]
     NoJwks,
-    /// Too many keys.
+    /// The JWKS has too many keys.
     #[error("the JWKS has {count} keys; at most {count_max} are allowed")]
     TooManyKeys {
-        /// As there are.
+        /// The number of keys.
         count: usize,
-        /// As there may be.
+        /// The maximum.
         count_max: usize,
     },
-    /// Only keys for other purposes, or of sorts that we do not know.
+    /// The JWKS contains only keys for other purposes or of unsupported types.
     #[error(
         "the JWKS has no usable key; that would be a public key that checks signatures: RSA with 2048 to 8192 bits, EC \
          on P-256 or P-384, or Ed25519"
     )]
     NoUsableKey,
-    /// An algorithm that no key can check.
+    /// No key supports the algorithm.
     #[error("the algorithm {algorithm} does not fit the key, which is {keys}")]
     AlgorithmDoesNotFit {
         /// The algorithm.
         algorithm: TokenAlgorithm,
-        /// The kinds of the keys that there are.
+        /// The kinds of the configured keys.
         keys: String,
     },
-    /// A provider that nobody should ask there.
+    /// The URL of the provider is not allowed.
     #[error("{member} {reason}")]
     Address {
-        /// Which address, as a configuration calls it.
+        /// Which URL, by its name in the configuration.
         member: &'static str,
-        /// What is wrong with it.
+        /// Why it is not allowed.
         reason: ProviderUrlError,
     },
-    /// The issuer would ask who asks.
-    #[error("introspection needs a client_id and a client_secret, by which the issuer knows this node")]
+    /// Introspection lacks the client's credentials.
+    #[error("introspection needs a client_id and a client_secret, which identify this node to the issuer")]
     NoClient,
 }

@@ -1,7 +1,6 @@
-//! The keys of an issuer as it shows them over the network: fetched in the background, kept, and fetched again.
+//! The published keys of an issuer: fetched in the background, cached and refreshed.
 //!
-//! Nobody waits for keys that are there. Who shows a token of a key that is not there waits for the fetch that brings
-//! it, and all who do wait for the same one.
+//! A request waits only if the key of its token is missing. All such requests wait for the same fetch.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -21,25 +20,25 @@ use crate::clock::Clock;
 use crate::digest::{Digest, sha256_of};
 use crate::provider::{self, LogThrottle, ProviderClient, ProviderError, ProviderResponse, REQUEST_TIMEOUT};
 
-/// How long keys are kept if the issuer does not say so, and the bounds of what it may say.
+/// How long keys are fresh if the issuer does not specify it, and the bounds of what it specifies.
 const FRESH_FOR: Duration = Duration::from_secs(5 * 60);
 const FRESH_FOR_MIN: Duration = Duration::from_secs(60);
 const FRESH_FOR_MAX: Duration = Duration::from_secs(60 * 60);
-/// How much longer keys count while the issuer cannot be asked.
+/// How much longer keys are used while the issuer is unavailable.
 const STALE_FOR: Duration = Duration::from_secs(60 * 60);
-/// The least time from one fetch to the next, whoever asks for it.
+/// The least time between two fetches.
 const FETCH_INTERVAL_MIN: Duration = Duration::from_secs(10);
 
-/// Where an issuer shows its keys.
+/// Where an issuer publishes its keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum KeySource {
-    /// There.
+    /// At this URL.
     Url(Url),
-    /// Where the metadata of this issuer say. As text, for they must say the very same, and as an address.
+    /// At the URL in the metadata of `issuer`. Kept as text too, because the metadata must repeat it exactly.
     Discovery { issuer: String, url: Url },
 }
 
-/// The keys that an issuer shows. Dropping it ends what goes on in the background.
+/// The published keys of an issuer. Dropping it ends the background task.
 pub(super) struct FetchedKeys {
     shared: Arc<FetcherState>,
     worker: OnceLock<AbortHandle>,
@@ -47,19 +46,19 @@ pub(super) struct FetchedKeys {
 
 struct FetcherState {
     source: KeySource,
-    /// Those that tokens may be signed with; the log hears of those that no key can check.
+    /// The accepted algorithms; those that no key supports are logged.
     algorithms: Vec<TokenAlgorithm>,
     http: ProviderClient,
     clock: Clock,
     keys: ArcSwapOption<FetchedKeySet>,
-    /// Changes whenever the keys do.
+    /// Changes with every change of the keys.
     epoch: AtomicU64,
     attempts: watch::Sender<FetchAttempts>,
     fetch_requested: Notify,
     failures: LogThrottle,
 }
 
-/// What an issuer showed.
+/// One fetched key set.
 struct FetchedKeySet {
     keys: Arc<KeyRing>,
     digest: Digest,
@@ -67,7 +66,7 @@ struct FetchedKeySet {
     fresh_for: Duration,
 }
 
-/// How often the issuer was asked.
+/// The fetches so far.
 #[derive(Default)]
 struct FetchAttempts {
     ended: u64,
@@ -91,24 +90,24 @@ impl FetchedKeys {
         Self { shared: Arc::new(shared), worker: OnceLock::new() }
     }
 
-    /// Whether `other` fetches the same for the same purpose.
+    /// Whether `other` fetches the same keys for the same algorithms.
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
         self.shared.source == other.shared.source && self.shared.algorithms == other.shared.algorithms
     }
 
-    /// Begins to fetch, if that has not begun and there is a runtime to do it.
+    /// Starts the background task, if it is not running and there is a runtime.
     pub(super) fn start(&self) {
         if let (None, Ok(runtime)) = (self.worker.get(), Handle::try_current()) {
             self.worker.get_or_init(|| runtime.spawn(run_fetch_loop(self.shared.clone())).abort_handle());
         }
     }
 
-    /// The keys that count at `now`. Where they should be fetched again, that begins, and nobody waits for it.
+    /// The keys that are usable at `now`. If they are no longer fresh, a fetch is requested without waiting for it.
     pub(super) fn current_keys(&self, now: DateTime<Utc>) -> Option<Arc<KeyRing>> {
         self.start();
         let guard = self.shared.keys.load();
         let fetched_key_set = guard.as_ref()?;
-        // Where the clock went back, nobody knows how old they are.
+        // After the clock went back, the age is unknown.
         let age = now.signed_duration_since(fetched_key_set.at).to_std().ok();
         if age.is_none_or(|age| age >= fetched_key_set.fresh_for) && self.shared.may_start_fetch(now) {
             self.shared.fetch_requested.notify_one();
@@ -116,18 +115,17 @@ impl FetchedKeys {
         age.is_none_or(|age| age < fetched_key_set.fresh_for + STALE_FOR).then(|| fetched_key_set.keys.clone())
     }
 
-    /// Which keys these are. What was found out with others counts no more.
+    /// The version of the keys. Results of other versions are no longer valid.
     pub(super) fn epoch(&self) -> u64 {
         self.shared.epoch.load(Ordering::Acquire)
     }
 
-    /// How often the issuer was asked.
+    /// The number of finished fetches.
     pub(super) fn attempts(&self) -> u64 {
         self.shared.attempts.borrow().ended
     }
 
-    /// Waits until the issuer was asked more often than `attempts` times. Says no where that is not to be waited for:
-    /// it was asked a moment ago, or is slow.
+    /// Waits until more than `attempts` fetches are finished. Returns false if no fetch may start yet, or it times out.
     pub(super) async fn wait_for_fetch_after(&self, attempts: u64, now: DateTime<Utc>) -> bool {
         let mut changes = self.shared.attempts.subscribe();
         {
@@ -152,7 +150,7 @@ impl Drop for FetchedKeys {
     }
 }
 
-/// What the issuer shows at `source`.
+/// Fetches the key set from `source`.
 pub(super) async fn fetch_key_set(
     http: &ProviderClient,
     source: &KeySource,
@@ -165,7 +163,7 @@ pub(super) async fn fetch_key_set(
     }
 }
 
-/// Fetches keys as long as nobody ends it.
+/// Fetches keys until the task is aborted.
 async fn run_fetch_loop(shared: Arc<FetcherState>) {
     loop {
         let pause = sleep(shared.fetch().await);
@@ -180,7 +178,7 @@ async fn run_fetch_loop(shared: Arc<FetcherState>) {
 }
 
 impl FetchAttempts {
-    /// Whether another may begin at `now`: the last one did not begin a moment ago, by a clock that may go back.
+    /// Whether a fetch may start at `now`: the interval since the last one is over. The clock may go back.
     fn may_start(&self, now: DateTime<Utc>) -> bool {
         let is_pause_over =
             |begun: DateTime<Utc>| now.signed_duration_since(begun).abs().to_std().ok() >= Some(FETCH_INTERVAL_MIN);
@@ -193,7 +191,7 @@ impl FetcherState {
         self.attempts.borrow().may_start(now)
     }
 
-    /// Fetches the keys, and says after which time to do so again.
+    /// Fetches the keys and returns the time until the next fetch.
     async fn fetch(&self) -> Duration {
         let begun = self.clock.now();
         self.attempts.send_modify(|attempts| {
@@ -207,7 +205,7 @@ impl FetcherState {
         let pause = match outcome {
             Ok(fresh_for) => {
                 if self.failures.clear() {
-                    tracing::info!(issuer = self.issuer_name(), "the keys of the issuer can be fetched again");
+                    tracing::info!(issuer = self.issuer_name(), "the issuer's keys are fetched again");
                 }
                 fresh_for
             }
@@ -218,7 +216,7 @@ impl FetcherState {
                         issuer = self.issuer_name(),
                         times,
                         has_keys,
-                        "the issuer's keys are missing: {failure}"
+                        "cannot fetch the issuer's keys: {failure}"
                     );
                 }
                 FETCH_INTERVAL_MIN
@@ -231,7 +229,7 @@ impl FetcherState {
         pause
     }
 
-    /// The keys of `fetch_key_set` are those that count from now on. Says for how long.
+    /// Makes the keys of `page` current and returns how long they are fresh.
     fn store_keys(&self, page: &ProviderResponse, at: DateTime<Utc>) -> Result<Duration, ProviderError> {
         let fresh_for = page.fresh_for.unwrap_or(FRESH_FOR).clamp(FRESH_FOR_MIN, FRESH_FOR_MAX);
         let digest = sha256_of(&page.body);
@@ -242,12 +240,16 @@ impl FetcherState {
         }
         let keys = KeyRing::from_jwks(&page.body).map_err(ProviderError::KeySet)?;
         let unchecked = keys.unsupported_algorithms(&self.algorithms);
-        tracing::info!(issuer = self.issuer_name(), keys = keys.len(), "the issuer shows new keys");
+        tracing::info!(issuer = self.issuer_name(), keys = keys.len(), "the issuer published new keys");
         if !unchecked.is_empty() {
-            tracing::warn!(issuer = self.issuer_name(), "none of the issuer's keys is for {}", join_names(&unchecked));
+            tracing::warn!(
+                issuer = self.issuer_name(),
+                "none of the issuer's keys supports {}",
+                join_names(&unchecked)
+            );
         }
         self.keys.store(Some(Arc::new(FetchedKeySet { keys: Arc::new(keys), digest, at, fresh_for })));
-        // Only then: what is remembered of the epoch to come was found out with the new keys.
+        // Only after the store: results cached for the new epoch must come from the new keys.
         self.epoch.fetch_add(1, Ordering::Release);
         Ok(fresh_for)
     }

@@ -1,4 +1,4 @@
-//! Tokens about which the issuer is asked ([RFC 7662](https://www.rfc-editor.org/rfc/rfc7662)).
+//! Token introspection at the issuer ([RFC 7662](https://www.rfc-editor.org/rfc/rfc7662)).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -24,38 +24,39 @@ use super::permits::IntrospectionPermits;
 use crate::digest::Digest;
 use crate::provider::{LogThrottle, ProviderClient, ProviderError, REQUEST_TIMEOUT, parse_url};
 
-/// Tokens that are remembered to be none; the one shown longest ago goes first.
+/// Rejected tokens in the cache at most; the least recently used one is evicted.
 const REFUSED_MAX: NonZeroUsize = match NonZeroUsize::new(10_000) {
     Some(count) => count,
     None => NonZeroUsize::MIN,
 };
-/// How long a token that is none is remembered so.
+/// How long a rejected token stays in the cache.
 const REFUSED_SECONDS: Seconds = 5.0;
-/// What stands in a form as it is.
+/// Characters that are percent-encoded in a form field.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'*').remove(b'-').remove(b'.').remove(b'_');
 
-/// What became of a question, for all who asked it at the same time.
+/// The result of one introspection, shared by all requests that wait for it.
 type IntrospectionOutcome = Option<Arc<Principal>>;
 
-/// Asks the issuer about tokens.
+/// Introspects tokens at the issuer.
 pub(super) struct Introspector {
     url: Url,
     authorization: HeaderValue,
     http: ProviderClient,
     permits: IntrospectionPermits,
-    /// What is asked now; each has a request that waits for it, so there are no more than open requests.
+    /// Introspections in flight. Each has at least one waiting request, so their number is bounded by the open
+    /// requests.
     in_flight: Mutex<HashMap<Digest, Arc<OnceCell<IntrospectionOutcome>>>>,
     rejected: Mutex<LruCache<Digest, Seconds>>,
     failures: LogThrottle,
 }
 
-/// What the issuer told of a token.
+/// The answer of the issuer about a token.
 pub(super) enum IntrospectionResult {
-    /// It is good, and this is what it says.
+    /// The token is active and has these claims.
     Active(Map<String, Value>),
-    /// It is not.
+    /// The token is not active.
     Inactive,
-    /// The issuer could not be asked.
+    /// The issuer could not be reached, or did not answer as specified.
     Unavailable,
 }
 
@@ -68,7 +69,7 @@ impl Introspector {
         }
         let escaped = |text| utf8_percent_encode(text, ESCAPED);
         let pair = format!("{}:{}", escaped(&options.client_id), escaped(options.client_secret.expose()));
-        // Base64 is always a header's value.
+        // Base64 is always a valid header value.
         let mut authorization = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)))
             .map_err(|_| TokenOptionsError::NoClient)?;
         authorization.set_sensitive(true);
@@ -83,7 +84,7 @@ impl Introspector {
         })
     }
 
-    /// Whether the token of this digest was refused a moment ago.
+    /// Whether the token of this digest was rejected recently.
     pub(super) fn was_recently_rejected(&self, digest: &Digest, now: Seconds) -> bool {
         let mut refused = self.rejected.lock();
         match refused.get(digest) {
@@ -96,12 +97,13 @@ impl Introspector {
         }
     }
 
-    /// Remembers for a moment that the token of this digest is none.
+    /// Caches for a short time that the token of this digest is invalid.
     pub(super) fn remember_rejected(&self, digest: Digest, now: Seconds) {
         self.rejected.lock().put(digest, now + REFUSED_SECONDS);
     }
 
-    /// What `find` finds. Of all who want the same at the same time, one does it; if that one goes away, another.
+    /// Runs `find` once for all concurrent requests with the same token. If the running one is dropped, another one
+    /// continues.
     pub(super) async fn run_once(
         &self,
         digest: Digest,
@@ -115,13 +117,13 @@ impl Introspector {
         found.ok()?.clone()
     }
 
-    /// Asks the issuer about `token`, which `peer` showed.
+    /// Introspects `token`, sent from `peer`.
     pub(super) async fn introspect(&self, token: &str, peer: Option<IpAddr>) -> IntrospectionResult {
         let _place = self.permits.acquire(peer).await;
         match self.query_issuer(token).await {
             Ok(introspection_result) => {
                 if self.failures.clear() {
-                    tracing::info!(issuer = self.url.host_str(), "the issuer answers about tokens again");
+                    tracing::info!(issuer = self.url.host_str(), "token introspection works again");
                 }
                 introspection_result
             }
@@ -132,34 +134,35 @@ impl Introspector {
         }
     }
 
-    /// What the issuer tells of `token`.
+    /// The issuer's answer about `token`. Status 400 counts as an inactive token.
     pub(super) async fn query_issuer(&self, token: &str) -> Result<IntrospectionResult, ProviderError> {
         match self.query_issuer_strictly(token).await {
-            // Some answer so about what is no token of theirs, rather than that it is not active.
+            // Some issuers answer so about texts that are not tokens of theirs.
             Err(ProviderError::Status(400)) => Ok(IntrospectionResult::Inactive),
             received => received,
         }
     }
 
-    /// The same of an issuer of which nothing is known yet: 400 is what it says to a question that it cannot read, too.
+    /// As `query_issuer`, but status 400 is an error: an unknown issuer may use it for any request that it cannot
+    /// parse.
     pub(super) async fn query_issuer_strictly(&self, token: &str) -> Result<IntrospectionResult, ProviderError> {
         let form = format!("token={}&token_type_hint=access_token", utf8_percent_encode(token, ESCAPED));
         let body = self.http.post_form(&self.url, self.authorization.clone(), form).await?;
         let mut claims: Map<String, Value> = serde_json::from_slice(&body).map_err(|_| ProviderError::NotJson)?;
         let Some(Value::Bool(is_active)) = claims.remove("active") else { return Err(ProviderError::NotIntrospection) };
-        // Some write so what is not there.
+        // Some issuers send null for absent claims.
         claims.retain(|_, value| !value.is_null());
         Ok(if is_active { IntrospectionResult::Active(claims) } else { IntrospectionResult::Inactive })
     }
 
     fn log_failure(&self, failure: &ProviderError) {
         if let Some(times) = self.failures.record_occurrence() {
-            tracing::warn!(issuer = self.url.host_str(), times, "tokens cannot be asked about: {failure}");
+            tracing::warn!(issuer = self.url.host_str(), times, "token introspection failed: {failure}");
         }
     }
 }
 
-/// One who waits for an answer about a token. The last one to leave takes the question away.
+/// A request that waits for an introspection. The last one to leave removes it from the map.
 struct InFlightQuery<'a> {
     open: &'a Mutex<HashMap<Digest, Arc<OnceCell<IntrospectionOutcome>>>>,
     digest: Digest,
@@ -176,8 +179,8 @@ impl<'a> InFlightQuery<'a> {
 impl Drop for InFlightQuery<'_> {
     fn drop(&mut self) {
         let mut open = self.open.lock();
-        // Whoever comes after an answer was given asks anew: it was not worth to be remembered, or is remembered. One
-        // that came later has a cell of its own, which is not ours to take away.
+        // A finished introspection is removed at once: its result is cached elsewhere or not worth caching. A later
+        // request may have added a cell of its own, which must stay.
         let is_ours = open.get(&self.digest).is_some_and(|cell| Arc::ptr_eq(cell, &self.cell));
         let is_last = Arc::strong_count(&self.cell) <= 2;
         if is_ours && (is_last || self.cell.initialized()) {

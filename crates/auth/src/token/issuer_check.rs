@@ -1,4 +1,4 @@
-//! Whether an issuer answers as it should, for whoever sets a node up: it is asked once, as the gate will ask it.
+//! Checks whether an issuer answers as required, with one request as the authenticator would send it.
 
 use tokio::time::timeout;
 
@@ -10,43 +10,42 @@ use super::key_source;
 use super::options::{TokenKey, TokenOptions};
 use crate::provider::{ProviderClient, ProviderError, REQUEST_TIMEOUT};
 
-/// Text that is no token of anybody.
+/// A text that is not a valid token of any issuer.
 const PROBE_TOKEN: &str = "tidegate-asks-whether-you-answer";
 
-/// What became of asking an issuer.
+/// The result of checking an issuer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IssuerCheck {
-    /// It is asked nothing: what tokens are checked with is here.
+    /// No request is needed: the keys are configured.
     NotNeeded,
-    /// It shows keys.
+    /// The issuer publishes keys.
     Keys {
-        /// How many of them can be used.
+        /// The number of usable keys.
         count: usize,
-        /// Algorithms that tokens may be signed with, and for which it shows none.
+        /// Configured algorithms without a published key.
         missing_algorithms: Vec<TokenAlgorithm>,
     },
-    /// It answers about tokens.
+    /// The issuer answers introspection requests.
     Introspects,
-    /// It says that the question is wrong (400), which may be its way to say that what it was asked about is no token, or
-    /// mean that it understands no question.
+    /// The issuer answers 400. Either this is its answer for texts that are not tokens, or it cannot parse the request.
     RejectsProbe,
 }
 
-/// Why tokens cannot be checked, in words that tell nothing of who asks with which secret.
+/// Why tokens cannot be verified, without any secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct IssuerCheckError(String);
 
 impl TokenOptions {
-    /// Asks the issuer once what tokens are checked with, for five seconds at most.
+    /// Sends the issuer one request, for five seconds at most.
     ///
     /// # Errors
-    /// When it cannot be reached, or does not answer as it should.
+    /// When the issuer cannot be reached, or does not answer as required.
     pub async fn check_issuer(&self) -> Result<IssuerCheck, IssuerCheckError> {
-        let trouble = |failure: &dyn std::fmt::Display| IssuerCheckError(failure.to_string());
+        let to_check_error = |failure: &dyn std::fmt::Display| IssuerCheckError(failure.to_string());
         let tried = timeout(REQUEST_TIMEOUT, self.run_issuer_check());
         let tried = tried.await.unwrap_or(Err(ProviderError::TimedOut));
-        tried.map_err(|failure| trouble(&failure))
+        tried.map_err(|failure| to_check_error(&failure))
     }
 
     async fn run_issuer_check(&self) -> Result<IssuerCheck, ProviderError> {

@@ -1,4 +1,4 @@
-//! The keys that check signatures, and which of them a token means.
+//! Verification keys, and the choice of the key for a token.
 
 use std::ops::RangeInclusive;
 
@@ -16,40 +16,40 @@ use super::algorithm::{KeyKind, TokenAlgorithm};
 use super::error::TokenOptionsError;
 use crate::secret::Secret;
 
-/// Keys that a JWKS may have.
+/// Keys of a JWKS at most.
 const JWKS_KEYS_MAX: usize = 256;
-/// Bits that the modulus of an RSA key may have; with others the library checks nothing.
+/// Bits of an RSA modulus; the library verifies nothing with other sizes.
 const RSA_BITS: RangeInclusive<usize> = 2048..=8192;
 
-/// Keys that stay as they are.
+/// A configured key.
 pub(super) enum ConfiguredKey<'a> {
     /// The content of a JWKS.
     Jwks(&'a str),
-    /// A public key.
+    /// A public key in PEM.
     PublicKeyPem(&'a str),
-    /// A secret.
+    /// A shared secret.
     Secret(&'a Secret),
 }
 
-/// The keys that check signatures.
+/// Verification keys.
 pub(super) enum KeyRing {
-    /// The only key there is. It has no id, so what a token says of one does not matter.
+    /// The only key. It has no id, so the `kid` of a token is ignored.
     Single(VerificationKey),
     /// The keys of a JWKS.
     Set(Vec<VerificationKey>),
 }
 
-/// A key that checks signatures.
+/// A verification key.
 pub(super) struct VerificationKey {
     kind: KeyKind,
     id: Option<String>,
-    /// The only algorithm it may be used with, if its JWK says so.
+    /// The only algorithm for this key, if its JWK names one.
     algorithm: Option<TokenAlgorithm>,
     key: DecodingKey,
 }
 
 impl KeyRing {
-    /// Reads `key`, which must be able to check each of `algorithms`.
+    /// Reads `key`, which must support each of `algorithms`.
     pub(super) fn from_configured(
         key: &ConfiguredKey,
         algorithms: &[TokenAlgorithm],
@@ -77,26 +77,24 @@ impl KeyRing {
         Ok(ring)
     }
 
-    /// Reads a JWKS as an issuer shows it at the moment. A set without any usable key is one too: the issuer has taken
-    /// its keys away.
+    /// Reads a JWKS that an issuer publishes. A set without usable keys is valid: the issuer has withdrawn its keys.
     pub(super) fn from_jwks(jwks: &[u8]) -> Result<Self, TokenOptionsError> {
         install_provider();
         jwks_keys(jwks).map(Self::Set)
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     pub(super) fn len(&self) -> usize {
         self.keys().len()
     }
 
-    /// Those of `algorithms` that no key can check.
+    /// Those of `algorithms` that no key supports.
     pub(super) fn unsupported_algorithms(&self, algorithms: &[TokenAlgorithm]) -> Vec<TokenAlgorithm> {
         let is_unchecked = |algorithm: &TokenAlgorithm| !self.keys().iter().any(|key| key.supports(*algorithm));
         algorithms.iter().copied().filter(is_unchecked).collect()
     }
 
-    /// The key that a token means: of those that can check `algorithm`, the one with that id; without an id, the only
-    /// one there is.
+    /// The key for a token: of the keys that support `algorithm`, the one with that id; without an id, the only one.
     pub(super) fn find(&self, algorithm: TokenAlgorithm, id: Option<&str>) -> Option<&DecodingKey> {
         let mut meant = self.keys().iter().filter(|key| {
             let is_named = match (self, id) {
@@ -106,7 +104,7 @@ impl KeyRing {
             is_named && key.supports(algorithm)
         });
         let key = meant.next()?;
-        // Trying one key after the other would make a set as weak as its weakest key.
+        // Trying several keys would make a set as weak as its weakest key.
         meant.next().is_none().then_some(&key.key)
     }
 
@@ -144,7 +142,7 @@ fn pem_key(pem: &str) -> Result<VerificationKey, TokenOptionsError> {
     if pem.contains("PRIVATE KEY-----") {
         return Err(TokenOptionsError::PrivateKey);
     }
-    // The library would also search other things, such as certificates, for what looks like a key.
+    // The library would also search certificates and other blocks for a key.
     if pem.matches("-----BEGIN ").count() != 1 || !pem.contains("PUBLIC KEY-----") {
         return Err(TokenOptionsError::NoPublicKey);
     }
@@ -160,7 +158,7 @@ fn pem_key(pem: &str) -> Result<VerificationKey, TokenOptionsError> {
     usable.find(is_valid).ok_or(TokenOptionsError::NoPublicKey)
 }
 
-/// The library panics when it must choose between two; another crate of the build may have brought a second.
+/// The library panics if two providers are compiled in and none is chosen; another crate may add a second one.
 fn install_provider() {
     let _ = aws_lc::DEFAULT_PROVIDER.install_default();
 }
@@ -174,16 +172,16 @@ fn jwks_keys(jwks: &[u8]) -> Result<Vec<VerificationKey>, TokenOptionsError> {
     if keys.iter().any(|key| key.get("d").is_some()) {
         return Err(TokenOptionsError::PrivateKey);
     }
-    // Sets hold keys for other purposes too, so those that do not fit are passed over.
+    // Sets contain keys for other purposes too, so unusable keys are skipped.
     Ok(keys.iter().filter_map(jwk_key).collect())
 }
 
-/// The key of a JWK ([RFC 7517](https://www.rfc-editor.org/rfc/rfc7517#section-4)) that checks signatures.
+/// The verification key of a JWK ([RFC 7517](https://www.rfc-editor.org/rfc/rfc7517#section-4)), if it is usable.
 fn jwk_key(jwk: &Value) -> Option<VerificationKey> {
     let field = |name: &str| jwk.get(name).and_then(Value::as_str);
     let checks_signatures = jwk.get("use").is_none_or(|purpose| purpose == "sig")
         && jwk.get("key_ops").is_none_or(|may| may.as_array().is_some_and(|may| may.iter().any(|it| it == "verify")));
-    // An algorithm that we do not know must not become any algorithm.
+    // An unknown algorithm must not turn into "any algorithm".
     let algorithm = match jwk.get("alg") {
         Some(name) => Some(name.as_str()?.parse().ok()?),
         None => None,
@@ -211,7 +209,7 @@ fn rsa_key(modulus: &str, exponent: &str) -> Option<DecodingKey> {
     DecodingKey::from_rsa_components(modulus, exponent).ok()
 }
 
-/// Whether the bytes of `key` are a key of its kind. The library would find out only with the first token.
+/// Whether the bytes of `key` are a valid key of its kind. The library would detect that only with the first token.
 fn is_valid(key: &VerificationKey) -> bool {
     let Ok(bytes) = key.key.try_get_as_bytes() else { return false };
     let is_a_key_of = |algorithm: &'static dyn VerificationAlgorithm| ParsedPublicKey::new(algorithm, bytes).is_ok();

@@ -1,4 +1,4 @@
-//! How tokens are checked.
+//! Options of token verification.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,43 +8,43 @@ use tidegate_core::ImpliedScopes;
 use super::algorithm::TokenAlgorithm;
 use crate::secret::Secret;
 
-/// Seconds by which a signer's clock may differ from ours, unless said otherwise.
+/// Default leeway for the clock of the signer, in seconds.
 const LEEWAY_SECONDS: u32 = 30;
 
-/// With what a token is checked.
+/// The key, or key source, that verifies tokens.
 #[derive(Clone)]
 pub enum TokenKey {
-    /// The content of a JSON Web Key Set. Its public keys count; secrets in it do not.
+    /// The content of a JSON Web Key Set. Only its public keys are used.
     Jwks(String),
     /// A public key in PEM: RSA, EC on P-256 or P-384, or Ed25519.
     PublicKeyPem(String),
-    /// A secret that the signer has too, for the algorithms that begin with `HS`. Its bytes are those of the text.
+    /// A secret shared with the signer, for the algorithms that begin with `HS`. The bytes of the text are the secret.
     Secret(Secret),
-    /// The address of a JSON Web Key Set, from which it is fetched again and again. `https`, but for this machine.
+    /// The URL of a JSON Web Key Set, which is fetched and refreshed. `https`, except for this machine.
     JwksUrl(String),
-    /// The issuer's own metadata say where its keys are, which are fetched again and again
-    /// ([RFC 8414](https://www.rfc-editor.org/rfc/rfc8414), or OpenID Connect Discovery).
+    /// The keys are found through the issuer's metadata and refreshed ([RFC
+    /// 8414](https://www.rfc-editor.org/rfc/rfc8414), or OpenID Connect Discovery).
     Discovery,
-    /// Nothing: tokens may be any text, and the issuer is asked about each.
+    /// Tokens are opaque; each is verified by introspection at the issuer.
     Introspection(IntrospectionOptions),
 }
 
-/// Where tokens are asked about, and as whom ([RFC 7662](https://www.rfc-editor.org/rfc/rfc7662)).
+/// The introspection endpoint and this node's credentials there ([RFC 7662](https://www.rfc-editor.org/rfc/rfc7662)).
 #[derive(Debug, Clone)]
 pub struct IntrospectionOptions {
-    /// The introspection endpoint. `https`, but for this machine.
+    /// The introspection endpoint. `https`, except for this machine.
     pub url: String,
-    /// Under which name the issuer knows this node.
+    /// The client id of this node at the issuer.
     pub client_id: String,
-    /// What proves it.
+    /// The client secret of this node at the issuer.
     pub client_secret: Secret,
-    /// Whether the answer must say that the token is for this node, as MCP asks. Without it any token of the issuer is
-    /// taken of which nothing is said.
+    /// Whether the answer must name this node as audience, as MCP requires. If false, answers without an audience are
+    /// accepted.
     pub needs_audience: bool,
 }
 
 impl fmt::Debug for TokenKey {
-    /// Says of what sort it is: somebody may have put a private key where a public one belongs.
+    /// Prints only the variant: the value may be a private key that was configured by mistake.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Jwks(_) => "Jwks(***)",
@@ -57,29 +57,29 @@ impl fmt::Debug for TokenKey {
     }
 }
 
-/// How tokens are checked. Beside what stands here, a token must carry `sub` and `exp`; `nbf` is heeded if it is there.
-/// An issuer that is asked about a token need not tell `exp` and `iss`, nor `sub` if it tells `client_id`; what it tells
-/// must fit.
+/// Options of token verification. In addition, a token must have `sub` and `exp`; `nbf` is checked if present. An
+/// introspection answer may omit `exp`, `iss` and `aud` (see [`IntrospectionOptions::needs_audience`]), and `sub` if it
+/// has `client_id`; claims that are present must be valid.
 #[derive(Debug, Clone)]
 pub struct TokenOptions {
-    /// With what they are checked.
+    /// The key that verifies tokens.
     pub key: TokenKey,
-    /// The `iss` that a token must carry.
+    /// The required `iss`.
     pub issuer: String,
-    /// Of these, a token must carry one in its `aud`.
+    /// Accepted audiences; the `aud` of a token must contain one of them.
     pub audiences: Vec<String>,
-    /// The only algorithms that may have signed it; of no matter where the issuer is asked about each token.
+    /// The accepted signature algorithms. Ignored for introspection.
     pub algorithms: Vec<TokenAlgorithm>,
-    /// Seconds by which the signer's clock may differ from ours.
+    /// Leeway for the clock of the signer, in seconds.
     pub leeway_seconds: u32,
-    /// The claim that names the tenant. A token without it belongs to none.
+    /// The claim that names the tenant. A token without it has no tenant.
     pub tenant_claim: Option<String>,
-    /// Which scopes of a token imply which others.
+    /// Which scopes imply which others.
     pub implied_scopes: Arc<ImpliedScopes>,
 }
 
 impl TokenOptions {
-    /// Tokens that `key` checks, from `issuer`, for `audiences`, signed with one of `algorithms`.
+    /// Options for tokens from `issuer` for `audiences`, signed with one of `algorithms` and verified with `key`.
     pub fn new(
         key: TokenKey,
         issuer: impl Into<String>,

@@ -1,5 +1,5 @@
-//! Places for questions to the issuer: so many at once, and so many of them for one network. Whoever asks about one made-up
-//! token after the other waits in its own line, and not before everybody else.
+//! Limits concurrent introspections, in total and for each network. A client that sends many invalid tokens waits in
+//! the queue of its own network and does not delay others.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,26 +9,26 @@ use parking_lot::Mutex;
 use tidegate_core::quota_address;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
-/// Questions that are on their way at the same time.
+/// Concurrent introspections at most.
 const QUERIES_MAX: usize = 32;
-/// Of them, those of one network.
+/// Concurrent introspections of one network at most.
 const QUERIES_PER_NETWORK_MAX: usize = 8;
 
-/// All places.
+/// The permits of all networks.
 pub(super) struct IntrospectionPermits {
     all: Semaphore,
-    /// The lines of networks from which somebody waits or asks.
+    /// The queues of networks with waiting or running introspections.
     queues: Mutex<HashMap<Option<IpAddr>, Arc<Semaphore>>>,
 }
 
-/// One place, free again when it is dropped.
+/// One permit, released when it is dropped.
 pub(super) struct IntrospectionPermit<'a> {
     _shared: Option<SemaphorePermit<'a>>,
     _of_network: Option<OwnedSemaphorePermit>,
     _queue: NetworkQueue<'a>,
 }
 
-/// Keeps a network's line as long as somebody stands in it.
+/// Keeps the queue of a network while it is in use.
 struct NetworkQueue<'a> {
     permits: &'a IntrospectionPermits,
     network: Option<IpAddr>,
@@ -42,7 +42,8 @@ impl Default for IntrospectionPermits {
 }
 
 impl IntrospectionPermits {
-    /// Waits for a place for a question of `peer`: first in its own line, so that it holds none of the others' meanwhile.
+    /// Waits for a permit for `peer`. The queue of its network comes first, so that a waiting request holds no shared
+    /// permit.
     pub(super) async fn acquire(&self, peer: Option<IpAddr>) -> IntrospectionPermit<'_> {
         let network = peer.map(quota_address);
         let semaphore = self
@@ -51,21 +52,21 @@ impl IntrospectionPermits {
             .entry(network)
             .or_insert_with(|| Arc::new(Semaphore::new(QUERIES_PER_NETWORK_MAX)))
             .clone();
-        let line = NetworkQueue { permits: self, network, semaphore };
-        // Nobody closes them.
-        let of_one = line.semaphore.clone().acquire_owned().await.ok();
-        let of_all = self.all.acquire().await.ok();
-        IntrospectionPermit { _shared: of_all, _of_network: of_one, _queue: line }
+        let queue = NetworkQueue { permits: self, network, semaphore };
+        // The semaphores are never closed.
+        let network_permit = queue.semaphore.clone().acquire_owned().await.ok();
+        let shared_permit = self.all.acquire().await.ok();
+        IntrospectionPermit { _shared: shared_permit, _of_network: network_permit, _queue: queue }
     }
 }
 
 impl Drop for NetworkQueue<'_> {
     fn drop(&mut self) {
-        let mut lines = self.permits.queues.lock();
-        // The map has one, and this is the other.
+        let mut queues = self.permits.queues.lock();
+        // One reference is in the map, the other is this one.
         let is_last = Arc::strong_count(&self.semaphore) <= 2;
         if is_last {
-            lines.remove(&self.network);
+            queues.remove(&self.network);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a token is good: its form, its signature, its claims, in this order.
+//! Verifies a token: its form, its signature, then its claims.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,43 +12,43 @@ use super::error::TokenOptionsError;
 use super::key_ring::KeyRing;
 use super::options::{IntrospectionOptions, TokenKey, TokenOptions};
 
-/// More leeway would let expired tokens live on.
+/// Maximum leeway, so that expired tokens do not stay valid.
 const LEEWAY_SECONDS_MAX: u32 = 600;
 
-/// Tells good tokens from others.
+/// Verifies tokens.
 ///
-/// The library checks signatures and nothing else. Claims are checked here: against the time that is passed in, and
-/// without the library's rule that a claim which is not there, or not of the right type, is often fine.
+/// The library checks only signatures. Claims are checked here against a given time, because the library accepts some
+/// missing or mistyped claims.
 pub(super) struct TokenVerifier {
     algorithms: Vec<TokenAlgorithm>,
     issuer: String,
     audiences: Vec<String>,
     leeway: Seconds,
     tenant_claim: Option<String>,
-    /// Whether a token that is not said to be for anybody is for nobody.
+    /// Whether a token without an audience is rejected.
     needs_audience: bool,
 }
 
-/// What a good token says.
+/// The content of a valid token.
 pub(super) struct VerifiedToken {
     pub(super) subject: String,
     pub(super) tenant: Option<String>,
     pub(super) claims: Map<String, Value>,
-    /// Leeway included.
+    /// With leeway.
     pub(super) good_until: Seconds,
 }
 
-/// What became of a token.
+/// The result of a verification.
 pub(super) enum TokenVerdict {
-    /// It is good.
+    /// The token is valid.
     Good(VerifiedToken),
-    /// It names a key that we do not have; if its issuer has a new one, it may be good.
+    /// The key is unknown; the token may be valid if its issuer published a new key.
     UnknownKey,
-    /// It is not, and no key would make it so.
+    /// The token is invalid, whatever the key.
     Bad,
 }
 
-/// What a token says of its own signature.
+/// The parts of a token's header that choose the key.
 struct TokenHeader {
     algorithm: TokenAlgorithm,
     key_id: Option<String>,
@@ -79,13 +79,13 @@ impl TokenVerifier {
         Ok(Self { algorithms, issuer, audiences, leeway, tenant_claim, needs_audience })
     }
 
-    /// What `token` says, if it is good at `now` by one of `keys`.
+    /// Verifies `token` at `now` with `keys`.
     pub(super) fn verify(&self, token: &str, keys: Option<&KeyRing>, now: Seconds) -> TokenVerdict {
         let Some(header) = TokenHeader::read(token).filter(|header| self.algorithms.contains(&header.algorithm)) else {
             return TokenVerdict::Bad;
         };
         let Some(key) = keys.and_then(|keys| keys.find(header.algorithm, header.key_id.as_deref())) else {
-            // Only for a token that a key could make good is it worth to ask for keys.
+            // New keys are worth a fetch only if the claims are valid.
             let is_worth_it =
                 unsigned_claims(token).is_some_and(|claims| self.check_signed_claims(claims, now).is_some());
             return if is_worth_it { TokenVerdict::UnknownKey } else { TokenVerdict::Bad };
@@ -94,15 +94,15 @@ impl TokenVerifier {
         claims.and_then(|claims| self.check_signed_claims(claims, now)).map_or(TokenVerdict::Bad, TokenVerdict::Good)
     }
 
-    /// What a signed token with these claims says, if they are good at `now`.
+    /// Checks the claims of a signed token, which must have `sub`, `exp`, `aud` and `iss`.
     fn check_signed_claims(&self, claims: Map<String, Value>, now: Seconds) -> Option<VerifiedToken> {
         let is_good = ["sub", "exp", "aud", "iss"].iter().all(|name| claims.contains_key(*name));
         self.check_introspected_claims(claims, now).filter(|_| is_good)
     }
 
-    /// The same of claims that the issuer told about a token when it was asked. It knows when the token ends, so it
-    /// need not say so; what it says must fit. Of a client that acts for itself it may tell no other subject
-    /// ([RFC 7662, 2.2](https://www.rfc-editor.org/rfc/rfc7662#section-2.2)).
+    /// Checks claims from an introspection answer. The issuer has checked the expiry, so claims may be absent; those
+    /// that are present must be valid. A client that acts for itself may have `client_id` instead of `sub` ([RFC 7662,
+    /// 2.2](https://www.rfc-editor.org/rfc/rfc7662#section-2.2)).
     pub(super) fn check_introspected_claims(&self, claims: Map<String, Value>, now: Seconds) -> Option<VerifiedToken> {
         let good_until = match claims.get("exp") {
             Some(until) => until.as_f64()? + self.leeway,
@@ -124,7 +124,7 @@ impl TokenVerifier {
         let subject = subject.as_str().filter(|name| is_valid_name(name))?.to_owned();
         let tenant = match self.tenant_claim.as_ref().and_then(|name| claims.get(name)) {
             None | Some(Value::Null) => None,
-            // A tenant that cannot be read must not become no tenant.
+            // An invalid tenant must not turn into "no tenant".
             Some(name) => Some(name.as_str().filter(|name| is_valid_name(name))?.to_owned()),
         };
         is_good.then_some(VerifiedToken { subject, tenant, claims, good_until })
@@ -135,7 +135,7 @@ impl TokenVerifier {
     }
 }
 
-/// Whether `text` names somebody: it is not blank, and nothing in it could make two lines of a log out of one.
+/// Whether `text` is a valid name: not blank, and without control characters, which could forge log lines.
 fn is_valid_name(text: &str) -> bool {
     !text.trim().is_empty() && !text.chars().any(char::is_control)
 }
@@ -147,7 +147,7 @@ impl TokenHeader {
             return None;
         };
         let header: Map<String, Value> = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()?;
-        // It names what must be understood beyond the standard, and we understand nothing beyond it.
+        // `crit` lists extensions that must be understood; none are supported.
         if header.contains_key("crit") {
             return None;
         }
@@ -160,14 +160,14 @@ impl TokenHeader {
     }
 }
 
-/// The claims of `token`, if `key` says that `algorithm` signed them.
+/// The claims of `token`, if its signature verifies with `key` and `algorithm`.
 fn signed_claims(token: &str, key: &DecodingKey, algorithm: TokenAlgorithm) -> Option<Map<String, Value>> {
     let (message, signature) = token.rsplit_once('.')?;
     let is_signed = verify(signature, message.as_bytes(), key, algorithm.to_jsonwebtoken()).unwrap_or(false);
     is_signed.then(|| unsigned_claims(token)).flatten()
 }
 
-/// The claims of `token`, which anybody may have written.
+/// The claims of `token`, without a check of the signature.
 fn unsigned_claims(token: &str) -> Option<Map<String, Value>> {
     let claims = token.split('.').nth(1)?;
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()

@@ -1,4 +1,4 @@
-//! Callers who show nothing, the process's own user, and one gate after another.
+//! Callers without credentials, the process's own user, and replaced authenticators.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ fn rejects_invalid_roles() {
             anonymous: names(&["raeder"]),
             ..AuthenticatorOptions::default()
         }),
-        "anonymous callers shall have the role \"raeder\", which is not defined; did you mean \"reader\"?"
+        "anonymous callers have the undefined role \"raeder\"; did you mean \"reader\"?"
     );
     assert_eq!(
         message(AuthenticatorOptions {
@@ -87,7 +87,7 @@ fn rejects_invalid_roles() {
             local: Some(names(&["zzz"])),
             ..AuthenticatorOptions::default()
         }),
-        "local callers shall have the role \"zzz\", which is not defined"
+        "local callers have the undefined role \"zzz\""
     );
 }
 
@@ -130,7 +130,7 @@ fn recognizes_principals_it_issued() {
         (now[0].authenticator_version == before[0].authenticator_version, now[0].grants == before[0].grants),
         (false, true)
     );
-    assert_eq!(now, before, "nobody is told of a change that is none");
+    assert_eq!(now, before, "the principals compare equal");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn swap_replaces_everything() {
     keys.revoke("ada").unwrap();
     assert!(
         show(&reloadable_authenticator, Some(key.expose())).is_ok(),
-        "the gate in force has not read the file again"
+        "the current authenticator has not read the file again"
     );
     reloadable_authenticator.swap(authenticator(None));
     assert_eq!(show(&reloadable_authenticator, Some(key.expose())), Err(AuthenticationError::Invalid));

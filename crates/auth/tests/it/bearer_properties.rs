@@ -1,4 +1,4 @@
-//! Whatever is shown, nothing panics and nobody is let in by chance.
+//! Arbitrary bearers neither cause a panic nor are accepted.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! Certificates and the word of proxies, and what comes before what.
+//! Certificates, proxy headers, and their precedence.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ fn with_certificate(credential_authenticator: &CredentialAuthenticator, certific
     show_all(credential_authenticator, Credentials { certificate: Some(certificate), ..Credentials::default() })
 }
 
-/// What a request with these headers gets that comes from `peer`.
+/// The result of a request with these headers from `peer`.
 fn through(credential_authenticator: &CredentialAuthenticator, peer: &str, headers: &[(&str, &str)]) -> AuthResult {
     let asserted: Vec<(String, String)> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -108,7 +108,7 @@ fn rejects_unknown_certificate() {
     ] {
         assert_eq!(with_certificate(&credential_authenticator, &wrong), Err(Invalid), "{wrong:?}");
     }
-    // Where none is known, none is asked for, and what is shown is no reason to refuse anybody.
+    // Without certificate rules, certificates are neither required nor a reason for rejection.
     let indifferent = self::gate(AuthenticatorOptions {
         certificates: Vec::new(),
         anonymous: vec!["reader".to_owned()],
@@ -140,11 +140,11 @@ fn rejects_empty_or_duplicate_rules() {
     assert_eq!(error(vec![rule("", subject("CN=etl"), &[])]), empty);
     assert_eq!(
         error(vec![rule("a", subject("CN=etl,O=x"), &[]), rule("b", subject("cn=etl, o=x"), &[])]),
-        "two certificates have the subject \"CN=etl,O=x\"; only the first would count"
+        "two certificate rules have the subject \"CN=etl,O=x\"; remove one of them"
     );
     assert_eq!(
         error(vec![rule("etl", subject("CN=etl"), &["raeder"])]),
-        "etl callers shall have the role \"raeder\", which is not defined; did you mean \"reader\"?"
+        "etl callers have the undefined role \"raeder\"; did you mean \"reader\"?"
     );
 }
 
@@ -188,7 +188,7 @@ fn ignores_headers_from_untrusted_networks() {
     let asserted = [("x-forwarded-user".to_owned(), "ann".to_owned())];
     let nowhere =
         show_all(&credential_authenticator, Credentials { identity_headers: &asserted, ..Credentials::default() });
-    assert_eq!(nowhere.unwrap().auth_method, AuthMethod::Anonymous, "nobody knows where it comes from");
+    assert_eq!(nowhere.unwrap().auth_method, AuthMethod::Anonymous, "its address is unknown");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn rejects_invalid_proxy_options() {
         ..options()
     }) {
         Err(AuthenticatorError::Proxy(error)) => error,
-        _ => panic!("there is a gate"),
+        _ => panic!("expected an options error"),
     };
     assert_eq!(error(ProxyOptions { networks: Vec::new(), ..proxy() }), ProxyOptionsError::NoNetworks);
     for name in ["", "x forwarded", "x-user:", "Authorization", "cookie", "é"] {
@@ -291,15 +291,15 @@ fn rejects_ambiguous_networks() {
         assert!(text.parse::<TrustedNetwork>().is_ok(), "{text}");
     }
     for (text, error) in [
-        ("", "\"\" is no address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8"),
-        ("10.1", "\"10.1\" is no address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8"),
-        ("10.0.0.0/33", "\"10.0.0.0/33\" is no address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8"),
-        ("10.0.0.0/-1", "\"10.0.0.0/-1\" is no address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8"),
-        ("host", "\"host\" is no address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8"),
-        ("10.1.2.3/16", "\"10.1.2.3/16\" sets bits after the first 16; the network would be 10.1.0.0/16"),
-        ("fd00::1/8", "\"fd00::1/8\" sets bits after the first 8; the network would be fd00::/8"),
-        ("0.0.0.0/0", "\"0.0.0.0/0\" is everybody; name the addresses of your proxies"),
-        ("::/0", "\"::/0\" is everybody; name the addresses of your proxies"),
+        ("", "\"\" is not an address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8"),
+        ("10.1", "\"10.1\" is not an address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8"),
+        ("10.0.0.0/33", "\"10.0.0.0/33\" is not an address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8"),
+        ("10.0.0.0/-1", "\"10.0.0.0/-1\" is not an address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8"),
+        ("host", "\"host\" is not an address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8"),
+        ("10.1.2.3/16", "\"10.1.2.3/16\" has bits set after the first 16; did you mean 10.1.0.0/16?"),
+        ("fd00::1/8", "\"fd00::1/8\" has bits set after the first 8; did you mean fd00::/8?"),
+        ("0.0.0.0/0", "\"0.0.0.0/0\" contains every address; list the addresses of your proxies"),
+        ("::/0", "\"::/0\" contains every address; list the addresses of your proxies"),
     ] {
         assert_eq!(text.parse::<TrustedNetwork>().unwrap_err().to_string(), error);
     }

@@ -1,4 +1,4 @@
-//! Keys and tokens for whoever develops.
+//! Keys and tokens for development.
 
 use std::fs;
 use std::time::Duration;
@@ -98,7 +98,10 @@ fn rejects_reserved_claims_and_empty_subject() {
     let clock = MovedClock::new().clock();
     let error = |token: DevelopmentToken| key.sign(&token, &clock).err().unwrap().to_string();
     for name in ["iss", "aud", "sub", "exp", "iat", "nbf"] {
-        assert_eq!(error(token(json!({ name: 1 }))), format!("the claim {name:?} is not for you to choose here"));
+        assert_eq!(
+            error(token(json!({ name: 1 }))),
+            format!("the claim {name:?} is reserved; set it with its own option")
+        );
     }
     for nobody in [
         DevelopmentToken { subject: " ".to_owned(), ..token(json!({})) },

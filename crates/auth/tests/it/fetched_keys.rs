@@ -1,4 +1,4 @@
-//! Keys that an issuer shows over the network: rotation, outage, slowness, and one gate after another.
+//! Keys that an issuer publishes: rotation, outage, slowness, and replaced authenticators.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ fn token(signer: &Signer, id: &str, clock: &MovedClock) -> String {
     signer.token_with_header(algorithm, &json!({ "alg": algorithm.name(), "kid": id }), &claims)
 }
 
-/// Shows new tokens of `signer` until one is refused.
+/// Sends new tokens of `signer` until one is rejected.
 async fn until_refused(authenticator: &dyn Authenticator, token: &str) {
     while shown(authenticator, token).await.is_ok() {
         tokio::task::yield_now().await;
@@ -68,7 +68,7 @@ async fn only_the_first_token_waits_for_keys() {
     assert_eq!(
         crate::scene::show(&credential_authenticator, Some(&other)).unwrap().subject,
         "bob",
-        "nobody waits for keys that are there"
+        "available keys cause no wait"
     );
     assert_eq!(provider.requests("/keys").len(), 1);
     provider.go_on();
@@ -163,7 +163,7 @@ async fn rotated_key_invalidates_cached_tokens() {
     shown(&credential_authenticator, &old).await.unwrap();
     provider.show_keys(&[named(&P256, "two")]);
     clock.pass(20);
-    assert!(shown(&credential_authenticator, &old).await.is_ok(), "nobody knows yet");
+    assert!(shown(&credential_authenticator, &old).await.is_ok(), "the change is not fetched yet");
     assert!(shown(&credential_authenticator, &token(&P256, "two", &clock)).await.is_ok());
     assert_eq!(shown(&credential_authenticator, &old).await, Err(AuthenticationError::Invalid));
 }
@@ -174,7 +174,7 @@ async fn refetches_stale_keys() {
     provider.show_keys(&[named(&RSA, "one")]);
     let credential_authenticator = gate(options(&provider), &clock);
     shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
-    // All keys are taken away, and nobody shows a token that asks for a new one.
+    // All keys are withdrawn, and no token requests a new one.
     provider.show_keys(&[]);
     clock.pass(10 * MINUTE - 1);
     shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
@@ -220,7 +220,7 @@ async fn uses_stale_keys_for_an_hour() {
     provider.wait_for_requests("/keys", 2).await;
     clock.pass(1);
     assert_eq!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await, Err(AuthenticationError::Invalid));
-    // It is back.
+    // The issuer is available again.
     provider.show_keys(&[named(&RSA, "one")]);
     clock.pass(10);
     assert!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
@@ -299,7 +299,7 @@ async fn slow_issuer_delays_only_its_own_tokens() {
         () = provider.wait_for_requests("/keys", 2) => {}
     }
     assert!(crate::scene::show(&credential_authenticator, Some(&token(&RSA, "one", &clock))).is_ok());
-    // Nobody does anything but wait: the time passes at once.
+    // All tasks are waiting, so the paused clock advances at once.
     tokio::time::pause();
     assert_eq!(waiting.await, Err(AuthenticationError::Invalid));
 }
@@ -324,9 +324,9 @@ async fn swap_reuses_fetched_keys() {
     shown(&reloadable_authenticator, &one).await.unwrap();
     provider.hold();
     reloadable_authenticator.swap(gate(options(&provider), &clock));
-    assert!(crate::scene::show(&reloadable_authenticator, Some(&one)).is_ok(), "nobody waits");
+    assert!(crate::scene::show(&reloadable_authenticator, Some(&one)).is_ok(), "the keys are taken over");
     assert_eq!(provider.requests("/keys").len(), 1);
-    // What else the next gate demands counts, though the keys are the same.
+    // Other options of the next authenticator apply, although the keys are the same.
     reloadable_authenticator
         .swap(gate(TokenOptions { issuer: "https://other.example".to_owned(), ..options(&provider) }, &clock));
     assert_eq!(crate::scene::show(&reloadable_authenticator, Some(&one)), Err(AuthenticationError::Invalid));

@@ -1,4 +1,4 @@
-//! Roles of keys and tokens, and what they add up to.
+//! Roles of keys and tokens, and their combined grants.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use crate::scene::{MovedClock, role, show, token_options};
 use crate::signer::{SECRET, Signer, claims_with};
 
-/// Who shows a token with `claims`, where the role `r` is given for `fetch_requested`.
+/// The principal of a token with `claims`, where the role `r` requires `expected`.
 fn holder(expected: Value, claims: Value) -> Arc<Principal> {
     let mut tokens = token_options(TokenKey::Secret(Secret::new(SECRET)), &[TokenAlgorithm::Hs256]);
     let implied = [("admin", "write"), ("write", "list")];
@@ -30,7 +30,7 @@ fn holder(expected: Value, claims: Value) -> Arc<Principal> {
     .unwrap();
     let token = Signer::Secret(SECRET.to_owned()).token(TokenAlgorithm::Hs256, &claims_with(claims));
     let principal = show(&credential_authenticator, Some(&token)).unwrap();
-    assert!(principal.implied_scopes.implies("admin", "list"), "entries ask it of whoever shows a token");
+    assert!(principal.implied_scopes.implies("admin", "list"), "access checks read it from the principal");
     principal
 }
 
@@ -113,7 +113,7 @@ fn shares_grants_of_equal_role_sets() {
     assert!(ada.grants.entries.includes("a_x") && ada.grants.entries.includes("b_x"));
 }
 
-/// Counts warnings and keeps what they say.
+/// Counts warnings and keeps their text.
 #[derive(Clone, Default)]
 struct Warnings(Arc<AtomicUsize>, Arc<Mutex<String>>);
 

@@ -1,4 +1,4 @@
-//! Tokens about which the issuer is asked.
+//! Token introspection.
 
 use serde_json::{Value, json};
 use tidegate_auth::{
@@ -78,7 +78,7 @@ async fn introspects_once_a_minute() {
         received_request.head
     );
     scene.clock.pass(59);
-    assert!(show(&scene.gate, Some("opaque-token/1+2==")).is_ok(), "nobody waits");
+    assert!(show(&scene.gate, Some("opaque-token/1+2==")).is_ok(), "the result is cached");
     assert_eq!(scene.questions(), 1);
     scene.answer_with(json!({ "active": false }));
     scene.clock.pass(1);
@@ -173,7 +173,7 @@ async fn coalesces_concurrent_queries_per_token() {
     shown(&scene.gate, "known").await.unwrap();
     scene.provider.hold();
     {
-        // The first one asks and goes away; another one asks in its place.
+        // The first request is dropped; another one continues in its place.
         let first = shown(&scene.gate, "token");
         tokio::pin!(first);
         tokio::select! {
@@ -207,7 +207,7 @@ async fn times_out_on_slow_issuer() {
     let scene = IntrospectionFixture::new().await;
     scene.answer_with(json!({ "active": true, "sub": "ada" }));
     scene.provider.hold();
-    // More than may be on their way at once: of one network, and of all.
+    // More than the permits of one network, and of all.
     let visible = |(bearer, peer): (String, [u8; 4])| {
         let credential_authenticator = &scene.gate;
         async move {
@@ -224,7 +224,7 @@ async fn times_out_on_slow_issuer() {
         let of_one =
             received_requests.iter().filter(|received_request| received_request.body.contains("greedy")).count();
         assert_eq!((received_requests.len(), of_one), (32, 8));
-        // Nobody does anything but wait: the time passes at once.
+        // All tasks are waiting, so the paused clock advances at once.
         tokio::time::pause();
     });
     assert!(found.iter().all(|found| *found == Err(INVALID)));

@@ -1,4 +1,4 @@
-//! Issuers that are asked once, by whoever sets a node up.
+//! The check of an issuer's configuration.
 
 use serde_json::json;
 use tidegate_auth::{IntrospectionOptions, Secret, TokenAlgorithm, TokenKey, TokenOptions};
@@ -41,12 +41,12 @@ async fn reports_issuer_keys_and_errors() {
     /both: Keys { count: 2, missing_algorithms: [] }
     /one: Keys { count: 1, missing_algorithms: [Es256] }
     /none: Keys { count: 0, missing_algorithms: [Rs256, Es256] }
-    /page: trouble: this is no JWKS: it must be a JSON object with a list named keys
+    /page: trouble: this is not a JWKS: it must be a JSON object with a list named keys
     /broken: trouble: it answered with the status 500
     /absent: trouble: it answered with the status 404
     no metadata: trouble: it answered with the status 404
     metadata: Keys { count: 2, missing_algorithms: [] }
-    metadata of another: trouble: its metadata name another issuer, "https://other.example"
+    metadata of another: trouble: its metadata name another issuer: "https://other.example"
     a secret: NotNeeded
     "#);
 }
@@ -79,10 +79,10 @@ async fn detects_issuer_that_accepts_everything() {
     insta::assert_snapshot!(table.join("\n"), @r#"
     200 {"active":false}: Introspects
     400 {"error":"invalid_request"}: RejectsProbe
-    200 {"active":true,"sub":"ada"}: trouble: it calls a text active that is no token: whoever shows anything would be let in
+    200 {"active":true,"sub":"ada"}: trouble: it reports a text that is not a token as active: any bearer would be admitted
     200 {"active":"false"}: trouble: its answer does not say whether the token is active
     200 {"error":"what?"}: trouble: its answer does not say whether the token is active
-    200 []: trouble: its answer is no JSON object
+    200 []: trouble: its answer is not a JSON object
     401 {"error":"invalid_client"}: trouble: it answered with the status 401
     "#);
     let nowhere = IntrospectionOptions { url: "http://127.0.0.1:9/introspect".to_owned(), ..introspection_options };

@@ -1,4 +1,4 @@
-//! The file itself: its form, its mode, several writers at once.
+//! The key file: its format, its mode, several writers at once.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use tidegate_auth::{KeyFile, KeyFileError, KeyState};
 
 use crate::scene::{MovedClock, NOW, time};
 
-/// What `list` says of a file with this content.
+/// The result of `list` for a file with this content.
 fn error_of(content: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.json");
@@ -48,10 +48,10 @@ fn file_holds_digests_only() {
 fn rejects_foreign_file_unchanged() {
     assert_eq!(
         error_of(r#"{ "version": 2, "accounts": {} }"#),
-        "the key file FILE has the version 2; this program knows only 1"
+        "the key file FILE has the version 2; this program reads only version 1"
     );
-    assert!(error_of("").starts_with("FILE is not a key file: what stands at line 1"));
-    assert!(error_of("{}").starts_with("FILE is not a key file"));
+    assert!(error_of("").starts_with("FILE is not a valid key file: unexpected content at line 1"));
+    assert!(error_of("{}").starts_with("FILE is not a valid key file"));
     let quoted = error_of("{ \"version\": 1,\n  \"keys\": [\"hunter2\"] }");
     assert!(quoted.contains("line 2") && !quoted.contains("hunter2"), "{quoted}");
     let entry = json!({ "name": "a", "id": "abcdefgh", "sha256": "A".repeat(43), "roles": [],
@@ -62,7 +62,7 @@ fn rejects_foreign_file_unchanged() {
         let mut entry = entry.clone();
         entry[field] = value;
         let content = json!({ "version": 1, "keys": [entry] }).to_string();
-        assert!(error_of(&content).starts_with("FILE is not a key file"), "{content}");
+        assert!(error_of(&content).starts_with("FILE is not a valid key file"), "{content}");
     }
 }
 
@@ -130,7 +130,7 @@ fn replacement_keeps_ownership_and_mode() {
     let path = folder.path().join("keys.json");
     fs::write(&path, r#"{ "version": 1, "keys": [] }"#).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-    // Only an administrator may give files away; for others the rest of the test holds.
+    // Only an administrator can change the owner of a file; other users skip this part.
     let is_given = chown(&path, Some(4711), Some(4712)).is_ok();
     let of = |name: &str| fs::metadata(folder.path().join(name)).unwrap();
     let before = of("keys.json");

@@ -1,4 +1,4 @@
-//! Which key of a JWKS a token means.
+//! The choice of the key of a JWKS.
 
 use serde_json::{Value, json};
 use tidegate_auth::{TokenAlgorithm, TokenKey};
@@ -8,7 +8,7 @@ use crate::signer::{ED25519, OTHER_RSA, P256, P384, RSA, SECRET, Signer, claims}
 
 use TokenAlgorithm::{Ed25519, EdDsa, Es256, Hs256, Rs256, Rs512};
 
-/// Whether a gate with the keys `jwks` lets a token in that `signer` signed and that names the key `id`.
+/// Whether an authenticator with the keys `jwks` accepts a token that `signer` signed and that names the key `id`.
 fn lets_in(jwks: &[Value], signer: &Signer, algorithm: TokenAlgorithm, id: Option<&str>) -> bool {
     let jwks = TokenKey::Jwks(json!({ "keys": jwks }).to_string());
     let allowed: &[TokenAlgorithm] = if algorithm == Es256 { &[Rs256, Es256] } else { &[Rs256] };

@@ -135,7 +135,7 @@ fn rejects_invalid_new_keys() {
     let error = |name: &str, expires: Option<i64>| {
         scene.keys.add(name, &[], expires.map(|seconds| time(NOW + seconds))).err().unwrap().to_string()
     };
-    assert_eq!(error("ada", None), "there is an active key named \"ada\"; revoke it or choose another name");
+    assert_eq!(error("ada", None), "an active key is named \"ada\"; revoke it or choose another name");
     assert_eq!(error("bob", Some(0)), "a key that expires at 2033-05-18T03:33:20Z would have expired already");
     for name in ["", " ", " bob", "bob ", "b\nob", &"b".repeat(65)] {
         assert!(error(name, None).contains("cannot be a key's name"), "{name:?}");
@@ -153,7 +153,7 @@ fn revoke_requires_an_unambiguous_name() {
     scene.clock.pass(10);
     scene.add("ada", Some(20));
     scene.clock.pass(10);
-    assert_eq!(error("ada"), "several keys go by \"ada\"; say which by its id");
+    assert_eq!(error("ada"), "several keys have the name \"ada\"; name one by its id");
     let id = scene.keys.list().unwrap()[0].id.clone();
     scene.keys.revoke(&id).unwrap();
     scene.keys.revoke("ada").unwrap();

@@ -1,24 +1,24 @@
-//! Who is calling, through the public face of the crate.
+//! Authentication, through the public API of the crate.
 //!
-//! - `scene`: a clock that tests move, and a gate that is asked.
-//! - `provider`: a small identity provider, which tests bend.
+//! - `scene`: a clock that tests advance, and an authenticator with it.
+//! - `provider`: a small identity provider that tests control.
 //! - `signer`: keys made for the test, and the tokens that they sign.
-//! - `bearer_properties`: whatever is shown, nothing panics and nobody is let in by chance.
-//! - `certificates`: certificates and the word of proxies, and what comes before what.
-//! - `development`: keys and tokens for whoever develops.
-//! - `authenticator`: callers who show nothing, the process's own user, and one gate after another.
-//! - `fetched`: keys that an issuer shows over the network.
-//! - `grants`: roles of keys and tokens, and what they add up to.
-//! - `introspection`: tokens about which the issuer is asked.
-//! - `key_file`: the file itself: its form, its mode, several writers at once.
+//! - `bearer_properties`: arbitrary bearers neither cause a panic nor are accepted.
+//! - `certificates`: certificates, proxy headers, and their precedence.
+//! - `development`: keys and tokens for development.
+//! - `authenticator`: callers without credentials, the process's own user, and replaced authenticators.
+//! - `fetched_keys`: keys that an issuer publishes.
+//! - `grants`: roles of keys and tokens, and their combined grants.
+//! - `introspection`: token introspection.
+//! - `key_file`: the key file: its format, its mode, several writers at once.
 //! - `keys`: the life of a key, from adding to revoking.
-//! - `key_set`: which key of a JWKS a token means.
-//! - `token_cache`: a token that is shown twice.
-//! - `secrets`: nothing that is secret is printed.
-//! - `stored_corpus`: what fuzzing found worth keeping.
-//! - `token_options`: ways of checking tokens that there must not be.
-//! - `tokens`: good tokens, and everything that can be wrong with one.
-//! - `issuer_check`: issuers that are asked once, by whoever sets a node up.
+//! - `key_set`: the choice of the key of a JWKS.
+//! - `token_cache`: repeated tokens.
+//! - `secrets`: secrets are never printed.
+//! - `stored_corpus`: inputs that fuzzing found.
+//! - `token_options`: invalid token options.
+//! - `tokens`: valid and invalid tokens.
+//! - `issuer_check`: the check of an issuer's configuration.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 

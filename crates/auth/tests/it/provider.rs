@@ -1,5 +1,5 @@
-//! A small identity provider on this machine, which tests bend: it shows keys and metadata, answers about tokens, is
-//! slow, is down, and counts what it is asked.
+//! A small identity provider on this machine that tests control: it publishes keys and metadata, introspects tokens, is
+//! slow or unavailable, and counts requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ struct Shared {
     gate: Mutex<Option<Arc<Semaphore>>>,
 }
 
-/// What a path answers.
+/// The response of a path.
 #[derive(Clone)]
 struct Answer {
     status: u16,
@@ -36,7 +36,7 @@ struct Answer {
     body: String,
 }
 
-/// What it was asked.
+/// The requests so far.
 #[derive(Clone)]
 pub(crate) struct ReceivedRequest {
     pub(crate) path: String,
@@ -62,18 +62,18 @@ impl Provider {
         format!("{}{path}", self.url)
     }
 
-    /// From now on `path` answers so.
+    /// Sets the response of `path`.
     pub(crate) fn answer(&self, path: &str, status: u16, headers: &str, body: impl ToString) {
         let answer = Answer { status, headers: headers.to_owned(), body: body.to_string() };
         self.shared.answers.lock().insert(path.to_owned(), answer);
     }
 
-    /// From now on these keys are shown at `/keys`, for ten minutes.
+    /// Publishes these keys at `/keys`, with a lifetime of ten minutes.
     pub(crate) fn show_keys(&self, keys: &[Value]) {
         self.answer("/keys", 200, "cache-control: public, max-age=600\r\n", json!({ "keys": keys }));
     }
 
-    /// From now on nothing is answered until [`Provider::go_on`] is called.
+    /// Stalls all responses until [`Provider::go_on`] is called.
     pub(crate) fn hold(&self) {
         *self.shared.gate.lock() = Some(Arc::new(Semaphore::new(0)));
     }
@@ -84,12 +84,12 @@ impl Provider {
         }
     }
 
-    /// What was asked at `path` so far.
+    /// The number of requests to `path` so far.
     pub(crate) fn requests(&self, path: &str) -> Vec<ReceivedRequest> {
         self.shared.requests.lock().iter().filter(|received_request| received_request.path == path).cloned().collect()
     }
 
-    /// Waits until `path` was asked so often.
+    /// Waits for so many requests to `path`.
     pub(crate) async fn wait_for_requests(&self, path: &str, times: usize) {
         loop {
             let changed = self.shared.changed.notified();
@@ -100,7 +100,7 @@ impl Provider {
         }
     }
 
-    /// Waits until nobody holds a connection to it.
+    /// Waits until it has no open connections.
     pub(crate) async fn wait_until_disconnected(&self) {
         loop {
             let changed = self.shared.changed.notified();
@@ -134,7 +134,7 @@ impl Shared {
         self.changed.notify_waiters();
         let semaphore = self.gate.lock().clone();
         if let Some(semaphore) = semaphore {
-            // Whoever waits no longer closes the connection, which ends this too.
+            // A client that stops waiting closes the connection, which ends this too.
             let mut byte = [0];
             tokio::select! {
                 _ = semaphore.acquire() => {}

@@ -1,4 +1,4 @@
-//! A clock that tests move, and a gate that is asked.
+//! A clock that tests advance, and an authenticator with it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,7 +11,7 @@ use tidegate_auth::{
 };
 use tidegate_core::{AllowedNames, AuthenticationError, Authenticator, Credentials, Grants, Principal};
 
-/// When tests begin, in seconds since 1970.
+/// The initial time of tests, in seconds since 1970.
 pub(crate) const NOW: i64 = 2_000_000_000;
 pub(crate) const ISSUER: &str = "https://issuer.example";
 pub(crate) const AUDIENCE: &str = "https://tidegate.example/mcp";
@@ -44,27 +44,27 @@ pub(crate) fn time(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(seconds, 0).unwrap()
 }
 
-/// Shows `authenticate_bearer` to a door that waits for nothing.
+/// Authenticates `bearer`, which must not wait.
 pub(crate) fn show(
-    http_state: &dyn Authenticator,
+    authenticator: &dyn Authenticator,
     bearer: Option<&str>,
 ) -> Result<Arc<Principal>, AuthenticationError> {
-    show_all(http_state, Credentials { bearer, ..Credentials::default() })
+    show_all(authenticator, Credentials { bearer, ..Credentials::default() })
 }
 
-/// Shows all of `credentials` to a door that waits for nothing.
+/// Authenticates `credentials`, which must not wait.
 pub(crate) fn show_all(
-    http_state: &dyn Authenticator,
+    authenticator: &dyn Authenticator,
     credentials: Credentials<'_>,
 ) -> Result<Arc<Principal>, AuthenticationError> {
-    let mut answer = http_state.authenticate(credentials);
+    let mut answer = authenticator.authenticate(credentials);
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
         Poll::Pending => panic!("it waits"),
     }
 }
 
-/// A role that grants the entries `NAME_*` and that tokens with all of `claims` hold.
+/// A role that grants the entries `NAME_*`, for tokens with all of `claims`.
 pub(crate) fn role(name: &str, claims: Value) -> Role {
     let claims: Map<String, Value> = claims.as_object().unwrap().clone();
     let grants = Grants { entries: AllowedNames::matching([format!("{name}_*")]), ..Grants::default() };
@@ -75,7 +75,7 @@ pub(crate) fn token_options(key: TokenKey, algorithms: &[TokenAlgorithm]) -> Tok
     TokenOptions::new(key, ISSUER, vec![AUDIENCE.to_owned()], algorithms.to_vec())
 }
 
-/// A gate at [`NOW`] that takes the tokens of `tokens`.
+/// An authenticator at [`NOW`] that accepts the tokens of `tokens`.
 pub(crate) fn token_gate(tokens: TokenOptions) -> CredentialAuthenticator {
     let clock = MovedClock::new().clock();
     CredentialAuthenticator::new(AuthenticatorOptions {

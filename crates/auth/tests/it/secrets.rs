@@ -1,4 +1,4 @@
-//! Nothing that is secret is printed.
+//! Secrets are never printed.
 
 use serde::Deserialize;
 use serde_json::json;

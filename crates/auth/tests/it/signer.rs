@@ -1,4 +1,4 @@
-//! Keys made for the test, and the tokens that they sign. What signs here is not the library that checks.
+//! Keys made for the test, and the tokens that they sign. The signing library is not the one that verifies.
 
 use std::sync::LazyLock;
 
@@ -27,7 +27,7 @@ pub(crate) static P384: LazyLock<Signer> =
 pub(crate) static ED25519: LazyLock<Signer> = LazyLock::new(|| Signer::Ed25519(Ed25519KeyPair::generate().unwrap()));
 pub(crate) const SECRET: &str = "a secret of sixty-four bytes, which is long enough for each HS...";
 
-/// Whoever signs tokens.
+/// A signer of tokens.
 pub(crate) enum Signer {
     Rsa(RsaKeyPair),
     P256(EcdsaKeyPair),
@@ -40,12 +40,12 @@ fn rsa(size: KeySize) -> Signer {
     Signer::Rsa(RsaKeyPair::generate(size).unwrap())
 }
 
-/// The claims of a good token.
+/// The claims of a valid token.
 pub(crate) fn claims() -> Value {
     json!({ "iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "exp": NOW + 300 })
 }
 
-/// The claims of a good token, but for `changes`; null takes a claim away.
+/// The claims of a valid token with `changes`; null removes a claim.
 pub(crate) fn claims_with(changes: Value) -> Value {
     let mut claims = claims();
     for (name, value) in changes.as_object().unwrap() {
@@ -57,7 +57,7 @@ pub(crate) fn claims_with(changes: Value) -> Value {
     claims
 }
 
-/// What is signed of a token.
+/// The signed part of a token.
 pub(crate) fn message(header: &Value, claims: &Value) -> String {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     format!("{}.{}", part(header), part(claims))
@@ -145,7 +145,7 @@ impl Signer {
     }
 }
 
-/// `decode_pem` in PEM.
+/// `der` in PEM.
 pub(crate) fn pem(label: &str, der: &[u8]) -> String {
     let text = STANDARD.encode(der);
     let lines: Vec<&str> = text.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();

@@ -1,4 +1,4 @@
-//! A token that is shown twice.
+//! Repeated tokens.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Ways of checking tokens that there must not be.
+//! Invalid token options.
 
 use std::str::FromStr;
 
@@ -23,7 +23,7 @@ fn error_of(options: TokenOptions) -> TokenOptionsError {
     }) {
         Err(AuthenticatorError::Tokens(error)) => error,
         Err(error) => panic!("{error}"),
-        Ok(_) => panic!("there is a gate"),
+        Ok(_) => panic!("expected an options error"),
     }
 }
 
@@ -61,7 +61,7 @@ fn rejects_alg_none() {
     }
     assert_eq!(
         TokenAlgorithm::from_str("none").unwrap_err().to_string(),
-        "\"none\" is no algorithm that tokens may be signed with; these are: HS256, HS384, HS512, RS256, RS384, RS512, \
+        "\"none\" is not a token algorithm; use one of: HS256, HS384, HS512, RS256, RS384, RS512, \
          PS256, PS384, PS512, ES256, ES384, EdDSA, Ed25519"
     );
 }
@@ -160,19 +160,22 @@ fn rejects_jwks_without_usable_key() {
 fn requires_https_provider_urls() {
     let at = |url: &str| error_with(TokenKey::JwksUrl(url.to_owned()), &[Rs256]);
     for (url, reason) in [
-        ("", "is no whole address such as https://login.example.com/keys"),
-        ("/keys", "is no whole address such as https://login.example.com/keys"),
+        ("", "is not a complete URL such as https://login.example.com/keys"),
+        ("/keys", "is not a complete URL such as https://login.example.com/keys"),
         (
             "http://login.example.com/keys",
-            "must begin with https://; http:// is for this machine alone (localhost, 127.0.0.1)",
+            "must begin with https://; http:// is allowed for this machine only (localhost, 127.0.0.1)",
         ),
         (
             "http://localhost.example.com/",
-            "must begin with https://; http:// is for this machine alone (localhost, 127.0.0.1)",
+            "must begin with https://; http:// is allowed for this machine only (localhost, 127.0.0.1)",
         ),
-        ("ftp://localhost/keys", "must begin with https://; http:// is for this machine alone (localhost, 127.0.0.1)"),
-        ("file:///etc/keys", "is no whole address such as https://login.example.com/keys"),
-        ("https://ann:hunter2@login.example.com/", "must not hold a user name or password"),
+        (
+            "ftp://localhost/keys",
+            "must begin with https://; http:// is allowed for this machine only (localhost, 127.0.0.1)",
+        ),
+        ("file:///etc/keys", "is not a complete URL such as https://login.example.com/keys"),
+        ("https://ann:hunter2@login.example.com/", "must not contain a user name or password"),
         ("https://login.example.com/#keys", "must not have a part after #"),
     ] {
         assert_eq!(at(url), format!("the jwks_url {reason}"), "{url}");
@@ -180,7 +183,7 @@ fn requires_https_provider_urls() {
     let discovered = TokenOptions { issuer: "our issuer".to_owned(), ..token_options(TokenKey::Discovery, &[Rs256]) };
     assert_eq!(
         error_of(discovered).to_string(),
-        "the issuer, whose metadata shall be fetched, is no whole address such as https://login.example.com/keys"
+        "the issuer, whose metadata are fetched, is not a complete URL such as https://login.example.com/keys"
     );
     for url in ["https://login.example.com/keys?v=1", "http://localhost:1/", "http://[::1]:1/", "http://127.9.9.9/"] {
         let tokens = token_options(TokenKey::JwksUrl(url.to_owned()), &[Rs256]);
@@ -199,7 +202,7 @@ fn requires_https_provider_urls() {
 fn rejects_hmac_with_fetched_keys() {
     assert_eq!(
         error_with(TokenKey::JwksUrl("https://login.example.com/keys".to_owned()), &[Rs256, Hs256]),
-        "the algorithm HS256 does not fit the key, which is a public one, as the issuer shows it"
+        "the algorithm HS256 does not fit the key, which is a public one that the issuer publishes"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Good tokens, and everything that can be wrong with one.
+//! Valid and invalid tokens.
 
 use aws_lc_rs::signature::KeyPair;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::signer::{ED25519, OTHER_RSA, P256, P384, RSA, SECRET, Signer, claims,
 
 use TokenAlgorithm::{Ed25519, EdDsa, Es256, Es384, Hs256, Hs384, Hs512, Ps256, Ps384, Ps512, Rs256, Rs384, Rs512};
 
-/// A gate that takes tokens of [`RSA`], signed with RS256.
+/// An authenticator that accepts tokens of [`RSA`], signed with RS256.
 fn rsa_gate() -> CredentialAuthenticator {
     token_gate(token_options(TokenKey::PublicKeyPem(RSA.pem()), &[Rs256]))
 }

@@ -1,4 +1,4 @@
-//! The consent of the person behind a call, which a declared tool has before it does anything.
+//! The consent of the person behind a call, which a declared tool with `confirm` requires before it runs.
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, InputAnswer, InputRequest, ReplySender};
@@ -6,14 +6,14 @@ use tidegate_core::{Error, ErrorKind, InputAnswer, InputRequest, ReplySender};
 use super::input::DeclaredInput;
 use super::{DeclarationProblem, TextTemplate};
 
-/// Characters of a value that are shown; of a longer one it is told how long it is.
+/// Characters of a displayed value at most; a longer one is cut and its length is given.
 const VALUE_CHARACTERS_MAX: usize = 200;
-/// Values of a list that are shown; of a longer one it is told how many more there are.
+/// Displayed values of a list at most; the number of further ones is given.
 const LIST_VALUES_MAX: usize = 20;
-/// What is asked for, and the field of the form.
+/// The key of the input request, and the field of its form.
 const CONFIRM_FIELD: &str = "confirm";
 
-/// What a person is asked to agree to.
+/// The question that a person has to agree to.
 #[derive(Debug)]
 pub(super) struct Consent {
     question: TextTemplate,
@@ -21,10 +21,10 @@ pub(super) struct Consent {
 }
 
 impl Consent {
-    /// The consent that `question` asks for, in which names of `inputs` may stand.
+    /// The consent for `question`, which may contain names of `inputs`.
     ///
     /// # Errors
-    /// For other names, and for a question without a word.
+    /// For undeclared names, and for an empty question.
     pub(super) fn new(question: TextTemplate, inputs: &[DeclaredInput]) -> Result<Self, Vec<DeclarationProblem>> {
         let declared = || inputs.iter().map(|input| input.name.clone());
         let unknown = question.names().into_iter().filter(|name| declared().all(|other| other != *name));
@@ -38,7 +38,7 @@ impl Consent {
             })
             .collect();
         if question.fill(|name| name.to_owned()).trim().is_empty() {
-            let message = "asks nothing; write what the person agrees to, such as \"Delete order {{order}}?\"";
+            let message = "is empty; write what the person agrees to, such as \"Delete order {{order}}?\"";
             problems.push(DeclarationProblem::new(CONFIRM_FIELD, Error::new(ErrorKind::InvalidArguments, message)));
         }
         if problems.is_empty() { Ok(Self { question, inputs: inputs.to_vec() }) } else { Err(problems) }
@@ -47,7 +47,8 @@ impl Consent {
     /// Waits until the person behind the call has agreed to run it with `arguments`.
     ///
     /// # Errors
-    /// `Forbidden` when the person does not agree, `MissingClientCapability` when nobody can be asked; those of [`ReplySender::request_inputs`].
+    /// `Forbidden` when the person declines, `MissingClientCapability` when the client does not support elicitation;
+    /// those of [`ReplySender::request_inputs`].
     pub(super) async fn request(&self, arguments: &Map<String, Value>, reply: &ReplySender) -> Result<(), Error> {
         let question = self.question.fill(|name| {
             let input = self.inputs.iter().find(|input| input.name == name);
@@ -60,10 +61,10 @@ impl Consent {
         });
         match reply.request_input(CONFIRM_FIELD, InputRequest::form(question, schema)).await {
             Ok(InputAnswer::Accepted(filled)) if filled.get(CONFIRM_FIELD) == Some(&Value::Bool(true)) => Ok(()),
-            Ok(InputAnswer::Accepted(_) | InputAnswer::Declined) => Err(declined_error("did not agree")),
-            Ok(_) => Err(declined_error("did not choose")),
+            Ok(InputAnswer::Accepted(_) | InputAnswer::Declined) => Err(declined_error("declined")),
+            Ok(_) => Err(declined_error("closed the question")),
             Err(error) if error.kind() == ErrorKind::MissingClientCapability => Err(error.with_hint(
-                "Nothing was done: a person has to agree first. Call from a client that shows forms (elicitation), or \
+                "Nothing was done: a person has to agree first. Call from a client that supports elicitation, or \
                  with tidegate call at a terminal.",
             )),
             Err(error) => Err(error),
@@ -72,10 +73,10 @@ impl Consent {
 }
 
 fn declined_error(subject: &str) -> Error {
-    Error::new(ErrorKind::Forbidden, format!("nothing was done: the person who was asked {subject}"))
+    Error::new(ErrorKind::Forbidden, format!("nothing was done: the person {subject}"))
 }
 
-/// A value within a question. Texts are quoted, so that whoever chose them cannot write the question.
+/// A value as displayed in a question. Texts are quoted, so that their author cannot forge parts of the question.
 fn display_value(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),

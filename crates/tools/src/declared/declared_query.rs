@@ -1,4 +1,4 @@
-//! SQL with typed parameters on one database, as declared tools and resources ask it.
+//! SQL with typed parameters on one database, for declared tools and resources.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) struct DeclaredQuery {
 }
 
 impl DeclaredQuery {
-    /// Reads the declaration; all that is wrong is told together.
+    /// Parses the declaration; all errors are reported together.
     pub(super) fn parse(
         node: &NodeView,
         database: Option<&str>,
@@ -40,10 +40,10 @@ impl DeclaredQuery {
         Ok(Self { database: database.clone(), template, inputs, transaction: Transaction::read_only() })
     }
 
-    /// The question, run in `transaction`.
+    /// The query with the settings of `transaction`.
     pub(super) fn in_transaction(self, transaction: Arc<Transaction>) -> Result<Self, Vec<DeclarationProblem>> {
         if transaction.writes && self.database.dialect() != SqlDialect::Postgres {
-            let message = format!("the database {} can only be read", self.database.name());
+            let message = format!("the database {} is read-only", self.database.name());
             return Err(vec![DeclarationProblem::new(
                 "transaction.writes",
                 Error::new(ErrorKind::InvalidArguments, message),
@@ -57,7 +57,7 @@ impl DeclaredQuery {
         self.transaction.writes
     }
 
-    /// The statement for `arguments`, which have been checked against the schema of the inputs.
+    /// The statement for `arguments`, which are already checked against the schema of the inputs.
     pub(super) fn bind_statement(
         &self,
         arguments: &Map<String, Value>,
@@ -66,11 +66,11 @@ impl DeclaredQuery {
         self.bind_values(|input| input.value(arguments).clone(), known)
     }
 
-    /// Plans the statement with sample values, each identifier that is allowed in turn, and gives the columns of
-    /// its answer; none if they depend on the identifiers.
+    /// Plans the statement with sample values, with each allowed identifier in turn. Returns the columns of its answer;
+    /// `None` if they depend on the identifiers.
     ///
     /// # Errors
-    /// Whatever the database says of the statement.
+    /// Any error of the database about the statement.
     pub(super) async fn prepare(&self, known: &StatementCache) -> Result<Option<SchemaRef>, Error> {
         let first = |input: &DeclaredInput| input.sample_values().into_iter().next().unwrap_or(Value::Null);
         let mut schema = Some(self.describe_with(first, known).await?);
@@ -98,7 +98,7 @@ impl DeclaredQuery {
         let dialect = self.database.dialect();
         let filled = self.template.fill(|name| {
             let input = self.inputs.iter().find(|input| input.name == name);
-            let input = input.ok_or_else(|| Error::internal(format!("the parameter {name} was never declared")))?;
+            let input = input.ok_or_else(|| Error::internal(format!("the parameter {name} is not declared")))?;
             input.bind(&value(input), dialect)
         })?;
         let statement = match dialect {
@@ -109,7 +109,7 @@ impl DeclaredQuery {
     }
 }
 
-/// Names of the SQL that are not declared, and declared ones that the SQL does not use.
+/// Undeclared names in the SQL, and declared names that the SQL does not use.
 fn check_parameters(template: &SqlTemplate, inputs: &[DeclaredInput]) -> Vec<DeclarationProblem> {
     let wrong = |message: String| Error::new(ErrorKind::InvalidArguments, message);
     let declared: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
@@ -119,7 +119,7 @@ fn check_parameters(template: &SqlTemplate, inputs: &[DeclaredInput]) -> Vec<Dec
         DeclarationProblem::new("sql", error.with_choices(declared.clone()))
     });
     let unused = declared.iter().filter(|name| !names.contains(name.as_str())).map(|name| {
-        let error = wrong(format!("the SQL does not use {name}; write it as :{name}, or take it away"));
+        let error = wrong(format!("the SQL does not use {name}; write it as :{name}, or remove it"));
         DeclarationProblem::new(format!("input.{name}"), error)
     });
     undeclared.chain(unused).collect()

@@ -1,4 +1,4 @@
-//! Forms that ask a person for parameters: what they may hold is less than a parameter's own schema says.
+//! Elicitation forms for parameters. A form supports fewer constraints than the schema of a parameter.
 //!
 //! [MCP 2026-07-28, Elicitation](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation)
 
@@ -6,16 +6,16 @@ use serde_json::{Map, Value, json};
 
 use super::input::{DeclaredInput, InputKind, ScalarType};
 
-/// Constraints that forms have for texts, and for numbers.
+/// The constraints of forms for texts, and for numbers.
 const TEXT_CONSTRAINTS: [&str; 2] = ["minLength", "maxLength"];
 const NUMBER_CONSTRAINTS: [&str; 2] = ["minimum", "maximum"];
 
-/// The field that asks `question` to fill in `input`.
+/// The form field for `input`, with the title `question`.
 pub(super) fn form_field(input: &DeclaredInput, question: &str) -> Value {
     let mut field = match (choices(input), &input.kind) {
         (Some(choices), _) => json!({"type": "string", "enum": choices.iter().map(choice_text).collect::<Vec<_>>()}),
         (None, InputKind::Scalar(scalar)) => scalar_field(*scalar, &input.constraints),
-        // Neither is asked for without choices.
+        // Both kinds always have choices here.
         (None, InputKind::List(_) | InputKind::Identifier(_)) => json!({"type": "string"}),
     };
     field["title"] = question.into();
@@ -25,7 +25,7 @@ pub(super) fn form_field(input: &DeclaredInput, question: &str) -> Value {
     field
 }
 
-/// The value that `filled`, which came in the field of `input`, stands for. Choices travel as text whatever they are.
+/// The value that `filled` in the field of `input` stands for. Forms carry all choices as text.
 pub(super) fn parse_field_value(input: &DeclaredInput, filled: &Value) -> Value {
     let chosen =
         filled.as_str().and_then(|text| choices(input)?.into_iter().find(|choice| choice_text(choice) == text));
@@ -49,7 +49,7 @@ fn scalar_field(scalar: ScalarType, constraints: &Map<String, Value>) -> Value {
     field
 }
 
-/// The values that `input` may have, where they are told one by one.
+/// The allowed values of `input`, if they are listed.
 fn choices(input: &DeclaredInput) -> Option<Vec<Value>> {
     match &input.kind {
         InputKind::Identifier(allowed) => Some(allowed.iter().map(|name| name.as_str().into()).collect()),

@@ -1,4 +1,4 @@
-//! Parameters that the person behind a call is asked for when the call leaves them out.
+//! Parameters that a call may omit and the person behind it then supplies.
 
 use std::borrow::Cow;
 
@@ -8,12 +8,12 @@ use tidegate_core::{Error, ErrorKind, InputAnswer, InputRequest, Job, JsonSchema
 use super::input::{DeclaredInput, InputKind};
 use super::{DeclarationProblem, elicitation_form};
 
-/// How often a person is asked for the same, where the answers do not fit.
+/// Attempts with invalid answers at most.
 const ATTEMPTS_MAX: usize = 3;
-/// Names the form among the questions of a call.
+/// The key of the form among the input requests of a call.
 const FORM_KEY: &str = "parameters";
 
-/// The parameters of one tool that are asked for.
+/// The elicited parameters of one tool.
 #[derive(Debug, Default)]
 pub(super) struct ElicitedParameters(Vec<ElicitedParameter>);
 
@@ -25,10 +25,10 @@ struct ElicitedParameter {
 }
 
 impl ElicitedParameters {
-    /// Those of `inputs` that are asked for.
+    /// Those of `inputs` with `ask`.
     ///
     /// # Errors
-    /// For parameters that cannot be asked for.
+    /// For parameters that do not support `ask`.
     pub(super) fn from_inputs(inputs: &[DeclaredInput]) -> Result<Self, Vec<DeclarationProblem>> {
         let (mut elicited_parameters, mut problems) = (Vec::new(), Vec::new());
         for input in inputs {
@@ -44,11 +44,11 @@ impl ElicitedParameters {
         if problems.is_empty() { Ok(Self(elicited_parameters)) } else { Err(problems) }
     }
 
-    /// The arguments of `job`, and what the person gave for those that are left out.
+    /// The arguments of `job`, with the person's values for those that are missing.
     ///
     /// # Errors
-    /// `InvalidArguments` when there is no way to ask, and when the answers do not fit; `Forbidden` when the person
-    /// gives none; those of [`ReplySender::request_inputs`].
+    /// `InvalidArguments` when the client does not support elicitation, or the answers are invalid; `Forbidden` when
+    /// the person gives no answer; those of [`ReplySender::request_inputs`].
     pub(super) async fn complete<'a>(
         &self,
         job: &'a Job,
@@ -68,22 +68,22 @@ impl ElicitedParameters {
 impl ElicitedParameter {
     fn new(input: &DeclaredInput, question: &str) -> Result<Self, String> {
         if question.trim().is_empty() {
-            return Err("asks nothing; write the question, such as \"Which year?\"".to_owned());
+            return Err("is empty; write the question, such as \"Which year?\"".to_owned());
         }
         if matches!(input.kind, InputKind::List(_)) {
-            return Err("a list cannot be asked for: a form takes one value a field; give it a default".to_owned());
+            return Err("a form cannot prompt for a list: a field takes one value; give it a default".to_owned());
         }
         if input.default.is_some() {
-            return Err("is never asked, since there is a default; take one of the two away".to_owned());
+            return Err("has no effect together with default; remove one of them".to_owned());
         }
         if !input.required {
-            return Err("is never asked, since required is false; take one of the two away".to_owned());
+            return Err("has no effect when required is false; remove one of them".to_owned());
         }
         let schema = JsonSchema::new(input.schema()).map_err(|error| error.to_string())?;
         Ok(Self { input: input.clone(), question: question.to_owned(), schema })
     }
 
-    /// The value that was filled in for it.
+    /// The value in the completed form.
     fn read(&self, filled: &Map<String, Value>) -> Result<Value, Vec<Violation>> {
         let name = &self.input.name;
         let value =
@@ -94,9 +94,9 @@ impl ElicitedParameter {
     }
 }
 
-/// Asks for all of `missing` in one form, again when what comes does not fit.
+/// Requests all of `missing` in one form, again after invalid answers.
 ///
-/// Each attempt has a key of its own: a handler that is run again finds the answers of all of them in their order.
+/// Each attempt has its own key, so that a repeated run of the handler finds all earlier answers in order.
 async fn elicit(missing: &[&ElicitedParameter], reply: &ReplySender) -> Result<Map<String, Value>, Error> {
     let mut wrong: Vec<Violation> = Vec::new();
     for attempt in 1..=ATTEMPTS_MAX {
@@ -122,14 +122,14 @@ async fn elicit(missing: &[&ElicitedParameter], reply: &ReplySender) -> Result<M
             return Ok(values);
         }
     }
-    Err(Error::invalid_arguments("nothing was done: what the person answered does not fit:", wrong))
+    Err(Error::invalid_arguments("nothing was done: the person's answers are invalid:", wrong))
 }
 
 fn form_message(missing: &[&ElicitedParameter], wrong: &[Violation]) -> String {
     let questions = missing.iter().map(|parameter| parameter.question.clone());
-    let mends =
+    let remarks =
         wrong.iter().map(|Violation { path, message }| format!("(The last answer did not fit: {path}: {message})"));
-    questions.chain(mends).collect::<Vec<_>>().join("\n")
+    questions.chain(remarks).collect::<Vec<_>>().join("\n")
 }
 
 fn form_schema(missing: &[&ElicitedParameter]) -> Value {
@@ -146,19 +146,19 @@ fn parameter_names(missing: &[&ElicitedParameter]) -> Vec<String> {
 
 fn declined_error(missing: &[&ElicitedParameter]) -> Error {
     let message = format!(
-        "nothing was done: the person who was asked for {} gave no answer",
+        "nothing was done: the person was asked for {} and gave no answer",
         parameter_names(missing).join(", ")
     );
     Error::new(ErrorKind::Forbidden, message)
 }
 
-/// The caller can mend it without another client, so it is told as an argument that is missing.
+/// Reported as a missing argument, because the caller can supply it without another client.
 fn elicitation_unsupported_error(missing: &[&ElicitedParameter]) -> Error {
     let violation = |parameter: &&ElicitedParameter| Violation {
         path: parameter.input.name.clone(),
-        message: format!("is missing, and your client cannot ask a person for it: {}", parameter.question),
+        message: format!("is missing, and your client does not support elicitation: {}", parameter.question),
     };
     let violations = missing.iter().map(violation).collect();
-    Error::invalid_arguments("the arguments do not suffice:", violations)
-        .with_hint("Give what is missing as arguments, or call from a client that shows forms (elicitation).")
+    Error::invalid_arguments("arguments are missing:", violations)
+        .with_hint("Pass them, or call from a client that supports elicitation.")
 }

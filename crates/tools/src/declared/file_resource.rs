@@ -1,7 +1,6 @@
-//! A declared file: read inline as far as it fits, and kept as a stored result where it does not.
+//! A declared file: sent inline as far as it fits, and stored as a result otherwise.
 //!
-//! What is answered and what is kept are read from one open file, so that nobody can put another one in its place
-//! between the two.
+//! The answer and the stored result are read from one open file, so that it cannot be replaced between the two.
 
 use std::fs::Metadata as Facts;
 use std::os::unix::fs::MetadataExt;
@@ -23,24 +22,24 @@ use super::uri_variables::TypedUriVariables;
 use crate::node_view::NodeView;
 use crate::text_preview::{PreviewExtent, send_preview};
 
-/// Files that are not text are sent whole, for clients that show them; larger ones are not sent at all.
+/// Files that are not text are sent whole up to this size, for clients that can display them.
 const BINARY_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// A file that changed as lately may change again within the same tick of its clock.
+/// A file that changed within this time may change again without a new time stamp.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 type ByteStream = BoxStream<'static, Result<Bytes, Error>>;
 
-/// Reads a file.
+/// Reads a declared file.
 pub(super) struct FileResourceHandler {
     pub(super) node: Arc<NodeView>,
     pub(super) folder: PathBuf,
     pub(super) path: TextTemplate,
     pub(super) variables: TypedUriVariables,
-    /// Its media type, if that is said of all of its files.
+    /// The media type of all its files, if configured.
     pub(super) mime_type: Option<String>,
 }
 
-/// A file that is open, as it was when it was opened.
+/// An open file, with its metadata at that time.
 struct OpenResourceFile {
     file: File,
     metadata: Facts,
@@ -67,7 +66,7 @@ impl Handler for FileResourceHandler {
 impl FileResourceHandler {
     async fn open(&self, job: &Job) -> Result<OpenResourceFile, Error> {
         let absent = || Error::new(ErrorKind::NotFound, format!("there is no resource {:?}", job.target().name()));
-        // A caller may ask for any name; what cannot be read by it is not there. What we may not read the log hears of.
+        // A caller may name any file. What cannot be opened counts as absent; missing permissions are logged.
         let unreadable = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::PermissionDenied => absent().with_detail(format!("{}: {error}", self.folder.display())),
             _ => absent(),
@@ -82,10 +81,10 @@ impl FileResourceHandler {
         let path = tokio::fs::canonicalize(path).await.map_err(unreadable)?;
         let folder = tokio::fs::canonicalize(&self.folder).await.map_err(lost)?;
         if !path.starts_with(&folder) {
-            // A link that leads out of the folder.
+            // A link leads out of the folder.
             return Err(absent());
         }
-        // Opening a pipe would wait for somebody who writes.
+        // Opening a pipe would wait for a writer.
         if !tokio::fs::metadata(&path).await.map_err(unreadable)?.is_file() {
             return Err(absent());
         }
@@ -102,7 +101,7 @@ impl FileResourceHandler {
 }
 
 impl OpenResourceFile {
-    /// The bytes of the file from its first one on, whatever becomes of it meanwhile.
+    /// The bytes of the file from the start, even if it changes.
     async fn byte_stream(&self) -> Result<ByteStream, Error> {
         let pieces = stream::try_unfold(self.rewound_file().await?, |mut file| async move {
             let piece = read_chunk(&mut file, FILE_PIECE_BYTES as u64).await?;
@@ -111,7 +110,7 @@ impl OpenResourceFile {
         Ok(pieces.boxed())
     }
 
-    /// The same, as long as the file stays what it was when it was opened: a failure, if it does not.
+    /// The bytes of the file from the start; an error if it changes.
     async fn verified_byte_stream(&self) -> Result<ByteStream, Error> {
         let reading = (self.rewound_file().await?, self.metadata.clone(), self.metadata.len());
         let pieces = stream::try_unfold(reading, |(mut file, facts, left)| async move {
@@ -128,14 +127,14 @@ impl OpenResourceFile {
         Ok(pieces.boxed())
     }
 
-    /// The open file at its first byte. There is one place in it, whoever reads: one after the other.
+    /// The open file at its start. Clones share one position, so they must be read one after the other.
     async fn rewound_file(&self) -> Result<File, Error> {
         let mut file = self.file.try_clone().await.map_err(|error| read_error(&error))?;
         file.rewind().await.map_err(|error| read_error(&error))?;
         Ok(file)
     }
 
-    /// Ends an answer after what was shown of the file, and keeps all of it after that.
+    /// Ends the answer after the preview, and stores the whole file.
     async fn store_remainder(
         &self,
         preview_extent: PreviewExtent,
@@ -155,19 +154,19 @@ impl OpenResourceFile {
         let (result, writer) = match begun {
             Ok(begun) => begun,
             Err(error) if preview_extent == PreviewExtent::NotText => return Err(error),
-            // Where nothing can be stored the answer ends as it would without a store.
+            // If nothing can be stored, the answer ends as it would without a store.
             Err(_) => return self.end_truncated(preview_extent, reply).await,
         };
         let uri = result.header().id.uri();
         job.set_result_uri(uri.clone());
-        self.append_note(&format!("{} All of it is kept at {uri}.", self.truncation_note(preview_extent)), reply)
+        self.append_note(&format!("{} All of it is stored at {uri}.", self.truncation_note(preview_extent)), reply)
             .await?;
         let mut metadata = truncated_metadata();
         metadata.insert("dev.tidegate/result".to_owned(), uri.into());
         let Some(writer) = writer else { return Ok(metadata) };
         let rows = pieces_to_rows(result.schema().clone(), self.verified_byte_stream().await?);
         reply.end_early(metadata, store.limits().timeout).await?;
-        // Pieces of a file are not counted as rows.
+        // Chunks of a file are not counted as rows.
         writer.write_all(rows, u64::MAX, job).await?;
         Ok(Metadata::new())
     }
@@ -188,14 +187,15 @@ impl OpenResourceFile {
             PreviewExtent::Truncated(visible) => format!("Shown: the first {visible} of the file's {bytes} bytes."),
             PreviewExtent::Complete | PreviewExtent::NotText => {
                 let media_type = media_type.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
-                format!("{name}{media_type} has {bytes} bytes, which are not text: none of them is shown.")
+                format!("{name}{media_type} has {bytes} bytes and is not text; its content is not shown.")
             }
         }
     }
 
     fn too_large(&self) -> Error {
         let bytes = self.metadata.len();
-        let message = format!("the file has {bytes} bytes; files that are not text are sent up to {BINARY_BYTES_MAX}");
+        let message =
+            format!("the file has {bytes} bytes; the limit for files that are not text is {BINARY_BYTES_MAX}");
         Error::new(ErrorKind::TooLarge, message)
     }
 
@@ -211,7 +211,7 @@ impl OpenResourceFile {
         Ok(Metadata::new())
     }
 
-    /// Names the file as it is now; none for one that changed so lately that it may change again unseen.
+    /// Identifies the current content; `None` if the file changed so recently that a change could go unnoticed.
     fn fingerprint(&self) -> Option<String> {
         let facts = &self.metadata;
         let is_settled = facts.modified().ok()?.elapsed().ok()? >= SETTLED_AFTER;
@@ -221,17 +221,17 @@ impl OpenResourceFile {
     }
 }
 
-/// The next `wanted` bytes; fewer at the end of the file.
+/// The next `expected` bytes; fewer at the end of the file.
 async fn read_chunk(file: &mut File, expected: u64) -> Result<Bytes, Error> {
     let mut piece = Vec::with_capacity(FILE_PIECE_BYTES);
     file.take(expected).read_to_end(&mut piece).await.map_err(|error| read_error(&error))?;
     Ok(piece.into())
 }
 
-/// That the file is what it was when it was opened.
+/// Checks that the file has not changed since it was opened.
 async fn check_unchanged(file: &File, facts: &Facts) -> Result<(), Error> {
     let now = file.metadata().await.map_err(|error| read_error(&error))?;
-    // Not what else its entry tells: it may lose its name while it is read.
+    // Not the other metadata: the file may be unlinked while it is read.
     let stamp = |facts: &Facts| (facts.len(), facts.mtime(), facts.mtime_nsec());
     if stamp(&now) == stamp(facts) { Ok(()) } else { Err(changed_error()) }
 }
@@ -241,19 +241,19 @@ fn changed_error() -> Error {
 }
 
 fn read_error(error: &std::io::Error) -> Error {
-    Error::internal(format!("a file of a resource broke off: {error}"))
+    Error::internal(format!("cannot read the file of a resource: {error}"))
 }
 
 fn truncated_metadata() -> Metadata {
     Metadata::from_iter([("dev.tidegate/truncated".to_owned(), true.into())])
 }
 
-/// What a variable may put into a path.
+/// Whether a variable may have this value in a path.
 pub(super) fn is_safe_path_component(value: &str) -> bool {
     !value.is_empty() && !value.starts_with('.') && !value.contains(['/', '\\', '\0'])
 }
 
-/// The media type of what is called so, if its ending says one.
+/// The media type for the extension of `path`, if it is known.
 pub(super) fn media_type_from_extension(path: &Path) -> Option<&'static str> {
     Some(match path.extension()?.to_str()? {
         "md" => "text/markdown",

@@ -1,4 +1,4 @@
-//! Whether the file of a declared resource has changed: by its length and when it was written.
+//! Detects changes of a declared file by its length and modification time.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::file_resource::is_safe_path_component;
 use super::resource::ResourceSource;
 use super::uri_variables::TypedUriVariables;
 
-/// Watches a file of a declared resource. What could not be read as the resource is absent to it.
+/// Watches the file of a declared resource. A file that the resource could not read counts as absent.
 pub(super) struct FileWatcher {
     folder: PathBuf,
     path: TextTemplate,
@@ -19,7 +19,7 @@ pub(super) struct FileWatcher {
 }
 
 impl FileWatcher {
-    /// What watches `source`, whose URI has `variables`; none for one that is no file.
+    /// The watcher of `source`, whose URI has `variables`; `None` if it is not a file.
     pub(super) fn for_source(source: &ResourceSource, variables: &[String]) -> Option<Arc<dyn ResourceWatcher>> {
         let ResourceSource::File { folder, path, inputs } = source else { return None };
         let variables = TypedUriVariables::new(variables, inputs.clone()).ok()?;

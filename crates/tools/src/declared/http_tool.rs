@@ -17,31 +17,31 @@ use crate::node_view::NodeView;
 pub struct DeclaredHttpTool {
     /// 1 to 128 of letters, digits, `_`, `-`, `.`.
     pub name: String,
-    /// For people.
+    /// The name for people.
     pub title: Option<String>,
-    /// For the model.
+    /// The description for the model.
     pub description: String,
-    /// Hints; what is not said follows from the method.
+    /// Annotations; the defaults follow from the method.
     pub annotations: ToolAnnotations,
     /// The request.
     pub request: HttpDefinition,
     /// The parameters.
     pub inputs: Vec<DeclaredInput>,
-    /// What the person behind a call is asked before the request is sent; `{{name}}` stands for a parameter.
+    /// The question that the person confirms before the request is sent; `{{name}}` is a parameter.
     pub confirm: Option<TextTemplate>,
     /// What a caller must hold.
     pub access: Access,
-    /// Bounds of its calls.
+    /// Limits of its calls.
     pub limits: CallLimits,
-    /// How long clients may keep an answer.
+    /// How long clients may cache an answer.
     pub cache: Option<tidegate_core::CacheHint>,
 }
 
 impl DeclaredHttpTool {
-    /// The tool, which asks through `client`.
+    /// Builds the tool, which sends its requests through `client`.
     ///
     /// # Errors
-    /// Everything that is wrong with the declaration.
+    /// All errors of the declaration.
     pub fn prepare(self, node: &Arc<NodeView>, client: &HttpClient) -> Result<Tool, Vec<DeclarationProblem>> {
         let taken = check_reserved_names(&self.inputs, &RESERVED_ARGUMENTS);
         if !taken.is_empty() {

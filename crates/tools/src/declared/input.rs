@@ -1,41 +1,41 @@
-//! The typed parameters of a declared entry: what a caller may give, and how it is bound.
+//! Typed parameters of a declared entry, and their binding.
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{Parameter, SqlDialect, TemplateValue};
 
-/// Values of a list that may be given.
+/// Values of a list at most.
 const LIST_VALUES_MAX: usize = 500;
-/// What a model is told of a parameter that a person is asked for.
-const OMITTED_NOTE: &str = "if it is left out, the person is asked";
+/// Added to the description of a parameter with `ask`.
+const OMITTED_NOTE: &str = "if omitted, the person is asked";
 
 /// A parameter of a declared entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeclaredInput {
-    /// Its name, as `:name` in SQL and `{name}` in templates.
+    /// The name, as `:name` in SQL and `{name}` in templates.
     pub name: String,
-    /// What values it takes.
+    /// The kind of values.
     pub kind: InputKind,
-    /// For the model.
+    /// The description for the model.
     pub description: Option<String>,
-    /// Used when the caller gives none.
+    /// The default value.
     pub default: Option<Value>,
-    /// Whether it must have a value; without a default, one that need not and was not given is null.
+    /// Whether it must have a value. A missing optional parameter without a default is null.
     pub required: bool,
-    /// What the person behind a call is asked when it is left out.
+    /// The question to the person behind a call if it is missing.
     pub ask: Option<String>,
-    /// Further constraints as JSON Schema has them (`minimum`, `maxLength`, `table_name_pattern`, `enum`, …).
+    /// Further JSON Schema constraints (`minimum`, `maxLength`, `pattern`, `enum`, …).
     pub constraints: Map<String, Value>,
 }
 
-/// What values a parameter takes.
+/// The kind of a parameter's values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputKind {
     /// One value.
     Scalar(ScalarType),
-    /// One or more values, for `IN (:name)`.
+    /// A list of values, for `IN (:name)`.
     List(ScalarType),
-    /// A column or table out of these.
+    /// One of these columns or tables.
     Identifier(Vec<String>),
 }
 
@@ -44,15 +44,15 @@ pub enum InputKind {
 pub enum ScalarType {
     /// Text.
     String,
-    /// A whole number of 64 bits.
+    /// A 64-bit integer.
     Integer,
     /// A number.
     Number,
     /// True or false.
     Boolean,
-    /// A day: `2013-01-31`.
+    /// A date: `2013-01-31`.
     Date,
-    /// A moment: `2013-01-31T12:00:00Z`.
+    /// A timestamp: `2013-01-31T12:00:00Z`.
     Timestamp,
 }
 
@@ -60,7 +60,7 @@ impl ScalarType {
     /// Every type.
     pub const ALL: [Self; 6] = [Self::String, Self::Integer, Self::Number, Self::Boolean, Self::Date, Self::Timestamp];
 
-    /// The name that configurations give.
+    /// The name in configurations.
     pub fn name(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -90,11 +90,11 @@ impl ScalarType {
         }
     }
 
-    /// The type that a bound value is cast to, where its place in the statement does not tell the database.
-    /// `may_be_null`: a null says nothing of its type.
+    /// The type of a cast around a bound value, where the database cannot infer it. `may_be_null`: a null has no type
+    /// of its own.
     fn cast(self, may_be_null: bool, dialect: SqlDialect) -> Option<&'static str> {
         match (dialect, self) {
-            // Values have the types that they have, and a cast to a date would make a number of it.
+            // SQLite values carry their own types, and a cast to DATE would turn the value into a number.
             (SqlDialect::Sqlite, _) => None,
             (_, Self::Date) => Some("DATE"),
             (SqlDialect::DataFusion, Self::Timestamp) => Some("TIMESTAMP"),
@@ -107,7 +107,7 @@ impl ScalarType {
         }
     }
 
-    /// A value to prepare a statement with.
+    /// A sample value, to prepare a statement.
     fn sample_value(self) -> Value {
         match self {
             Self::String => json!("a"),
@@ -127,7 +127,7 @@ impl DeclaredInput {
         Self { name: name.into(), kind, description, default, required: true, ask, constraints }
     }
 
-    /// Its JSON Schema.
+    /// The JSON Schema.
     pub fn schema(&self) -> Value {
         let mut schema = match &self.kind {
             InputKind::Scalar(scalar) => scalar.schema(),
@@ -144,7 +144,7 @@ impl DeclaredInput {
         schema
     }
 
-    /// What a model is told of it.
+    /// The description for the model.
     fn model_description(&self) -> Option<String> {
         match (&self.description, &self.ask) {
             (Some(description), Some(_)) => Some(format!("{description}; {OMITTED_NOTE}")),
@@ -153,22 +153,22 @@ impl DeclaredInput {
         }
     }
 
-    /// Whether a call without it is refused.
+    /// Whether a call without it is rejected.
     pub fn must_be_given(&self) -> bool {
         self.is_never_null() && self.ask.is_none()
     }
 
-    /// Whether it has a value whenever its tool runs.
+    /// Whether it always has a value when its tool runs.
     pub(super) fn is_never_null(&self) -> bool {
         self.required && self.default.is_none()
     }
 
-    /// The value given in `arguments`, else the default, else null.
+    /// The argument, else the default, else null.
     pub fn value<'a>(&'a self, arguments: &'a Map<String, Value>) -> &'a Value {
         arguments.get(&self.name).or(self.default.as_ref()).unwrap_or(&Value::Null)
     }
 
-    /// What takes its place in the SQL of `dialect`.
+    /// The replacement for `:name` in SQL of `dialect`.
     ///
     /// # Errors
     /// `InvalidArguments` for a value that cannot be bound, or an identifier that is not allowed.
@@ -178,7 +178,7 @@ impl DeclaredInput {
                 Ok(TemplateValue::Identifier(name.clone()))
             }
             (InputKind::Identifier(allowed), _) => {
-                let message = format!("{} must be one of the names that are allowed", self.name);
+                let message = format!("{} must be one of the allowed names", self.name);
                 Err(Error::new(ErrorKind::InvalidArguments, message).with_choices(allowed.iter().cloned()))
             }
             (InputKind::List(_), Value::Array(values)) => {
@@ -194,7 +194,7 @@ impl DeclaredInput {
         }
     }
 
-    /// Values to prepare a statement with; each identifier that is allowed is one.
+    /// Sample values to prepare a statement; all allowed identifiers are included.
     pub(super) fn sample_values(&self) -> Vec<Value> {
         let first_choice = || Some(self.constraints.get("enum")?.as_array()?.first()?.clone());
         let sample =
@@ -207,7 +207,7 @@ impl DeclaredInput {
     }
 }
 
-/// The schema of an object with `inputs` as its members, and with `further` ones.
+/// The object schema with the members `inputs` and `further`.
 pub(super) fn object_schema(inputs: &[DeclaredInput], further: Map<String, Value>) -> Value {
     let mut properties: Map<String, Value> = inputs.iter().map(|input| (input.name.clone(), input.schema())).collect();
     properties.extend(further);

@@ -1,4 +1,4 @@
-//! Tools, resources and prompts that a configuration declares instead of code.
+//! Tools, resources and prompts that a configuration declares.
 
 mod consent;
 mod declared_query;
@@ -31,10 +31,10 @@ pub use rows_tool::{RowsSource, rows_handler, with_row_arguments};
 pub use sql_tool::DeclaredSqlTool;
 pub use text_template::TextTemplate;
 
-/// What is wrong with a declaration, and where in it.
+/// An error in a declaration, and its location.
 #[derive(Debug)]
 pub struct DeclarationProblem {
-    /// The member of the declaration: `sql`, `input.customer`, …
+    /// The path in the declaration: `sql`, `input.customer`, …
     pub path: String,
     /// What is wrong, and what would be right.
     pub error: Error,
@@ -46,7 +46,7 @@ impl DeclarationProblem {
     }
 }
 
-/// What a tool's metadata says of how long clients may keep its answers.
+/// The metadata of a tool that limit how long clients may cache its answers.
 fn cache_metadata(cache: CacheHint) -> (String, Value) {
     let milliseconds = u64::try_from(cache.time_to_live.as_millis()).unwrap_or(u64::MAX);
     ("dev.tidegate/cache".to_owned(), json!({"ttlMs": milliseconds, "public": cache.public}))

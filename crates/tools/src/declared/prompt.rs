@@ -1,4 +1,4 @@
-//! A declared prompt: messages with arguments in them, and resources beside them.
+//! A declared prompt: messages with arguments and embedded resources.
 
 use std::sync::Arc;
 
@@ -12,41 +12,41 @@ use super::{DeclarationProblem, TextTemplate};
 use crate::name_completer::NameCompleter;
 use crate::node_view::NodeView;
 
-/// Text of an embedded resource that a prompt carries at most.
+/// Bytes of an embedded resource at most.
 const EMBEDDED_BYTES_MAX: usize = 256 * 1024;
 
 /// A declared prompt.
 #[derive(Debug, Clone)]
 pub struct DeclaredPrompt {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// For people.
+    /// The name for people.
     pub title: Option<String>,
-    /// What it is for.
+    /// The description.
     pub description: String,
-    /// Its arguments.
+    /// The arguments.
     pub arguments: Vec<PromptArgument>,
-    /// Its messages, in order.
+    /// The messages, in order.
     pub messages: Vec<(ContentRole, PromptPart)>,
     /// What a caller must hold.
     pub access: Access,
 }
 
-/// What one message carries.
+/// The content of one message.
 #[derive(Debug, Clone)]
 pub enum PromptPart {
     /// Text.
     Text(TextTemplate),
-    /// The resource of this URI, read for the caller when the prompt is asked for. What an argument holds is one part
-    /// of the URI, percent-encoded; a template that is one argument alone takes a whole URI.
+    /// The resource at this URI, read with the caller's rights. An argument is percent-encoded as one part of the URI;
+    /// a template of a single argument takes a whole URI.
     Resource(TextTemplate),
 }
 
 impl DeclaredPrompt {
-    /// The prompt.
+    /// Builds the prompt.
     ///
     /// # Errors
-    /// Everything that is wrong with the declaration.
+    /// All errors of the declaration.
     pub fn prepare(self, node: &Arc<NodeView>) -> Result<Prompt, Vec<DeclarationProblem>> {
         let declared: Vec<String> = self.arguments.iter().map(|argument| argument.name.clone()).collect();
         let undeclared = self.messages.iter().enumerate().flat_map(|(index, (_, part))| {
@@ -99,9 +99,9 @@ impl Handler for PromptHandler {
 }
 
 impl PromptHandler {
-    /// The resource of `uri`, as the caller may read it.
+    /// Reads the resource `uri` with the caller's rights.
     async fn read_resource(&self, uri: String, job: &Arc<Job>) -> Result<Content, Error> {
-        // A prompt may lean on a resource that is in another toolset.
+        // A prompt may use a resource of another toolset.
         let caller = Caller { toolset: None, ..job.caller().clone() };
         let mime_type = self.node.registry()?.snapshot().media_type(&uri, &caller);
         let mut call = Call::new(CallTarget::Resource(uri.clone()), caller);
@@ -122,6 +122,6 @@ impl PromptHandler {
                 ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
             }
         }
-        Err(Error::new(ErrorKind::Unavailable, format!("the resource {uri:?} broke off")))
+        Err(Error::new(ErrorKind::Unavailable, format!("the resource {uri:?} ended early")))
     }
 }

@@ -1,4 +1,4 @@
-//! A declared resource: the answer of a statement, or a file (`file_resource`), at a URI or a template of URIs.
+//! A declared resource: the answer of a statement, or a file (`file_resource`), at a URI or a URI template.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,47 +21,47 @@ use crate::node_view::NodeView;
 /// A declared resource.
 #[derive(Debug, Clone)]
 pub struct DeclaredResource {
-    /// Its URI, or a template with `{variable}`s.
+    /// The URI, or a template with `{variable}`s.
     pub uri: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// For people.
+    /// The name for people.
     pub title: Option<String>,
-    /// What it is.
+    /// The description.
     pub description: Option<String>,
-    /// Media type; by the format or the file's ending unless said.
+    /// The media type; by default that of the format or of the file's extension.
     pub mime_type: Option<String>,
-    /// Where its contents come from.
+    /// The source of its contents.
     pub source: ResourceSource,
     /// What a caller must hold.
     pub access: Access,
-    /// Bounds of its reads.
+    /// Limits of its reads.
     pub limits: CallLimits,
-    /// How long clients may keep what they read.
+    /// How long clients may cache what they read.
     pub cache: Option<CacheHint>,
 }
 
-/// Where a resource's contents come from.
+/// The source of a resource's contents.
 #[derive(Debug, Clone)]
 pub enum ResourceSource {
     /// The answer of a statement.
     Sql {
-        /// The database; may be left out when there is only one.
+        /// The database; optional when there is only one.
         database: Option<String>,
         /// The statement; its parameters are the variables of the URI.
         sql: String,
-        /// The types of the variables; text unless said.
+        /// The types of the variables; text by default.
         inputs: Vec<DeclaredInput>,
-        /// The form of the answer.
+        /// The output format.
         format: OutputFormat,
     },
     /// A file in a folder.
     File {
-        /// The folder that no variable leads out of.
+        /// The folder. No variable can lead out of it.
         folder: PathBuf,
-        /// The path in it; `{{variable}}` stands for a part of a name.
+        /// The path within the folder; `{{variable}}` is a part of a name.
         path: TextTemplate,
-        /// What the variables may be; any text unless said.
+        /// Constraints on the variables; any text by default.
         inputs: Vec<DeclaredInput>,
     },
 }
@@ -70,15 +70,15 @@ pub enum ResourceSource {
 pub enum PreparedResource {
     /// At one URI.
     Resource(Box<Resource>),
-    /// At all URIs that follow a template.
+    /// At all URIs of a template.
     Template(Box<ResourceTemplate>),
 }
 
 impl DeclaredResource {
-    /// The resource. The second value says why its database cannot be asked now, if so.
+    /// Builds the resource. The second value is the error of its database, if that is unavailable.
     ///
     /// # Errors
-    /// Everything that is wrong with the declaration.
+    /// All errors of the declaration.
     pub async fn prepare(
         self,
         node: &Arc<NodeView>,
@@ -116,10 +116,10 @@ impl DeclaredResource {
     }
 }
 
-/// What answers from a source.
+/// What serves a source.
 struct ResourceBackend {
     handler: Arc<dyn Handler>,
-    /// Why its database cannot be asked now, if so.
+    /// The error of its database, if that is unavailable.
     unreachable: Option<Error>,
     /// The database, if it has one.
     database: Option<String>,
@@ -134,20 +134,20 @@ async fn open_source(
     match source {
         ResourceSource::Sql { database, sql, inputs, format } => {
             let variables = TypedUriVariables::new(variables, inputs)?;
-            let question = DeclaredQuery::parse(node, database.as_deref(), &sql, variables.inputs().to_vec())?;
-            let unreachable = match question.prepare(&node.statements).await {
+            let query = DeclaredQuery::parse(node, database.as_deref(), &sql, variables.inputs().to_vec())?;
+            let unreachable = match query.prepare(&node.statements).await {
                 Ok(_) => None,
                 Err(error) if error.kind() == ErrorKind::Unavailable => Some(error),
                 Err(error) => return Err(vec![DeclarationProblem::new("sql", error)]),
             };
-            let database = Some(question.database.name().to_owned());
-            let handler = Arc::new(SqlResourceHandler { node: node.clone(), query: question, variables, format });
+            let database = Some(query.database.name().to_owned());
+            let handler = Arc::new(SqlResourceHandler { node: node.clone(), query, variables, format });
             Ok(ResourceBackend { handler, unreachable, database })
         }
         ResourceSource::File { folder, path, inputs } => {
             let unknown = path.names().into_iter().find(|name| !variables.iter().any(|other| other == name));
             if let Some(name) = unknown {
-                let message = format!("{{{{{name}}}}} is no variable of the URI");
+                let message = format!("{{{{{name}}}}} is not a variable of the URI");
                 let error = Error::new(ErrorKind::InvalidArguments, message).with_choices(variables.iter().cloned());
                 return Err(vec![DeclarationProblem::new("file", error)]);
             }
@@ -191,7 +191,7 @@ struct SqlResourceHandler {
 impl Handler for SqlResourceHandler {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let arguments = self.variables.parse_from_job(&job)?;
-        let question = QueryRequest {
+        let request = QueryRequest {
             database: self.query.database.clone(),
             statement: self.query.bind_statement(&arguments, &self.node.statements)?,
             max_rows: None,
@@ -200,8 +200,8 @@ impl Handler for SqlResourceHandler {
             mode: AnswerMode::Auto,
             structured: None,
             overflow: OverflowPolicy::default(),
-            overflow_hint: Some("A tool can be asked for the rest.".to_owned()),
+            overflow_hint: Some("Use a tool to read the rest.".to_owned()),
         };
-        self.node.executor.answer(question, &job, &reply).await
+        self.node.executor.answer(request, &job, &reply).await
     }
 }

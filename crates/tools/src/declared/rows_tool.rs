@@ -1,4 +1,4 @@
-//! A tool whose rows are given by whoever made it: a table like any other, in every form and by every way.
+//! A tool whose rows come from a [`RowsSource`], with all output formats and deliveries.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::arguments::{OutputArguments, parse_arguments};
 use crate::node_view::NodeView;
 use crate::paging::PagingArguments;
 
-/// Says which rows answer a call.
+/// Supplies the statement for each call of a tool.
 #[async_trait]
 pub trait RowsSource: Send + Sync + 'static {
     /// The statement that answers `job`, which was called with `arguments` of the tool's own.
@@ -21,28 +21,27 @@ pub trait RowsSource: Send + Sync + 'static {
     /// Any [`Error`], written for the caller.
     async fn statement(&self, job: &Job, arguments: Map<String, Value>) -> Result<Statement, Error>;
 
-    /// Hears that the call `job`, with `arguments`, has ended; `failure` says why it failed.
+    /// Called when the call `job` with `arguments` has ended; `failure` is its error, if any.
     fn on_call_end(&self, job: &Job, arguments: Map<String, Value>, failure: Option<&Error>);
 }
 
-/// The code of a tool that answers with the rows of `source` in the database called `database`.
+/// The handler of a tool that answers with the rows of `source` in `database`.
 pub fn rows_handler(node: Arc<NodeView>, database: String, source: impl RowsSource) -> Arc<dyn Handler> {
     Arc::new(RowsHandler { node, database, source })
 }
 
-/// `tool` with the arguments that every tool with a table has, beside its own: in which form the rows come, and by
-/// which way.
+/// Adds the arguments of every tool with a table to `tool`: output format and delivery.
 ///
 /// # Errors
-/// When one of its own has such a name.
+/// When an argument of the tool has a reserved name.
 pub fn with_row_arguments(mut tool: Tool) -> Result<Tool, String> {
     let mut json = tool.input_schema.json().clone();
-    let schema = json.as_object_mut().ok_or("its inputSchema is no object")?;
+    let schema = json.as_object_mut().ok_or("its inputSchema is not an object")?;
     let properties = schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
-    let properties = properties.as_object_mut().ok_or("the properties of its inputSchema are no object")?;
+    let properties = properties.as_object_mut().ok_or("the properties of its inputSchema are not an object")?;
     for (name, schema) in with_paging(output_properties()) {
         if properties.contains_key(&name) {
-            return Err(format!("{name} is an argument that every tool with rows has; choose another name"));
+            return Err(format!("{name} is reserved: every tool with rows has this argument; choose another name"));
         }
         properties.insert(name, schema);
     }
@@ -81,8 +80,8 @@ impl<S: RowsSource> RowsHandler<S> {
         job: &Arc<Job>,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
-        let missing = || Error::internal(format!("the database {} is not among those of the node", self.database));
-        let question = QueryRequest {
+        let missing = || Error::internal(format!("the database {} is not a database of the node", self.database));
+        let request = QueryRequest {
             database: self.node.databases.configured(&self.database).ok_or_else(missing)?.clone(),
             statement: self.source.statement(job, own).await?,
             max_rows: None,
@@ -90,9 +89,9 @@ impl<S: RowsSource> RowsHandler<S> {
             extract: output_arguments.extract,
             mode: AnswerMode::Auto,
             structured: None,
-            overflow_hint: Some("Ask for less with other arguments.".to_owned()),
+            overflow_hint: Some("Request less with other arguments.".to_owned()),
             overflow: OverflowPolicy::default(),
         };
-        paging.run_query(&self.node, question, job, reply).await
+        paging.run_query(&self.node, request, job, reply).await
     }
 }

@@ -21,7 +21,7 @@ use crate::arguments::{OutputArguments, parse_arguments};
 use crate::node_view::NodeView;
 use crate::paging::PagingArguments;
 
-/// Answers that may be longer are text alone, without structured content.
+/// Longer answers are text only, without structured content.
 const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
 
 /// A declared tool: one SQL statement with typed parameters.
@@ -29,36 +29,36 @@ const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
 pub struct DeclaredSqlTool {
     /// 1 to 128 of letters, digits, `_`, `-`, `.`.
     pub name: String,
-    /// For people.
+    /// The name for people.
     pub title: Option<String>,
-    /// For the model.
+    /// The description for the model.
     pub description: String,
-    /// Hints; reading nothing but data is the default.
+    /// Annotations; read-only by default.
     pub annotations: ToolAnnotations,
-    /// The database; may be left out when there is only one.
+    /// The database; optional when there is only one.
     pub database: Option<String>,
     /// The statement, with `:name` parameters.
     pub sql: String,
     /// The parameters.
     pub inputs: Vec<DeclaredInput>,
-    /// What the person behind a call is asked before the statement is run; `{{name}}` stands for a parameter.
+    /// The question that the person confirms before the statement runs; `{{name}}` is a parameter.
     pub confirm: Option<TextTemplate>,
     /// What a caller must hold.
     pub access: Access,
-    /// Bounds of its calls.
+    /// Limits of its calls.
     pub limits: CallLimits,
-    /// How a database that has transactions runs it.
+    /// The transaction, for databases that have them.
     pub transaction: Arc<Transaction>,
-    /// How long clients may keep an answer.
+    /// How long clients may cache an answer.
     pub cache: Option<CacheHint>,
 }
 
 impl DeclaredSqlTool {
-    /// The tool, its statement prepared. A database that cannot be reached now is no problem of the declaration:
-    /// the tool is there without an output schema, and the second value says why.
+    /// Builds the tool and prepares its statement. If the database is unavailable, the tool has no output schema, and
+    /// the second value is the error.
     ///
     /// # Errors
-    /// Everything that is wrong with the declaration.
+    /// All errors of the declaration.
     pub async fn prepare(
         self,
         node: &Arc<NodeView>,
@@ -69,19 +69,19 @@ impl DeclaredSqlTool {
             return Err(taken);
         }
         let (elicited_parameters, consent) = parse_elicitation(&self.inputs, self.confirm)?;
-        let question = DeclaredQuery::parse(node, self.database.as_deref(), &self.sql, self.inputs.clone())?
+        let query = DeclaredQuery::parse(node, self.database.as_deref(), &self.sql, self.inputs.clone())?
             .in_transaction(self.transaction.clone())?;
-        let (columns, unreachable) = match question.prepare(&node.statements).await {
+        let (columns, unreachable) = match query.prepare(&node.statements).await {
             Ok(columns) => (columns, None),
             Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut) => (None, Some(error)),
             Err(error) => return Err(vec![DeclarationProblem::new("sql", error)]),
         };
         let inline = self.limits.inline.or(limits.inline).unwrap_or_default();
         let columns = columns.filter(|_| inline.bytes.is_some_and(|max| max <= STRUCTURED_BYTES_MAX));
-        let access = node.databases.tenancy().restrict(question.database.name(), self.access);
+        let access = node.databases.tenancy().restrict(query.database.name(), self.access);
         let handler = Arc::new(SqlToolHandler {
             node: node.clone(),
-            query: question,
+            query,
             elicited: elicited_parameters,
             consent,
             columns: columns.clone(),
@@ -110,7 +110,7 @@ impl DeclaredSqlTool {
     }
 }
 
-/// What was said, completed. That a tool writes cannot be denied.
+/// The configured annotations with defaults. A tool that writes is never read-only.
 fn complete_annotations(tool_annotations: ToolAnnotations, writes: bool) -> ToolAnnotations {
     let open_world = tool_annotations.open_world.or(Some(false));
     if writes {
@@ -124,16 +124,17 @@ fn complete_annotations(tool_annotations: ToolAnnotations, writes: bool) -> Tool
     ToolAnnotations { read_only: tool_annotations.read_only.or(Some(true)), open_world, ..tool_annotations }
 }
 
-/// Problems of inputs whose names every tool with a table has already.
+/// Errors of inputs with reserved names.
 pub(super) fn check_reserved_names(inputs: &[DeclaredInput], reserved: &[&str]) -> Vec<DeclarationProblem> {
     let taken = inputs.iter().filter(|input| reserved.contains(&input.name.as_str())).map(|input| {
-        let message = format!("{} is an argument that every tool with a table has; choose another name", input.name);
+        let message =
+            format!("{} is reserved: every tool with a table has this argument; choose another name", input.name);
         DeclarationProblem::new(format!("input.{}", input.name), Error::new(ErrorKind::InvalidArguments, message))
     });
     taken.collect()
 }
 
-/// What a tool asks the person behind a call; all that is wrong with it is told together.
+/// Parses the prompts of a tool to the person; all errors are reported together.
 pub(super) fn parse_elicitation(
     inputs: &[DeclaredInput],
     confirm: Option<TextTemplate>,
@@ -146,7 +147,7 @@ pub(super) fn parse_elicitation(
     }
 }
 
-/// The arguments of every tool with a table.
+/// The output arguments of every tool with a table.
 pub(super) fn output_properties() -> Map<String, Value> {
     let formats = OutputFormat::ALL.map(OutputFormat::name);
     Map::from_iter([
@@ -155,7 +156,7 @@ pub(super) fn output_properties() -> Map<String, Value> {
     ])
 }
 
-/// The arguments of every tool whose answers may be stored, besides.
+/// The paging arguments of every tool whose answers may be stored.
 const PAGING_ARGUMENTS: [&str; 3] = ["delivery", "cursor", "no_cache"];
 
 pub(super) fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
@@ -174,7 +175,7 @@ struct SqlToolHandler {
     query: DeclaredQuery,
     elicited: ElicitedParameters,
     consent: Option<Consent>,
-    /// Those that the output schema promises; none where it promises nothing.
+    /// The columns of the output schema, if there is one.
     columns: Option<SchemaRef>,
 }
 
@@ -193,7 +194,7 @@ impl Handler for SqlToolHandler {
         if let Some(consent) = &self.consent {
             consent.request(&arguments, &reply).await?;
         }
-        let question = QueryRequest {
+        let request = QueryRequest {
             database: self.query.database.clone(),
             statement,
             max_rows: None,
@@ -201,12 +202,12 @@ impl Handler for SqlToolHandler {
             extract: shape.extract,
             mode: AnswerMode::Auto,
             structured: self.columns.clone(),
-            overflow_hint: Some("Ask for less with other arguments.".to_owned()),
+            overflow_hint: Some("Request less with other arguments.".to_owned()),
             overflow: OverflowPolicy::default(),
         };
         if self.query.writes() {
-            return self.node.executor.answer(question, &job, &reply).await;
+            return self.node.executor.answer(request, &job, &reply).await;
         }
-        paging.run_query(&self.node, question, &job, &reply).await
+        paging.run_query(&self.node, request, &job, &reply).await
     }
 }

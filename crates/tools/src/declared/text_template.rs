@@ -1,10 +1,10 @@
-//! Texts with `{{name}}` in them, as declared prompts write them.
+//! Templates with `{{name}}`, as in declared prompts.
 
 use std::collections::BTreeSet;
 
 use tidegate_core::{Error, ErrorKind};
 
-/// A text with `{{name}}` in it. Single braces stand for themselves.
+/// A template with `{{name}}`. Single braces are literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextTemplate(Vec<TextTemplatePart>);
 
@@ -15,10 +15,10 @@ enum TextTemplatePart {
 }
 
 impl TextTemplate {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
-    /// `InvalidArguments` for `{{` without `}}`, or something else than a name between them.
+    /// `InvalidArguments` for `{{` without `}}`, or an invalid name between them.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |message: String| Err(Error::new(ErrorKind::InvalidArguments, message));
         let mut pieces = Vec::new();
@@ -29,7 +29,7 @@ impl TextTemplate {
             };
             let name = name.trim();
             if name.is_empty() || !name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
-                return wrong(format!("{name:?} between {{{{ and }}}} is no name of an argument"));
+                return wrong(format!("{name:?} between {{{{ and }}}} is not an argument name"));
             }
             pieces.extend([TextTemplatePart::Text(before.to_owned()), TextTemplatePart::Name(name.to_owned())]);
             rest = behind;
@@ -38,7 +38,7 @@ impl TextTemplate {
         Ok(Self(pieces))
     }
 
-    /// The names in it, each once.
+    /// The distinct names in the template.
     pub fn names(&self) -> BTreeSet<&str> {
         let names = self.0.iter().filter_map(|piece| match piece {
             TextTemplatePart::Name(name) => Some(name.as_str()),
@@ -47,14 +47,14 @@ impl TextTemplate {
         names.collect()
     }
 
-    /// Whether it is one name and nothing else.
+    /// Whether the template is a single name.
     pub fn is_one_name(&self) -> bool {
         let is_there = |piece: &&TextTemplatePart| !matches!(piece, TextTemplatePart::Text(text) if text.is_empty());
         let mut pieces = self.0.iter().filter(is_there);
         matches!((pieces.next(), pieces.next()), (Some(TextTemplatePart::Name(_)), None))
     }
 
-    /// The text with each name replaced by what `value` gives; what a value holds is never a template again.
+    /// Replaces each name by `value`. Values are not parsed as templates.
     pub fn fill<'a>(&'a self, value: impl Fn(&'a str) -> String) -> String {
         let filled = self.0.iter().map(|piece| match piece {
             TextTemplatePart::Text(text) => text.clone(),

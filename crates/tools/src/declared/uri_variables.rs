@@ -1,4 +1,4 @@
-//! The variables of a declared resource's URI: texts that become the values their declarations want.
+//! Typed variables of a declared resource's URI.
 
 use serde_json::{Map, Value};
 use tidegate_core::{Error, ErrorKind, Job, JsonSchema};
@@ -6,7 +6,7 @@ use tidegate_core::{Error, ErrorKind, Job, JsonSchema};
 use super::DeclarationProblem;
 use super::input::{DeclaredInput, InputKind, ScalarType, object_schema};
 
-/// The variables of a URI and what they may be.
+/// The variables of a URI with their types and constraints.
 #[derive(Debug)]
 pub(super) struct TypedUriVariables {
     inputs: Vec<DeclaredInput>,
@@ -14,21 +14,21 @@ pub(super) struct TypedUriVariables {
 }
 
 impl TypedUriVariables {
-    /// The variables called `names`, declared by `inputs`; text unless said.
+    /// The variables `names`, declared by `inputs`; text by default.
     ///
     /// # Errors
-    /// For inputs that are no variable, and declarations that make no schema.
+    /// For inputs that are not variables, and for invalid schemas.
     pub(super) fn new(names: &[String], mut inputs: Vec<DeclaredInput>) -> Result<Self, Vec<DeclarationProblem>> {
         let wrong = |at: String, message: String| {
             let error = Error::new(ErrorKind::InvalidArguments, message).with_choices(names.iter().cloned());
             vec![DeclarationProblem::new(at, error)]
         };
         if let Some(input) = inputs.iter().find(|input| !names.contains(&input.name)) {
-            let message = format!("{} is no variable of the URI; a resource has no other parameters", input.name);
+            let message = format!("{} is not a variable of the URI; a resource has no other parameters", input.name);
             return Err(wrong(format!("input.{}", input.name), message));
         }
         if let Some(input) = inputs.iter().find(|input| input.ask.is_some()) {
-            let message = format!("{} stands in the URI and is never left out; only a tool asks", input.name);
+            let message = format!("{} is part of the URI and always has a value; only tools support ask", input.name);
             let error = Error::new(ErrorKind::InvalidArguments, message);
             return Err(vec![DeclarationProblem::new(format!("input.{}.ask", input.name), error)]);
         }
@@ -49,18 +49,18 @@ impl TypedUriVariables {
         &self.inputs
     }
 
-    /// The values in the URI that `job` reads, as typed and as constrained as the arguments of a tool.
+    /// The values in the URI that `job` reads, checked like the arguments of a tool.
     ///
     /// # Errors
-    /// `InvalidArguments` with everything that does not fit.
+    /// `InvalidArguments` with everything that is invalid.
     pub(super) fn parse_from_job(&self, job: &Job) -> Result<Map<String, Value>, Error> {
         self.parse_values(|name| job.variable(name).unwrap_or_default().to_owned())
     }
 
-    /// The values of variables whose texts `text` knows.
+    /// The values of the variables, whose texts `text` returns.
     ///
     /// # Errors
-    /// `InvalidArguments` with everything that does not fit.
+    /// `InvalidArguments` with everything that is invalid.
     pub(super) fn parse_values(&self, text: impl Fn(&str) -> String) -> Result<Map<String, Value>, Error> {
         let mut values = Map::new();
         for input in &self.inputs {
@@ -69,7 +69,7 @@ impl TypedUriVariables {
         let values = Value::Object(values);
         self.schema
             .check(&values)
-            .map_err(|violations| Error::invalid_arguments("the variables of the URI do not fit:", violations))?;
+            .map_err(|violations| Error::invalid_arguments("the variables of the URI are invalid:", violations))?;
         match values {
             Value::Object(values) => Ok(values),
             _ => Ok(Map::new()),
@@ -77,7 +77,7 @@ impl TypedUriVariables {
     }
 }
 
-/// A variable's text as the value that its declaration wants.
+/// Converts a variable's text to its declared type.
 fn parse_value(input: &DeclaredInput, text: &str) -> Result<Value, Error> {
     match &input.kind {
         InputKind::Scalar(scalar) => parse_scalar(*scalar, &input.name, text),
@@ -88,7 +88,7 @@ fn parse_value(input: &DeclaredInput, text: &str) -> Result<Value, Error> {
 
 fn parse_scalar(scalar: ScalarType, name: &str, text: &str) -> Result<Value, Error> {
     let expected = |subject: &str| {
-        let message = format!("{name} is {text:?} in the URI; wanted {subject}");
+        let message = format!("{name} is {text:?} in the URI; expected {subject}");
         Err(Error::new(ErrorKind::InvalidArguments, message))
     };
     match scalar {

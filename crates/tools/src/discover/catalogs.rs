@@ -1,4 +1,4 @@
-//! The catalogs of several databases, side by side.
+//! The catalogs of several databases.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use tidegate_query::{Catalog, Database, Databases, TableEntry};
 
 use crate::table_name_pattern::TableNamePattern;
 
-/// One database and its catalog, or why it cannot be had now.
+/// One database with its catalog, or the error of reading it.
 pub(crate) struct DatabaseListing {
     pub(crate) database: Arc<dyn Database>,
     pub(crate) catalog: Result<Arc<Catalog>, Error>,
 }
 
-/// The listings of the database of that name, or of all, in the order of their names.
+/// The database of that name, or all databases, sorted by name.
 ///
-/// One database that cannot be reached hurts no other: its listing says why.
+/// A database that is unavailable does not affect the others: its listing contains the error.
 ///
 /// # Errors
-/// When there is no database of that name.
+/// When no database has that name.
 pub(crate) async fn list_catalogs(
     databases: &Databases,
     name: Option<&str>,
@@ -36,7 +36,7 @@ pub(crate) async fn list_catalogs(
     .await)
 }
 
-/// The tables of `catalog` whose names fit.
+/// The tables of `catalog` whose names match.
 pub(crate) fn filter_tables<'a>(
     catalog: &'a Catalog,
     pattern: Option<&'a TableNamePattern>,

@@ -1,4 +1,4 @@
-//! `get_schema`: the columns of one table, with examples when asked.
+//! `get_schema`: the columns of one table, optionally with example values.
 
 use std::sync::Arc;
 

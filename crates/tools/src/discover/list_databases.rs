@@ -1,4 +1,4 @@
-//! `list_databases`: what can be asked on this node.
+//! `list_databases`: the databases of this node.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Handler for ListDatabases {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let shape: OutputArguments = parse_arguments(&job)?;
         let found = list_catalogs(&self.0.databases, None, job.principal()).await?;
-        let presentation = shape.output_options("Ask list_tables about one database by its name.")?;
+        let presentation = shape.output_options("Call list_tables with one database.")?;
         self.0.executor.answer_rows(rows(&found)?, presentation, &job, &reply).await
     }
 }
@@ -51,8 +51,8 @@ fn status(listing: &DatabaseListing) -> String {
             let unreadable = catalog.tables.iter().filter(|table| table.status != TableStatus::Readable).count();
             match unreadable {
                 0 => "ok".to_owned(),
-                1 => "1 table cannot be read; list_tables says why".to_owned(),
-                n => format!("{n} tables cannot be read; list_tables says why"),
+                1 => "1 table cannot be read; see list_tables".to_owned(),
+                n => format!("{n} tables cannot be read; see list_tables"),
             }
         }
     }

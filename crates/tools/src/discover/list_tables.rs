@@ -1,7 +1,7 @@
-//! `list_tables`: which tables there are, and which of them cannot be read.
+//! `list_tables`: tables, including those that cannot be read.
 //!
-//! The answer is the dearest of what a model reads before it asks. So a database that can be no other is not named in
-//! every row, unless a format was asked for: then a program may lean on the columns.
+//! Models read this answer before they query, so it has to be short. A database that is the only one is omitted from
+//! the rows, unless a format is set: a program may rely on the columns.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Handler for ListTables {
         let named = database.is_some();
         let mut found = list_catalogs(&self.0.databases, database.as_deref(), job.principal()).await?;
         if let (true, Some(DatabaseListing { catalog: Err(_), .. })) = (named, found.first()) {
-            // Whoever asks for one database wants its failure as a failure.
+            // A call for one database reports its error as an error.
             return found.remove(0).catalog.map(|_| Metadata::new());
         }
         let shape_is_unsaid = shape.is_default();
@@ -56,7 +56,7 @@ impl Handler for ListTables {
         let presentation = shape.output_options("Narrow the list with pattern or database.")?;
         let rows = rows(&found, pattern.as_deref().map(TableNamePattern::new).as_ref(), is_terse)?;
         let metadata = self.0.executor.answer_rows(rows, presentation, &job, &reply).await?;
-        // Programs that ask for a format want rows and nothing else.
+        // Programs that set a format expect only rows.
         if pattern.is_none() && shape_is_unsaid && job.format().is_none() {
             send_notes(&found, &job, &reply).await?;
         }
@@ -64,7 +64,7 @@ impl Handler for ListTables {
     }
 }
 
-/// Says after the tables what was merged and what was skipped: names of files are data as rows are.
+/// Appends notes on merged and skipped files. Names of files are data, as rows are.
 async fn send_notes(found: &[DatabaseListing], job: &Job, reply: &ReplySender) -> Result<(), Error> {
     let catalogs = found.iter().filter_map(|listing| listing.catalog.as_ref().ok());
     let notes: Vec<&str> = catalogs.flat_map(|catalog| catalog.notes.iter().map(String::as_str)).collect();

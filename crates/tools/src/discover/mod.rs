@@ -1,4 +1,4 @@
-//! Finding out what there is: databases, tables, columns.
+//! Discovery of databases, tables and columns.
 
 mod catalogs;
 pub(crate) mod get_schema;

@@ -1,6 +1,6 @@
-//! Examples of what a column holds: distinct values among the first rows.
+//! Example values of a column: distinct values among the first rows.
 //!
-//! One bounded scan instead of a `DISTINCT` per column, which would read the whole table.
+//! One bounded scan replaces a `DISTINCT` for each column, which would read the whole table.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use futures::TryStreamExt;
 use tidegate_core::{Error, Job};
 use tidegate_query::{ColumnEntry, ColumnFormatter, Database, QueryRows, Statement};
 
-/// Examples per column that may be asked for.
+/// Examples of a column at most.
 pub(crate) const SAMPLES_MAX: usize = 20;
-/// Rows among which examples are looked for.
+/// Rows that are searched for examples.
 const ROWS_READ_MAX: usize = 1_000;
-/// Characters of one example; longer ones are cut and end in `…`.
+/// Characters of an example; longer ones are cut and end with `…`.
 const EXAMPLE_CHARACTERS_MAX: usize = 60;
 
-/// For each of `columns` up to `wanted` distinct values, in the order in which they are met.
+/// Up to `expected` distinct values of each of `columns`, in the order of appearance.
 pub(crate) async fn sample_column(
     database: &dyn Database,
     table: &str,
@@ -32,7 +32,7 @@ pub(crate) async fn sample_column(
     Ok(Arc::new(lists.finish()))
 }
 
-/// The same as texts.
+/// The examples as texts.
 pub(crate) async fn fetch_examples(
     database: &dyn Database,
     table: &str,

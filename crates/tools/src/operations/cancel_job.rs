@@ -1,4 +1,4 @@
-//! `cancel_job`: ends one of the caller's calls.
+//! `cancel_job`: cancels one of the caller's calls.
 
 use std::sync::Arc;
 
@@ -50,13 +50,13 @@ impl Handler for CancelJob {
     }
 }
 
-/// Cancels the job and says where it stands; an ended one stays as it ended.
+/// Cancels the job and returns its state. A job that has ended keeps its state.
 fn cancel(jobs: &Jobs, id: &str, caller: &Job) -> Result<String, Error> {
     let mine = jobs.list(caller.caller());
     let found = mine.iter().find(|job| has_id(job, id));
     match found {
         Some(job) if job.state.has_ended() => Ok(job.state.name().to_owned()),
-        // It may end between the look and the cancellation, and then it has ended as was wanted.
+        // The job may end before the cancellation, which is as good.
         Some(job) => {
             jobs.cancel(job.id, caller.caller());
             Ok("cancelling".to_owned())
@@ -65,16 +65,15 @@ fn cancel(jobs: &Jobs, id: &str, caller: &Job) -> Result<String, Error> {
     }
 }
 
-/// Whether that is the id of `job`.
+/// Whether `id` is the id of `job`.
 pub(super) fn has_id(job: &JobStatus, id: &str) -> bool {
     job.id.to_string().eq_ignore_ascii_case(id.trim())
 }
 
-/// What is said of a job that there is not, or that is somebody else's.
+/// The error for a job that does not exist or belongs to another principal.
 pub(crate) fn unknown_job_error(id: &str, mine: &[JobStatus], caller: &Job) -> Error {
     let open = mine.iter().filter(|job| !job.state.has_ended() && job.id != caller.id());
     let choices: Vec<String> = open.map(|job| job.id.to_string()).take(20).collect();
-    let hint =
-        if choices.is_empty() { "None of your jobs is running." } else { "list_jobs says what each of them is." };
+    let hint = if choices.is_empty() { "None of your jobs is running." } else { "list_jobs describes each of them." };
     Error::new(ErrorKind::NotFound, format!("you have no job {id:?}")).with_choices(choices).with_hint(hint)
 }

@@ -1,4 +1,4 @@
-//! `list_jobs`: the caller's calls that run, wait or ended lately.
+//! `list_jobs`: the caller's running, waiting and recent calls.
 
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -20,7 +20,7 @@ pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     read_only_tool(
         "list_jobs",
         "List jobs",
-        "Your calls that run, wait or ended lately, newest first. Use before cancel_job.",
+        "Your running, waiting and recent calls, newest first. Use before cancel_job.",
         InputSchemaBuilder::new()
             .with("id", json!({"type": "string", "description": "Only this one"}))
             .with_output_arguments(),
@@ -42,7 +42,7 @@ impl Handler for ListJobs {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let Arguments { id, shape } = parse_arguments(&job)?;
         let mut jobs = self.0.jobs()?.list(job.caller());
-        // The call that asks is no news.
+        // The current call is omitted.
         jobs.retain(|other| other.id != job.id());
         if let Some(id) = id {
             if !jobs.iter().any(|other| has_id(other, &id)) {
@@ -50,13 +50,12 @@ impl Handler for ListJobs {
             }
             jobs.retain(|other| has_id(other, &id));
         }
-        let presentation =
-            shape.output_options("Older jobs are further down; there is no way to ask for them alone.")?;
+        let presentation = shape.output_options("Older jobs come last; they cannot be listed separately.")?;
         self.0.executor.answer_rows(jobs_as_rows(&jobs)?, presentation, &job, &reply).await
     }
 }
 
-/// A row for each of `jobs`.
+/// One row for each of `jobs`.
 pub(crate) fn jobs_as_rows(jobs: &[JobStatus]) -> Result<QueryRows, Error> {
     let started = jobs.iter().map(|job| {
         let since_epoch = job.started_at.duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Looking after the node: its jobs, its state, its identity.
+//! Operations tools: jobs, state and identity of the node.
 
 pub(crate) mod cancel_job;
 pub(crate) mod list_jobs;

@@ -1,4 +1,4 @@
-//! `node_status`: how the node is doing.
+//! `node_status`: the health of the node.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     read_only_tool(
         "node_status",
         "Node status",
-        "How the node is doing: databases that answer, open calls, memory, uptime.",
+        "Node health: reachable databases, open calls, memory, uptime.",
         InputSchemaBuilder::new().with_output_arguments(),
         NodeStatus(node.clone()),
     )
@@ -30,7 +30,7 @@ impl Handler for NodeStatus {
         let node = &self.0;
         let found = list_catalogs(&node.databases, None, job.principal()).await?;
         let reachable = found.iter().filter(|listing| listing.catalog.is_ok()).count();
-        let status = if reachable == found.len() { "ok" } else { "degraded; list_databases says why" };
+        let status = if reachable == found.len() { "ok" } else { "degraded; see list_databases" };
         let open_calls = node.jobs()?.open_count_for(job.caller());
         let one = |value: Option<u64>| count_column([value].into_iter());
         let answer = TableBuilder::new()
@@ -44,7 +44,7 @@ impl Handler for NodeStatus {
     }
 }
 
-/// The process's anonymous memory, where the system tells it (Linux).
+/// The process's anonymous memory, if the system reports it (Linux).
 fn memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;

@@ -1,4 +1,4 @@
-//! `server_info`: who the server is and what bounds it sets.
+//! `server_info`: the identity and limits of the server.
 
 use std::sync::Arc;
 

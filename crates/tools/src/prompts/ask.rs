@@ -1,4 +1,4 @@
-//! `ask`: a question in plain words about a database.
+//! `ask`: a plain-language question about a database.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Handler for AskPrompt {
         let database = self.0.databases.get(database.as_deref(), job.principal())?;
         let text = format!(
             "{question}\n\n\
-             Answer this from the database {:?}, which speaks {}. These are its tables and columns:\n\n{}\n\
+             Answer this from the database {:?}, which uses {}. These are its tables and columns:\n\n{}\n\
              If a column's values matter for the question, look at them first with get_schema (samples=5). Let the \
              database filter and aggregate, with query or sql, and check that the result is plausible. Give the answer \
              first, then the query that gave it, then what it leaves out (nulls, missing rows, assumptions).",

@@ -1,4 +1,4 @@
-//! `explain_slow_query`: why a query is slow, and what would mend it.
+//! `explain_slow_query`: why a query is slow, and how to fix it.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::name_completer::NameCompleter;
 use crate::node_view::NodeView;
 use crate::query_tools::explain;
 
-/// Characters of a plan; longer ones are cut.
+/// Characters of a plan at most.
 const PLAN_CHARACTERS_MAX: usize = 20_000;
 
 pub(crate) fn prompt(node: &Arc<NodeView>) -> Prompt {
     let mut prompt = Prompt::new(
         "explain_slow_query",
-        "Find out why a query is slow and what would mend it; its plan and its tables come along.",
+        "Find out why a query is slow and how to fix it; includes its plan and tables.",
         Arc::new(ExplainSlowQuery(node.clone())),
     );
     prompt.title = Some("Explain a slow query".to_owned());
@@ -54,10 +54,10 @@ impl Handler for ExplainSlowQuery {
             Err(error) => (missing_plan_text(&error), describe_database(&**database, &job).await?),
         };
         let text = format!(
-            "This query of the database {:?}, which speaks {}, is slow:\n\n{sql}\n\n{plan}\n\n\
+            "This query of the database {:?}, which uses {}, is slow:\n\n{sql}\n\n{plan}\n\n\
              These are the tables and columns:\n\n{tables}\n\
              Say which steps of the plan cost most and why: rows that are read and not needed, large inputs that are \
-             sorted or joined, conditions that nothing helps to find rows by. Then give the query as it answers the \
+             sorted or joined, conditions without an index to use. Then give the query as it answers the \
              same with less work, having compared the plans with explain, and say what the database's owner could do \
              besides. Do not run the slow query itself.",
             database.name(),
@@ -68,7 +68,7 @@ impl Handler for ExplainSlowQuery {
     }
 }
 
-/// The plan, or why there is none: a query that is refused can be explained, too.
+/// The plan, or the error of planning, which the model can explain as well.
 async fn describe_plan(database: &dyn Database, statement: &Statement, job: &Job) -> String {
     let planned = match database.plan(statement, job.principal()).await {
         Ok(plan) => explain::describe_plan(statement, &*plan).await,
@@ -76,13 +76,13 @@ async fn describe_plan(database: &dyn Database, statement: &Statement, job: &Job
     };
     match planned {
         Ok(plan) => match plan.char_indices().nth(PLAN_CHARACTERS_MAX) {
-            Some((end, _)) => format!("How the database would answer it:\n\n{}…", &plan[..end]),
-            None => format!("How the database would answer it:\n\n{plan}"),
+            Some((end, _)) => format!("Its plan:\n\n{}…", &plan[..end]),
+            None => format!("Its plan:\n\n{plan}"),
         },
         Err(error) => missing_plan_text(&error),
     }
 }
 
 fn missing_plan_text(error: &Error) -> String {
-    format!("There is no plan of it: {error}")
+    format!("It cannot be planned: {error}")
 }

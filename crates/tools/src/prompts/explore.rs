@@ -1,4 +1,4 @@
-//! `explore`: get to know a database.
+//! `explore`: an introduction to a database.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Handler for Explore {
         let Arguments { database } = parse_arguments(&job)?;
         let database = self.0.databases.get(database.as_deref(), job.principal())?;
         let text = format!(
-            "Help me get to know the database {:?}, which speaks {}. These are its tables and columns:\n\n{}\n\
+            "Help me get to know the database {:?}, which uses {}. These are its tables and columns:\n\n{}\n\
              Look at the most important tables with get_schema (samples=3) and at a few aggregates with query. Then \
              tell me briefly what each table holds, over which columns they join, which period or scope the data \
              covers, what is missing or odd in it, and five questions that it can answer well.",

@@ -1,4 +1,4 @@
-//! Prompts that a person picks: they bring the names along, so that the model need not look for them.
+//! Prompts for people. They include table and column names, so that the model need not look them up.
 
 pub(crate) mod ask;
 pub(crate) mod explain_slow_query;
@@ -14,7 +14,7 @@ fn database_argument() -> PromptArgument {
     PromptArgument {
         name: "database".to_owned(),
         title: Some("Database".to_owned()),
-        description: Some("The database; may be left out when there is only one".to_owned()),
+        description: Some("The database; optional when there is only one".to_owned()),
         required: false,
     }
 }

@@ -1,4 +1,4 @@
-//! The tables of a database and their columns, as a few lines of text.
+//! The tables of a database with their columns, as text.
 
 use std::fmt::Write as _;
 
@@ -6,14 +6,14 @@ use futures::StreamExt;
 use tidegate_core::{Error, Job};
 use tidegate_query::{ColumnEntry, Database, TableStatus};
 
-/// Tables described; of the others only the number is told.
+/// Described tables at most; only the number of the others is given.
 const TABLES_MAX: usize = 40;
-/// Columns described of each table.
+/// Described columns of a table at most.
 const COLUMNS_MAX: usize = 60;
-/// Tables whose columns are asked for at the same time.
+/// Tables whose columns are read concurrently.
 const TABLES_AT_ONCE: usize = 4;
 
-/// One line for each table: its name, its rows where known, its columns with their types.
+/// One line for each table: name, number of rows if known, columns with types.
 pub(crate) async fn describe_database(database: &dyn Database, job: &Job) -> Result<String, Error> {
     let catalog = database.catalog(job.principal()).await?;
     let readable = catalog.tables.iter().filter(|table| table.status == TableStatus::Readable);
@@ -21,7 +21,7 @@ pub(crate) async fn describe_database(database: &dyn Database, job: &Job) -> Res
     describe_tables_with_rows(database, &readable, job).await
 }
 
-/// The same of the tables called `names` alone.
+/// As above, for the tables `names` only.
 pub(crate) async fn describe_tables(database: &dyn Database, names: &[String], job: &Job) -> Result<String, Error> {
     let catalog = database.catalog(job.principal()).await?;
     let rows = |name: &str| catalog.tables.iter().find(|table| table.name == name).and_then(|table| table.rows);
@@ -48,7 +48,7 @@ async fn describe_tables_with_rows(
         };
     }
     if tables.len() > TABLES_MAX {
-        let _ = writeln!(text, "- and {} more tables; list_tables finds them", tables.len() - TABLES_MAX);
+        let _ = writeln!(text, "- and {} more tables; see list_tables", tables.len() - TABLES_MAX);
     }
     Ok(text)
 }

@@ -1,4 +1,4 @@
-//! `explain`: how a question would be answered, and what that is estimated to cost.
+//! `explain`: the plan and estimated cost of a query.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::tool_definition::{InputSchemaBuilder, built_in_schema, read_only_tool
 pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     read_only_tool(
         "explain",
-        "Explain a question",
-        "Plan and estimated cost of a question, without running it. Give sql or query.",
+        "Explain a query",
+        "Plan and estimated cost of a query, without running it. Give sql or query.",
         InputSchemaBuilder::new()
             .with_database()
             .with("sql", json!({"type": "string"}))
@@ -89,9 +89,9 @@ impl Explain {
     }
 }
 
-/// A plan in words, its estimates first.
+/// A plan as text, its estimates first.
 pub(crate) async fn describe_plan(statement: &Statement, plan: &dyn Plan) -> Result<String, Error> {
-    // Some databases know what they expect only when they were asked for the plan.
+    // Some databases have estimates only after `explain`.
     let explained = plan.explain().await?;
     let known = |estimate: Option<u64>| estimate.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
     let first_row = if plan.is_blocking() { "after all input is read" } else { "at once" };

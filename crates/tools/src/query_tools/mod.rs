@@ -1,4 +1,4 @@
-//! Asking: a question from parts, SQL, and the plan of either.
+//! Query tools: `query`, `sql`, and the plan of either.
 
 pub(crate) mod explain;
 pub(crate) mod query;

@@ -1,4 +1,4 @@
-//! `query`: a question put together from parts.
+//! `query`: a query built from parts.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Handler for Query {
         spec.limit = max_rows.unwrap_or(QuerySpec::UNLIMITED);
         let statement = spec.render(&*database, job.principal()).await?;
         let QuerySpec { format, extract, mode, .. } = spec;
-        let question = QueryRequest {
+        let request = QueryRequest {
             database,
             statement,
             max_rows,
@@ -48,6 +48,6 @@ impl Handler for Query {
             overflow_hint: None,
             overflow: OverflowPolicy::default(),
         };
-        paging.run_query(&self.0, question, &job, &reply).await
+        paging.run_query(&self.0, request, &job, &reply).await
     }
 }

@@ -1,4 +1,4 @@
-//! `sql`: one read-only statement in the database's own SQL.
+//! `sql`: one read-only statement in the SQL of the database.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::node_view::NodeView;
 use crate::paging::PagingArguments;
 use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
 
-/// Rows answered unless the caller says otherwise.
+/// The default row limit.
 const MAX_ROWS_DEFAULT: u64 = 1_000;
 
 pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
@@ -60,7 +60,7 @@ impl Handler for Sql {
         let database = self.0.databases.get(database.as_deref(), job.principal())?.clone();
         job.record_database(database.name());
         let statement = self.0.statement(&sql, &parameters, database.dialect())?;
-        let question = QueryRequest {
+        let request = QueryRequest {
             database,
             statement,
             max_rows: paging.rows_max(max_rows, MAX_ROWS_DEFAULT),
@@ -71,12 +71,12 @@ impl Handler for Sql {
             overflow: OverflowPolicy::default(),
             mode: mode.as_deref().map_or(Ok(AnswerMode::Auto), AnswerMode::parse)?,
         };
-        paging.run_query(&self.0, question, &job, &reply).await
+        paging.run_query(&self.0, request, &job, &reply).await
     }
 }
 
 impl NodeView {
-    /// The statement of `sql` with its parameters, all wrong ones told together.
+    /// Parses `sql` with its parameters; all invalid parameters are reported together.
     pub(crate) fn statement(&self, sql: &str, parameters: &[Value], dialect: SqlDialect) -> Result<Statement, Error> {
         let mut bound = Vec::with_capacity(parameters.len());
         let mut violations = Vec::new();

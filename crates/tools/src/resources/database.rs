@@ -15,7 +15,7 @@ use crate::name_completer::NameCompleter;
 use crate::node_view::NodeView;
 
 const TEMPLATE: &str = "tidegate://databases/{database}";
-/// Tables shown; the answer says how many there are in all.
+/// Tables in the answer at most; it also has the total number.
 const TABLES_SHOWN_MAX: usize = 1_000;
 
 pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {

@@ -1,4 +1,4 @@
-//! `tidegate://jobs/{id}`: one call of the caller, as `list_jobs` shows it.
+//! `tidegate://jobs/{id}`: one call of the caller, as in `list_jobs`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::node_view::NodeView;
 use crate::operations::{job_rows, unknown_job};
 
 const TEMPLATE: &str = "tidegate://jobs/{id}";
-/// Jobs listed; further ones are reached by completion, and by `list_jobs`.
+/// Jobs in the list at most; others are found by completion and by `list_jobs`.
 const JOBS_LISTED_MAX: usize = 100;
 
 pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
@@ -28,8 +28,7 @@ pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
 fn base_template(node: &Arc<NodeView>) -> ResourceTemplate {
     let mut template = ResourceTemplate::new(uri_template(TEMPLATE), "job", Arc::new(JobResource(node.clone())));
     template.title = Some("Job".to_owned());
-    template.description =
-        Some("A call of yours, running or ended lately: its state, rows and bytes, as JSON.".to_owned());
+    template.description = Some("One of your running or recent calls: its state, rows and bytes, as JSON.".to_owned());
     template.mime_type = Some(JSON.to_owned());
     template
 }
@@ -59,15 +58,15 @@ impl Completer for JobIdCompleter {
     }
 }
 
-/// Lists those that are open: what has ended would bury what else can be read.
+/// Lists open jobs only, so that ended ones do not crowd out other resources.
 struct JobLister(Arc<NodeView>);
 
 #[async_trait]
 impl ResourceLister for JobLister {
     async fn list(&self, principal: &Principal) -> Result<Vec<Resource>, Error> {
         let template = base_template(&self.0);
-        // Nobody can tell here where a principal calls from. Those who showed nothing and are told apart by their
-        // addresses find none.
+        // The address of the caller is unknown here, so anonymous callers, which are distinguished by address, find no
+        // jobs.
         let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
         let jobs = self.0.jobs()?.list(&Caller::new(Arc::new(principal.clone()), origin));
         let open = jobs.iter().filter(|job| !job.state.has_ended()).take(JOBS_LISTED_MAX);
@@ -85,7 +84,7 @@ fn job_resource(template: &ResourceTemplate, job: &JobStatus) -> Resource {
     )
 }
 
-/// Tells of another state, and of more rows or bytes.
+/// Reports changes of the state, and of the number of rows or bytes.
 struct JobWatcher(Arc<NodeView>);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Databases, tables, jobs and stored results as resources, for clients that read instead of call.
+//! Databases, tables, jobs and stored results as resources.
 
 pub(crate) mod database;
 pub(crate) mod job;
@@ -11,14 +11,14 @@ use tidegate_core::{Resource, ResourceTemplate, UriTemplate};
 
 const JSON: &str = "application/json";
 
-/// A URI template that is a constant of ours.
+/// A constant URI template.
 fn uri_template(text: &str) -> UriTemplate {
-    // Both are parsed whenever the resources are registered, which every test does.
+    // All are parsed at registration, which every test does.
     #[allow(clippy::expect_used)]
     UriTemplate::parse(text).expect("a built-in URI template is valid")
 }
 
-/// One resource of `template`, reached through the same code.
+/// One resource of `template`, with its handler.
 fn resource_from_template(
     template: &ResourceTemplate,
     values: &[&str],

@@ -19,10 +19,10 @@ use crate::node_view::NodeView;
 const MANIFEST: &str = "tidegate://results/{id}";
 const BLOCK: &str = "tidegate://results/{id}/blocks/{block}";
 const DATA: &str = "tidegate://results/{id}/data";
-/// What leaves at once, in bytes.
+/// Bytes of a chunk.
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
 
-/// The resources of stored results; none where nothing is stored.
+/// The resources of stored results; empty if the node stores none.
 pub(crate) fn templates(node: &Arc<NodeView>) -> Vec<ResourceTemplate> {
     if node.executor.store().is_none() {
         return Vec::new();
@@ -47,14 +47,14 @@ pub(crate) fn templates(node: &Arc<NodeView>) -> Vec<ResourceTemplate> {
 fn result_template(text: &str, name: &str, description: &str, handler: impl Handler) -> ResourceTemplate {
     let mut template = ResourceTemplate::new(uri_template(text), name, Arc::new(handler));
     template.description = Some(description.to_owned());
-    // It is not for a model to read as it is: what carries it sets the bound.
+    // The content is not meant for a model to read whole; its transport bounds it.
     template.limits = CallLimits { inline: Some(Budget::default()), ..CallLimits::default() };
     template
 }
 
-/// The store, and in it the result that the call names, if it belongs to the caller, who still may ask for it.
+/// The store and the result of the call, if it belongs to the caller, who may still query it.
 fn find_result<'a>(node: &'a NodeView, job: &Job) -> Result<(&'a Arc<ResultStore>, Arc<StoredResult>), Error> {
-    let no_store = || Error::internal("stored results are offered where none are kept");
+    let no_store = || Error::internal("the node has no result store");
     let store = node.executor.store().ok_or_else(no_store)?;
     let result = store.get(job.variable("id").unwrap_or_default().parse()?, job.caller())?;
     node.authorize_read(&result, job.caller())?;
@@ -88,7 +88,7 @@ impl Handler for BlockHandler {
                 format!("the stored result {id} has no block {name}; blocks are counted from 0"),
             )
         };
-        // A number as it would be written: one block, one address.
+        // The canonical number only, so that a block has one URI.
         let index: usize = name.parse().map_err(|_| absent())?;
         if index.to_string() != name {
             return Err(absent());
@@ -120,11 +120,11 @@ impl Handler for BlockHandler {
     }
 }
 
-/// A block as the content of a resource, where it fits into a message.
+/// Embeds a block in a message, if it fits.
 async fn send_embedded_block(job: &Job, reply: &ReplySender, bytes: &Bytes) -> Result<Metadata, Error> {
     let encoded_bytes = bytes.len().div_ceil(3) * 4;
     if let Some(max) = job.inline_budget().bytes.filter(|max| encoded_bytes > *max) {
-        let message = format!("the block takes {encoded_bytes} bytes in base64, and a message here carries {max}");
+        let message = format!("the block takes {encoded_bytes} bytes in base64; a message can carry {max}");
         return Err(Error::new(ErrorKind::TooLarge, message)
             .with_hint("Get it over HTTP at /results/{id}/blocks/{n}, or read page by page with the cursor."));
     }
@@ -145,7 +145,7 @@ impl Handler for DataHandler {
         let (store, result) = find_result(&self.0, &job)?;
         let takes_part = accepts_partial(&job);
         check_complete(&result, takes_part)?;
-        // A download lives as long as what it follows.
+        // The result may still be growing, so the job gets the time limit of the store.
         job.extend(store.limits().timeout);
         match (job.format(), result.file()) {
             (None, Some(file)) => stored_file::send_text_preview(&result, file, &job, &reply).await,
@@ -168,7 +168,7 @@ impl Handler for DataHandler {
 }
 
 impl DataHandler {
-    /// As much as a model may be made to read.
+    /// Sends as much as fits into the answer for a model.
     async fn send_first_rows(
         &self,
         result: &Arc<StoredResult>,
@@ -182,15 +182,15 @@ impl DataHandler {
     }
 }
 
-/// Whether the caller takes what there is of a result that broke off.
+/// Whether the caller accepts the stored part of an incomplete result.
 pub(super) fn accepts_partial(job: &Job) -> bool {
     job.arguments().get("partial").is_some_and(|partial| *partial == Value::Bool(true))
 }
 
-/// That nothing is missing of `result` as far as is known, or that the caller takes what there is.
+/// Checks that `result` is complete so far, or that the caller accepts its stored part.
 ///
 /// # Errors
-/// `Unavailable` with what is missing.
+/// `Unavailable`, with what is missing.
 pub(super) fn check_complete(result: &StoredResult, takes_part: bool) -> Result<(), Error> {
     let stage = result.progress();
     match &stage.end {
@@ -198,19 +198,22 @@ pub(super) fn check_complete(result: &StoredResult, takes_part: bool) -> Result<
             let message = match result.file() {
                 Some(file) => stored_file::incomplete_message(result, file, reason),
                 None => {
-                    format!("the stored result is not whole: {} rows were kept, then it ended: {reason}", stage.rows())
+                    format!(
+                        "the stored result is incomplete: {} rows were stored before it ended: {reason}",
+                        stage.rows()
+                    )
                 }
             };
-            Err(Error::new(ErrorKind::Unavailable, message).with_hint("?partial=true gives what there is."))
+            Err(Error::new(ErrorKind::Unavailable, message).with_hint("?partial=true returns what is stored."))
         }
         Some(ResultEnd::Removed(reason)) => {
-            Err(Error::new(ErrorKind::NotFound, format!("the stored result is gone: {reason}")))
+            Err(Error::new(ErrorKind::NotFound, format!("the stored result no longer exists: {reason}")))
         }
         _ => Ok(()),
     }
 }
 
-/// All blocks as one stream of Arrow: their messages as they are, between one opening and one end.
+/// All blocks as one Arrow stream: their messages unchanged, between one schema and one end marker.
 async fn send_arrow_stream(
     result: &Arc<StoredResult>,
     takes_part: bool,
@@ -231,7 +234,7 @@ async fn send_arrow_stream(
         job.count_rows(facts.rows);
         index += 1;
     }
-    // What is not whole gets no end that says it is.
+    // An incomplete stream gets no end marker.
     check_complete(result, takes_part)?;
     send_chunks(Bytes::from_static(&END_OF_STREAM), reply).await
 }
@@ -243,7 +246,7 @@ async fn send_rendered_rows(
     job: &Job,
     reply: &ReplySender,
 ) -> Result<(), Error> {
-    // Nothing is sent before the first rows are there, or it is known that there are none.
+    // Nothing is sent before the first rows are available, or their absence is known.
     result.next_block(0).await;
     check_complete(result, takes_part)?;
     let mut writer = BodyWriter::new(format, result.schema())?;
@@ -257,7 +260,7 @@ async fn send_rendered_rows(
         send_chunks(writer.write(&batch)?, reply).await?;
         job.count_rows(batch.num_rows() as u64);
     }
-    // What is not whole gets no end that says it is.
+    // An incomplete stream gets no end marker.
     check_complete(result, takes_part)?;
     send_chunks(writer.finish()?, reply).await
 }

@@ -1,4 +1,4 @@
-//! The bytes of a stored file as they are, and what is said of it where rows were expected.
+//! Stored files: their bytes, and the errors where rows were requested.
 
 use std::sync::Arc;
 
@@ -11,45 +11,45 @@ use tidegate_query::{FileDescription, ResultEnd, StoredResult};
 
 use crate::text_preview::{PreviewExtent, send_preview};
 
-/// The media type of a file of which nobody says one.
+/// The media type of a file without a known one.
 const OCTET_STREAM: &str = "application/octet-stream";
 
-/// Whether the bytes of the file are wanted, and not the rows of its blocks: an address that names no format.
+/// Whether the URI requests the bytes of the file rather than the rows of its blocks: it has no `format`.
 ///
 /// # Errors
-/// `InvalidArguments` for a format that is one of tables.
+/// `InvalidArguments` for a format of tables.
 pub(super) fn requests_raw_file(job: &Job) -> Result<bool, Error> {
     let named = job.arguments().get("format").and_then(Value::as_str).and_then(AnswerFormat::parse);
     named.map_or(Ok(true), |format| check_block_format(format).map(|()| false))
 }
 
-/// That blocks of a file can be had as `parse_format`.
+/// Checks that blocks of a file are available as `format`.
 ///
 /// # Errors
-/// `InvalidArguments` for all formats but the one in which they are stored.
+/// `InvalidArguments` for all formats but the stored one.
 pub(super) fn check_block_format(format: AnswerFormat) -> Result<(), Error> {
     if format == AnswerFormat::Arrow {
         return Ok(());
     }
-    let message = format!("the stored result holds a file, which is no table to be had as {}", format.name());
+    let message = format!("the stored result is a file, which cannot be read as {}", format.name());
     Err(Error::new(ErrorKind::InvalidArguments, message)
-        .with_hint("/results/{id}/data without a format gives the file itself; format=arrow gives its blocks."))
+        .with_hint("/results/{id}/data without a format returns the file; format=arrow returns its blocks."))
 }
 
-/// What is missing of `file_resource`, which ended because of `failure_reason`.
+/// The message for `file`, which ended early because of `reason`.
 pub(super) fn incomplete_message(result: &StoredResult, file: &FileDescription, reason: &str) -> String {
     let kept = result.stored_file_bytes();
-    format!("the stored file is not whole: {kept} of its {} bytes were kept, then it ended: {reason}", file.bytes)
+    format!("the stored file is incomplete: {kept} of its {} bytes were stored before it ended: {reason}", file.bytes)
 }
 
-/// Sends the bytes of `file_resource` as a body that is the file. What is not whole at its end is the caller's to say.
+/// Sends the bytes of `file` as the body. The caller reports a missing end.
 pub(super) async fn send_raw_file(
     result: &Arc<StoredResult>,
     file: &FileDescription,
     job: &Job,
     reply: &ReplySender,
 ) -> Result<(), Error> {
-    // Nothing is sent before the first bytes are there, or it is known that there are none.
+    // Nothing is sent before the first bytes are available, or their absence is known.
     result.next_block(0).await;
     super::result::check_complete(result, super::result::accepts_partial(job))?;
     let stable_body = (result.end() == Some(ResultEnd::Complete))
@@ -70,7 +70,7 @@ pub(super) async fn send_raw_file(
     super::result::check_complete(result, super::result::accepts_partial(job))
 }
 
-/// Shows as much of `file_resource` as the answer carries.
+/// Sends as much of `file` as the answer carries.
 pub(super) async fn send_text_preview(
     result: &Arc<StoredResult>,
     file: &FileDescription,
@@ -81,8 +81,8 @@ pub(super) async fn send_text_preview(
     let line = match send_preview(result.stream_file_bytes(), job.inline_budget().bytes, reply).await? {
         PreviewExtent::Complete => return Ok(()),
         PreviewExtent::Truncated(visible) => format!("Shown: the first {visible} of the file's {bytes} bytes."),
-        PreviewExtent::NotText => format!("{name} has {bytes} bytes, which are not text: none of them is shown."),
+        PreviewExtent::NotText => format!("{name} has {bytes} bytes and is not text; its content is not shown."),
     };
     reply.end_text().await?;
-    reply.send_block(Content::text(format!("{line} /results/{{id}}/data gives it over HTTP."))).await
+    reply.send_block(Content::text(format!("{line} /results/{{id}}/data returns it over HTTP."))).await
 }

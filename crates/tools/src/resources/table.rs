@@ -16,9 +16,9 @@ use crate::name_completer::NameCompleter;
 use crate::node_view::NodeView;
 
 const TEMPLATE: &str = "tidegate://databases/{database}/tables/{table}";
-/// Rows shown.
+/// Rows in the answer at most.
 const ROWS_SHOWN_MAX: usize = 5;
-/// Tables listed of all databases together; further ones are reached by completion.
+/// Tables of all databases in the list at most; others are found by completion.
 const TABLES_LISTED_MAX: usize = 1_000;
 const TRUNCATION_HINT: &str = "The tool query selects columns and rows.";
 
@@ -42,8 +42,8 @@ struct TableResource(Arc<NodeView>);
 
 #[async_trait]
 impl Handler for TableResource {
-    /// Two contents: the columns, then the rows. Each is JSON of its own, so that rows which do not
-    /// fit the budget cannot break what stands before them.
+    /// Two contents: the columns, then the rows. Each is separate JSON, so that rows cut by the budget leave the
+    /// columns valid.
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let database = self.0.databases.get(job.variable("database"), job.principal())?;
         let table = job.variable("table").unwrap_or_default();
@@ -72,7 +72,7 @@ impl ResourceLister for TableLister {
         let found = list_catalogs(&self.0.databases, None, principal).await?;
         let mut resources = Vec::new();
         for listing in &found {
-            // A database that cannot be reached has nothing to list; its own resource says why.
+            // An unavailable database lists nothing; its own resource reports the error.
             let Ok(catalog) = &listing.catalog else { continue };
             let database = listing.database.name();
             let readable = catalog.tables.iter().filter(|table| table.status == TableStatus::Readable);

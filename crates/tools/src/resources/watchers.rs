@@ -1,4 +1,4 @@
-//! Whether a database, a table or a stored result has changed, for those who listen.
+//! Change detection for databases, tables and stored results, for subscriptions.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use tidegate_core::{Caller, Error, ErrorKind, ResourceWatcher, TemplateVariables
 
 use crate::node_view::NodeView;
 
-/// Watches the table that the variables name, or all tables of a database where they name none. What is told of depends
-/// on the database, which is asked for no more than it finds out cheaply.
+/// Watches one table, or all tables of a database. Which changes are detected depends on the database; only cheap
+/// checks are used.
 pub(super) struct TablesWatcher(pub(super) Arc<NodeView>);
 
 #[async_trait]
@@ -17,13 +17,13 @@ impl ResourceWatcher for TablesWatcher {
         let variable = |name: &str| variables.get(name).map(String::as_str);
         match self.0.databases.get(variable("database"), &caller.principal) {
             Ok(database) => database.stamp(variable("table"), &caller.principal).await,
-            // Hidden, or absent.
+            // Hidden or absent.
             Err(_) => Ok(None),
         }
     }
 }
 
-/// Watches a stored result: its blocks, and its end.
+/// Watches a stored result: its blocks and its end.
 pub(super) struct ResultWatcher(pub(super) Arc<NodeView>);
 
 #[async_trait]
@@ -37,7 +37,7 @@ impl ResourceWatcher for ResultWatcher {
                 let stage = result.progress();
                 Ok(Some(format!("{} {}", stage.blocks.len(), stage.status())))
             }
-            // Not the caller's, never there, or gone.
+            // Not the caller's, never existed, or gone.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }

@@ -1,4 +1,4 @@
-//! `call_tool`: a call of any tool that the caller may reach, its answer handed on as it comes.
+//! `call_tool`: calls any tool that the caller may call, and streams its answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::arguments::parse_arguments;
 use crate::node_view::NodeView;
 use crate::tool_definition::{InputSchemaBuilder, built_in_tool};
 
-/// The called tool has a time limit of its own, which ends the call earlier.
+/// The called tool has its own time limit, which ends the call earlier.
 const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
@@ -25,12 +25,12 @@ pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
         "Calls a tool that find_tool found.",
         InputSchemaBuilder::new()
             .with_required("name", json!({"type": "string"}))
-            .with("arguments", json!({"type": "object", "description": "As the tool's inputSchema has them"})),
-        // The tool behind it may do anything that the caller may do.
+            .with("arguments", json!({"type": "object", "description": "As in the tool's inputSchema"})),
+        // The called tool may do anything that the caller may do.
         ToolAnnotations::default(),
         CallTool(node.clone()),
     );
-    // The budget of the called tool counts, and what the transport can carry.
+    // The budget of the called tool and of the transport apply.
     tool.with_limits(CallLimits { timeout: Some(TIMEOUT), inline: Some(Budget::default()), ..CallLimits::default() })
 }
 
@@ -69,7 +69,7 @@ impl Handler for CallTool {
                 ReplyMessage::Event(ReplyEvent::Chunk(chunk)) => tokio::select! {
                     biased;
                     handed = forward_chunk(chunk, &reply) => handed?,
-                    // A reader that stalls holds neither call longer than the called one may run.
+                    // A stalled reader holds neither call longer than the time limit of the called one.
                     () = ended.cancelled() => return drain_outcome(&mut called).await,
                 },
                 ReplyMessage::Event(ReplyEvent::End(Outcome::Done(metadata))) => return Ok(metadata),
@@ -80,7 +80,7 @@ impl Handler for CallTool {
     }
 }
 
-/// How a call ended whose answer is read no further.
+/// The result of a call whose answer is no longer read.
 async fn drain_outcome(called: &mut Reply) -> Result<Metadata, Error> {
     while let Some(event) = called.next().await {
         if let ReplyEvent::End(Outcome::Failed(error)) = event {
@@ -105,7 +105,7 @@ async fn forward_chunk(chunk: Chunk, reply: &ReplySender) -> Result<(), Error> {
         Chunk::Notification(ReplyNotification::Log { level, logger, data }) => {
             reply.send_log(level, logger, data).await
         }
-        // Tools complete nothing.
+        // Tools have no completions.
         Chunk::Completion(_) => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! `find_tool`: which of many tools fits, by words.
+//! `find_tool`: finds tools by words.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::arguments::parse_arguments;
 use crate::node_view::NodeView;
 use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
 
-/// Tools shown unless the caller says otherwise.
+/// The default number of tools.
 const LIMIT_DEFAULT: usize = 5;
 const LIMIT_MAX: usize = 50;
-/// A word in a tool's name says more than one in its title, and that more than one in its description.
+/// Weights: a word in the name counts more than one in the title, and that more than one in the description.
 const NAME_WEIGHT: usize = 4;
 const TITLE_WEIGHT: usize = 2;
 
@@ -22,7 +22,7 @@ pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
     read_only_tool(
         "find_tool",
         "Find a tool",
-        "Finds tools by words of what you want to do, best first, with the schemas of their arguments. Use call_tool to call one.",
+        "Finds tools by what you want to do, best first, with their input schemas. Use call_tool to call one.",
         InputSchemaBuilder::new()
             .with_required(
                 "words",
@@ -47,7 +47,7 @@ impl Handler for FindTool {
         let Arguments { words, limit } = parse_arguments(&job)?;
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
         let snapshot = self.0.registry()?.snapshot_for(job.caller());
-        // What is found is what the caller could call at the door of the whole registry.
+        // The search covers everything that the caller may call, not only this toolset.
         let caller = Caller { toolset: None, ..job.caller().clone() };
         let mut found: Vec<(usize, &Arc<Tool>)> = snapshot
             .tools(&caller)
@@ -62,7 +62,7 @@ impl Handler for FindTool {
     }
 }
 
-/// How well a tool fits: each word counts where it stands.
+/// The relevance of a tool: the sum of the weights of all matching words.
 fn score(tool: &Tool, words: &[String]) -> usize {
     let count = |text: Option<&str>, word: &str, weight: usize| {
         if text.is_some_and(|text| text.to_lowercase().contains(word)) { weight } else { 0 }

@@ -1,4 +1,4 @@
-//! The built-in toolset `discover`: two tools in place of a list that is too long to read.
+//! The built-in toolset `discover`: two tools instead of a long list.
 
 mod call_tool;
 mod find_tool;
@@ -9,10 +9,10 @@ use tidegate_core::{Access, AllowedNames, SnapshotBuilder, Tool, Toolset};
 
 use crate::node_view::NodeView;
 
-/// The toolset's name.
+/// The name of the toolset.
 pub const DISCOVER_TOOLSET: &str = "discover";
 
-/// Adds the toolset and its tools, which are reached through no other door.
+/// Adds the toolset and its tools, which no other toolset contains.
 pub(crate) fn register(builder: SnapshotBuilder, node: &Arc<NodeView>) -> SnapshotBuilder {
     let tools = [find_tool::tool(node), call_tool::tool(node)];
     let entries = AllowedNames::matching(tools.iter().map(|tool| tool.name.clone()));

@@ -1,4 +1,4 @@
-//! Declared files that are too large for an answer: their beginning inline, all of their bytes in a stored result.
+//! Declared files that are too large for an answer: their beginning inline, the whole file in a stored result.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -29,7 +29,7 @@ struct FileFixture {
     _spool: TempDir,
 }
 
-/// What was answered.
+/// The answer.
 #[derive(Default)]
 struct CollectedReply {
     texts: Vec<String>,
@@ -69,7 +69,7 @@ impl FileFixture {
         Self { registry, files, _spool: spool }
     }
 
-    /// A file that was last changed a while ago.
+    /// A file that was last changed long ago.
     fn write(&self, name: &str, bytes: &[u8]) {
         let path = self.files.path().join(name);
         std::fs::write(&path, bytes).unwrap();
@@ -160,7 +160,7 @@ fn backdate_file(path: &Path) {
     file.set_modified(SystemTime::now() - Duration::from_secs(3600)).unwrap();
 }
 
-/// Text of so many bytes, no line of which is like another.
+/// Text of so many bytes, with distinct lines.
 fn text_bytes(bytes: usize) -> Vec<u8> {
     let mut text: Vec<u8> = (0..).flat_map(|line| format!("line {line}: größer\n").into_bytes()).take(bytes).collect();
     while std::str::from_utf8(&text).is_err() {
@@ -169,7 +169,7 @@ fn text_bytes(bytes: usize) -> Vec<u8> {
     text
 }
 
-/// Bytes that are no text and do not compress.
+/// Bytes that are not text and do not compress.
 fn binary_bytes(bytes: usize) -> Vec<u8> {
     let mut state = 1_u64;
     let next = |_| {
@@ -189,9 +189,9 @@ async fn large_text_is_truncated_inline_and_stored() {
     assert!((997..=1000).contains(&answered.texts[0].len()));
     let uri = answered.result();
     let visible = answered.texts[0].len();
-    let line = format!("Shown: the first {visible} of the file's 20971520 bytes. All of it is kept at {uri}.");
+    let line = format!("Shown: the first {visible} of the file's 20971520 bytes. All of it is stored at {uri}.");
     assert_eq!(answered.texts[1], line);
-    // Whoever downloads follows what is still being written.
+    // A download follows the file that is still being written.
     let body = scene.data(&uri).await;
     assert!(body.bytes == bytes, "byte for byte");
     assert_eq!(body.head.unwrap().file.unwrap().media_type.as_deref(), Some("text/plain"));
@@ -202,7 +202,7 @@ async fn large_text_is_truncated_inline_and_stored() {
     assert_eq!(manifest["rows"], 320);
     let stable_body = scene.data(&uri).await.head.unwrap().stable.unwrap();
     assert_eq!(stable_body.bytes, Some(20 * MIB as u64));
-    // The same file is the same result, another state of it another one.
+    // The same file gives the same result; a changed file gives another one.
     assert_eq!(scene.read("files://big.txt").await.result(), uri);
     scene.write("big.txt", &bytes[..19 * MIB]);
     assert_ne!(scene.read("files://big.txt").await.result(), uri);
@@ -216,14 +216,14 @@ async fn large_binary_file_is_described_and_stored() {
     let answered = scene.read("files://photo.png").await;
     let uri = answered.result();
     let message = answered.texts.concat().replace(&uri, "URI");
-    insta::assert_snapshot!(message, @"photo.png (image/png) has 20971520 bytes, which are not text: none of them is shown. All of it is kept at URI.");
+    insta::assert_snapshot!(message, @"photo.png (image/png) has 20971520 bytes and is not text; its content is not shown. All of it is stored at URI.");
     assert!(scene.data(&uri).await.bytes == bytes, "byte for byte");
     let named = |format: AnswerFormat| json!({ "format": format.name() });
     let data = format!("{uri}/data");
     let refused = scene.read_as(&data, Some(AnswerFormat::Csv), named(AnswerFormat::Csv), None).await;
     insta::assert_snapshot!(refused.error().to_string(), @"
-    the stored result holds a file, which is no table to be had as csv
-    /results/{id}/data without a format gives the file itself; format=arrow gives its blocks.
+    the stored result is a file, which cannot be read as csv
+    /results/{id}/data without a format returns the file; format=arrow returns its blocks.
     ");
     let arrow = scene.read_as(&data, Some(AnswerFormat::Arrow), named(AnswerFormat::Arrow), None).await;
     let media_type = arrow.head.unwrap().media_type;
@@ -260,7 +260,7 @@ async fn file_changed_while_read_is_incomplete() {
         let mut call = call(CallTarget::Resource("files://log.txt".to_owned()), Value::Null);
         call.format = None;
         let mut reply = scene.registry.call(call).unwrap();
-        // The beginning is here, and its reader keeps the rest waiting.
+        // The beginning is sent, and the slow reader delays the rest.
         assert!(matches!(reply.next().await.unwrap(), ReplyEvent::Chunk(Chunk::Text(_))));
         match change {
             "cut" => File::options().write(true).open(&path).unwrap().set_len(MIB as u64).unwrap(),
@@ -287,7 +287,7 @@ async fn inline_budget_ends_at_a_character_boundary() {
         assert_eq!(scene.data(&answered.result()).await.bytes, "ab€€€€".as_bytes());
     }
     let scene = FileFixture::new(StoreLimits::default(), 1000).await;
-    // A file that fits, even one that ends within a character, is not kept.
+    // A file that fits is not stored, even if it ends within a character.
     scene.write("cut.txt", b"ab\xe2\x82");
     let answered = scene.read("files://cut.txt").await;
     assert_eq!(answered.texts.concat(), "ab\u{fffd}");

@@ -1,4 +1,4 @@
-//! Declared resources: what the variables of their URIs may be, and which files they reach.
+//! Declared resources: the values of their URI variables, and the files that they can reach.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -62,11 +62,11 @@ async fn uri_variables_are_validated() {
     let sound = read(&registry, "orders://Ann/1,2/2013-01-31").await;
     assert!(sound.contains("Ann"), "{sound}");
     insta::assert_snapshot!(read(&registry, "orders://Eve/1/yesterday").await, @r#"
-    invalid_arguments: the variables of the URI do not fit:
+    invalid_arguments: the variables of the URI are invalid:
     - who: "Eve" is not one of "Ann" or "Bob"
     - day: "yesterday" does not match "^\d{4}-\d{2}-\d{2}$"
     "#);
-    insta::assert_snapshot!(read(&registry, "orders://Ann/1,two/2013-01-31").await, @r#"invalid_arguments: ids is "two" in the URI; wanted a whole number"#);
+    insta::assert_snapshot!(read(&registry, "orders://Ann/1,two/2013-01-31").await, @r#"invalid_arguments: ids is "two" in the URI; expected a whole number"#);
 }
 
 /// The resource `pages://{page}` of a folder, for pages of lower case letters.
@@ -87,7 +87,7 @@ async fn file_resources_take_variables() {
     let registry = pages(folder.path()).await;
     assert_eq!(read(&registry, "pages://one").await, "page one");
     let refused = read(&registry, "pages://two2").await;
-    assert!(refused.starts_with("invalid_arguments: the variables of the URI do not fit:"), "{refused}");
+    assert!(refused.starts_with("invalid_arguments: the variables of the URI are invalid:"), "{refused}");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use crate::fake::{call_tool, node, shop, typed_values_database, unreachable};
 async fn databases_are_listed_with_their_state() {
     let registry = node([shop(), unreachable()]);
     insta::assert_snapshot!(call_tool(&registry, "list_databases", json!({"format": "ndjson"})).await, @r#"
-    {"name":"shop","kind":"memory","tables":5,"status":"1 table cannot be read; list_tables says why"}
+    {"name":"shop","kind":"memory","tables":5,"status":"1 table cannot be read; see list_tables"}
     {"name":"warehouse","kind":"memory","tables":null,"status":"the disk is away"}
     "#);
 }

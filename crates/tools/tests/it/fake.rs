@@ -27,13 +27,13 @@ pub(crate) struct FakeTable {
     is_endless: bool,
 }
 
-/// A database in memory; `Err` says why it cannot be reached.
+/// A database in memory; `Err` makes it unavailable.
 pub(crate) struct FakeDatabase {
     name: &'static str,
     tables: Result<Vec<FakeTable>, &'static str>,
 }
 
-/// Two customers' orders, a table that cannot be read, one that never answers, one with an awkward name.
+/// Orders of two customers, a table that cannot be read, one that never answers, and one with an unusual name.
 pub(crate) fn shop() -> FakeDatabase {
     let columns: [(&str, ArrayRef); 3] = [
         ("id", Arc::new(Int64Array::from(vec![1, 2, 3]))),
@@ -75,7 +75,7 @@ pub(crate) fn typed_values_database() -> FakeDatabase {
     }
 }
 
-/// A database that cannot be reached.
+/// An unavailable database.
 pub(crate) fn unreachable() -> FakeDatabase {
     FakeDatabase { name: "warehouse", tables: Err("the disk is away") }
 }
@@ -140,7 +140,7 @@ impl Database for FakeDatabase {
     }
 }
 
-/// All rows of one table, whatever was asked.
+/// All rows of one table, for any statement.
 struct FakePlan {
     batch: RecordBatch,
     is_endless: bool,
@@ -189,7 +189,7 @@ pub(crate) fn node(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<Reg
     registry
 }
 
-/// A node whose tools were never told of their registry.
+/// A node whose tools have no registry attached.
 pub(crate) fn view_without_registry() -> Arc<Registry> {
     Registry::new(snapshot(&view([])), EventDispatcher::default())
 }
@@ -200,7 +200,7 @@ pub(crate) fn view(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<Nod
     NodeView::new(Databases::new(databases), Executor::new(EventDispatcher::default()), identity)
 }
 
-/// The owner at the command line.
+/// The owner on the command line.
 pub(crate) fn owner() -> Caller {
     Caller::new(Principal::process_user(), CallOrigin { transport: TransportKind::CommandLine, peer: None })
 }
@@ -215,7 +215,7 @@ pub(crate) fn call(target: CallTarget, arguments: Value) -> Call {
     call
 }
 
-/// What a call came to: its blocks of text, with the messages' roles where it is a prompt.
+/// The result of a call: its blocks of text, with the roles of a prompt's messages.
 #[derive(Debug, Default)]
 pub(crate) struct CollectedAnswer {
     pub(crate) texts: Vec<String>,

@@ -1,13 +1,13 @@
-//! The built-in tools through the one door, with databases that live in memory.
+//! The built-in tools through the registry, with databases in memory.
 //!
 //! - `fake`: those databases, and a registry over them.
-//! - `list`: what a client is told about the tools, and what that costs.
-//! - `token_cost`: what a catalog of a hundred tables costs.
-//! - `discover`, `ask`, `operations`: the tools by what they are for.
-//! - `resources`, `prompts`: the other ways in; `stored_results`: what is kept of answers; `toolset`: tools that are
-//!   called by another one.
-//! - `declared_http`, `declared_resources`: what a configuration declares; `declared_files`: its large files;
-//!   `declared_elicitation`: what its tools ask the person behind a call.
+//! - `tool_list`: the tool list, and its size.
+//! - `token_cost`: the tokens of a catalog of a hundred tables.
+//! - `discover`, `query_tools`, `operations`: the tools by purpose.
+//! - `resources`, `prompts`: the other entries; `stored_results`: stored answers; `toolset`: tools that another tool
+//!   calls.
+//! - `declared_http`, `declared_resources`: declared entries; `declared_files`: large files; `declared_elicitation`:
+//!   prompts to the person behind a call.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 

@@ -79,7 +79,7 @@ async fn node_status_reports_state() {
     let registry = node([shop(), unreachable()]);
     let rows: Value = serde_json::from_str(&call_tool(&registry, "node_status", json!({})).await).unwrap();
     let status = &rows[0];
-    assert_eq!(status["status"], "degraded; list_databases says why");
+    assert_eq!(status["status"], "degraded; see list_databases");
     assert_eq!((&status["databases"], &status["databases_reachable"]), (&json!(2), &json!(1)));
     assert_eq!(status["open_calls"], 1);
     assert!(status["uptime_seconds"].is_u64());

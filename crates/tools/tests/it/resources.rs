@@ -1,4 +1,4 @@
-//! Databases, tables and jobs as resources, and what is told of their changes.
+//! Databases, tables and jobs as resources, and notifications of their changes.
 
 use std::sync::Arc;
 use std::time::Duration;

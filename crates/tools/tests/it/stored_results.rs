@@ -19,7 +19,7 @@ use tokio::sync::mpsc::Receiver;
 
 use crate::fake::owner;
 
-/// A node that keeps results, and a job that writes them.
+/// A node with a result store, and a job that writes to it.
 struct StoredResultFixture {
     registry: Arc<Registry>,
     store: Arc<ResultStore>,
@@ -27,7 +27,7 @@ struct StoredResultFixture {
     _folder: TempDir,
 }
 
-/// What a resource came to as a body.
+/// The body of a resource.
 struct CollectedBody {
     head: Option<BodyHead>,
     bytes: Vec<u8>,
@@ -55,7 +55,7 @@ impl StoredResultFixture {
         Self { registry, store, job, _folder: folder }
     }
 
-    /// Writes `batches`, and the failure after them, if there is one.
+    /// Writes `batches`, and then the failure, if there is one.
     async fn write(&self, batches: Vec<RecordBatch>, failure: Option<&'static str>) -> Arc<StoredResult> {
         let new_result = NewResult { job: &self.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
         let writer = self.store.begin(new_result, &batches[0].schema()).await.unwrap();
@@ -147,7 +147,7 @@ async fn data_concatenates_blocks_as_one_arrow_stream() {
     );
     let expected = (0..20_000).map(|row| (row, (row % 11 != 0).then(|| format!("word {}", row / 3))));
     assert!(read(body.bytes).into_iter().eq(expected));
-    // Another form of the same rows has another name.
+    // Another format of the same rows has another tag.
     let csv = scene.get(&uri, AnswerFormat::Csv, json!({})).await;
     assert_eq!(String::from_utf8(csv.bytes).unwrap().lines().count(), 20_001);
     assert_ne!(csv.head.unwrap().stable.unwrap().tag, stable_body.tag);
@@ -193,7 +193,7 @@ async fn download_follows_a_running_result() {
         let (_, body) =
             tokio::join!(writer.write_all(slowly.boxed(), 0, &scene.job), scene.get(&uri, format, json!({})));
         assert_eq!(body.end.is_ok(), failure.is_none());
-        assert!(body.head.unwrap().stable.is_none(), "of what is being written nobody knows the end");
+        assert!(body.head.unwrap().stable.is_none(), "the end of a growing result is unknown");
         match format {
             AnswerFormat::Arrow => {
                 let is_ended = body.bytes.ends_with(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
@@ -227,7 +227,7 @@ async fn incomplete_result_needs_partial_argument() {
             assert_eq!(read(part.bytes).len(), 20_000);
         }
     }
-    // Of nothing there is no part.
+    // An empty result has no partial content.
     let nothing = scene.write(vec![rows(0, 0)], Some("the database went away")).await;
     for path in ["", "/data", "/blocks/0"] {
         let uri = format!("{}{path}", nothing.header().id.uri());
@@ -242,10 +242,10 @@ async fn incomplete_result_needs_partial_argument() {
         table.push_str(&format!("{path}: {}: {text}\n", error.kind().name()));
     }
     insta::assert_snapshot!(table, @r#"
-    arrow: unavailable: the stored result is not whole: 20000 rows were kept, then it ended: the database went away
-    ?partial=true gives what there is.
-    csv: unavailable: the stored result is not whole: 20000 rows were kept, then it ended: the database went away
-    ?partial=true gives what there is.
+    arrow: unavailable: the stored result is incomplete: 20000 rows were stored before it ended: the database went away
+    ?partial=true returns what is stored.
+    csv: unavailable: the stored result is incomplete: 20000 rows were stored before it ended: the database went away
+    ?partial=true returns what is stored.
     nothing: not_found: there is no stored result ID
     nothing/data: not_found: there is no stored result ID
     nothing/blocks/0: not_found: there is no stored result ID

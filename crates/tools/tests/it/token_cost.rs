@@ -1,4 +1,4 @@
-//! What the catalog of a database of a hundred tables costs a model, counted by the tokenizers of two.
+//! The tokens that the catalog of a hundred tables costs, counted with two tokenizers.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::fake::call_tool;
 /// Tokens that a list of a hundred tables may cost.
 const TOKENS_MAX: usize = 2_000;
 
-/// Tables as a company has them: of six schemas, that of the search path first, a third with a comment.
+/// A realistic set of tables in six schemas, that of the search path first, a third with a comment.
 const TABLES: &str = include_str!("hundred_tables.tsv");
 
-/// A database of PostgreSQL's kind that knows nothing but its tables.
+/// A PostgreSQL database with tables only.
 struct Hundred;
 
 impl Hundred {
@@ -53,11 +53,11 @@ impl Database for Hundred {
     }
 
     async fn columns(&self, _: &str, _: &Principal) -> Result<Vec<ColumnEntry>, Error> {
-        panic!("nobody asks for columns")
+        panic!("columns are not read")
     }
 
     async fn plan(&self, _: &Statement, _: &Principal) -> Result<Box<dyn Plan>, Error> {
-        panic!("nobody asks a question")
+        panic!("no query is planned")
     }
 }
 
@@ -83,7 +83,7 @@ async fn a_hundred_tables_fit_in_two_thousand_tokens() {
         assert_eq!(rows.len(), 100);
         for tokenizer in &tokenizers {
             let tokens = tokenizer.encode_ordinary(&text).len();
-            // Fewer would say that it is not this list which was counted.
+            // Fewer tokens would mean that another list was counted.
             assert!((1_000..=TOKENS_MAX).contains(&tokens), "{tokens} tokens");
         }
     }

@@ -1,4 +1,4 @@
-//! What a client is told about the tools, and what that costs it in every conversation.
+//! The tool list, and what it costs in every conversation.
 
 use serde_json::{Map, Value, json};
 use tidegate_core::Tool;
@@ -9,7 +9,7 @@ use crate::fake::{node, owner};
 /// 1,500 tokens at four characters each.
 const LIST_CHARACTERS_MAX: usize = 6_000;
 
-/// A tool as `tools/list` shows it.
+/// A tool as in `tools/list`.
 fn listed(tool: &Tool) -> Value {
     let hints = tool.annotations.clone().unwrap();
     let hints: Map<String, Value> = [

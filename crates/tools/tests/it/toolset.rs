@@ -12,7 +12,7 @@ use tidegate_tools::{DISCOVER_TOOLSET, register};
 
 use crate::fake::{call, owner, view};
 
-/// A registry with one place, and with a tool that talks without an end for as long as it may: a minute.
+/// A registry with one call slot, and with a tool that sends text for its whole time limit of a minute.
 fn registry() -> Arc<Registry> {
     let view = view([]);
     let talk = handler_fn(|job, reply| async move {
@@ -30,7 +30,7 @@ fn registry() -> Arc<Registry> {
     registry
 }
 
-/// A call through the door of the toolset.
+/// A call through the toolset.
 fn call_in_discover_toolset(registry: &Registry, arguments: Value) -> Call {
     let owner = owner();
     let toolset = registry.snapshot().toolset(DISCOVER_TOOLSET, &owner).cloned();
@@ -42,7 +42,7 @@ async fn stalled_reader_is_bounded_by_the_called_tools_timeout() {
     let registry = registry();
     let mut stalled = registry.call(call_in_discover_toolset(&registry, json!({"name": "talk"}))).unwrap();
     assert!(matches!(stalled.next().await, Some(ReplyEvent::Chunk(_))));
-    // Nobody reads on, and another call waits for the only place: a little longer than it may wait itself.
+    // The reader stops. Another call waits for the only slot until the time limit of the stalled call.
     tokio::time::sleep(Duration::from_secs(30)).await;
     let next = registry.call(call(CallTarget::Tool("server_info".to_owned()), json!({}))).unwrap();
     tokio::time::sleep(Duration::from_secs(35)).await;

@@ -123,7 +123,7 @@ fn statements_are_prepared() {
     ");
     insta::assert_snapshot!(tool("SELECT 1", "{unused: {}}"), @r"
     error: the configuration cannot be used
-    tidegate.yaml:6:13: tools[0].input.unused: the SQL does not use unused; write it as :unused, or take it away
+    tidegate.yaml:6:13: tools[0].input.unused: the SQL does not use unused; write it as :unused, or remove it
     ");
     insta::assert_snapshot!(tool("DELETE FROM orders", "{}"), @r"
     error: the configuration cannot be used
@@ -150,7 +150,7 @@ fn statements_are_prepared() {
     ");
     insta::assert_snapshot!(tool("SELECT :format", "{format: {}}"), @r"
     error: the configuration cannot be used
-    tidegate.yaml:6:13: tools[0].input.format: format is an argument that every tool with a table has; choose another name
+    tidegate.yaml:6:13: tools[0].input.format: format is reserved: every tool with a table has this argument; choose another name
     ");
 }
 

@@ -58,13 +58,13 @@ fn eliciting_tool_fails_without_a_terminal() {
     assert_eq!((missing.code, missing.stdout.as_str()), (Some(1), ""));
     assert_eq!((unconfirmed.code, unconfirmed.stdout.as_str()), (Some(1), ""));
     insta::assert_snapshot!(missing.stderr, @r"
-    error: the arguments do not suffice:
-    - customer: is missing, and your client cannot ask a person for it: Whose orders?
-    Give what is missing as arguments, or call from a client that shows forms (elicitation).
+    error: arguments are missing:
+    - customer: is missing, and your client does not support elicitation: Whose orders?
+    Pass them, or call from a client that supports elicitation.
     ");
     insta::assert_snapshot!(unconfirmed.stderr, @r"
     error: the call needs what your client has not declared that it can do: elicitation (form)
-    Nothing was done: a person has to agree first. Call from a client that shows forms (elicitation), or with tidegate call at a terminal.
+    Nothing was done: a person has to agree first. Call from a client that supports elicitation, or with tidegate call at a terminal.
     ");
 }
 
@@ -103,7 +103,7 @@ fn built_in_entries_are_selectable() {
     ");
     insta::assert_snapshot!(configured.run(&["tools", "--toolset", "discover"]).stdout, @r"
     find_tool(words, limit?)
-        Finds tools by words of what you want to do, best first, with the schemas of their arguments. Use call_tool to call one.
+        Finds tools by what you want to do, best first, with their input schemas. Use call_tool to call one.
     call_tool(name, arguments?)
         Calls a tool that find_tool found.
     ");

@@ -123,15 +123,15 @@ async fn http_tool_limits_apply() {
     insta::assert_snapshot!(call("slow"), @"HOST did not answer within 0.2 s, the time limit of this tool (timeout)");
     insta::assert_snapshot!(call("large"), @r"
     the answer of HOST is larger than 10000 bytes, the limit of this tool (max_bytes)
-    Ask for less; who runs the server can raise max_bytes of the tool.
+    Request less data; the owner of this server can raise max_bytes of the tool.
     ");
     insta::assert_snapshot!(call("away"), @r"
     HOST redirects to 127.0.0.2:9, which is not among the hosts that http tools may reach
-    Who runs the server can add it to http.allow_hosts.
+    The owner of this server can add it to http.allow_hosts.
     ");
     insta::assert_snapshot!(call("repeats"), @r"
-    the API refuses these arguments: HOST answers 400 Bad Request
-    The API says: ***
+    the API rejects these arguments: HOST answers 400 Bad Request
+    The API's message: ***
     ");
 }
 

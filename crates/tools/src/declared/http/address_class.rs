@@ -1,27 +1,27 @@
-//! Which part of the network an address lies in.
+//! Classification of IP addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Which part of the network an address lies in.
+/// The part of the network that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AddressClass {
     /// The internet.
     Public,
     /// This machine.
     Loopback,
-    /// A network of the house.
+    /// A private network.
     Private,
-    /// Link-local and metadata addresses, and what is no address of one host: nothing that an API lives at.
+    /// Link-local and metadata addresses, and addresses that do not belong to one host. No API has such an address.
     Forbidden,
 }
 
-/// Where clouds serve credentials to their machines, outside the link-local networks: Alibaba, Azure.
+/// Metadata services of clouds outside the link-local networks: Alibaba, Azure.
 const METADATA_V4: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16)];
-/// The same of AWS and Google.
+/// The same for AWS and Google.
 const METADATA_V6: [Ipv6Addr; 2] =
     [Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)];
 
-/// Which part of the network `url_template` lies in. IPv6 forms that stand for an IPv4 address count as that.
+/// Classifies `address`. IPv6 forms of an IPv4 address count as IPv4.
 pub(super) fn classify_address(address: IpAddr) -> AddressClass {
     match address {
         IpAddr::V4(address) => classify_v4(address),
@@ -51,16 +51,16 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
     }
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 1] => AddressClass::Loopback,
-        // Link-local, multicast, and Teredo, which hides an address of its own.
+        // Link-local, multicast, and Teredo, which embeds another address.
         [0xfe80..=0xfebf, ..] | [0xff00..=0xffff, ..] | [0x2001, 0, ..] => AddressClass::Forbidden,
-        // Unique local and the site-local that was before it; NAT64 of a network's own choice.
+        // Unique local, the deprecated site-local, and NAT64 with a local prefix.
         [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] | [0x64, 0xff9b, 1, ..] => AddressClass::Private,
         _ => AddressClass::Public,
     }
 }
 
-/// The IPv4 address that an IPv6 address leads to: mapped, compatible, NAT64 (RFC 6052) and 6to4. The unspecified
-/// address is one of them, loopback is not.
+/// The IPv4 address in an IPv6 address: mapped, compatible, NAT64 (RFC 6052) and 6to4. This includes the unspecified
+/// address, but not loopback.
 fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [high, low] = match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 1] => return None,

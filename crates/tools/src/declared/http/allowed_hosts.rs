@@ -1,8 +1,8 @@
-//! The hosts that http tools may reach, as the operator lists them.
+//! The hosts that http tools may reach (`http.allow_hosts`).
 //!
-//! An entry is a name (`api.example.com`), all names below one (`*.internal.example.com`) or an address
-//! (`127.0.0.1`, `[::1]`), each with a port or for all ports; or a network (`10.0.0.0/8`), which lets no address be
-//! called but lets listed names stand for addresses in it.
+//! An entry is a name (`api.example.com`), all names below one (`*.internal.example.com`) or an address (`127.0.0.1`,
+//! `[::1]`), each with a port or for all ports; or a network (`10.0.0.0/8`). A network does not allow requests to its
+//! addresses; it allows listed names to resolve to them.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use tidegate_core::IpNetwork;
 use super::address_class::{AddressClass, classify_address};
 use super::definition::HttpProblem;
 
-/// The hosts that http tools may reach; by default none.
+/// The hosts that http tools may reach; empty by default.
 #[derive(Debug, Clone, Default)]
 pub struct AllowedHosts {
     hosts: Vec<AllowedHost>,
@@ -22,14 +22,14 @@ pub struct AllowedHosts {
 #[derive(Debug, Clone)]
 struct AllowedHost {
     pattern: HostPattern,
-    /// None for every port.
+    /// `None` allows every port.
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone)]
 enum HostPattern {
     Name(String),
-    /// What names must end in, with its leading dot.
+    /// The suffix of the names, with its leading dot.
     Subdomains(String),
     Address(IpAddr),
 }
@@ -41,10 +41,10 @@ enum AllowListEntry {
 }
 
 impl AllowedHosts {
-    /// Reads the list, `http.allow_hosts` of the configuration.
+    /// Parses the list, `http.allow_hosts` in the configuration.
     ///
     /// # Errors
-    /// All entries that are wrong.
+    /// All invalid entries.
     pub fn parse(entries: &[String]) -> Result<Self, Vec<HttpProblem>> {
         let mut allowed = Self::default();
         let mut problems = Vec::new();
@@ -61,7 +61,7 @@ impl AllowedHosts {
         if problems.is_empty() { Ok(allowed) } else { Err(problems) }
     }
 
-    /// Whether a request may go to `url`, as far as its text tells.
+    /// Whether a request to `url` is allowed, by its text alone.
     pub fn permits(&self, url: &Url) -> bool {
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return false };
         let address = parse_ip_host(host);
@@ -77,11 +77,11 @@ impl AllowedHosts {
         matches!(url.scheme(), "http" | "https") && self.hosts.iter().any(is_listed)
     }
 
-    /// Whether the listed name `name` may stand for `url_template`.
+    /// Whether the listed name `name` may resolve to `address`.
     ///
-    /// Whoever runs a name's zone chooses its addresses. So that nobody can aim a name at what only this machine
-    /// reaches, loopback is for `localhost` alone and private networks for nobody, unless the operator lists the
-    /// network. Link-local addresses, where clouds keep their credentials, are never behind a name.
+    /// The owner of a DNS zone chooses its addresses. So that a name cannot direct requests to local services, only
+    /// `localhost` may resolve to loopback, and a private address needs a listed network. Link-local addresses, where
+    /// clouds serve credentials, are never allowed.
     pub(super) fn permits_address(&self, name: &str, address: IpAddr) -> bool {
         let is_listed = || self.networks.iter().any(|network| network.contains(address));
         match classify_address(address) {
@@ -97,7 +97,7 @@ fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// The address that the host of a parsed URL is, if it is one.
+/// The address in the host of a parsed URL, if it is one.
 fn parse_ip_host(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
@@ -118,7 +118,7 @@ fn parse_entry(text: &str) -> Result<AllowListEntry, EntryProblem> {
         return Ok(AllowListEntry::Host(AllowedHost { pattern: HostPattern::Address(address), port: None }));
     }
     let (host, port) = match text.rsplit_once(':') {
-        // A colon within brackets belongs to the address.
+        // A colon within brackets is part of the address.
         Some((host, port)) if !port.ends_with(']') => (host, Some(parse_port(port)?)),
         _ => (text, None),
     };
@@ -141,19 +141,19 @@ fn parse_network(address: &str, bits: &str) -> Option<IpNetwork> {
 fn parse_host(text: &str) -> Result<HostPattern, EntryProblem> {
     let (is_below, name) = text.strip_prefix("*.").map_or((false, text), |name| (true, name));
     if name.contains('*') {
-        return Err(("has a star that is not its first part", "list *.example.com for all names below example.com"));
+        return Err(("has a * that is not its first label", "list *.example.com for all names below example.com"));
     }
     let not_a_host = ("is not a host", "list a name such as api.example.com, or an address");
-    // What a parser of addresses drops or takes for something else is no host.
+    // Characters that a URL parser drops or interprets are not allowed.
     let has_colon = name.contains(':') && !name.starts_with('[');
     if name.is_empty() || has_colon || name.contains(['@', '?', '#', '\\', '%']) || name.contains(char::is_whitespace) {
         return Err(not_a_host);
     }
-    // The same reading as that of the tools' addresses, so that both spell a name alike.
+    // The same parser as for the URLs of tools, so that both normalise a name alike.
     let url = Url::parse(&format!("http://{name}/")).map_err(|_| not_a_host)?;
     let host = url.host_str().ok_or(not_a_host)?;
     match (parse_ip_host(host), is_below) {
-        (Some(_), true) => Err(("puts a star before an address", "list the address itself, or a network: 10.0.0.0/8")),
+        (Some(_), true) => Err(("has a * before an address", "list the address itself, or a network: 10.0.0.0/8")),
         (Some(address), false) => Ok(HostPattern::Address(address)),
         (None, true) => Ok(HostPattern::Subdomains(format!(".{host}"))),
         (None, false) => Ok(HostPattern::Name(host.to_owned())),

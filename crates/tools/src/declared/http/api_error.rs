@@ -1,7 +1,6 @@
-//! What is told when an API refuses, fails or cannot be reached.
+//! Errors for failed requests to an API.
 //!
-//! A caller reads the host and a plain reason. The request's secrets stand in no text, not even where the API sends
-//! them back.
+//! A caller reads the host and a short reason. The secrets of the request are removed, even where the API repeats them.
 
 use std::error::Error as _;
 use std::io;
@@ -16,51 +15,51 @@ use super::resolver::DisallowedAddresses;
 use super::secrets::Secrets;
 use super::url_template::host_and_port;
 
-/// Bytes of the body that are read when an API refuses.
+/// Bytes of an error body that are read.
 pub(super) const ERROR_BODY_BYTES_MAX: usize = 16 * 1024;
-/// Characters of the API's own words that a caller reads.
+/// Characters of the API's message that a caller reads.
 const API_MESSAGE_CHARACTERS_MAX: usize = 2_000;
 /// Characters of a date in `Retry-After`.
 const DATE_CHARACTERS_MAX: usize = 40;
 
-/// The error for an answer that is not of the sort 2xx. `secrets` must not stand in it.
+/// The error for a status other than 2xx, without `secrets`.
 pub(super) fn status_error(fetched: &HttpResponse, secrets: &Secrets) -> Error {
     let HttpResponse { status, headers, host, .. } = fetched;
     let with_words = |kind, subject: &str| {
         let error = Error::new(kind, format!("{subject}: {host} answers {status}"));
         match api_message(fetched, secrets) {
-            Some(words) => error.with_hint(format!("The API says: {words}")),
+            Some(words) => error.with_hint(format!("The API's message: {words}")),
             None => error,
         }
     };
     match status.as_u16() {
         401 | 403 | 407 => {
-            let message = format!("{host} refuses the credentials that this server has for it ({status})");
+            let message = format!("{host} rejects this server's credentials ({status})");
             Error::new(ErrorKind::Forbidden, message)
-                .with_hint("Who runs the server can mend that; other arguments cannot.")
+                .with_hint("The owner of this server has to correct them; other arguments do not help.")
         }
-        404 | 410 => with_words(ErrorKind::NotFound, "what was asked for is not there"),
-        408 | 504 => Error::new(ErrorKind::TimedOut, format!("{host} ran out of time ({status})")),
+        404 | 410 => with_words(ErrorKind::NotFound, "the requested item does not exist"),
+        408 | 504 => Error::new(ErrorKind::TimedOut, format!("{host} timed out ({status})")),
         413 | 414 => with_words(ErrorKind::TooLarge, "the request is too large for the API"),
         429 => with_retry_hint(
-            Error::new(ErrorKind::RateLimited, format!("{host} is asked too often ({status})")),
+            Error::new(ErrorKind::RateLimited, format!("{host} limits the request rate ({status})")),
             headers,
         ),
-        // 4xx that name a fault of the tool's configuration and not of its arguments.
+        // Statuses that are caused by the tool's configuration, not by its arguments.
         405 | 406 | 411 | 415 | 426 => {
-            Error::new(ErrorKind::Unavailable, format!("{host} does not take the request of this tool ({status})"))
+            Error::new(ErrorKind::Unavailable, format!("{host} does not accept the request of this tool ({status})"))
         }
-        400..=499 => with_words(ErrorKind::InvalidArguments, "the API refuses these arguments"),
+        400..=499 => with_words(ErrorKind::InvalidArguments, "the API rejects these arguments"),
         500..=599 => with_retry_hint(Error::new(ErrorKind::Unavailable, format!("{host} fails ({status})")), headers),
-        _ => Error::new(ErrorKind::Unavailable, format!("{host} answers {status}, which no http tool can use")),
+        _ => Error::new(ErrorKind::Unavailable, format!("{host} answers {status}, which http tools do not support")),
     }
 }
 
-/// The error for an exchange that did not come to an answer.
+/// The error for a request without a response.
 pub(super) fn transport_error(url: &Url, error: reqwest::Error) -> Error {
     let host = host_and_port(url);
     let (kind, reason) = failure_reason(url, &error);
-    // The address may hold what the caller must not read, and the log need not.
+    // The URL may contain secrets, which neither the caller nor the log may see.
     let error = error.without_url();
     let mut detail = error.to_string();
     let mut source = error.source();
@@ -85,15 +84,15 @@ fn failure_reason(url: &Url, error: &reqwest::Error) -> (ErrorKind, &'static str
         source = cause.source();
     }
     if error.is_dns() {
-        (ErrorKind::Unavailable, "is a name that nobody knows")
+        (ErrorKind::Unavailable, "is an unknown host name")
     } else if error.is_timeout() {
         (ErrorKind::TimedOut, "did not answer in time")
     } else if error.is_connect() && url.scheme() == "https" {
-        (ErrorKind::Unavailable, "could not be reached over TLS: no secure connection that this machine trusts")
+        (ErrorKind::Unavailable, "could not be reached: the TLS connection failed, or its certificate is not trusted")
     } else if error.is_connect() {
         (ErrorKind::Unavailable, "could not be reached")
     } else {
-        (ErrorKind::Unavailable, "broke the exchange off, or answered what is not HTTP")
+        (ErrorKind::Unavailable, "closed the connection early, or did not answer with HTTP")
     }
 }
 
@@ -101,10 +100,10 @@ fn io_reason(kind: io::ErrorKind) -> Option<&'static str> {
     match kind {
         io::ErrorKind::ConnectionRefused => Some("refused the connection"),
         io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
-            Some("cut the connection")
+            Some("closed the connection")
         }
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-            Some("could not be reached: no way to it")
+            Some("could not be reached: there is no route to it")
         }
         _ => None,
     }
@@ -114,7 +113,7 @@ fn with_retry_hint(error: Error, headers: &HeaderMap) -> Error {
     let text = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::trim);
     match text {
         Some(seconds) if seconds.parse::<u32>().is_ok() => error.with_hint(format!("Try again in {seconds} seconds.")),
-        // A date of RFC 9110 is made of these only.
+        // A date of RFC 9110 contains only these characters.
         Some(date) if is_date(date) => error.with_hint(format!("Try again after {date}.")),
         _ => error,
     }
@@ -125,7 +124,7 @@ fn is_date(text: &str) -> bool {
     !text.is_empty() && text.len() <= DATE_CHARACTERS_MAX && text.chars().all(is_of_date)
 }
 
-/// The API's own words, when they are text.
+/// The API's own message, if it is text.
 fn api_message(fetched: &HttpResponse, secrets: &Secrets) -> Option<String> {
     let is_readable = match media_type(&fetched.headers) {
         Some(media_type) => match MediaType::classify(&media_type) {
@@ -150,9 +149,9 @@ fn api_message(fetched: &HttpResponse, secrets: &Secrets) -> Option<String> {
     })
 }
 
-/// The error for a body that is longer than the tool allows.
+/// The error for a body that exceeds the tool's limit.
 pub(super) fn body_too_large(host: &str, bytes_max: usize) -> Error {
     let message = format!("the answer of {host} is larger than {bytes_max} bytes, the limit of this tool (max_bytes)");
     Error::new(ErrorKind::TooLarge, message)
-        .with_hint("Ask for less; who runs the server can raise max_bytes of the tool.")
+        .with_hint("Request less data; the owner of this server can raise max_bytes of the tool.")
 }

@@ -1,4 +1,4 @@
-//! What an API's answer is: a table, a text, or nothing that a model can read.
+//! Interprets the response of an API as a table or as text.
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde_json::Value;
@@ -7,19 +7,19 @@ use tidegate_core::{Error, ErrorKind};
 use super::client::HttpResponse;
 use super::secrets::Secrets;
 
-/// Names that are told when the table is not where it should be.
+/// Member names that are listed when the table is missing.
 const MEMBERS_LISTED_MAX: usize = 20;
 
-/// What an API's answer is.
+/// The content of an API's response.
 #[derive(Debug, PartialEq)]
 pub(super) enum ApiResult {
-    /// Items that become rows.
+    /// The items of a table.
     Table(Vec<Value>),
-    /// Text, or JSON that is no table.
+    /// Text, or JSON that is not a table.
     Text(String),
 }
 
-/// What a media type is to us.
+/// How a media type is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MediaType {
     Json,
@@ -28,7 +28,7 @@ pub(super) enum MediaType {
 }
 
 impl MediaType {
-    /// What `essence`, a media type without parameters, is to us.
+    /// Classifies `essence`, a media type without parameters.
     pub(super) fn classify(essence: &str) -> Self {
         match essence.split_once('/') {
             Some(("application" | "text", "json")) => Self::Json,
@@ -46,8 +46,8 @@ pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
     (!essence.is_empty()).then_some(essence)
 }
 
-/// Reads an answer of the sort 2xx. `rows` is the JSON pointer to the table, where the tool has one; `secrets` must not
-/// stand in it.
+/// Interprets a response with a status of 2xx. `rows` is the tool's JSON pointer to the table, if any; `secrets` are
+/// removed.
 pub(super) fn interpret_response(
     fetched: HttpResponse,
     rows: Option<&str>,
@@ -60,7 +60,7 @@ pub(super) fn interpret_response(
     }
     match media_type.as_deref().map(MediaType::classify) {
         Some(MediaType::Json) => interpret_json(&body, rows, &host, secrets),
-        // Small APIs forget to say what they send; JSON tells by itself.
+        // Some APIs omit the media type; JSON is recognised by its first character.
         None if is_json_like(&body) => interpret_json(&body, rows, &host, secrets),
         Some(MediaType::Text) => Ok(ApiResult::Text(secrets.redact_text(String::from_utf8_lossy(&body).into_owned()))),
         Some(MediaType::Other) | None => {
@@ -76,11 +76,11 @@ fn is_json_like(body: &[u8]) -> bool {
 }
 
 fn interpret_json(body: &[u8], rows: Option<&str>, host: &str, secrets: &Secrets) -> Result<ApiResult, Error> {
-    // Some servers put a byte order mark before their JSON.
+    // Some servers send a byte order mark before their JSON.
     let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let mut value: Value = serde_json::from_slice(text).map_err(|error| {
-        // The reason names a place and not the text that stands there.
-        Error::new(ErrorKind::Unavailable, format!("{host} answers with JSON that cannot be read: {error}"))
+        // The error contains a position, not the text.
+        Error::new(ErrorKind::Unavailable, format!("{host} answers with invalid JSON: {error}"))
     })?;
     secrets.redact_json(&mut value);
     let Some(pointer) = rows else {
@@ -91,7 +91,7 @@ fn interpret_json(body: &[u8], rows: Option<&str>, host: &str, secrets: &Secrets
     };
     match value.pointer_mut(pointer).map(Value::take) {
         Some(Value::Array(items)) => Ok(ApiResult::Table(items)),
-        // How some languages write a list of nothing.
+        // Some languages serialize an empty list as null.
         Some(Value::Null) => Ok(ApiResult::Table(Vec::new())),
         found => Err(missing_table_error(host, pointer, found.as_ref(), &value)),
     }
@@ -104,9 +104,9 @@ fn missing_table_error(host: &str, pointer: &str, found: Option<&Value>, root: &
         Some(Value::Object(_)) => "an object",
         Some(_) => "a single value",
     };
-    let message = format!("the answer of {host} should have its table at {place:?}, and has {subject} there");
+    let message = format!("the answer of {host} must have its table at {place:?}, but has {subject} there");
     let error = Error::new(ErrorKind::Unavailable, message)
-        .with_hint("Who runs the server can mend rows in the configuration of the tool.");
+        .with_hint("The owner of this server can correct rows in the tool's configuration.");
     match root {
         Value::Object(members) if found.is_none() => {
             error.with_choices(members.keys().take(MEMBERS_LISTED_MAX).map(|name| format!("/{name}")))
@@ -160,9 +160,9 @@ mod tests {
     fn missing_table_error_lists_members() {
         let message = |rows| json_answer(&json!({"data": {"rows": []}, "n": 1}), Some(rows)).unwrap_err();
         insta::assert_snapshot!(message("/items"), @r#"
-        the answer of api.example.com should have its table at "/items", and has nothing there
+        the answer of api.example.com must have its table at "/items", but has nothing there
         Valid choices: /data, /n
-        Who runs the server can mend rows in the configuration of the tool.
+        The owner of this server can correct rows in the tool's configuration.
         "#);
         assert!(message("/data").contains("an object there"));
         assert!(message("/n").contains("a single value there"));

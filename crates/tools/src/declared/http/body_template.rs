@@ -1,4 +1,4 @@
-//! The JSON body of a request, with arguments in it.
+//! Template of a JSON request body.
 
 use serde_json::{Map, Value};
 use tidegate_core::Violation;
@@ -7,14 +7,14 @@ use super::call_arguments::CallArguments;
 use super::definition::HttpProblem;
 use super::template::{TEMPLATE_HINT, Template};
 
-/// Deeper bodies are refused; they are read and written recursively.
+/// Nesting levels at most; bodies are read and written recursively.
 const DEPTH_MAX: usize = 64;
 
-/// A JSON value with arguments in it. What mentions an argument that was not given is left out.
+/// A JSON value with arguments. Parts with a missing argument are omitted.
 #[derive(Debug, Clone)]
 pub(super) enum BodyTemplate {
     Fixed(Value),
-    /// The argument as it came, with its type.
+    /// The argument with its JSON type.
     Argument(String),
     Text(Template),
     Items(Vec<BodyTemplate>),
@@ -22,7 +22,7 @@ pub(super) enum BodyTemplate {
 }
 
 impl BodyTemplate {
-    /// Reads `body_template`, the value of `form_field`; problems are added to `problems`.
+    /// Parses `body`, the value of the field `field`; errors are added to `problems`.
     pub(super) fn parse(field: &str, body: &Value, problems: &mut Vec<HttpProblem>) -> Option<Self> {
         Self::parse_within(field, body, DEPTH_MAX, problems)
     }
@@ -43,7 +43,7 @@ impl BodyTemplate {
                 })
             }
             Value::Array(items) => {
-                // All items are read before the first failure counts, so that all problems are told.
+                // All items are parsed first, so that all errors are reported.
                 let items: Vec<_> = items
                     .iter()
                     .enumerate()
@@ -65,18 +65,18 @@ impl BodyTemplate {
         }
     }
 
-    /// Calls `tell` with each argument that it mentions.
-    pub(super) fn for_each_argument(&self, tell: &mut impl FnMut(&str)) {
+    /// Calls `visit` with each argument of the template.
+    pub(super) fn for_each_argument(&self, visit: &mut impl FnMut(&str)) {
         match self {
             Self::Fixed(_) => {}
-            Self::Argument(name) => tell(name),
-            Self::Text(template) => template.arguments().for_each(tell),
-            Self::Items(items) => items.iter().for_each(|item| item.for_each_argument(tell)),
-            Self::Members(members) => members.iter().for_each(|(_, member)| member.for_each_argument(tell)),
+            Self::Argument(name) => visit(name),
+            Self::Text(template) => template.arguments().for_each(visit),
+            Self::Items(items) => items.iter().for_each(|item| item.for_each_argument(visit)),
+            Self::Members(members) => members.iter().for_each(|(_, member)| member.for_each_argument(visit)),
         }
     }
 
-    /// The value with the arguments in it; none when it is to be left out.
+    /// Fills in the arguments; `None` if the value is to be omitted.
     pub(super) fn render(&self, given: CallArguments<'_>, violations: &mut Vec<Violation>) -> Option<Value> {
         match self {
             Self::Fixed(value) => Some(value.clone()),
@@ -101,17 +101,17 @@ impl BodyTemplate {
     }
 }
 
-/// `text` as a template.
+/// Parses `text` as a template.
 pub(super) fn parse_template(field: &str, text: &str, problems: &mut Vec<HttpProblem>) -> Option<Template> {
     Template::parse(text).map_err(|fault| problems.push(HttpProblem::new(field, fault.to_string(), TEMPLATE_HINT))).ok()
 }
 
-/// `text` as a name, which holds no argument.
+/// Parses `text` as a name, which must not contain arguments.
 pub(super) fn parse_name(field: &str, text: &str, problems: &mut Vec<HttpProblem>) -> Option<String> {
     let name = parse_template(field, text, problems)?.fixed_text();
     if name.is_none() {
         let right = "put {name} into the value, or write {{ and }} for braces";
-        problems.push(HttpProblem::new(field, "the name holds an argument", right));
+        problems.push(HttpProblem::new(field, "the name contains an argument", right));
     }
     name
 }

@@ -1,11 +1,11 @@
-//! The arguments of one call, with the defaults of those that were not given.
+//! The arguments of one call, with defaults.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Number, Value};
 use tidegate_core::Violation;
 
-/// Whole floats below this are written as integers: JSON Schema takes 5.0 for an integer, an address does not.
+/// Whole floats below this are written as integers: JSON Schema accepts 5.0 as an integer, a URL may not.
 const WHOLE_FLOAT_MAX: f64 = 9e15;
 
 /// The arguments of one call.
@@ -16,18 +16,18 @@ pub(super) struct CallArguments<'a> {
 }
 
 impl<'a> CallArguments<'a> {
-    /// The value of `name`, if it was given or has a default.
+    /// The value of `name`: the argument or its default.
     pub(super) fn value(self, name: &str) -> Option<&'a Value> {
         self.arguments.get(name).or_else(|| self.defaults.get(name))
     }
 
-    /// The value of `name` as text; none when it was not given or is null.
+    /// The value of `name` as text; `None` if it is missing or null.
     pub(super) fn text(self, name: &str) -> Result<Option<String>, Violation> {
         self.value(name).map_or(Ok(None), |value| value_to_text(name, value))
     }
 }
 
-/// `value` as text, where one value of the argument `name` stands.
+/// `value` of the argument `name` as text; arrays and objects are errors.
 pub(super) fn value_to_text(name: &str, value: &Value) -> Result<Option<String>, Violation> {
     let sort = match value {
         Value::Null => return Ok(None),
@@ -37,7 +37,7 @@ pub(super) fn value_to_text(name: &str, value: &Value) -> Result<Option<String>,
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     };
-    let message = format!("{sort} cannot stand within a text; wanted text, a number, true or false");
+    let message = format!("{sort} cannot be part of a text; expected text, a number, true or false");
     Err(Violation { path: name.to_owned(), message })
 }
 

@@ -1,4 +1,4 @@
-//! The one HTTP client of all http tools: sends a request, follows redirects within the list, reads a bounded body.
+//! The HTTP client of all http tools: sends requests, follows allowed redirects, reads bounded bodies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,43 +13,42 @@ use super::request::HttpRequest;
 use super::resolver::{AllowListResolver, DnsResolver, SystemResolver};
 use super::url_template::{host_and_port, is_same_origin};
 
-/// Redirects that one request follows.
+/// Redirects of one request at most.
 const REDIRECTS_MAX: usize = 5;
-/// How long a connection may take to stand; the time limit of the tool holds as well.
+/// The time limit for connecting; the time limit of the tool applies as well.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Connections to one host that wait for the next request, and how long.
+/// Idle connections to one host that are kept, and for how long.
 const IDLE_CONNECTIONS_MAX: usize = 8;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The one HTTP client of all http tools of a registry, with its connections and the hosts that it may reach. Clones
-/// share both.
+/// The HTTP client of all http tools of a registry. Clones share its connections and its allowed hosts.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     client: Client,
     allowed: Arc<AllowedHosts>,
 }
 
-/// What an API answered.
+/// The response of an API.
 pub(super) struct HttpResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
-    /// Whether the body went on after its bound.
+    /// Whether the body exceeds its limit.
     pub(super) is_cut: bool,
-    /// Where it came from in the end.
+    /// The host of the last redirect.
     pub(super) host: String,
 }
 
 impl HttpClient {
-    /// A client that reaches `allowed` and calls itself `tidegate/<version>`.
+    /// A client for the hosts in `allowed`, with the user agent `tidegate/<version>`.
     ///
     /// # Errors
-    /// `Unavailable` when TLS cannot be set up, as on a machine without any root certificates.
+    /// `Unavailable` when TLS cannot be set up, for example without root certificates.
     pub fn new(allowed: Arc<AllowedHosts>, version: &str) -> Result<Self, Error> {
         Self::with_resolver(allowed, version, Arc::new(SystemResolver))
     }
 
-    /// The same with `names` in place of the system's resolver.
+    /// As [`HttpClient::new`], with the resolver `names`.
     ///
     /// # Errors
     /// As [`HttpClient::new`].
@@ -60,9 +59,9 @@ impl HttpClient {
     ) -> Result<Self, Error> {
         let client = Client::builder()
             .user_agent(format!("tidegate/{version}"))
-            // A proxy from the environment would see what goes to the listed hosts, and look their names up unguarded.
+            // A proxy from the environment would see the traffic and resolve names without the checks.
             .no_proxy()
-            // Followed by hand below: what may be followed, and with which headers, depends on the list.
+            // Redirects are followed below, because targets and headers depend on the list.
             .redirect(redirect::Policy::none())
             .retry(retry::never())
             .referer(false)
@@ -79,12 +78,12 @@ impl HttpClient {
         Ok(Self { client, allowed })
     }
 
-    /// The hosts that it may reach.
+    /// The allowed hosts.
     pub fn allowed_hosts(&self) -> &Arc<AllowedHosts> {
         &self.allowed
     }
 
-    /// Sends `request` and reads the answer, of its body at most `bytes_max` bytes; less when the API refuses.
+    /// Sends `request` and reads at most `bytes_max` bytes of the body; fewer for an error status.
     pub(super) async fn fetch(&self, request: HttpRequest, bytes_max: usize) -> Result<HttpResponse, Error> {
         let (response, url) = self.send(request).await?;
         let host = host_and_port(&url);
@@ -98,7 +97,7 @@ impl HttpClient {
     async fn send(&self, mut request: HttpRequest) -> Result<(Response, Url), Error> {
         for _ in 0..=REDIRECTS_MAX {
             if !self.allowed.permits(&request.url) {
-                // Only a template that was read with another list gets here.
+                // Only possible if the template was parsed with another list.
                 return Err(host_not_allowed_error(&request.url, "the tool calls"));
             }
             let response = self.client.execute(request.to_reqwest()).await;
@@ -122,15 +121,15 @@ impl HttpRequest {
         wire
     }
 
-    /// The request that follows a redirect to `target`. What the configuration put into headers and body is meant for
-    /// one origin: another one gets neither.
+    /// The request to the redirect target `target`. Configured headers and the body are meant for one origin, so
+    /// another origin gets neither.
     fn follow_redirect(mut self, status: StatusCode, target: Url) -> Result<Self, Error> {
         let wrong = |message: String| Err(Error::new(ErrorKind::Unavailable, message));
         let (from, to) = (host_and_port(&self.url), host_and_port(&target));
         if self.url.scheme() == "https" && target.scheme() != "https" {
             return wrong(format!("{from} redirects to {to} without encryption, which is not followed"));
         }
-        // As browsers do it: 303 asks to read elsewhere, and so do 301 and 302 after a POST.
+        // As browsers do: 303 always becomes GET; 301 and 302 become GET after POST.
         let becomes_get = match status {
             StatusCode::SEE_OTHER => self.method != Method::GET,
             StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => self.method == Method::POST,
@@ -154,14 +153,16 @@ impl HttpRequest {
     }
 }
 
-/// Where `response` redirects to, if it does.
+/// The target of a redirect, if `response` is one.
 fn redirect_target(response: &Response, url: &Url) -> Result<Option<Url>, Error> {
     let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(location) = response.headers().get(LOCATION).filter(|_| is_redirect) else { return Ok(None) };
     let target = location.to_str().ok().and_then(|location| url.join(location).ok());
     let target = target.filter(|target| target.username().is_empty() && target.password().is_none());
     let host = host_and_port(url);
-    target.map(Some).ok_or_else(|| Error::new(ErrorKind::Unavailable, format!("{host} redirects to no valid address")))
+    target
+        .map(Some)
+        .ok_or_else(|| Error::new(ErrorKind::Unavailable, format!("{host} redirects to an invalid address")))
 }
 
 fn host_not_allowed_error(url: &Url, caller: &str) -> Error {
@@ -170,21 +171,21 @@ fn host_not_allowed_error(url: &Url, caller: &str) -> Error {
         ErrorKind::Unavailable,
         format!("{caller} {host}, which is not among the hosts that http tools may reach"),
     )
-    .with_hint("Who runs the server can add it to http.allow_hosts.")
+    .with_hint("The owner of this server can add it to http.allow_hosts.")
 }
 
-/// Nothing compressed was asked for: a small answer could become a large one.
+/// The request excludes compression, because a small response could expand to a large one.
 fn check_encoding(headers: &HeaderMap, host: &str) -> Result<(), Error> {
     match headers.get(CONTENT_ENCODING) {
         Some(encoding) if encoding != "identity" => {
-            let message = format!("{host} answers compressed ({encoding:?}) although nothing compressed was asked for");
+            let message = format!("{host} answers compressed ({encoding:?}) although the request excludes compression");
             Err(Error::new(ErrorKind::Unavailable, message))
         }
         _ => Ok(()),
     }
 }
 
-/// The body up to `bytes_max` bytes, and whether it went on.
+/// The body up to `bytes_max` bytes, and whether there is more.
 async fn read_body(mut response: Response, bytes_max: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
     let announced = response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let announced: usize = announced.unwrap_or(0);
@@ -220,7 +221,7 @@ mod tests {
     fn redirect_never_drops_tls() {
         let message = redirected(Method::GET, 302, "https://a.example/", "http://a.example/").unwrap_err();
         assert_eq!(message, "a.example redirects to a.example without encryption, which is not followed");
-        // The other way round it is another origin.
+        // The opposite direction is another origin.
         let request = redirected(Method::GET, 302, "http://a.example/", "https://a.example/").unwrap();
         assert_eq!(request.headers.keys().collect::<Vec<_>>(), [ACCEPT]);
     }

@@ -1,36 +1,35 @@
-//! What the configuration says of an http tool, as plain values, and how its mistakes are told.
+//! The configuration of an http tool as plain values, and its errors.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// What the configuration says of one http tool. Texts may hold `{name}` where the field allows it.
+/// The configuration of one http tool. `{name}` is an argument where the field allows it.
 #[derive(Clone, Default)]
 pub struct HttpDefinition {
-    /// `GET`, `POST`, `PUT`, `PATCH` or `DELETE`; empty stands for `GET`.
+    /// `GET`, `POST`, `PUT`, `PATCH` or `DELETE`; empty means `GET`.
     pub method: String,
-    /// The address. `{name}` in segments of its path and values of its query.
+    /// The URL. `{name}` is allowed in path segments and query values.
     pub url: String,
-    /// Pairs that are added to the query. `{name}` in texts.
+    /// Pairs that are added to the query. `{name}` is allowed in texts.
     pub query: Vec<(String, Value)>,
-    /// Headers; their values are secrets. `{name}` allowed.
+    /// Headers; their values are secrets. `{name}` is allowed.
     pub headers: Vec<(String, String)>,
-    /// The JSON body. `{name}` in texts.
+    /// The JSON body. `{name}` is allowed in texts.
     pub body: Option<Value>,
-    /// Values in all of these that came from outside the configuration (`${VARIABLE}`). No caller reads them, whatever
-    /// the API sends back.
+    /// Values from outside the configuration (`${VARIABLE}`). They are removed from everything that callers read.
     pub secrets: Vec<String>,
-    /// JSON pointer to the array that is the table.
+    /// JSON pointer to the array of rows.
     pub rows: Option<String>,
-    /// How long one request may take, redirects and body included; without it only the call's deadline counts.
+    /// The time limit of one request, with redirects and body; without it, only the call's deadline applies.
     pub timeout: Option<Duration>,
-    /// Bytes of an answer's body at most; 4 MiB without it.
+    /// Bytes of a response body at most; 4 MiB by default.
     pub max_bytes: Option<usize>,
 }
 
 impl fmt::Debug for HttpDefinition {
-    /// Without any value: headers, addresses and bodies carry secrets.
+    /// Omits values: headers, URLs and bodies contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("HttpDefinition")
@@ -43,18 +42,18 @@ impl fmt::Debug for HttpDefinition {
 /// An argument that the tool declares in its `input`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HttpArgument {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Whether it must be given.
+    /// Whether it is required.
     pub is_required: bool,
-    /// What stands for it when it is not given.
+    /// The default.
     pub default: Option<Value>,
 }
 
-/// Something that is wrong in the configuration of http tools.
+/// An error in the configuration of http tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpProblem {
-    /// Which field, as a path within the tool's `http` (`headers.X-Key`, `query.limit`) or the whole
+    /// The path of the field within the tool's `http` (`headers.X-Key`, `query.limit`), or the full path
     /// (`http.allow_hosts[2]`).
     pub field: String,
     /// What is wrong.

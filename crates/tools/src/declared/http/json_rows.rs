@@ -1,8 +1,8 @@
-//! JSON objects as rows: a schema over all of them, batches made when they are asked for.
+//! Converts JSON objects to rows: one schema for all of them, batches on demand.
 //!
-//! A column has the narrowest of the types boolean, 64-bit integer, 64-bit float and text that holds all its values.
-//! Arrays and objects become JSON text. Batches are made one by one: objects with few members in common would
-//! otherwise take memory for every member that each of them lacks.
+//! A column has the narrowest type that holds all its values: boolean, 64-bit integer, 64-bit float or text. Arrays and
+//! objects become JSON text. Batches are built one by one, because objects with few common members would need memory
+//! for every missing member.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,14 +15,14 @@ use serde_json::Value;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::QueryRows;
 
-/// Columns of a table.
+/// Columns of a table at most.
 const COLUMNS_MAX: usize = 1_000;
 /// Rows of a batch.
 const BATCH_ROWS: usize = 1_024;
-/// The column of items that are no objects.
+/// The column of items that are not objects.
 const VALUE_COLUMN: &str = "value";
 
-/// What holds all values of a column.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum JsonColumnType {
     Null,
@@ -32,15 +32,15 @@ enum JsonColumnType {
     Text,
 }
 
-/// The columns of a table, in the order of their first appearance.
+/// The columns of a table, in the order of first appearance.
 struct InferredColumns {
     names: Vec<String>,
     column_types: Vec<JsonColumnType>,
-    /// Whether rows are objects; else each item is the value of the one column.
+    /// Whether rows are objects; otherwise each item is the value of the only column.
     are_members: bool,
 }
 
-/// The table of `items`. `extract` is the column that the caller wants: a table without rows has it as well.
+/// The table of `items`. `extract` is the requested column, which an empty table has as well.
 ///
 /// # Errors
 /// `TooLarge` when the objects have too many different members.
@@ -79,7 +79,7 @@ impl InferredColumns {
             });
             if names.len() > COLUMNS_MAX {
                 let message = format!("the rows of the answer have more than {COLUMNS_MAX} different members");
-                return Err(Error::new(ErrorKind::TooLarge, message).with_hint("Ask the API for fewer of them."));
+                return Err(Error::new(ErrorKind::TooLarge, message).with_hint("Request fewer members from the API."));
             }
             kinds[index] = kinds[index].widen(JsonColumnType::from_value(value));
         }
@@ -97,7 +97,7 @@ impl InferredColumns {
             let values = items.iter().map(|item| if self.are_members { item.get(name) } else { Some(item) });
             kind.column(values)
         });
-        // Objects without members are rows without columns, which only their number tells.
+        // Objects without members are rows without columns, so the number of rows must be set.
         let options = RecordBatchOptions::new().with_row_count(Some(items.len()));
         RecordBatch::try_new_with_options(schema.clone(), columns.collect(), &options)
             .map_err(|error| Error::internal(format!("the rows of an http tool are malformed: {error}")))
@@ -111,12 +111,12 @@ impl JsonColumnType {
             Value::Bool(_) => Self::Boolean,
             Value::Number(number) if number.is_i64() => Self::Integer,
             Value::Number(number) if number.is_f64() => Self::Float,
-            // Integers beyond 64 bits with a sign keep their digits as text.
+            // Integers beyond the signed 64 bits keep their digits as text.
             Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => Self::Text,
         }
     }
 
-    /// What holds the values of both.
+    /// The type that holds the values of both.
     fn widen(self, other: Self) -> Self {
         match (self, other) {
             (Self::Null, kind) | (kind, Self::Null) => kind,
@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// Types, names and values, one row a line.
+    /// Types, names and values, one row in each line.
     fn render_table(items: &Value) -> String {
         let rows = rows_from_json(items.as_array().unwrap().clone(), None).unwrap();
         let fields = rows.schema.fields();

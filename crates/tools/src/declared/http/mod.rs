@@ -1,7 +1,7 @@
-//! Declared tools of kind `http`: a templated request to an existing HTTP API, its answer as a table when it is one.
+//! Declared tools of kind `http`: a templated request to an HTTP API, whose response becomes a table if possible.
 //!
-//! Where a request may go is decided three times, because each time something else could have changed it: the fixed
-//! host at load, every target of a redirect, and the addresses behind a name when it is connected to.
+//! The target of a request is checked three times, because each can change on its own: the fixed host at load, each
+//! redirect target, and the resolved addresses at connection time.
 
 mod address_class;
 mod allowed_hosts;

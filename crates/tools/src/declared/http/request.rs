@@ -1,4 +1,4 @@
-//! The request of an http tool: read once from the configuration, filled in for each call.
+//! The request of an http tool: parsed once from the configuration, filled in for each call.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,17 +17,17 @@ use super::secrets::Secrets;
 use super::template::Template;
 use super::url_template::{UrlTemplate, host_and_port};
 
-/// Arguments that every http tool has already: how a table is to be shown.
+/// Output arguments, which every http tool has.
 pub const RESERVED_ARGUMENTS: [&str; 2] = ["format", "extract"];
 
-/// Bytes of an answer's body unless the tool says otherwise.
+/// The default limit for a response body, in bytes.
 const BODY_BYTES_DEFAULT: usize = 4 * 1024 * 1024;
-/// Bytes of an answer's body whatever the tool says: it is read as a whole, and takes several times as much then.
+/// The maximum limit for a response body: it is read whole, and its rows take several times as much memory.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Bytes of a header's value.
+/// Bytes of a header value at most.
 const HEADER_BYTES_MAX: usize = 8_192;
 
-/// Headers that belong to the connection, or would undo a bound of ours.
+/// Headers that belong to the connection, or would override a limit.
 const RESERVED_HEADERS: [&str; 11] = [
     "host",
     "content-length",
@@ -42,11 +42,11 @@ const RESERVED_HEADERS: [&str; 11] = [
     "proxy-authorization",
 ];
 
-/// What is asked for unless the tool says otherwise.
+/// The default headers.
 const ACCEPT_DEFAULT: &str = "application/json, text/*;q=0.5";
 const CONTENT_TYPE_DEFAULT: &str = "application/json";
 
-/// The request of an http tool, with arguments in it.
+/// The template of an http tool's request.
 #[derive(Clone)]
 pub struct HttpRequestTemplate {
     method: Method,
@@ -60,7 +60,7 @@ pub struct HttpRequestTemplate {
     pub(super) bytes_max: usize,
 }
 
-/// A request that is ready to be sent.
+/// A request with all arguments filled in.
 #[derive(Clone)]
 pub(super) struct HttpRequest {
     pub(super) method: Method,
@@ -70,10 +70,10 @@ pub(super) struct HttpRequest {
 }
 
 impl HttpRequestTemplate {
-    /// Reads `definition` of a tool that declares `arguments` and may reach `hosts`.
+    /// Parses `definition` of a tool with `arguments` that may reach `hosts`.
     ///
     /// # Errors
-    /// All problems at once. None of them shows the value of a header.
+    /// All problems at once, without the values of headers.
     pub fn parse(
         definition: &HttpDefinition,
         arguments: &[HttpArgument],
@@ -85,7 +85,7 @@ impl HttpRequestTemplate {
         let headers = parse_headers(&definition.headers, &mut problems);
         let body = definition.body.as_ref().map(|body| BodyTemplate::parse("body", body, &mut problems));
         if body.is_some() && method == Some(Method::GET) {
-            problems.push(HttpProblem::new("body", "a GET request has none", "use query, or method: POST"));
+            problems.push(HttpProblem::new("body", "a GET request has no body", "use query, or method: POST"));
         }
         check_bounds(definition, &mut problems);
         let mut argument_uses = ArgumentUses { arguments, problems: &mut problems, used: Vec::new() };
@@ -105,7 +105,7 @@ impl HttpRequestTemplate {
         })
     }
 
-    /// The hints of the tool. `destructive` is what the configuration says of it, if it does.
+    /// The tool's annotations. `destructive` is the configured value, if any.
     pub fn annotations(&self, destructive: Option<bool>) -> ToolAnnotations {
         let is_get = self.method == Method::GET;
         let is_delete = self.method == Method::DELETE;
@@ -117,17 +117,17 @@ impl HttpRequestTemplate {
         }
     }
 
-    /// The host that the request goes to, with its port when that is not the scheme's.
+    /// The host of the request, with its port if that is not the scheme's default.
     pub fn host(&self) -> String {
         host_and_port(self.address.origin())
     }
 
-    /// What must not stand in a text that a caller reads.
+    /// The secrets to remove from texts for callers.
     pub(super) fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
-    /// The request for a call with `arguments`.
+    /// Fills in `arguments`.
     pub(super) fn render(&self, arguments: &Map<String, Value>) -> Result<HttpRequest, Error> {
         let given = CallArguments { arguments, defaults: &self.defaults };
         let mut violations = Vec::new();
@@ -150,7 +150,7 @@ impl HttpRequestTemplate {
         for (name, template) in &self.headers {
             let value = match template.render(|argument| header_text(argument, given)) {
                 Ok(Some(value)) => value,
-                // An argument that was not given leaves its header out.
+                // A missing argument omits its header.
                 Ok(None) => continue,
                 Err(violation) => {
                     violations.push(violation);
@@ -186,12 +186,13 @@ impl fmt::Debug for HttpRequest {
     }
 }
 
-/// The value of an argument that stands in a header. Line breaks would begin a header of the caller's own.
+/// The value of an argument in a header. A line break would start another header.
 fn header_text(argument: &str, given: CallArguments<'_>) -> Result<Option<String>, Violation> {
     let text = given.text(argument)?;
     match &text {
         Some(text) if !text.chars().all(|character| character == ' ' || character.is_ascii_graphic()) => {
-            let message = "stands in a header and may hold printable ASCII characters only, no line breaks".to_owned();
+            let message =
+                "is sent in a header and may contain printable ASCII characters only, no line breaks".to_owned();
             Err(Violation { path: argument.to_owned(), message })
         }
         _ => Ok(text),
@@ -206,7 +207,7 @@ fn parse_method(text: &str, problems: &mut Vec<HttpProblem>) -> Option<Method> {
         "PATCH" => Some(Method::PATCH),
         "DELETE" => Some(Method::DELETE),
         _ => {
-            let wrong = format!("{text:?} is no method of http tools");
+            let wrong = format!("{text:?} is not a method of http tools");
             problems.push(HttpProblem::new("method", wrong, "one of GET, POST, PUT, PATCH, DELETE"));
             None
         }
@@ -219,11 +220,7 @@ fn parse_headers(headers: &[(String, String)], problems: &mut Vec<HttpProblem>) 
         let field = format!("headers.{text}");
         let template = parse_template(&field, value, problems);
         let Ok(name) = HeaderName::from_bytes(text.as_bytes()) else {
-            problems.push(HttpProblem::new(
-                field,
-                "is no name of a header",
-                "letters, digits and -, such as X-Api-Key",
-            ));
+            problems.push(HttpProblem::new(field, "is not a header name", "letters, digits and -, such as X-Api-Key"));
             continue;
         };
         if RESERVED_HEADERS.contains(&name.as_str()) {
@@ -231,12 +228,12 @@ fn parse_headers(headers: &[(String, String)], problems: &mut Vec<HttpProblem>) 
             continue;
         }
         if parsed.iter().any(|(other, _)| *other == name) {
-            problems.push(HttpProblem::new(field, "is there twice", "write it once; case does not count"));
+            problems.push(HttpProblem::new(field, "is set twice", "set it once; case does not matter"));
             continue;
         }
         let Some(template) = template else { continue };
         if !template.texts().all(|text| HeaderValue::from_str(text).is_ok()) {
-            let wrong = "holds a line break or another character that no header can hold";
+            let wrong = "contains a line break or another character that headers do not allow";
             let right = "printable ASCII characters; a secret that was read from a file may end in a line break";
             problems.push(HttpProblem::new(field, wrong, right));
             continue;
@@ -251,7 +248,7 @@ fn check_bounds(definition: &HttpDefinition, problems: &mut Vec<HttpProblem>) {
         problems.push(HttpProblem::new("timeout", "is zero", "a time such as 10s, or leave it out"));
     }
     if definition.max_bytes.is_some_and(|bytes| bytes == 0 || bytes > BODY_BYTES_MAX) {
-        let wrong = "is beyond the bounds";
+        let wrong = "is out of range";
         problems.push(HttpProblem::new("max_bytes", wrong, format!("from 1 to {BODY_BYTES_MAX} bytes (64 MiB)")));
     }
     let is_pointer = |text: &str| {
@@ -260,11 +257,11 @@ fn check_bounds(definition: &HttpDefinition, problems: &mut Vec<HttpProblem>) {
     };
     if definition.rows.as_deref().is_some_and(|rows| !is_pointer(rows)) {
         let right = "begin each name with a slash: /items or /data/rows (RFC 6901)";
-        problems.push(HttpProblem::new("rows", "is no JSON pointer", right));
+        problems.push(HttpProblem::new("rows", "is not a JSON pointer", right));
     }
 }
 
-/// Which declared arguments are used, and whether they may be where they are.
+/// Checks which declared arguments are used, and where.
 struct ArgumentUses<'a> {
     arguments: &'a [HttpArgument],
     problems: &'a mut Vec<HttpProblem>,
@@ -292,21 +289,21 @@ impl ArgumentUses<'_> {
             let field = format!("input.{}", argument.name);
             if RESERVED_ARGUMENTS.contains(&argument.name.as_str()) {
                 let right = "choose another name; {name} may differ from what the API calls it";
-                self.problems.push(HttpProblem::new(field, "is an argument that every table has already", right));
+                self.problems.push(HttpProblem::new(field, "is reserved: every http tool has this argument", right));
             } else if !self.used.contains(&argument.name) && address.is_some() && self.problems.is_empty() {
-                // Only when all else is right: what is wrong may be where it is used.
+                // Reported only without other problems, which may hide a use.
                 let right = format!("write {{{}}} into the url, query, headers or body", argument.name);
-                self.problems.push(HttpProblem::new(field, "is used nowhere in the request", right));
+                self.problems.push(HttpProblem::new(field, "is not used in the request", right));
             }
         }
     }
 
     fn record_use(&mut self, field: &str, name: &str) {
         if !self.arguments.iter().any(|argument| argument.name == name) {
-            // The name stays unsaid where it may be part of a secret with a brace in it.
+            // The name is omitted where it may be part of a secret with braces.
             let wrong = match field.starts_with("headers.") {
-                true => "the braces name no declared argument".to_owned(),
-                false => format!("{{{name}}} is no declared argument"),
+                true => "the braces name an undeclared argument".to_owned(),
+                false => format!("{{{name}}} is not a declared argument"),
             };
             self.problems.push(HttpProblem::new(field, wrong, "declare it in input, or write {{ and }} for braces"));
         }
@@ -317,7 +314,7 @@ impl ArgumentUses<'_> {
         self.record_use("url", name);
         let declared = self.arguments.iter().find(|argument| argument.name == name);
         if declared.is_some_and(|argument| !argument.is_required && argument.default.is_none()) {
-            let wrong = format!("{{{name}}} stands in the path but need not be given");
+            let wrong = format!("{{{name}}} is part of the path but optional");
             self.problems.push(HttpProblem::new("url", wrong, "make it required, or give it a default"));
         }
     }

@@ -1,7 +1,7 @@
-//! From a listed name to the addresses that may be connected to.
+//! Resolves allowed names to allowed addresses.
 //!
-//! The check happens on the very addresses that are connected to, after the name was looked up: a name that is aimed
-//! elsewhere between two look-ups (DNS rebinding) gains nothing.
+//! The addresses of the connection itself are checked, after resolution. A name that changes between two resolutions
+//! (DNS rebinding) therefore gains nothing.
 
 use std::fmt;
 use std::io;
@@ -13,13 +13,13 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::allowed_hosts::AllowedHosts;
 
-/// Who knows the addresses of names. Tests stand in for the system.
+/// Resolves names. Tests replace the system's resolver.
 #[async_trait]
 pub trait DnsResolver: Send + Sync + 'static {
     /// The addresses of `name`.
     ///
     /// # Errors
-    /// When the name is not known or nobody can be asked.
+    /// When the name is unknown, or no DNS server answers.
     async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
@@ -33,7 +33,7 @@ impl DnsResolver for SystemResolver {
     }
 }
 
-/// No address behind a name may be connected to. The text is for the log.
+/// None of a name's addresses is allowed. The text is for the log.
 #[derive(Debug)]
 pub(super) struct DisallowedAddresses {
     name: String,
@@ -43,13 +43,16 @@ pub(super) struct DisallowedAddresses {
 impl fmt::Display for DisallowedAddresses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, addresses } = self;
-        write!(f, "{name} stands for {addresses:?}, which http tools may not reach (list the network in allow_hosts)")
+        write!(
+            f,
+            "{name} resolves to {addresses:?}, which http tools may not reach (list the network in http.allow_hosts)"
+        )
     }
 }
 
 impl std::error::Error for DisallowedAddresses {}
 
-/// Lets through the addresses that the list permits.
+/// Returns only allowed addresses.
 pub(super) struct AllowListResolver {
     pub(super) resolver: Arc<dyn DnsResolver>,
     pub(super) allowed: Arc<AllowedHosts>,
@@ -67,7 +70,7 @@ impl Resolve for AllowListResolver {
             let permitted: Vec<SocketAddr> = addresses
                 .iter()
                 .filter(|address| allowed.permits_address(&name, **address))
-                // The client puts the port of the URL in place of 0.
+                // The client replaces the port 0 by that of the URL.
                 .map(|address| SocketAddr::new(*address, 0))
                 .collect();
             if permitted.is_empty() {

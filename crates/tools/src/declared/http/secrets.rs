@@ -1,5 +1,4 @@
-//! What must not stand in a text that a caller reads, and how it is taken out. APIs send back what they were sent: in
-//! errors, and some of them in good answers.
+//! Removes secrets from texts for callers. APIs repeat parts of requests in errors, and some in successful responses.
 
 use std::borrow::Cow;
 
@@ -11,27 +10,26 @@ use serde_json::Value;
 use super::template::Template;
 use super::url_template::VALUE_ENCODE_SET;
 
-/// Shorter words are no secrets, but would be found everywhere.
+/// Bytes of a secret at least; shorter words would match everywhere.
 const SECRET_BYTES_MIN: usize = 6;
-/// Headers whose values are no secrets.
+/// Headers whose values are not secret.
 const PLAIN_HEADERS: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
-/// Parts of the names of headers whose values prove something.
+/// Parts of the names of headers with credentials.
 const CREDENTIAL_HEADER_PARTS: [&str; 5] = ["auth", "cookie", "key", "secret", "token"];
-/// What stands in place of a secret.
+/// Replaces a secret.
 const MASK: &str = "***";
 
-/// The secrets of one tool, each in every form in which an API may send it back, the longest first.
+/// The secrets of one tool, in all encodings, the longest first.
 #[derive(Clone, Default)]
 pub(super) struct Secrets {
-    /// Those that are looked for in errors: words of other headers too, for no data is lost there.
+    /// Secrets in error texts. They include words of other headers, because no data can be lost there.
     in_errors: Vec<String>,
-    /// Those that are looked for in answers.
+    /// Secrets in successful responses.
     in_answers: Vec<String>,
 }
 
 impl Secrets {
-    /// The secrets of `headers`, and the `values` that came into the request from outside the configuration. What
-    /// stands in the `origin` is told to callers anyway.
+    /// The secrets in `headers`, and the `values` from outside the configuration. Parts of `origin` are not secret.
     pub(super) fn new(headers: &[(HeaderName, Template)], values: &[String], origin: &Url) -> Self {
         let words = |is_wanted: &dyn Fn(&str) -> bool| -> Vec<String> {
             let expected = headers.iter().filter(|(name, _)| is_wanted(name.as_str()));
@@ -51,12 +49,12 @@ impl Secrets {
         }
     }
 
-    /// The text of an error without secrets.
+    /// Removes secrets from the text of an error.
     pub(super) fn redact_error(&self, text: &str) -> String {
         mask_secrets(text, &self.in_errors).into_owned()
     }
 
-    /// The text of an answer without secrets.
+    /// Removes secrets from the text of a response.
     pub(super) fn redact_text(&self, text: String) -> String {
         match mask_secrets(&text, &self.in_answers) {
             Cow::Owned(masked) => masked,
@@ -64,7 +62,7 @@ impl Secrets {
         }
     }
 
-    /// A JSON answer without secrets, names of members included.
+    /// Removes secrets from a JSON response, including its member names.
     pub(super) fn redact_json(&self, value: &mut Value) {
         if self.in_answers.is_empty() {
             return;
@@ -99,7 +97,7 @@ fn mask_secrets<'a>(text: &'a str, secrets: &[String]) -> Cow<'a, str> {
     })
 }
 
-/// Each secret as it is, as addresses write it, and as JSON does; without what is too short, the longest first.
+/// Each secret as plain text, percent-encoded and as JSON, without short ones, the longest first.
 fn encoded_forms(secrets: Vec<String>) -> Vec<String> {
     let mut forms: Vec<String> = Vec::new();
     for secret in secrets {
@@ -120,7 +118,7 @@ fn encoded_forms(secrets: Vec<String>) -> Vec<String> {
     forms
 }
 
-/// The same with the digits of `%2F` as `%2f`.
+/// The text with lower-case digits in percent-encoding (`%2f` instead of `%2F`).
 fn lower_hexadecimal(encoded: &str) -> String {
     let mut lowered = String::with_capacity(encoded.len());
     for (index, part) in encoded.split('%').enumerate() {

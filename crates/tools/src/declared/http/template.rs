@@ -1,6 +1,6 @@
-//! Texts with `{name}` in them.
+//! Templates with `{name}`.
 //!
-//! A fault tells where and not what: the text may be a secret.
+//! Errors contain the position but not the text, which may be a secret.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,13 +8,13 @@ use std::ops::Range;
 /// Characters of an argument's name at most.
 const NAME_CHARACTERS_MAX: usize = 128;
 
-/// Doubles the braces of `text`, so that it stands for itself within a template: for values that are put into the
-/// configuration from outside, such as `${VARIABLE}`.
+/// Doubles the braces of `text`, so that a template renders it unchanged. Used for values from outside the
+/// configuration, such as `${VARIABLE}`.
 pub fn escape_braces(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")
 }
 
-/// A text with arguments in it.
+/// A text with arguments.
 #[derive(Clone, Default)]
 pub(super) struct Template {
     pieces: Vec<BracePart>,
@@ -26,7 +26,7 @@ enum BracePart {
     Argument(String),
 }
 
-/// Why a text is no template, and at which character, counted from 1.
+/// Why a text is not a template, and at which character, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TemplateError {
     kind: TemplateErrorKind,
@@ -44,18 +44,18 @@ impl fmt::Display for TemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subject = match self.kind {
             TemplateErrorKind::Unclosed => "the brace is not closed",
-            TemplateErrorKind::Unopened => "the brace closes nothing",
-            TemplateErrorKind::InvalidName => "the braces hold no name",
+            TemplateErrorKind::Unopened => "the closing brace has no opening brace",
+            TemplateErrorKind::InvalidName => "the braces contain no valid name",
         };
         write!(f, "{subject} (character {})", self.at)
     }
 }
 
-/// What would be right instead of any [`TemplateError`].
+/// The hint for any [`TemplateError`].
 pub(super) const TEMPLATE_HINT: &str = "write {name} for an argument, {{ and }} for braces";
 
 impl Template {
-    /// Reads `text`.
+    /// Parses `text`.
     pub(super) fn parse(text: &str) -> Result<Self, TemplateError> {
         let characters: Vec<char> = text.chars().collect();
         let (mut pieces, mut literal, mut at) = (Vec::new(), String::new(), 0);
@@ -92,7 +92,7 @@ impl Template {
         Self { pieces: vec![BracePart::Text(text.into())] }
     }
 
-    /// The names of its arguments, in order.
+    /// The names of the arguments, in order.
     pub(super) fn arguments(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
             BracePart::Argument(name) => Some(name.as_str()),
@@ -100,7 +100,7 @@ impl Template {
         })
     }
 
-    /// Its fixed texts, in order.
+    /// The fixed texts, in order.
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
             BracePart::Text(text) => Some(text.as_str()),
@@ -108,7 +108,7 @@ impl Template {
         })
     }
 
-    /// The argument, when the template is nothing but one.
+    /// The argument, if the template consists of one.
     pub(super) fn only_argument(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [BracePart::Argument(name)] => Some(name),
@@ -116,12 +116,12 @@ impl Template {
         }
     }
 
-    /// The text, when it holds no argument.
+    /// The text, if it has no argument.
     pub(super) fn fixed_text(&self) -> Option<String> {
         self.arguments().next().is_none().then(|| self.texts().collect())
     }
 
-    /// The same with each fixed text changed.
+    /// The template with each fixed text changed.
     pub(super) fn map_texts(self, change: impl Fn(&str) -> String) -> Self {
         let pieces = self.pieces.into_iter().map(|piece| match piece {
             BracePart::Text(text) => BracePart::Text(change(&text)),
@@ -130,7 +130,7 @@ impl Template {
         Self { pieces: pieces.collect() }
     }
 
-    /// The text with the values in it; none when one of them is.
+    /// Fills in the values; `None` if one of them is missing.
     pub(super) fn render<E>(
         &self,
         mut value: impl FnMut(&str) -> Result<Option<String>, E>,
@@ -150,14 +150,14 @@ impl Template {
 }
 
 impl fmt::Debug for Template {
-    /// Without the fixed texts, which may be secrets.
+    /// Omits the fixed texts, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Template")?;
         f.debug_list().entries(self.arguments()).finish()
     }
 }
 
-/// Where the name of the argument stands whose brace opens at `opening`.
+/// The position of the argument's name after the brace at `opening`.
 fn name_range(characters: &[char], opening: usize) -> Result<Range<usize>, TemplateError> {
     let fault = |sort| TemplateError { kind: sort, at: opening + 1 };
     let start = opening + 1;
@@ -195,10 +195,10 @@ mod tests {
     fn errors_name_the_position_only() {
         let fault = |text| Template::parse(text).unwrap_err().to_string();
         assert_eq!(fault("ab{c"), "the brace is not closed (character 3)");
-        assert_eq!(fault("ab}"), "the brace closes nothing (character 3)");
-        assert_eq!(fault("{}"), "the braces hold no name (character 1)");
-        assert_eq!(fault("{a b}"), "the braces hold no name (character 1)");
-        assert_eq!(fault("{a{b}"), "the braces hold no name (character 1)");
+        assert_eq!(fault("ab}"), "the closing brace has no opening brace (character 3)");
+        assert_eq!(fault("{}"), "the braces contain no valid name (character 1)");
+        assert_eq!(fault("{a b}"), "the braces contain no valid name (character 1)");
+        assert_eq!(fault("{a{b}"), "the braces contain no valid name (character 1)");
         assert!(!format!("{:?}", Template::parse("secret {a}").unwrap()).contains("secret"));
     }
 

@@ -1,4 +1,4 @@
-//! The handler of an http tool: fill in, send, read, answer.
+//! The handler of an http tool.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::arguments::{OutputArguments, parse_arguments};
 use crate::declared::consent::Consent;
 use crate::declared::elicited_parameters::ElicitedParameters;
 
-/// Text that leaves at once, in bytes.
+/// Bytes of a chunk at most.
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
-/// Kept free in the budget for the line that says what was not shown.
+/// Bytes of the budget that are reserved for the note about truncation.
 const NOTE_BYTES: usize = 200;
 
 /// A declared tool that calls an HTTP API.
@@ -31,12 +31,12 @@ pub struct HttpToolHandler {
 }
 
 impl HttpToolHandler {
-    /// The tool that sends the requests of `template` through `client`, and tables through `executor`.
+    /// A tool that sends the requests of `template` through `client`, and tables through `executor`.
     pub fn new(template: HttpRequestTemplate, client: HttpClient, executor: Executor) -> Self {
         Self { template, client, executor, elicited: ElicitedParameters::default(), consent: None }
     }
 
-    /// The same, which asks the person behind a call for what it leaves out, and for consent.
+    /// Adds prompts for missing arguments and for consent.
     pub(in crate::declared) fn with_elicitation(
         self,
         elicited_parameters: ElicitedParameters,
@@ -45,13 +45,13 @@ impl HttpToolHandler {
         Self { elicited: elicited_parameters, consent, ..self }
     }
 
-    /// The answer of the API, or what became of the request instead.
+    /// Sends the request. The call and the tool's time limit can cancel it.
     async fn call_api(&self, request: HttpRequest, job: &Job) -> Result<HttpResponse, Error> {
         let limit = self.template.timeout;
         let overdue = async {
             match limit {
                 Some(limit) => tokio::time::sleep(limit).await,
-                // The call's own deadline cancels the job, whatever the tool's limit is.
+                // Without a limit, the call's own deadline cancels the job.
                 None => std::future::pending().await,
             }
         };
@@ -72,14 +72,14 @@ impl HttpToolHandler {
 impl Handler for HttpToolHandler {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let shape: OutputArguments = parse_arguments(&job)?;
-        // A wrong format is told before the API does anything.
+        // An invalid format is reported before the request is sent.
         shape.parse_format()?;
         let arguments = self.elicited.complete(&job, &reply).await?;
         let request = self.template.render(&arguments)?;
         if let Some(consent) = &self.consent {
             consent.request(&arguments, &reply).await?;
         }
-        reply.send_progress(0.0, None, Some(format!("{} is asked", self.template.host()))).await?;
+        reply.send_progress(0.0, None, Some(format!("calling {}", self.template.host()))).await?;
         let fetched = self.call_api(request, &job).await?;
         if !fetched.status.is_success() {
             return Err(status_error(&fetched, self.template.secrets()));
@@ -90,11 +90,11 @@ impl Handler for HttpToolHandler {
         match interpret_response(fetched, self.template.rows.as_deref(), self.template.secrets())? {
             ApiResult::Table(items) => {
                 let rows = rows_from_json(items, shape.extract.as_deref())?;
-                let presentation = shape.output_options("Ask the API for less with the tool's arguments.")?;
+                let presentation = shape.output_options("Request less with the tool's arguments.")?;
                 self.executor.answer_rows(rows, presentation, &job, &reply).await
             }
             ApiResult::Text(_) if shape.extract.is_some() => {
-                let message = "the answer of the API is no table, so that no column can be extracted".to_owned();
+                let message = "the answer of the API is not a table, so no column can be extracted".to_owned();
                 let violation = Violation { path: "extract".to_owned(), message };
                 Err(Error::invalid_arguments("the arguments do not fit the answer:", vec![violation]))
             }
@@ -103,9 +103,9 @@ impl Handler for HttpToolHandler {
     }
 }
 
-/// Sends `text` within the inline budget of `job`, and says so when that is not all of it.
+/// Sends `text` within the inline budget of `job`, with a note if it is truncated.
 async fn send_text(text: &str, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
-    // As a whole, before it is cut.
+    // The whole text is redacted before it is cut.
     let text = job.redact_text(text)?;
     let bytes_max = job.inline_budget().bytes.unwrap_or(usize::MAX);
     let is_cut = text.len() > bytes_max;
@@ -120,7 +120,7 @@ async fn send_text(text: &str, job: &Job, reply: &ReplySender) -> Result<Metadat
     }
     reply.end_text().await?;
     if is_cut {
-        let line = format!("Shown: the first {} of {} bytes; ask the API for less.", visible.len(), text.len());
+        let line = format!("Shown: the first {} of {} bytes; request less from the API.", visible.len(), text.len());
         reply.send_block(Content::text(line)).await?;
     }
     let facts = [("bytes", visible.len().into()), ("truncated", is_cut.into())];

@@ -1,8 +1,8 @@
-//! The address of a request: its origin is fixed, arguments stand in segments of the path and values of the query.
+//! Template of a request's URL: the origin is fixed; arguments are allowed in path segments and query values.
 //!
-//! Every character of an argument that is not a letter, a digit, `-`, `.`, `_` or `~` is percent-encoded. That leaves
-//! one way to change the path, which is refused: segments of dots, which parsers of addresses resolve even when they
-//! are encoded, and which servers that decode `%2F` would resolve as well.
+//! All characters of an argument except letters, digits, `-`, `.`, `_` and `~` are percent-encoded. Segments of dots
+//! could still change the path, so they are rejected: URL parsers resolve them even when encoded, and servers that
+//! decode `%2F` would resolve them as well.
 
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use reqwest::Url;
@@ -15,15 +15,15 @@ use super::call_arguments::{CallArguments, value_to_text};
 use super::definition::HttpProblem;
 use super::template::Template;
 
-/// Longer addresses are refused, as most servers do.
+/// Bytes of a URL at most, as with most servers.
 const URL_BYTES_MAX: usize = 8_192;
-/// What an argument's value is encoded with.
+/// Encodes the value of an argument.
 pub(super) const VALUE_ENCODE_SET: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// What the fixed text of a path is encoded with; what is encoded in it already stays.
+/// Encodes the fixed text of a path; existing percent-encoding stays.
 const PATH_ENCODE_SET: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\').add(b'^').add(b'`').add(b'{').add(b'|').add(b'}');
 
-/// An address with arguments in it.
+/// A URL with arguments.
 #[derive(Clone)]
 pub(super) struct UrlTemplate {
     /// Scheme, host and port, with an empty path.
@@ -39,7 +39,7 @@ struct QueryPair {
 }
 
 impl UrlTemplate {
-    /// Reads `url` and the pairs that are added to its query; problems are added to `problems`.
+    /// Parses `url` and the added query pairs; errors are added to `problems`.
     pub(super) fn parse(
         url: &str,
         pairs: &[(String, Value)],
@@ -65,17 +65,17 @@ impl UrlTemplate {
         &self.origin
     }
 
-    /// The arguments in its path, which must always have a value.
+    /// The arguments in the path, which must always have a value.
     pub(super) fn path_arguments(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().flat_map(Template::arguments)
     }
 
-    /// The arguments in its query.
+    /// The arguments in the query.
     pub(super) fn query_arguments(&self) -> impl Iterator<Item = &str> {
         self.query.iter().flat_map(|pair| pair.value.arguments())
     }
 
-    /// The address with the arguments in it.
+    /// Fills in the arguments.
     pub(super) fn render(&self, given: CallArguments<'_>, violations: &mut Vec<Violation>) -> Option<Url> {
         let before = violations.len();
         let mut text = self.origin.as_str().trim_end_matches('/').to_owned();
@@ -111,11 +111,11 @@ impl UrlTemplate {
         url.ok()
     }
 
-    /// `text` as an address, if it has the template's origin and as many segments. The encoding sees to that; this
-    /// sees to the encoding.
+    /// Parses `text` and checks that origin and number of segments are those of the template. A second check behind the
+    /// encoding.
     fn verify_rendered(&self, text: &str) -> Result<Url, String> {
         if text.len() > URL_BYTES_MAX {
-            return Err(format!("the address would be {} bytes long; at most {URL_BYTES_MAX} can be sent", text.len()));
+            return Err(format!("the address would be {} bytes long; at most {URL_BYTES_MAX} are allowed", text.len()));
         }
         let changed = || "the arguments would change where the request goes".to_owned();
         let url = Url::parse(text).map_err(|_| changed())?;
@@ -132,14 +132,14 @@ pub(super) fn is_same_origin(one: &Url, other: &Url) -> bool {
     origin(one) == origin(other)
 }
 
-/// The host as a reader may see it, with the port when it is not the scheme's.
+/// The host for messages, with its port if that is not the scheme's default.
 pub(super) fn host_and_port(url: &Url) -> String {
     let host = url.host_str().unwrap_or("no host");
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 impl QueryPair {
-    /// The values that stand in the query: none when an argument was not given, several for an array.
+    /// The values in the query: empty for a missing argument, several for an array.
     fn values(&self, given: CallArguments<'_>) -> Result<Vec<String>, Violation> {
         if let Some(name) = self.value.only_argument()
             && let Some(Value::Array(items)) = given.value(name)
@@ -163,12 +163,12 @@ fn render_segment(segment: &Template, given: CallArguments<'_>) -> Result<String
         return Err(wrong("is part of the address and must not be empty"));
     }
     if has_dot_segment(&encoded) {
-        return Err(wrong("would climb in the address; parts of only dots are refused"));
+        return Err(wrong("is a path segment of only dots, which is not allowed"));
     }
     Ok(encoded)
 }
 
-/// Whether a parser, or a server that decodes first, would take the segment or a part of it for `.` or `..`.
+/// Whether the segment, or a part of it after decoding, is `.` or `..`.
 fn has_dot_segment(encoded: &str) -> bool {
     let decoded = percent_decode_str(encoded).decode_utf8_lossy();
     decoded.split(['/', '\\']).any(|part| part == "." || part == "..")
@@ -192,7 +192,7 @@ fn add_pair(name: &str, value: &Value, query: &mut Vec<QueryPair>, problems: &mu
     }
 }
 
-/// The parts of an address as the configuration has it.
+/// The parts of a configured URL.
 struct UrlParts<'a> {
     scheme: &'a str,
     authority: &'a str,
@@ -207,7 +207,7 @@ impl<'a> UrlParts<'a> {
             None
         };
         if url.contains(|character: char| character.is_whitespace() || character.is_control()) {
-            return wrong("holds white space or a control character", "write it as %20 or as the code that it has");
+            return wrong("contains white space or a control character", "percent-encode it, for example %20");
         }
         let scheme_and_rest = url.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"));
         let Some((scheme, rest)) = scheme_and_rest else {
@@ -228,11 +228,11 @@ impl<'a> UrlParts<'a> {
             None
         };
         if self.authority.contains(['{', '}']) {
-            let right = "write them out; arguments stand in the path and the query";
-            return wrong("host and port cannot hold arguments".to_owned(), right);
+            let right = "write them out; arguments are allowed in the path and the query";
+            return wrong("host and port cannot contain arguments".to_owned(), right);
         }
         if self.authority.contains('@') {
-            return wrong("holds credentials".to_owned(), "send them in headers: Authorization");
+            return wrong("contains credentials".to_owned(), "send them in headers: Authorization");
         }
         let Some(origin) = Url::parse(&format!("{}://{}/", self.scheme, self.authority)).ok() else {
             return wrong("has no valid host and port".to_owned(), "for example https://api.example.com/v1/tickets");
@@ -255,7 +255,7 @@ impl<'a> UrlParts<'a> {
                 continue;
             };
             if template.fixed_text().is_some_and(|text| has_dot_segment(&text)) {
-                problems.push(HttpProblem::new(field, "is only dots", "write the path as it is without them"));
+                problems.push(HttpProblem::new(field, "consists of dots only", "write the path without it"));
                 is_right = false;
             }
             segments.push(template.map_texts(|text| utf8_percent_encode(text, PATH_ENCODE_SET).to_string()));
@@ -279,7 +279,7 @@ impl<'a> UrlParts<'a> {
     }
 }
 
-/// The text that stands encoded in a query; it is encoded anew with the values.
+/// Decodes the text of a query; it is encoded again together with the values.
 fn decode_query_text(text: &str) -> String {
     percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }

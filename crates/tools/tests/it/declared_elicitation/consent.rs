@@ -1,4 +1,4 @@
-//! Consent before a tool does anything: asked with the values, and nothing is done without it.
+//! Consent before a tool runs: the question contains the values, and nothing is done without it.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::recording_database::{declaration_problems, elicited_input, input, ref
 
 const MODES: [ElicitationMode; 2] = [ElicitationMode::Rounds, ElicitationMode::Live];
 
-/// What is asked and answered, and what the database ran: the same in both ways.
+/// The conversation, and the statements that the database ran; the same in both ways.
 async fn check(tool: impl Fn() -> DeclaredSqlTool, arguments: Value, answers: &[InputAnswer]) -> String {
     let mut message = Vec::new();
     for way in MODES {
@@ -51,11 +51,11 @@ async fn nothing_is_done_without_consent() {
     }
     message.push(check(refund, order_arguments(), &[]).await.lines().skip(2).collect::<Vec<_>>().join("\n"));
     insta::assert_snapshot!(message.join("\n"), @r#"
-    forbidden: nothing was done: the person who was asked did not agree
+    forbidden: nothing was done: the person declined
     ran: []
-    forbidden: nothing was done: the person who was asked did not agree
+    forbidden: nothing was done: the person declined
     ran: []
-    forbidden: nothing was done: the person who was asked did not choose
+    forbidden: nothing was done: the person closed the question
     ran: []
     (no answer)
     ran: []
@@ -92,18 +92,19 @@ async fn client_without_forms_gets_incapable_error() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(error, @r#"
             the call needs what your client has not declared that it can do: elicitation (form)
-            Nothing was done: a person has to agree first. Call from a client that shows forms (elicitation), or with tidegate call at a terminal.
+            Nothing was done: a person has to agree first. Call from a client that supports elicitation, or with tidegate call at a terminal.
             "#);
         }
         assert!(ran.lock().is_empty());
     }
 }
 
-/// The key of what is asked in the first round, for `arguments`, and what marks its answer.
+/// The key of the input request in the first round, for `arguments`, and the marker of its answer.
 async fn first_question(tool: DeclaredSqlTool, arguments: Value) -> (String, String) {
     let (registry, _) = registry_offering(tool).await;
     let reply = registry.call(call_with_forms("refund", arguments)).unwrap();
-    let (key, request) = collect_text(reply, |_| panic!("nobody waits")).await.unwrap_err().input_requests()[0].clone();
+    let (key, request) =
+        collect_text(reply, |_| panic!("the call waits for input")).await.unwrap_err().input_requests()[0].clone();
     (key, request.fingerprint())
 }
 
@@ -125,7 +126,7 @@ async fn consent_is_bound_to_the_exact_request() {
     for (subject, tool, arguments, was_asked, counts) in cases {
         let (registry, ran) = registry_offering(tool).await;
         let call = Call { input_answers: agreed(was_asked), ..call_with_forms("refund", arguments) };
-        let ended = collect_text(registry.call(call).unwrap(), |_| panic!("nobody waits")).await;
+        let ended = collect_text(registry.call(call).unwrap(), |_| panic!("the call waits for input")).await;
         assert_eq!(ran.lock().len(), usize::from(counts), "{subject}");
         assert!(counts || ended.unwrap_err().kind() == ErrorKind::InputRequired, "{subject}");
     }
@@ -175,7 +176,7 @@ async fn parameters_are_elicited_before_consent() {
     "#);
 }
 
-/// A call through the door of the toolset that finds tools and calls them.
+/// A call through the toolset that finds tools and calls them.
 fn call_in_discover_toolset(registry: &Registry, tool: &str, arguments: Value) -> Call {
     let owner = crate::fake::owner();
     let toolset = registry.snapshot().toolset(DISCOVER_TOOLSET, &owner).cloned();
@@ -211,5 +212,5 @@ async fn rejects_invalid_confirm_templates() {
     confirm: {{to}} is not declared under input
     Valid choices: amount, order
     "#);
-    insta::assert_snapshot!(declaration_problems(confirm(" ")).await, @r#"confirm: asks nothing; write what the person agrees to, such as "Delete order {{order}}?""#);
+    insta::assert_snapshot!(declaration_problems(confirm(" ")).await, @r#"confirm: is empty; write what the person agrees to, such as "Delete order {{order}}?""#);
 }

@@ -1,4 +1,4 @@
-//! A call together with the person behind it: the questions, the answers and the end, as one text.
+//! A call with a person behind it: the questions, the answers and the result, as one text.
 
 use std::collections::BTreeMap;
 use std::iter::Cloned;
@@ -13,19 +13,19 @@ use tidegate_core::{
 
 use crate::fake::call;
 
-/// Rounds after which a call that asks on is wrong.
+/// Rounds after which a call has failed.
 const ROUNDS_MAX: usize = 10;
 
-/// How a client is asked.
+/// How input is requested from a client.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ElicitationMode {
-    /// The call ends with its questions and is made again with the answers.
+    /// The call ends with the input requests and is repeated with the answers.
     Rounds,
     /// The call waits for the answers.
     Live,
 }
 
-/// A filled in form.
+/// A completed form.
 pub(super) fn filled_form(values: Value) -> InputAnswer {
     let Value::Object(values) = values else { panic!("a form is an object") };
     InputAnswer::Accepted(values)
@@ -36,17 +36,17 @@ pub(super) fn consent_answer() -> InputAnswer {
     filled_form(json!({"confirm": true}))
 }
 
-/// What a client that shows forms can do.
+/// The capabilities of a client with elicitation forms.
 pub(super) fn form_capabilities() -> ClientCapabilities {
     ClientCapabilities { forms: true, ..ClientCapabilities::default() }
 }
 
-/// A call of `tool` by a client that shows forms.
+/// A call of `tool` by a client with elicitation forms.
 pub(super) fn call_with_forms(tool: &str, arguments: Value) -> Call {
     Call { client_capabilities: form_capabilities(), ..call(CallTarget::Tool(tool.to_owned()), arguments) }
 }
 
-/// Makes `call` with a person behind it who gives `answers` one after the other; a question that has none is the end.
+/// Makes `call` with a person who gives `answers` one after the other; a question without an answer ends it.
 pub(super) async fn run_conversation(
     registry: &Arc<Registry>,
     call: Call,
@@ -72,7 +72,7 @@ impl Conversation<'_> {
         let mut answers = BTreeMap::new();
         for _ in 0..ROUNDS_MAX {
             let retried = Call { input_answers: answers.clone(), ..call.clone() };
-            let error = match collect_text(registry.call(retried)?, |_| panic!("nobody waits")).await {
+            let error = match collect_text(registry.call(retried)?, |_| panic!("the call waits for input")).await {
                 Err(error) if error.kind() == ErrorKind::InputRequired => error,
                 ended => return ended,
             };
@@ -109,7 +109,7 @@ impl Conversation<'_> {
     }
 }
 
-/// The fields of a form, which is nothing else.
+/// The fields of a form, which has no other members.
 fn fields(schema: &Value) -> String {
     let mut schema = schema.as_object().cloned().unwrap();
     assert_eq!(schema.remove("type"), Some(json!("object")));

@@ -1,4 +1,4 @@
-//! Tools of kind `http` that ask: no request leaves before the person agreed.
+//! Tools of kind `http` with `confirm` or `ask`: no request is sent before the person agrees.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::conversation::{ElicitationMode, call_with_forms, consent_answer, fill
 use super::recording_database::{elicited_input, input, node, registry};
 use crate::declared_http::test_server::{TestServer, json_response};
 
-/// Posts a refund to `test_server`, once somebody agreed to `confirm`.
+/// Posts a refund to `test_server` after the consent to `confirm`.
 fn declared_tool(server: &TestServer, confirm: &str) -> DeclaredHttpTool {
     let default = DeclaredInput { default: Some(json!("EUR")), ..input("currency", ScalarType::String, json!({})) };
     DeclaredHttpTool {
@@ -46,7 +46,7 @@ fn registry_offering(server: &TestServer, confirm: &str) -> Result<Arc<Registry>
     Ok(registry(&view, declared_tool(server, confirm).prepare(&view, &client)?))
 }
 
-/// What is asked and answered, and the requests that came, their first lines and bodies.
+/// The conversation, and the first lines and bodies of the requests.
 async fn check(arguments: Value, answers: &[InputAnswer]) -> String {
     let mut message = Vec::new();
     for way in [ElicitationMode::Rounds, ElicitationMode::Live] {
@@ -94,10 +94,10 @@ async fn a_client_without_forms_sends_nothing() {
     assert!(given.starts_with("incapable: "), "{given}");
     let missing = crate::fake::call_tool(&registry, "refund", json!({})).await;
     insta::assert_snapshot!(missing, @r#"
-    invalid_arguments: the arguments do not suffice:
-    - amount: is missing, and your client cannot ask a person for it: How much?
-    - order: is missing, and your client cannot ask a person for it: Which order?
-    Give what is missing as arguments, or call from a client that shows forms (elicitation).
+    invalid_arguments: arguments are missing:
+    - amount: is missing, and your client does not support elicitation: How much?
+    - order: is missing, and your client does not support elicitation: Which order?
+    Pass them, or call from a client that supports elicitation.
     "#);
     assert!(server.received_requests().is_empty());
 }

@@ -1,8 +1,8 @@
-//! Declared tools that ask the person behind a call: for consent, and for parameters that were left out.
+//! Declared tools with `confirm` and `ask`: consent, and missing parameters.
 //!
-//! - `talk`: a call together with the person behind it, in both ways of asking.
-//! - `recording_database`: a database that remembers what was run.
-//! - `consent`, `parameters`: what is asked, and what becomes of the answers.
+//! - `conversation`: a call with a person behind it, in both ways of requesting input.
+//! - `recording_database`: a database that records its statements.
+//! - `consent`, `parameters`: the questions, and the effect of the answers.
 //! - `http`: the same before a request is sent.
 
 mod consent;

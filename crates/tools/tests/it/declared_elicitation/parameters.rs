@@ -1,4 +1,4 @@
-//! Parameters that were left out, for which the person behind the call is asked.
+//! Missing parameters that the person behind the call supplies.
 
 use serde_json::{Value, json};
 use tidegate_core::{CallTarget, ErrorKind, InputAnswer};
@@ -10,7 +10,7 @@ use tidegate_tools::declared::{
 use super::conversation::{ElicitationMode, call_with_forms, filled_form, run_conversation};
 use super::recording_database::{declaration_problems, elicited_input, input, node, registry_offering, writing_tool};
 
-/// Takes a year and a code, and asks for both.
+/// Takes a year and a code, both with `ask`.
 fn tool() -> DeclaredSqlTool {
     let year = elicited_input("year", ScalarType::Integer, json!({"minimum": 2000, "maximum": 2030}), "Which year?");
     let code =
@@ -20,7 +20,7 @@ fn tool() -> DeclaredSqlTool {
     DeclaredSqlTool { transaction: Transaction::read_only(), ..reading }
 }
 
-/// What is asked and answered, and what the database ran: the same in both ways.
+/// The conversation, and the statements that the database ran; the same in both ways.
 async fn check(arguments: Value, answers: &[InputAnswer]) -> String {
     let mut message = Vec::new();
     for way in [ElicitationMode::Rounds, ElicitationMode::Live] {
@@ -38,7 +38,7 @@ async fn elicited_parameters_are_optional_in_the_schema() {
     let snapshot = registry.snapshot();
     let schema = snapshot.tool("refund", &crate::fake::owner()).unwrap().input_schema.json().clone();
     assert!(schema.get("required").is_none());
-    insta::assert_snapshot!(schema["properties"]["year"], @r#"{"type":"integer","minimum":2000,"maximum":2030,"description":"if it is left out, the person is asked"}"#);
+    insta::assert_snapshot!(schema["properties"]["year"], @r#"{"type":"integer","minimum":2000,"maximum":2030,"description":"if omitted, the person is asked"}"#);
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn invalid_answer_is_elicited_again() {
     let text = check(json!({"year": 2013}), &[wrong.clone(), wrong.clone(), wrong]).await;
     let end: Vec<&str> = text.lines().rev().take(3).collect();
     insta::assert_snapshot!(end.into_iter().rev().collect::<Vec<_>>().join("\n"), @r#"
-    invalid_arguments: nothing was done: what the person answered does not fit:
+    invalid_arguments: nothing was done: the person's answers are invalid:
     - code: "ua" does not match "^[A-Z]{2}$"
     ran: []
     "#);
@@ -116,7 +116,7 @@ async fn cancelled_form_ends_the_call() {
         let text = check(json!({}), &[answer]).await;
         insta::allow_duplicates! {
             insta::assert_snapshot!(text.lines().skip(3).collect::<Vec<_>>().join("\n"), @r#"
-            forbidden: nothing was done: the person who was asked for year, code gave no answer
+            forbidden: nothing was done: the person was asked for year, code and gave no answer
             ran: []
             "#);
         }
@@ -130,9 +130,9 @@ async fn client_without_forms_gets_missing_arguments() {
     let error = crate::fake::collect_answer(registry.call(call).unwrap()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArguments);
     insta::assert_snapshot!(error, @r#"
-    the arguments do not suffice:
-    - year: is missing, and your client cannot ask a person for it: Which year?
-    Give what is missing as arguments, or call from a client that shows forms (elicitation).
+    arguments are missing:
+    - year: is missing, and your client does not support elicitation: Which year?
+    Pass them, or call from a client that supports elicitation.
     "#);
     assert!(ran.lock().is_empty());
 }
@@ -148,10 +148,10 @@ async fn rejects_parameters_that_cannot_be_elicited() {
     ];
     let tool = writing_tool("SELECT f(:ids, :page, :day, :code)", inputs, None);
     insta::assert_snapshot!(declaration_problems(tool).await, @r#"
-    input.ids.ask: a list cannot be asked for: a form takes one value a field; give it a default
-    input.page.ask: is never asked, since there is a default; take one of the two away
-    input.day.ask: is never asked, since required is false; take one of the two away
-    input.code.ask: asks nothing; write the question, such as "Which year?"
+    input.ids.ask: a form cannot prompt for a list: a field takes one value; give it a default
+    input.page.ask: has no effect together with default; remove one of them
+    input.day.ask: has no effect when required is false; remove one of them
+    input.code.ask: is empty; write the question, such as "Which year?"
     "#);
 }
 
@@ -175,5 +175,5 @@ async fn resources_cannot_elicit() {
     };
     let (view, _) = node();
     let Err(problems) = resource.prepare(&view).await else { panic!("it would never ask") };
-    insta::assert_snapshot!(format!("{}: {}", problems[0].path, problems[0].error), @"input.year.ask: year stands in the URI and is never left out; only a tool asks");
+    insta::assert_snapshot!(format!("{}: {}", problems[0].path, problems[0].error), @"input.year.ask: year is part of the URI and always has a value; only tools support ask");
 }

@@ -1,4 +1,4 @@
-//! A database that remembers the statements that it ran, and declared tools on it.
+//! A database that records its statements, and declared tools on it.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use tidegate_tools::{NodeIdentity, NodeView, register};
 /// Statements that were run, with their values.
 pub(super) type ExecutedStatements = Arc<Mutex<Vec<String>>>;
 
-/// Whatever it is asked, one row.
+/// Answers every query with one row.
 #[derive(Default)]
 pub(super) struct RecordingDatabase {
     ran: ExecutedStatements,
@@ -91,7 +91,7 @@ impl Plan for RecordingPlan {
     }
 }
 
-/// A node over a ledger, and what the ledger ran.
+/// A node over a recording database, and its statements.
 pub(super) fn node() -> (Arc<NodeView>, ExecutedStatements) {
     let recording_database = RecordingDatabase::default();
     let ran = recording_database.ran.clone();
@@ -113,7 +113,7 @@ pub(super) fn input(name: &str, scalar: ScalarType, constraints: Value) -> Decla
     DeclaredInput { constraints, ..DeclaredInput::new(name, InputKind::Scalar(scalar)) }
 }
 
-/// The same, asked for by `question`.
+/// The same with `question` as `ask`.
 pub(super) fn elicited_input(name: &str, scalar: ScalarType, constraints: Value, question: &str) -> DeclaredInput {
     DeclaredInput { ask: Some(question.to_owned()), ..input(name, scalar, constraints) }
 }
@@ -138,14 +138,14 @@ pub(super) async fn registry_offering(tool: DeclaredSqlTool) -> (Arc<Registry>, 
     (registry(&view, tool), ran)
 }
 
-/// Refunds an amount to an order, once somebody agreed.
+/// Refunds an amount to an order after consent.
 pub(super) fn refund() -> DeclaredSqlTool {
     let inputs =
         vec![input("amount", ScalarType::Number, json!({"minimum": 0})), input("order", ScalarType::String, json!({}))];
     writing_tool("SELECT refund(:amount, :order)", inputs, Some("Refund {{amount}} to order {{order}}?"))
 }
 
-/// What is wrong with `tool`.
+/// The errors of `tool`.
 pub(super) async fn declaration_problems(tool: DeclaredSqlTool) -> String {
     let (view, _) = node();
     let Err(problems) = tool.prepare(&view, CallLimits::default()).await else { panic!("nothing is wrong") };

@@ -1,4 +1,4 @@
-//! Tables, JSON, text, and their bounds.
+//! Tables, JSON, text, and their limits.
 
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ async fn rows_pointer_selects_the_table() {
     let api = ApiFixture::for_server(&server).with(|definition| definition.rows = Some("/items".to_owned()));
     let host = server.host();
     let expected = format!(
-        "unavailable: the answer of {host} should have its table at \"/items\", and has nothing there\n\
-         Valid choices: /next, /data\nWho runs the server can mend rows in the configuration of the tool."
+        "unavailable: the answer of {host} must have its table at \"/items\", but has nothing there\n\
+         Valid choices: /next, /data\nThe owner of this server can correct rows in the tool's configuration."
     );
     assert_eq!(api.call(json!({})).await, expected);
 }
@@ -53,7 +53,7 @@ async fn non_tabular_json_and_text_become_text() {
     let server = TestServer::respond_with(json_response(r#"{ "b": 1, "a": [2] }"#)).await;
     assert_eq!(ApiFixture::for_server(&server).call(json!({"format": "csv"})).await, r#"{"b":1,"a":[2]}"#);
     let refused = "invalid_arguments: the arguments do not fit the answer:\n\
-                   - extract: the answer of the API is no table, so that no column can be extracted";
+                   - extract: the answer of the API is not a table, so no column can be extracted";
     assert_eq!(ApiFixture::for_server(&server).call(json!({"extract": "b"})).await, refused);
     let server =
         TestServer::respond_with(response("200 OK", "Content-Type: text/plain; charset=utf-8\r\n", "Grüße")).await;
@@ -122,7 +122,7 @@ async fn body_limit_holds_with_and_without_content_length() {
         let api = ApiFixture::for_server(&server).with(|definition| definition.max_bytes = Some(1_000));
         let expected = format!(
             "too_large: the answer of {} is larger than 1000 bytes, the limit of this tool (max_bytes)\n\
-             Ask for less; who runs the server can raise max_bytes of the tool.",
+             Request less data; the owner of this server can raise max_bytes of the tool.",
             server.host()
         );
         assert_eq!(api.call(json!({})).await, expected);
@@ -143,7 +143,7 @@ async fn tool_and_call_timeouts_apply() {
         let expected =
             format!("timed_out: {} did not answer within 0.2 s, the time limit of this tool (timeout)", server.host());
         assert_eq!(api.call(json!({})).await, expected);
-        // The connection is not kept for an answer that nobody waits for.
+        // The connection is not kept for an abandoned response.
         server.gone.recv().await.unwrap();
         let mut api =
             ApiFixture::for_server(&server).with(|definition| definition.timeout = Some(Duration::from_secs(20)));
@@ -171,7 +171,7 @@ async fn texts_end_at_the_inline_budget() {
     api.limits = CallLimits { inline: Some(Budget { rows: None, bytes: Some(1_000) }), ..CallLimits::default() };
     let answer = api.call(json!({})).await;
     assert!(answer.len() <= 1_000, "{}", answer.len());
-    assert!(answer.ends_with("é\nShown: the first 800 of 2004 bytes; ask the API for less."), "{answer}");
+    assert!(answer.ends_with("é\nShown: the first 800 of 2004 bytes; request less from the API."), "{answer}");
 }
 
 #[tokio::test]

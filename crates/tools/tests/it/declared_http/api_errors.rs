@@ -1,4 +1,4 @@
-//! What is told when the API refuses, fails or cannot be reached.
+//! Errors when the API rejects a request, fails or cannot be reached.
 
 use serde_json::json;
 
@@ -16,40 +16,40 @@ const JSON: &str = "Content-Type: application/json\r\n";
 #[tokio::test]
 async fn status_classes_map_to_error_kinds() {
     insta::assert_snapshot!(error_for("400 Bad Request", JSON, r#"{"error": "limit is too large"}"#).await, @r#"
-    invalid_arguments: the API refuses these arguments: 127.0.0.1 answers 400 Bad Request
-    The API says: {"error": "limit is too large"}
+    invalid_arguments: the API rejects these arguments: 127.0.0.1 answers 400 Bad Request
+    The API's message: {"error": "limit is too large"}
     "#);
     insta::assert_snapshot!(error_for("422 Unprocessable Entity", "Content-Type: text/plain\r\n", "no such day").await, @r"
-    invalid_arguments: the API refuses these arguments: 127.0.0.1 answers 422 Unprocessable Entity
-    The API says: no such day
+    invalid_arguments: the API rejects these arguments: 127.0.0.1 answers 422 Unprocessable Entity
+    The API's message: no such day
     ");
-    insta::assert_snapshot!(error_for("404 Not Found", "Content-Type: text/html\r\n", "<h1>No</h1>").await, @"not_found: what was asked for is not there: 127.0.0.1 answers 404 Not Found");
+    insta::assert_snapshot!(error_for("404 Not Found", "Content-Type: text/html\r\n", "<h1>No</h1>").await, @"not_found: the requested item does not exist: 127.0.0.1 answers 404 Not Found");
     for status in ["401 Unauthorized", "403 Forbidden"] {
         let expected = format!(
-            "forbidden: 127.0.0.1 refuses the credentials that this server has for it ({status})\n\
-             Who runs the server can mend that; other arguments cannot."
+            "forbidden: 127.0.0.1 rejects this server's credentials ({status})\n\
+             The owner of this server has to correct them; other arguments do not help."
         );
         assert_eq!(error_for(status, JSON, r#"{"user": "internal-name"}"#).await, expected);
     }
-    insta::assert_snapshot!(error_for("408 Request Timeout", JSON, "{}").await, @"timed_out: 127.0.0.1 ran out of time (408 Request Timeout)");
-    insta::assert_snapshot!(error_for("504 Gateway Timeout", JSON, "{}").await, @"timed_out: 127.0.0.1 ran out of time (504 Gateway Timeout)");
+    insta::assert_snapshot!(error_for("408 Request Timeout", JSON, "{}").await, @"timed_out: 127.0.0.1 timed out (408 Request Timeout)");
+    insta::assert_snapshot!(error_for("504 Gateway Timeout", JSON, "{}").await, @"timed_out: 127.0.0.1 timed out (504 Gateway Timeout)");
     insta::assert_snapshot!(error_for("413 Payload Too Large", "", "").await, @"too_large: the request is too large for the API: 127.0.0.1 answers 413 Payload Too Large");
-    insta::assert_snapshot!(error_for("405 Method Not Allowed", "", "").await, @"unavailable: 127.0.0.1 does not take the request of this tool (405 Method Not Allowed)");
+    insta::assert_snapshot!(error_for("405 Method Not Allowed", "", "").await, @"unavailable: 127.0.0.1 does not accept the request of this tool (405 Method Not Allowed)");
     insta::assert_snapshot!(error_for("500 Internal Server Error", JSON, r#"{"trace": "at line 5"}"#).await, @"unavailable: 127.0.0.1 fails (500 Internal Server Error)");
-    insta::assert_snapshot!(error_for("304 Not Modified", "", "").await, @"unavailable: 127.0.0.1 answers 304 Not Modified, which no http tool can use");
+    insta::assert_snapshot!(error_for("304 Not Modified", "", "").await, @"unavailable: 127.0.0.1 answers 304 Not Modified, which http tools do not support");
 }
 
 #[tokio::test]
 async fn retry_after_becomes_a_hint() {
     insta::assert_snapshot!(error_for("429 Too Many Requests", "Retry-After: 30\r\n", "").await, @r"
-    rate_limited: 127.0.0.1 is asked too often (429 Too Many Requests)
+    rate_limited: 127.0.0.1 limits the request rate (429 Too Many Requests)
     Try again in 30 seconds.
     ");
     insta::assert_snapshot!(error_for("503 Service Unavailable", "Retry-After: Wed, 21 Oct 2026 07:28:00 GMT\r\n", "").await, @r"
     unavailable: 127.0.0.1 fails (503 Service Unavailable)
     Try again after Wed, 21 Oct 2026 07:28:00 GMT.
     ");
-    insta::assert_snapshot!(error_for("429 Too Many Requests", "Retry-After: <script>\r\n", "").await, @"rate_limited: 127.0.0.1 is asked too often (429 Too Many Requests)");
+    insta::assert_snapshot!(error_for("429 Too Many Requests", "Retry-After: <script>\r\n", "").await, @"rate_limited: 127.0.0.1 limits the request rate (429 Too Many Requests)");
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn echoed_headers_are_redacted() {
         ))]
     })
     .await;
-    // `ask` checks that the secret is in no answer.
+    // `ask` checks that no answer contains the secret.
     let answer = ApiFixture::for_server(&server).call(json!({})).await;
     assert!(answer.contains("authorization: ***") && answer.contains("x-api-key: ***"), "{answer}");
 }
@@ -81,21 +81,24 @@ async fn unreachable_hosts_have_plain_errors() {
     let server = TestServer::start(|_| Vec::new()).await;
     let host = server.host();
     let message = ApiFixture::for_server(&server).call(json!({})).await;
-    assert_eq!(message, format!("unavailable: {host} broke the exchange off, or answered what is not HTTP"));
+    assert_eq!(message, format!("unavailable: {host} closed the connection early, or did not answer with HTTP"));
     let server = TestServer::responding_first(b"SSH-2.0-OpenSSH_9.6\r\n").await;
     let tls = ApiFixture::get(format!("https://{}/?key={SECRET}", server.host()), [server.host()]);
-    let expected = "could not be reached over TLS: no secure connection that this machine trusts";
+    let expected = "could not be reached: the TLS connection failed, or its certificate is not trusted";
     assert_eq!(tls.call(json!({})).await, format!("unavailable: {} {expected}", server.host()));
     let message = ApiFixture::for_server(&server).call(json!({})).await;
-    assert_eq!(message, format!("unavailable: {} broke the exchange off, or answered what is not HTTP", server.host()));
-    // Whose port nobody listens at any more.
+    assert_eq!(
+        message,
+        format!("unavailable: {} closed the connection early, or did not answer with HTTP", server.host())
+    );
+    // A port without a listener.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let host = listener.local_addr().unwrap().to_string();
     drop(listener);
     let message = ApiFixture::get(format!("http://{host}/?key={SECRET}"), [host.clone()]).call(json!({})).await;
     assert_eq!(message, format!("unavailable: {host} refused the connection"));
     let unknown = ApiFixture::get("http://api.example.com/".to_owned(), ["api.example.com".to_owned()]);
-    assert_eq!(unknown.call(json!({})).await, "unavailable: api.example.com is a name that nobody knows");
+    assert_eq!(unknown.call(json!({})).await, "unavailable: api.example.com is an unknown host name");
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
 //! Declared tools of kind `http` against a real server on this machine.
 //!
 //! - `test_server`: that server.
-//! - `answers`: tables, JSON, text, and their bounds.
-//! - `api_errors`: what is told when the API refuses, fails or cannot be reached.
-//! - `redirects_and_hosts`: where requests go, and where they do not.
+//! - `answers`: tables, JSON, text, and their limits.
+//! - `api_errors`: errors when the API rejects a request, fails or cannot be reached.
+//! - `redirects_and_hosts`: allowed and rejected targets of requests.
 
 mod answers;
 mod api_errors;
@@ -23,7 +23,7 @@ use tidegate_tools::declared::{
     AllowedHosts, DnsResolver, HttpArgument, HttpClient, HttpDefinition, HttpRequestTemplate, HttpToolHandler,
 };
 
-/// What must never be seen by anybody but the API.
+/// Only the API may receive this.
 const SECRET: &str = "s3cr3t-token";
 
 /// A registry with one http tool, `api`.
@@ -77,7 +77,7 @@ impl ApiFixture {
         Registry::new(SnapshotBuilder::new().tool(tool).build(), EventDispatcher::default())
     }
 
-    /// What a caller with these arguments reads.
+    /// The answer to a call with these arguments.
     async fn call(self, arguments: Value) -> String {
         let answer = crate::fake::call_tool(&self.registry(), "api", arguments).await;
         assert!(!answer.contains(SECRET), "{answer}");
@@ -85,7 +85,7 @@ impl ApiFixture {
     }
 }
 
-/// Names and what they stand for. Unlisted ones nobody knows.
+/// Names with their addresses. Other names are unknown.
 #[derive(Clone)]
 struct FakeResolver(Vec<(&'static str, Vec<IpAddr>)>);
 

@@ -1,4 +1,4 @@
-//! Where requests go, and where they do not.
+//! Allowed and rejected targets of requests.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ async fn a_redirect_to_a_host_that_is_not_listed_is_refused() {
     let message = ApiFixture::for_server(&server).call(json!({})).await;
     let expected = format!(
         "unavailable: {} redirects to {}, which is not among the hosts that http tools may reach\n\
-         Who runs the server can add it to http.allow_hosts.",
+         The owner of this server can add it to http.allow_hosts.",
         server.host(),
         target.host()
     );
@@ -28,7 +28,7 @@ async fn a_redirect_to_a_host_that_is_not_listed_is_refused() {
         assert!(ApiFixture::for_server(&server).call(json!({})).await.contains("not among the hosts"), "{location}");
     }
     let server = redirect_server("302 Found", "http://user:pass@127.0.0.1/".to_owned()).await;
-    assert!(ApiFixture::for_server(&server).call(json!({})).await.ends_with("redirects to no valid address"));
+    assert!(ApiFixture::for_server(&server).call(json!({})).await.ends_with("redirects to an invalid address"));
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn argument_cannot_inject_a_header() {
     for value in ["a\r\nX-Admin: 1", "a\nX-Admin: 1", "a\rX", "a\0", "ä"] {
         let message = api().call(json!({"trace": value})).await;
         assert!(
-            message.starts_with("invalid_arguments: ") && message.contains("- trace: stands in a header"),
+            message.starts_with("invalid_arguments: ") && message.contains("- trace: is sent in a header"),
             "{message}"
         );
     }
@@ -125,7 +125,7 @@ async fn dns_rebinding_to_loopback_is_blocked() {
     };
     let refused = format!("unavailable: api.example.com:{port} has no address that http tools may reach");
     for address in ["127.0.0.1", "::ffff:127.0.0.1", "0.0.0.0", "10.0.0.1", "169.254.169.254"] {
-        // That the address itself is listed lets it be called by number only.
+        // A listed address may be called only as an address, not through a name.
         let api = api(address, &["api.example.com", "127.0.0.1", "localhost"]);
         assert_eq!(api.call(json!({})).await, refused, "{address}");
     }

@@ -1,4 +1,4 @@
-//! An HTTP server of a few lines, which remembers what it was asked and answers byte for byte what a test says.
+//! A small HTTP server that records requests and sends the bytes that a test specifies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use tokio::sync::mpsc;
 pub(crate) enum ResponseStep {
     /// Bytes as they are.
     Bytes(Vec<u8>),
-    /// The same bytes until nobody reads them.
+    /// The same bytes until the connection closes.
     Forever(Vec<u8>),
-    /// Nothing until the other side goes away.
+    /// Nothing until the peer closes the connection.
     Silence,
 }
 
@@ -50,7 +50,7 @@ impl TestServer {
         Self::start(move |_| vec![ResponseStep::Bytes(answer.clone())]).await
     }
 
-    /// A server that speaks `bytes` before it is asked.
+    /// A server that sends `bytes` before any request.
     pub(crate) async fn responding_first(bytes: &'static [u8]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -58,7 +58,7 @@ impl TestServer {
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let _ = stream.write_all(bytes).await;
-                // Closing before all was read would cut the connection instead of ending it.
+                // Closing before everything is read would reset the connection.
                 while stream.read(&mut [0; 4096]).await.is_ok_and(|read| read > 0) {}
             }
         });
@@ -87,7 +87,7 @@ pub(crate) fn response(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n{headers}\r\n{body}").into_bytes()
 }
 
-/// A good answer of JSON.
+/// A JSON response with status 200.
 pub(crate) fn json_response(body: &str) -> Vec<u8> {
     response("200 OK", "Content-Type: application/json\r\n", body)
 }

@@ -62,9 +62,9 @@ fn reports_all_invalid_arguments() {
     let error = template().render(arguments.as_object().unwrap()).unwrap_err();
     insta::assert_snapshot!(error, @r"
     the arguments do not fit the request:
-    - a: would climb in the address; parts of only dots are refused
-    - b: an object cannot stand within a text; wanted text, a number, true or false
-    - c: stands in a header and may hold printable ASCII characters only, no line breaks
+    - a: is a path segment of only dots, which is not allowed
+    - b: an object cannot be part of a text; expected text, a number, true or false
+    - c: is sent in a header and may contain printable ASCII characters only, no line breaks
     ");
 }
 
@@ -89,20 +89,20 @@ fn reports_all_definition_problems() {
         secrets: Vec::new(),
     };
     insta::assert_snapshot!(problems(&definition, &[argument("format")]), @r#"
-    method: "HEAD" is no method of http tools; one of GET, POST, PUT, PATCH, DELETE
+    method: "HEAD" is not a method of http tools; one of GET, POST, PUT, PATCH, DELETE
     url: evil.example is not among the hosts that http tools may reach; add it to http.allow_hosts
     query.n: is not one value; a text, a number, true or false; an argument that is an array repeats its pair
     headers.Host: is set by the connection itself; leave it out
-    headers.X Y: is no name of a header; letters, digits and -, such as X-Api-Key
-    headers.X-A: holds a line break or another character that no header can hold; printable ASCII characters; a secret that was read from a file may end in a line break
+    headers.X Y: is not a header name; letters, digits and -, such as X-Api-Key
+    headers.X-A: contains a line break or another character that headers do not allow; printable ASCII characters; a secret that was read from a file may end in a line break
     headers.X-B: the brace is not closed (character 7); write {name} for an argument, {{ and }} for braces
-    headers.x-c: is there twice; write it once; case does not count
-    body[1]: the brace closes nothing (character 1); write {name} for an argument, {{ and }} for braces
+    headers.x-c: is set twice; set it once; case does not matter
+    body[1]: the closing brace has no opening brace (character 1); write {name} for an argument, {{ and }} for braces
     timeout: is zero; a time such as 10s, or leave it out
-    max_bytes: is beyond the bounds; from 1 to 67108864 bytes (64 MiB)
-    rows: is no JSON pointer; begin each name with a slash: /items or /data/rows (RFC 6901)
-    headers.x-c: the braces name no declared argument; declare it in input, or write {{ and }} for braces
-    input.format: is an argument that every table has already; choose another name; {name} may differ from what the API calls it
+    max_bytes: is out of range; from 1 to 67108864 bytes (64 MiB)
+    rows: is not a JSON pointer; begin each name with a slash: /items or /data/rows (RFC 6901)
+    headers.x-c: the braces name an undeclared argument; declare it in input, or write {{ and }} for braces
+    input.format: is reserved: every http tool has this argument; choose another name; {name} may differ from what the API calls it
     "#);
 }
 
@@ -110,13 +110,13 @@ fn reports_all_definition_problems() {
 fn arguments_must_be_declared_used_and_given_where_the_path_needs_them() {
     let optional = HttpArgument { is_required: false, ..argument("a") };
     insta::assert_snapshot!(problems(&definition(), &[optional, argument("b")]), @r"
-    url: {a} stands in the path but need not be given; make it required, or give it a default
-    headers.x-trace: the braces name no declared argument; declare it in input, or write {{ and }} for braces
+    url: {a} is part of the path but optional; make it required, or give it a default
+    headers.x-trace: the braces name an undeclared argument; declare it in input, or write {{ and }} for braces
     ");
     let all = ["a", "b", "c", "d"].map(argument);
-    insta::assert_snapshot!(problems(&definition(), &all), @"input.d: is used nowhere in the request; write {d} into the url, query, headers or body");
+    insta::assert_snapshot!(problems(&definition(), &all), @"input.d: is not used in the request; write {d} into the url, query, headers or body");
     let get = HttpDefinition { method: String::new(), ..definition() };
-    insta::assert_snapshot!(problems(&get, &all[..3]), @"body: a GET request has none; use query, or method: POST");
+    insta::assert_snapshot!(problems(&get, &all[..3]), @"body: a GET request has no body; use query, or method: POST");
 }
 
 #[test]

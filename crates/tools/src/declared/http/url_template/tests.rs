@@ -60,13 +60,13 @@ fn missing_values_drop_pairs_and_arrays_repeat_them() {
     let all = at(json!({"limit": 50, "labels": ["a", "b c"], "since": "x"}));
     assert_eq!(all, "https://api.example.com/t?v=1&state=open&n=5&limit=50&label=a&label=b%20c&since=%3Ex");
     let wrong = at(json!({"limit": {"a": 1}}));
-    assert_eq!(wrong, "limit: an object cannot stand within a text; wanted text, a number, true or false");
+    assert_eq!(wrong, "limit: an object cannot be part of a text; expected text, a number, true or false");
 }
 
 #[test]
 fn rejects_dot_segments_and_empty_path_values() {
     let at = |url: &str, arguments| check(&format!("https://api.example.com{url}"), &json!({}), &arguments);
-    let dots = "a: would climb in the address; parts of only dots are refused";
+    let dots = "a: is a path segment of only dots, which is not allowed";
     for value in [".", "..", "../x", "x/..", "..\\x", "x/./y"] {
         assert_eq!(at("/v1/{a}/z", json!({"a": value})), dots, "{value}");
     }
@@ -89,9 +89,9 @@ fn rejects_invalid_urls_at_load() {
     for (url, wrong) in [
         ("ftp://api.example.com/", "does not begin with a scheme"),
         ("{s}://api.example.com/", "does not begin with a scheme"),
-        ("https://{h}.example.com/", "host and port cannot hold arguments"),
-        ("https://api.example.com:{p}/", "host and port cannot hold arguments"),
-        ("https://user:pass@api.example.com/", "holds credentials"),
+        ("https://{h}.example.com/", "host and port cannot contain arguments"),
+        ("https://api.example.com:{p}/", "host and port cannot contain arguments"),
+        ("https://user:pass@api.example.com/", "contains credentials"),
         ("https://api.example.com:99999/", "has no valid host"),
         ("https:///x", "has no valid host"),
         ("https://other.example.com/", "other.example.com is not among the hosts"),
@@ -100,10 +100,10 @@ fn rejects_invalid_urls_at_load() {
         ("https://api.example.com\\@evil.example/", ""),
         ("https://api.exam\tple.com/", "white space"),
         ("https://api.example.com/#x", "fragment"),
-        ("https://api.example.com/a/../b", "is only dots"),
-        ("https://api.example.com/a/%2E%2e/b", "is only dots"),
+        ("https://api.example.com/a/../b", "consists of dots only"),
+        ("https://api.example.com/a/%2E%2e/b", "consists of dots only"),
         ("https://api.example.com/{a", "part 1 of the path): the brace is not closed"),
-        ("https://api.example.com/?{a}=1", "pair 1 of the query): the name holds an argument"),
+        ("https://api.example.com/?{a}=1", "pair 1 of the query): the name contains an argument"),
     ] {
         let problem = problem(url);
         assert!(problem.contains(wrong) && problem.is_empty() == wrong.is_empty(), "{url}: {problem}");
