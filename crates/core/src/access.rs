@@ -52,7 +52,7 @@ impl PrincipalRule {
 
 impl fmt::Debug for PrincipalRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OnlyFor(..)")
+        f.write_str("PrincipalRule(..)")
     }
 }
 
@@ -124,8 +124,8 @@ impl Access {
         // Else whoever lacks a scope would only have to show nothing.
         let asks_who = self.requires_authentication || !self.scopes.is_empty();
         if asks_who && caller.principal.auth_method == AuthMethod::Anonymous {
-            let message = format!("{name:?} is for callers who have shown who they are");
-            let error = Error::new(ErrorKind::Unauthenticated, message).with_hint("Call with a key or a token.");
+            let message = format!("{name:?} requires authentication");
+            let error = Error::new(ErrorKind::Unauthenticated, message).with_hint("Send an API key or a token.");
             // A token that a client gets for this call is then enough for it.
             return Err(error.with_scopes(caller.principal.implied_scopes.minimal(&self.scopes)));
         }
@@ -161,19 +161,19 @@ impl Access {
                 AuthMethod::Anonymous => ErrorKind::Unauthenticated,
                 _ => ErrorKind::Forbidden,
             };
-            return Err(Error::new(kind, format!("no role of the caller has the access {missing:?}")));
+            return Err(Error::new(kind, format!("none of the caller's roles grants the access {missing:?}")));
         }
         if !grants.entries.includes(name) {
-            return Err(Error::new(ErrorKind::Forbidden, "no toolset of the caller's roles has it"));
+            return Err(Error::new(ErrorKind::Forbidden, "no toolset of the caller's roles contains it"));
         }
         if !self.is_in_toolset(name, caller) {
-            return Err(Error::new(ErrorKind::Forbidden, "it is not in the toolset of this door"));
+            return Err(Error::new(ErrorKind::Forbidden, "it is not in the toolset of this endpoint"));
         }
         if !self.acl.allows(caller.origin) {
-            return Err(Error::new(ErrorKind::Forbidden, "it is not reachable from here"));
+            return Err(Error::new(ErrorKind::Forbidden, "it cannot be called over this transport or from this network"));
         }
         if self.principal_rule.as_ref().is_some_and(|only_for| !only_for.allows_principal(&caller.principal)) {
-            return Err(Error::new(ErrorKind::Forbidden, "it is not for this caller"));
+            return Err(Error::new(ErrorKind::Forbidden, "it is reserved for other callers"));
         }
         Ok(())
     }

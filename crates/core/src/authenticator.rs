@@ -40,13 +40,13 @@ pub struct ClientCertificate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuthenticationError {
     /// Nothing was shown, and nobody is let in without.
-    #[error("this server asks who calls: send Authorization: Bearer with a key or token")]
+    #[error("authentication is required: send Authorization: Bearer with an API key or a token")]
     Missing,
     /// What was shown is no key and no token of ours, or one that has expired or was revoked.
     #[error("the key or token is not valid")]
     Invalid,
     /// What should show a key or token has not the form of one.
-    #[error("the Authorization header cannot be read: send one, which is Bearer, a space, and a key or token")]
+    #[error("the Authorization header is malformed: send one header with the word Bearer, a space, and an API key or a token")]
     Malformed,
 }
 

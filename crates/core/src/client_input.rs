@@ -49,7 +49,7 @@ impl ReplySender {
         let requests: Vec<(String, InputRequest)> =
             requests.into_iter().map(|(key, request)| (key.to_owned(), request)).collect();
         if requests.len() > INPUT_REQUESTS_MAX {
-            return Err(Error::internal(format!("a handler asks for more than {INPUT_REQUESTS_MAX} things at once")));
+            return Err(Error::internal(format!("a handler requested more than {INPUT_REQUESTS_MAX} inputs at once")));
         }
         let needed = requests
             .iter()
@@ -80,7 +80,7 @@ impl ReplySender {
     /// As [`ReplySender::request_inputs`].
     pub async fn request_input(&self, key: &str, request: InputRequest) -> Result<InputAnswer, Error> {
         let answer = self.request_inputs([(key, request)]).await?.remove(key);
-        answer.ok_or_else(|| Error::internal("a question was left without an answer"))
+        answer.ok_or_else(|| Error::internal("an input request has no answer"))
     }
 
     /// Lets the call go on as a task, if its client can come back for the result: whether it does. From then on its questions
@@ -132,20 +132,20 @@ impl ReplySender {
 /// The answer, if it counts.
 fn validate_answer(request: &InputRequest, given: ProvidedAnswer) -> Result<InputAnswer, String> {
     match &given.request_fingerprint {
-        None if !request.accepts_unsolicited => return Err("it came before it was asked for".to_owned()),
-        Some(mark) if *mark != request.fingerprint() => return Err("it was given to another question".to_owned()),
+        None if !request.accepts_unsolicited => return Err("it was sent before it was requested".to_owned()),
+        Some(mark) if *mark != request.fingerprint() => return Err("it answers a different request".to_owned()),
         _ => {}
     }
     request.check(&given.value).map(|()| given.value)
 }
 
 fn no_answer_error(key: &str) -> Error {
-    let message = format!("the client was asked for {key:?} and gave no answer");
+    let message = format!("the client did not answer the input request {key:?}");
     Error::new(ErrorKind::Unavailable, message)
 }
 
 fn invalid_answer_error(key: &str, wrong: &str) -> Error {
-    Error::new(ErrorKind::InvalidArguments, format!("the answer to {key:?} does not fit: {wrong}"))
+    Error::new(ErrorKind::InvalidArguments, format!("invalid answer to {key:?}: {wrong}"))
 }
 
 /// What a job knows of the ways to ask.

@@ -132,7 +132,7 @@ impl Error {
 
     /// The handler must have answers to `requests` first, by key.
     pub fn input_required(requests: Vec<(String, InputRequest)>) -> Self {
-        let mut error = Self::new(ErrorKind::InputRequired, "the call asks for something first");
+        let mut error = Self::new(ErrorKind::InputRequired, "the call needs input before it can continue");
         error.0.input_requests = requests;
         error
     }
@@ -140,7 +140,7 @@ impl Error {
     /// The client must have `needs`, and has not said so.
     pub fn missing_client_capability(needs: ClientCapabilities) -> Self {
         let names = needs.names().join(", ");
-        let message = format!("the call needs what your client has not declared that it can do: {names}");
+        let message = format!("the call needs client capabilities that your client did not declare: {names}");
         let mut error = Self::new(ErrorKind::MissingClientCapability, message);
         error.0.missing_capabilities = needs;
         error

@@ -144,7 +144,7 @@ impl EventDispatcher {
 
 impl fmt::Debug for EventDispatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Events({})", self.subscribers.len())
+        write!(f, "EventDispatcher({})", self.subscribers.len())
     }
 }
 

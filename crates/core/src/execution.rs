@@ -134,7 +134,7 @@ impl Execution {
     /// Tells who wants to hear of progress why nothing happens; never resolves.
     async fn report_waiting(&self) {
         // Whoever does not listen any more has dropped the reply, which cancels the job.
-        let _ = self.sender.send_progress(0.0, None, Some("waiting for a place".to_owned())).await;
+        let _ = self.sender.send_progress(0.0, None, Some("waiting for other calls to end".to_owned())).await;
         std::future::pending().await
     }
 
@@ -143,11 +143,11 @@ impl Execution {
             return exceeded.to_error();
         }
         if self.job.input_timed_out() {
-            return Error::new(ErrorKind::TimedOut, "the call asked for something, and nobody answered in time");
+            return Error::new(ErrorKind::TimedOut, "the call requested input and received none within the time limit");
         }
         if self.job.has_timed_out() {
             let seconds = self.job.time_limit().as_secs_f64();
-            return Error::new(ErrorKind::TimedOut, format!("the call was ended after {seconds:.1} s, its time limit"))
+            return Error::new(ErrorKind::TimedOut, format!("the call exceeded its time limit of {seconds:.1} s"))
                 .with_hint("Ask for less: filter, aggregate, or set a smaller limit.");
         }
         Error::new(ErrorKind::Cancelled, "the call was cancelled")

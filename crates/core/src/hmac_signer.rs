@@ -47,6 +47,6 @@ impl HmacSigner {
 
 impl std::fmt::Debug for HmacSigner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Seal")
+        f.write_str("HmacSigner")
     }
 }

@@ -189,7 +189,7 @@ impl InputRequest {
             | (InputRequestKind::Sampling(_), InputAnswer::Sampled(_))
             | (InputRequestKind::Roots, InputAnswer::Roots(_)) => Ok(()),
             (InputRequestKind::Form { schema, .. }, InputAnswer::Accepted(content)) => check_form(schema, content),
-            _ => Err("it is an answer to something else".to_owned()),
+            _ => Err("it answers a different kind of request".to_owned()),
         }
     }
 
@@ -215,7 +215,7 @@ impl InputRequest {
         let (InputRequestKind::Form { message, .. } | InputRequestKind::Url { message, .. }) = &self.kind else {
             return None;
         };
-        let remark = self.previous_error.as_ref().map(|wrong| format!("\n(The last answer did not fit: {wrong})"));
+        let remark = self.previous_error.as_ref().map(|wrong| format!("\n(The last answer was invalid: {wrong})"));
         Some(format!("{message}{}", remark.unwrap_or_default()))
     }
 }

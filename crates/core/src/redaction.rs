@@ -161,8 +161,8 @@ fn json_string_end(literal: &str) -> usize {
 }
 
 fn secret_found_error(rule: &str) -> Error {
-    let message = format!("the answer holds what looks like a secret ({rule}), and this server lets none leave");
-    Error::new(ErrorKind::Forbidden, message).with_hint("Ask for other columns, or for other rows.")
+    let message = format!("the answer contains what looks like a secret ({rule}); this server rejects such answers");
+    Error::new(ErrorKind::Forbidden, message).with_hint("Select other columns, or other rows.")
 }
 
 /// Two lines around data that a model reads. The data cannot hold the second one, since the mark in both is random and as

@@ -8,10 +8,10 @@ use crate::call::TemplateVariables;
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum UriTemplateError {
     /// A brace without its other half, or a variable without a proper name.
-    #[error("{0:?} is no URI template of literal text and {{variable}}s")]
+    #[error("invalid URI template {0:?}: expected text and {{variable}}s")]
     Malformed(String),
     /// Two variables without text between them cannot be told apart.
-    #[error("{0:?} has two variables side by side")]
+    #[error("invalid URI template {0:?}: put text between two variables")]
     Ambiguous(String),
 }
 

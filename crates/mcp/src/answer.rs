@@ -300,7 +300,7 @@ impl AnswerStream {
             // What was said cannot be unsaid, and would be said twice.
             _ => self
                 .encoder
-                .encode_outcome(Outcome::Failed(Error::internal("a handler asked after it had begun to answer"))),
+                .encode_outcome(Outcome::Failed(Error::internal("a handler requested input after it had begun to answer"))),
         }
     }
 

@@ -60,7 +60,7 @@ impl McpService {
                 None
             }
             Ok(IncomingMessage::Batch(_)) => {
-                Some(ResponseMessage::error(None, &RpcError::invalid_request("a batch in a batch")).bytes)
+                Some(ResponseMessage::error(None, &RpcError::invalid_request("a batch cannot contain a batch")).bytes)
             }
             Err(rejection) => Some(ResponseMessage::error(rejection.id.as_ref(), &rejection.error).bytes),
         }
@@ -72,7 +72,7 @@ impl McpService {
             Answer::NoResponse => None,
             Answer::Whole(message) => Some(message.bytes),
             Answer::Listen(_) => {
-                let error = RpcError::invalid_request("a batch has no place for a stream of notifications");
+                let error = RpcError::invalid_request("a batch cannot contain subscriptions/listen");
                 Some(ResponseMessage::error(Some(&id), &error).bytes)
             }
             Answer::Stream(mut stream) => {

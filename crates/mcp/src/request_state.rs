@@ -118,7 +118,7 @@ impl RequestStateStore {
         // One answer for all that was never given to this caller for this request: it learns nothing of others.
         let foreign = || {
             RpcError::invalid_params(
-                "the requestState is none that you were given for this request; call again without it",
+                "the requestState is not valid for this request; call again without it",
             )
         };
         let bytes = (text.len() <= STATE_BYTES_MAX * 2).then(|| URL_SAFE_NO_PAD.decode(text).ok()).flatten();
@@ -190,7 +190,7 @@ fn used_limit_error(level: LimitLevel) -> RpcError {
         LimitLevel::Tenant => " by your tenant",
         LimitLevel::Tool | LimitLevel::Node => "",
     };
-    let message = format!("too many questions were answered{owner_key} lately; try again in a few minutes");
+    let message = format!("too many input requests were answered{owner_key} recently; try again in a few minutes");
     RpcError::new(RpcError::REFUSED, message)
 }
 
@@ -245,7 +245,7 @@ mod tests {
             (0..USED_PER_PRINCIPAL_MAX).for_each(|_| add(&of_north, 0).unwrap());
         }
         let told = |owner_key| {
-            Err(format!("too many questions were answered by {owner_key} lately; try again in a few minutes"))
+            Err(format!("too many input requests were answered by {owner_key} recently; try again in a few minutes"))
         };
         assert_eq!(add(&owner("user0", "north"), 0), told("you"));
         assert_eq!(add(&owner("more", "north"), 0), told("your tenant"));

@@ -92,16 +92,16 @@ impl ReachedLimit {
         let of_today = |subject: &str| {
             let owner_key = level.possessive();
             format!(
-                "{owner_key} {subject} of today are used up, of which there are {bound}; they begin anew at 00:00 UTC"
+                "{owner_key} daily limit of {bound} {subject} is used up; it resets at 00:00 UTC"
             )
         };
         let message = match (measure, level) {
             (LimitMeasure::Requests, _) => {
                 let owner_key = match level {
-                    LimitLevel::Principal => "of yours",
-                    LimitLevel::Tenant => "of your tenant",
+                    LimitLevel::Principal => "from you",
+                    LimitLevel::Tenant => "from your tenant",
                     LimitLevel::Tool => "to this tool",
-                    LimitLevel::Node => "of all callers together",
+                    LimitLevel::Node => "from all callers together",
                 };
                 let seconds = retry_after.as_secs_f64();
                 format!("too many requests {owner_key}; try again in {seconds:.1} s")

@@ -47,7 +47,7 @@ pub(super) fn read(file: &Path) -> io::Result<Option<UsageRecord>> {
         found => found?,
     };
     if found.len() > FILE_BYTES_MAX {
-        return Err(io::Error::other("it is too large to be one that was written here"));
+        return Err(io::Error::other("the file is too large to be a usage file"));
     }
     let UsageDocument { day, principals, tenants, tools, node } = serde_json::from_slice(&fs::read(file)?)?;
     let of = |written: BTreeMap<String, [u64; 3]>| {

@@ -52,7 +52,7 @@ async fn flush(meters: &Meters, file: &std::path::Path, has_failed: bool) -> boo
     if let Some(error) = &failed {
         meters.mark_changed();
         if !has_failed {
-            tracing::error!(file = %file.display(), %error, "what callers have used today cannot be written down");
+            tracing::error!(file = %file.display(), %error, "cannot write the usage file");
         }
     }
     failed.is_some()

@@ -62,7 +62,7 @@ async fn poll_stamp(question: StampRequest) -> (PolledEntryId, Arc<Caller>, Resu
     let stamp = AssertUnwindSafe(found.watcher.stamp(&found.variables, &caller)).catch_unwind();
     let stamp = match tokio::time::timeout(STAMP_TIMEOUT, stamp).await {
         Ok(stamp) => stamp.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
-        Err(_) => Err(Error::new(ErrorKind::TimedOut, "it took too long to tell whether a resource has changed")),
+        Err(_) => Err(Error::new(ErrorKind::TimedOut, "checking whether a resource has changed took too long")),
     };
     (id, caller, stamp)
 }

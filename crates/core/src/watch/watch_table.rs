@@ -349,7 +349,7 @@ impl WatchTable {
 }
 
 fn listener_limit_error() -> Error {
-    let message = format!("too many resources are subscribed to; at most {SUBSCRIPTIONS_PER_LISTENER_MAX} at once");
+    let message = format!("too many resource subscriptions; at most {SUBSCRIPTIONS_PER_LISTENER_MAX} at once");
     Error::new(ErrorKind::TooLarge, message)
 }
 
@@ -359,7 +359,7 @@ fn subscription_limit_error(level: LimitLevel) -> Error {
         LimitLevel::Tenant => " by your tenant",
         LimitLevel::Tool | LimitLevel::Node => "",
     };
-    Error::new(ErrorKind::RateLimited, format!("too many resources are subscribed to{owner_key}; try again later"))
+    Error::new(ErrorKind::RateLimited, format!("too many resource subscriptions{owner_key}; try again later"))
 }
 
 impl PartialEq for PolledKey {

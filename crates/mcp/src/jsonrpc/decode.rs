@@ -148,7 +148,7 @@ fn decode_batch(text: &str) -> Result<IncomingMessage, DecodeError> {
 fn decode_single(text: &str) -> Result<IncomingMessage, DecodeError> {
     if is_array(text) {
         // serde would take the members of a struct from an array in their order.
-        return Err(invalid_request(None, "a batch in a batch"));
+        return Err(invalid_request(None, "a batch cannot contain a batch"));
     }
     let envelope: RawMessage<'_> = serde_json::from_str(text).map_err(|error| json_error(&error))?;
     let id = envelope.id.and_then(RequestId::from_raw);

@@ -72,7 +72,7 @@ impl TaskFolder {
                 Err(error) if is_corrupt(&error) => None,
                 // What cannot be read now may be read another time.
                 Err(error) => {
-                    tracing::warn!(%error, "a task cannot be read");
+                    tracing::warn!(%error, "cannot read a task file");
                     return None;
                 }
             };
@@ -96,7 +96,7 @@ fn file_name(id: TaskId) -> String {
 
 fn read(path: &Path) -> io::Result<TaskRecord> {
     if fs::metadata(path)?.len() > FILE_BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "longer than a record of a task"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is too long to be a task record"));
     }
     Ok(serde_json::from_slice(&fs::read(path)?)?)
 }
@@ -123,5 +123,5 @@ fn restrict_permissions(path: &Path) -> io::Result<()> {
 }
 
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(io::Error::other("the work on the disk broke off")))
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(io::Error::other("the file operation was aborted")))
 }

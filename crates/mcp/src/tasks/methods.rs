@@ -51,7 +51,7 @@ impl McpService {
             return Err(RpcError::invalid_params(format!("inputResponses holds more than {ANSWERS_MAX} answers")));
         }
         let wrong = |key: &str, wrong: String| {
-            RpcError::invalid_params(format!("inputResponses[{key:?}] does not answer what was asked: {wrong}"))
+            RpcError::invalid_params(format!("inputResponses[{key:?}] does not answer its request: {wrong}"))
         };
         for (key, result) in &params.responses {
             let answered = self.tasks.with_entry(id, |entry| {

@@ -111,7 +111,7 @@ impl TaskRecorder {
             }
             // It ended to be run again just before its call became a task, which is not run again.
             Outcome::Failed(error) if error.kind() == ErrorKind::InputRequired => {
-                let error = Error::new(ErrorKind::Unavailable, "the call was to ask for something as it became a task")
+                let error = Error::new(ErrorKind::Unavailable, "the call requested input while it became a task")
                     .with_hint("Call again.");
                 self.result = CallToolEncoder::encode_failure(self.encoder.envelope(), &error).to_vec();
                 self.complete().await;
@@ -132,7 +132,7 @@ impl TaskRecorder {
     async fn complete_too_long(mut self) {
         let max = self.tasks.limits.result_bytes_max;
         let error = Error::new(ErrorKind::TooLarge, format!("the result is longer than {max} bytes"))
-            .with_hint("Ask for less, or with delivery: \"blocks\".");
+            .with_hint("Request less, or use delivery: \"blocks\".");
         self.result = CallToolEncoder::encode_failure(self.encoder.envelope(), &error).to_vec();
         self.complete().await;
     }

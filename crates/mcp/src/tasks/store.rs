@@ -106,7 +106,7 @@ impl TaskStore {
             facts.created = facts.created.min(now);
             let mut ending = None;
             if !facts.status.is_terminal() {
-                let error = RpcError::new(RpcError::INTERNAL_ERROR, "the server was restarted while the task went on");
+                let error = RpcError::new(RpcError::INTERNAL_ERROR, "the server was restarted while the task was running");
                 facts.status = TaskStatus::Failed;
                 facts.message = Some(error.message.clone());
                 facts.updated = now;
@@ -137,7 +137,7 @@ impl TaskStore {
         {
             self.table.lock().remove(id);
             log_write_error(&error);
-            return Err(RpcError::new(RpcError::INTERNAL_ERROR, "the task could not be written down; try again later"));
+            return Err(RpcError::new(RpcError::INTERNAL_ERROR, "the task could not be stored; try again later"));
         }
         Ok(())
     }
@@ -207,7 +207,7 @@ impl TaskStore {
             (Some(folder), None) if facts.status.is_terminal() => match folder.read(id).await {
                 Ok(record) => record.ending,
                 Err(error) => {
-                    tracing::warn!(%error, "a task cannot be read");
+                    tracing::warn!(%error, "cannot read a task file");
                     return Err(RpcError::new(RpcError::INTERNAL_ERROR, "the result of the task cannot be read"));
                 }
             },
@@ -232,7 +232,7 @@ impl TaskStore {
 }
 
 fn log_write_error(error: &std::io::Error) {
-    tracing::warn!(%error, "a task could not be written down");
+    tracing::warn!(%error, "cannot write a task file");
 }
 
 impl TaskTable {
@@ -301,21 +301,21 @@ impl TaskTable {
         let refuse = |subject: String| Err(RpcError::new(RpcError::REFUSED, subject));
         let of_one = self.owner_usage.get(owner).copied().unwrap_or_default();
         if of_one.tasks >= limits.kept_per_owner_max || of_one.bytes >= limits.kept_bytes_per_owner_max {
-            return refuse(format!("you have {} tasks, as many as are kept; wait until some expire", of_one.tasks));
+            return refuse(format!("you have reached your limit of stored tasks ({}); wait until some expire", of_one.tasks));
         }
         if of_one.running >= limits.running_per_owner_max {
             return refuse(format!(
-                "more than {} of your tasks go on; wait until one ends",
+                "you have reached your limit of {} running tasks; wait until one ends",
                 limits.running_per_owner_max
             ));
         }
         let of_tenant = owner.tenant.as_ref().and_then(|tenant| self.tenant_usage.get(tenant)).copied();
         let TaskUsage { tasks, bytes, .. } = of_tenant.unwrap_or_default();
         if tasks >= tenant_share(limits.kept_max) || bytes >= tenant_share_of_bytes(limits.kept_bytes_max) {
-            return refuse(format!("your tenant has {tasks} tasks, as many as are kept; wait until some expire"));
+            return refuse(format!("your tenant has reached its limit of stored tasks ({tasks}); wait until some expire"));
         }
         if self.usage.tasks >= limits.kept_max || self.usage.bytes >= limits.kept_bytes_max {
-            return refuse("too many tasks are kept; try again later".to_owned());
+            return refuse("the server has reached its limit of stored tasks; try again later".to_owned());
         }
         Ok(())
     }

@@ -89,5 +89,5 @@ pub(crate) fn parse_input_answer(result: &Value) -> Result<InputAnswer, String> 
     if members.contains_key("content") && members.contains_key("role") {
         return Ok(InputAnswer::Sampled(members.clone()));
     }
-    Err("it has neither an action, nor roots, nor what a model wrote".to_owned())
+    Err("it must have an action, roots, or role and content".to_owned())
 }
