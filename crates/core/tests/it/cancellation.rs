@@ -170,7 +170,7 @@ async fn an_entry_has_a_time_limit_of_its_own_and_may_have_none() {
     );
     let endless = host.begin(tool_call("endless"));
     let answer = reply_text(host.begin(tool_call("brief"))).await;
-    assert!(answer.starts_with("failed timed_out: the call was ended after 5.0 s"), "{answer}");
+    assert!(answer.starts_with("failed timed_out: the call exceeded its time limit of 5.0 s"), "{answer}");
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     assert!(!endless.job().is_cancelled());
 }

@@ -198,7 +198,7 @@ fn working_tool() -> Tool {
 #[tokio::test(start_paused = true)]
 async fn input_wait_does_not_count_as_call_time() {
     let host = Host::new(entries().tool(working_tool()));
-    for (seconds, outcome) in [(19, "done {}"), (25, "failed timed_out: the call was ended after")] {
+    for (seconds, outcome) in [(19, "done {}"), (25, "failed timed_out: the call exceeded its time limit")] {
         let mut reply = host.begin(with_arguments(live_call("work"), json!({"seconds": seconds})));
         let pending_input_request = next_input_request(&mut reply).await;
         tokio::time::sleep(Duration::from_secs(599)).await;
