@@ -152,7 +152,8 @@ impl Access {
 
     /// Whether lists show the entry `name` to `caller`. Missing scopes do not hide it.
     pub(crate) fn is_listed_for(&self, name: &str, caller: &Caller) -> bool {
-        let satisfies_authentication = !self.requires_authentication || caller.principal.auth_method != AuthMethod::Anonymous;
+        let satisfies_authentication =
+            !self.requires_authentication || caller.principal.auth_method != AuthMethod::Anonymous;
         satisfies_authentication && self.check_reachable(name, caller).is_ok()
     }
 
@@ -172,7 +173,10 @@ impl Access {
             return Err(Error::new(ErrorKind::Forbidden, "it is not in the toolset of this endpoint"));
         }
         if !self.acl.allows(caller.origin) {
-            return Err(Error::new(ErrorKind::Forbidden, "it cannot be called over this transport or from this network"));
+            return Err(Error::new(
+                ErrorKind::Forbidden,
+                "it cannot be called over this transport or from this network",
+            ));
         }
         if self.principal_rule.as_ref().is_some_and(|rule| !rule.allows_principal(&caller.principal)) {
             return Err(Error::new(ErrorKind::Forbidden, "it is reserved for other callers"));

@@ -48,7 +48,9 @@ pub enum AuthenticationError {
     #[error("the key or token is not valid")]
     Invalid,
     /// The credentials do not have the form of a key or token.
-    #[error("the Authorization header is malformed: send one header with the word Bearer, a space, and an API key or a token")]
+    #[error(
+        "the Authorization header is malformed: send one header with the word Bearer, a space, and an API key or a token"
+    )]
     Malformed,
 }
 

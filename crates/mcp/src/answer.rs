@@ -298,9 +298,9 @@ impl AnswerStream {
                 }
             }
             // What was said cannot be unsaid, and would be said twice.
-            _ => self
-                .encoder
-                .encode_outcome(Outcome::Failed(Error::internal("a handler requested input after it had begun to answer"))),
+            _ => self.encoder.encode_outcome(Outcome::Failed(Error::internal(
+                "a handler requested input after it had begun to answer",
+            ))),
         }
     }
 

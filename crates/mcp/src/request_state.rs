@@ -116,11 +116,8 @@ impl RequestStateStore {
     /// `-32602` for one that is not signed by us, another's, of another request, or over.
     pub(crate) fn verify(&self, text: &str, request: &str, caller: &Caller) -> Result<VerifiedState, RpcError> {
         // One answer for all that was never given to this caller for this request: it learns nothing of others.
-        let foreign = || {
-            RpcError::invalid_params(
-                "the requestState is not valid for this request; call again without it",
-            )
-        };
+        let foreign =
+            || RpcError::invalid_params("the requestState is not valid for this request; call again without it");
         let bytes = (text.len() <= STATE_BYTES_MAX * 2).then(|| URL_SAFE_NO_PAD.decode(text).ok()).flatten();
         let bytes = bytes.filter(|bytes| bytes.len() > SIGNATURE_BYTES).ok_or_else(foreign)?;
         let (signature, payload) = bytes.split_at(SIGNATURE_BYTES);

@@ -91,9 +91,7 @@ impl ReachedLimit {
         let Self { level, measure, bound, retry_after } = *self;
         let of_today = |subject: &str| {
             let owner_key = level.possessive();
-            format!(
-                "{owner_key} daily limit of {bound} {subject} is used up; it resets at 00:00 UTC"
-            )
+            format!("{owner_key} daily limit of {bound} {subject} is used up; it resets at 00:00 UTC")
         };
         let message = match (measure, level) {
             (LimitMeasure::Requests, _) => {

@@ -214,7 +214,10 @@ async fn input_request_times_out() {
     let began = Instant::now();
     let mut reply = host.begin(live_call("greet"));
     let pending_input_request = next_input_request(&mut reply).await;
-    assert_eq!(reply_text(reply).await, "failed timed_out: the call requested input and received none within the time limit");
+    assert_eq!(
+        reply_text(reply).await,
+        "failed timed_out: the call requested input and received none within the time limit"
+    );
     assert_eq!(began.elapsed().as_secs(), 600);
     assert!(pending_input_request.answer_sender.send(name_answer("Ann")).is_err(), "a late answer is told so");
     assert_eq!(host.registry.jobs().open_count(), 0);

@@ -114,10 +114,12 @@ async fn exceeding_daily_bytes_ends_stream() {
     let node = NodeWithClock::new(Limits { per_principal: daily(bytes), ..Limits::default() });
     let answer = node.ask(&key_caller("ann", None), "endless").await;
     assert_eq!(answer.matches("0123456789").count(), 5, "{answer}");
-    assert!(answer.ends_with(
-        "failed rate_limited: your daily limit of 55 bytes is used up; it resets at 00:00 UTC"
-    ));
-    assert!(node.ask(&key_caller("ann", None), "rows").await.starts_with("refused rate_limited: your daily limit of 55 bytes"));
+    assert!(answer.ends_with("failed rate_limited: your daily limit of 55 bytes is used up; it resets at 00:00 UTC"));
+    assert!(
+        node.ask(&key_caller("ann", None), "rows")
+            .await
+            .starts_with("refused rate_limited: your daily limit of 55 bytes")
+    );
     assert!(node.host.recorder.lines().contains("limit of principal: bytes\nended tool endless: rate_limited"));
 }
 
@@ -154,7 +156,9 @@ async fn tenant_tool_and_node_have_daily_limits() {
     assert_eq!(node.ask(&cat, "scarce").await, "text ok\ndone {}");
     assert!(node.ask(&cat, "scarce").await.contains("failed rate_limited: this tool's daily limit of 5 rows"));
     assert!(
-        node.ask(&key_caller("eve", None), "rows").await.starts_with("refused rate_limited: the node's daily limit of 12 rows")
+        node.ask(&key_caller("eve", None), "rows")
+            .await
+            .starts_with("refused rate_limited: the node's daily limit of 12 rows")
     );
 }
 

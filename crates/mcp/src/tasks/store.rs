@@ -106,7 +106,8 @@ impl TaskStore {
             facts.created = facts.created.min(now);
             let mut ending = None;
             if !facts.status.is_terminal() {
-                let error = RpcError::new(RpcError::INTERNAL_ERROR, "the server was restarted while the task was running");
+                let error =
+                    RpcError::new(RpcError::INTERNAL_ERROR, "the server was restarted while the task was running");
                 facts.status = TaskStatus::Failed;
                 facts.message = Some(error.message.clone());
                 facts.updated = now;
@@ -301,7 +302,10 @@ impl TaskTable {
         let refuse = |subject: String| Err(RpcError::new(RpcError::REFUSED, subject));
         let of_one = self.owner_usage.get(owner).copied().unwrap_or_default();
         if of_one.tasks >= limits.kept_per_owner_max || of_one.bytes >= limits.kept_bytes_per_owner_max {
-            return refuse(format!("you have reached your limit of stored tasks ({}); wait until some expire", of_one.tasks));
+            return refuse(format!(
+                "you have reached your limit of stored tasks ({}); wait until some expire",
+                of_one.tasks
+            ));
         }
         if of_one.running >= limits.running_per_owner_max {
             return refuse(format!(
@@ -312,7 +316,9 @@ impl TaskTable {
         let of_tenant = owner.tenant.as_ref().and_then(|tenant| self.tenant_usage.get(tenant)).copied();
         let TaskUsage { tasks, bytes, .. } = of_tenant.unwrap_or_default();
         if tasks >= tenant_share(limits.kept_max) || bytes >= tenant_share_of_bytes(limits.kept_bytes_max) {
-            return refuse(format!("your tenant has reached its limit of stored tasks ({tasks}); wait until some expire"));
+            return refuse(format!(
+                "your tenant has reached its limit of stored tasks ({tasks}); wait until some expire"
+            ));
         }
         if self.usage.tasks >= limits.kept_max || self.usage.bytes >= limits.kept_bytes_max {
             return refuse("the server has reached its limit of stored tasks; try again later".to_owned());

@@ -81,7 +81,10 @@ async fn wrong_answer_is_requested_again() {
     let client = client();
     for (answer, wrong) in [
         (json!({"roots": []}), "it answers a different kind of request"),
-        (json!({"role": "assistant", "content": {"type": "text", "text": "Ann"}}), "it answers a different kind of request"),
+        (
+            json!({"role": "assistant", "content": {"type": "text", "text": "Ann"}}),
+            "it answers a different kind of request",
+        ),
         (json!({"action": "accept"}), "\"name\" is a required property"),
         (json!({"action": "accept", "content": {"name": ["Ann"]}}), "is not of type \"string\""),
     ] {
