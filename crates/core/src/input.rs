@@ -129,7 +129,7 @@ pub type InputAnswers = BTreeMap<String, InputAnswer>;
 pub struct ProvidedAnswer {
     /// The answer.
     pub value: InputAnswer,
-    /// The [`InputRequest::fingerprint`] of the request that it answers; `None` if it was sent unrequested. Set only if
+    /// The [`InputRequest::fingerprint`] of the request that it answers; `None` if it was not requested. Set only if
     /// an adapter can prove it.
     pub request_fingerprint: Option<String>,
 }
