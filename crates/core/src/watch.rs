@@ -246,7 +246,7 @@ impl Watch {
         self.state.lock().registry_changed = false;
     }
 
-    /// Marks the resources as changed again whose changes were delivered after the first `delivered`.
+    /// Marks the resources as changed again whose changes were delivered after the first `delivered` ones.
     pub fn redeliver_after(&self, delivered: u64) {
         let state = self.state.lock();
         let missed = state.delivered_count.saturating_sub(delivered);

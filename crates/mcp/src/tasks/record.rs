@@ -113,7 +113,7 @@ impl TaskFacts {
         age >= Duration::from_millis(self.time_to_live_ms)
     }
 
-    /// Lets it live for `time` from its last change on at least.
+    /// Extends the lifetime to at least `time` after the last change.
     pub(crate) fn extend_lifetime(&mut self, time: Duration) {
         let age = self.updated.signed_duration_since(self.created).to_std().unwrap_or_default();
         self.time_to_live_ms = self.time_to_live_ms.max(age.saturating_add(time).as_millis() as u64);
