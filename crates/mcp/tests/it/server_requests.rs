@@ -102,7 +102,10 @@ async fn legacy_revisions_send_supported_requests() {
             assert_eq!(questions, Vec::<Value>::new());
             let response = client_result.response.unwrap();
             assert_eq!(response["result"]["isError"], true, "{response}");
-            assert!(response.to_string().contains("the call needs what your client has not declared"), "{response}");
+            assert!(
+                response.to_string().contains("the call needs client capabilities that your client did not declare"),
+                "{response}"
+            );
         }
     }
 }
@@ -150,7 +153,7 @@ async fn unreachable_client_gets_no_requests() {
     client.peer.accepts_server_requests = false;
     let (client_result, questions) = converse(&client, roots_step(), valid_answer).await;
     assert_eq!(questions.len(), 0);
-    assert!(text(client_result).starts_with("the call needs what your client has not declared"));
+    assert!(text(client_result).starts_with("the call needs client capabilities that your client did not declare"));
     // The answers of a batch come together, so that nothing can be asked in between.
     let client = capable_client(Revision::V2025_03_26);
     let batch = json!([message(1, "tools/call", roots_step())]).to_string();
