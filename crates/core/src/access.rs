@@ -1,4 +1,4 @@
-//! What a call must hold and where it may come from, asked in one function at list and at call.
+//! Access control of registry entries. Lists and calls apply the same check.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,38 +8,40 @@ use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::principal::{AuthMethod, CallOrigin, Principal, TransportKind};
 
-/// The demands of one registry entry, beside that the caller's roles let it reach the entry's name.
-/// The default demands nothing more.
+/// What an entry requires of a caller, in addition to a toolset of the caller's roles that contains the entry. The
+/// default requires nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Access {
     /// Access names that the principal must hold, **all** of them.
     pub names: Vec<String>,
-    /// The only toolset through whose door the entry is reached; none for any door.
+    /// The only toolset whose endpoint includes the entry; `None` for any endpoint.
     pub toolset: Option<String>,
-    /// Where a call may come from.
+    /// The transports and networks that a call may come from.
     pub acl: Acl,
-    /// Whether the caller must have shown who it is. Lists hide the entry from those who have not; who calls it all the
-    /// same is told to.
+    /// Whether only authenticated callers may call the entry. Lists hide it from anonymous callers; a call by one fails
+    /// with `Unauthenticated`.
     pub requires_authentication: bool,
-    /// OAuth scopes that the caller's token must carry, **all** of them, or broader ones that imply them. Lists show the
-    /// entry all the same, and who calls it without is told which: so a client can ask its user for more (step-up). Only
-    /// tokens have scopes; who proves itself otherwise is not asked for any, and who shows nothing is asked who it is.
+    /// OAuth scopes that the caller's token must carry, **all** of them, or broader scopes that imply them. Lists
+    /// include the entry without them, and the error of a call names the missing scopes, so that a client can request
+    /// them (step-up). They apply to tokens only: callers with other credentials need none, and anonymous callers must
+    /// authenticate.
     pub scopes: Vec<String>,
-    /// Whom it is for beyond that, where whoever brought the entry has rights of its own: those of a database's roles.
+    /// A further rule on principals, set by the provider of the entry; for example the roles of a database.
     pub principal_rule: Option<PrincipalRule>,
 }
 
-/// Whom an entry is for, by a rule of whoever brought it. Must be cheap: it is asked for each entry of a list.
+/// A predicate on principals, set by the provider of an entry. It is evaluated for each entry of a list, so it must be
+/// cheap.
 #[derive(Clone)]
 pub struct PrincipalRule(Arc<dyn Fn(&Principal) -> bool + Send + Sync>);
 
 impl PrincipalRule {
-    /// Those for whom `rule` is true.
+    /// A rule that allows the principals for which `rule` returns true.
     pub fn new(rule: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(rule))
     }
 
-    /// Those of these for whom `rule` is true, too.
+    /// Restricts this rule to principals for which `rule` returns true as well.
     #[must_use]
     pub fn and(self, rule: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
         Self::new(move |principal| self.allows_principal(principal) && rule(principal))
@@ -52,12 +54,12 @@ impl PrincipalRule {
 
 impl fmt::Debug for PrincipalRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OnlyFor(..)")
+        f.write_str("PrincipalRule(..)")
     }
 }
 
 impl PartialEq for PrincipalRule {
-    /// Rules are equal when they are the same.
+    /// Two rules are equal only if they are the same object.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -65,12 +67,12 @@ impl PartialEq for PrincipalRule {
 
 impl Eq for PrincipalRule {}
 
-/// Where a call may come from. `None` means anywhere.
+/// The transports and networks that a call may come from. `None` means any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Acl {
-    /// The adapters that may reach the entry.
+    /// The transports that can reach the entry.
     pub transports: Option<Vec<TransportKind>>,
-    /// The networks that may reach the entry. A call without a network (stdio) is local and passes.
+    /// The networks that can reach the entry. A call without a peer address (stdio) is local and always passes.
     pub networks: Option<Vec<IpNetwork>>,
 }
 
@@ -79,12 +81,12 @@ pub struct Acl {
 pub struct IpNetwork {
     /// Any address of the range.
     pub address: IpAddr,
-    /// How many leading bits count, at most 32 (IPv4) or 128 (IPv6).
+    /// The number of leading bits that count: at most 32 (IPv4) or 128 (IPv6).
     pub prefix_bits: u8,
 }
 
 impl IpNetwork {
-    /// Reads `10.0.0.0/8`, or a single address.
+    /// Parses `10.0.0.0/8`, or a single address.
     pub fn parse(text: &str) -> Option<Self> {
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits.parse::<u8>().ok()?)),
@@ -96,7 +98,7 @@ impl IpNetwork {
         (prefix_bits <= bits_max).then_some(Self { address, prefix_bits })
     }
 
-    /// Whether `peer` lies in the range. An IPv4 address mapped into IPv6 counts as IPv4.
+    /// Whether `peer` is in the range. An IPv4 address mapped into IPv6 counts as IPv4.
     pub fn contains(&self, peer: IpAddr) -> bool {
         match (self.address.to_canonical(), peer.to_canonical()) {
             (IpAddr::V4(network), IpAddr::V4(peer)) => {
@@ -113,20 +115,20 @@ impl IpNetwork {
 }
 
 impl Access {
-    /// Asks whether `caller` may reach the entry of that name.
+    /// Checks whether `caller` may call the entry `name`.
     ///
     /// # Errors
-    /// `AuthenticationError` when an anonymous caller lacks an access name or scopes, else `Forbidden`. A registry turns
-    /// both into "not found" for entries that are hidden from the caller, but for those that ask who it is, or for
+    /// `Unauthenticated` if an anonymous caller lacks an access name or scopes, else `Forbidden`. A registry turns both
+    /// into `NotFound` for entries that are hidden from the caller, except entries that require authentication or
     /// scopes.
     pub fn authorize(&self, name: &str, caller: &Caller) -> Result<(), Error> {
         self.check_reachable(name, caller)?;
-        // Else whoever lacks a scope would only have to show nothing.
-        let asks_who = self.requires_authentication || !self.scopes.is_empty();
-        if asks_who && caller.principal.auth_method == AuthMethod::Anonymous {
-            let message = format!("{name:?} is for callers who have shown who they are");
-            let error = Error::new(ErrorKind::Unauthenticated, message).with_hint("Call with a key or a token.");
-            // A token that a client gets for this call is then enough for it.
+        // Scopes imply authentication: otherwise a caller without scopes could omit its token.
+        let requires_authentication = self.requires_authentication || !self.scopes.is_empty();
+        if requires_authentication && caller.principal.auth_method == AuthMethod::Anonymous {
+            let message = format!("{name:?} requires authentication");
+            let error = Error::new(ErrorKind::Unauthenticated, message).with_hint("Send an API key or a token.");
+            // With these scopes, a token that a client obtains for this call is sufficient.
             return Err(error.with_scopes(caller.principal.implied_scopes.minimal(&self.scopes)));
         }
         self.require_scopes(name, &caller.principal)
@@ -136,22 +138,23 @@ impl Access {
         if self.scopes.is_empty() || principal.auth_method != AuthMethod::Token || principal.has_scopes(&self.scopes) {
             return Ok(());
         }
-        // A client that asks for these gets the others with them.
+        // These scopes imply the others, so a client needs to request only these.
         let needed = principal.implied_scopes.minimal(&self.scopes);
         let message = format!("{name:?} needs a token with the scopes: {}", needed.join(" "));
         Err(Error::new(ErrorKind::Forbidden, message).with_scopes(needed))
     }
 
-    /// Whether `caller` may know that there is the entry of that name: whoever reaches it, or would with a proof of who
-    /// it is or with more scopes.
+    /// Whether `caller` may learn that the entry `name` exists. True also if the caller would only need to authenticate
+    /// or to obtain more scopes.
     pub(crate) fn is_discoverable_by(&self, name: &str, caller: &Caller) -> bool {
         self.check_reachable(name, caller).is_ok()
     }
 
-    /// Whether `caller` may see the entry of that name in lists: also if its token lacks scopes.
+    /// Whether lists show the entry `name` to `caller`. Missing scopes do not hide it.
     pub(crate) fn is_listed_for(&self, name: &str, caller: &Caller) -> bool {
-        let has_shown_itself = !self.requires_authentication || caller.principal.auth_method != AuthMethod::Anonymous;
-        has_shown_itself && self.check_reachable(name, caller).is_ok()
+        let satisfies_authentication =
+            !self.requires_authentication || caller.principal.auth_method != AuthMethod::Anonymous;
+        satisfies_authentication && self.check_reachable(name, caller).is_ok()
     }
 
     fn check_reachable(&self, name: &str, caller: &Caller) -> Result<(), Error> {
@@ -161,35 +164,38 @@ impl Access {
                 AuthMethod::Anonymous => ErrorKind::Unauthenticated,
                 _ => ErrorKind::Forbidden,
             };
-            return Err(Error::new(kind, format!("no role of the caller has the access {missing:?}")));
+            return Err(Error::new(kind, format!("none of the caller's roles grants the access {missing:?}")));
         }
         if !grants.entries.includes(name) {
-            return Err(Error::new(ErrorKind::Forbidden, "no toolset of the caller's roles has it"));
+            return Err(Error::new(ErrorKind::Forbidden, "no toolset of the caller's roles contains it"));
         }
         if !self.is_in_toolset(name, caller) {
-            return Err(Error::new(ErrorKind::Forbidden, "it is not in the toolset of this door"));
+            return Err(Error::new(ErrorKind::Forbidden, "it is not in the toolset of this endpoint"));
         }
         if !self.acl.allows(caller.origin) {
-            return Err(Error::new(ErrorKind::Forbidden, "it is not reachable from here"));
+            return Err(Error::new(
+                ErrorKind::Forbidden,
+                "it cannot be called over this transport or from this network",
+            ));
         }
-        if self.principal_rule.as_ref().is_some_and(|only_for| !only_for.allows_principal(&caller.principal)) {
-            return Err(Error::new(ErrorKind::Forbidden, "it is not for this caller"));
+        if self.principal_rule.as_ref().is_some_and(|rule| !rule.allows_principal(&caller.principal)) {
+            return Err(Error::new(ErrorKind::Forbidden, "it is reserved for other callers"));
         }
         Ok(())
     }
 
-    /// Whether it demands nothing of who calls and from where.
+    /// Whether it requires nothing of the caller, the transport and the network.
     pub(crate) fn is_unrestricted(&self) -> bool {
-        let asks_for_nothing = self.names.is_empty() && self.scopes.is_empty() && !self.requires_authentication;
-        asks_for_nothing && self.acl == Acl::default() && self.principal_rule.is_none()
+        let requires_nothing = self.names.is_empty() && self.scopes.is_empty() && !self.requires_authentication;
+        requires_nothing && self.acl == Acl::default() && self.principal_rule.is_none()
     }
 
     fn is_in_toolset(&self, name: &str, caller: &Caller) -> bool {
-        let http_state = caller.toolset.as_ref();
-        let is_in_toolset = http_state.is_none_or(|toolset| toolset.entries.includes(name));
-        let is_its_door =
-            self.toolset.as_ref().is_none_or(|only| http_state.is_some_and(|toolset| toolset.name == *only));
-        is_in_toolset && is_its_door
+        let endpoint = caller.toolset.as_ref();
+        let is_in_toolset = endpoint.is_none_or(|toolset| toolset.entries.includes(name));
+        let is_its_endpoint =
+            self.toolset.as_ref().is_none_or(|only| endpoint.is_some_and(|toolset| toolset.name == *only));
+        is_in_toolset && is_its_endpoint
     }
 }
 

@@ -1,11 +1,11 @@
-//! The forms in which an answer can be a body of its own, by name alone: who renders them is behind the door.
+//! The formats of an answer that is a body of its own. This crate has only their names; the handlers render them.
 
-/// The form of an answer that is a body of its own: nothing but the rows, for programs and files.
+/// The format of an answer that is a body of its own: only the rows, for programs and files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AnswerFormat {
     /// One JSON object: rows, columns, statistics.
     Json,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Ndjson,
     /// RFC 4180, with a header line.
     Csv,
@@ -20,11 +20,11 @@ pub enum AnswerFormat {
 }
 
 impl AnswerFormat {
-    /// Every format; what stands first is preferred where a caller has no preference.
+    /// Every format, in order of preference for callers that state none.
     pub const ALL: [Self; 7] =
         [Self::Json, Self::Ndjson, Self::Csv, Self::Arrow, Self::Parquet, Self::Table, Self::Markdown];
 
-    /// The name that callers give.
+    /// The name that callers use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -37,12 +37,12 @@ impl AnswerFormat {
         }
     }
 
-    /// The format of that name.
+    /// The format with that name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// Its media type, without parameters.
+    /// The media type, without parameters.
     pub fn media_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",

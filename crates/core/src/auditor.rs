@@ -1,4 +1,4 @@
-//! Who writes down what is done here: asked for room before a call begins, told of the call when it has ended.
+//! Auditing of calls: an auditor reserves a line before a call starts and writes it when the call has ended.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,57 +10,57 @@ use crate::error::Error;
 use crate::event::Subscriber;
 use crate::job::Job;
 
-/// Statements that are remembered of one call.
+/// The maximum number of statements recorded per call.
 const AUDITED_STATEMENTS_MAX: usize = 32;
-/// Tables that are remembered of one statement.
+/// The maximum number of tables recorded per statement.
 const AUDITED_TABLES_MAX: usize = 64;
 
-/// Writes down every call.
+/// Writes an audit line for every call.
 ///
-/// What is refused, a call at the door or a message before it, an auditor hears as a [`Subscriber`]; nothing waits for
-/// that. A call waits until there is room for its line, so that none runs of which nothing can be said.
+/// An auditor learns of refused calls and messages as a [`Subscriber`], and nothing waits for these lines. A call waits
+/// until its line is reserved, so that no call runs without a record.
 #[async_trait]
 pub trait Auditor: Subscriber {
-    /// Waits for room for the line of a call that is about to begin.
+    /// Waits until the line of a call that is about to start is reserved.
     ///
     /// # Errors
-    /// `Unavailable` when there is none in time; the call does not run then.
+    /// `Unavailable` if no line can be reserved in time. The call does not run then.
     async fn reserve(&self) -> Result<Box<dyn AuditReservation>, Error>;
 
-    /// Hears of a call that ended with `outcome` before it had room for its line. Must not block.
+    /// Records a call that ended with `outcome` before its line was reserved. Must not block.
     fn record_unreserved(&self, job: &Job, outcome: &'static str);
 
-    /// What it has done so far.
+    /// The counters of this auditor.
     fn stats(&self) -> AuditStats;
 }
 
-/// Room for the line of one call; dropping it gives it back.
+/// The reserved line of one call. Dropping it releases the reservation.
 pub trait AuditReservation: Send {
-    /// Writes that `job` ended with `outcome`. Must not block.
+    /// Records that `job` ended with `outcome`. Must not block.
     fn write(self: Box<Self>, job: &Job, outcome: &'static str);
 }
 
-/// What an auditor has done so far.
+/// The counters of an auditor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AuditStats {
-    /// Lines that were written.
+    /// Lines written.
     pub written: u64,
-    /// Lines that were dropped.
+    /// Lines dropped.
     pub dropped: u64,
     /// Lines that wait to be written.
     pub waiting: u64,
-    /// Whether calls wait and are refused, since nothing can be written.
+    /// Whether nothing can be written, so that calls wait and are refused.
     pub is_blocked: bool,
 }
 
-/// A statement that a call asked of a database.
+/// A statement that a call sent to a database.
 pub struct AuditedStatement {
-    /// Which database.
+    /// The database.
     pub database: String,
     /// The tables that it reads, as far as they are known.
     pub tables: Vec<String>,
-    /// Gives what stays the same when only the values in the statement change. Asked on the auditor's thread, as finding it
-    /// takes longer than a call has for this.
+    /// Computes a fingerprint that does not depend on the values in the statement. It runs on the auditor's thread,
+    /// because it takes longer than a call can wait.
     pub fingerprint: Box<dyn FnOnce() -> String + Send>,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Debug for AuditedStatement {
     }
 }
 
-/// What a job remembers for its line.
+/// What a job records for its audit line.
 #[derive(Debug, Default)]
 pub(crate) struct AuditTrail {
     is_enabled: AtomicBool,
@@ -83,12 +83,12 @@ impl Job {
         self.audit_trail.is_enabled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody writes down what this call does.
+    /// Whether an auditor records this call.
     pub fn is_audited(&self) -> bool {
         self.audit_trail.is_enabled.load(Ordering::Relaxed)
     }
 
-    /// Remembers a statement for the line of this call. Of a call with many statements the first are remembered.
+    /// Records a statement for the audit line. If a call has many statements, only the first ones are recorded.
     pub fn record_statement(&self, statement: impl FnOnce() -> AuditedStatement) {
         if !self.is_audited() {
             return;
@@ -101,7 +101,7 @@ impl Job {
         }
     }
 
-    /// Takes the statements that were remembered.
+    /// Takes the recorded statements.
     pub fn take_statements(&self) -> Vec<AuditedStatement> {
         std::mem::take(&mut *self.audit_trail.statements.lock())
     }

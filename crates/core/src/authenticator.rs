@@ -1,4 +1,4 @@
-//! From what a caller shows to who it is.
+//! Authentication: from credentials to a principal.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,44 +9,48 @@ use tokio::sync::watch;
 
 use crate::principal::Principal;
 
-/// What a caller showed.
+/// The credentials of a request.
 #[derive(Clone, Copy, Default)]
 pub struct Credentials<'a> {
-    /// The token of `Authorization: Bearer …`, of the form that [`is_bearer_token`] knows.
+    /// The token of `Authorization: Bearer …`, in the form that [`is_bearer_token`] accepts.
     pub bearer: Option<&'a str>,
-    /// The peer's address; none where there is no network.
+    /// The peer's address; `None` without a network.
     pub peer: Option<IpAddr>,
-    /// The certificate of a TLS client, if it showed one.
+    /// The certificate of the TLS client, if it sent one.
     pub certificate: Option<&'a ClientCertificate>,
-    /// Of the request's headers those that [`Authenticator::identity_headers`] names, as they came. Anybody may have
-    /// written them: they count only from a peer that is trusted to write them.
+    /// The request headers that [`Authenticator::identity_headers`] names, as received. Any client can write them, so
+    /// they count only from a trusted peer.
     pub identity_headers: &'a [(String, String)],
 }
 
-/// The certificate of a TLS client. Its chain led to an authority of ours when the connection was opened.
+/// The certificate of a TLS client. Its chain was verified against a configured authority when the connection was
+/// opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientCertificate {
     /// The subject's name in the form of [RFC 4514](https://www.rfc-editor.org/rfc/rfc4514), `CN=ann,O=Example`.
     pub subject: String,
-    /// The subject's alternative names, each with its sort: `dns:host`, `email:address`, `uri:spiffe://…`, `ip:address`.
+    /// The subject's alternative names, each with its type: `dns:host`, `email:address`, `uri:spiffe://…`,
+    /// `ip:address`.
     pub alternative_names: Vec<String>,
     /// The SHA-256 of the whole certificate, in lower-case hexadecimal.
     pub sha256: String,
-    /// Until when it is good.
+    /// The end of its validity.
     pub expires: SystemTime,
 }
 
-/// Why a caller is not let in. It learns no more than this.
+/// Why a caller was rejected. The caller receives no more detail than this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuthenticationError {
-    /// Nothing was shown, and nobody is let in without.
-    #[error("this server asks who calls: send Authorization: Bearer with a key or token")]
+    /// There are no credentials, and they are required.
+    #[error("authentication is required: send Authorization: Bearer with an API key or a token")]
     Missing,
-    /// What was shown is no key and no token of ours, or one that has expired or was revoked.
+    /// The key or token is unknown, expired or revoked.
     #[error("the key or token is not valid")]
     Invalid,
-    /// What should show a key or token has not the form of one.
-    #[error("the Authorization header cannot be read: send one, which is Bearer, a space, and a key or token")]
+    /// The credentials do not have the form of a key or token.
+    #[error(
+        "the Authorization header is malformed: send one header with the word Bearer, a space, and an API key or a token"
+    )]
     Malformed,
 }
 
@@ -56,40 +60,41 @@ pub fn is_bearer_token(text: &str) -> bool {
     !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte))
 }
 
-/// Finds out who calls. Doors ask before anything else happens to a request.
+/// Authenticates callers. Transports call it before they process a request.
 #[async_trait]
 pub trait Authenticator: Send + Sync + 'static {
     /// The principal that `credentials` prove.
     ///
     /// # Errors
-    /// When they prove nobody.
+    /// If the credentials prove no principal.
     async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError>;
 
-    /// The principal of the process's own user: stdio and the command line.
+    /// The principal of the user who started the process: stdio and the command line.
     fn local_principal(&self) -> Arc<Principal>;
 
-    /// The names of the headers that may say who calls, in lower case, if any may.
+    /// The names of the headers that can carry an identity, in lower case; `None` if no header can.
     fn identity_headers(&self) -> Option<Arc<[String]>> {
         None
     }
 
-    /// Whether `principal` was let in since keys, certificates and all else that proves somebody were looked at last. What
-    /// speaks for it though nothing is shown, as a link does, ends when it was not: it may be the one that was revoked.
+    /// Whether `principal` was authenticated after the last reload of keys, certificates and other credentials. If not,
+    /// its credential may have been revoked. What acts for it without credentials, such as a signed link, is then no
+    /// longer valid.
     fn is_still_valid(&self, _principal: &Principal) -> bool {
         true
     }
 
-    /// Tells when keys, certificates and all else that proves somebody were looked at again, so that whoever was let in may
-    /// be let in no longer; never, where that happens at no time that is known.
+    /// A receiver that changes after each reload of keys, certificates and other credentials, so that callers are
+    /// authenticated again. It never changes if the time of reloads is not known.
     fn credential_reloads(&self) -> watch::Receiver<u64> {
         watch::channel(0).1
     }
 
-    /// Whether anybody is ever refused; if not, only loopback may be listened on.
+    /// Whether any caller is ever rejected. If not, the server may listen on loopback addresses only.
     fn enforces_authentication(&self) -> bool;
 }
 
-/// Lets everybody in: who calls over a network is anonymous, who started the process is its owner.
+/// Admits every caller: network callers are anonymous, and the user of the process has all rights.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AllowAll;
 

@@ -1,4 +1,4 @@
-//! What an adapter asks of the registry.
+//! A request to the registry, built by a transport.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,43 +13,44 @@ use crate::input::{ClientCapabilities, ProvidedAnswer};
 use crate::job::Job;
 use crate::limits::Budget;
 
-/// One question to the registry: who asks what, from where, with which wishes.
+/// One call of a registry entry: its target, arguments, caller and options.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// What is asked.
+    /// The entry to call.
     pub target: CallTarget,
-    /// Its arguments; checked against the target's schema before the handler runs.
+    /// The arguments; checked against the target's schema before the handler runs.
     pub arguments: Map<String, Value>,
-    /// Who asks, and from where.
+    /// The principal and the origin of the call.
     pub caller: Caller,
-    /// What the adapter can carry inline at most; the entry's and the registry's limits apply too.
+    /// The maximum inline size that the transport can carry. The limits of the entry and of the registry apply too.
     pub inline_limit: Budget,
-    /// The form of an answer that shall be a body of its own; none for content that a model reads. A body has no
-    /// budget but that of its entry.
+    /// The format of an answer that is a body of its own; `None` for content that a model reads. A body has no budget
+    /// except that of its entry.
     pub format: Option<AnswerFormat>,
-    /// Whether the caller wants to hear of progress.
+    /// Whether the caller requests progress.
     pub wants_progress: bool,
-    /// The least severe log message that the caller wants to hear; none when it wants none.
+    /// The least severe log message that the caller requests; `None` for no messages.
     pub log_level: Option<LogLevel>,
-    /// W3C `traceparent` of the caller, to join our log lines to.
+    /// The caller's W3C `traceparent`, which links our log lines to its trace.
     pub trace_parent: Option<String>,
-    /// Whether everything about this call is to be logged, whatever the level; only for who operates the node.
+    /// Whether the whole call is logged, whatever the log level. Applies to operators of the node only.
     pub trace: bool,
-    /// The call that runs already and on whose behalf it is made, so that it need not wait for a place among the
-    /// running ones: were both to wait, each could wait for the other. While it asks, both wait.
+    /// The running call on whose behalf this one is made. This call then waits for no permit of its own: if both
+    /// waited, each could wait for the other. While this call waits for input, both calls pause.
     pub on_behalf_of: Option<Arc<Job>>,
-    /// What the client can do for the handler.
+    /// The capabilities that the client declared.
     pub client_capabilities: ClientCapabilities,
-    /// Whether somebody waits for the handler's questions while it runs; otherwise it is run again with the answers.
+    /// Whether the client answers input requests while the handler runs. Otherwise the handler runs again with the
+    /// answers.
     pub supports_live_input: bool,
-    /// Answers to what the handler will ask, by key: of earlier rounds of the same call.
+    /// Answers to the handler's input requests, by key, from earlier rounds of the same call.
     pub input_answers: BTreeMap<String, ProvidedAnswer>,
-    /// Cancels the call; dropping the [`crate::Reply`] does as well.
+    /// Cancels the call. Dropping the [`crate::Reply`] cancels it as well.
     pub cancellation: CancellationToken,
 }
 
 impl Call {
-    /// A call of `target` with nothing wished for.
+    /// A call of `target` without arguments and options.
     pub fn new(target: CallTarget, caller: Caller) -> Self {
         Self {
             target,
@@ -70,7 +71,7 @@ impl Call {
     }
 }
 
-/// What a call is aimed at.
+/// The target of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallTarget {
     /// A tool, by name.
@@ -84,7 +85,7 @@ pub enum CallTarget {
 }
 
 impl CallTarget {
-    /// The sort of thing it is, as it stands in logs and metrics.
+    /// The kind of target, as used in logs and metrics.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Tool(_) => "tool",
@@ -94,7 +95,7 @@ impl CallTarget {
         }
     }
 
-    /// The name or URI asked for.
+    /// The requested name or URI.
     pub fn name(&self) -> &str {
         match self {
             Self::Tool(name) | Self::Prompt(name) => name,
@@ -106,7 +107,7 @@ impl CallTarget {
 
 /// Severity of a log message for the caller, least severe first (RFC 5424).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the names of RFC 5424 say it")]
+#[allow(missing_docs, reason = "the names are those of RFC 5424")]
 pub enum LogLevel {
     Debug,
     Info,
@@ -145,7 +146,7 @@ impl LogLevel {
         }
     }
 
-    /// The level of that name.
+    /// The level with that name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.name() == name)
     }

@@ -1,4 +1,4 @@
-//! How long a call may still run: a clock that stands still while somebody is asked.
+//! The remaining run time of a call: a timer that pauses while the call waits for input.
 
 use std::time::Duration;
 
@@ -6,45 +6,45 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Stands for "no deadline": a longer timeout cannot be added to every instant.
+/// Used for "no deadline". A longer timeout could overflow when it is added to an instant.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// The clock of one call.
+/// The timer of one call.
 #[derive(Debug)]
 pub(crate) struct CallTimer {
     state: Mutex<TimerState>,
-    /// Told when the deadline moves, which may be towards us.
+    /// Notified when the deadline changes; it can become earlier.
     deadline_changed: Notify,
 }
 
 #[derive(Debug)]
 struct TimerState {
-    /// When the call is ended; while the clock stands still, when the answer must have come.
+    /// When the call ends; while the timer is paused, when the answer must have arrived.
     deadline: Instant,
-    /// What the call has left when the clock goes on.
+    /// The time that is left when the timer resumes.
     remaining: Duration,
-    /// Questions that are open.
+    /// The number of pending input requests.
     open_pauses: usize,
 }
 
 impl CallTimer {
-    /// A clock that runs out after `timeout`.
+    /// A timer that expires after `timeout`.
     pub(crate) fn new(timeout: Duration) -> Self {
         let reading = TimerState { deadline: deadline_after(timeout), remaining: Duration::ZERO, open_pauses: 0 };
         Self { state: Mutex::new(reading), deadline_changed: Notify::new() }
     }
 
-    /// When it runs out.
+    /// When it expires.
     pub(crate) fn deadline(&self) -> Instant {
         self.state.lock().deadline
     }
 
-    /// Whether it stands still.
+    /// Whether it is paused.
     pub(crate) fn is_paused(&self) -> bool {
         self.state.lock().open_pauses > 0
     }
 
-    /// Lets the call run for `time` from now on at least, or from when the clock goes on.
+    /// Extends the deadline so that the call can run for at least `time` from now, or from when the timer resumes.
     pub(crate) fn extend(&self, time: Duration) {
         let mut reading = self.state.lock();
         if reading.open_pauses > 0 {
@@ -55,7 +55,7 @@ impl CallTimer {
         self.deadline_changed.notify_one();
     }
 
-    /// Stands still, for `input_timeout` at most.
+    /// Pauses the timer, for at most `answer_within`.
     pub(crate) fn pause(&self, answer_within: Duration) {
         let mut reading = self.state.lock();
         if reading.open_pauses == 0 {
@@ -66,7 +66,7 @@ impl CallTimer {
         self.deadline_changed.notify_one();
     }
 
-    /// Goes on, when no other question is open.
+    /// Resumes the timer if no other input request is pending.
     pub(crate) fn resume(&self) {
         let mut reading = self.state.lock();
         reading.open_pauses -= 1;
@@ -76,7 +76,7 @@ impl CallTimer {
         }
     }
 
-    /// Resolves when it has run out.
+    /// Resolves when the timer has expired.
     pub(crate) async fn expired(&self) {
         while Instant::now() < self.deadline() {
             tokio::select! {

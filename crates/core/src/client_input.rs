@@ -1,6 +1,7 @@
-//! How a handler asks: at once where somebody waits for its questions, else by ending and being run again with the answers.
+//! Input requests of handlers. If the client can answer while the call runs, the handler waits. Otherwise the call ends
+//! with its requests, and the handler runs again with the answers.
 //!
-//! The second way is why a handler asks before it does anything that may not be done twice.
+//! Because of the second way, a handler requests input before it does anything that must not be done twice.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,30 +19,31 @@ use crate::job::Job;
 use crate::limits::{Limits, PermitQueues, RunPermits};
 use crate::reply::{ReplyMessage, ReplySender};
 
-/// Things that one call may ask for at once.
+/// The maximum number of inputs that a call can request at once.
 const INPUT_REQUESTS_MAX: usize = 20;
 
-/// A question that waits for its answer. Dropping it tells the handler that there will be none.
+/// A pending input request. Dropping it reports to the handler that there is no answer.
 #[derive(Debug)]
 pub struct PendingInputRequest {
-    /// Names it among the questions of its call.
+    /// The key of the request within its call.
     pub key: String,
-    /// What is wanted.
+    /// The requested input.
     pub request: InputRequest,
-    /// Where the answer goes.
+    /// The channel for the answer.
     pub answer_sender: oneshot::Sender<InputAnswer>,
 }
 
-/// A question whose answer is waited for, under its key.
+/// A request that waits for its answer, with its key.
 type AwaitedAnswer = (String, InputRequest, oneshot::Receiver<InputAnswer>);
 
 impl ReplySender {
-    /// Asks the person or the client behind the call, and gives an answer for each key. An answer counts for the very
-    /// question that it was given to: what is asked must be the same when the handler is run again.
+    /// Requests input from the person or the client behind the call and returns an answer for each key. An answer
+    /// counts only for the request that it was given to, so a handler that runs again must send the same requests.
     ///
     /// # Errors
-    /// `MissingClientCapability` when the client cannot answer one of `requests`; `InputRequired` when the handler is to be run again with
-    /// the answers: hand it on with `?`. `CancelJob`, `TimedOut` and `InvalidArguments` where the answer was waited for.
+    /// `MissingClientCapability` if the client cannot answer one of `requests`. `InputRequired` if the handler will run
+    /// again with the answers: return it with `?`. `Cancelled`, `TimedOut` and `InvalidArguments` while it waits for
+    /// answers.
     pub async fn request_inputs(
         &self,
         requests: impl IntoIterator<Item = (&str, InputRequest)>,
@@ -49,7 +51,7 @@ impl ReplySender {
         let requests: Vec<(String, InputRequest)> =
             requests.into_iter().map(|(key, request)| (key.to_owned(), request)).collect();
         if requests.len() > INPUT_REQUESTS_MAX {
-            return Err(Error::internal(format!("a handler asks for more than {INPUT_REQUESTS_MAX} things at once")));
+            return Err(Error::internal(format!("a handler requested more than {INPUT_REQUESTS_MAX} inputs at once")));
         }
         let needed = requests
             .iter()
@@ -74,30 +76,30 @@ impl ReplySender {
         Ok(answers)
     }
 
-    /// Asks one thing.
+    /// Requests one input.
     ///
     /// # Errors
     /// As [`ReplySender::request_inputs`].
     pub async fn request_input(&self, key: &str, request: InputRequest) -> Result<InputAnswer, Error> {
         let answer = self.request_inputs([(key, request)]).await?.remove(key);
-        answer.ok_or_else(|| Error::internal("a question was left without an answer"))
+        answer.ok_or_else(|| Error::internal("an input request has no answer"))
     }
 
-    /// Lets the call go on as a task, if its client can come back for the result: whether it does. From then on its questions
-    /// are waited for, and its time limit is that of tasks.
+    /// Requests that the call continues as a task. Returns whether the client supports tasks. If it does, input
+    /// requests wait for their answers from then on, and the time limit is that of tasks.
     pub fn request_task(&self) -> bool {
         self.job().request_task()
     }
 
-    /// Hands on a question of a call that is made on behalf of this one.
+    /// Forwards an input request of a call that is made on behalf of this one.
     ///
     /// # Errors
-    /// `CancelJob` when nobody listens any more.
+    /// `Cancelled` if nobody reads the reply any more.
     pub async fn forward_input_request(&self, pending_input_request: PendingInputRequest) -> Result<(), Error> {
         self.push(ReplyMessage::InputRequest(pending_input_request)).await
     }
 
-    /// Waits for answers, without a place among the running calls, and without using up the call's time.
+    /// Waits for answers. The call holds no run permit meanwhile, and its timer is paused.
     async fn request_inputs_live(&self, requests: Vec<(String, InputRequest)>) -> Result<InputAnswers, Error> {
         let mut waiting = Vec::with_capacity(requests.len());
         for (key, request) in requests {
@@ -109,7 +111,7 @@ impl ReplySender {
         }
         let pause = self.job().pause_for_input();
         let answers = self.await_answers(waiting).await;
-        // Also when there are none: whoever goes on without them needs a place.
+        // Also on failure: a handler that continues without the answers needs a permit.
         pause.end().await?;
         answers
     }
@@ -129,26 +131,26 @@ impl ReplySender {
     }
 }
 
-/// The answer, if it counts.
+/// The answer, if it is valid.
 fn validate_answer(request: &InputRequest, given: ProvidedAnswer) -> Result<InputAnswer, String> {
     match &given.request_fingerprint {
-        None if !request.accepts_unsolicited => return Err("it came before it was asked for".to_owned()),
-        Some(mark) if *mark != request.fingerprint() => return Err("it was given to another question".to_owned()),
+        None if !request.accepts_unsolicited => return Err("it was sent before it was requested".to_owned()),
+        Some(mark) if *mark != request.fingerprint() => return Err("it answers a different request".to_owned()),
         _ => {}
     }
     request.check(&given.value).map(|()| given.value)
 }
 
 fn no_answer_error(key: &str) -> Error {
-    let message = format!("the client was asked for {key:?} and gave no answer");
+    let message = format!("the client did not answer the input request {key:?}");
     Error::new(ErrorKind::Unavailable, message)
 }
 
 fn invalid_answer_error(key: &str, wrong: &str) -> Error {
-    Error::new(ErrorKind::InvalidArguments, format!("the answer to {key:?} does not fit: {wrong}"))
+    Error::new(ErrorKind::InvalidArguments, format!("invalid answer to {key:?}: {wrong}"))
 }
 
-/// What a job knows of the ways to ask.
+/// The state of a job's input requests.
 #[derive(Debug)]
 pub(crate) struct InteractionState {
     client_capabilities: ClientCapabilities,
@@ -156,13 +158,13 @@ pub(crate) struct InteractionState {
     supports_live_input: AtomicBool,
     /// The call on whose behalf this one is made.
     on_behalf_of: Option<Arc<Job>>,
-    /// Fires when the handler lets its call go on as a task.
+    /// Fires when the handler requests that the call continues as a task.
     task_requested: CancellationToken,
-    /// Fires when the call goes on as a task.
+    /// Fires when the call continues as a task.
     task_started: CancellationToken,
     input_timeout: Duration,
     task_after: Duration,
-    /// How long it may go on as a task at least; an entry with a time limit of its own keeps that.
+    /// The minimum run time as a task. An entry with a time limit of its own keeps that limit.
     task_timeout: Duration,
     permit_queues: OnceLock<PermitQueues>,
     held_permits: Mutex<Option<RunPermits>>,
@@ -189,44 +191,44 @@ impl InteractionState {
 }
 
 impl Job {
-    /// What the client behind the call can do.
+    /// The capabilities that the client behind the call declared.
     pub fn client_capabilities(&self) -> ClientCapabilities {
         self.interaction.client_capabilities
     }
 
-    /// The answers that came with the call, to hand on to a call that is made on behalf of this one.
+    /// The answers that came with the call, to be passed to a call on behalf of this one.
     pub fn input_answers(&self) -> &BTreeMap<String, ProvidedAnswer> {
         &self.interaction.input_answers
     }
 
-    /// Whether somebody waits for the handler's questions while it runs.
+    /// Whether the client answers input requests while the handler runs.
     pub fn supports_live_input(&self) -> bool {
         self.ancestors().any(|job| job.interaction.supports_live_input.load(Ordering::Acquire))
     }
 
-    /// Whether the call goes on as a task: its request is answered, and only the list of jobs ends it.
+    /// Whether the call continues as a task. Its request has been answered then, and only the list of jobs can end it.
     pub fn is_task(&self) -> bool {
         self.interaction.task_started.is_cancelled()
     }
 
-    /// After how long without a word the call becomes a task, if its client can come back for it.
+    /// The time without output after which the call becomes a task, if the client supports tasks.
     pub fn task_after(&self) -> Duration {
         self.interaction.task_after
     }
 
-    /// Resolves when the handler lets its call go on as a task.
+    /// Resolves when the handler requests that the call continues as a task.
     pub async fn task_requested(&self) {
         self.interaction.task_requested.cancelled().await;
     }
 
-    /// Says that the call goes on as a task from now on, for as long as tasks may. Its questions are waited for.
+    /// Continues the call as a task, with the time limit of tasks. Input requests wait for their answers from then on.
     pub fn continue_as_task(&self) {
         self.interaction.supports_live_input.store(true, Ordering::Release);
         self.interaction.task_started.cancel();
         self.extend(self.interaction.task_timeout);
     }
 
-    /// Takes the time of a task when the call becomes one on whose behalf this one is made; never resolves.
+    /// Extends the time limit when the call on whose behalf this one is made becomes a task. Never resolves.
     pub(crate) async fn watch_parent_task(&self) {
         if let Some(job) = self.ancestors().last().filter(|job| !std::ptr::eq(*job, self)) {
             job.interaction.task_started.cancelled().await;
@@ -251,12 +253,12 @@ impl Job {
     }
 
     /// # Errors
-    /// `MissingClientCapability` with what the client lacks.
+    /// `MissingClientCapability` with the missing capabilities.
     fn require_capabilities(&self, needed: ClientCapabilities) -> Result<(), Error> {
         if self.client_capabilities().includes(needed) { Ok(()) } else { Err(Error::missing_client_capability(needed)) }
     }
 
-    /// Waits for a place among the running calls and keeps it until the job has ended or asks somebody.
+    /// Waits for a run permit and holds it until the job has ended or waits for input.
     pub(crate) async fn acquire_permits(&self, permit_queues: &PermitQueues) -> Result<(), Error> {
         let place = permit_queues.acquire().await?;
         let _ = self.interaction.permit_queues.set(permit_queues.clone());
@@ -268,13 +270,13 @@ impl Job {
         self.interaction.held_permits.lock().take();
     }
 
-    /// This job, the one on whose behalf it is made, and so on.
+    /// This job, then the one on whose behalf it is made, and so on.
     pub(crate) fn ancestors(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |job| job.interaction.on_behalf_of.as_deref())
     }
 
-    /// Stops the clock and gives the place away, for as long as somebody may take to answer: a call on behalf of another
-    /// uses the other one's place and time.
+    /// Pauses the timer and releases the run permits until the input arrives. A call on behalf of another one uses the
+    /// permits and the time of that call.
     fn pause_for_input(&self) -> InputPause<'_> {
         for job in self.ancestors() {
             job.timer.pause(self.interaction.input_timeout);
@@ -283,10 +285,10 @@ impl Job {
         InputPause(self)
     }
 
-    /// Waits for a place again, unless it had none or has one.
+    /// Waits for a run permit again, unless the job needs none or holds one.
     async fn reacquire_permits(&self) -> Result<(), Error> {
         let Some(permit_queues) = self.interaction.permit_queues.get() else { return Ok(()) };
-        // Of questions that were asked side by side, one takes the place for all.
+        // If several input requests end at the same time, one of them acquires the permit for all.
         let _turn = self.interaction.reacquire_lock.lock().await;
         if self.interaction.held_permits.lock().is_some() {
             return Ok(());
@@ -295,11 +297,11 @@ impl Job {
     }
 }
 
-/// A call that waits for somebody. Its clock goes on when this is dropped.
+/// A call that waits for input. Dropping this resumes its timer.
 struct InputPause<'a>(&'a Job);
 
 impl InputPause<'_> {
-    /// Lets the clock go on, and waits for a place again.
+    /// Resumes the timer and waits for a run permit again.
     async fn end(self) -> Result<(), Error> {
         let caller = self.0;
         drop(self);

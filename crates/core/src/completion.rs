@@ -1,4 +1,4 @@
-//! Completion: which values an argument may take, given what was typed so far.
+//! Completion: the possible values of an argument for the text typed so far.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use async_trait::async_trait;
 use crate::error::Error;
 use crate::job::Job;
 
-/// What is to be completed.
+/// A completion request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompletionRequest {
     /// The prompt or resource template.
     pub reference: CompletionReference,
     /// The argument or template variable.
     pub argument: String,
-    /// What was typed so far.
+    /// The text typed so far.
     pub value: String,
-    /// Values of other arguments that are known already.
+    /// The values of other arguments, as far as the client knows them.
     pub context: BTreeMap<String, String>,
 }
 
-/// What a completion is for.
+/// The entry whose argument is completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompletionReference {
     /// A prompt, by name.
@@ -39,22 +39,22 @@ impl CompletionReference {
     }
 }
 
-/// The values that fit, best first.
+/// The matching values, best first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Completion {
     /// At most [`Completion::VALUES_MAX`] values.
     pub values: Vec<String>,
-    /// How many fit in all, if known.
+    /// The number of all matching values, if known.
     pub total: Option<u64>,
-    /// Whether more fit than `values` shows.
+    /// Whether more values match than `values` contains.
     pub has_more: bool,
 }
 
 impl Completion {
-    /// The most values that one answer may hold (MCP, `completion/complete`).
+    /// The maximum number of values in one answer (MCP, `completion/complete`).
     pub const VALUES_MAX: usize = 100;
 
-    /// Of all `candidates` those that begin with `typed` (whatever the case), cut to the bound.
+    /// The candidates that begin with `typed`, ignoring case, truncated to the maximum.
     pub fn matching(candidates: impl IntoIterator<Item = String>, typed: &str) -> Self {
         let typed = typed.to_lowercase();
         let values: Vec<String> =
@@ -62,7 +62,7 @@ impl Completion {
         Self { total: Some(values.len() as u64), has_more: false, values }.truncated()
     }
 
-    /// The same, cut to the bound; what is cut off counts as more.
+    /// Truncates the values to the maximum and sets `has_more` accordingly.
     pub(crate) fn truncated(mut self) -> Self {
         if self.values.len() > Self::VALUES_MAX {
             self.total = self.total.or(Some(self.values.len() as u64));
@@ -73,7 +73,7 @@ impl Completion {
     }
 }
 
-/// The code that completes the arguments of one prompt or resource template.
+/// Completes the arguments of one prompt or resource template.
 #[async_trait]
 pub trait Completer: Send + Sync + 'static {
     /// Completes `request`.

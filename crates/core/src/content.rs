@@ -1,8 +1,8 @@
-//! What answers are made of, named as MCP names it but without its wire form.
+//! The content of answers: the types of MCP without their wire format.
 
 use bytes::Bytes;
 
-/// Who speaks in a prompt message or is meant by an annotation.
+/// The role of a prompt message or of the audience of an annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ContentRole {
     /// The person.
@@ -11,29 +11,29 @@ pub enum ContentRole {
     Assistant,
 }
 
-/// Hints for clients on how to treat a piece of content.
+/// Hints for clients on how to use a piece of content.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Annotations {
-    /// Who it is for; empty for everybody.
+    /// The intended audience; empty for everybody.
     pub audience: Vec<ContentRole>,
     /// 0 (least) to 1 (most important).
     pub priority: Option<f64>,
-    /// RFC 3339.
+    /// A timestamp in the form of RFC 3339.
     pub last_modified: Option<String>,
 }
 
-/// A picture of an entry, for user interfaces.
+/// An icon of an entry, for user interfaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Icon {
     /// `https:` or `data:` URI.
     pub src: String,
-    /// Media type, if `src` does not tell.
+    /// The media type, if `src` does not determine it.
     pub mime_type: Option<String>,
     /// Sizes as `48x48` or `any`.
     pub sizes: Vec<String>,
 }
 
-/// One whole block of an answer.
+/// One complete block of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
     /// Text.
@@ -43,23 +43,23 @@ pub enum Content {
         /// Hints.
         annotations: Option<Annotations>,
     },
-    /// A picture.
+    /// An image.
     Image {
         /// The bytes of the image file.
         data: Bytes,
         /// Its media type.
         mime_type: String,
     },
-    /// Sound.
+    /// Audio.
     Audio {
         /// The bytes of the audio file.
         data: Bytes,
         /// Its media type.
         mime_type: String,
     },
-    /// A pointer to a resource.
+    /// A link to a resource.
     Link(ResourceLink),
-    /// A resource, embedded.
+    /// An embedded resource.
     Resource(ResourceContents),
 }
 
@@ -69,7 +69,7 @@ impl Content {
         Self::Text { text: text.into(), annotations: None }
     }
 
-    /// How many bytes of text or data it carries.
+    /// The number of bytes of text or data.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Text { text, .. } => text.len(),
@@ -81,29 +81,29 @@ impl Content {
     }
 }
 
-/// A pointer to a resource that the caller may read later.
+/// A link to a resource that the caller can read later.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResourceLink {
-    /// Where.
+    /// The URI of the resource.
     pub uri: String,
     /// Its name.
     pub name: String,
-    /// For people.
+    /// A title for people.
     pub title: Option<String>,
-    /// What it is.
+    /// What the resource is.
     pub description: Option<String>,
-    /// Media type.
+    /// The media type.
     pub mime_type: Option<String>,
-    /// Size in bytes, if known.
+    /// The size in bytes, if known.
     pub size_bytes: Option<u64>,
 }
 
 /// The contents of one resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResourceContents {
-    /// Which resource.
+    /// The URI of the resource.
     pub uri: String,
-    /// Media type.
+    /// The media type.
     pub mime_type: Option<String>,
     /// Text or bytes.
     pub body: ResourceBody,
@@ -112,8 +112,8 @@ pub struct ResourceContents {
 /// Text or bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResourceBody {
-    /// UTF-8.
+    /// UTF-8 text.
     Text(String),
-    /// Anything else.
+    /// Any other bytes.
     Blob(Bytes),
 }

@@ -1,7 +1,6 @@
-//! The one error type that crosses crates: a kind, a message for the reader, and what would mend it.
+//! The error type of all crates: a kind, a message for the caller, and a hint on how to correct the call.
 //!
-//! What the caller may read and what the log keeps are two messages: [`Error::detail`] never
-//! leaves the process.
+//! The caller and the log get different texts: [`Error::detail`] is for the log and never leaves the process.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,16 +9,16 @@ use uuid::Uuid;
 
 use crate::input::{ClientCapabilities, InputRequest};
 
-/// What sort of failure it is. Each adapter maps kinds to its own codes in one table.
+/// The kind of failure. Each adapter maps kinds to its own codes in one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The caller's arguments are wrong; `violations` says each of them.
+    /// The caller's arguments are invalid; `violations` lists every problem.
     InvalidArguments,
-    /// The thing asked for does not exist, or is hidden from this caller.
+    /// The target does not exist, or is hidden from this caller.
     NotFound,
-    /// The caller is known and may not do this.
+    /// The authenticated caller is not allowed to do this.
     Forbidden,
-    /// The caller must prove who it is first.
+    /// The caller must authenticate first.
     Unauthenticated,
     /// Too many calls at once or in a period.
     RateLimited,
@@ -27,22 +26,22 @@ pub enum ErrorKind {
     TimedOut,
     /// The caller, or an operator, cancelled the call.
     Cancelled,
-    /// The question or the answer is beyond a bound.
+    /// The request or the answer exceeds a limit.
     TooLarge,
-    /// A database or another part cannot be reached now.
+    /// A database or another component is not available now.
     Unavailable,
-    /// The handler must ask first: it is run again with the answers.
+    /// The handler needs input first: it runs again with the answers.
     InputRequired,
-    /// The client cannot do what the call needs.
+    /// The client lacks a capability that the call needs.
     MissingClientCapability,
-    /// The handler says that what was asked for failed, in words of its own.
+    /// The handler reports that the request failed, with a message of its own.
     Failed,
-    /// A fault of ours; the caller gets an id, the log the detail.
+    /// A fault of the server. The caller gets an id, the log gets the detail.
     Internal,
 }
 
 impl ErrorKind {
-    /// The kind's name as it stands in logs, metrics and answers.
+    /// The kind's name, as used in logs, metrics and answers.
     pub fn name(self) -> &'static str {
         match self {
             Self::InvalidArguments => "invalid_arguments",
@@ -62,20 +61,20 @@ impl ErrorKind {
     }
 }
 
-/// One thing that is wrong with the arguments.
+/// One problem in the arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Where, as a path of names and indexes (`order_by[0].direction`); empty for the whole.
+    /// The location, as a path of names and indexes (`order_by[0].direction`); empty for the arguments as a whole.
     pub path: String,
-    /// What came and what was wanted.
+    /// The problem: the value received and what would be valid.
     pub message: String,
 }
 
-/// A failure, written for the reader who must mend the call.
+/// A failure, described for the caller, who can correct the call.
 #[derive(Debug, Clone)]
 pub struct Error(Box<ErrorInner>);
 
-/// Boxed, so that a `Result` that carries it stays small.
+/// Boxed, so that a `Result` with this error stays small.
 #[derive(Debug, Clone)]
 struct ErrorInner {
     kind: ErrorKind,
@@ -94,7 +93,7 @@ struct ErrorInner {
 }
 
 impl Error {
-    /// An error of `kind` with a `message` that the caller may read.
+    /// An error of `kind`. The caller can read `message`.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(ErrorInner {
             kind,
@@ -113,14 +112,14 @@ impl Error {
         }))
     }
 
-    /// Wrong arguments, all violations at once.
+    /// Invalid arguments, with all violations at once.
     pub fn invalid_arguments(message: impl Into<String>, violations: Vec<Violation>) -> Self {
         let mut error = Self::new(ErrorKind::InvalidArguments, message);
         error.0.violations = violations;
         error
     }
 
-    /// A fault of ours: the caller reads an id, the log keeps `detail` under the same id.
+    /// A fault of the server: the caller gets an id, and the log gets `detail` under the same id.
     pub fn internal(detail: impl Into<String>) -> Self {
         let id = Uuid::new_v4();
         let message = format!("internal error; the server's log has the detail under id {id}");
@@ -130,17 +129,17 @@ impl Error {
         error
     }
 
-    /// The handler must have answers to `requests` first, by key.
+    /// The handler needs answers to `requests` first. Each request has a key.
     pub fn input_required(requests: Vec<(String, InputRequest)>) -> Self {
-        let mut error = Self::new(ErrorKind::InputRequired, "the call asks for something first");
+        let mut error = Self::new(ErrorKind::InputRequired, "the call needs input before it can continue");
         error.0.input_requests = requests;
         error
     }
 
-    /// The client must have `needs`, and has not said so.
+    /// The client did not declare capabilities that the call needs.
     pub fn missing_client_capability(needs: ClientCapabilities) -> Self {
         let names = needs.names().join(", ");
-        let message = format!("the call needs what your client has not declared that it can do: {names}");
+        let message = format!("the call needs client capabilities that your client did not declare: {names}");
         let mut error = Self::new(ErrorKind::MissingClientCapability, message);
         error.0.missing_capabilities = needs;
         error
@@ -153,42 +152,43 @@ impl Error {
         self
     }
 
-    /// Adds what would mend the call: an example, the next step.
+    /// Adds a hint on how to correct the call, for example a valid form or the next step.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
 
-    /// Adds detail that only the log may show.
+    /// Adds detail for the log only.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.0.detail = Some(detail.into());
         self
     }
 
-    /// Adds the code that the handler gave it, for protocols whose errors have one.
+    /// Adds the error code that the handler set, for protocols with error codes.
     #[must_use]
     pub fn with_code(mut self, code: i64) -> Self {
         self.0.code = Some(code);
         self
     }
 
-    /// Adds after what time the same may be tried again.
+    /// Adds the time after which the caller can try again.
     #[must_use]
     pub fn with_retry_after(mut self, time: Duration) -> Self {
         self.0.retry_after = Some(time);
         self
     }
 
-    /// Adds the OAuth scopes that the caller's token lacks, or that the token of who has not shown any needs: all of them.
+    /// Adds all OAuth scopes that a token needs for this call. For callers whose token lacks some of them, and for
+    /// anonymous callers.
     #[must_use]
     pub fn with_scopes(mut self, scopes: Vec<String>) -> Self {
         self.0.scopes = scopes;
         self
     }
 
-    /// The same with other texts.
+    /// The same error with other texts.
     pub(crate) fn with_texts(
         mut self,
         message: String,
@@ -200,14 +200,14 @@ impl Error {
         self
     }
 
-    /// Says that the answer's blocks told of it already, so that nothing is to be added to them.
+    /// Records that the blocks of the answer already report this error, so that nothing is added to them.
     #[must_use]
     pub fn mark_rendered(mut self) -> Self {
         self.0.is_rendered = true;
         self
     }
 
-    /// What sort of failure it is.
+    /// The kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -217,7 +217,7 @@ impl Error {
         &self.0.message
     }
 
-    /// Everything that is wrong with the arguments.
+    /// All problems of the arguments.
     pub fn violations(&self) -> &[Violation] {
         &self.0.violations
     }
@@ -227,54 +227,54 @@ impl Error {
         &self.0.choices
     }
 
-    /// What would mend the call.
+    /// A hint on how to correct the call.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
 
-    /// What the handler asks for, by key.
+    /// The input that the handler requests, by key.
     pub fn input_requests(&self) -> &[(String, InputRequest)] {
         &self.0.input_requests
     }
 
-    /// What the client must be able to do.
+    /// The capabilities that the client lacks.
     pub fn missing_capabilities(&self) -> ClientCapabilities {
         self.0.missing_capabilities
     }
 
-    /// The code that the handler gave it.
+    /// The error code that the handler set.
     pub fn code(&self) -> Option<i64> {
         self.0.code
     }
 
-    /// After what time the same may be tried again, where that is known.
+    /// The time after which the caller can try again, if known.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// The OAuth scopes that the caller's token would need, if it is these that it lacks, or if it has shown none.
+    /// All OAuth scopes that a token needs for this call; empty if scopes are not the problem.
     pub fn scopes(&self) -> &[String] {
         &self.0.scopes
     }
 
-    /// Whether the answer's blocks told of it already.
+    /// Whether the blocks of the answer already report this error.
     pub fn is_rendered(&self) -> bool {
         self.0.is_rendered
     }
 
-    /// What only the log may show.
+    /// The detail for the log only.
     pub fn detail(&self) -> Option<&str> {
         self.0.detail.as_deref()
     }
 
-    /// The id under which the log has the detail.
+    /// The id of the detail in the log.
     pub fn id(&self) -> Option<Uuid> {
         self.0.id
     }
 }
 
 impl fmt::Display for Error {
-    /// The whole text for the reader: message, violations, choices, hint.
+    /// The complete text for the caller: message, violations, choices, hint.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message)?;
         for Violation { path, message } in &self.0.violations {

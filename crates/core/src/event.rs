@@ -1,6 +1,6 @@
-//! The closed list of events that the process tells about itself.
+//! The complete list of events of the process.
 //!
-//! Log, metrics and whatever comes later subscribe to this list; nothing else counts or logs calls.
+//! Log and metrics subscribe to this list. Nothing else counts or logs calls.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,100 +15,100 @@ use crate::job::Job;
 use crate::limits::{LimitLevel, LimitMeasure};
 use crate::principal::TransportKind;
 
-/// Something that happened.
+/// An event of the process.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
-    /// A call passed the door and waits or runs.
+    /// A call was accepted; it waits or runs.
     CallStarted {
         /// The call.
         job: &'a Job,
     },
-    /// A call ended; its outcome is the job's state.
+    /// A call ended; its outcome is the state of the job.
     CallEnded {
         /// The call.
         job: &'a Job,
-        /// How it ended: `last_progress` or an error kind's name.
+        /// The outcome: `done`, or the name of an error kind.
         outcome: &'static str,
     },
-    /// A call was refused at the door.
+    /// A call was refused before its handler ran.
     CallRefused {
-        /// Who called.
+        /// The caller.
         caller: &'a Caller,
-        /// The sort of target.
+        /// The kind of target.
         kind: &'static str,
-        /// The name asked for.
+        /// The requested name.
         name: &'a str,
-        /// The error kind's name.
+        /// The name of the error kind.
         outcome: &'static str,
     },
-    /// Somebody reached a bound: a request or a call was refused, or a call was ended.
+    /// A caller reached a limit: a request or a call was refused, or a call was ended.
     LimitReached {
-        /// Who called.
+        /// The caller.
         caller: &'a Caller,
-        /// Whose bound it is.
+        /// The level of the limit.
         level: LimitLevel,
-        /// What is bounded.
+        /// The limited quantity.
         measure: LimitMeasure,
     },
-    /// A query ended, well or not.
+    /// A query ended, with or without an error.
     QueryEnded {
-        /// Which database.
+        /// The database.
         database: &'a str,
-        /// How long it ran.
+        /// The run time.
         elapsed: Duration,
-        /// Rows it gave.
+        /// The number of rows returned.
         rows: u64,
     },
-    /// A fault of ours, whose detail only the log may show.
+    /// A fault of the server. Only the log may contain its detail.
     InternalError {
-        /// The id that the caller was told; the job's id if it was told none.
+        /// The id that the caller received; the id of the job if the caller received none.
         id: Uuid,
-        /// What happened.
+        /// The detail.
         detail: &'a str,
     },
     /// A connection was opened.
     ConnectionOpened {
-        /// On which transport.
+        /// The transport.
         transport: TransportKind,
     },
     /// A connection was closed.
     ConnectionClosed {
-        /// On which transport.
+        /// The transport.
         transport: TransportKind,
     },
-    /// A session was opened: a legacy one over Streamable HTTP, or a connection that is one.
+    /// A session was opened: a legacy session over Streamable HTTP, or a connection that is a session.
     SessionOpened {
-        /// On which transport.
+        /// The transport.
         transport: TransportKind,
     },
     /// A session ended.
     SessionClosed {
-        /// On which transport.
+        /// The transport.
         transport: TransportKind,
     },
     /// A message was refused before it became a call.
     MessageRefused {
-        /// On which transport.
+        /// The transport.
         transport: TransportKind,
-        /// The peer's address; none where there is no network.
+        /// The peer's address; `None` without a network.
         peer: Option<IpAddr>,
-        /// Why, in a few words.
+        /// The reason, in a few words.
         reason: &'a str,
     },
-    /// The registry was swapped.
+    /// The registry was replaced.
     RegistryChanged {
-        /// Its new version.
+        /// The new version of the registry.
         version: u64,
     },
 }
 
-/// Somebody who hears of events. Must not block.
+/// Receives events. Must not block.
 pub trait Subscriber: Send + Sync + 'static {
-    /// Hears `event`.
+    /// Handles `event`.
     fn on_event(&self, event: Event<'_>);
 }
 
-/// Those who hear of events.
+/// Sends events to subscribers.
 #[derive(Clone, Default)]
 pub struct EventDispatcher {
     subscribers: Arc<[Arc<dyn Subscriber>]>,
@@ -116,12 +116,12 @@ pub struct EventDispatcher {
 }
 
 impl EventDispatcher {
-    /// Events that go to `subscribers`, in order.
+    /// Sends events to `subscribers`, in order.
     pub fn new(subscribers: impl IntoIterator<Item = Arc<dyn Subscriber>>) -> Self {
         Self { subscribers: subscribers.into_iter().collect(), auditor: None }
     }
 
-    /// The same, which `auditor` hears of as well; it writes down every call of the registry that tells of them.
+    /// Adds `auditor` as a subscriber. It also records every call of the registry that uses this dispatcher.
     #[must_use]
     pub fn with_auditor(self, auditor: Arc<dyn Auditor>) -> Self {
         let subscribers = self.subscribers.iter().cloned();
@@ -129,12 +129,12 @@ impl EventDispatcher {
         Self { subscribers, auditor: Some(auditor) }
     }
 
-    /// Who writes down every call.
+    /// The auditor that records every call.
     pub(crate) fn auditor(&self) -> Option<&Arc<dyn Auditor>> {
         self.auditor.as_ref()
     }
 
-    /// Tells everybody.
+    /// Sends `event` to all subscribers.
     pub fn emit(&self, event: Event<'_>) {
         for subscriber in self.subscribers.iter() {
             subscriber.on_event(event);
@@ -144,11 +144,11 @@ impl EventDispatcher {
 
 impl fmt::Debug for EventDispatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Events({})", self.subscribers.len())
+        write!(f, "EventDispatcher({})", self.subscribers.len())
     }
 }
 
-/// Of what callers send (names, URIs, reasons that quote them) so many bytes are logged.
+/// The maximum length in the log of text that callers send: names, URIs, reasons that quote them.
 const LOGGED_BYTES_MAX: usize = 256;
 
 /// The log: writes each event as a structured line through `tracing`.
@@ -177,7 +177,7 @@ impl Subscriber for LogSubscriber {
             Event::CallRefused { kind, name, outcome, .. } => {
                 tracing::info!(kind, name = truncate_for_log(name), outcome, "call refused");
             }
-            // Whoever asks too often must not fill the log as well; the metrics count it.
+            // Debug only: a caller with too many requests must not fill the log. The metrics count it.
             Event::LimitReached { caller, level, measure } => tracing::debug!(
                 level = level.name(),
                 measure = measure.name(),
@@ -211,7 +211,7 @@ impl Subscriber for LogSubscriber {
     }
 }
 
-/// What a caller sent, as far as the log takes it.
+/// A caller's text, truncated to the maximum length in the log.
 fn truncate_for_log(text: &str) -> &str {
     &text[..text.floor_char_boundary(LOGGED_BYTES_MAX)]
 }

@@ -1,4 +1,5 @@
-//! The task of one job: waits for room and a place, runs the handler within its bounds, and tells of the end.
+//! Executes one job: reserves its audit line, waits for permits, runs the handler within its limits, and emits its
+//! events.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,24 +18,24 @@ use crate::registry::{emit_internal_error, panic_to_error};
 use crate::reply::{Metadata, Outcome, ReplySender};
 use crate::route::RouteHandler;
 
-/// The task of one job.
+/// The execution of one job.
 pub(crate) struct Execution {
     pub(crate) job: Arc<Job>,
     pub(crate) sender: ReplySender,
     pub(crate) handler: RouteHandler,
-    /// Where to wait for a place; none for a call on behalf of one that holds a place already.
+    /// The queues for run permits; `None` for a call on behalf of one that already holds permits.
     pub(crate) permit_queues: Option<PermitQueues>,
-    /// What it holds until it has ended.
+    /// What the job holds until it has ended.
     pub(crate) admission: Option<AdmissionGuard>,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) events: EventDispatcher,
-    /// Room for what is written down of the call.
+    /// The reserved audit line of the call.
     pub(crate) audit_reservation: Mutex<Option<Box<dyn AuditReservation>>>,
     pub(crate) cancel_grace: Duration,
 }
 
 impl Execution {
-    /// Runs the job to its end, and tells everybody who hears of that.
+    /// Runs the job to its end and emits its events.
     pub(crate) async fn run(mut self) {
         self.events.emit(Event::CallStarted { job: &self.job });
         let outcome = match self.execute_within_limits().await {
@@ -72,7 +73,7 @@ impl Execution {
             () = job.watch_adapter_cancellation() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
             () = job.watch_deadline() => Err(Error::new(ErrorKind::TimedOut, "the call ran too long")),
         };
-        // Told even if the answer was whole by then: the next call is refused.
+        // Emitted even if the answer was complete: the next call is refused.
         if let Some(ReachedLimit { level, measure, .. }) = job.exceeded_limit() {
             self.events.emit(Event::LimitReached { caller: job.caller(), level, measure });
         }
@@ -82,7 +83,7 @@ impl Execution {
         }
     }
 
-    /// Hands on what is to be written down of the call, before anybody hears of its end.
+    /// Writes the audit record of the call before its end becomes visible to the client.
     fn write_audit_record(&self, outcome: &'static str) {
         let Some(auditor) = self.events.auditor() else { return };
         match self.audit_reservation.lock().take() {
@@ -105,7 +106,7 @@ impl Execution {
                 biased;
                 () = self.job.cancelled() => return Err(self.cancellation_error()),
                 taken = self.job.acquire_permits(permit_queues) => taken?,
-                // Asked only when there is no place at once.
+                // Runs only if no permit is free at once.
                 () = self.report_waiting() => return Err(self.cancellation_error()),
             }
         }
@@ -131,10 +132,10 @@ impl Execution {
         }
     }
 
-    /// Tells who wants to hear of progress why nothing happens; never resolves.
+    /// Reports as progress why the call does not run yet; never resolves.
     async fn report_waiting(&self) {
-        // Whoever does not listen any more has dropped the reply, which cancels the job.
-        let _ = self.sender.send_progress(0.0, None, Some("waiting for a place".to_owned())).await;
+        // A client that no longer reads has dropped the reply, which cancels the job.
+        let _ = self.sender.send_progress(0.0, None, Some("waiting for other calls to end".to_owned())).await;
         std::future::pending().await
     }
 
@@ -143,11 +144,11 @@ impl Execution {
             return exceeded.to_error();
         }
         if self.job.input_timed_out() {
-            return Error::new(ErrorKind::TimedOut, "the call asked for something, and nobody answered in time");
+            return Error::new(ErrorKind::TimedOut, "the call requested input and received none within the time limit");
         }
         if self.job.has_timed_out() {
             let seconds = self.job.time_limit().as_secs_f64();
-            return Error::new(ErrorKind::TimedOut, format!("the call was ended after {seconds:.1} s, its time limit"))
+            return Error::new(ErrorKind::TimedOut, format!("the call exceeded its time limit of {seconds:.1} s"))
                 .with_hint("Ask for less: filter, aggregate, or set a smaller limit.");
         }
         Error::new(ErrorKind::Cancelled, "the call was cancelled")

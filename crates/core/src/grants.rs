@@ -1,14 +1,14 @@
-//! What a principal may reach: the sum of its roles.
+//! The rights of a principal: the sum of the rights of its roles.
 
 use crate::limits::Allowance;
 use crate::name_pattern::NamePattern;
 
-/// Which names are allowed. The default allows none.
+/// A set of names. The default is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowedNames {
     /// Every name.
     Everything,
-    /// The names that fit one of these patterns.
+    /// The names that match one of these patterns.
     Matching(Vec<NamePattern>),
 }
 
@@ -16,7 +16,7 @@ impl AllowedNames {
     /// No name.
     pub const NOTHING: Self = Self::Matching(Vec::new());
 
-    /// The names that fit one of `patterns`; the pattern `*` allows every name.
+    /// The names that match one of `patterns`; the pattern `*` matches every name.
     pub fn matching<P: Into<String>>(patterns: impl IntoIterator<Item = P>) -> Self {
         let patterns: Vec<NamePattern> = patterns.into_iter().map(NamePattern::new).collect();
         if patterns.iter().any(|pattern| pattern.as_str() == "*") {
@@ -25,7 +25,7 @@ impl AllowedNames {
         Self::Matching(patterns)
     }
 
-    /// Whether `name` is allowed.
+    /// Whether `name` is in the set.
     pub fn includes(&self, name: &str) -> bool {
         match self {
             Self::Everything => true,
@@ -33,7 +33,7 @@ impl AllowedNames {
         }
     }
 
-    /// What this or `other` allows.
+    /// The union of both sets.
     #[must_use]
     pub fn or(self, other: &Self) -> Self {
         match (self, other) {
@@ -52,26 +52,26 @@ impl Default for AllowedNames {
     }
 }
 
-/// Who holds this access name runs the node: sees and ends everybody's jobs, and may have a call logged whole.
+/// The access name of operators. They can list and cancel the jobs of others, and request full logging of a call.
 const OPERATOR_ACCESS: &str = "operator";
 
-/// What a principal may reach: the sum of its roles. The default grants nothing.
+/// The rights of a principal: the sum of the rights of its roles. The default grants nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Grants {
-    /// Access names it holds; [`crate::Access`] demands them.
+    /// The access names that it holds; [`crate::Access`] requires them.
     pub access: AllowedNames,
-    /// Tools, resources and prompts it may reach, by name.
+    /// The tools, resources and prompts that it can call, by name.
     pub entries: AllowedNames,
-    /// Toolsets whose doors it may enter.
+    /// The toolsets whose endpoints it can use.
     pub toolsets: AllowedNames,
-    /// Databases that it may ask with the tools that take a database's name.
+    /// The databases that it can query with the tools that take a database's name.
     pub databases: AllowedNames,
-    /// How much of the node it may have; where nothing is said, what every principal may have.
+    /// Its limits; for those that no role sets, the limits of every principal apply.
     pub limits: Allowance,
 }
 
 impl Grants {
-    /// Everything there is.
+    /// All rights.
     pub fn everything() -> Self {
         Self {
             access: AllowedNames::Everything,
@@ -82,17 +82,18 @@ impl Grants {
         }
     }
 
-    /// What is open to everybody as long as nobody has to prove who they are: all but what demands an access name.
+    /// The rights of all callers if authentication is not required: everything except entries that require an access
+    /// name.
     pub fn for_anonymous() -> Self {
         Self { access: AllowedNames::NOTHING, ..Self::everything() }
     }
 
-    /// Whether its holder runs the node.
+    /// Whether the principal is an operator of the node.
     pub fn is_operator(&self) -> bool {
         self.access.includes(OPERATOR_ACCESS)
     }
 
-    /// What this or `other` grants.
+    /// The union of the rights of both.
     #[must_use]
     pub fn or(self, other: &Self) -> Self {
         Self {

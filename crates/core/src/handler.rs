@@ -1,4 +1,4 @@
-//! What a host implements: a function from a job to a stream of chunks.
+//! Handlers: the code behind an entry, implemented by hosts. A handler turns a job into a stream of chunks.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,25 +11,24 @@ use crate::reply::{Metadata, ReplySender};
 
 /// The code behind a tool, a resource or a prompt.
 ///
-/// A handler sends chunks while it works, awaits the sender's back-pressure, watches
-/// [`Job::cancelled`], and ends with metadata or an error. A panic becomes an internal error with
-/// an id; the process lives on.
+/// A handler sends chunks while it works, awaits the back-pressure of the sender, observes [`Job::cancelled`], and ends
+/// with metadata or an error. A panic becomes an internal error with an id; the process continues.
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
-    /// Executes `job` and answers into `reply`.
+    /// Executes `job` and sends the answer to `reply`.
     ///
     /// # Errors
     /// Any [`Error`], written for the caller.
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error>;
 }
 
-/// A handler from an async function, for hosts with small tools.
+/// Makes a handler from an async function, for hosts with small tools.
 ///
 /// ```
 /// use tidegate_core::{Content, Metadata, handler_fn};
 ///
 /// let hello = handler_fn(|_job, reply| async move {
-///     reply.block(Content::text("hello")).await?;
+/// reply.send_block(Content::text("hello")).await?;
 ///     Ok(Metadata::new())
 /// });
 /// # let _ = hello;

@@ -1,32 +1,32 @@
-//! Signs what this node hands out and knows it again when it comes back: cursors, links, the state of a request.
+//! Signs values that the node gives to clients and verifies them when they return: cursors, links, request states.
 //!
-//! [RFC 2104](https://www.rfc-editor.org/rfc/rfc2104), with SHA-256, cut to 128 bits.
+//! [RFC 2104](https://www.rfc-editor.org/rfc/rfc2104), with SHA-256, truncated to 128 bits.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use uuid::Uuid;
 
-/// Bytes of a signature.
+/// The length of a signature in bytes.
 pub const SIGNATURE_BYTES: usize = 16;
 
-/// Signs and checks with one key.
+/// Signs and verifies with one key.
 #[derive(Clone)]
 pub struct HmacSigner(Hmac<Sha256>);
 
 impl HmacSigner {
-    /// A seal whose key is `key`, of any length.
+    /// A signer with the key `key`, of any length.
     pub fn new(key: &[u8]) -> Self {
-        // A key of any length is taken; the type's error is of other algorithms.
+        // HMAC accepts keys of any length; the error of the trait is for other algorithms.
         let mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key);
         Self(mac.unwrap_or_else(|_| <Hmac<Sha256> as KeyInit>::new(&Default::default())))
     }
 
-    /// A seal that nobody else has, as long as the process lives.
+    /// A signer with a random key, which lives as long as the process.
     pub fn with_random_key() -> Self {
         Self::new(&[*Uuid::new_v4().as_bytes(), *Uuid::new_v4().as_bytes()].concat())
     }
 
-    /// The signature of `parts`, in their order, for `purpose`: what is signed for one is not signed for another.
+    /// The signature of `parts`, in their order, for `purpose`. A signature for one purpose is not valid for another.
     pub fn sign(&self, purpose: &str, parts: &[&[u8]]) -> [u8; SIGNATURE_BYTES] {
         let mut mac = self.0.clone();
         for part in [purpose.as_bytes()].into_iter().chain(parts.iter().copied()) {
@@ -38,7 +38,7 @@ impl HmacSigner {
         cut
     }
 
-    /// Whether `sign` is that of `parts`; how long it takes does not tell where it differs.
+    /// Whether `signature` is the signature of `parts`. The run time does not reveal where they differ.
     pub fn verify(&self, purpose: &str, parts: &[&[u8]], signature: &[u8]) -> bool {
         let right = self.sign(purpose, parts);
         signature.len() == right.len() && signature.iter().zip(right).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
@@ -47,6 +47,6 @@ impl HmacSigner {
 
 impl std::fmt::Debug for HmacSigner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Seal")
+        f.write_str("HmacSigner")
     }
 }

@@ -1,4 +1,4 @@
-//! One call being executed.
+//! A call that is being executed.
 
 mod status;
 
@@ -27,10 +27,10 @@ use crate::row_policy_stamper::RowPolicyStamper;
 
 pub use status::{JobId, JobState, JobStatus};
 
-/// How often the time of a call is charged.
+/// The interval at which the run time of a call is charged.
 const TIME_CHARGE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// One call being executed: what its handler may know, and what others may see of it.
+/// A call that is being executed, with the data for its handler and its status for others.
 #[derive(Debug)]
 pub struct Job {
     id: JobId,
@@ -43,16 +43,16 @@ pub struct Job {
     pub(crate) wants_progress: bool,
     pub(crate) progress_throttle: Mutex<ProgressThrottle>,
     pub(crate) log_level: Option<LogLevel>,
-    /// Fires when the adapter wants the call to end; means nothing once its answer has ended.
+    /// Fires when the adapter cancels the call; ignored once the answer has ended.
     adapter_cancellation: CancellationToken,
     cancellation: CancellationToken,
     pub(crate) timer: CallTimer,
-    /// Whether its answer has ended while its work goes on.
+    /// Whether the answer has ended while the work continues.
     is_in_background: AtomicBool,
     pub(crate) interaction: InteractionState,
     pub(crate) audit_trail: AuditTrail,
     pub(crate) protection: JobProtection,
-    /// Of the state that it was let in to.
+    /// From the snapshot with which the caller was authenticated.
     pub(crate) row_policy_stamper: RowPolicyStamper,
     result_uri: OnceLock<String>,
     databases: Mutex<BTreeSet<String>>,
@@ -109,17 +109,17 @@ impl Job {
         }
     }
 
-    /// The job's name.
+    /// The job's id.
     pub fn id(&self) -> JobId {
         self.id
     }
 
-    /// What was asked.
+    /// The target of the call.
     pub fn target(&self) -> &CallTarget {
         &self.target
     }
 
-    /// The arguments, valid against the target's schema.
+    /// The arguments, validated against the target's schema.
     pub fn arguments(&self) -> &Map<String, Value> {
         &self.arguments
     }
@@ -134,48 +134,48 @@ impl Job {
         self.variables.get(name).map(String::as_str)
     }
 
-    /// Who asks.
+    /// The principal of the caller.
     pub fn principal(&self) -> &Arc<Principal> {
         &self.caller.principal
     }
 
-    /// Who asks, and from where.
+    /// The caller.
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// Whether the caller wants to hear of progress.
+    /// Whether the caller requests progress.
     pub fn wants_progress(&self) -> bool {
         self.wants_progress
     }
 
-    /// The least severe log message that the caller wants to hear; none when it wants none.
+    /// The least severe log message that the caller requests; `None` for no messages.
     pub fn log_level(&self) -> Option<LogLevel> {
         self.log_level
     }
 
-    /// How much of the answer may travel inline.
+    /// The part of the answer that may be sent inline.
     pub fn inline_budget(&self) -> Budget {
         self.inline_budget
     }
 
-    /// The form of the answer, if it shall be a body of its own.
+    /// The format of the answer, if it is a body of its own.
     pub fn format(&self) -> Option<AnswerFormat> {
         self.format
     }
 
-    /// When the job is ended for having run too long.
+    /// When the job reaches its time limit.
     pub fn deadline(&self) -> Instant {
         self.timer.deadline()
     }
 
-    /// Lets the job run for `time` from now on at least: work that goes on when its answer has ended has bounds of its
-    /// own.
+    /// Extends the deadline so that the job can run for at least `time` from now. Work that continues after its answer
+    /// has limits of its own.
     pub fn extend(&self, time: Duration) {
         self.timer.extend(time);
     }
 
-    /// Ends the job when its deadline has passed; never resolves.
+    /// Ends the job at its deadline; never resolves.
     pub(crate) async fn watch_deadline(&self) {
         tokio::select! {
             () = self.timer.expired() => {}
@@ -185,30 +185,30 @@ impl Job {
         std::future::pending::<()>().await;
     }
 
-    /// Says where the rows of the job are kept, by the URI of a stored result; the first one said stays.
+    /// Sets the URI of the stored result that contains the rows of the job. Only the first call has an effect.
     pub fn set_result_uri(&self, result: String) {
         self.result_uri.get_or_init(|| result);
     }
 
-    /// Says that the job asks the database of that name by its caller's own right: whoever loses the right has no part in
-    /// what came of it.
+    /// Records that the job queries a database with the rights of its caller. A caller that loses the right to the
+    /// database loses access to the results of the job.
     pub fn record_database(&self, database: &str) {
         for job in self.ancestors() {
             job.databases.lock().insert(database.to_owned());
         }
     }
 
-    /// The databases that it has asked by its caller's own right.
+    /// The databases that the job has queried with the rights of its caller.
     pub fn databases(&self) -> BTreeSet<String> {
         self.databases.lock().clone()
     }
 
-    /// What the row policies that it runs under make of its caller.
+    /// The stamp of the row policies that apply to the caller.
     pub fn row_policy_stamp(&self) -> u64 {
         self.row_policy_stamper.stamp_for(&self.caller.principal)
     }
 
-    /// Whether its answer has ended while its work goes on.
+    /// Whether the answer has ended while the work continues.
     pub fn is_in_background(&self) -> bool {
         self.is_in_background.load(Ordering::Acquire)
     }
@@ -221,7 +221,7 @@ impl Job {
         self.is_in_background.store(false, Ordering::Release);
     }
 
-    /// Cancels the job when its adapter wishes so, unless it is in the background or a task by then; never resolves.
+    /// Cancels the job when its adapter cancels it, unless it is in the background or a task by then; never resolves.
     pub(crate) async fn watch_adapter_cancellation(&self) {
         self.adapter_cancellation.cancelled().await;
         if !self.is_in_background() && !self.is_task() {
@@ -251,7 +251,7 @@ impl Job {
         self.cancellation.cancel();
     }
 
-    /// Cancels the job because its time is over, unless somebody has cancelled it already.
+    /// Cancels the job at its deadline, unless it is already cancelled.
     fn time_out(&self) {
         if !self.is_cancelled() {
             self.timed_out.store(true, Ordering::Relaxed);
@@ -260,28 +260,28 @@ impl Job {
         }
     }
 
-    /// Whether it was its deadline that cancelled it.
+    /// Whether it was cancelled at its deadline.
     pub(crate) fn has_timed_out(&self) -> bool {
         self.timed_out.load(Ordering::Relaxed)
     }
 
-    /// Whether it was cancelled because nobody answered what it asked.
+    /// Whether it was cancelled because an input request was not answered in time.
     pub(crate) fn input_timed_out(&self) -> bool {
         self.input_timed_out.load(Ordering::Relaxed)
     }
 
-    /// How long it may run.
+    /// Its time limit.
     pub(crate) fn time_limit(&self) -> Duration {
         self.deadline() - self.started
     }
 
-    /// Counts `rows` answered. A call that exceeds what its caller may have of a day is cancelled.
+    /// Counts `rows` as returned. A call that exceeds a daily limit of its caller is cancelled.
     pub fn count_rows(&self, rows: u64) {
         self.rows.fetch_add(rows, Ordering::Relaxed);
         self.charge(UsageAmount { rows, ..UsageAmount::default() });
     }
 
-    /// Rows answered so far.
+    /// The number of rows returned so far.
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }
@@ -297,12 +297,12 @@ impl Job {
         }
     }
 
-    /// The bound of a day that it exceeded.
+    /// The daily limit that the job exceeded.
     pub(crate) fn exceeded_limit(&self) -> Option<ReachedLimit> {
         self.charges.exceeded_limit()
     }
 
-    /// Charges the time for which it runs, each second, and what is left of one when this is dropped; never resolves.
+    /// Charges the run time each second, and the remainder when this is dropped; never resolves.
     pub(crate) async fn charge_time(&self) {
         if self.charges.is_empty() {
             return std::future::pending().await;
@@ -314,12 +314,12 @@ impl Job {
         }
     }
 
-    /// Bytes of text, or of a body, answered so far.
+    /// The number of bytes of text, or of a body, sent so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How long it has run, or ran.
+    /// The run time so far, or in total.
     pub fn elapsed(&self) -> Duration {
         self.state.lock().1.unwrap_or_else(|| self.started.elapsed())
     }
@@ -329,12 +329,12 @@ impl Job {
         *self.state.lock() = (state, elapsed);
     }
 
-    /// The job as somebody else sees it.
+    /// The status of the job for other callers.
     pub fn status(&self) -> JobStatus {
         let (state, ended_after) = *self.state.lock();
         JobStatus {
             id: self.id,
-            // Whoever looks at an ended job must not keep a state of the registry alive.
+            // The status of an ended job must not keep a registry snapshot alive.
             caller: Caller { snapshot: None, ..self.caller.clone() },
             target: (self.target.kind(), self.target.name().to_owned()),
             state,
@@ -348,7 +348,7 @@ impl Job {
     }
 }
 
-/// A call that runs, and until when its time was charged.
+/// A running call, with the time up to which its run time was charged.
 struct TimeCharger<'a> {
     job: &'a Job,
     charged_until: Instant,
@@ -358,7 +358,7 @@ impl TimeCharger<'_> {
     fn charge(&mut self) {
         let now = Instant::now();
         let time = now.duration_since(std::mem::replace(&mut self.charged_until, now));
-        // While it asks somebody it does nothing.
+        // A job that waits for input uses no time.
         if !self.job.timer.is_paused() {
             self.job.charge(UsageAmount { time, ..UsageAmount::default() });
         }

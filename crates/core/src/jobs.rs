@@ -1,4 +1,4 @@
-//! The list of jobs: those that run or wait, and the last that ended.
+//! The list of jobs: those that run or wait, and the last ended ones.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::job::{Job, JobId, JobStatus};
 use crate::limits::tenant_share;
 use crate::principal::AuthMethod;
 
-/// All open jobs and a bounded number of ended ones.
+/// All open jobs and a bounded number of ended jobs.
 #[derive(Debug)]
 pub struct Jobs {
     ended_max: usize,
@@ -29,7 +29,7 @@ impl Jobs {
         Self { ended_max, table: Mutex::default() }
     }
 
-    /// Adds `job`; false when there are `open_max` already.
+    /// Adds `job`. Returns false if `open_max` jobs are open already.
     pub(crate) fn open(&self, job: Arc<Job>, open_max: usize) -> bool {
         let mut table = self.table.lock();
         if table.open.len() >= open_max {
@@ -53,19 +53,19 @@ impl Jobs {
         table.ended.push_back(status);
     }
 
-    /// How many jobs run or wait.
+    /// The number of jobs that run or wait.
     pub fn open_count(&self) -> usize {
         self.table.lock().open.len()
     }
 
-    /// How many jobs of the tenant of `caller`, or of those without one, run or wait; of everybody, for the user of the
-    /// process.
+    /// The number of jobs of the caller's tenant that run or wait; of all callers without a tenant if it has none, and
+    /// of all callers for the user of the process.
     pub fn open_count_for(&self, caller: &Caller) -> usize {
         let table = self.table.lock();
         table.open.values().filter(|job| is_same_tenant(caller, job.caller())).count()
     }
 
-    /// The jobs of `caller`, newest first; everybody's of its tenant for one with the access `operator`.
+    /// The jobs of `caller`, newest first. A caller with the access `operator` gets all jobs of its tenant.
     pub fn list(&self, caller: &Caller) -> Vec<JobStatus> {
         let mut jobs: Vec<JobStatus> = {
             let table = self.table.lock();
@@ -76,7 +76,7 @@ impl Jobs {
         jobs
     }
 
-    /// The job called `id`, if `caller` sees it: open, or one of the last that ended.
+    /// The job `id`, if `caller` can see it: an open job, or one of the last ended jobs.
     pub fn get(&self, id: &str, caller: &Caller) -> Option<JobStatus> {
         let id = JobId(Uuid::try_parse(id.trim()).ok()?);
         let table = self.table.lock();
@@ -85,7 +85,7 @@ impl Jobs {
         found.filter(|job| can_see(caller, &job.caller))
     }
 
-    /// Cancels an open job that `caller` sees; false when there is none of that id.
+    /// Cancels an open job that `caller` can see. Returns false if there is none with that id.
     pub fn cancel(&self, id: JobId, caller: &Caller) -> bool {
         let job = self.table.lock().open.get(&id).filter(|job| can_see(caller, job.caller())).cloned();
         job.inspect(|job| job.cancel()).is_some()
@@ -100,8 +100,8 @@ impl Jobs {
 }
 
 impl JobTable {
-    /// Which of the `kept` that ended goes so that `job` can be remembered: the oldest; of the tenant of `job`, if that has its
-    /// share of them.
+    /// The index of the ended job to evict, so that `job` can be stored; at most `kept` are stored. Evicts the oldest
+    /// job, or the oldest job of the same tenant if that tenant has used its share.
     fn index_to_evict(&self, job: &JobStatus, kept: usize) -> usize {
         let tenant = &job.caller.principal.tenant;
         let is_colleague = |job: &&JobStatus| tenant.is_some() && job.caller.principal.tenant == *tenant;
@@ -111,7 +111,7 @@ impl JobTable {
     }
 }
 
-/// Whoever operates the node sees what others do, but nothing of another tenant; the user of the process sees it all.
+/// Operators see the jobs of all callers of their tenant. The user of the process sees all jobs.
 fn can_see(caller: &Caller, owner: &Caller) -> bool {
     caller.is_same_identity(owner) || (caller.principal.grants.is_operator() && is_same_tenant(caller, owner))
 }

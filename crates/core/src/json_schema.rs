@@ -1,4 +1,4 @@
-//! JSON Schema 2020-12 for arguments and structured answers, compiled once and bounded.
+//! JSON Schema 2020-12 for arguments and structured answers, compiled once and with limits.
 
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, LazyLock};
@@ -10,30 +10,30 @@ use thiserror::Error;
 
 use crate::error::Violation;
 
-/// Deeper schemas are refused; a validator recurses as deep as its schema.
+/// The maximum depth of a schema; a validator recurses as deep as its schema.
 const DEPTH_MAX: usize = 64;
-/// Larger schemas are refused.
+/// The maximum number of nodes of a schema.
 const NODES_MAX: usize = 10_000;
-/// Violations told at once; a model mends no more than that in one go.
+/// The maximum number of reported violations; a model does not correct more at once.
 const VIOLATIONS_MAX: usize = 20;
-/// Characters of one violation; longer ones quote the caller's own value back.
+/// The maximum length of one violation in characters; longer ones repeat the caller's own value.
 const VIOLATION_CHARACTERS_MAX: usize = 300;
 
 /// Why a schema was refused.
 #[derive(Debug, Error)]
 pub enum JsonSchemaError {
-    /// Not a valid schema, or it refers to something outside itself.
+    /// Not a valid schema, or it has a reference to another document.
     #[error("not a valid JSON Schema: {0}")]
     Invalid(String),
     /// Not the schema of an object.
     #[error("the schema of arguments must be an object with \"type\": \"object\"")]
     NotAnObject,
-    /// Beyond a bound.
+    /// The schema exceeds a limit.
     #[error("the schema is larger than {NODES_MAX} nodes or deeper than {DEPTH_MAX}")]
     TooLarge,
 }
 
-/// A compiled schema together with its text.
+/// A compiled schema with its JSON text.
 pub struct JsonSchema {
     json: Value,
     validator: jsonschema::Validator,
@@ -43,7 +43,7 @@ impl JsonSchema {
     /// Compiles `json`. References are resolved within the schema only, never over a network.
     ///
     /// # Errors
-    /// When it is no valid schema or beyond a bound.
+    /// If it is not a valid schema or exceeds a limit.
     pub fn new(json: Value) -> Result<Self, JsonSchemaError> {
         let mut nodes = 0;
         if !is_bounded(&json, DEPTH_MAX, &mut nodes) {
@@ -56,10 +56,10 @@ impl JsonSchema {
         Ok(Self { json, validator })
     }
 
-    /// Compiles the schema of an object, as tools demand for their arguments.
+    /// Compiles the schema of an object, as required for the arguments of tools.
     ///
     /// # Errors
-    /// Also when its root is not `"type": "object"`.
+    /// Also if its root is not `"type": "object"`.
     pub fn object(json: Value) -> Result<Self, JsonSchemaError> {
         if json.get("type").and_then(Value::as_str) != Some("object") {
             return Err(JsonSchemaError::NotAnObject);
@@ -71,22 +71,22 @@ impl JsonSchema {
     pub fn empty_object() -> Arc<Self> {
         static EMPTY: LazyLock<Arc<JsonSchema>> = LazyLock::new(|| {
             let json = json!({"type": "object", "additionalProperties": false});
-            // A constant schema; that it compiles is tested below.
+            // A constant schema; a test below shows that it compiles.
             #[allow(clippy::expect_used)]
             Arc::new(JsonSchema::object(json).expect("the schema of an empty object is valid"))
         });
         EMPTY.clone()
     }
 
-    /// The schema's text.
+    /// The JSON text of the schema.
     pub fn json(&self) -> &Value {
         &self.json
     }
 
-    /// Checks `value`.
+    /// Validates `value`.
     ///
     /// # Errors
-    /// Every violation, up to a bound.
+    /// All violations, up to the maximum.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
         let violations: Vec<Violation> = self
             .validator
@@ -139,7 +139,8 @@ fn readable_path(location: &jsonschema::paths::Location) -> String {
     path
 }
 
-/// The library's message, but for a schema that allows nothing: there it quotes a value and names neither rule nor member.
+/// The library's message. A schema that allows nothing gets another one, because there the library names neither rule
+/// nor member.
 fn violation_message(error: &ValidationError<'_>, value: &Value) -> String {
     if !matches!(error.kind(), ValidationErrorKind::FalseSchema) {
         return shorten(error.to_string());

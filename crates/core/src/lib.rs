@@ -1,8 +1,7 @@
-//! What a call is: registry, job, reply, principal, access, limits. No protocol, no HTTP, no SQL.
+//! The domain of a call: registry, job, reply, principal, access, limits. No protocol, no HTTP, no SQL.
 //!
-//! A host registers [`Tool`]s, [`Resource`]s, [`ResourceTemplate`]s and [`Prompt`]s in a
-//! [`Snapshot`], puts it into a [`Registry`], and every adapter asks through
-//! [`Registry::call`], the one door to any handler.
+//! A host adds [`Tool`]s, [`Resource`]s, [`ResourceTemplate`]s and [`Prompt`]s to a [`Snapshot`] and puts it into a
+//! [`Registry`]. Every adapter calls them through [`Registry::call`], the only entry point to handlers.
 
 mod access;
 mod answer_format;

@@ -1,10 +1,11 @@
-//! Links that are a key to one thing for a short time: for browsers and programs that have no other.
+//! Signed links: credentials for one stored result and a short time, for browsers and programs without other
+//! credentials.
 
 use crate::caller::Caller;
 
-/// Opens links that this node has signed.
+/// Verifies links that this node signed.
 pub trait LinkVerifier: Send + Sync + 'static {
-    /// Who made `link`, if it opens the stored result `id` and its time is not over. Whoever has it reads that result
-    /// as its maker would, and nothing else.
+    /// The caller that created `link`, if the link is valid for the stored result `id` and has not expired. Anyone with
+    /// the link can read that result with the rights of this caller, and nothing else.
     fn verify_link(&self, id: &str, link: &str) -> Option<Caller>;
 }

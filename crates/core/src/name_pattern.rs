@@ -1,40 +1,41 @@
-//! Patterns of names, as toolsets, roles and the discovery tools write them.
+//! Patterns of names, as used by toolsets, roles and the discovery tools.
 
-/// A name, or a glob: `*` stands for any characters, `?` for one.
+/// A name or a glob: `*` matches any characters, `?` matches one.
 ///
 /// ```
 /// use tidegate_core::NamePattern;
 ///
-/// assert!(NamePattern::new("orders_*").fits("orders_of_customer"));
-/// assert!(!NamePattern::new("orders").fits("orders_of_customer"));
+/// assert!(NamePattern::new("orders_*").matches("orders_of_customer"));
+/// assert!(!NamePattern::new("orders").matches("orders_of_customer"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamePattern(String);
 
 impl NamePattern {
-    /// Reads a pattern; every text is one.
+    /// Makes a pattern from any text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// As it was written.
+    /// The text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it can fit more than one name.
+    /// Whether it can match more than one name.
     pub fn is_glob(&self) -> bool {
         self.0.contains(['*', '?'])
     }
 
-    /// Whether the whole of `name` fits. Case counts. Takes no longer than pattern times name.
+    /// Whether the whole `name` matches, case-sensitively. The run time is at most proportional to the product of the
+    /// lengths.
     pub fn matches(&self, name: &str) -> bool {
         if !self.is_glob() {
             return self.0 == name;
         }
         let mut glob = TextCursor::new(&self.0);
         let mut name = TextCursor::new(name);
-        // Where the last star stood, and what of the name it has not taken yet.
+        // After the last star: the rest of the pattern, and the part of the name that the star has not consumed.
         let mut last_star: Option<(TextCursor<'_>, TextCursor<'_>)> = None;
         while let Some(letter) = name.peek() {
             match glob.peek() {
@@ -57,7 +58,7 @@ impl NamePattern {
     }
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Copy)]
 struct TextCursor<'a> {
     rest: &'a str,

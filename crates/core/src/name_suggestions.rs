@@ -1,13 +1,13 @@
-//! The nearest valid names to one that does not exist, so that a model can mend its call.
+//! Suggestions for a name that does not exist, so that a model can correct its call.
 
-/// Names shown at most.
+/// The maximum number of suggestions.
 const NEAREST_MAX: usize = 5;
-/// Longer names are no typo, and likeness costs the product of the lengths.
+/// The maximum length of the name; longer names are not typing errors, and comparing costs the product of the lengths.
 const WANTED_BYTES_MAX: usize = 256;
-/// Below this likeness (0 to 1) a name is no help.
+/// The minimum similarity (0 to 1) of a suggestion.
 const SIMILARITY_MIN: f64 = 0.6;
 
-/// Of `candidates` the ones most like `kind`, nearest first.
+/// The candidates that are most similar to `expected`, nearest first.
 pub fn nearest_names<'a>(expected: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     if expected.len() > WANTED_BYTES_MAX {
         return Vec::new();
@@ -24,7 +24,7 @@ pub fn nearest_names<'a>(expected: &str, candidates: impl IntoIterator<Item = &'
 
 fn similarity(expected: &str, candidate: &str) -> f64 {
     if expected.len() > 2 && (candidate.contains(expected) || expected.contains(candidate)) {
-        // The less there is beside it, the nearer.
+        // The shorter the rest, the more similar.
         let (shorter, longer) = (expected.len().min(candidate.len()), expected.len().max(candidate.len()));
         return 0.9 + 0.09 * shorter as f64 / longer as f64;
     }

@@ -1,4 +1,4 @@
-//! Whose something is that outlives its call, as it can be written down.
+//! The owner of data that outlives its call, in a form that can be stored.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 use crate::caller::Caller;
 use crate::principal::{AuthMethod, quota_address};
 
-/// Whose something is: what [`Caller::is_same_identity`] compares, which outlives the process.
+/// The owner of data: the identity that [`Caller::is_same_identity`] compares. It remains valid after a restart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Owner {
-    /// How it was proven.
+    /// How the identity was proven.
     pub proof: Cow<'static, str>,
     /// The principal's name.
     pub subject: String,
-    /// The tenant that it belongs to.
+    /// The principal's tenant.
     pub tenant: Option<String>,
-    /// Only of somebody who showed nothing.
+    /// The address; only for anonymous callers.
     pub address: Option<IpAddr>,
 }
 
 impl Owner {
-    /// Whose it is when `caller` makes it.
+    /// The owner of what `caller` creates.
     pub fn from_caller(caller: &Caller) -> Self {
         let principal = &caller.principal;
         let has_address_alone = principal.auth_method == AuthMethod::Anonymous;
@@ -35,15 +35,15 @@ impl Owner {
         }
     }
 
-    /// Whom `caller` counts as where what it takes is counted: who showed nothing counts as its network.
+    /// The holder whose usage counts for `caller`: anonymous callers count as their network.
     pub fn for_quota(caller: &Caller) -> Self {
         let owner = Self::from_caller(caller);
         Self { address: owner.address.map(quota_address), ..owner }
     }
 
-    /// The same as one text, to sign or to compare.
+    /// The owner as text, to sign or to compare.
     pub fn to_text(&self) -> String {
-        // A few strings always become JSON.
+        // Serializing a few strings cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 }

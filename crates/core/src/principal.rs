@@ -1,4 +1,4 @@
-//! Who is calling, how that was proven, and from where.
+//! Principals: the identity of a caller, how it was proven, and the origin of a call.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,25 +10,25 @@ use serde_json::{Map, Value};
 use crate::grants::Grants;
 use crate::scopes::{ImpliedScopes, SCOPE_CLAIMS};
 
-/// How the principal's identity was proven.
+/// How a principal's identity was proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AuthMethod {
-    /// Nothing was shown.
+    /// There were no credentials.
     Anonymous,
-    /// The process was started by its user (stdio, command line).
+    /// By the user who started the process (stdio, command line).
     Process,
     /// An API key.
     Key,
-    /// A token of an issuer, signed or asked about.
+    /// A token of an issuer, verified by its signature or by introspection.
     Token,
     /// The certificate of a TLS client.
     Certificate,
-    /// The word of a proxy that is trusted to know.
+    /// Headers of a trusted proxy.
     Proxy,
 }
 
 impl AuthMethod {
-    /// The name as it stands in logs and in what is written down.
+    /// The name, as used in logs and stored data.
     pub fn name(self) -> &'static str {
         match self {
             Self::Anonymous => "anonymous",
@@ -41,34 +41,34 @@ impl AuthMethod {
     }
 }
 
-/// Who is calling. Anonymous is a principal too.
+/// An identity that calls. Anonymous is a principal too.
 #[derive(Debug, Clone)]
 pub struct Principal {
-    /// The name that jobs, logs and quotas go by.
+    /// The name in jobs, logs and quotas.
     pub subject: String,
-    /// The tenant it belongs to, if any.
+    /// Its tenant, if any.
     pub tenant: Option<String>,
-    /// Roles it holds.
+    /// Its roles.
     pub roles: BTreeSet<String>,
-    /// What its roles let it reach.
+    /// The rights of its roles.
     pub grants: Arc<Grants>,
-    /// Further claims, as the token carried them.
+    /// The claims of its token.
     pub claims: Map<String, Value>,
-    /// Which of its token's scopes stand for others too.
+    /// Which scopes of its token imply others.
     pub implied_scopes: Arc<ImpliedScopes>,
     /// How it was proven.
     pub auth_method: AuthMethod,
-    /// The configuration that its grants come from. It reaches the entries of the same one only, so that grants of
-    /// yesterday never meet entries of today, nor the other way round.
+    /// The generation of the configuration that its grants come from. It can call entries of that generation only, so
+    /// that old grants are never combined with new entries, or new grants with old entries.
     pub generation: u64,
-    /// Which gate let it in, of those that followed one another; 0 of one that none follows.
+    /// The version of the authenticator that admitted it; 0 for an authenticator that is never replaced.
     pub authenticator_version: u64,
-    /// When its key or token ends, as far as that is known.
+    /// When its key or token expires, if known.
     pub expires_at: Option<SystemTime>,
 }
 
 impl PartialEq for Principal {
-    /// Whichever gates let them in, and for how long: after keys were read again somebody has the same rights as before.
+    /// Ignores the authenticator and the expiry: after keys are read again, a principal has the same rights as before.
     fn eq(&self, other: &Self) -> bool {
         let Self {
             subject,
@@ -89,7 +89,8 @@ impl PartialEq for Principal {
 }
 
 impl Principal {
-    /// Somebody who showed nothing, where nobody has to: reaches all that demands no access name.
+    /// The anonymous principal where authentication is not required. It can call all entries that require no access
+    /// name.
     pub fn anonymous() -> Arc<Self> {
         static ANONYMOUS: LazyLock<Arc<Principal>> = LazyLock::new(|| {
             Arc::new(Principal::new("anonymous", AuthMethod::Anonymous, Arc::new(Grants::for_anonymous())))
@@ -97,14 +98,14 @@ impl Principal {
         ANONYMOUS.clone()
     }
 
-    /// The user who started the process: reaches everything.
+    /// The user who started the process, with all rights.
     pub fn process_user() -> Arc<Self> {
         static OWNER: LazyLock<Arc<Principal>> =
             LazyLock::new(|| Arc::new(Principal::new("owner", AuthMethod::Process, Arc::new(Grants::everything()))));
         OWNER.clone()
     }
 
-    /// A principal without roles and claims, of the generation 0, which is that of a registry that never says any.
+    /// A principal without roles and claims. Its generation is 0, the default of a registry.
     pub fn new(subject: impl Into<String>, auth_method: AuthMethod, grants: Arc<Grants>) -> Self {
         let (tenant, roles, claims, implied_scopes) = (None, BTreeSet::new(), Map::new(), Arc::default());
         let (subject, generation, authenticator_version, expires_at) = (subject.into(), 0, 0, None);
@@ -122,7 +123,7 @@ impl Principal {
         }
     }
 
-    /// Whether its key or token has not ended at `now`, as far as that is known.
+    /// Whether its key or token has not expired at `now`, as far as the expiry is known.
     pub fn is_valid_at(&self, now: SystemTime) -> bool {
         self.expires_at.is_none_or(|until| now < until)
     }
@@ -133,13 +134,13 @@ impl Principal {
         expected.iter().all(|scope| claims.iter().any(|claim| self.implied_scopes.claim_includes(claim, scope)))
     }
 
-    /// Whether both are the same somebody. A key and a token may carry the same name.
+    /// Whether both have the same identity. A key and a token with the same name are different identities.
     pub fn is_same_identity(&self, other: &Self) -> bool {
         self.auth_method == other.auth_method && self.subject == other.subject && self.tenant == other.tenant
     }
 }
 
-/// Which adapter a call came through.
+/// The transport of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TransportKind {
     /// Newline-delimited messages over the standard streams.
@@ -150,18 +151,18 @@ pub enum TransportKind {
     Sse,
     /// MCP over WebSocket.
     WebSocket,
-    /// The registry as REST.
+    /// The registry as a REST API.
     Rest,
-    /// The command line of this very process.
+    /// The command line of this process.
     CommandLine,
 }
 
 impl TransportKind {
-    /// Every adapter.
+    /// Every transport.
     pub const ALL: [Self; 6] =
         [Self::Stdio, Self::StreamableHttp, Self::Sse, Self::WebSocket, Self::Rest, Self::CommandLine];
 
-    /// The name as it stands in configuration, logs and metrics.
+    /// The name, as used in configuration, logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
@@ -174,16 +175,17 @@ impl TransportKind {
     }
 }
 
-/// Where a call came from.
+/// The origin of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallOrigin {
-    /// The adapter.
+    /// The transport.
     pub transport: TransportKind,
-    /// The peer's address; none where there is no network.
+    /// The peer's address; `None` without a network.
     pub peer: Option<IpAddr>,
 }
 
-/// What `peer` counts as where addresses are counted: whoever has one IPv6 address has the 2^64 others of its network.
+/// The address that `peer` counts as in quotas. For IPv6 it is the /64 network, because one holder usually has a whole
+/// network.
 pub fn quota_address(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V4(address) => address.into(),

@@ -1,25 +1,27 @@
-//! How often news of a call are told: rising, and no more than a few in any one second.
+//! Limits progress notifications of a call: values rise, and only a few are sent per second.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// News that are told in any one second at most.
+/// The maximum number of notifications per window.
 const SENT_MAX: usize = 4;
-/// That second.
+/// The length of the window.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// What was told of a call lately. What comes too soon is left out and never queued: a later number says it as well.
+/// The recent progress notifications of a call. Notifications that come too soon are dropped, not queued, because a
+/// later value replaces them.
 #[derive(Debug, Default)]
 pub(crate) struct ProgressThrottle {
-    /// When the last were told, oldest first; at most [`SENT_MAX`].
+    /// The times of the last notifications, oldest first; at most [`SENT_MAX`].
     sent_at: VecDeque<Instant>,
     last_progress: Option<f64>,
 }
 
 impl ProgressThrottle {
-    /// Whether `last_progress` is told now: it rises, and few enough were told in the last second. It counts as told then.
+    /// Whether a notification with `done` is sent now: the value rises, and the window has room. If so, it counts as
+    /// sent.
     pub(crate) fn admits(&mut self, done: f64) -> bool {
         if self.last_progress.is_some_and(|before| done <= before) {
             return false;

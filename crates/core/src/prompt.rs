@@ -1,4 +1,4 @@
-//! Prompts: message templates that a person picks.
+//! Prompts: message templates that a person selects.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,43 +14,43 @@ use crate::limits::CallLimits;
 /// An argument of a prompt; its value is always text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PromptArgument {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// For people.
+    /// A title for people.
     pub title: Option<String>,
-    /// What it is.
+    /// A description.
     pub description: Option<String>,
-    /// Whether it must be given.
+    /// Whether a value is required.
     pub required: bool,
 }
 
 /// A prompt of the registry.
 #[derive(Clone)]
 pub struct Prompt {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// For people.
+    /// A title for people.
     pub title: Option<String>,
-    /// What it is for.
+    /// The purpose.
     pub description: Option<String>,
-    /// Its arguments.
+    /// The arguments.
     pub arguments: Vec<PromptArgument>,
-    /// Pictures.
+    /// Icons.
     pub icons: Vec<Icon>,
-    /// Further facts for clients that know them.
+    /// Further members of `_meta`.
     pub meta: Map<String, Value>,
-    /// What a caller must hold.
+    /// What it requires of a caller.
     pub access: Access,
-    /// Bounds of its calls.
+    /// The limits of its calls.
     pub limits: CallLimits,
-    /// The code.
+    /// The handler.
     pub handler: Arc<dyn Handler>,
-    /// Completes its arguments.
+    /// Completes the arguments.
     pub completer: Option<Arc<dyn Completer>>,
 }
 
 impl Prompt {
-    /// A prompt without arguments, open to everybody; set the public fields for more.
+    /// A prompt without arguments, open to all callers. Set the public fields for more.
     pub fn new(name: impl Into<String>, description: impl Into<String>, handler: Arc<dyn Handler>) -> Self {
         Self {
             name: name.into(),

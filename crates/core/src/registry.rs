@@ -1,7 +1,7 @@
-//! The single list of what can be called, and the one door to it.
+//! The registry: the list of everything that can be called, and the only entry point to it.
 //!
-//! The way of a call: look up, authorize, check arguments, apply limits, make the job, run the
-//! handler on a task of its own.
+//! The steps of a call: look up, authorize, check arguments, apply limits, create the job, run the handler on a task of
+//! its own.
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -31,10 +31,10 @@ use crate::route::route;
 use crate::snapshot::Snapshot;
 use crate::watch::{Watch, WatchManager};
 
-/// After what time somebody hears that it asks too often.
+/// The delay before a request beyond its rate is refused.
 const REFUSAL_DELAY: Duration = Duration::from_millis(20);
 
-/// The single list of tools, resources, resource templates and prompts.
+/// All tools, resources, resource templates and prompts, with the jobs and limits of their calls.
 #[derive(Debug)]
 pub struct Registry {
     snapshot: ArcSwap<Snapshot>,
@@ -42,20 +42,20 @@ pub struct Registry {
     watches: WatchManager,
     jobs: Arc<Jobs>,
     meters: Arc<Meters>,
-    /// What writes down what callers have used.
+    /// Writes the usage file.
     usage_flusher: Mutex<Option<UsageFlusher>>,
     tasks: TaskTracker,
     events: EventDispatcher,
 }
 
 impl Registry {
-    /// A registry in the state of `snapshot`, whose limits say for good how many calls are remembered; the other limits
-    /// change with each state.
+    /// A registry with the contents of `snapshot`. The number of ended jobs in the list is fixed by this snapshot; all
+    /// other limits change with each snapshot.
     pub fn new(snapshot: Snapshot, events: EventDispatcher) -> Arc<Self> {
         Self::with_clock(snapshot, events, SystemTime::now)
     }
 
-    /// The same, whose days begin when `clock` says so.
+    /// A registry whose days begin according to `clock`.
     pub fn with_clock(
         snapshot: Snapshot,
         events: EventDispatcher,
@@ -76,17 +76,17 @@ impl Registry {
         })
     }
 
-    /// The state now. Calls that run keep the state they began with.
+    /// The current snapshot. Running calls keep the snapshot that they started with.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
     }
 
-    /// The state that `caller` calls into.
+    /// The snapshot for calls of `caller`.
     pub fn snapshot_for(&self, caller: &Caller) -> Arc<Snapshot> {
         caller.snapshot.clone().unwrap_or_else(|| self.snapshot())
     }
 
-    /// Swaps the state whole and announces it.
+    /// Replaces the snapshot and notifies all listeners.
     pub fn swap(&self, snapshot: Snapshot) {
         let mut version = 0;
         self.version.send_modify(|current| {
@@ -97,51 +97,51 @@ impl Registry {
         self.events.emit(Event::RegistryChanged { version });
     }
 
-    /// Tells of each new version.
+    /// A receiver for each new version.
     pub fn versions(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
     }
 
-    /// Somebody who listens to changes of this registry and of what its resources hold.
+    /// A new listener for changes of the registry and of its resources.
     pub fn watch(self: &Arc<Self>) -> Watch {
         self.watches.open(self.clone())
     }
 
-    /// The jobs.
+    /// The list of jobs.
     pub fn jobs(&self) -> &Arc<Jobs> {
         &self.jobs
     }
 
-    /// The bounds of all calls.
+    /// The limits of all calls.
     pub fn limits(&self) -> Limits {
         *self.snapshot.load().limits()
     }
 
-    /// Those who hear of events.
+    /// The dispatcher of events.
     pub fn events(&self) -> &EventDispatcher {
         &self.events
     }
 
-    /// Whether calls are let in: not while they are to be written down and cannot be.
+    /// Whether calls are admitted. They are not while the auditor cannot write.
     pub fn admits_calls(&self) -> bool {
         !self.events.auditor().is_some_and(|auditor| auditor.stats().is_blocked)
     }
 
-    /// From now on keeps what callers use of their days in `file`, and takes over what was kept there today. Must be
-    /// called within a tokio runtime, once, before the first call. What the last ten seconds took may be lost with the
-    /// process; what stands there when all has drained is whole.
+    /// Writes the daily usage of callers to `file` from now on, and restores today's usage from it. Call this once
+    /// within a tokio runtime, before the first call. A crash can lose the usage of the last ten seconds; after a drain
+    /// the file is complete.
     ///
     /// # Errors
-    /// When there is such a file and it cannot be read; then it is written anew all the same.
+    /// If the file exists and cannot be read. It is then written anew all the same.
     pub fn persist_usage(&self, file: PathBuf) -> std::io::Result<()> {
         let restored = self.meters.restore(&file);
         *self.usage_flusher.lock() = Some(UsageFlusher::start(self.meters.clone(), file));
         restored
     }
 
-    /// Lets a request of `caller` in, whatever it is; each door asks once for each. Who asks too often hears so a moment
-    /// later: a refusal takes nearly as much of the processor as an answer, and would be taken from the
-    /// others by whoever asks again at once.
+    /// Admits a request of `caller`; each transport calls this once per request. A refusal is delayed, because it costs
+    /// almost as much processor time as an answer, and a caller that repeats requests at once would take that time from
+    /// others.
     ///
     /// # Errors
     /// Those of [`Self::count_request`].
@@ -156,7 +156,7 @@ impl Registry {
     /// Counts a request of `caller`.
     ///
     /// # Errors
-    /// `RateLimited` with the time to try again after, when too many came of the principal, of its tenant, or in all.
+    /// `RateLimited`, with the time to wait, if the principal, its tenant or the node reached its rate.
     pub fn count_request(&self, caller: &Caller) -> Result<(), Error> {
         let admitted = match &caller.snapshot {
             Some(state) => self.meters.admit_request(caller, state.limits()),
@@ -165,21 +165,21 @@ impl Registry {
         admitted.map_err(|reached| self.report_limit(reached, caller))
     }
 
-    /// Tells of a bound that `caller` has reached.
+    /// Emits the event that `caller` reached a limit, and returns the error.
     fn report_limit(&self, reached: ReachedLimit, caller: &Caller) -> Error {
         self.events.emit(Event::LimitReached { caller, level: reached.level, measure: reached.measure });
         reached.to_error()
     }
 
-    /// The one door to any handler.
+    /// Calls an entry. This is the only entry point to handlers.
     ///
-    /// Must be called within a tokio runtime; the handler runs on a task of its own, which ends
-    /// when it is done, when the job is cancelled, when the reply is dropped or at the deadline.
+    /// Must be called within a tokio runtime. The handler runs on a task of its own. The task ends when the handler
+    /// returns, when the job is cancelled, when the reply is dropped, or at the deadline.
     ///
     /// # Errors
-    /// `NotFound` when the target does not exist or is hidden from the caller, `InvalidArguments`
-    /// with every violation, `RateLimited` when too many calls are open, of the tool came, or the day's
-    /// share is used up. Errors of the handler come as the reply's outcome.
+    /// `NotFound` if the target does not exist or is hidden from the caller, `InvalidArguments` with every violation,
+    /// `RateLimited` if the limit of open calls, the rate of the tool, or a daily limit is reached. Errors of the
+    /// handler are in the reply's outcome.
     pub fn call(&self, call: Call) -> Result<Reply, Error> {
         let caller = call.caller.clone();
         self.start_call(call)
@@ -209,10 +209,10 @@ impl Registry {
         let inline = budget.and(call.inline_limit);
         let timeout = route.limits.timeout.unwrap_or(limits.timeout);
         let task_after = route.limits.task_after.unwrap_or(limits.task_after);
-        // What an entry says of its calls holds for its tasks, too.
+        // The time limit of an entry applies to its tasks, too.
         let task_timeout = if route.limits.timeout.is_some() { Duration::ZERO } else { limits.task_timeout };
         let bounds = Limits { task_after, task_timeout, ..*limits };
-        // The log of a call is long; a caller must not be able to fill it.
+        // The full log of a call is long, and ordinary callers must not be able to fill the log.
         let trace = call.trace && call.caller.principal.grants.is_operator();
         let span = tracing::info_span!("call", trace, parent = call.trace_parent.as_deref());
         let mut job = Job::new(call, route.variables, inline, timeout, &bounds, charges);
@@ -243,14 +243,13 @@ impl Registry {
         Ok(reply)
     }
 
-    /// The resources that the template of `lister` has now for `caller`, listed within the bounds of a call: it
-    /// waits for a place among them, too. What it does is what a call does, since catalogs are asked of databases and take their
-    /// connections; without a place of a call whoever lists in a loop would have as much of these as it likes. With
-    /// one it takes from the calls of its own principal and tenant alone.
+    /// The current resources of the template of `lister`, for `caller`. A listing has the limits of a call and waits
+    /// for a run permit, because it can query databases and use their connections. Otherwise a caller that lists in a
+    /// loop could take all connections; with the limits it takes only from its own principal and tenant.
     ///
     /// # Errors
-    /// `RateLimited` when the principal has too many calls open, or too many listings are under way, and those of the lister;
-    /// its panic becomes an internal error.
+    /// `RateLimited` if too many calls of the principal or too many listings are open, and the errors of the lister. A
+    /// panic of the lister becomes an internal error.
     pub async fn list_resources(&self, lister: &dyn ResourceLister, caller: &Caller) -> Result<Vec<Resource>, Error> {
         let limits = *self.snapshot_for(caller).limits();
         let admitted = self.meters.admit_listing(caller, &limits);
@@ -267,14 +266,13 @@ impl Registry {
         listed.inspect_err(|error| emit_internal_error(&self.events, error, Uuid::new_v4()))
     }
 
-    /// Waits until every call has ended; after `with_limits` cancels those that still run and waits for
-    /// them to end.
+    /// Waits until every call has ended. After `within` it cancels the calls that still run and waits for their end.
     pub async fn drain(&self, within: Duration) {
         self.watches.drain().await;
         self.tasks.close();
         if tokio::time::timeout(within, self.tasks.wait()).await.is_err() {
             self.jobs.cancel_all();
-            // Handlers that ignore the cancellation are dropped after the grace.
+            // Handlers that ignore the cancellation are dropped after the grace period.
             let _ = tokio::time::timeout(self.limits().cancel_grace * 2, self.tasks.wait()).await;
         }
         let usage_flusher = self.usage_flusher.lock().take();
@@ -284,7 +282,7 @@ impl Registry {
     }
 }
 
-/// Tells the log what the caller may not read, under the id that the caller was told or else under `id`.
+/// Emits the detail of an error for the log, under the id that the caller received, or else under `id`.
 pub(crate) fn emit_internal_error(events: &EventDispatcher, error: &Error, id: Uuid) {
     if let Some(detail) = error.detail() {
         events.emit(Event::InternalError { id: error.id().unwrap_or(id), detail });

@@ -1,6 +1,6 @@
 //! The answer of a call: an ordered stream of chunks through a bounded channel, then its outcome.
 //!
-//! A slow client slows the database and not the memory: the sender waits for a free place.
+//! A slow client slows the query instead of using memory: the sender waits until the channel has room.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,86 +19,86 @@ use crate::job::Job;
 use crate::json_schema::JsonSchema;
 use crate::limits::Budget;
 
-/// Chunks that wait between handler and adapter. Handlers keep text chunks near 64 KiB, so this
-/// bounds an answer's memory to a few hundred KiB.
+/// The capacity of the channel between handler and adapter. Handlers keep text chunks near 64 KiB, so an answer uses at
+/// most a few hundred KiB of memory.
 const CHUNK_BUFFER: usize = 4;
 
-/// Facts about an answer that travel in its `_meta`.
+/// Data about an answer for its `_meta`.
 pub type Metadata = Map<String, Value>;
 
 /// A piece of an answer.
 #[derive(Debug, Clone)]
 pub enum Chunk {
-    /// More text of the block that is open; opens one when none is.
+    /// More text of the open block; opens a block if none is open.
     Text(String),
-    /// Closes the text block that is open.
+    /// Closes the open text block.
     EndOfText,
-    /// A whole block of its own. Closes the text block that is open.
+    /// A complete block. Closes the open text block.
     Block(Content),
     /// A message of a prompt.
     PromptMessage(ContentRole, Content),
-    /// The answer as data that conforms to the tool's output schema.
+    /// The answer as structured data that conforms to the tool's output schema.
     Structured(Box<RawValue>),
-    /// The answer is a body of its own, as the call's format asked for it, and begins.
+    /// The start of an answer that is a body of its own, in the format of the call.
     Body(BodyHead),
-    /// More bytes of the body that has begun.
+    /// More bytes of the open body.
     Bytes(Bytes),
     /// The answer to a completion.
     Completion(Completion),
-    /// Something about the call, beside the answer.
+    /// A notification beside the answer.
     Notification(ReplyNotification),
 }
 
-/// What is known of a body before its first byte.
+/// The properties of a body that are known before its first byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BodyHead {
     /// Its media type, with parameters.
     pub media_type: &'static str,
-    /// Where it is cut.
+    /// The limits after which it is truncated.
     pub budget: Budget,
-    /// What stays the same whenever it is asked for; none for rows of the moment.
+    /// Properties that do not change between requests; `None` for rows, which can change.
     pub stable: Option<StableBody>,
-    /// The file whose bytes the body is; none for rows.
+    /// The file that the body contains; `None` for rows.
     pub file: Option<BodyFile>,
 }
 
-/// What is known of a file whose bytes a body is.
+/// A file that is sent as a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BodyFile {
-    /// What it is called, without folders.
+    /// The name without folders.
     pub name: String,
-    /// Its media type, as whoever declared it says.
+    /// The media type, as declared in the configuration.
     pub media_type: Option<String>,
 }
 
-/// What is known of a body that is the same whenever it is asked for.
+/// The properties of a body that is the same for each request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StableBody {
-    /// Names its bytes: equal tags, equal bytes. Visible ASCII without quotes.
+    /// A tag that identifies the bytes: equal tags mean equal bytes. Visible ASCII without quotes.
     pub tag: String,
-    /// How many bytes it has, if that is known before they are sent.
+    /// The length in bytes, if known before they are sent.
     pub bytes: Option<u64>,
 }
 
-/// News of a call, beside its answer.
+/// A notification of a call, beside its answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReplyNotification {
-    /// How far it is.
+    /// The progress of the call.
     Progress {
         /// Strictly increasing.
         done: f64,
-        /// What `last_progress` will be at the end, if known.
+        /// The value of `done` at the end, if known.
         total: Option<f64>,
-        /// For people.
+        /// A message for people.
         message: Option<String>,
     },
     /// A log message.
     Log {
-        /// How severe.
+        /// The severity.
         level: LogLevel,
-        /// Which part of the server speaks.
+        /// The part of the server that logs.
         logger: Option<String>,
-        /// What it says.
+        /// The message.
         data: Value,
     },
 }
@@ -106,31 +106,31 @@ pub enum ReplyNotification {
 /// How a call ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Well, with facts about the answer.
+    /// Without an error, with data about the answer.
     Done(Metadata),
-    /// With an error; chunks that were sent before it stand.
+    /// With an error. Chunks sent before it remain valid.
     Failed(Error),
 }
 
-/// What [`Reply::next`] gives.
+/// The result of [`Reply::next`].
 #[derive(Debug)]
 pub enum ReplyEvent {
     /// A piece of the answer.
     Chunk(Chunk),
-    /// The end. Nothing comes after it.
+    /// The end of the answer; nothing follows.
     End(Outcome),
 }
 
-/// What [`Reply::next_message`] gives: whoever can answer questions hears these, too.
+/// The result of [`Reply::next_message`], for adapters that can answer input requests.
 #[derive(Debug)]
 pub enum ReplyMessage {
     /// A piece of the answer, or its end.
     Event(ReplyEvent),
-    /// A question of the handler, which waits for the answer; only in calls that are asked live.
+    /// An input request of the handler, which waits for the answer. Only in calls with live input.
     InputRequest(PendingInputRequest),
 }
 
-/// The adapter's end of an answer. Dropping it cancels the job.
+/// The receiver of an answer, for the adapter. Dropping it cancels the job.
 #[derive(Debug)]
 pub struct Reply {
     job: Arc<Job>,
@@ -145,12 +145,13 @@ impl Reply {
         (ReplySender { job, sender, output_schema }, reply)
     }
 
-    /// The job that answers.
+    /// The job of this answer.
     pub fn job(&self) -> &Arc<Job> {
         &self.job
     }
 
-    /// The next piece of the answer, or its end; `None` after the end. A question gets no answer, which its handler is told.
+    /// The next chunk of the answer, or its end; `None` after the end. Input requests are dropped, which reports to
+    /// their handler that there is no answer.
     pub async fn next(&mut self) -> Option<ReplyEvent> {
         loop {
             if let ReplyMessage::Event(event) = self.next_message().await? {
@@ -159,13 +160,13 @@ impl Reply {
         }
     }
 
-    /// The next piece of the answer, its end, or a question; `None` after the end.
+    /// The next chunk of the answer, its end, or an input request; `None` after the end.
     pub async fn next_message(&mut self) -> Option<ReplyMessage> {
         if self.ended {
             return None;
         }
         let reply_message = self.receiver.recv().await.unwrap_or_else(|| {
-            // The registry sends an end for every job that it runs; without one the runtime is going down.
+            // The registry sends an end for every job. Without one, the runtime is shutting down.
             let error = Error::new(ErrorKind::Unavailable, "the server is shutting down");
             ReplyMessage::Event(ReplyEvent::End(Outcome::Failed(error)))
         });
@@ -182,7 +183,7 @@ impl Drop for Reply {
     }
 }
 
-/// The handler's end of an answer.
+/// The sender of an answer, for the handler.
 #[derive(Debug, Clone)]
 pub struct ReplySender {
     job: Arc<Job>,
@@ -191,26 +192,26 @@ pub struct ReplySender {
 }
 
 impl ReplySender {
-    /// The job that is answered.
+    /// The job of this answer.
     pub fn job(&self) -> &Arc<Job> {
         &self.job
     }
 
-    /// More text of the open block. Secrets are looked for in each piece by itself: send whole what belongs together, or
-    /// [screen](Job::redact_text) it before it is cut.
+    /// Sends more text of the open block. Secrets are searched in each piece separately: send text that belongs
+    /// together in one piece, or [redact](Job::redact_text) it before you split it.
     ///
     /// # Errors
-    /// `CancelJob` when nobody listens any more; every method here. `Forbidden` when a secret must not leave; every method
-    /// that sends text.
+    /// `Cancelled` if nobody reads the reply any more; this applies to every method. `Forbidden` if the text contains a
+    /// secret and secrets are rejected; this applies to every method that sends text.
     pub async fn send_text(&self, text: impl Into<String>) -> Result<(), Error> {
         let text = self.job.redact_text(text.into())?.into_owned();
         self.send_redacted_text(text).await
     }
 
-    /// More text of the open block, in which secrets were looked for already.
+    /// Sends more text of the open block whose secrets are already masked.
     ///
     /// # Errors
-    /// `CancelJob` when nobody listens any more.
+    /// `Cancelled` if nobody reads the reply any more.
     pub async fn send_redacted_text(&self, text: String) -> Result<(), Error> {
         self.job.count_bytes(text.len());
         self.send(Chunk::Text(text)).await
@@ -221,44 +222,44 @@ impl ReplySender {
         self.send(Chunk::EndOfText).await
     }
 
-    /// A whole block.
+    /// Sends a complete block.
     pub async fn send_block(&self, content: Content) -> Result<(), Error> {
         let content = self.job.redact_content(content)?;
         self.job.count_bytes(content.len());
         self.send(Chunk::Block(content)).await
     }
 
-    /// Begins an answer that is a body of its own; only for calls with a format.
+    /// Starts an answer that is a body of its own; only for calls with a format.
     pub async fn begin_body(&self, head: BodyHead) -> Result<(), Error> {
         self.send(Chunk::Body(head)).await
     }
 
-    /// More bytes of the body that has begun.
+    /// Sends more bytes of the open body.
     pub async fn send_bytes(&self, bytes: Bytes) -> Result<(), Error> {
         self.job.count_bytes(bytes.len());
         self.send(Chunk::Bytes(bytes)).await
     }
 
-    /// A message of a prompt.
+    /// Sends a message of a prompt.
     pub async fn send_prompt_message(&self, role: ContentRole, content: Content) -> Result<(), Error> {
         let content = self.job.redact_content(content)?;
         self.job.count_bytes(content.len());
         self.send(Chunk::PromptMessage(role, content)).await
     }
 
-    /// The answer as data.
+    /// Sends the answer as structured data.
     ///
     /// # Errors
-    /// Also when `value` does not conform to the tool's output schema, which is a fault of the
-    /// handler and therefore internal.
+    /// Also if `value` does not conform to the tool's output schema. That is an internal error, because it is a fault
+    /// of the handler.
     pub async fn send_structured(&self, value: &Value) -> Result<(), Error> {
         self.send_structured_json(value.to_string()).await
     }
 
-    /// The answer as data, written as JSON already: its numbers keep all their digits.
+    /// Sends the answer as structured data that is already JSON text. Its numbers keep all their digits.
     ///
     /// # Errors
-    /// As [`ReplySender::send_structured`], and when it is no JSON.
+    /// As [`ReplySender::send_structured`], and if it is not JSON.
     pub async fn send_structured_json(&self, json: String) -> Result<(), Error> {
         let json = self.job.redact_json(json)?;
         let broken =
@@ -271,14 +272,15 @@ impl ReplySender {
         self.send(Chunk::Structured(json)).await
     }
 
-    /// Ends the answer well while the work goes on: the handler runs on as a job in the background, which neither the
-    /// adapter nor its client can end but through the list of jobs, for `time` at most. What is sent after it is lost.
+    /// Ends the answer without an error while the handler continues as a background job, for at most `time`. Neither
+    /// the adapter nor its client can end it then, except through the list of jobs. Chunks sent after this call are
+    /// lost.
     ///
     /// # Errors
-    /// `CancelJob` when nobody listens any more, or the job was cancelled before anybody heard of the end; there is no work in
-    /// the background then.
+    /// `Cancelled` if nobody reads the reply any more, or if the job was cancelled before the client received the end.
+    /// The job does not continue in the background then.
     pub async fn end_early(&self, metadata: Metadata, time: Duration) -> Result<(), Error> {
-        // Before the end is heard of: whoever hears of it may let the call go.
+        // Before the end is sent: a client that receives it may drop the call.
         self.job.extend(time);
         self.job.enter_background();
         let sent = self.send_event(ReplyEvent::End(Outcome::Done(metadata))).await;
@@ -292,8 +294,8 @@ impl ReplySender {
         self.send(Chunk::Completion(completion.truncated())).await
     }
 
-    /// Says how far the call is; nothing happens unless the caller asked for progress. What is no
-    /// number (a division by zero) is not told, nor what does not rise or comes too soon after other news.
+    /// Sends progress, if the caller requests it. Values that are not finite, do not rise, or follow too soon are
+    /// dropped.
     pub async fn send_progress(&self, done: f64, total: Option<f64>, message: Option<String>) -> Result<(), Error> {
         if !self.job.wants_progress || !done.is_finite() || !self.job.progress_throttle.lock().admits(done) {
             return Ok(());
@@ -302,7 +304,7 @@ impl ReplySender {
         self.send(Chunk::Notification(ReplyNotification::Progress { done, total, message })).await
     }
 
-    /// Sends a log message; nothing happens unless the caller asked for messages of this level.
+    /// Sends a log message, if the caller requests messages of this level.
     pub async fn send_log(&self, level: LogLevel, logger: Option<String>, data: Value) -> Result<(), Error> {
         if self.job.log_level.is_none_or(|log_level| level < log_level) {
             return Ok(());
@@ -327,9 +329,9 @@ impl ReplySender {
         }
     }
 
-    /// Ends the answer. Waits for a free place unless the reader is gone.
+    /// Ends the answer. Waits until the channel has room, unless the receiver is dropped.
     pub(crate) async fn end(&self, outcome: Outcome) {
-        // An error here means that nobody reads, and then nobody needs the end.
+        // An error means that the receiver is dropped, and then nobody needs the end.
         let _ = self.sender.send(ReplyMessage::Event(ReplyEvent::End(outcome))).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Resources: what can be read by URI, one by one or by template.
+//! Resources and resource templates: entries that are read by URI.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,38 +21,38 @@ use crate::uri_template::UriTemplate;
 /// A resource of the registry.
 #[derive(Clone)]
 pub struct Resource {
-    /// Where.
+    /// The URI.
     pub uri: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// For people.
+    /// A title for people.
     pub title: Option<String>,
-    /// What it is.
+    /// A description.
     pub description: Option<String>,
-    /// Media type.
+    /// The media type.
     pub mime_type: Option<String>,
-    /// Size in bytes, if known.
+    /// The size in bytes, if known.
     pub size_bytes: Option<u64>,
-    /// Hints.
+    /// Hints for clients.
     pub annotations: Option<Annotations>,
-    /// Pictures.
+    /// Icons.
     pub icons: Vec<Icon>,
-    /// Further facts for clients that know them.
+    /// Further members of `_meta`.
     pub meta: Map<String, Value>,
-    /// What a caller must hold.
+    /// What it requires of a caller.
     pub access: Access,
-    /// Bounds of its reads.
+    /// The limits of its reads.
     pub limits: CallLimits,
-    /// How long clients may keep what they read; not at all without it.
+    /// How long clients may cache its contents; not at all without it.
     pub cache: Option<CacheHint>,
-    /// Tells whether it has changed; without one it does so with the registry alone.
+    /// Detects changes. Without one, the resource changes only with the registry.
     pub watcher: Option<Arc<dyn ResourceWatcher>>,
-    /// The code that reads it.
+    /// The handler that reads it.
     pub handler: Arc<dyn Handler>,
 }
 
 impl Resource {
-    /// A resource open to everybody; set the public fields for more.
+    /// A resource open to all callers. Set the public fields for more.
     pub fn new(uri: impl Into<String>, name: impl Into<String>, handler: Arc<dyn Handler>) -> Self {
         Self {
             uri: uri.into(),
@@ -76,40 +76,40 @@ impl Resource {
 /// Resources whose URIs follow a template.
 #[derive(Clone)]
 pub struct ResourceTemplate {
-    /// The template.
+    /// The URI template.
     pub template: UriTemplate,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// For people.
+    /// A title for people.
     pub title: Option<String>,
-    /// What such resources are.
+    /// A description of its resources.
     pub description: Option<String>,
-    /// Media type, if all have the same.
+    /// The media type, if all resources have the same.
     pub mime_type: Option<String>,
-    /// Hints.
+    /// Hints for clients.
     pub annotations: Option<Annotations>,
-    /// Pictures.
+    /// Icons.
     pub icons: Vec<Icon>,
-    /// Further facts for clients that know them.
+    /// Further members of `_meta`.
     pub meta: Map<String, Value>,
-    /// What a caller must hold.
+    /// What it requires of a caller.
     pub access: Access,
-    /// Bounds of reads.
+    /// The limits of reads.
     pub limits: CallLimits,
-    /// How long clients may keep what they read; not at all without it.
+    /// How long clients may cache the contents; not at all without it.
     pub cache: Option<CacheHint>,
-    /// Tells whether one of them has changed; without one they do so with the registry alone.
+    /// Detects changes of its resources. Without one, they change only with the registry.
     pub watcher: Option<Arc<dyn ResourceWatcher>>,
-    /// The code that reads one of them.
+    /// The handler that reads its resources.
     pub handler: Arc<dyn Handler>,
     /// Completes its variables.
     pub completer: Option<Arc<dyn Completer>>,
-    /// Lists those that exist now.
+    /// Lists its current resources.
     pub lister: Option<Arc<dyn ResourceLister>>,
 }
 
 impl ResourceTemplate {
-    /// A template open to everybody; set the public fields for more.
+    /// A template open to all callers. Set the public fields for more.
     pub fn new(template: UriTemplate, name: impl Into<String>, handler: Arc<dyn Handler>) -> Self {
         Self {
             template,
@@ -131,26 +131,26 @@ impl ResourceTemplate {
     }
 }
 
-/// Lists the resources of a template that exist now.
+/// Lists the current resources of a template.
 #[async_trait]
 pub trait ResourceLister: Send + Sync + 'static {
-    /// The resources that `principal` may see, in a stable order.
+    /// The resources that `principal` can see, in a stable order.
     ///
     /// # Errors
     /// Any [`Error`], written for the caller.
     async fn list(&self, principal: &Principal) -> Result<Vec<Resource>, Error>;
 }
 
-/// Tells whether what a resource holds has changed, for those who want to hear of it.
+/// Detects whether the contents of a resource have changed, for listeners.
 #[async_trait]
 pub trait ResourceWatcher: Send + Sync + 'static {
-    /// A stamp of what the resource holds now for `caller`: as long as it is equal, nothing has changed. None when the
-    /// resource is gone, is not yet, or is not the caller's. `variables` are those of its template, percent-decoded.
-    /// Must be cheap: it is asked for again and again while somebody listens. A caller and not its principal alone,
-    /// because those who showed nothing are told apart by their addresses.
+    /// A stamp of the contents that `caller` sees; equal stamps mean equal contents. `None` if the resource does not
+    /// exist or is hidden from the caller. `variables` are those of its template, percent-decoded. Must be cheap: it is
+    /// polled while there are listeners. Takes the caller, not only the principal, because anonymous callers are
+    /// distinguished by their addresses.
     ///
     /// # Errors
-    /// When it cannot be told now; it counts as unchanged then.
+    /// If the state cannot be determined now; it counts as unchanged then.
     async fn stamp(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error>;
 }
 

@@ -1,4 +1,4 @@
-//! From a call to the code that answers it: look up, authorize, check arguments.
+//! Routes a call to its handler: look up, authorize, check arguments.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::limits::CallLimits;
 use crate::prompt::Prompt;
 use crate::snapshot::{ResourceMatch, Snapshot, not_found};
 
-/// What a call's target turned out to be.
+/// The resolved target of a call.
 pub(crate) struct Route {
     pub(crate) handler: RouteHandler,
     pub(crate) variables: TemplateVariables,
@@ -22,13 +22,13 @@ pub(crate) struct Route {
     pub(crate) output_schema: Option<Arc<JsonSchema>>,
 }
 
-/// What is run.
+/// The code that runs.
 pub(crate) enum RouteHandler {
     Handler(Arc<dyn Handler>),
     Completer(Option<Arc<dyn Completer>>, CompletionRequest),
 }
 
-/// Finds the code behind `call` for its caller and checks the arguments.
+/// Resolves the target of `call` for its caller and checks the arguments.
 pub(crate) fn route(snapshot: &Snapshot, call: &Call) -> Result<Route, Error> {
     let caller = &call.caller;
     match &call.target {

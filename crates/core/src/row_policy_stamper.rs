@@ -1,25 +1,25 @@
-//! What the answers to a principal depend on beside the data: the row policies that bind it, and what it brings to them.
+//! Stamps of row policies: what the answers to a principal depend on, in addition to the data.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::principal::Principal;
 
-/// Stamps what the row policies of all databases of a node make of a principal. What outlives a call is for whoever has
-/// the same stamp still. The default is that of a node without policies.
+/// Computes a stamp of the row policies of all databases as they apply to a principal. Stored results and tasks are
+/// visible only to callers with the same stamp. The default is that of a node without policies.
 #[derive(Clone, Default)]
 pub struct RowPolicyStamper(Option<Arc<StampFn>>);
 
 type StampFn = dyn Fn(&Principal) -> u64 + Send + Sync;
 
 impl RowPolicyStamper {
-    /// The stamp that `stamp` makes: the same, in every process, as long as the policies and what a principal brings to
-    /// them are the same; zero where none binds it. Must be cheap: it is made each time that somebody asks for a task.
+    /// Uses `stamp`. It must return the same value, in every process, while the policies and the principal's values in
+    /// them are the same, and zero if no policy applies. It must be cheap, because it runs for each request of a task.
     pub fn new(stamp: impl Fn(&Principal) -> u64 + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(stamp)))
     }
 
-    /// That of `principal`.
+    /// The stamp of `principal`.
     pub fn stamp_for(&self, principal: &Principal) -> u64 {
         self.0.as_ref().map_or(0, |stamp| stamp(principal))
     }

@@ -1,4 +1,4 @@
-//! OAuth scopes: which words they are, and which broader ones stand for which narrower ones.
+//! OAuth scopes: their syntax, and which broader scopes imply narrower ones.
 //!
 //! [RFC 6749, 3.3](https://www.rfc-editor.org/rfc/rfc6749#section-3.3),
 //! [MCP 2026-07-28, Step-Up Authorization Flow](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization#step-up-authorization-flow)
@@ -7,51 +7,51 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// The claims in which tokens carry scopes: as OAuth has it, and as some issuers call it.
+/// The claims that contain scopes in tokens: the standard one, and the one of some issuers.
 pub const SCOPE_CLAIMS: [&str; 2] = ["scope", "scp"];
-/// Scopes that may be named, broader and narrower ones together.
+/// The maximum number of scopes, broader and narrower ones together.
 const SCOPES_MAX: usize = 256;
 
-/// Which scopes imply which others: a token that carries a broader one needs no narrower one. The default knows of none.
+/// Which scopes imply others: a token with a broader scope needs no narrower one. By default no scope implies another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImpliedScopes {
-    /// Of each broader scope all narrower ones, also those by way of others.
+    /// For each broader scope, all narrower scopes that it implies directly or indirectly.
     narrower: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// Why scopes cannot imply each other so.
+/// Why a mapping of scopes is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImpliedScopesError {
-    /// What cannot stand in any token.
+    /// Not a scope.
     #[error("{0:?} is no scope: one is a word without spaces, quotes and backslashes")]
     InvalidScope(String),
-    /// A scope that is broader than itself.
+    /// A scope that implies itself.
     #[error("the scope {scope:?} implies itself: {}", way.join(", which implies "))]
     Cycle {
         /// The scope.
         scope: String,
-        /// From the scope to itself.
+        /// The path from the scope to itself.
         way: Vec<String>,
     },
-    /// More than anybody can have meant.
+    /// Too many scopes.
     #[error("{count} scopes are named; at most {SCOPES_MAX} are allowed")]
     TooMany {
-        /// As there are.
+        /// The number of scopes.
         count: usize,
     },
 }
 
-/// Whether `text` is the name of a scope.
+/// Whether `text` is a valid scope.
 pub fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
 }
 
 impl ImpliedScopes {
-    /// Scopes of which each broader one of `said` implies those beside it, and what these imply.
+    /// Takes the scopes that each broader scope implies. Implication is transitive.
     ///
     /// # Errors
-    /// When a name is no scope, a scope would imply itself, or there are more than 256.
+    /// If a name is not a scope, a scope would imply itself, or there are more than 256 scopes.
     pub fn new(text: &BTreeMap<String, Vec<String>>) -> Result<Self, ImpliedScopesError> {
         let names: BTreeSet<&String> =
             text.iter().flat_map(|(broad, narrow)| [broad].into_iter().chain(narrow)).collect();
@@ -65,12 +65,13 @@ impl ImpliedScopes {
         Ok(Self { narrower: narrower.collect::<Result<_, _>>()? })
     }
 
-    /// Whether who has the scope `had` has `kind` by it.
+    /// Whether the scope `had` is or implies `expected`.
     pub fn implies(&self, had: &str, expected: &str) -> bool {
         had == expected || self.narrower.get(had).is_some_and(|narrower| narrower.contains(expected))
     }
 
-    /// Whether the claim of a token, words with blanks between them or a list, carries `kind` or what implies it.
+    /// Whether the claim of a token, words separated by spaces or a list, contains `expected` or a scope that implies
+    /// it.
     pub fn claim_includes(&self, claim: &Value, expected: &str) -> bool {
         match claim {
             Value::String(words) => words.split(' ').any(|word| self.implies(word, expected)),
@@ -79,7 +80,7 @@ impl ImpliedScopes {
         }
     }
 
-    /// The fewest of `scopes` that imply all of them, in their order.
+    /// The smallest subset of `scopes` that implies all of them, in their order.
     pub fn minimal(&self, scopes: &[String]) -> Vec<String> {
         let mut least: Vec<String> = Vec::new();
         for scope in scopes {
@@ -92,12 +93,12 @@ impl ImpliedScopes {
     }
 }
 
-/// All scopes that `broad` implies. Each is looked at once.
+/// All scopes that `broad` implies. Each is visited once.
 fn collect_narrower(
     broad: &String,
     text: &BTreeMap<String, Vec<String>>,
 ) -> Result<BTreeSet<String>, ImpliedScopesError> {
-    // From where each was come to, and so the way back.
+    // The predecessor of each scope, for the path back.
     let mut from: BTreeMap<&String, &String> = BTreeMap::new();
     let mut open = vec![broad];
     while let Some(scope) = open.pop() {
@@ -114,7 +115,7 @@ fn collect_narrower(
     Ok(from.into_keys().cloned().collect())
 }
 
-/// From `broad` to `last_request` and on to `broad`.
+/// The path from `broad` to `last` and back to `broad`.
 fn cycle_path(broad: &String, last: &String, from: &BTreeMap<&String, &String>) -> Vec<String> {
     let back = std::iter::successors(Some(last), |scope| from.get(scope).copied());
     let mut way: Vec<String> = [broad].into_iter().chain(back).cloned().collect();

@@ -1,4 +1,4 @@
-//! One state of the registry: everything a caller can list or reach, immutable.
+//! An immutable state of the registry: everything that callers can list and call.
 
 mod builder;
 
@@ -22,12 +22,12 @@ use crate::tool::Tool;
 
 pub use builder::SnapshotBuilder;
 
-/// How long clients may keep what was listed or read.
+/// How long clients may cache a list or the contents of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheHint {
-    /// How long it stays fresh.
+    /// The time that it stays fresh.
     pub time_to_live: Duration,
-    /// Whether shared caches may keep it; only when it is the same for every caller.
+    /// Whether shared caches may store it; only if it is the same for every caller.
     pub public: bool,
 }
 
@@ -49,27 +49,27 @@ pub struct Snapshot {
     protection: AnswerProtection,
 }
 
-/// What answers for a URI.
+/// The entry that serves a URI.
 pub(crate) enum ResourceMatch<'a> {
-    /// The resource of exactly that URI.
+    /// The resource with exactly that URI.
     Exact(&'a Arc<Resource>),
     /// A template, with the values of its variables.
     Template(&'a Arc<ResourceTemplate>, TemplateVariables),
 }
 
-/// An entry as those who run the node see it.
+/// An entry as operators see it.
 #[derive(Debug, Clone, Copy)]
 pub struct RegistryEntry<'a> {
-    /// The sort of entry: `tool`, `resource` or `prompt`.
+    /// The kind of entry: `tool`, `resource` or `prompt`.
     pub kind: &'static str,
-    /// Its name.
+    /// The name.
     pub name: &'a str,
-    /// What it demands.
+    /// What it requires of a caller.
     pub access: &'a Access,
 }
 
 impl Snapshot {
-    /// The state's version; each swap of the registry counts it up.
+    /// The version of the snapshot; each swap of the registry increments it.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -78,7 +78,7 @@ impl Snapshot {
         Self { version, ..self }
     }
 
-    /// How long clients may keep what they listed or read.
+    /// How long clients may cache lists.
     pub fn cache_hint(&self) -> CacheHint {
         let all_public = self.tools.values().all(|tool| tool.access.is_unrestricted())
             && self.resources.values().all(|resource| resource.access.is_unrestricted())
@@ -87,48 +87,48 @@ impl Snapshot {
         CacheHint { public: self.cache_hint.public && all_public, ..self.cache_hint }
     }
 
-    /// Whether it depends on the peer's address which tools a caller reaches.
+    /// Whether the tools that a caller can call depend on the peer's address.
     pub fn depends_on_networks(&self) -> bool {
         self.tool_order.iter().any(|tool| tool.access.acl.networks.is_some())
     }
 
-    /// Whether it depends on more of the principal than its grants which tools a caller sees.
+    /// Whether the tools that a caller sees depend on more of the principal than its grants.
     pub fn depends_on_principals(&self) -> bool {
         self.tool_order.iter().any(|tool| tool.access.requires_authentication || tool.access.principal_rule.is_some())
     }
 
-    /// The bounds of calls.
+    /// The limits of calls.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Whether `principal` may ask the database of that name by its own right.
+    /// Whether `principal` may query the database with that name with its own rights.
     pub fn can_query_database(&self, database: &str, principal: &Principal) -> bool {
         let is_granted = principal.grants.databases.includes(database);
         is_granted && self.matches_generation(principal) && self.database_tenants.admits(database, principal)
     }
 
-    /// What the row policies of all databases make of a principal.
+    /// Stamps the row policies of all databases for a principal.
     pub fn row_policy_stamper(&self) -> &RowPolicyStamper {
         &self.row_policy_stamper
     }
 
-    /// What stands between answers and their readers.
+    /// The protection of answers.
     pub fn protection(&self) -> &AnswerProtection {
         &self.protection
     }
 
-    /// The toolset of that name, if the caller may enter its door; the same answer whether it is hidden or absent.
+    /// The toolset with that name, if the caller may use its endpoint; `None` whether it is hidden or does not exist.
     pub fn toolset(&self, name: &str, caller: &Caller) -> Option<&Arc<Toolset>> {
         self.toolsets.get(name).filter(|toolset| caller.principal.grants.toolsets.includes(&toolset.name))
     }
 
-    /// All toolsets, in the order of their names.
+    /// All toolsets, sorted by name.
     pub fn toolsets(&self) -> impl Iterator<Item = &Arc<Toolset>> {
         self.toolsets.values()
     }
 
-    /// Every entry, whoever may reach it: for those who run the node.
+    /// Every entry, including hidden ones, for operators.
     pub fn entries(&self) -> impl Iterator<Item = RegistryEntry<'_>> {
         let tools =
             self.tool_order.iter().map(|tool| RegistryEntry { kind: "tool", name: &tool.name, access: &tool.access });
@@ -143,13 +143,13 @@ impl Snapshot {
         tools.chain(resources).chain(templates).chain(prompts)
     }
 
-    /// The one question that lists ask of every entry.
+    /// The check of lists for every entry.
     fn is_listed_for(&self, access: &Access, name: &str, caller: &Caller) -> bool {
         self.matches_generation(&caller.principal) && access.is_listed_for(name, caller)
     }
 
-    /// The one question that calls ask of every entry. Of what the caller may not know of it learns nothing, the same
-    /// as of what is `evicted`.
+    /// The check of calls for every entry. For an entry that the caller may not discover, it returns the error of
+    /// `absent`, as if the entry did not exist.
     fn authorize_entry(
         &self,
         access: &Access,
@@ -163,36 +163,36 @@ impl Snapshot {
         access.authorize(name, caller)
     }
 
-    /// Whether the grants of `principal` come from the configuration that this is a state of.
+    /// Whether the grants of `principal` come from the configuration of this snapshot.
     pub fn matches_generation(&self, principal: &Principal) -> bool {
         self.generation == principal.generation
     }
 
-    /// The tools that the caller may reach.
+    /// The tools that the caller may see.
     pub fn tools(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Tool>> {
         self.tool_order.iter().filter(move |tool| self.is_listed_for(&tool.access, &tool.name, caller))
     }
 
-    /// The resources that the caller may reach, without those that templates list.
+    /// The resources that the caller may see, without those that templates list.
     pub fn resources(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values().filter(move |resource| self.is_listed_for(&resource.access, &resource.name, caller))
     }
 
-    /// The resource templates that the caller may reach.
+    /// The resource templates that the caller may see.
     pub fn templates(&self, caller: &Caller) -> impl Iterator<Item = &Arc<ResourceTemplate>> {
         self.templates.iter().filter(move |template| self.is_listed_for(&template.access, &template.name, caller))
     }
 
-    /// The prompts that the caller may reach.
+    /// The prompts that the caller may see.
     pub fn prompts(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Prompt>> {
         self.prompts.values().filter(move |prompt| self.is_listed_for(&prompt.access, &prompt.name, caller))
     }
 
-    /// The tool of that name, if the caller may reach it.
+    /// The tool with that name, if the caller may call it.
     ///
     /// # Errors
-    /// `NotFound` with the nearest names, the same whether it is hidden or absent; `AuthenticationError` when it is for
-    /// whoever shows who it is, `Forbidden` when the caller's token lacks scopes.
+    /// `NotFound` with the nearest names, whether it is hidden or does not exist; `Unauthenticated` if it requires
+    /// authentication; `Forbidden` if the caller's token lacks scopes.
     pub fn tool(&self, name: &str, caller: &Caller) -> Result<&Arc<Tool>, Error> {
         let absent = || {
             let visible = self.tools(caller).map(|tool| tool.name.as_str());
@@ -203,7 +203,7 @@ impl Snapshot {
         Ok(tool)
     }
 
-    /// The prompt of that name, if the caller may reach it.
+    /// The prompt with that name, if the caller may call it.
     ///
     /// # Errors
     /// As for tools.
@@ -217,8 +217,8 @@ impl Snapshot {
         Ok(prompt)
     }
 
-    /// What answers for `uri`, if the caller may reach it: the resource of that URI, else the template that says most of
-    /// it. One that is hidden answers as if it were absent; a broader one never answers in its stead.
+    /// The entry that serves `uri`, if the caller may read it: the resource with that URI, else the most specific
+    /// template. If that entry is hidden, the URI does not exist for the caller; no broader template serves it instead.
     ///
     /// # Errors
     /// As for tools.
@@ -241,13 +241,13 @@ impl Snapshot {
         self.resource(uri, caller).ok()
     }
 
-    /// Whether there is a resource of that URI that the caller may reach.
+    /// Whether there is a resource with that URI that the caller may read.
     pub fn has_resource(&self, uri: &str, caller: &Caller) -> bool {
         self.reachable_resource(uri, caller).is_some()
     }
 
-    /// What tells whether the resource of that URI has changed, and the values of its template's variables; none where
-    /// it does so with the registry alone.
+    /// The watcher of the resource with that URI, and the values of its template's variables. `None` if the resource
+    /// changes only with the registry.
     pub fn watcher(&self, uri: &str, caller: &Caller) -> Option<(Arc<dyn ResourceWatcher>, TemplateVariables)> {
         match self.reachable_resource(uri, caller)? {
             ResourceMatch::Exact(resource) => Some((resource.watcher.clone()?, TemplateVariables::new())),
@@ -255,7 +255,7 @@ impl Snapshot {
         }
     }
 
-    /// The media type of the resource of that URI, if it is known before it is read.
+    /// The media type of the resource with that URI, if known before it is read.
     pub fn media_type(&self, uri: &str, caller: &Caller) -> Option<String> {
         match self.reachable_resource(uri, caller)? {
             ResourceMatch::Exact(resource) => resource.mime_type.clone(),
@@ -263,8 +263,8 @@ impl Snapshot {
         }
     }
 
-    /// How long clients may keep what the resource of that URI holds; not at all when nothing is said. Shared caches
-    /// may not, whatever is said, where it is not the same for every caller.
+    /// How long clients may cache the resource with that URI; not at all by default. Shared caches may not store it
+    /// unless it is the same for every caller.
     pub fn resource_cache_hint(&self, uri: &str, caller: &Caller) -> CacheHint {
         let (cache_hint, access) = match self.reachable_resource(uri, caller) {
             Some(ResourceMatch::Exact(resource)) => (resource.cache, Some(&resource.access)),
@@ -276,7 +276,7 @@ impl Snapshot {
         CacheHint { public: cache_hint.public && is_open, ..cache_hint }
     }
 
-    /// The template of exactly that text.
+    /// The template with exactly that text.
     pub(crate) fn template(&self, text: &str, caller: &Caller) -> Option<&Arc<ResourceTemplate>> {
         self.templates(caller).find(|template| template.template.as_str() == text)
     }

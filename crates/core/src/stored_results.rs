@@ -1,24 +1,24 @@
-//! How much a node keeps of its answers, for those who watch over it.
+//! Statistics of stored results, for monitoring.
 
-/// What there is of stored results at one moment, and what became of others since the process began.
+/// The current number and size of stored results, with counters since the process started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoredResultStats {
-    /// Results that there are.
+    /// The number of results.
     pub results: u64,
-    /// The room that they take, in bytes.
+    /// Their size in bytes.
     pub bytes: u64,
-    /// Of the results, those that are being written.
+    /// The number of results that are being written.
     pub running: u64,
-    /// Blocks written since the process began.
+    /// Blocks written since the process started.
     pub blocks_written: u64,
-    /// Results taken away since then because their time was over.
+    /// Results removed because they expired, since the process started.
     pub expired: u64,
-    /// Results taken away since then to make room for newer ones.
+    /// Results removed to make room for newer ones, since the process started.
     pub evicted: u64,
 }
 
-/// Keeps results, and knows how many.
+/// A store of results that reports its statistics.
 pub trait StoredResults: Send + Sync + 'static {
-    /// What there is now. Must not block.
+    /// The current statistics. Must not block.
     fn stats(&self) -> StoredResultStats;
 }

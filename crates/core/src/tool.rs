@@ -1,4 +1,4 @@
-//! Tools: what a model may call.
+//! Tools: entries that a model can call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,48 +11,48 @@ use crate::handler::Handler;
 use crate::json_schema::{JsonSchema, JsonSchemaError};
 use crate::limits::CallLimits;
 
-/// Hints about what a tool does; clients must not trust them.
+/// Hints on what a tool does. Clients must not trust them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolAnnotations {
-    /// Changes nothing.
+    /// It changes nothing.
     pub read_only: Option<bool>,
-    /// May destroy (matters when not read-only).
+    /// It may destroy data; has a meaning only for tools that are not read-only.
     pub destructive: Option<bool>,
-    /// The same call again changes nothing more.
+    /// Repeating the same call changes nothing more.
     pub idempotent: Option<bool>,
-    /// Reaches beyond this server's data.
+    /// It accesses more than this server's data.
     pub open_world: Option<bool>,
 }
 
 /// A tool of the registry.
 #[derive(Clone)]
 pub struct Tool {
-    /// 1 to 128 of letters, digits, `_`, `-`, `.`.
+    /// The name: 1 to 128 letters, digits, `_`, `-`, `.`.
     pub name: String,
-    /// For people.
+    /// A title for people.
     pub title: Option<String>,
-    /// For the model: when to use it and what to use before it.
+    /// A description for the model: when to use it, and what to call first.
     pub description: Option<String>,
-    /// Pictures.
+    /// Icons.
     pub icons: Vec<Icon>,
-    /// What its arguments must be.
+    /// The schema of its arguments.
     pub input_schema: Arc<JsonSchema>,
-    /// What its structured answer is.
+    /// The schema of its structured answer.
     pub output_schema: Option<Arc<JsonSchema>>,
-    /// Hints.
+    /// Hints on what it does.
     pub annotations: Option<ToolAnnotations>,
-    /// Further facts for clients that know them.
+    /// Further members of `_meta`.
     pub meta: Map<String, Value>,
-    /// What a caller must hold.
+    /// What it requires of a caller.
     pub access: Access,
-    /// Bounds of its calls.
+    /// The limits of its calls.
     pub limits: CallLimits,
-    /// The code.
+    /// The handler.
     pub handler: Arc<dyn Handler>,
 }
 
 impl Tool {
-    /// A tool without arguments, open to everybody; the other methods add to it.
+    /// A tool without arguments, open to all callers. The other methods add to it.
     pub fn new(name: impl Into<String>, description: impl Into<String>, handler: Arc<dyn Handler>) -> Self {
         Self {
             name: name.into(),
@@ -72,7 +72,7 @@ impl Tool {
     /// Sets the schema of its arguments (JSON Schema 2020-12, `type: object`).
     ///
     /// # Errors
-    /// When it is no valid schema of an object.
+    /// If it is not a valid schema of an object.
     pub fn with_input_schema(mut self, schema: Value) -> Result<Self, JsonSchemaError> {
         self.input_schema = Arc::new(JsonSchema::object(schema)?);
         Ok(self)
@@ -81,7 +81,7 @@ impl Tool {
     /// Sets the schema of its structured answer.
     ///
     /// # Errors
-    /// When it is no valid schema.
+    /// If it is not a valid schema.
     pub fn with_output_schema(mut self, schema: Value) -> Result<Self, JsonSchemaError> {
         self.output_schema = Some(Arc::new(JsonSchema::new(schema)?));
         Ok(self)
@@ -94,21 +94,21 @@ impl Tool {
         self
     }
 
-    /// Sets its hints.
+    /// Sets the hints on what it does.
     #[must_use]
     pub fn with_annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.annotations = Some(annotations);
         self
     }
 
-    /// Sets what a caller must hold.
+    /// Sets what it requires of a caller.
     #[must_use]
     pub fn with_access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
-    /// Sets the bounds of its calls.
+    /// Sets the limits of its calls.
     #[must_use]
     pub fn with_limits(mut self, limits: CallLimits) -> Self {
         self.limits = limits;

@@ -4,18 +4,18 @@ use thiserror::Error;
 
 use crate::call::TemplateVariables;
 
-/// Why a template was refused.
+/// Why a URI template is invalid.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum UriTemplateError {
-    /// A brace without its other half, or a variable without a proper name.
-    #[error("{0:?} is no URI template of literal text and {{variable}}s")]
+    /// An unpaired brace, or a variable without a valid name.
+    #[error("invalid URI template {0:?}: expected text and {{variable}}s")]
     Malformed(String),
-    /// Two variables without text between them cannot be told apart.
-    #[error("{0:?} has two variables side by side")]
+    /// Two adjacent variables, which cannot be separated.
+    #[error("invalid URI template {0:?}: put text between two variables")]
     Ambiguous(String),
 }
 
-/// A URI with `{variable}`s in it. A variable stands for one or more characters other than `/`.
+/// A URI with `{variable}`s. A variable stands for one or more characters except `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UriTemplate {
     text: String,
@@ -29,10 +29,10 @@ enum UriTemplatePart {
 }
 
 impl UriTemplate {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
-    /// When it is malformed or ambiguous.
+    /// If it is malformed or ambiguous.
     pub fn parse(text: impl Into<String>) -> Result<Self, UriTemplateError> {
         let text = text.into();
         let malformed = || UriTemplateError::Malformed(text.clone());
@@ -62,7 +62,7 @@ impl UriTemplate {
         Ok(Self { text, parts })
     }
 
-    /// The template's text.
+    /// The text of the template.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -75,13 +75,13 @@ impl UriTemplate {
         })
     }
 
-    /// How many bytes of it are literal: of several templates that match, the one with most wins.
+    /// The number of literal bytes. If several templates match, the one with the most serves the URI.
     pub(crate) fn literal_bytes(&self) -> usize {
         let literal = |part: &UriTemplatePart| if let UriTemplatePart::Literal(text) = part { text.len() } else { 0 };
         self.parts.iter().map(literal).sum()
     }
 
-    /// The variables' values if `uri` follows the template, percent-decoded.
+    /// The percent-decoded values of the variables, if `uri` matches the template.
     pub(crate) fn matches(&self, uri: &str) -> Option<TemplateVariables> {
         let mut variables = TemplateVariables::new();
         let mut rest = uri;
@@ -91,7 +91,7 @@ impl UriTemplate {
                 UriTemplatePart::Literal(text) => rest = rest.strip_prefix(text.as_str())?,
                 UriTemplatePart::Variable(name) => {
                     let value = match following {
-                        // The last literal ends the URI: the value before it may hold the same text.
+                        // The last literal ends the URI: the value before it may contain the same text.
                         [UriTemplatePart::Literal(text)] => rest.strip_suffix(text.as_str())?,
                         [UriTemplatePart::Literal(text), ..] => rest.split_once(text.as_str())?.0,
                         [] | [UriTemplatePart::Variable(_), ..] => rest,
@@ -108,7 +108,7 @@ impl UriTemplate {
         rest.is_empty().then_some(variables)
     }
 
-    /// The URI with `values` in place of the variables, percent-encoded, in the template's order.
+    /// The URI with `values` for the variables, percent-encoded, in the template's order.
     pub fn expand(&self, values: &[&str]) -> String {
         let mut values = values.iter();
         self.parts
@@ -121,7 +121,7 @@ impl UriTemplate {
     }
 }
 
-/// `value` as it stands in a URI, as one part of it: everything but unreserved characters as `%XX`.
+/// `value` as one part of a URI: all characters except unreserved ones become `%XX`.
 pub fn percent_encode(value: &str) -> String {
     let mut encoded = String::with_capacity(value.len());
     for byte in value.bytes() {

@@ -1,8 +1,8 @@
-//! Watching resources: who listens is told that what a resource holds may have changed.
+//! Watches resources: listeners are notified that the contents of a resource may have changed.
 //!
-//! Stamps are asked for only while somebody listens, once for each URI and somebody, since what a resource holds may
-//! differ from one to the other. What has changed waits as a set of URIs, so that a listener who takes its time costs
-//! no memory and hears of each once. A swap of the registry counts as a change of every resource.
+//! Stamps are polled only while there are listeners, once per URI and caller, because contents can differ between
+//! callers. Changes are stored as a set of URIs, so a slow listener needs no queue and receives each change once. A
+//! swap of the registry counts as a change of every resource.
 
 mod poller;
 mod tenant_scheduler;
@@ -25,24 +25,23 @@ use crate::principal::AuthMethod;
 use crate::registry::Registry;
 use crate::snapshot::{Snapshot, not_found};
 
-/// How long a listener waits for the first stamps of what it has begun to listen to. What is stamped later counts as
-/// changed then.
+/// How long a new listener waits for the first stamps of its resources. Later stamps count as changes.
 const BASELINE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Changes of resources that are kept after they were told, since the connection that they were told to may have broken
-/// before they arrived. Who missed more than these is told of all it subscribes to.
+/// The number of delivered changes that are remembered, because a connection may break before they arrive. A listener
+/// that missed more than these is notified of all its subscriptions.
 const DELIVERED_MAX: usize = 64;
 
-/// What is listened to in one registry.
+/// The watches of one registry.
 #[derive(Debug)]
 pub(crate) struct WatchManager {
     shared: Arc<WatchShared>,
 }
 
-/// What listeners and the poller share.
+/// The state that listeners and the poller share.
 #[derive(Debug)]
 struct WatchShared {
     table: Mutex<WatchTable>,
-    /// Something is due earlier than the poller knows.
+    /// Notified when something is due earlier than the poller expects.
     wake_poller: Notify,
     versions: watch::Receiver<u64>,
     events: EventDispatcher,
@@ -50,7 +49,7 @@ struct WatchShared {
     ended: CancellationToken,
 }
 
-/// One who listens: to the registry, and to resources that it subscribes to. Ends when it is dropped.
+/// A listener for changes of the registry and of subscribed resources. Dropping it ends it.
 #[derive(Debug)]
 pub struct Watch {
     registry: Arc<Registry>,
@@ -62,23 +61,23 @@ pub struct Watch {
 
 #[derive(Debug)]
 struct WatchListenerState {
-    /// Who listens, as it was said last, without a state of the registry, which it would keep alive.
+    /// The last known caller, without its registry snapshot, which it would keep alive.
     caller: Option<Caller>,
-    /// The version that resources were looked up in.
+    /// The version in which resources were looked up.
     seen_version: u64,
     registry_changed: bool,
-    /// The resources whose changes were told last, oldest first.
+    /// The resources of the last delivered changes, oldest first.
     delivered: VecDeque<Arc<str>>,
-    /// How many changes of resources were told.
+    /// The number of delivered changes of resources.
     delivered_count: u64,
 }
 
-/// Something that has changed.
+/// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchEvent {
-    /// The registry was swapped.
+    /// The registry was replaced.
     Registry,
-    /// What the resource of that URI holds may be another.
+    /// The contents of the resource with that URI may have changed.
     Resource(Arc<str>),
 }
 
@@ -109,7 +108,7 @@ impl WatchManager {
         Watch { registry, shared: self.shared.clone(), id, wake: woken, state: Mutex::new(state) }
     }
 
-    /// Stops asking for stamps, for good.
+    /// Stops polling permanently.
     pub(crate) async fn drain(&self) {
         self.shared.ended.cancel();
         self.shared.tasks.close();
@@ -118,38 +117,39 @@ impl WatchManager {
 }
 
 impl Watch {
-    /// Listens to the resource of `uri`, too. Must be called within a tokio runtime; once all that is wanted is
-    /// subscribed to, [`Watch::wait_for_baseline`] is to be waited for.
+    /// Subscribes to the resource `uri`. Must be called within a tokio runtime. After the last subscription, await
+    /// [`Watch::wait_for_baseline`].
     ///
     /// # Errors
-    /// `NotFound` when there is none that `caller` may reach, `TooLarge` beyond 1,000 of one listener, `RateLimited`
-    /// beyond 10,000 of all, half of these of one tenant, and a quarter of one principal where these are told apart.
+    /// `NotFound` if `caller` may not read such a resource. `TooLarge` beyond 1,000 subscriptions of one listener.
+    /// `RateLimited` beyond 10,000 of all listeners, half of these of one tenant, or a quarter of one principal where
+    /// principals are distinguished.
     pub fn subscribe(&self, uri: &str, caller: &Caller) -> Result<(), Error> {
         let snapshot = self.registry.snapshot_for(caller);
         if !snapshot.has_resource(uri, caller) {
             return Err(not_found("resource", uri, Vec::new()));
         }
         let found = resolve_watcher(&snapshot, uri, caller);
-        // Callers that show nothing are told apart by their networks, where each has a share of the calls.
-        let is_told_apart = match caller.principal.auth_method {
+        // Anonymous callers are distinguished by their networks if each network has a share of the calls.
+        let is_distinguished = match caller.principal.auth_method {
             AuthMethod::Process => false,
             AuthMethod::Anonymous => snapshot.limits().per_principal.running_calls_max.is_some(),
             AuthMethod::Key | AuthMethod::Token | AuthMethod::Certificate | AuthMethod::Proxy => true,
         };
-        let of_one_max = is_told_apart.then_some(SUBSCRIPTIONS_PER_PRINCIPAL_MAX);
+        let of_one_max = is_distinguished.then_some(SUBSCRIPTIONS_PER_PRINCIPAL_MAX);
         self.shared.table.lock().subscribe(self.id, uri, &Arc::new(without_snapshot(caller)), found, of_one_max)?;
         self.state.lock().caller.get_or_insert_with(|| without_snapshot(caller));
         self.shared.ensure_polling();
         Ok(())
     }
 
-    /// Listens to the resource of `uri` no more.
+    /// Unsubscribes from the resource `uri`.
     pub fn unsubscribe(&self, uri: &str) {
         self.shared.table.lock().unsubscribe(self.id, uri);
     }
 
-    /// Resolves when it is known what the resources held when they were subscribed to, or after a while: from then on
-    /// no change is missed.
+    /// Resolves when the contents of the resources at subscription are known, or after a timeout. No change is missed
+    /// from then on.
     pub async fn wait_for_baseline(&self) {
         let settling = async {
             loop {
@@ -161,12 +161,12 @@ impl Watch {
                 woken.await;
             }
         };
-        // What is slow to tell holds up nobody.
+        // A slow watcher must not delay the subscription.
         let _ = tokio::time::timeout(BASELINE_TIMEOUT, settling).await;
         self.shared.table.lock().set_baseline(self.id);
     }
 
-    /// Resolves when something has changed. Then it is to be asked who listens, and [`Watch::update_caller`] to be told.
+    /// Resolves when something has changed. Then authenticate the listener again and call [`Watch::update_caller`].
     pub async fn changed(&self) {
         let mut versions = self.registry.versions();
         loop {
@@ -182,8 +182,8 @@ impl Watch {
         }
     }
 
-    /// Goes on for `caller`, who is the listener by the gate and the registry of this moment. Resources that it has
-    /// lost the right to are silent until it has it again.
+    /// Continues for `caller`, the listener as authenticated against the current registry. Resources that it may no
+    /// longer read send no changes until it may read them again.
     pub async fn update_caller(&self, caller: &Caller) {
         let snapshot = self.registry.snapshot_for(caller);
         let is_swapped = {
@@ -214,7 +214,7 @@ impl Watch {
         self.wait_for_baseline().await;
     }
 
-    /// The next change; none when there is none, or when [`Watch::update_caller`] must come first.
+    /// The next change; `None` if there is none, or if [`Watch::update_caller`] must be called first.
     pub fn next_change(&self) -> Option<WatchEvent> {
         let caller = {
             let mut state = self.state.lock();
@@ -235,21 +235,21 @@ impl Watch {
         }
     }
 
-    /// Counts everything as changed: the listener may have missed what it was told.
+    /// Marks everything as changed, because the listener may have missed notifications.
     pub fn mark_all_changed(&self) {
         self.state.lock().registry_changed = true;
         self.shared.table.lock().mark_all_changed(self.id);
     }
 
-    /// Counts the swap as told that was not: the listener reads the registry anew anyway.
+    /// Discards the pending change of the registry, for a listener that reads the registry anyway.
     pub fn skip_registry_change(&self) {
         self.state.lock().registry_changed = false;
     }
 
-    /// Counts as changed again what was told after the first `delivered_count` changes of resources.
-    pub fn redeliver_after(&self, told_count: u64) {
+    /// Marks the resources as changed again whose changes were delivered after the first `delivered` ones.
+    pub fn redeliver_after(&self, delivered: u64) {
         let state = self.state.lock();
-        let missed = state.delivered_count.saturating_sub(told_count);
+        let missed = state.delivered_count.saturating_sub(delivered);
         let mut table = self.shared.table.lock();
         match usize::try_from(missed).ok().and_then(|missed| state.delivered.len().checked_sub(missed)) {
             Some(first) => state.delivered.range(first..).for_each(|uri| table.mark_changed(self.id, uri)),
@@ -257,12 +257,12 @@ impl Watch {
         }
     }
 
-    /// How many changes of resources were told.
+    /// The number of delivered changes of resources.
     pub fn delivered_count(&self) -> u64 {
         self.state.lock().delivered_count
     }
 
-    /// The version of the registry that the listener knows of.
+    /// The registry version that the listener has seen.
     pub fn version(&self) -> u64 {
         self.state.lock().seen_version
     }
@@ -292,7 +292,7 @@ impl Drop for Watch {
 }
 
 impl WatchShared {
-    /// Sees to it that what is due is asked for.
+    /// Makes sure that due stamps are polled.
     fn ensure_polling(self: &Arc<Self>) {
         if self.table.lock().begin_polling() {
             self.tasks.spawn(poller::poll(self.clone()));
@@ -301,7 +301,7 @@ impl WatchShared {
     }
 }
 
-/// What tells of the changes of a resource in that state; none where it changes with the registry alone, or is hidden.
+/// The watcher of a resource in that snapshot. `None` if the resource changes only with the registry, or is hidden.
 fn resolve_watcher(snapshot: &Snapshot, uri: &str, caller: &Caller) -> Option<ResolvedWatcher> {
     let (watcher, variables) = snapshot.watcher(uri, caller)?;
     Some(ResolvedWatcher { watcher, variables: Arc::new(variables), version: snapshot.version() })

@@ -1,4 +1,4 @@
-//! What a request gets: nothing, one message, or a message that is written while it is produced.
+//! Answers to requests: nothing, one message, or a message that is sent while it is produced.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,29 +19,30 @@ use crate::session::McpSession;
 use crate::tasks::{TaskStore, TaskTransition, TransitionOutcome};
 use crate::wire::encode_notification;
 
-/// Frames of a short answer that are joined to one message; a chunk is at most some 64 KiB.
+/// The maximum number of frames of a short answer that are joined to one message; a chunk has at most about 64 KiB.
 const JOINED_FRAMES_MAX: usize = 4;
 
-/// What a request gets.
+/// The answer to a request.
 pub enum Answer {
-    /// Nothing: the client cancelled it before anything was said.
+    /// No response: the client cancelled the request before the response began.
     NoResponse,
-    /// One whole message.
+    /// One complete message.
     Whole(ResponseMessage),
-    /// Notifications and the pieces of one message, while they are produced.
+    /// Notifications and the frames of one message, while they are produced.
     Stream(Box<AnswerStream>),
-    /// Notifications, for as long as the client listens.
+    /// Notifications, until the client or the server ends the stream.
     Listen(ListenStream),
 }
 
-/// A whole response message.
+/// A complete response message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseMessage {
     /// The message as JSON text on one line.
     pub bytes: Bytes,
     /// The JSON-RPC error code if it is an error.
     pub error_code: Option<i64>,
-    /// What hindered the call, where transports have words of their own for it. A result may tell of it too.
+    /// Why the call was rejected, if transports have a status or header for it. Set for errors, and for results that
+    /// report a failure.
     pub rejection: Option<Box<CallRejection>>,
 }
 
@@ -51,12 +52,12 @@ impl ResponseMessage {
         Self { bytes, error_code: None, rejection: None }
     }
 
-    /// A result that tells of the failure of its call.
+    /// A result that reports the failure of its call.
     pub(crate) fn failure(bytes: Bytes, error: &Error) -> Self {
         Self { rejection: CallRejection::from_error(error), ..Self::result(bytes) }
     }
 
-    /// A refusal of the request of `id`.
+    /// An error response to the request `id`.
     pub fn error(id: Option<&RequestId>, error: &RpcError) -> Self {
         Self { bytes: error.to_bytes(id), error_code: Some(error.code), rejection: error.rejection.clone() }
     }
@@ -65,24 +66,24 @@ impl ResponseMessage {
 /// A part of a streamed answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerFrame {
-    /// A whole message that belongs to the request: a notification, or a request of ours to a legacy client. Only before
-    /// the first piece.
+    /// A complete message that belongs to the request: a notification, or a server request to a legacy client. Sent
+    /// only before the first response bytes.
     Notification(Bytes),
     /// The next bytes of the response message.
     ResponseBytes(Bytes),
 }
 
-/// How the handler of a call asks its client.
+/// How a handler can request input from its client.
 pub(crate) enum InputMode {
     /// It cannot.
     Unavailable,
-    /// The call ends with the questions and comes again.
+    /// The call ends with the input requests, and the client sends it again with the answers.
     MultiRoundTrip(InputRound),
-    /// By requests of ours, while the call goes on.
+    /// With server requests, while the call runs.
     Live(Arc<McpSession>),
 }
 
-/// What happened next.
+/// The next step of a stream.
 enum StreamStep {
     Reply(ReplyMessage),
     Transition(TransitionOutcome),
@@ -92,24 +93,24 @@ enum StreamStep {
 /// A streamed answer. Dropping it cancels the call.
 pub struct AnswerStream {
     job: Arc<Job>,
-    /// None while the call becomes a task.
+    /// `None` while the call becomes a task.
     reply: Option<Reply>,
     encoder: Box<dyn ReplyEncoder>,
     guard: Option<InFlightGuard>,
     progress_token: Option<String>,
     envelope: ResponseEnvelope,
     input_mode: InputMode,
-    /// How the call becomes a task; none for one that may not.
+    /// The transition to a task; `None` for a call that cannot become one.
     task_transition: Option<TaskTransition>,
-    /// What was read while waiting for the first piece.
+    /// Frames that were read while waiting for the first one.
     ready_frames: VecDeque<AnswerFrame>,
     last_progress: f64,
-    /// What the last progress said, for the task that the call may become.
+    /// The last progress message, for the status of a task that the call may become.
     last_message: Option<String>,
     sends_notifications: bool,
     has_begun: bool,
     has_ended: bool,
-    /// The error that the whole response is.
+    /// The error, if the whole response is one.
     error: Option<RpcError>,
 }
 
@@ -137,8 +138,8 @@ impl AnswerStream {
         }
     }
 
-    /// Whoever wants news gets a stream at once. For everybody else this waits until there is something to say, so that a
-    /// call that fails early can be answered as an error, and one that ends early as one whole message.
+    /// Starts the answer. A client that requests notifications gets a stream at once. Otherwise this waits for the
+    /// first output, so that a call that fails early becomes an error response, and a short answer becomes one message.
     pub(crate) async fn begin(mut self) -> Answer {
         if self.sends_notifications {
             return Answer::Stream(Box::new(self));
@@ -149,7 +150,7 @@ impl AnswerStream {
         if is_question {
             return Answer::Stream(Box::new(self));
         }
-        // A short answer is over by now, or nearly so; as one message it needs no chunks.
+        // A short answer has usually ended by now. As one message it needs no chunked transfer.
         tokio::task::yield_now().await;
         while !self.has_ended && self.ready_frames.len() < JOINED_FRAMES_MAX {
             match self.produce_frame().now_or_never() {
@@ -169,8 +170,8 @@ impl AnswerStream {
         Answer::Whole(ResponseMessage { bytes, error_code, rejection: call_rejection.flatten() })
     }
 
-    /// The next part; `None` when the answer is complete, or when the client cancelled the
-    /// request: then nothing more may be said, and [`AnswerStream::is_complete`] is false.
+    /// The next frame. `None` when the answer is complete, or when the client cancelled the request. In the latter case
+    /// nothing more may be sent, and [`AnswerStream::is_complete`] is false.
     pub async fn next(&mut self) -> Option<AnswerFrame> {
         match self.ready_frames.pop_front() {
             Some(frame) => Some(frame),
@@ -178,7 +179,7 @@ impl AnswerStream {
         }
     }
 
-    /// The same answer, of a call that may become one of `tasks`.
+    /// The same answer, for a call that may become a task in `tasks`.
     pub(crate) fn with_task_transition(self, tasks: Arc<TaskStore>) -> Self {
         let to_task = Some(TaskTransition::new(tasks, self.job.task_after()));
         Self { task_transition: to_task, ..self }
@@ -212,7 +213,7 @@ impl AnswerStream {
         None
     }
 
-    /// Waits for what happens next. Whoever stops waiting loses nothing.
+    /// Waits for the next step. Cancel-safe: dropping the future loses nothing.
     async fn next_step(&mut self) -> StreamStep {
         let Some(to_task) = self.task_transition.as_mut().filter(|_| !self.has_begun) else {
             return self.next_reply_message().await;
@@ -222,7 +223,8 @@ impl AnswerStream {
             tokio::select! {
                 biased;
                 () = to_task.requested(&self.job) => {}
-                // Before the time: what has ended, or ended to be run again, is no task because its reader was slow.
+                // Before the timeout: a call that has ended, or ended in order to run again, must not become a task
+                // because its reader was slow.
                 text = reply.next_message() => return text.map_or(StreamStep::Ended, StreamStep::Reply),
                 () = late => {}
             }
@@ -242,7 +244,7 @@ impl AnswerStream {
         }
     }
 
-    /// The response that says that the call became a task; none when it goes on as it is.
+    /// The response for a call that became a task; `None` if it continues as a call.
     fn task_frame(&mut self, transition_outcome: TransitionOutcome) -> Option<AnswerFrame> {
         let (response, error) = match transition_outcome {
             TransitionOutcome::Task(members) => {
@@ -259,7 +261,7 @@ impl AnswerStream {
         Some(AnswerFrame::ResponseBytes(response))
     }
 
-    /// Whether notifications or requests of ours may come before the response.
+    /// Whether notifications or server requests may come before the response.
     pub fn may_notify(&self) -> bool {
         (self.sends_notifications || matches!(self.input_mode, InputMode::Live(_))) && !self.has_begun
     }
@@ -297,14 +299,14 @@ impl AnswerStream {
                     Err(error) => (self.envelope.encode_error(&error), Some(error)),
                 }
             }
-            // What was said cannot be unsaid, and would be said twice.
-            _ => self
-                .encoder
-                .encode_outcome(Outcome::Failed(Error::internal("a handler asked after it had begun to answer"))),
+            // Output that was sent cannot be withdrawn, and would be sent twice.
+            _ => self.encoder.encode_outcome(Outcome::Failed(Error::internal(
+                "a handler requested input after it had begun to answer",
+            ))),
         }
     }
 
-    /// A request of ours. It has no place within a response, and then its handler is told that there is no answer.
+    /// A server request. It cannot be sent within a response; its handler then receives no answer.
     fn input_request_frame(&mut self, pending_input_request: PendingInputRequest) -> Option<AnswerFrame> {
         match &self.input_mode {
             InputMode::Live(session) if !self.has_begun => {
@@ -314,7 +316,7 @@ impl AnswerStream {
         }
     }
 
-    /// Progress only rises, and no notification comes once the response has begun.
+    /// A notification. Progress must rise, and no notification may follow the start of the response.
     fn notification_frame(&mut self, news: &ReplyNotification) -> Option<AnswerFrame> {
         if self.has_begun {
             return None;

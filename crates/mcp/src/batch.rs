@@ -1,4 +1,4 @@
-//! Batches, which only 2025-03-26 has: the answers of a batch come together, in any order.
+//! Batches, which only 2025-03-26 has: the responses of a batch are sent together, in any order.
 //!
 //! [MCP 2025-03-26, Batching](https://modelcontextprotocol.io/specification/2025-03-26/basic#batching)
 
@@ -10,17 +10,18 @@ use crate::answer::{Answer, AnswerFrame, ResponseMessage};
 use crate::jsonrpc::{DecodeError, IncomingMessage, RpcError, RpcRequest};
 use crate::service::{McpService, Peer};
 
-/// Requests of one batch that run at the same time.
+/// The maximum number of requests of one batch that run at the same time.
 const CONCURRENT_MAX: usize = 8;
-/// What each answer of a batch may hold inline: a batch is answered whole, so it is gathered.
+/// The maximum inline size of each response in a batch. A batch is answered as a whole, so its responses are collected
+/// in memory.
 const BATCH_ANSWER_BYTES_MAX: usize = 256 * 1024;
 
 impl McpService {
-    /// Answers a batch; `None` when it held nothing that is answered. Each message has its caller, who is asked for
-    /// when its turn comes: a batch may take minutes, and who sent it may be let in no longer by then.
+    /// Answers a batch; `None` if it contains nothing to answer. Each message has its own caller, which is
+    /// authenticated when its turn comes: a batch can take minutes, and the credential may be revoked meanwhile.
     ///
     /// # Errors
-    /// `-32600` when the peer's revision has no batches.
+    /// `-32600` if the peer's revision has no batches.
     pub async fn answer_batch(
         &self,
         messages: impl Stream<Item = (Result<IncomingMessage, DecodeError>, Caller)>,
@@ -47,7 +48,7 @@ impl McpService {
     async fn answer_one_of_batch(&self, message: Result<IncomingMessage, DecodeError>, peer: Peer) -> Option<Bytes> {
         match message {
             Ok(IncomingMessage::Request(mut request)) => {
-                // The notifications of a request have no place in the one answer of a batch.
+                // The response to a batch cannot contain notifications of a request.
                 request.meta.progress_token = None;
                 self.whole_answer(request, &peer).await
             }
@@ -60,7 +61,7 @@ impl McpService {
                 None
             }
             Ok(IncomingMessage::Batch(_)) => {
-                Some(ResponseMessage::error(None, &RpcError::invalid_request("a batch in a batch")).bytes)
+                Some(ResponseMessage::error(None, &RpcError::invalid_request("a batch cannot contain a batch")).bytes)
             }
             Err(rejection) => Some(ResponseMessage::error(rejection.id.as_ref(), &rejection.error).bytes),
         }
@@ -72,7 +73,7 @@ impl McpService {
             Answer::NoResponse => None,
             Answer::Whole(message) => Some(message.bytes),
             Answer::Listen(_) => {
-                let error = RpcError::invalid_request("a batch has no place for a stream of notifications");
+                let error = RpcError::invalid_request("a batch cannot contain subscriptions/listen");
                 Some(ResponseMessage::error(Some(&id), &error).bytes)
             }
             Answer::Stream(mut stream) => {

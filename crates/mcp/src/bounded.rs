@@ -1,20 +1,20 @@
-//! Names and URIs as clients send them: they are kept by sessions, jobs and the log, so they are bounded where they are
-//! read.
+//! Limits on names and URIs from clients. Sessions, jobs and the log store them, so their length is checked when they
+//! are read.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-/// Longer names of tools and prompts are refused, in bytes; none that is offered comes near it.
+/// The maximum length of names of tools and prompts in bytes. No registered name is nearly as long.
 pub const NAME_BYTES_MAX: usize = 4 * 1024;
-/// Longer URIs are refused, in bytes.
+/// The maximum length of URIs in bytes.
 const URI_BYTES_MAX: usize = 8 * 1024;
 
-/// Reads a name.
+/// Deserializes a name with a maximum length.
 pub(crate) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     bounded(deserializer, "name", NAME_BYTES_MAX)
 }
 
-/// Reads a URI.
+/// Deserializes a URI with a maximum length.
 pub(crate) fn uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     bounded(deserializer, "URI", URI_BYTES_MAX)
 }

@@ -1,4 +1,4 @@
-//! Calls: requests that reach a handler, and the streams that answer them.
+//! Requests that call a handler, and the streams that answer them.
 //!
 //! [MCP 2026-07-28, Server Features](https://modelcontextprotocol.io/specification/2026-07-28/server)
 
@@ -22,7 +22,7 @@ use crate::service::{McpService, Peer};
 pub(crate) struct OpenRequest {
     pub(crate) request: RpcRequest,
     pub(crate) envelope: ResponseEnvelope,
-    /// Where its client can cancel it.
+    /// The registration through which its client can cancel it.
     pub(crate) guard: Option<InFlightGuard>,
 }
 
@@ -77,7 +77,7 @@ struct ContextParams {
 }
 
 impl OpenRequest {
-    /// The call of `target` that it makes, with no arguments yet.
+    /// The call of `target` for this request, without arguments.
     fn to_call(&self, target: CallTarget, peer: &Peer) -> Call {
         let mut call = Call::new(target, peer.caller.clone());
         call.inline_limit = peer.inline_limit;
@@ -104,7 +104,7 @@ impl McpService {
         let may_be_task = open.envelope.dialect.stateless && open.request.meta.client_capabilities.tasks;
         call.client_capabilities.tasks = may_be_task;
         let asks = self.enable_input(&mut call, &open, "tools/call", peer)?;
-        // How far a task is stands in its status.
+        // The status of a task contains its progress.
         call.wants_progress |= may_be_task;
         match self.registry().call(call) {
             Ok(reply) => {
@@ -115,7 +115,7 @@ impl McpService {
                 }
                 Ok(stream.begin().await)
             }
-            // The model sees the tool's errors and can mend its call; protocol errors it may not see.
+            // The model sees errors of the tool and can correct its call; it may not see protocol errors.
             Err(error) if error.kind() == ErrorKind::InvalidArguments || error.kind() == ErrorKind::RateLimited => Ok(
                 Answer::Whole(ResponseMessage::failure(CallToolEncoder::encode_failure(open.envelope, &error), &error)),
             ),
@@ -175,7 +175,7 @@ impl McpService {
         Ok(AnswerStream::new(reply, encoder, open, asks).begin().await)
     }
 
-    /// Lets the handler of `call` ask whatever the client can answer, in the way of its revision.
+    /// Enables input requests of the handler that the client can answer, in the way of its revision.
     fn enable_input(
         &self,
         call: &mut Call,

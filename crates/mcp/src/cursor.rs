@@ -1,4 +1,5 @@
-//! Opaque cursors of paged lists: the key of the last entry shown, so that a changed list goes on in the right place.
+//! Opaque cursors of paged lists: the key of the last entry sent, so that a changed list continues at the right
+//! position.
 //!
 //! [MCP 2026-07-28, Pagination](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination)
 
@@ -7,13 +8,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::jsonrpc::RpcError;
 
-/// Entries of one page.
+/// The number of entries per page.
 pub(crate) const PAGE_ENTRIES: usize = 250;
 
-/// One page of `entries`, which are sorted as they are listed, and the cursor of the next.
+/// One page of `entries`, which must be in list order, and the cursor of the next page.
 ///
 /// # Errors
-/// `-32602` when `cursor` is none of ours, belongs to another list, or its entry is gone.
+/// `-32602` if `cursor` is invalid, belongs to another list, or its entry no longer exists.
 pub(crate) fn paginate<T>(
     list: &str,
     mut entries: Vec<T>,

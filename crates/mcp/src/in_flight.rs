@@ -1,4 +1,4 @@
-//! The requests of one connection or session that are not answered yet, so that they can be cancelled.
+//! The open requests of one connection or session, so that they can be cancelled.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::jsonrpc::{RequestId, RpcError};
 
-/// More open requests of one connection are refused.
+/// The maximum number of open requests of one connection.
 const REQUESTS_MAX: usize = 1_024;
 
 /// The open requests of one connection or session.
@@ -18,10 +18,10 @@ pub struct InFlightRequests {
 }
 
 impl InFlightRequests {
-    /// Notes a request until the guard is dropped.
+    /// Registers a request until the guard is dropped.
     ///
     /// # Errors
-    /// `-32600` when its id is in use or too many are open.
+    /// `-32600` if its id is in use or too many requests are open.
     pub fn register(self: &Arc<Self>, id: &RequestId) -> Result<InFlightGuard, RpcError> {
         let mut requests = self.requests.lock();
         if requests.len() >= REQUESTS_MAX {
@@ -35,32 +35,32 @@ impl InFlightRequests {
         Ok(InFlightGuard { table: self.clone(), id: id.clone(), token })
     }
 
-    /// Cancels a request; nothing happens if it is answered already.
+    /// Cancels a request. Has no effect if it has been answered.
     pub fn cancel(&self, id: &RequestId) {
         if let Some(token) = self.requests.lock().get(id) {
             token.cancel();
         }
     }
 
-    /// Cancels them all.
+    /// Cancels all requests.
     pub fn cancel_all(&self) {
         for token in self.requests.lock().values() {
             token.cancel();
         }
     }
 
-    /// How many are open.
+    /// The number of open requests.
     pub fn len(&self) -> usize {
         self.requests.lock().len()
     }
 
-    /// Whether none is open.
+    /// Whether there are no open requests.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Keeps a request in its table.
+/// The registration of an open request.
 #[derive(Debug)]
 pub struct InFlightGuard {
     table: Arc<InFlightRequests>,

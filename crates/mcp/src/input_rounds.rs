@@ -1,6 +1,7 @@
-//! Multi round-trip requests: a call that must ask ends with its questions, and comes again with the answers.
+//! Multi round-trip requests: a call that needs input ends with its input requests, and the client sends it again with
+//! the answers.
 //!
-//! Nothing is kept here between the rounds: what earlier ones gave travels in the signed `requestState`.
+//! The server stores nothing between the rounds: earlier answers are in the signed `requestState`.
 //!
 //! [MCP 2026-07-28, Multi Round-Trip Requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr)
 
@@ -17,10 +18,10 @@ use crate::jsonrpc::{RpcError, RpcRequest};
 use crate::request_state::{InputRoundState, ReceivedAnswer, RequestStateStore, request_fingerprint};
 use crate::wire::{encode_input_requests, parse_input_answer};
 
-/// Answers that one request may bring.
+/// The maximum number of answers in one request.
 const ANSWERS_MAX: usize = 100;
 
-/// What a request brings beside its arguments when it comes again.
+/// The additional params of a request that is sent again.
 #[derive(Deserialize)]
 struct InputParams {
     #[serde(rename = "inputResponses", default)]
@@ -29,7 +30,7 @@ struct InputParams {
     state: Option<String>,
 }
 
-/// One round of a request: what it was told so far, and how the next one is asked for.
+/// One round of a request: the answers received so far, and the data for the next round.
 pub(crate) struct InputRound {
     states: Arc<RequestStateStore>,
     caller: Caller,
@@ -38,10 +39,10 @@ pub(crate) struct InputRound {
 }
 
 impl InputRound {
-    /// What `request`, aimed at `target`, brings of earlier rounds.
+    /// Reads the answers of `request` to earlier rounds; `target` is the entry that it calls.
     ///
     /// # Errors
-    /// `-32602` for a state that does not hold, and for an answer that is none.
+    /// `-32602` for an invalid state or an invalid answer.
     pub(crate) fn read(
         states: &Arc<RequestStateStore>,
         caller: &Caller,
@@ -51,7 +52,7 @@ impl InputRound {
         arguments: &Map<String, Value>,
     ) -> Result<Self, RpcError> {
         let mut params = InputParams { responses: None, state: None };
-        // Most requests bring neither, and need not be read again for it.
+        // Most requests contain neither, and need not be parsed again.
         if request.may_contain_member("inputResponses") || request.may_contain_member("requestState") {
             params = request.params()?;
         }
@@ -61,13 +62,13 @@ impl InputRound {
         };
         let requested = opened.as_ref().map(|opened| &opened.round.asked);
         let given = read_answers(params.responses.unwrap_or_default(), requested)?;
-        // After the answers were read: whoever answered wrongly may answer again.
+        // Only after the answers were read, so that a client with an invalid answer can send another one.
         let mut answers = match opened {
             Some(opened) => states.consume(opened)?.answers,
             None => BTreeMap::new(),
         };
         for (key, received_answer) in given {
-            // What was asked for is never replaced by what was not.
+            // An answer to a request is never replaced by an unrequested one.
             if received_answer.asked.is_some() || answers.get(&key).is_none_or(|earlier| earlier.asked.is_none()) {
                 answers.insert(key, received_answer);
             }
@@ -75,7 +76,7 @@ impl InputRound {
         Ok(Self { states: states.clone(), caller: caller.clone(), method, received_answers: answers })
     }
 
-    /// The answers that it brings.
+    /// The answers for the handler.
     pub(crate) fn provided_answers(&self) -> BTreeMap<String, ProvidedAnswer> {
         let given = self.received_answers.iter().filter_map(|(key, received_answer)| {
             let answer = parse_input_answer(&received_answer.result).ok()?;
@@ -84,10 +85,10 @@ impl InputRound {
         given.collect()
     }
 
-    /// The whole response that asks what `subscribed` says, for a call of `target` with `arguments`.
+    /// The complete response with the input requests of `expected`, for a call of `target` with `arguments`.
     ///
     /// # Errors
-    /// When the answers of all rounds are too long to travel.
+    /// If the answers of all rounds exceed the maximum length.
     pub(crate) fn encode_input_required(
         self,
         envelope: ResponseEnvelope,
@@ -105,7 +106,7 @@ impl InputRound {
     }
 }
 
-/// The answers of one request, of which `asked` were asked for.
+/// Reads the answers of one request. `requested` contains the fingerprints of the input requests, by key.
 fn read_answers(
     responses: Map<String, Value>,
     requested: Option<&BTreeMap<String, String>>,
@@ -121,7 +122,7 @@ fn read_answers(
             Err(wrong) if requested.is_some() => {
                 return Err(RpcError::invalid_params(format!("inputResponses[{key:?}] is wrong: {wrong}")));
             }
-            // What was not asked for is passed over.
+            // Invalid answers that were not requested are ignored.
             Err(_) => {}
         }
     }

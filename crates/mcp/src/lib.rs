@@ -1,7 +1,7 @@
-//! The language MCP: JSON-RPC, the five revisions, dispatch. No sockets, no SQL.
+//! The MCP protocol: JSON-RPC, the five revisions, dispatch. No sockets, no SQL.
 //!
-//! A transport hands the bytes of one message to [`decode`], and what came out to
-//! [`McpService::answer`]; the [`Answer`] is bytes again, written while they are produced.
+//! A transport passes the bytes of one message to [`decode`], and the decoded message to [`McpService::answer`]. The
+//! [`Answer`] is bytes again, sent while they are produced.
 
 mod answer;
 mod batch;

@@ -1,7 +1,7 @@
-//! The lists: tools, resources, templates, prompts, page by page.
+//! The paged lists of tools, resources, templates and prompts.
 //!
-//! `tools/list` is what clients ask most, so its first page is kept as text for as long as the
-//! registry stays the same, once for all callers who see the same.
+//! `tools/list` is the most frequent request. Its first page is cached as text until the registry changes, once for all
+//! callers that see the same tools.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::revision::Dialect;
 use crate::service::{McpService, Peer};
 use crate::wire;
 
-/// Resources that templates list; further ones are reached by name and by completion only.
+/// The maximum number of listed resources. Further ones can be found by name and by completion only.
 const LISTED_RESOURCES_MAX: usize = 10_000;
 
 #[derive(Deserialize)]
@@ -30,17 +30,17 @@ struct ListParams {
     cursor: Option<String>,
 }
 
-/// Pages kept; of more kinds of callers than these the oldest is forgotten.
+/// The maximum number of cached pages; the oldest page is evicted.
 const CACHED_PAGES_MAX: usize = 64;
 
-/// The first pages of `tools/list` as the members of their results.
+/// The cached first pages of `tools/list`, as the members of their results.
 #[derive(Debug, Default)]
 pub(crate) struct ToolListCache {
     pages: Mutex<VecDeque<(ToolListKey, Arc<str>)>>,
 }
 
-/// What decides which tools a caller sees and how they are written. Grants and toolsets are the same only if
-/// they are the same object: principals of the same roles share one.
+/// Everything that determines which tools a caller sees and how they are encoded. Grants and toolsets are compared by
+/// address: principals with the same roles share one object.
 #[derive(Debug)]
 struct ToolListKey {
     version: u64,
@@ -48,12 +48,12 @@ struct ToolListKey {
     transport: TransportKind,
     grants: Arc<Grants>,
     toolset: Option<Arc<Toolset>>,
-    /// Who asks, where more than its grants decides.
+    /// The principal, if more than its grants determines the tools.
     principal: Option<Arc<Principal>>,
 }
 
 impl ToolListKey {
-    /// `None` where the peer's address decides too.
+    /// `None` if the tools depend on the peer's address.
     fn for_caller(caller: &Caller, snapshot: &Snapshot, dialect: &'static Dialect) -> Option<Self> {
         (!snapshot.depends_on_networks()).then(|| Self {
             version: snapshot.version(),

@@ -1,4 +1,4 @@
-//! What a request says about itself in `params._meta`.
+//! The metadata of a request in `params._meta`.
 //!
 //! [MCP 2026-07-28, `_meta`](https://modelcontextprotocol.io/specification/2026-07-28/basic#meta)
 
@@ -9,25 +9,25 @@ use tidegate_core::{ClientCapabilities, LogLevel};
 use crate::jsonrpc::RpcError;
 use crate::wire::parse_client_capabilities;
 
-/// Longer progress tokens are refused: each notification of progress repeats them.
+/// The maximum length of progress tokens in bytes: each progress notification repeats the token.
 const TOKEN_BYTES_MAX: usize = 4 * 1024;
 
-/// The members of `_meta` that we know. Absent ones are `None`.
+/// The known members of `_meta`; `None` if missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestMeta {
-    /// The revision that the request is written in (modern requests only).
+    /// The revision of the request (modern requests only).
     pub protocol_version: Option<String>,
-    /// Whether the client declared its capabilities (modern requests must).
+    /// Whether the client declared its capabilities; required in modern requests.
     pub has_client_capabilities: bool,
-    /// What the client can do, as it declared (modern requests only).
+    /// The capabilities that the client declared (modern requests only).
     pub client_capabilities: ClientCapabilities,
-    /// The token under which the client wants to hear of progress, as JSON text.
+    /// The token with which the client requests progress, as JSON text.
     pub progress_token: Option<String>,
-    /// The least severe log message that the client wants to hear (modern requests only).
+    /// The least severe log message that the client requests (modern requests only).
     pub log_level: Option<LogLevel>,
-    /// W3C trace context.
+    /// The W3C trace context.
     pub trace_parent: Option<String>,
-    /// Whether everything about this request is to be logged (`dev.tidegate/trace`).
+    /// Whether the whole request is logged (`dev.tidegate/trace`).
     pub trace: bool,
 }
 
@@ -55,10 +55,10 @@ struct RequestMetaMembers<'a> {
 }
 
 impl RequestMeta {
-    /// Reads `_meta` out of a request's params.
+    /// Decodes `_meta` from a request's params.
     ///
     /// # Errors
-    /// `-32602` when a member has the wrong type.
+    /// `-32602` if a member has the wrong type.
     pub(crate) fn read(params: Option<&RawValue>) -> Result<Self, RpcError> {
         let Some(params) = params else { return Ok(Self::default()) };
         let wrong = |subject: &str| RpcError::invalid_params(format!("params._meta is wrong: {subject}"));
@@ -90,7 +90,7 @@ impl RequestMeta {
     }
 }
 
-/// What `clientCapabilities` declare. Most declare nothing.
+/// Decodes `clientCapabilities`. Most clients declare none.
 fn parse_declared(capabilities: &RawValue) -> ClientCapabilities {
     match capabilities.get() {
         "{}" => ClientCapabilities::default(),
@@ -112,7 +112,8 @@ fn parse_progress_token(raw: &RawValue) -> Result<String, RpcError> {
     }
 }
 
-/// `00-<32 hex>-<16 hex>-<2 hex>` (W3C Trace Context, section 3.2); anything else is not logged.
+/// Whether `value` has the form `00-<32 hex>-<16 hex>-<2 hex>` (W3C Trace Context, section 3.2). Other values are not
+/// logged.
 pub fn is_trace_parent(value: &str) -> bool {
     let lengths: Vec<usize> = value.split('-').map(str::len).collect();
     lengths == [2, 32, 16, 2] && value.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())

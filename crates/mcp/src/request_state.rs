@@ -1,6 +1,6 @@
-//! `requestState`: what a call that asks its client must know when it comes again, signed and handed to the client.
+//! `requestState`: the state of a call between its input rounds, signed and stored by the client.
 //!
-//! It comes back from an attacker: it holds for one somebody, one request, one time and ten minutes, and nobody but this
+//! The client may be an attacker: a state is valid for one caller, one request, one use and ten minutes, and only this
 //! process has the key.
 //!
 //! [MCP 2026-07-28, Server Requirements](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#server-requirements-basic-workflow)
@@ -20,22 +20,23 @@ use uuid::Uuid;
 
 use crate::jsonrpc::RpcError;
 
-/// How long a person may take to answer.
+/// The time that a person has for an answer.
 const LIFETIME: Duration = Duration::from_secs(10 * 60);
-/// Longer states are refused, in bytes; they hold the answers of all rounds.
+/// The maximum length of states in bytes; they contain the answers of all rounds.
 const STATE_BYTES_MAX: usize = 256 * 1024;
-/// States that were used and are not over yet: of one somebody, and of all, of which the principals of one tenant have half.
+/// The maximum number of used states that have not expired: of one principal, and of all. The principals of one tenant
+/// can have half of these.
 const USED_PER_PRINCIPAL_MAX: usize = 2_000;
 const USED_MAX: usize = 100_000;
-/// How often those that are over are forgotten at most.
+/// The minimum time between two removals of expired states.
 const EXPIRY_INTERVAL_MS: u64 = 1_000;
 const PURPOSE: &str = "request state";
 
-/// Signs states, and knows those that were used.
+/// Signs states, and stores which of them were used.
 #[derive(Debug)]
 pub(crate) struct RequestStateStore {
     signer: HmacSigner,
-    /// What expiries are measured from: a clock that nobody sets.
+    /// The start of the monotonic clock that measures expiry.
     started: Instant,
     used: Mutex<UsedStates>,
 }
@@ -44,31 +45,31 @@ pub(crate) struct RequestStateStore {
 struct UsedStates {
     until_ms: HashMap<Uuid, (u64, Owner)>,
     shares: ShareCounter,
-    /// Before that none are forgotten again: to look at each for each new one would be much.
+    /// The time of the next removal of expired states. Checking all states for each new one would be slow.
     next_expiry_ms: u64,
 }
 
-/// What one round of a call asked, and what it had been told before.
+/// The state of one round: its input requests, and the answers of earlier rounds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct InputRoundState {
-    /// What was asked for: the mark of each question, by key.
+    /// The fingerprint of each input request, by key.
     pub(crate) asked: BTreeMap<String, String>,
     /// Answers of earlier rounds, by key.
     pub(crate) answers: BTreeMap<String, ReceivedAnswer>,
 }
 
-/// An answer as it came.
+/// An answer as received.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ReceivedAnswer {
     pub(crate) result: Value,
-    /// The mark of the question that it answers; none when it came unasked.
+    /// The fingerprint of the input request that it answers; `None` if it was not requested.
     pub(crate) asked: Option<String>,
 }
 
-/// A state that holds, and was not used until now.
+/// A valid state that has not been used.
 pub(crate) struct VerifiedState {
     pub(crate) round: InputRoundState,
-    /// Whom its use counts for.
+    /// The holder that its use counts for.
     holder: Owner,
     expires_ms: u64,
     nonce: Uuid,
@@ -78,7 +79,7 @@ pub(crate) struct VerifiedState {
 struct SignedState {
     round: InputRoundState,
     owner: String,
-    /// Which request it belongs to.
+    /// The fingerprint of its request.
     request: String,
     expires_ms: u64,
     nonce: Uuid,
@@ -89,10 +90,10 @@ impl RequestStateStore {
         Self { signer: HmacSigner::with_random_key(), started: Instant::now(), used: Mutex::default() }
     }
 
-    /// The state of `round` for the request `request` of `caller`.
+    /// Issues a state of `round` for the request `request` of `caller`.
     ///
     /// # Errors
-    /// When the answers of all rounds are too long to travel.
+    /// If the answers of all rounds exceed the maximum length.
     pub(crate) fn issue(&self, round: InputRoundState, request: String, caller: &Caller) -> Result<String, RpcError> {
         let state = SignedState {
             round,
@@ -101,7 +102,7 @@ impl RequestStateStore {
             expires_ms: self.now_ms() + LIFETIME.as_millis() as u64,
             nonce: Uuid::new_v4(),
         };
-        // Text, numbers and JSON always become JSON.
+        // Serializing text, numbers and JSON cannot fail.
         let payload = serde_json::to_vec(&state).unwrap_or_default();
         if payload.len() > STATE_BYTES_MAX {
             return Err(RpcError::invalid_params(format!("the answers are longer than {STATE_BYTES_MAX} bytes")));
@@ -110,17 +111,16 @@ impl RequestStateStore {
         Ok(URL_SAFE_NO_PAD.encode([&signature[..], &payload].concat()))
     }
 
-    /// The round that `text` stands for, if it was given to `caller` for `request`.
+    /// The state in `text`, if it was issued to `caller` for `request`.
     ///
     /// # Errors
-    /// `-32602` for one that is not signed by us, another's, of another request, or over.
+    /// `-32602` if it was not signed by this process, was issued to another caller or for another request, or has
+    /// expired.
     pub(crate) fn verify(&self, text: &str, request: &str, caller: &Caller) -> Result<VerifiedState, RpcError> {
-        // One answer for all that was never given to this caller for this request: it learns nothing of others.
-        let foreign = || {
-            RpcError::invalid_params(
-                "the requestState is none that you were given for this request; call again without it",
-            )
-        };
+        // One error for everything that was never issued to this caller for this request, so that it learns nothing
+        // about other states.
+        let foreign =
+            || RpcError::invalid_params("the requestState is not valid for this request; call again without it");
         let bytes = (text.len() <= STATE_BYTES_MAX * 2).then(|| URL_SAFE_NO_PAD.decode(text).ok()).flatten();
         let bytes = bytes.filter(|bytes| bytes.len() > SIGNATURE_BYTES).ok_or_else(foreign)?;
         let (signature, payload) = bytes.split_at(SIGNATURE_BYTES);
@@ -138,10 +138,10 @@ impl RequestStateStore {
         Ok(VerifiedState { round, holder: Owner::for_quota(caller), expires_ms, nonce })
     }
 
-    /// Uses a state up.
+    /// Marks a state as used.
     ///
     /// # Errors
-    /// `-32602` when it was used before, `-31000` when too many were used lately.
+    /// `-32602` if it was used before, `-31000` if too many states were used recently.
     pub(crate) fn consume(&self, opened: VerifiedState) -> Result<InputRoundState, RpcError> {
         let VerifiedState { round, holder, expires_ms, nonce } = opened;
         self.used.lock().add(nonce, expires_ms, holder, self.now_ms())?;
@@ -172,7 +172,7 @@ impl UsedStates {
         self.shares.acquire(holder, USED_MAX, Some(USED_PER_PRINCIPAL_MAX))
     }
 
-    /// Forgets those that are over: they are refused for that.
+    /// Removes expired states; their expiry already makes them invalid.
     fn remove_expired(&mut self, now_ms: u64) {
         if now_ms < self.next_expiry_ms {
             return;
@@ -190,11 +190,11 @@ fn used_limit_error(level: LimitLevel) -> RpcError {
         LimitLevel::Tenant => " by your tenant",
         LimitLevel::Tool | LimitLevel::Node => "",
     };
-    let message = format!("too many questions were answered{owner_key} lately; try again in a few minutes");
+    let message = format!("too many input requests were answered{owner_key} recently; try again in a few minutes");
     RpcError::new(RpcError::REFUSED, message)
 }
 
-/// Names a request: what it is aimed at and its arguments, in whatever order they were written.
+/// Identifies a request by its target and its arguments, in any order of their members.
 pub(crate) fn request_fingerprint(method: &str, target: &str, arguments: &Map<String, Value>) -> String {
     let mut text = format!("{method}\n{target}\n");
     write_canonical_json(&Value::Object(arguments.clone()), &mut text);
@@ -245,12 +245,12 @@ mod tests {
             (0..USED_PER_PRINCIPAL_MAX).for_each(|_| add(&of_north, 0).unwrap());
         }
         let told = |owner_key| {
-            Err(format!("too many questions were answered by {owner_key} lately; try again in a few minutes"))
+            Err(format!("too many input requests were answered by {owner_key} recently; try again in a few minutes"))
         };
         assert_eq!(add(&owner("user0", "north"), 0), told("you"));
         assert_eq!(add(&owner("more", "north"), 0), told("your tenant"));
         assert_eq!(add(&owner("user0", "south"), 0), Ok(()));
-        // Those that are over are nobody's any more.
+        // Expired states no longer count.
         assert_eq!(add(&owner("more", "north"), until_ms), Ok(()));
     }
 }

@@ -1,4 +1,4 @@
-//! Dispatch: which method of which revision means what.
+//! Dispatch of requests to methods, by revision.
 //!
 //! [MCP 2026-07-28, Versioning](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning)
 
@@ -21,7 +21,7 @@ use crate::session::McpSession;
 use crate::tasks::{TaskFolder, TaskLimits, TaskStore};
 use crate::wire::{self, ServerDescription, parse_client_capabilities};
 
-/// MCP over one registry. Knows nothing of the transport; any number of them share it.
+/// MCP over one registry. It is independent of the transport, and several transports can share it.
 pub struct McpService {
     registry: Arc<Registry>,
     description: ServerDescription,
@@ -31,18 +31,18 @@ pub struct McpService {
     pub(crate) tasks: Arc<TaskStore>,
 }
 
-/// Who sent a request, and what its connection or session knows.
+/// The sender of a request, with the state of its connection or session.
 #[derive(Debug, Clone)]
 pub struct Peer {
-    /// Who asks, and from where.
+    /// The principal and origin of the sender.
     pub caller: Caller,
-    /// What the transport can carry inline at most.
+    /// The maximum inline size that the transport can carry.
     pub inline_limit: Budget,
-    /// Whether requests of ours reach a legacy client while its own request is open, and its answers reach us.
+    /// Whether the transport can send server requests to a legacy client during its request and receive the responses.
     pub accepts_server_requests: bool,
-    /// What a legacy handshake settled, if there was one.
+    /// The legacy session, if there was a handshake.
     pub session: Option<Arc<McpSession>>,
-    /// Open requests that a later message may cancel; none where a connection carries one request.
+    /// Open requests that a later message can cancel; `None` if a connection has a single request.
     pub in_flight: Option<Arc<InFlightRequests>>,
 }
 
@@ -66,12 +66,12 @@ struct CancelledParams {
 }
 
 impl McpService {
-    /// MCP over `registry`. Tasks live as long as the process.
+    /// MCP over `registry`. Tasks are lost when the process ends.
     pub fn new(registry: Arc<Registry>, about: ServerDescription) -> Arc<Self> {
         Self::with_task_folder(None, registry, about)
     }
 
-    /// The same, with tasks that are written down in `folder`, and those that an earlier process left there.
+    /// MCP over `registry` with tasks stored in `folder`, including those of an earlier process.
     pub fn with_task_folder(
         folder: Option<TaskFolder>,
         registry: Arc<Registry>,
@@ -89,27 +89,27 @@ impl McpService {
         })
     }
 
-    /// Waits until every call has ended and the end of every task is written down; after `within` cancels the calls that
-    /// still run and waits for them to end, within their grace.
+    /// Waits until every call has ended and the end of every task is stored. After `within` it cancels the calls that
+    /// still run and waits for them, within their grace period.
     pub async fn drain(&self, within: Duration) {
         self.registry.drain(within).await;
         self.tasks.drain(self.registry.limits().cancel_grace).await;
     }
 
-    /// Who the server is.
+    /// The name and version of the server, with its instructions.
     pub fn description(&self) -> &ServerDescription {
         &self.description
     }
 
-    /// What is served.
+    /// The registry.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// Answers `initialize` of `caller`: the client's revision if we speak it, else our newest legacy one.
+    /// Answers `initialize` with the client's revision, if it is supported, else with the newest legacy revision.
     ///
     /// # Errors
-    /// `-32602` when its params are wrong, and when the caller asks too often.
+    /// If its params are invalid, or the caller exceeds its rate.
     pub async fn initialize(
         &self,
         request: &RpcRequest,
@@ -136,10 +136,10 @@ impl McpService {
         Ok((McpSession::new(revision, abilities, in_flight, self.registry.watch()), message))
     }
 
-    /// The revision that a request is to be answered in.
+    /// The revision in which a request is answered.
     ///
     /// # Errors
-    /// `-32022` for one that we do not speak, `-32602` when a modern request does not say all it must.
+    /// `-32022` if the revision is not supported, `-32602` if a modern request lacks required metadata.
     pub fn resolve_revision(&self, request: &RpcRequest, session: Option<&McpSession>) -> Result<Revision, RpcError> {
         match (request.meta.protocol_version.as_deref(), session) {
             (Some(version), _) => match Revision::parse(version) {
@@ -157,7 +157,7 @@ impl McpService {
         }
     }
 
-    /// Answers one request other than `initialize`.
+    /// Answers one request, except `initialize`.
     pub async fn answer(&self, request: RpcRequest, peer: &Peer) -> Answer {
         let id = request.id.clone();
         match self.dispatch(request, peer).await {
@@ -166,14 +166,14 @@ impl McpService {
         }
     }
 
-    /// Hears what a client answers to a request of ours.
+    /// Handles a client's response to a server request.
     pub fn handle_response(&self, response: &RpcResponse, peer: &Peer) {
         if let Some(session) = &peer.session {
             session.server_requests().handle_response(response);
         }
     }
 
-    /// Hears a notification. It is never answered.
+    /// Handles a notification, which is never answered.
     pub fn handle_notification(&self, notification: &RpcNotification, peer: &Peer) {
         if notification.method != "notifications/cancelled" {
             return;
@@ -216,7 +216,7 @@ impl McpService {
         }
     }
 
-    /// Lets a request of `caller` in.
+    /// Counts a request of `caller` and applies its rate limit.
     async fn admit(&self, caller: &Caller, revision: Revision) -> Result<(), RpcError> {
         let admitted = self.registry.admit_request(caller).await;
         admitted.map_err(|error| RpcError::from_error(&error, None, revision.dialect()))
@@ -254,7 +254,7 @@ impl McpService {
     }
 
     fn envelope(&self, id: &RequestId, revision: Revision) -> ResponseEnvelope {
-        // A revision's position in ALL is its discriminant.
+        // The discriminant of a revision is its index in `ALL`.
         let server_info = self.server_info[revision as usize].clone();
         ResponseEnvelope {
             id: id.clone(),

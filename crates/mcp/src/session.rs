@@ -1,4 +1,4 @@
-//! What a legacy client's handshake settled.
+//! The session of a legacy client, created by its handshake.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -9,10 +9,10 @@ use crate::in_flight::InFlightRequests;
 use crate::revision::Revision;
 use crate::server_requests::ServerRequests;
 
-/// No message at all is wanted; above every level.
+/// No log messages; above every level.
 const NO_LOG_LEVEL: u8 = u8::MAX;
 
-/// A legacy session: the revision that was agreed on, and what it has said since.
+/// A legacy session: the negotiated revision and the state of the client.
 #[derive(Debug)]
 pub struct McpSession {
     revision: Revision,
@@ -40,38 +40,38 @@ impl McpSession {
         }
     }
 
-    /// The revision that was agreed on.
+    /// The negotiated revision.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// Its open requests.
+    /// The open requests of the client.
     pub fn in_flight(&self) -> &Arc<InFlightRequests> {
         &self.in_flight
     }
 
-    /// What its client can do.
+    /// The capabilities of the client.
     pub(crate) fn client_capabilities(&self) -> ClientCapabilities {
         self.client_capabilities
     }
 
-    /// The questions that its client has yet to answer.
+    /// The server requests that the client has not answered.
     pub(crate) fn server_requests(&self) -> &ServerRequests {
         &self.server_requests
     }
 
-    /// The changes that it wants to hear of.
+    /// The changes that the session subscribes to.
     pub(crate) fn watch(&self) -> &Arc<Watch> {
         &self.watch
     }
 
-    /// The least severe log message that it wants; none until it sets a level.
+    /// The least severe log message that the client requests; `None` until it sets a level.
     pub(crate) fn log_level(&self) -> Option<LogLevel> {
         LogLevel::ALL.get(usize::from(self.log_level.load(Ordering::Relaxed))).copied()
     }
 
     pub(crate) fn set_log_level(&self, level: LogLevel) {
-        // The levels are eight.
+        // There are eight levels.
         self.log_level.store(level as u8, Ordering::Relaxed);
     }
 }

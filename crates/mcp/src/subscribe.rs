@@ -1,4 +1,4 @@
-//! `resources/subscribe` and `resources/unsubscribe`: which resources a legacy session wants to hear of.
+//! `resources/subscribe` and `resources/unsubscribe` of legacy sessions.
 //!
 //! [MCP 2025-11-25, Subscriptions](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions)
 

@@ -1,4 +1,4 @@
-//! What others see of a job: its name and where it stands.
+//! The status of a job as other callers see it.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::error::ErrorKind;
 
-/// Names a job; unguessable.
+/// The id of a job; it cannot be guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobId(pub Uuid);
 
@@ -18,21 +18,21 @@ impl std::fmt::Display for JobId {
     }
 }
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobState {
-    /// Waits for a free place.
+    /// Waits for a run permit.
     Waiting,
     /// Its handler runs.
     Running,
-    /// Ended well.
+    /// Ended without an error.
     Done,
-    /// Ended with an error of that kind.
+    /// Ended with an error of this kind.
     Failed(ErrorKind),
 }
 
 impl JobState {
-    /// The state's name as answers and metrics show it.
+    /// The name of the state, as used in answers and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -48,27 +48,27 @@ impl JobState {
     }
 }
 
-/// A job as somebody else sees it.
+/// The status of a job as other callers see it.
 #[derive(Debug, Clone)]
 pub struct JobStatus {
-    /// Which job.
+    /// The id of the job.
     pub id: JobId,
-    /// Whose.
+    /// Its caller.
     pub caller: Caller,
-    /// The sort of target and its name.
+    /// The kind and the name of the target.
     pub target: (&'static str, String),
-    /// Where it stands.
+    /// Its state.
     pub state: JobState,
-    /// When it came in.
+    /// When the call was accepted.
     pub started_at: SystemTime,
-    /// The same by the clock that nobody sets, which says what came first.
+    /// The same time by a monotonic clock, which determines the order of jobs.
     pub(crate) started: Instant,
-    /// How long it has run, or ran.
+    /// The run time so far, or in total.
     pub elapsed: Duration,
-    /// The URI of the stored result that it writes or wrote.
+    /// The URI of the stored result of the job.
     pub result: Option<String>,
-    /// Rows answered so far.
+    /// The number of rows returned so far.
     pub rows: u64,
-    /// Bytes of text answered so far.
+    /// The number of bytes of text sent so far.
     pub bytes: u64,
 }

@@ -1,8 +1,9 @@
-//! What a call gets at the door: places to wait for, and those to whom it is charged.
+//! Admission of calls: the run permits that a call waits for, and the accounts that it is charged to.
 //!
-//! A call waits for a place among its principal's, its tenant's, its tool's and all calls, in this order: whoever waits in
-//! a line of many holds no more than places of fewer, so that one that has its fill keeps nobody else waiting. In the line
-//! of a tool each tenant stands once, and each principal once for its tenant: they take turns, however many calls each has.
+//! A call waits for the run permits of its principal, its tenant, its tool and the node, in this order. A call in a
+//! later queue holds permits only of earlier, narrower levels, so a principal at its limit does not block others. In
+//! the queue of a tool, each tenant has one place, and each principal has one place for its tenant: they take turns,
+//! however many calls each of them has.
 
 use std::sync::Arc;
 
@@ -12,45 +13,45 @@ use super::charges::Charges;
 use super::meter::OpenCallPermit;
 use crate::error::{Error, ErrorKind};
 
-/// What a call gets at the door.
+/// The result of the admission of a call.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    /// Where it waits for places; none for a call on behalf of one that holds them already.
+    /// The queues for run permits; `None` for a call on behalf of one that already holds permits.
     pub(crate) permit_queues: Option<PermitQueues>,
     pub(crate) charges: Charges,
-    /// What it holds until it has ended.
+    /// What the call holds until it has ended.
     pub(crate) guard: AdmissionGuard,
 }
 
-/// What a call holds until it has ended, also while it asks.
+/// What a call holds until it has ended, also while it waits for input.
 #[derive(Debug, Default)]
 pub(crate) struct AdmissionGuard {
     pub(super) open_calls: Vec<OpenCallPermit>,
-    /// Of a call on behalf of another one: the place among those of its tool.
+    /// For a call on behalf of another one: its permit among the calls of its tool.
     pub(super) tool_permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Where calls wait for a place, in order.
+/// The queues for run permits, in the order in which calls wait in them.
 #[derive(Debug, Clone)]
 pub(crate) struct PermitQueues(pub(super) Vec<PermitQueue>);
 
-/// A line in which calls stand.
+/// A queue of calls.
 #[derive(Debug, Clone)]
 pub(super) enum PermitQueue {
-    /// For a place, which a call holds as long as it runs.
+    /// For a run permit, which the call holds while it runs.
     Run(Arc<Semaphore>),
-    /// For the turn of one holder, which a call holds as long as it stands in the lines that follow.
+    /// For the turn of one holder, which the call holds while it waits in the queues that follow.
     FairTurn(Arc<Semaphore>),
 }
 
-/// A place that is held until it is dropped.
+/// Run permits that are held until this is dropped.
 #[derive(Debug)]
 pub(crate) struct RunPermits {
     _permits: Vec<OwnedSemaphorePermit>,
 }
 
 impl PermitQueues {
-    /// Waits for a place.
+    /// Waits for all permits.
     pub(crate) async fn acquire(&self) -> Result<RunPermits, Error> {
         let (mut owned_semaphore_permits, mut turns) = (Vec::with_capacity(self.0.len()), Vec::new());
         for line in &self.0 {

@@ -1,44 +1,45 @@
-//! What somebody may have of a node: requests, calls, and what these take in a day.
+//! The limits of one holder: requests, calls, and what its calls use per day.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// What one holder of a level (a principal, a tenant, a tool) may have. What is `None` has no bound here.
+/// The limits of one holder of a level (a principal, a tenant, a tool). `None` means no limit at this level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Allowance {
-    /// Requests; of a tool, calls.
+    /// The rate of requests; for a tool, of calls.
     pub rate: Option<RateLimit>,
-    /// Calls that run at the same time; more of them wait.
+    /// Calls that run at the same time; further calls wait.
     pub running_calls_max: Option<usize>,
-    /// Calls that wait for one that runs; more of them are refused. Means nothing where any number may run.
+    /// Calls that wait for a running call to end; further calls are refused. Has no effect without a limit on running
+    /// calls.
     pub waiting_calls_max: Option<usize>,
-    /// What its calls may take in a day.
+    /// What its calls can use per day.
     pub daily: DailyLimits,
 }
 
-/// How often something may be done: so many times at once, and from then on once in each period. In any span of time there
-/// are at most `burst` and one for each whole period of it.
+/// A rate: a burst at once, then one more per period. In any time span, at most `burst` plus one for each whole period
+/// of the span are admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
-    /// The time after which there is room for one more; not zero.
+    /// The time until one more is admitted; not zero.
     period: Duration,
-    /// How many may come at once.
+    /// The number admitted at once.
     burst: NonZeroU32,
 }
 
-/// What calls may take in a day, which begins at 00:00 UTC.
+/// What calls can use per day. A day begins at 00:00 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DailyLimits {
-    /// Rows answered.
+    /// Rows returned.
     pub rows: Option<u64>,
-    /// Bytes of text, or of bodies, answered.
+    /// Bytes of text, or of bodies, sent.
     pub bytes: Option<u64>,
-    /// The time for which calls run, each counted by itself.
+    /// The run time of calls; calls that run at the same time are added up.
     pub time: Option<Duration>,
 }
 
 impl Allowance {
-    /// The larger of the two in each respect in which both say something.
+    /// The larger of both limits, for each limit that both set; else the one that is set.
     #[must_use]
     pub fn largest(self, other: Self) -> Self {
         Self {
@@ -53,7 +54,7 @@ impl Allowance {
         }
     }
 
-    /// This, and `other` in each respect in which this says nothing.
+    /// These limits; `other` where these set none.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -64,15 +65,15 @@ impl Allowance {
         }
     }
 
-    /// Calls that may run or wait; more of them are refused.
+    /// Calls that run or wait; further calls are refused.
     pub(crate) fn open_calls_max(&self) -> Option<usize> {
         Some(self.running_calls_max?.saturating_add(self.waiting_calls_max?))
     }
 }
 
 impl RateLimit {
-    /// `each_second` times a second, of which `burst` may come at once; none where that is no rate: not above zero,
-    /// or beyond a thousand million.
+    /// `each_second` per second, of which `burst` may come at once. `None` if `each_second` is not above zero or
+    /// exceeds 10⁹, or if `burst` is zero.
     pub fn per_second(each_second: f64, burst: u32) -> Option<Self> {
         if !(each_second > 0.0 && each_second <= 1e9) {
             return None;
@@ -81,12 +82,12 @@ impl RateLimit {
         Some(Self { period: period.max(Duration::from_nanos(1)), burst: NonZeroU32::new(burst)? })
     }
 
-    /// The time after which there is room for one more.
+    /// The time until one more is admitted.
     pub fn period(&self) -> Duration {
         self.period
     }
 
-    /// How many may come at once.
+    /// The number admitted at once.
     pub fn burst(&self) -> NonZeroU32 {
         self.burst
     }
@@ -97,7 +98,7 @@ impl RateLimit {
 }
 
 impl DailyLimits {
-    /// Whether it bounds nothing.
+    /// Whether it sets no limit.
     pub fn is_unbounded(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! What a call takes, charged to everybody whose day has a bound; what is over it ends the call.
+//! Charges what a call uses to every account with a daily limit. A call that exceeds a limit ends.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,23 +9,23 @@ use super::level::{LimitLevel, ReachedLimit};
 use super::meter::UsageMeter;
 use super::usage::{Calendar, UsageAmount};
 
-/// Those to whom a call is charged.
+/// The accounts that a call is charged to.
 #[derive(Default)]
 pub(crate) struct Charges {
     accounts: Vec<Account>,
     calendar: Option<Calendar>,
-    /// Says that there is something to write down.
+    /// Set when there is usage to write to the usage file.
     has_changed: Arc<AtomicBool>,
-    /// The first bound that was exceeded.
+    /// The first limit that was exceeded.
     exceeded: OnceLock<ReachedLimit>,
 }
 
-/// One of them.
+/// One account with its daily limits.
 struct Account {
     level: LimitLevel,
     meter: Arc<UsageMeter>,
     daily: DailyLimits,
-    /// Whether its bytes and its time are charged by the call on whose behalf this one is made.
+    /// Whether its bytes and run time are charged by the call on whose behalf this one is made.
     charges_rows_only: bool,
 }
 
@@ -38,12 +38,12 @@ impl Charges {
         self.accounts.push(Account { level, meter, daily, charges_rows_only: is_rows_alone });
     }
 
-    /// Whether nobody is charged.
+    /// Whether there are no accounts.
     pub(crate) fn is_empty(&self) -> bool {
         self.accounts.is_empty()
     }
 
-    /// Charges `taken`; false when somebody has exceeded a bound by now.
+    /// Charges `taken`. Returns false if a limit is exceeded.
     pub(crate) fn charge(&self, taken: UsageAmount) -> bool {
         let Some(calendar) = self.calendar.as_ref().filter(|_| !self.accounts.is_empty()) else { return true };
         let day = calendar.day();
@@ -63,7 +63,7 @@ impl Charges {
         self.exceeded.get().is_none()
     }
 
-    /// The bound that was exceeded first.
+    /// The limit that was exceeded first.
     pub(crate) fn exceeded_limit(&self) -> Option<ReachedLimit> {
         self.exceeded.get().copied()
     }

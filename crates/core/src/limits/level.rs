@@ -1,39 +1,39 @@
-//! Where a bound is and what it is of, in words for callers, log and metrics.
+//! The levels and quantities of limits, with their texts for callers, log and metrics.
 
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
 
-/// Whose bound it is.
+/// The level of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LimitLevel {
-    /// One principal's.
+    /// One principal.
     Principal,
-    /// That of all principals of one tenant.
+    /// All principals of one tenant together.
     Tenant,
-    /// That of the callers of one tool: all of them, or those of one tenant.
+    /// The callers of one tool: all of them, or those of one tenant.
     Tool,
-    /// That of all callers together.
+    /// All callers together.
     Node,
 }
 
-/// What is bounded.
+/// The limited quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LimitMeasure {
-    /// Requests in a time.
+    /// Requests per time.
     Requests,
-    /// Calls at once.
+    /// Calls at the same time.
     Calls,
-    /// Rows in a day.
+    /// Rows per day.
     Rows,
-    /// Bytes in a day.
+    /// Bytes per day.
     Bytes,
-    /// The time of calls in a day.
+    /// The run time of calls per day.
     Time,
 }
 
 impl LimitLevel {
-    /// The name as it stands in logs and metrics.
+    /// The name, as used in logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Principal => "principal",
@@ -54,7 +54,7 @@ impl LimitLevel {
 }
 
 impl LimitMeasure {
-    /// The name as it stands in logs and metrics.
+    /// The name, as used in logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Requests => "requests",
@@ -66,42 +66,40 @@ impl LimitMeasure {
     }
 }
 
-/// A bound that was reached.
+/// A limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReachedLimit {
     pub(crate) level: LimitLevel,
     pub(crate) measure: LimitMeasure,
-    /// The bound: requests at once, calls, rows, bytes, seconds.
+    /// The limit: requests at once, calls, rows, bytes, seconds.
     pub(crate) bound: u64,
-    /// After what time it is worth another try.
+    /// The time after which the caller can try again.
     pub(crate) retry_after: Duration,
 }
 
-/// Calls end when they end; a second is a guess that keeps clients from asking all the time.
+/// An estimate, because nobody knows when a call ends. It keeps clients from repeating requests without a pause.
 const CALLS_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl ReachedLimit {
-    /// That `bound` calls of `level` are open.
+    /// The error that `bound` calls of `level` are open.
     pub(crate) fn open_calls(level: LimitLevel, bound: usize) -> Self {
         Self { level, measure: LimitMeasure::Calls, bound: bound as u64, retry_after: CALLS_RETRY_AFTER }
     }
 
-    /// What the caller is told.
+    /// The error for the caller.
     pub(crate) fn to_error(self) -> Error {
         let Self { level, measure, bound, retry_after } = self;
         let of_today = |subject: &str| {
             let owner_key = level.possessive();
-            format!(
-                "{owner_key} {subject} of today are used up, of which there are {bound}; they begin anew at 00:00 UTC"
-            )
+            format!("{owner_key} daily limit of {bound} {subject} is used up; it resets at 00:00 UTC")
         };
         let message = match (measure, level) {
             (LimitMeasure::Requests, _) => {
                 let owner_key = match level {
-                    LimitLevel::Principal => "of yours",
-                    LimitLevel::Tenant => "of your tenant",
+                    LimitLevel::Principal => "from you",
+                    LimitLevel::Tenant => "from your tenant",
                     LimitLevel::Tool => "to this tool",
-                    LimitLevel::Node => "of all callers together",
+                    LimitLevel::Node => "from all callers together",
                 };
                 let seconds = retry_after.as_secs_f64();
                 format!("too many requests {owner_key}; try again in {seconds:.1} s")

@@ -1,4 +1,4 @@
-//! What one holder of a level has of the node now.
+//! The current usage of one holder of a level.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use super::rate_meter::RateMeter;
 use super::resizable_semaphore::ResizableSemaphore;
 use super::usage::{DailyUsage, UsageAmount};
 
-/// What one holder of a level has of the node now.
+/// The current usage of one holder of a level.
 #[derive(Debug, Default)]
 pub(super) struct UsageMeter {
     pub(super) rate: RateMeter,
@@ -19,7 +19,7 @@ pub(super) struct UsageMeter {
     usage: Mutex<DailyUsage>,
 }
 
-/// One call that runs or waits, until it is dropped.
+/// One call that runs or waits. Dropping this ends it.
 #[derive(Debug)]
 pub(super) struct OpenCallPermit(Arc<UsageMeter>);
 
@@ -28,32 +28,32 @@ impl UsageMeter {
         Self { usage: Mutex::new(usage), ..Self::default() }
     }
 
-    /// Counts one more open call, unless there are `open_max`.
+    /// Counts one more open call, unless `open_max` calls are open.
     pub(super) fn try_open_call(self: &Arc<Self>, open_max: usize) -> Option<OpenCallPermit> {
         let more = |open: usize| (open < open_max).then_some(open + 1);
         self.open_calls.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
         Some(OpenCallPermit(self.clone()))
     }
 
-    /// Adds what a call took on `day`, and gives what was taken on that day in all.
+    /// Adds what a call used on `day` and returns the total of that day.
     pub(super) fn charge(&self, day: u64, more: UsageAmount) -> UsageAmount {
         let mut usage = self.usage.lock();
         usage.add(day, more);
         usage.on_day(day)
     }
 
-    /// What was taken on `day`.
+    /// The usage on `day`.
     pub(super) fn usage_on(&self, day: u64) -> UsageAmount {
         self.usage.lock().on_day(day)
     }
 
-    /// Takes over what is known of the day from elsewhere.
+    /// Replaces the daily usage, for example with that of the usage file.
     pub(super) fn restore(&self, usage: DailyUsage) {
         *self.usage.lock() = usage;
     }
 
-    /// Whether forgetting it changes nothing but what was taken today. Whoever asks must know that nobody takes it up
-    /// meanwhile.
+    /// Whether the meter can be removed without changing anything except the daily usage. The caller must make sure
+    /// that no one obtains the meter meanwhile.
     pub(super) fn is_idle(&self) -> bool {
         self.open_calls.load(Ordering::Acquire) == 0 && self.slots.is_idle() && self.rate.is_idle()
     }

@@ -1,4 +1,4 @@
-//! The meters of one level, each found by whose it is; a bounded number of them.
+//! The meters of one level by holder, in bounded number.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -14,22 +14,22 @@ use super::meter::UsageMeter;
 use super::usage::{DailyUsage, UsageAmount};
 use crate::owner::Owner;
 
-/// From so many on those that are idle are forgotten.
+/// The number of meters from which on idle ones are removed.
 const SWEEP_THRESHOLD: usize = 1_024;
-/// Holders that are known at once; all others share what one may have.
+/// The maximum number of holders with a meter of their own; all others share one meter.
 const HOLDERS_MAX: usize = 65_536;
-/// Holders that are forgotten but for what they took today.
+/// The maximum number of holders without a meter whose daily usage is stored.
 const EVICTED_MAX: usize = 65_536;
-/// While a table is full it is swept no more often.
+/// The minimum time between two sweeps of a full table.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Names a holder where what it took is written down: a part of the hash of its name.
+/// The id of a holder in the usage file: a part of the hash of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct HolderId(pub(super) [u8; 16]);
 
-/// Whose a meter is.
+/// The holder of a meter.
 pub(super) trait Holder: Eq + Hash {
-    /// All that tells it from others, as text.
+    /// Everything that identifies the holder, as text.
     fn to_key(&self) -> String;
 }
 
@@ -45,12 +45,12 @@ impl Holder for String {
     }
 }
 
-/// Whose a meter of a tool is. Tools have names that the registry knows, so that nobody fills the table with others.
+/// The holder of a meter of a tool. Only names of registered tools occur, so callers cannot fill the table with others.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) enum ToolHolder {
-    /// All its callers together.
+    /// All callers of the tool together.
     AllCallers(String),
-    /// Those of one tenant.
+    /// The callers of one tenant.
     Tenant { tool: String, tenant: String },
     /// One principal.
     Principal { tool: String, owner: Owner },
@@ -70,16 +70,16 @@ impl Holder for ToolHolder {
 #[derive(Debug)]
 pub(super) struct MeterTable<H> {
     state: Mutex<MeterTableState<H>>,
-    /// What all those share for whom there is no room.
+    /// The meter shared by all holders for which there is no room.
     overflow_meter: Arc<UsageMeter>,
 }
 
 #[derive(Debug)]
 struct MeterTableState<H> {
     meters: HashMap<H, Arc<UsageMeter>>,
-    /// What those took who are not among `meters`.
+    /// The usage of holders that are not in `meters`.
     evicted: HashMap<HolderId, DailyUsage>,
-    /// From so many meters on they are swept.
+    /// The number of meters from which on they are swept.
     sweep_from: usize,
     swept_at: Option<Instant>,
 }
@@ -93,7 +93,7 @@ impl<H: Holder> Default for MeterTable<H> {
 }
 
 impl<H: Holder> MeterTable<H> {
-    /// The meter of `key_caller`; `day` is today.
+    /// The meter of `holder`; `day` is today.
     pub(super) fn get_or_insert(&self, holder: H, day: u64) -> Arc<UsageMeter> {
         let mut known = self.state.lock();
         if let Some(meter) = known.meters.get(&holder) {
@@ -114,7 +114,7 @@ impl<H: Holder> MeterTable<H> {
         meter
     }
 
-    /// What each holder took on `day`.
+    /// The usage of each holder on `day`.
     pub(super) fn usage_on(&self, day: u64) -> BTreeMap<HolderId, UsageAmount> {
         let known = self.state.lock();
         let present = known.meters.iter().map(|(holder, meter)| (holder, meter.usage_on(day)));
@@ -124,7 +124,7 @@ impl<H: Holder> MeterTable<H> {
         absent.filter(|(_, taken)| *taken != UsageAmount::default()).chain(present).collect()
     }
 
-    /// Takes over what holders took on `day`, before any of them is asked for.
+    /// Restores the usage of `day`. Must run before the first meter is requested.
     pub(super) fn restore(&self, day: u64, taken: BTreeMap<HolderId, UsageAmount>) {
         let usages = taken.into_iter().map(|(id, taken)| (id, DailyUsage::new(day, taken)));
         self.state.lock().evicted.extend(usages.take(EVICTED_MAX));
@@ -132,7 +132,7 @@ impl<H: Holder> MeterTable<H> {
 }
 
 impl<H: Holder> MeterTableState<H> {
-    /// Forgets those that are idle, but for what they took on `day`, which is today.
+    /// Removes idle meters and stores their usage of `day`, which is today.
     fn sweep(&mut self, day: u64) {
         if self.swept_at.is_some_and(|then| then.elapsed() < SWEEP_INTERVAL) && self.sweep_from >= HOLDERS_MAX {
             return;
@@ -140,7 +140,8 @@ impl<H: Holder> MeterTableState<H> {
         let Self { meters, evicted: absent, .. } = self;
         absent.retain(|_, usage| usage.on_day(day) != UsageAmount::default());
         meters.retain(|holder, meter| {
-            // Whoever else has it may use it at any moment; nobody new gets it while the table is locked.
+            // A meter that is referenced elsewhere can be used at any moment. No new reference can arise while the
+            // table is locked.
             if Arc::strong_count(meter) > 1 || !meter.is_idle() {
                 return true;
             }

@@ -1,4 +1,4 @@
-//! All meters of a node, and the questions that its doors ask of them.
+//! All meters of a node, and the admission of requests and calls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,16 +26,16 @@ pub(crate) struct Meters {
     tools: MeterTable<ToolHolder>,
     node: Arc<UsageMeter>,
     calendar: Calendar,
-    /// Whether anybody was charged since it was written down.
+    /// Whether there were charges since the usage file was written.
     has_changed: Arc<AtomicBool>,
 }
 
-/// One holder's meter and what it is to be held to.
+/// One holder's meter and its limits.
 struct AppliedLimit {
     level: LimitLevel,
     meter: Arc<UsageMeter>,
     allowance: Allowance,
-    /// Whether its calls take turns with those of others, rather than having places of their own.
+    /// Whether its calls take turns with those of others, instead of having run permits of their own.
     takes_turns: bool,
 }
 
@@ -51,7 +51,8 @@ impl Meters {
         }
     }
 
-    /// Counts a request of `caller`: first among its own, so that whoever asks too often takes nothing from the others.
+    /// Counts a request of `caller`. The caller's own rate comes first, so that excess requests of one caller use
+    /// nothing of the others' rates.
     pub(crate) fn admit_request(&self, caller: &Caller, limits: &Limits) -> Result<(), ReachedLimit> {
         let (principal, tenant) = (principal_allowance(caller, limits), tenant_allowance(caller, limits));
         if let Some(rate) = principal.rate {
@@ -63,8 +64,8 @@ impl Meters {
         limits.rate.map_or(Ok(()), |rate| admit_rate(&self.node, rate, LimitLevel::Node))
     }
 
-    /// Lets `call` in, to an entry with the bounds `get_or_insert_entry`: everybody whose bounds hold for it has room for one more call
-    /// and something left of the day.
+    /// Admits `call` to an entry with the limits `entry`, if every level that applies has room for one more open call
+    /// and daily usage left.
     pub(crate) fn admit_call(
         &self,
         call: &Call,
@@ -82,7 +83,7 @@ impl Meters {
                     .push(meter.try_open_call(open_max).ok_or_else(|| ReachedLimit::open_calls(*level, open_max))?);
             }
             if !allowance.daily.is_unbounded() {
-                // The call on whose behalf this one is made tells no rows of its own, and all else.
+                // The call on whose behalf this one is made charges everything except the rows.
                 let is_rows_alone = is_on_behalf && *level != LimitLevel::Tool;
                 charges.add(*level, meter.clone(), allowance.daily, is_rows_alone);
             }
@@ -94,7 +95,7 @@ impl Meters {
         if !is_on_behalf {
             return Ok(Admission { permit_queues: Some(permit_queues(&bounded)), charges, guard: held });
         }
-        // It holds places already, and were it to wait for another, those who wait for its places could wait for it.
+        // It holds permits already. If it waited for another one, it could wait for a call that waits for its permits.
         let tool = bounded.iter().find(|bounded| bounded.level == LimitLevel::Tool && !bounded.takes_turns);
         if let Some((tool, running_max)) = tool.and_then(|tool| Some((tool, tool.allowance.running_calls_max?))) {
             let place = tool.meter.slots.resize(running_max).try_acquire_owned();
@@ -103,7 +104,7 @@ impl Meters {
         Ok(Admission { permit_queues: None, charges, guard: held })
     }
 
-    /// Lets `caller` in to something that takes a place and is no call.
+    /// Admits `caller` to work that needs a run permit but is not a call.
     pub(crate) fn admit_listing(
         &self,
         caller: &Caller,
@@ -117,7 +118,7 @@ impl Meters {
                     .push(meter.try_open_call(open_max).ok_or_else(|| ReachedLimit::open_calls(*level, open_max))?);
             }
         }
-        // It is in no list of jobs, which bounds calls.
+        // It is not in the list of jobs, which limits only calls.
         let open_max = limits.open_calls_max;
         held.open_calls.push(
             self.node.try_open_call(open_max).ok_or_else(|| ReachedLimit::open_calls(LimitLevel::Node, open_max))?,
@@ -125,10 +126,10 @@ impl Meters {
         Ok((permit_queues(&bounded), held))
     }
 
-    /// Takes over what was written down in `file`, if that was today.
+    /// Restores the usage of `file`, if it is from today.
     ///
     /// # Errors
-    /// When there is a file that cannot be read.
+    /// If the file exists and cannot be read.
     pub(crate) fn restore(&self, file: &Path) -> std::io::Result<()> {
         let Some(written) = usage_file::read(file)? else { return Ok(()) };
         let day = self.calendar.day();
@@ -141,7 +142,7 @@ impl Meters {
         Ok(())
     }
 
-    /// What is to be written down, if anything has changed since this was asked.
+    /// The usage to write, if it changed since the last call of this function.
     pub(crate) fn take_changed_usage(&self) -> Option<UsageRecord> {
         let day = self.calendar.day();
         self.has_changed.swap(false, Ordering::Relaxed).then(|| UsageRecord {
@@ -153,12 +154,12 @@ impl Meters {
         })
     }
 
-    /// Says that what was to be written down was not.
+    /// Records that the usage could not be written.
     pub(crate) fn mark_changed(&self) {
         self.has_changed.store(true, Ordering::Relaxed);
     }
 
-    /// Everybody whose bounds hold for `caller`, and for the target that it calls; in the order in which calls wait.
+    /// The limits that apply to `caller` and to the target of its call, in the order in which calls wait.
     fn applied_limits(
         &self,
         caller: &Caller,
@@ -180,15 +181,15 @@ impl Meters {
         {
             bounded.extend(self.tool_limits(name, caller, *of_all));
         }
-        // How many of all calls are open is bounded by the list of jobs.
+        // The list of jobs limits how many calls are open in total.
         let running_calls_max = Some(limits.running_calls_max);
         let allowance = Allowance { running_calls_max, daily: limits.daily, ..Allowance::default() };
         bounded.push(AppliedLimit { level: LimitLevel::Node, meter: self.node.clone(), allowance, takes_turns: false });
         bounded
     }
 
-    /// Whose bounds hold for `caller` of the tool `name`, whose callers together may have `all_callers`. How many of its calls run
-    /// is bounded for everybody together, who take turns; its rate and its day are each tenant's own.
+    /// The limits of the tool `name` for `caller`; `of_all` is the allowance of all callers together. The limit on
+    /// running calls is shared by all callers, who take turns; the rate and the daily limits apply to each tenant.
     fn tool_limits(&self, name: &str, caller: &Caller, of_all: Allowance) -> Vec<AppliedLimit> {
         let tool = name.to_owned();
         let is_known = caller.principal.auth_method != AuthMethod::Process;
@@ -199,7 +200,7 @@ impl Meters {
         };
         let takes_turns = of_all.running_calls_max.is_some();
         let quota = Allowance { rate: of_all.rate, daily: of_all.daily, ..Allowance::default() };
-        // Nobody fills the line by itself.
+        // One caller cannot fill the whole queue.
         let waiting_calls_max = of_all.waiting_calls_max.map(|waiting| waiting.div_ceil(2));
         let turns =
             Allowance { waiting_calls_max, running_calls_max: of_all.running_calls_max, ..Allowance::default() };
@@ -254,13 +255,13 @@ fn admit_rate(meter: &UsageMeter, rate: RateLimit, level: LimitLevel) -> Result<
     })
 }
 
-/// What the principal of `caller` may have. The user of the process, whose node it is, is held to what its roles say alone.
+/// The limits of the caller's principal. For the user of the process only limits of its roles apply.
 fn principal_allowance(caller: &Caller, limits: &Limits) -> Allowance {
     let of_roles = caller.principal.grants.limits;
     if caller.principal.auth_method == AuthMethod::Process { of_roles } else { of_roles.or(limits.per_principal) }
 }
 
-/// What the tenant of `caller` may have, if it has one.
+/// The limits of the caller's tenant, if it has one.
 fn tenant_allowance(caller: &Caller, limits: &Limits) -> Allowance {
     let is_bounded = caller.principal.tenant.is_some() && caller.principal.auth_method != AuthMethod::Process;
     if is_bounded { limits.per_tenant } else { Allowance::default() }

@@ -1,7 +1,7 @@
-//! The bounds of calls, named in one place; what they are measured with is in the files beside this one.
+//! Limits of calls. This module defines them; the submodules measure and enforce them.
 //!
-//! There are four levels: one principal, one tenant, one tool, and the node. At each of them requests are measured by their
-//! rate, calls by how many run and wait at once, and what calls take by the day.
+//! There are four levels: principal, tenant, tool and node. At each level, requests are limited by their rate, calls by
+//! how many run and wait at once, and usage per day.
 
 mod admission;
 mod allowance;
@@ -29,17 +29,17 @@ pub use self::share::{ShareCounter, tenant_share, tenant_share_of_bytes};
 pub(crate) use self::usage::{Calendar, UsageAmount};
 pub(crate) use self::usage_flusher::UsageFlusher;
 
-/// How much of an answer travels inline. `None` is without a bound.
+/// The part of an answer that is sent inline. `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Budget {
     /// Rows.
     pub rows: Option<u64>,
-    /// Characters of text, counted as UTF-8 bytes before the transport escapes them.
+    /// Characters of text, counted as UTF-8 bytes before escaping.
     pub bytes: Option<usize>,
 }
 
 impl Budget {
-    /// The tighter of the two in each respect.
+    /// The smaller of both limits, for each limit.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         fn tighter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
@@ -52,57 +52,58 @@ impl Budget {
     }
 }
 
-/// The bounds of one entry's calls; what is `None` falls back to [`Limits`].
+/// The limits of one entry's calls; `None` falls back to [`Limits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CallLimits {
-    /// How long a call may run.
+    /// The time limit of a call.
     pub timeout: Option<Duration>,
-    /// How much of its answer travels inline.
+    /// The part of its answer that is sent inline.
     pub inline: Option<Budget>,
-    /// The same for an answer that is a body of its own, where that is another; it does not fall back to [`Limits`].
+    /// The budget of an answer that is a body of its own, if it differs from `inline`; it does not fall back to
+    /// [`Limits`].
     pub body: Option<Budget>,
-    /// After how long without a word a call becomes a task, if its client can come back for it.
+    /// The time without output after which a call becomes a task, if its client supports tasks.
     pub task_after: Option<Duration>,
-    /// What callers may have of the entry, only of tools: how many calls run and wait is of all of them together, who take
-    /// turns; the rate and the day are those of each tenant, or of all who have none.
+    /// The allowance of all callers of a tool. The limits on running and waiting calls are shared by all callers, who
+    /// take turns; the rate and the daily limits apply to each tenant, and to all callers without a tenant together.
     pub all_callers: Allowance,
 }
 
-/// The bounds of all calls of a registry.
+/// The limits of all calls of a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How long a call may run, unless its entry says otherwise.
+    /// The time limit of a call; an entry can set another one.
     pub timeout: Duration,
-    /// How much of an answer travels inline, unless its entry says otherwise. It is what a model may be made to read:
-    /// an answer that is a body of its own has no such bound.
+    /// The part of an answer that is sent inline; an entry can set another one. It bounds what a model must read.
+    /// Answers that are a body of their own have no such limit.
     pub inline: Budget,
-    /// After how long without a word a call becomes a task, if its client can come back for it, unless its entry says
-    /// otherwise.
+    /// The time without output after which a call becomes a task, if its client supports tasks; an entry can set
+    /// another one.
     pub task_after: Duration,
-    /// How long a task may run, from when it became one.
+    /// The time limit of a task, from when it became one.
     pub task_timeout: Duration,
-    /// How long a call waits for an answer to what it asks; it holds no place meanwhile.
+    /// How long a call waits for an answer to an input request. It holds no run permit meanwhile.
     pub input_timeout: Duration,
-    /// Calls that run at the same time; more of them wait.
+    /// Calls that run at the same time; further calls wait.
     pub running_calls_max: usize,
-    /// Calls that run or wait; more of them are refused.
+    /// Calls that run or wait; further calls are refused.
     pub open_calls_max: usize,
-    /// How long a cancelled handler may take to end by itself before it is dropped.
+    /// How long a cancelled handler may continue before it is dropped.
     pub cancel_grace: Duration,
-    /// Requests of all callers together.
+    /// The rate of the requests of all callers together.
     pub rate: Option<RateLimit>,
-    /// What the calls of all callers together may take in a day.
+    /// What the calls of all callers together can use per day.
     pub daily: DailyLimits,
-    /// What one principal may have, unless its roles say otherwise. The user of the process has no such bound.
+    /// The limits of one principal; roles can set others. They do not apply to the user of the process.
     pub per_principal: Allowance,
-    /// What the principals of one tenant together may have.
+    /// The limits of all principals of one tenant together.
     pub per_tenant: Allowance,
-    /// Ended jobs that `list_jobs` still shows.
+    /// Ended jobs that stay in the list of jobs.
     pub ended_jobs_max: usize,
 }
 
 impl Limits {
-    /// The same bounds, of whose calls one principal and one tenant have a quarter where nothing is said of them.
+    /// The same limits. Where none is set, one principal and one tenant get a quarter of the calls.
     #[must_use]
     pub fn with_default_shares(self) -> Self {
         let quarter = |all: usize| (all / 4).max(1);

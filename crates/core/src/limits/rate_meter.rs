@@ -1,4 +1,4 @@
-//! How often somebody asks: a rate, measured by `governor` with tokio's clock, which tests can hold.
+//! Measures rates with `governor` and tokio's clock, which tests can pause.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::allowance::RateLimit;
 
 type GovernorLimiter = RateLimiter<NotKeyed, InMemoryState, ElapsedClock, StateInformationMiddleware>;
 
-/// What is asked of one holder. Without a rate it measures nothing.
+/// The requests of one holder. Without a rate it measures nothing.
 #[derive(Debug, Default)]
 pub(super) struct RateMeter(Mutex<Option<ActiveRate>>);
 
@@ -24,11 +24,11 @@ struct ActiveRate {
     rate: RateLimit,
     limiter: GovernorLimiter,
     clock: ElapsedClock,
-    /// When it was asked last.
+    /// The time of the last request.
     last_request: Instant,
 }
 
-/// Tokio's time since some moment.
+/// Tokio's time since an instant.
 #[derive(Debug, Clone, Copy)]
 struct ElapsedClock(Instant);
 
@@ -41,10 +41,10 @@ impl GovernorClock for ElapsedClock {
 }
 
 impl RateMeter {
-    /// Counts one more, within `rate`.
+    /// Counts one more request, if `rate` admits it.
     ///
     /// # Errors
-    /// The time after which there is room for it, when there is none now.
+    /// The time until `rate` admits it.
     pub(super) fn admit(&self, rate: RateLimit) -> Result<(), Duration> {
         let mut measured = self.0.lock();
         let measured = match &mut *measured {
@@ -56,17 +56,17 @@ impl RateMeter {
         requested.map(drop).map_err(|not_yet| not_yet.wait_time_from(measured.clock.now()))
     }
 
-    /// Whether forgetting it changes nothing: all that may come at once may do so again.
+    /// Whether the meter can be removed without changing anything: a whole burst is available again.
     pub(super) fn is_idle(&self) -> bool {
         self.0.lock().as_ref().is_none_or(ActiveRate::is_idle)
     }
 }
 
 impl ActiveRate {
-    /// A measure of `rate` that goes on where `before` is: whoever comes by turns with roles of two rates must not have
-    /// all of a burst each time.
+    /// A meter of `rate` that continues `before`: a caller that alternates between roles with two rates must not get a
+    /// full burst each time.
     fn carry_over(before: Option<&Self>, rate: RateLimit) -> Self {
-        // A period that is not zero is always a quota.
+        // A period that is not zero is always a valid quota.
         let quota = Quota::with_period(rate.period()).unwrap_or(Quota::per_second(rate.burst()));
         let now = Instant::now();
         let clock = ElapsedClock(now);
@@ -75,7 +75,7 @@ impl ActiveRate {
         if let Some(before) = before.filter(|before| !before.is_idle()) {
             let left = before.limiter.check().map_or(0, |state| state.remaining_burst_capacity());
             if let Some(taken) = NonZeroU32::new(rate.burst().get().saturating_sub(left)) {
-                // As many as may come at once at most, so that there is room for them.
+                // At most a burst, so that the limiter has room for them.
                 let _ = new.limiter.check_n(taken);
             }
         }

@@ -1,15 +1,15 @@
-//! Places among calls that run at once, as many as are said now.
+//! A semaphore for run permits whose number of permits can change.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-/// Places of one holder, handed out in the order in which they are asked for.
+/// The run permits of one holder, given out in the order of requests.
 #[derive(Debug)]
 pub(super) struct ResizableSemaphore {
     semaphore: Arc<Semaphore>,
-    /// How many there are, held ones included.
+    /// The number of permits, including those that are held.
     permit_count: Mutex<usize>,
 }
 
@@ -20,13 +20,13 @@ impl Default for ResizableSemaphore {
 }
 
 impl ResizableSemaphore {
-    /// Whether nobody holds one or waits for one.
+    /// Whether no permit is held or waited for.
     pub(super) fn is_idle(&self) -> bool {
         Arc::strong_count(&self.semaphore) == 1
     }
 
-    /// The places, of which there shall be `permit_count`. Where there are more, those that are free go at once; those that are
-    /// held, when it is said again.
+    /// Sets the number of permits to `count`. If there are more, free permits are removed at once, and held ones in a
+    /// later call of this function.
     pub(super) fn resize(&self, count: usize) -> Arc<Semaphore> {
         let expected = count.min(Semaphore::MAX_PERMITS);
         let mut now = self.permit_count.lock();

@@ -1,4 +1,4 @@
-//! Who has how much of what all callers share, and how much the principals of one tenant may have of it together.
+//! Counts what each holder uses of a shared quantity, and the share of one tenant.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,20 +6,20 @@ use std::hash::Hash;
 use super::level::LimitLevel;
 use crate::owner::Owner;
 
-/// How much of `all_callers` (places, tasks, bytes of memory) the principals of one tenant may have together: half, so that,
-/// however many they are, others find room; never nothing.
+/// The share of `of_all` (permits, tasks, bytes of memory) for all principals of one tenant together: half of it, and
+/// at least one. Other callers always find room then, however many principals the tenant has.
 ///
-/// Whoever has no tenant is not held to it.
+/// It does not apply to callers without a tenant.
 pub fn tenant_share(of_all: usize) -> usize {
     (of_all / 2).max(1)
 }
 
-/// The same of bytes on a disk.
+/// The same share for bytes on a disk.
 pub fn tenant_share_of_bytes(of_all: u64) -> u64 {
     (of_all / 2).max(1)
 }
 
-/// Counts what each principal, each tenant and all together have of something that they share.
+/// Counts what each principal, each tenant and all callers use of a shared quantity.
 #[derive(Debug, Default)]
 pub struct ShareCounter {
     all: usize,
@@ -28,11 +28,11 @@ pub struct ShareCounter {
 }
 
 impl ShareCounter {
-    /// Gives `key_caller` one more of `all_max`, of which one tenant has its share ([`tenant_share`]), and one principal
-    /// `of_one_max` if it is held to that.
+    /// Gives `holder` one more. All callers together can have `all_max`, one tenant its share of these
+    /// ([`tenant_share`]), and one principal `of_one_max`, if set.
     ///
     /// # Errors
-    /// Who has as many as it may: the principal, its tenant, or all together; then nothing is counted.
+    /// The level whose limit is reached. Nothing is counted then.
     pub fn acquire(&mut self, holder: &Owner, all_max: usize, of_one_max: Option<usize>) -> Result<(), LimitLevel> {
         let of_holder = self.per_holder.get(holder).copied().unwrap_or_default();
         if of_one_max.is_some_and(|of_one_max| of_holder >= of_one_max) {
@@ -53,7 +53,7 @@ impl ShareCounter {
         Ok(())
     }
 
-    /// Takes back one that `key_caller` was given.
+    /// Releases one that `holder` acquired.
     pub fn release(&mut self, holder: &Owner) {
         self.all -= 1;
         decrement(&mut self.per_holder, holder);
@@ -70,7 +70,7 @@ fn increment<K: Eq + Hash + Clone>(counts: &mut HashMap<K, usize>, key: &K) {
     }
 }
 
-/// Keeps no count of whom there is nothing.
+/// Removes counts of zero.
 fn decrement<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;

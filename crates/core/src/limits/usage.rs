@@ -1,4 +1,4 @@
-//! What somebody's calls have taken today, and when today ends.
+//! The daily usage of calls, and the end of the day.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::level::LimitMeasure;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What calls take.
+/// An amount of usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct UsageAmount {
     pub(crate) rows: u64,
@@ -17,14 +17,14 @@ pub(crate) struct UsageAmount {
     pub(crate) time: Duration,
 }
 
-/// What one holder's calls have taken in the day that was counted last.
+/// The usage of one holder on the day that was counted last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct DailyUsage {
     day: u64,
     amount: UsageAmount,
 }
 
-/// Which day it is. Days are those of UTC.
+/// Determines the current day in UTC.
 #[derive(Clone)]
 pub(crate) struct Calendar(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
@@ -33,12 +33,12 @@ impl DailyUsage {
         Self { day, amount }
     }
 
-    /// What was taken on `day`.
+    /// The usage on `day`.
     pub(super) fn on_day(&self, day: u64) -> UsageAmount {
         if self.day == day { self.amount } else { UsageAmount::default() }
     }
 
-    /// Adds what was taken on `day`.
+    /// Adds usage on `day`.
     pub(super) fn add(&mut self, day: u64, more: UsageAmount) {
         let UsageAmount { rows, bytes, time } = self.on_day(day);
         let taken = UsageAmount {
@@ -51,12 +51,12 @@ impl DailyUsage {
 }
 
 impl UsageAmount {
-    /// The first of `budget` of which nothing is left, and how much it was.
+    /// The first limit of `bounds` that is used up, with its value.
     pub(super) fn reached_limit(&self, bounds: &DailyLimits) -> Option<(LimitMeasure, u64)> {
         self.find_limit(bounds, |taken, bound| taken >= bound)
     }
 
-    /// The first of `budget` of which more was taken than there is, and how much it was.
+    /// The first limit of `bounds` that is exceeded, with its value.
     pub(super) fn exceeded_limit(&self, bounds: &DailyLimits) -> Option<(LimitMeasure, u64)> {
         self.find_limit(bounds, |taken, bound| taken > bound)
     }
@@ -73,13 +73,13 @@ impl UsageAmount {
 }
 
 impl Calendar {
-    /// The calendar of a clock that tells what time it is.
+    /// A calendar that reads the time from `clock`.
     pub(crate) fn new(clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self(Arc::new(clock))
     }
 
     fn since_epoch(&self) -> Duration {
-        // Before 1970 all is one day.
+        // All times before 1970 count as one day.
         (self.0)().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
     }
 
@@ -88,7 +88,7 @@ impl Calendar {
         self.since_epoch().as_secs() / DAY.as_secs()
     }
 
-    /// How long today lasts.
+    /// The time until the day ends.
     pub(super) fn until_tomorrow(&self) -> Duration {
         let today = Duration::from_secs(self.since_epoch().as_secs() % DAY.as_secs());
         DAY.saturating_sub(today)

@@ -1,6 +1,6 @@
-//! What was taken today, as it stands in a file, so that a restart gives nobody a second day.
+//! The usage file: today's usage, so that daily limits survive a restart.
 //!
-//! Names are hashed, so that the file tells nobody who calls.
+//! Names of holders are hashed, so that the file does not reveal the callers.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::meter_table::HolderId;
 use super::usage::UsageAmount;
 
-/// A larger file is none of ours: 3 levels of as many holders as are kept, at a hundred bytes each, are less.
+/// The maximum size of the file. Three levels with the maximum number of holders, at a hundred bytes each, need less.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// What was taken on one day.
+/// The usage of one day.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct UsageRecord {
     pub(super) day: u64,
@@ -26,7 +26,7 @@ pub(crate) struct UsageRecord {
     pub(super) node: UsageAmount,
 }
 
-/// The same as it stands in the file: rows, bytes and milliseconds.
+/// The contents of the file: rows, bytes and milliseconds.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct UsageDocument {
@@ -37,17 +37,17 @@ struct UsageDocument {
     node: [u64; 3],
 }
 
-/// What stands in `file`; nothing where there is none.
+/// Reads `file`; `None` if it does not exist.
 ///
 /// # Errors
-/// When it cannot be read, or is no such file.
+/// If it cannot be read or is not a usage file.
 pub(super) fn read(file: &Path) -> io::Result<Option<UsageRecord>> {
     let found = match fs::metadata(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         found => found?,
     };
     if found.len() > FILE_BYTES_MAX {
-        return Err(io::Error::other("it is too large to be one that was written here"));
+        return Err(io::Error::other("the file is too large to be a usage file"));
     }
     let UsageDocument { day, principals, tenants, tools, node } = serde_json::from_slice(&fs::read(file)?)?;
     let of = |written: BTreeMap<String, [u64; 3]>| {
@@ -57,10 +57,10 @@ pub(super) fn read(file: &Path) -> io::Result<Option<UsageRecord>> {
     Ok(Some(UsageRecord { day, principals, tenants, tools, node: usage_from_numbers(node) }))
 }
 
-/// Writes `written` into `file`, whole or not at all.
+/// Writes `written` into `file` atomically.
 ///
 /// # Errors
-/// When it cannot.
+/// If the file cannot be written.
 pub(crate) fn write(file: &Path, written: &UsageRecord) -> io::Result<()> {
     let of = |taken: &BTreeMap<HolderId, UsageAmount>| {
         taken.iter().map(|(id, taken)| (id.to_hex(), usage_to_numbers(taken))).collect()

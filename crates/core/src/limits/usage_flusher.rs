@@ -1,4 +1,4 @@
-//! Writes down what was taken, some time after it was.
+//! Writes the usage file at regular intervals.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 use super::meters::Meters;
 use super::usage_file;
 
-/// What a crash may lose.
+/// The usage of this time can be lost in a crash.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Writes down what was taken, until it is told to stop.
+/// Writes the usage file until it is stopped.
 #[derive(Debug)]
 pub(crate) struct UsageFlusher {
     stop: CancellationToken,
@@ -21,7 +21,7 @@ pub(crate) struct UsageFlusher {
 }
 
 impl UsageFlusher {
-    /// Begins to write what `meters` know into `file`.
+    /// Starts to write the usage of `meters` into `file`.
     pub(crate) fn start(meters: Arc<Meters>, file: PathBuf) -> Self {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
@@ -35,15 +35,15 @@ impl UsageFlusher {
         Self { stop, task }
     }
 
-    /// Writes for the last time.
+    /// Writes the file for the last time.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
-        // It ends by itself; a panic in it has been told already.
+        // The task ends by itself; a panic in it was already reported.
         let _ = self.task.await;
     }
 }
 
-/// Whether it failed; the log hears of the first time.
+/// Returns whether writing failed; only the first failure is logged.
 async fn flush(meters: &Meters, file: &std::path::Path, has_failed: bool) -> bool {
     let Some(written) = meters.take_changed_usage() else { return has_failed };
     let path = file.to_owned();
@@ -52,7 +52,7 @@ async fn flush(meters: &Meters, file: &std::path::Path, has_failed: bool) -> boo
     if let Some(error) = &failed {
         meters.mark_changed();
         if !has_failed {
-            tracing::error!(file = %file.display(), %error, "what callers have used today cannot be written down");
+            tracing::error!(file = %file.display(), %error, "cannot write the usage file");
         }
     }
     failed.is_some()

@@ -1,4 +1,4 @@
-//! Collects what a state of the registry holds.
+//! The builder of registry snapshots.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::resource::{Resource, ResourceTemplate};
 use crate::row_policy_stamper::RowPolicyStamper;
 use crate::tool::Tool;
 
-/// Collects the entries of a [`Snapshot`]. A clone goes on from the same entries.
+/// Collects the entries of a [`Snapshot`]. A clone starts with the same entries.
 #[derive(Debug, Clone)]
 pub struct SnapshotBuilder {
     snapshot: Snapshot,
@@ -27,7 +27,7 @@ impl Default for SnapshotBuilder {
 }
 
 impl SnapshotBuilder {
-    /// Nothing yet.
+    /// An empty builder.
     pub fn new() -> Self {
         Self {
             snapshot: Snapshot {
@@ -48,7 +48,7 @@ impl SnapshotBuilder {
         }
     }
 
-    /// Adds a tool. Tools are listed in the order they were added; the last of a name wins.
+    /// Adds a tool. Tools are listed in the order of their addition; a later tool replaces one with the same name.
     #[must_use]
     pub fn tool(mut self, tool: Tool) -> Self {
         let tool = Arc::new(tool);
@@ -65,8 +65,8 @@ impl SnapshotBuilder {
         self
     }
 
-    /// Adds a resource template; the last of a text wins. Of several that match a URI the one with
-    /// most literal text answers, then the longer one.
+    /// Adds a resource template; a later one replaces one with the same text. If several match a URI, the template with
+    /// the most literal text serves it, then the longer one.
     #[must_use]
     pub fn template(mut self, template: ResourceTemplate) -> Self {
         self.snapshot.templates.retain(|other| other.template != template.template);
@@ -88,72 +88,72 @@ impl SnapshotBuilder {
         self
     }
 
-    /// Adds a toolset, a door of its own.
+    /// Adds a toolset, with an endpoint of its own.
     #[must_use]
     pub fn toolset(mut self, toolset: Toolset) -> Self {
         self.snapshot.toolsets.insert(toolset.name.clone(), Arc::new(toolset));
         self
     }
 
-    /// Sets the bounds of calls.
+    /// Sets the limits of calls.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.snapshot.limits = limits;
         self
     }
 
-    /// Says whose the databases are.
+    /// Sets the tenants of databases.
     #[must_use]
     pub fn database_tenants(mut self, tenancy: DatabaseTenants) -> Self {
         self.snapshot.database_tenants = tenancy;
         self
     }
 
-    /// Says what the row policies of the databases make of a principal.
+    /// Sets the stamper of row policies.
     #[must_use]
     pub fn row_policy_stamper(mut self, row_policies: RowPolicyStamper) -> Self {
         self.snapshot.row_policy_stamper = row_policies;
         self
     }
 
-    /// Sets what stands between answers and their readers.
+    /// Sets the protection of answers.
     #[must_use]
     pub fn protection(mut self, guard: AnswerProtection) -> Self {
         self.snapshot.protection = guard;
         self
     }
 
-    /// Says which configuration this is; principals of another one reach nothing.
+    /// Sets the generation of the configuration. Principals of another generation can call nothing.
     #[must_use]
     pub fn generation(mut self, generation: u64) -> Self {
         self.snapshot.generation = generation;
         self
     }
 
-    /// Sets how long clients may keep what they listed or read.
+    /// Sets how long clients may cache lists.
     #[must_use]
     pub fn cache_hint(mut self, cache: CacheHint) -> Self {
         self.snapshot.cache_hint = cache;
         self
     }
 
-    /// Whether there is a tool of that name.
+    /// Whether there is a tool with that name.
     pub fn has_tool(&self, name: &str) -> bool {
         self.snapshot.tools.contains_key(name)
     }
 
-    /// Whether there is a prompt of that name.
+    /// Whether there is a prompt with that name.
     pub fn has_prompt(&self, name: &str) -> bool {
         self.snapshot.prompts.contains_key(name)
     }
 
-    /// Whether there is a resource of that URI, or a template of that text.
+    /// Whether there is a resource with that URI, or a template with that text.
     pub fn has_resource(&self, uri: &str) -> bool {
         let is_template = |entry: &Arc<ResourceTemplate>| entry.template.as_str() == uri;
         self.snapshot.resources.contains_key(uri) || self.snapshot.templates.iter().any(is_template)
     }
 
-    /// The finished state.
+    /// The finished snapshot.
     pub fn build(self) -> Snapshot {
         self.snapshot
     }

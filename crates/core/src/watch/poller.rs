@@ -1,4 +1,4 @@
-//! The one task that asks for stamps, as long as somebody listens.
+//! The task that polls stamps while there are listeners.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::registry::{emit_internal_error, panic_to_error};
 
-/// Each stamp is asked for again after that time.
+/// The interval between two polls of a stamp.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a stamp may take; then it counts as unchanged.
+/// The maximum time for a stamp; after it, the stamp counts as unchanged.
 const STAMP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Asks until nobody listens any more, or the registry is drained.
+/// Polls until there are no more listeners, or the registry is drained.
 pub(super) async fn poll(shared: Arc<WatchShared>) {
     let mut futures_unordered = FuturesUnordered::new();
     loop {
@@ -56,13 +56,13 @@ pub(super) async fn poll(shared: Arc<WatchShared>) {
     }
 }
 
-/// What the watcher says.
+/// The stamp of one entry.
 async fn poll_stamp(question: StampRequest) -> (PolledEntryId, Arc<Caller>, Result<Option<String>, Error>) {
     let StampRequest { id, caller, resolved_watcher: found } = question;
     let stamp = AssertUnwindSafe(found.watcher.stamp(&found.variables, &caller)).catch_unwind();
     let stamp = match tokio::time::timeout(STAMP_TIMEOUT, stamp).await {
         Ok(stamp) => stamp.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
-        Err(_) => Err(Error::new(ErrorKind::TimedOut, "it took too long to tell whether a resource has changed")),
+        Err(_) => Err(Error::new(ErrorKind::TimedOut, "checking whether a resource has changed took too long")),
     };
     (id, caller, stamp)
 }

@@ -1,39 +1,39 @@
-//! For whom stamps are asked for now: those for one tenant leave room for those for others, however slow they are.
+//! Schedules polls fairly: slow watchers of one tenant leave room for other tenants.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::watch_table::PolledEntryId;
 use crate::limits::tenant_share;
 
-/// Stamps that are asked for at the same time; for the principals of one tenant, half of these.
+/// The maximum number of concurrent polls; the principals of one tenant can have half of these.
 pub(super) const CONCURRENT_MAX: usize = 8;
 
-/// How many stamps are asked for each tenant, and what is due and waits for its turn. It is the turn of whom fewest are
-/// asked for, and of several of these, of whoever has waited longest.
+/// Counts the running polls of each tenant and queues the due ones. The tenant with the fewest running polls is next;
+/// among several of these, the one that has waited longest.
 #[derive(Debug, Default)]
 pub(super) struct TenantScheduler {
-    /// Whoever has no tenant is as one, and is not held to its share.
+    /// Callers without a tenant count as one tenant, without a maximum.
     by_tenant: BTreeMap<Tenant, TenantQueue>,
-    /// Those for whom something waits that may begin: how many are asked for them, and since when they wait.
+    /// Tenants with due polls that may start: number of running polls, and since when they wait.
     ready: BTreeSet<(usize, u64, Tenant)>,
-    /// Counts up with each moment since which somebody waits.
+    /// A counter that orders the beginnings of waits.
     sequence: u64,
     waiting: usize,
 }
 
-/// Whom stamps are asked for.
+/// The tenant of a poll.
 pub(super) type Tenant = Option<String>;
 
 #[derive(Debug, Default)]
 struct TenantQueue {
     in_flight: usize,
-    /// When it had its last turn, or when something began to wait.
+    /// When it last started a poll, or when its first due poll was queued.
     waiting_since: u64,
     waiting: VecDeque<PolledEntryId>,
 }
 
 impl TenantScheduler {
-    /// Has `id`, which is asked for `tenant_meter`, wait for its turn.
+    /// Queues `id`, a poll for `tenant`.
     pub(super) fn enqueue(&mut self, id: PolledEntryId, tenant: &Tenant) {
         self.waiting += 1;
         self.sequence += 1;
@@ -46,7 +46,7 @@ impl TenantScheduler {
         });
     }
 
-    /// What is asked for now, and for whom.
+    /// Starts the next poll, if one may start.
     pub(super) fn start_next(&mut self) -> Option<(PolledEntryId, Tenant)> {
         let (_, _, tenant) = self.ready.first()?.clone();
         self.sequence += 1;
@@ -60,17 +60,17 @@ impl TenantScheduler {
         Some((id, tenant))
     }
 
-    /// Counts one as answered that was asked for `tenant_meter`.
+    /// Counts a poll for `tenant` as finished.
     pub(super) fn finish(&mut self, tenant: &Tenant) {
         self.update_queue(tenant, |turn| turn.in_flight -= 1);
     }
 
-    /// How many wait.
+    /// The number of queued polls.
     pub(super) fn len(&self) -> usize {
         self.waiting
     }
 
-    /// Lets go of those that are polled no more.
+    /// Removes queued polls of entries that are no longer polled.
     pub(super) fn retain(&mut self, is_polled: impl Fn(&PolledEntryId) -> bool) {
         let tenants: Vec<Tenant> = self.by_tenant.keys().cloned().collect();
         for tenant in &tenants {

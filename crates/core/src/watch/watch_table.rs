@@ -1,4 +1,4 @@
-//! Who listens to what: every listener with its URIs and what it has yet to hear, and what is polled for them.
+//! The table of listeners: their URIs and pending changes, and what is polled for them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
@@ -16,22 +16,22 @@ use crate::limits::{LimitLevel, ShareCounter};
 use crate::owner::Owner;
 use crate::resource::ResourceWatcher;
 
-/// Resources that one listener may subscribe to.
+/// The maximum number of subscriptions of one listener.
 const SUBSCRIPTIONS_PER_LISTENER_MAX: usize = 1_000;
-/// Subscriptions of all listeners together, of which the principals of one tenant have half.
+/// The maximum number of subscriptions of all listeners; the principals of one tenant can have half of these.
 const SUBSCRIPTIONS_MAX: usize = 10_000;
-/// Those of one principal, where principals are told apart.
+/// The maximum of one principal, where principals are distinguished.
 pub(super) const SUBSCRIPTIONS_PER_PRINCIPAL_MAX: usize = SUBSCRIPTIONS_MAX / 4;
 
-/// A listener.
+/// The id of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ListenerId(u64);
 
-/// Something that is polled.
+/// The id of a polled entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct PolledEntryId(u64);
 
-/// What tells of the changes of a resource, in one version of the registry.
+/// The watcher of a resource in one version of the registry.
 #[derive(Clone)]
 pub(super) struct ResolvedWatcher {
     pub(super) watcher: Arc<dyn ResourceWatcher>,
@@ -39,32 +39,32 @@ pub(super) struct ResolvedWatcher {
     pub(super) version: u64,
 }
 
-/// A stamp that is to be asked for.
+/// A stamp to be polled.
 pub(super) struct StampRequest {
     pub(super) id: PolledEntryId,
     pub(super) caller: Arc<Caller>,
     pub(super) resolved_watcher: ResolvedWatcher,
 }
 
-/// What is to be done next.
+/// The next step of the poller.
 pub(super) enum PollStep {
-    /// To ask.
+    /// Polls a stamp.
     Poll(StampRequest),
-    /// To wait until then.
+    /// Waits until this time.
     WaitUntil(Instant),
-    /// Nothing.
+    /// Does nothing.
     Idle,
 }
 
-/// All listeners and all that is polled for them.
+/// All listeners and polled entries.
 #[derive(Debug, Default)]
 pub(super) struct WatchTable {
     listeners: HashMap<ListenerId, Listener>,
     entries: HashMap<PolledEntryId, PolledEntry>,
     ids: HashMap<PolledKey, PolledEntryId>,
-    /// What was asked for last comes last, so that it is in the order of its times.
+    /// Ordered by time: entries that were just polled are appended.
     due: VecDeque<(Instant, PolledEntryId)>,
-    /// What is due.
+    /// The due polls.
     scheduler: TenantScheduler,
     last_id: u64,
     subscriptions: ShareCounter,
@@ -77,28 +77,28 @@ struct Listener {
     uris: BTreeMap<Arc<str>, Option<PolledEntryId>>,
     changed: BTreeSet<Arc<str>>,
     wake: Arc<Notify>,
-    /// Whom its subscriptions count for.
+    /// The holder that its subscriptions count for.
     holder: Option<Owner>,
-    /// Whether a first stamp counts as a change, since nobody waits for it any more.
+    /// Whether a first stamp counts as a change, because the listener no longer waits for its baseline.
     has_baseline: bool,
 }
 
 struct PolledEntry {
     key: PolledKey,
     resolved_watcher: ResolvedWatcher,
-    /// The hash of what its watcher said last, once it has said anything.
+    /// The hash of the last stamp of the watcher, if there was one.
     stamp: Option<u64>,
     is_polled: bool,
     has_failed: bool,
     listeners: BTreeSet<ListenerId>,
 }
 
-/// What the listeners of an entry share.
+/// What listeners of the same entry have in common.
 #[derive(Debug, Clone)]
 struct PolledKey {
     uri: Arc<str>,
     version: u64,
-    /// Who asks, without a state of the registry, which it would keep alive.
+    /// The caller, without its registry snapshot, which it would keep alive.
     caller: Arc<Caller>,
 }
 
@@ -117,7 +117,7 @@ impl WatchTable {
         self.listeners.remove(&id);
     }
 
-    /// Has the listener hear of `uri`, too; one principal has `of_one_max` subscriptions if it is held to that.
+    /// Subscribes the listener to `uri`. `of_one_max` is the maximum of one principal, if there is one.
     pub(super) fn subscribe(
         &mut self,
         id: ListenerId,
@@ -151,7 +151,7 @@ impl WatchTable {
         self.detach(id, entry);
     }
 
-    /// Has the listener hear of what is found for its URIs from now on, and of nothing else that was.
+    /// Attaches the listener to the watchers found for its URIs, and detaches it from earlier ones.
     pub(super) fn attach(
         &mut self,
         id: ListenerId,
@@ -162,7 +162,7 @@ impl WatchTable {
             let entry = found.map(|found| self.get_or_insert_entry(&uri, caller, found));
             let listener = self.listeners.get_mut(&id);
             let found = listener.and_then(|listener| Some((listener.uris.get_mut(&uri)?, &mut listener.has_baseline)));
-            // One that was unsubscribed from meanwhile stays so.
+            // The URI was unsubscribed from meanwhile.
             let Some((of_uri, is_settled)) = found else {
                 self.detach(id, entry);
                 continue;
@@ -178,7 +178,7 @@ impl WatchTable {
         }
     }
 
-    /// The URIs that the listener has subscribed to.
+    /// The URIs of the listener's subscriptions.
     pub(super) fn uris(&self, id: ListenerId) -> Vec<Arc<str>> {
         self.listeners.get(&id).map(|listener| listener.uris.keys().cloned().collect()).unwrap_or_default()
     }
@@ -190,7 +190,7 @@ impl WatchTable {
         }
     }
 
-    /// Counts one of its resources as changed, if the listener still subscribes to it.
+    /// Marks one resource as changed, if the listener still subscribes to it.
     pub(super) fn mark_changed(&mut self, id: ListenerId, uri: &Arc<str>) {
         if let Some(listener) = self.listeners.get_mut(&id).filter(|listener| listener.uris.contains_key(uri)) {
             listener.changed.insert(uri.clone());
@@ -206,7 +206,7 @@ impl WatchTable {
         self.listeners.get_mut(&id)?.changed.pop_first()
     }
 
-    /// Whether there is an answer for all that the listener has subscribed to.
+    /// Whether each subscription of the listener has been polled.
     pub(super) fn has_all_stamps(&self, id: ListenerId) -> bool {
         let Some(listener) = self.listeners.get(&id) else { return true };
         let mut entries = listener.uris.values().flatten().filter_map(|entry| self.entries.get(entry));
@@ -224,13 +224,14 @@ impl WatchTable {
         !self.entries.is_empty() && !std::mem::replace(&mut self.is_polling, true)
     }
 
-    /// Whether the poller may end; then it must.
+    /// Whether the poller must end.
     pub(super) fn end_polling(&mut self) -> bool {
         self.is_polling = !self.entries.is_empty();
         !self.is_polling
     }
 
-    /// What to ask next. Watchers of an earlier version are let go: who listens is told of the swap, and comes back.
+    /// The next step of the poller. Entries of an earlier version are removed: the swap notifies their listeners, which
+    /// attach again.
     pub(super) fn next_step(&mut self, now: Instant, version: u64) -> PollStep {
         let later = self.queue_due(now, version);
         while let Some((id, tenant)) = self.scheduler.start_next() {
@@ -246,7 +247,7 @@ impl WatchTable {
         later.map_or(PollStep::Idle, PollStep::WaitUntil)
     }
 
-    /// Has what is due wait for its turn; says when more is.
+    /// Queues the due polls. Returns the time at which the next one is due.
     fn queue_due(&mut self, now: Instant, version: u64) -> Option<Instant> {
         while let Some((due, id)) = self.due.front().copied() {
             if let Some(entry) = self.current_entry(id, version) {
@@ -261,7 +262,7 @@ impl WatchTable {
         None
     }
 
-    /// What is polled as `id`; one of another version is let go.
+    /// The polled entry `id`, unless it is of another version; then it is removed.
     fn current_entry(&mut self, id: PolledEntryId, version: u64) -> Option<&PolledEntry> {
         if self.entries.get(&id)?.key.version != version {
             self.remove_entry(id);
@@ -269,7 +270,8 @@ impl WatchTable {
         self.entries.get(&id)
     }
 
-    /// What a watcher said, if it could tell; it is asked again at `again_at`. Says whether that it could not is new.
+    /// Records a stamp, or its failure as `None`, and schedules the next poll at `again_at`. Returns whether the
+    /// failure is new.
     pub(super) fn record_stamp(
         &mut self,
         id: PolledEntryId,
@@ -299,7 +301,7 @@ impl WatchTable {
         has_failed_now
     }
 
-    /// What is polled for the resource and somebody; new ones are due at once.
+    /// The polled entry for the resource and the caller; new entries are due at once.
     fn get_or_insert_entry(&mut self, uri: &Arc<str>, caller: &Arc<Caller>, found: ResolvedWatcher) -> PolledEntryId {
         let key = PolledKey { uri: uri.clone(), version: found.version, caller: caller.clone() };
         if let Some(id) = self.ids.get(&key) {
@@ -317,7 +319,7 @@ impl WatchTable {
         };
         self.entries.insert(id, entry);
         if self.due.len() + self.scheduler.len() > 2 * SUBSCRIPTIONS_MAX {
-            // Of those who came and went while watchers were slow.
+            // Entries of listeners that ended while their watchers were slow.
             self.due.retain(|(_, id)| self.entries.contains_key(id));
             self.scheduler.retain(|id| self.entries.contains_key(id));
         }
@@ -349,7 +351,7 @@ impl WatchTable {
 }
 
 fn listener_limit_error() -> Error {
-    let message = format!("too many resources are subscribed to; at most {SUBSCRIPTIONS_PER_LISTENER_MAX} at once");
+    let message = format!("too many resource subscriptions; at most {SUBSCRIPTIONS_PER_LISTENER_MAX} at once");
     Error::new(ErrorKind::TooLarge, message)
 }
 
@@ -359,7 +361,7 @@ fn subscription_limit_error(level: LimitLevel) -> Error {
         LimitLevel::Tenant => " by your tenant",
         LimitLevel::Tool | LimitLevel::Node => "",
     };
-    Error::new(ErrorKind::RateLimited, format!("too many resources are subscribed to{owner_key}; try again later"))
+    Error::new(ErrorKind::RateLimited, format!("too many resource subscriptions{owner_key}; try again later"))
 }
 
 impl PartialEq for PolledKey {
@@ -381,6 +383,6 @@ impl Hash for PolledKey {
 
 impl fmt::Debug for PolledEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entry").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("PolledEntry").field("key", &self.key).finish_non_exhaustive()
     }
 }

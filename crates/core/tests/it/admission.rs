@@ -64,7 +64,7 @@ async fn a_call_may_wait_no_longer_than_it_may_run() {
     let host = host(1, 10);
     let _endless = host.begin(tool_call("endless"));
     let waiting = host.begin(tool_call("say"));
-    assert!(reply_text(waiting).await.starts_with("failed timed_out: the call was ended after 60.0 s"));
+    assert!(reply_text(waiting).await.starts_with("failed timed_out: the call exceeded its time limit of 60.0 s"));
     assert_eq!(host.registry.jobs().open_count(), 1);
 }
 

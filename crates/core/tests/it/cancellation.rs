@@ -130,7 +130,7 @@ async fn cooperative_handler_ends_at_deadline() {
     let began = Instant::now();
     insta::assert_snapshot!(reply_text(host.begin(tool_call("work"))).await, @r"
     text rows
-    failed timed_out: the call was ended after 60.0 s, its time limit
+    failed timed_out: the call exceeded its time limit of 60.0 s
     Ask for less: filter, aggregate, or set a smaller limit.
     ");
     assert_eq!(began.elapsed().as_secs(), 60);
@@ -144,7 +144,7 @@ async fn a_handler_that_ignores_the_cancellation_is_dropped_after_the_grace() {
     let reply = host.begin(tool_call("work"));
     let job = reply.job().clone();
     let answer = reply_text(reply).await;
-    assert!(answer.starts_with("failed timed_out: the call was ended after 60.0 s, its time limit\n"), "{answer}");
+    assert!(answer.starts_with("failed timed_out: the call exceeded its time limit of 60.0 s\n"), "{answer}");
     assert_eq!(began.elapsed().as_secs(), 62);
     assert!(dropped.load(Ordering::SeqCst));
     assert_eq!(job.status().state.name(), "timed_out");
@@ -170,7 +170,7 @@ async fn an_entry_has_a_time_limit_of_its_own_and_may_have_none() {
     );
     let endless = host.begin(tool_call("endless"));
     let answer = reply_text(host.begin(tool_call("brief"))).await;
-    assert!(answer.starts_with("failed timed_out: the call was ended after 5.0 s"), "{answer}");
+    assert!(answer.starts_with("failed timed_out: the call exceeded its time limit of 5.0 s"), "{answer}");
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     assert!(!endless.job().is_cancelled());
 }

@@ -198,7 +198,7 @@ fn working_tool() -> Tool {
 #[tokio::test(start_paused = true)]
 async fn input_wait_does_not_count_as_call_time() {
     let host = Host::new(entries().tool(working_tool()));
-    for (seconds, outcome) in [(19, "done {}"), (25, "failed timed_out: the call was ended after")] {
+    for (seconds, outcome) in [(19, "done {}"), (25, "failed timed_out: the call exceeded its time limit")] {
         let mut reply = host.begin(with_arguments(live_call("work"), json!({"seconds": seconds})));
         let pending_input_request = next_input_request(&mut reply).await;
         tokio::time::sleep(Duration::from_secs(599)).await;
@@ -214,7 +214,10 @@ async fn input_request_times_out() {
     let began = Instant::now();
     let mut reply = host.begin(live_call("greet"));
     let pending_input_request = next_input_request(&mut reply).await;
-    assert_eq!(reply_text(reply).await, "failed timed_out: the call asked for something, and nobody answered in time");
+    assert_eq!(
+        reply_text(reply).await,
+        "failed timed_out: the call requested input and received none within the time limit"
+    );
     assert_eq!(began.elapsed().as_secs(), 600);
     assert!(pending_input_request.answer_sender.send(name_answer("Ann")).is_err(), "a late answer is told so");
     assert_eq!(host.registry.jobs().open_count(), 0);
@@ -243,9 +246,9 @@ async fn dropped_input_request_fails_call() {
     let host = host();
     let mut reply = host.begin(live_call("greet"));
     drop(next_input_request(&mut reply).await);
-    assert_eq!(reply_text(reply).await, "failed unavailable: the client was asked for \"who\" and gave no answer");
+    assert_eq!(reply_text(reply).await, "failed unavailable: the client did not answer the input request \"who\"");
     // An adapter that hears no questions.
-    let unheard = "failed unavailable: the client was asked for \"who\" and gave no answer";
+    let unheard = "failed unavailable: the client did not answer the input request \"who\"";
     assert_eq!(host.call_to_text(live_call("greet")).await, unheard);
 }
 
@@ -255,12 +258,12 @@ async fn rejects_invalid_answer() {
     for (answer, wrong) in [
         (accepted_answer(json!({})), "\"name\" is a required property"),
         (accepted_answer(json!({"name": 7})), "name: 7 is not of type \"string\""),
-        (InputAnswer::Roots(Vec::new()), "it is an answer to something else"),
+        (InputAnswer::Roots(Vec::new()), "it answers a different kind of request"),
     ] {
         let mut reply = host.begin(live_call("greet"));
         next_input_request(&mut reply).await.answer_sender.send(answer).unwrap();
         let message = reply_text(reply).await;
-        assert!(message.starts_with("failed invalid_arguments: the answer to \"who\" does not fit: "), "{message}");
+        assert!(message.starts_with("failed invalid_arguments: invalid answer to \"who\": "), "{message}");
         assert!(message.contains(wrong), "{message}");
     }
     let mut reply = host.begin(live_call("greet"));
@@ -292,16 +295,16 @@ async fn invalid_answer_is_requested_again_with_reason() {
     let of_another_kind = solicited_answer(&name_form("Who?"), InputAnswer::Sampled(Map::new()));
     let misfit = solicited_answer(&name_form("Who?"), accepted_answer(json!({"name": 7})));
     for (given, wrong) in [
-        (unasked, "it came before it was asked for"),
-        (of_another, "it was given to another question"),
-        (of_another_kind, "it is an answer to something else"),
+        (unasked, "it was sent before it was requested"),
+        (of_another, "it answers a different request"),
+        (of_another_kind, "it answers a different kind of request"),
         (misfit, "name: 7 is not of type \"string\""),
     ] {
         let requests = required_inputs(&host, retried_call("greet", [("who", given)])).await;
         let [(key, request)] = &requests[..] else { panic!("{requests:?}") };
         assert_eq!(key, "who");
         assert!(request.previous_error.as_ref().unwrap().contains(wrong), "{request:?}");
-        assert!(request.client_message().unwrap().starts_with("Who?\n(The last answer did not fit: "));
+        assert!(request.client_message().unwrap().starts_with("Who?\n(The last answer was invalid: "));
         // It is the same question, so that the next answer counts.
         assert_eq!(request.fingerprint(), name_form("Who?").fingerprint());
         let told =

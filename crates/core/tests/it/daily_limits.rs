@@ -98,7 +98,7 @@ async fn daily_rows_reset_at_midnight() {
     }
     insta::assert_snapshot!(
         node.ask(&ann, "rows").await,
-        @"refused rate_limited: your rows of today are used up, of which there are 6; they begin anew at 00:00 UTC"
+        @"refused rate_limited: your daily limit of 6 rows is used up; it resets at 00:00 UTC"
     );
     let refused = node.host.registry.call(called_by(&ann, tool_call("rows"))).unwrap_err();
     assert_eq!(refused.retry_after(), Some(HOUR));
@@ -114,10 +114,12 @@ async fn exceeding_daily_bytes_ends_stream() {
     let node = NodeWithClock::new(Limits { per_principal: daily(bytes), ..Limits::default() });
     let answer = node.ask(&key_caller("ann", None), "endless").await;
     assert_eq!(answer.matches("0123456789").count(), 5, "{answer}");
-    assert!(answer.ends_with(
-        "failed rate_limited: your bytes of today are used up, of which there are 55; they begin anew at 00:00 UTC"
-    ));
-    assert!(node.ask(&key_caller("ann", None), "rows").await.starts_with("refused rate_limited: your bytes of today"));
+    assert!(answer.ends_with("failed rate_limited: your daily limit of 55 bytes is used up; it resets at 00:00 UTC"));
+    assert!(
+        node.ask(&key_caller("ann", None), "rows")
+            .await
+            .starts_with("refused rate_limited: your daily limit of 55 bytes")
+    );
     assert!(node.host.recorder.lines().contains("limit of principal: bytes\nended tool endless: rate_limited"));
 }
 
@@ -135,11 +137,11 @@ async fn the_time_of_calls_is_charged_while_they_run() {
     let (one, other) = tokio::join!(reply_text(work()), reply_text(work()));
     insta::assert_snapshot!(
         one,
-        @"failed rate_limited: your seconds of calls of today are used up, of which there are 10; they begin anew at 00:00 UTC"
+        @"failed rate_limited: your daily limit of 10 seconds of calls is used up; it resets at 00:00 UTC"
     );
     assert!(other.starts_with("failed"), "{other}");
     assert_eq!(began.elapsed().as_secs(), 5, "7.5 s are left for two, and each is charged each second");
-    assert!(node.ask(&ann, "rows").await.starts_with("refused rate_limited: your seconds of calls"));
+    assert!(node.ask(&ann, "rows").await.starts_with("refused rate_limited: your daily limit of 10 seconds"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,11 +152,13 @@ async fn tenant_tool_and_node_have_daily_limits() {
         (key_caller("ann", Some("north")), key_caller("bob", Some("north")), key_caller("cat", Some("south")));
     assert_eq!(node.ask(&ann, "rows").await, "text ok\ndone {}");
     assert_eq!(node.ask(&bob, "rows").await, "text ok\ndone {}");
-    assert!(node.ask(&ann, "rows").await.starts_with("refused rate_limited: your tenant's rows of today"));
+    assert!(node.ask(&ann, "rows").await.starts_with("refused rate_limited: your tenant's daily limit of 6 rows"));
     assert_eq!(node.ask(&cat, "scarce").await, "text ok\ndone {}");
-    assert!(node.ask(&cat, "scarce").await.contains("failed rate_limited: this tool's rows of today"));
+    assert!(node.ask(&cat, "scarce").await.contains("failed rate_limited: this tool's daily limit of 5 rows"));
     assert!(
-        node.ask(&key_caller("eve", None), "rows").await.starts_with("refused rate_limited: the node's rows of today")
+        node.ask(&key_caller("eve", None), "rows")
+            .await
+            .starts_with("refused rate_limited: the node's daily limit of 12 rows")
     );
 }
 

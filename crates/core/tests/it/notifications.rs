@@ -64,7 +64,7 @@ async fn waiting_call_reports_progress() {
     run_until_idle().await;
     drop(running);
     insta::assert_snapshot!(reply_text(waiting).await, @r#"
-    progress 0 of None Some("waiting for a place")
+    progress 0 of None Some("waiting for other calls to end")
     text a
     done {}
     "#);

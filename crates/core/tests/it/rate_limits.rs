@@ -53,7 +53,7 @@ async fn principal_has_own_rate_and_gets_retry_after() {
     let (ann, bob) = (key("ann"), key("bob"));
     assert_eq!((count_admitted(&host, &ann, 9), count_admitted(&host, &bob, 9)), (4, 4));
     let refused = host.registry.count_request(&ann).unwrap_err();
-    insta::assert_snapshot!(refused, @"too many requests of yours; try again in 0.1 s");
+    insta::assert_snapshot!(refused, @"too many requests from you; try again in 0.1 s");
     let retry_after = refused.retry_after().unwrap();
     assert!(retry_after <= Duration::from_millis(100), "{retry_after:?}");
     tokio::time::advance(retry_after).await;

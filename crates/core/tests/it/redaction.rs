@@ -80,8 +80,8 @@ async fn redacts_every_text_of_handler() {
 async fn rejects_answer_with_secret_if_configured() {
     let registry = registry(leaking_tool(), true);
     insta::assert_snapshot!(reply_text(registry.call(tool_call("talk")).unwrap()).await, @r"
-    failed forbidden: the answer holds what looks like a secret (***), and this server lets none leave
-    Ask for other columns, or for other rows.
+    failed forbidden: the answer contains what looks like a secret (***); this server rejects such answers
+    Select other columns, or other rows.
     ");
 }
 

@@ -303,7 +303,7 @@ async fn subscriptions_are_bounded() {
     };
     let (first, refused) = fill(&with_key("ann"));
     assert_eq!(refused.kind(), ErrorKind::TooLarge);
-    assert_eq!(refused.to_string(), "too many resources are subscribed to; at most 1000 at once");
+    assert_eq!(refused.to_string(), "too many resource subscriptions; at most 1000 at once");
     assert!(first.subscribe("thing://7", &with_key("ann")).is_ok(), "it is subscribed to already");
     let (_second, _) = fill(&with_key("ann"));
     let (third, refused) = fill(&with_key("ann"));
@@ -349,7 +349,7 @@ async fn tenant_has_half_of_subscriptions() {
             }
         }
     };
-    let message = |owner_key: &str| format!("too many resources are subscribed to{owner_key}; try again later");
+    let message = |owner_key: &str| format!("too many resource subscriptions{owner_key}; try again later");
     for name in ["ann", "bob"] {
         assert_eq!(fill(&of("north", name)), (2_500, message(" by you")));
     }

@@ -1,4 +1,4 @@
-//! `CallToolResult`, written while the tool answers.
+//! Encodes `CallToolResult` while the tool answers.
 //!
 //! [MCP 2026-07-28, Calling Tools](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#calling-tools)
 
@@ -13,14 +13,14 @@ use crate::jsonrpc::{RpcError, ceil_milliseconds};
 use crate::revision::Dialect;
 use crate::wire::encode_content;
 
-/// After how many milliseconds a call that was one too many may come again, in `_meta`.
+/// The member of `_meta` with the time in milliseconds after which a rate-limited call can be repeated.
 const RETRY_AFTER: &str = "dev.tidegate/retry_after_ms";
 
 const TEXT_OPENING: &str = "{\"type\":\"text\",\"text\":\"";
 const TEXT_CLOSING: &str = "\"}";
 
-/// The state of one `CallToolResult`: member order is free in JSON, so content comes first and
-/// what is known last comes last.
+/// Encodes one `CallToolResult`. The order of JSON members is free, so content comes first, and members that are known
+/// last come last.
 pub(crate) struct CallToolEncoder {
     envelope: ResponseEnvelope,
     blocks: ContentBlocks,
@@ -33,17 +33,17 @@ impl CallToolEncoder {
         Self { envelope, blocks: ContentBlocks::default(), has_begun: false, structured: None }
     }
 
-    /// What surrounds it.
+    /// The envelope of the result.
     pub(crate) fn envelope(&self) -> ResponseEnvelope {
         self.envelope.clone()
     }
 
-    /// In which words it speaks.
+    /// The dialect of its revision.
     pub(crate) fn dialect(&self) -> &'static Dialect {
         self.envelope.dialect
     }
 
-    /// The whole result for a call that failed before its handler ran.
+    /// The complete result for a call that failed before its handler ran.
     pub(crate) fn encode_failure(envelope: ResponseEnvelope, error: &Error) -> Bytes {
         let mut metadata = Metadata::new();
         if let Some(time) = error.retry_after() {
@@ -71,7 +71,7 @@ impl CallToolEncoder {
         let mut piece = String::new();
         let structured = self.structured.take();
         if let (Some(value), false) = (&structured, self.has_begun) {
-            // Clients that do not read structured content get the same as text.
+            // Clients that do not read structured content receive it as text.
             piece.push_str(&self.encode_block(&Content::text(value.get())));
         }
         if let Some(error) = failure.filter(|error| !error.is_rendered()) {
@@ -88,7 +88,7 @@ impl CallToolEncoder {
         piece.into()
     }
 
-    /// What a client must declare, who it is and what its token is for, it has to mend itself.
+    /// Whether the client must correct the problem itself: missing capabilities, credentials or scopes.
     fn is_client_error(&self, error: &Error) -> bool {
         let is_for_client = match error.kind() {
             ErrorKind::MissingClientCapability => self.envelope.dialect.stateless,
@@ -116,7 +116,7 @@ impl ReplyEncoder for CallToolEncoder {
                 self.structured = Some(value);
                 Bytes::new()
             }
-            // MCP asks for content, never for a body.
+            // MCP calls request content, never a body.
             Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notification(_) => Bytes::new(),
         }
     }

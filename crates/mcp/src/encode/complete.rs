@@ -1,4 +1,4 @@
-//! `CompleteResult`.
+//! Encodes `CompleteResult`.
 //!
 //! [MCP 2026-07-28, Completion](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion)
 
@@ -10,7 +10,7 @@ use super::ReplyEncoder;
 use super::envelope::ResponseEnvelope;
 use crate::jsonrpc::RpcError;
 
-/// Waits for the one completion.
+/// Stores the completion until the end of the reply.
 pub(crate) struct CompleteEncoder {
     envelope: ResponseEnvelope,
     completion: Completion,

@@ -1,9 +1,9 @@
-//! One text block that grows: its JSON string is opened once, and text is escaped into it as it comes.
+//! A list of content blocks that grows: a text block is opened once, and text is escaped into it as it arrives.
 
 use bytes::Bytes;
 use serde_json::Value;
 
-/// Where a growing list of blocks stands.
+/// The state of a growing list of blocks.
 #[derive(Debug, Default)]
 pub(crate) struct ContentBlocks {
     has_blocks: bool,
@@ -11,7 +11,8 @@ pub(crate) struct ContentBlocks {
 }
 
 impl ContentBlocks {
-    /// `text`, escaped into the open block; `opening` opens one (up to and with the string's first quote) if none is.
+    /// `text`, escaped into the open block. If no block is open, `opening` opens one, up to and including the first
+    /// quote of the string.
     pub(crate) fn push_text(&mut self, before: String, opening: &str, text: &str) -> Bytes {
         if self.text_is_open {
             return escape_json(text);
@@ -28,12 +29,12 @@ impl ContentBlocks {
         bytes.into()
     }
 
-    /// Closes the open text block with `closing` (from the string's last quote on), if one is open.
+    /// Closes the open text block with `closing`, from the last quote of the string on, if a block is open.
     pub(crate) fn end_text(&mut self, closing: &str) -> String {
         if std::mem::take(&mut self.text_is_open) { closing.to_owned() } else { String::new() }
     }
 
-    /// A whole block.
+    /// A complete block.
     pub(crate) fn push_block(&mut self, closing: &str, block: &Value) -> String {
         let mut piece = self.end_text(closing);
         if self.has_blocks {
@@ -45,7 +46,7 @@ impl ContentBlocks {
     }
 }
 
-/// `text` as the inside of a JSON string.
+/// `text`, escaped for a JSON string, without quotes.
 fn escape_json(text: &str) -> Bytes {
     let mut buffer = Vec::with_capacity(text.len() + text.len() / 4 + 2);
     // Writing a string into memory cannot fail.

@@ -1,4 +1,4 @@
-//! The members around every result: id, identity, result type, cache hint.
+//! The members around every result: id, server identity, result type, cache hint.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use tidegate_core::{CacheHint, Metadata};
 use crate::jsonrpc::{RequestId, RpcError};
 use crate::revision::Dialect;
 
-/// What surrounds the result of one request.
+/// The envelope of one request's result.
 #[derive(Debug, Clone)]
 pub(crate) struct ResponseEnvelope {
     pub id: RequestId,
     pub dialect: &'static Dialect,
     /// The server's identity as JSON text.
     pub server_info: Arc<str>,
-    /// What sort of result it is.
+    /// The type of the result.
     pub result_type: ResultType,
-    /// Whether the result stands within another one, without what surrounds a response.
+    /// Whether the result is part of another one, without the members of a response.
     pub is_nested: bool,
 }
 
-/// What sort of result answers a request.
+/// The type of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResultType {
-    /// What was asked for.
+    /// The requested result.
     Complete,
-    /// Questions that must be answered first.
+    /// Input requests that must be answered first.
     InputRequired,
-    /// A task that goes on (extension `io.modelcontextprotocol/tasks`).
+    /// A task that is running (extension `io.modelcontextprotocol/tasks`).
     Task,
 }
 
@@ -57,7 +57,7 @@ impl ResponseEnvelope {
         opening
     }
 
-    /// Everything after them. `follows` says whether there were any.
+    /// Everything after the result's own members. `follows` is true if there were any.
     pub(crate) fn close(&self, metadata: &Metadata, cache: Option<CacheHint>, follows: bool) -> String {
         let mut closing = String::new();
         let mut separator = if follows { "," } else { "" };
@@ -86,7 +86,7 @@ impl ResponseEnvelope {
         closing
     }
 
-    /// A whole response whose own members are `members` (JSON text without braces).
+    /// A complete response with `members` (JSON text without braces).
     pub(crate) fn encode_response(&self, members: &str, metadata: &Metadata, cache: Option<CacheHint>) -> Bytes {
         let mut message = self.open();
         message.push_str(members);
@@ -94,12 +94,12 @@ impl ResponseEnvelope {
         message.into()
     }
 
-    /// The same for another sort of result.
+    /// The same envelope for another type of result.
     pub(crate) fn with_result_type(self, result_type: ResultType) -> Self {
         Self { result_type, ..self }
     }
 
-    /// A whole error response.
+    /// A complete error response.
     pub(crate) fn encode_error(&self, error: &RpcError) -> Bytes {
         error.to_bytes(Some(&self.id))
     }

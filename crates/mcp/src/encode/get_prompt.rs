@@ -1,4 +1,4 @@
-//! `GetPromptResult`.
+//! Encodes `GetPromptResult`.
 //!
 //! [MCP 2026-07-28, Getting a Prompt](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#getting-a-prompt)
 
@@ -11,7 +11,7 @@ use super::envelope::ResponseEnvelope;
 use crate::jsonrpc::RpcError;
 use crate::wire::encode_prompt_message;
 
-/// Gathers the messages of one prompt, which are few.
+/// Collects the messages of one prompt; there are only a few.
 pub(crate) struct GetPromptEncoder {
     envelope: ResponseEnvelope,
     description: Option<String>,

@@ -1,4 +1,4 @@
-//! Results as bytes, written while the reply is produced.
+//! Encodes results as bytes, while the reply is produced.
 
 mod call_tool;
 mod complete;
@@ -18,9 +18,9 @@ pub(crate) use envelope::{ResponseEnvelope, ResultType};
 pub(crate) use get_prompt::GetPromptEncoder;
 pub(crate) use read_resource::ReadResourceEncoder;
 
-/// Turns one reply into one response message, piece by piece.
+/// Encodes one reply as one response message, piece by piece.
 pub(crate) trait ReplyEncoder: Send {
-    /// The bytes that `encode_chunk` adds; empty when it waits for the end.
+    /// The bytes for `chunk`; empty if they are sent at the end.
     fn encode_chunk(&mut self, chunk: Chunk) -> Bytes;
 
     /// The last bytes, and the error if the whole response is one.

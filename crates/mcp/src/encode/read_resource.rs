@@ -1,4 +1,4 @@
-//! `ReadResourceResult`, written while the resource is read.
+//! Encodes `ReadResourceResult` while the resource is read.
 //!
 //! [MCP 2026-07-28, Reading Resources](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#reading-resources)
 
@@ -14,7 +14,7 @@ use crate::wire::encode_resource_contents;
 
 const TEXT_CLOSING: &str = "\"}";
 
-/// The state of one `ReadResourceResult`. Text chunks are the contents of the resource asked for.
+/// Encodes one `ReadResourceResult`. Text chunks are the contents of the requested resource.
 pub(crate) struct ReadResourceEncoder {
     envelope: ResponseEnvelope,
     uri: String,
@@ -38,7 +38,7 @@ impl ReadResourceEncoder {
         opening
     }
 
-    /// The opening of the text contents: everything but the text itself.
+    /// The start of the text contents: everything before the text.
     fn text_opening(&self) -> String {
         let mime_type = self.mime_type.as_ref().map(|mime| format!("\"mimeType\":{},", Value::from(mime.as_str())));
         format!("{{\"uri\":{},{}\"text\":\"", Value::from(self.uri.as_str()), mime_type.unwrap_or_default())
@@ -98,7 +98,7 @@ impl ReplyEncoder for ReadResourceEncoder {
                 (self.envelope.encode_error(&error), Some(error))
             }
             Outcome::Failed(error) => {
-                // The contents sent so far stand; a second text contents of the same URI says why they end.
+                // The contents sent so far remain valid. A second text of the same URI contains the error.
                 let contents =
                     self.encode_own_contents(ResourceBody::Text(error.to_string()), Some("text/plain".to_owned()));
                 let mut piece = self.blocks.push_block(TEXT_CLOSING, &contents).into_bytes();

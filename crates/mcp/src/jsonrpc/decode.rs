@@ -1,4 +1,4 @@
-//! Reading one message: whatever the bytes are, what comes out is a message or a well-formed refusal.
+//! Decodes one message. Any bytes give either a message or an error that can be sent as it is.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -9,71 +9,71 @@ use super::error::RpcError;
 use super::id::RequestId;
 use crate::request_meta::RequestMeta;
 
-/// More messages in one batch are refused.
+/// The maximum number of messages in one batch.
 pub const BATCH_MESSAGES_MAX: usize = 100;
 
-/// What one message of a client is.
+/// A message of a client.
 #[derive(Debug)]
 pub enum IncomingMessage {
-    /// Wants an answer.
+    /// A request, which is answered.
     Request(RpcRequest),
-    /// Wants none.
+    /// A notification, which is not answered.
     Notification(RpcNotification),
-    /// Answers a request of ours, which only legacy clients get.
+    /// A response to a server request, which only legacy clients receive.
     Response(RpcResponse),
-    /// Several messages at once (2025-03-26 only). Those that could not be read stand as refusals.
+    /// Several messages at once (2025-03-26 only). Messages that cannot be decoded are errors.
     Batch(Vec<Result<IncomingMessage, DecodeError>>),
 }
 
-/// What a client answers to a request of ours; an error leaves the result out.
+/// A client's response to a server request; without a result if it is an error.
 #[derive(Debug, Default)]
 pub struct RpcResponse {
-    /// Which request.
+    /// The id of the request.
     pub id: Option<RequestId>,
-    /// The result as text.
+    /// The result as JSON text.
     pub(crate) result: Option<Box<RawValue>>,
 }
 
-/// A request, its parameters still as text.
+/// A request whose params are not decoded yet.
 #[derive(Debug)]
 pub struct RpcRequest {
-    /// To be returned exactly.
+    /// The id, which is returned unchanged.
     pub id: RequestId,
-    /// What is asked.
+    /// The method.
     pub method: String,
-    /// What the request says about itself.
+    /// The metadata of the request.
     pub meta: RequestMeta,
     params: Option<Box<RawValue>>,
 }
 
 impl RpcRequest {
-    /// Whether its params may have a member of that name, without reading them.
+    /// Whether the params may contain a member with that name, without decoding them.
     pub(crate) fn may_contain_member(&self, name: &str) -> bool {
         self.params.as_deref().is_some_and(|params| params.get().contains(name))
     }
 
-    /// The parameters as `T`; absent ones count as an empty object.
+    /// Decodes the params as `T`; missing params count as an empty object.
     ///
     /// # Errors
-    /// `-32602` with what was wrong and where.
+    /// `-32602` with the problem and its position.
     pub fn params<T: DeserializeOwned>(&self) -> Result<T, RpcError> {
         read_params(self.params.as_deref(), &self.method)
     }
 }
 
-/// A notification, its parameters still as text.
+/// A notification whose params are not decoded yet.
 #[derive(Debug)]
 pub struct RpcNotification {
-    /// What is told.
+    /// The method.
     pub method: String,
     params: Option<Box<RawValue>>,
 }
 
 impl RpcNotification {
-    /// The parameters as `T`; absent ones count as an empty object.
+    /// Decodes the params as `T`; missing params count as an empty object.
     ///
     /// # Errors
-    /// What was wrong and where; a notification is never answered.
+    /// The problem and its position. A notification is never answered.
     pub fn params<T: DeserializeOwned>(&self) -> Result<T, RpcError> {
         read_params(self.params.as_deref(), &self.method)
     }
@@ -84,16 +84,16 @@ fn read_params<T: DeserializeOwned>(params: Option<&RawValue>, method: &str) -> 
         .map_err(|error| RpcError::invalid_params(format!("the params of {method} are wrong: {error}")))
 }
 
-/// Why bytes are no message.
+/// Why bytes are not a valid message.
 #[derive(Debug)]
 pub struct DecodeError {
-    /// The id, if it could be read.
+    /// The id, if it could be decoded.
     pub id: Option<RequestId>,
-    /// What was wrong.
+    /// The error to send.
     pub error: Box<RpcError>,
 }
 
-/// The members of any message. A member that is absent and one that is null are different things.
+/// The members of any message. Distinguishes missing members from `null`.
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct RawMessage<'a> {
@@ -115,10 +115,10 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Reads one message. Never fails otherwise than with a refusal that can be sent as it is.
+/// Decodes one message.
 ///
 /// # Errors
-/// `-32700` when the bytes are no JSON, `-32600` when the JSON is no message.
+/// `-32700` if the bytes are not JSON, `-32600` if the JSON is not a message. The error can be sent as it is.
 pub fn decode(bytes: &[u8]) -> Result<IncomingMessage, DecodeError> {
     let text = std::str::from_utf8(bytes).map_err(|error| utf8_error(&error))?;
     if is_array(text) {
@@ -147,8 +147,8 @@ fn decode_batch(text: &str) -> Result<IncomingMessage, DecodeError> {
 
 fn decode_single(text: &str) -> Result<IncomingMessage, DecodeError> {
     if is_array(text) {
-        // serde would take the members of a struct from an array in their order.
-        return Err(invalid_request(None, "a batch in a batch"));
+        // serde would also decode a struct from an array, in the order of its members.
+        return Err(invalid_request(None, "a batch cannot contain a batch"));
     }
     let envelope: RawMessage<'_> = serde_json::from_str(text).map_err(|error| json_error(&error))?;
     let id = envelope.id.and_then(RequestId::from_raw);
@@ -156,7 +156,7 @@ fn decode_single(text: &str) -> Result<IncomingMessage, DecodeError> {
         return Err(invalid_request(id, "the member \"jsonrpc\" must be \"2.0\""));
     }
     if envelope.method.is_none() && envelope.result.or(envelope.error).is_some() {
-        // Whatever its id: two peers that refuse each other's errors would never end.
+        // Whatever its id is: two peers that answer each other's errors with errors would never stop.
         return Ok(IncomingMessage::Response(RpcResponse { id, result: envelope.result.map(ToOwned::to_owned) }));
     }
     if envelope.id.is_some() && id.is_none() {

@@ -13,38 +13,38 @@ use super::id::RequestId;
 use crate::revision::{Dialect, Revision};
 use crate::wire::encode_client_capabilities;
 
-/// An error that answers a whole request.
+/// An error response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RpcError {
     /// The code.
     pub code: i64,
-    /// One sentence for the reader.
+    /// A message in one sentence.
     pub message: String,
-    /// More, for programs.
+    /// Additional data for programs.
     pub data: Option<Value>,
-    /// What hinders the caller, where transports have words of their own for it.
+    /// Why the call was rejected, if transports have a status or header for it.
     pub rejection: Option<Box<CallRejection>>,
 }
 
-/// What hinders a caller, for transports that have words of their own for it: a status, a header.
+/// A reason for a rejection that transports report with a status or a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallRejection {
-    /// It has not shown who it is, and what it asks for is for those who have.
+    /// The caller is anonymous, and the entry requires authentication.
     Unauthenticated {
-        /// The OAuth scopes that its token would need; none where no token needs any.
+        /// The OAuth scopes that its token needs; empty if it needs none.
         scopes: Vec<String>,
     },
-    /// Its token lacks OAuth scopes; these are all that it would need.
+    /// The caller's token lacks OAuth scopes; these are all that it needs.
     InsufficientScope(Vec<String>),
-    /// It has asked too much.
+    /// The caller reached a limit.
     RateLimited {
-        /// After what time it may try again, where that is known.
+        /// The time after which it can try again, if known.
         retry_after: Option<Duration>,
     },
 }
 
 impl CallRejection {
-    /// What hindered a call that failed with `error`, if it is one of these.
+    /// The rejection of a call that failed with `error`, if it is one of these reasons.
     pub(crate) fn from_error(error: &Error) -> Option<Box<Self>> {
         let call_rejection = match error.kind() {
             ErrorKind::Unauthenticated => Self::Unauthenticated { scopes: error.scopes().to_vec() },
@@ -57,56 +57,56 @@ impl CallRejection {
 }
 
 impl RpcError {
-    /// The bytes are no JSON.
+    /// The bytes are not JSON.
     pub const PARSE_ERROR: i64 = -32_700;
-    /// The JSON is no request.
+    /// The JSON is not a request.
     pub const INVALID_REQUEST: i64 = -32_600;
     /// There is no such method.
     pub const METHOD_NOT_FOUND: i64 = -32_601;
-    /// The method's parameters are wrong.
+    /// The params are invalid.
     pub const INVALID_PARAMS: i64 = -32_602;
-    /// A fault of ours.
+    /// A fault of the server.
     pub const INTERNAL_ERROR: i64 = -32_603;
-    /// HTTP headers and body disagree (2026-07-28).
+    /// The HTTP headers contradict the body (2026-07-28).
     pub const HEADER_MISMATCH: i64 = -32_020;
-    /// The client has not declared what the request needs (2026-07-28).
+    /// The client did not declare a capability that the request needs (2026-07-28).
     pub const MISSING_CLIENT_CAPABILITY: i64 = -32_021;
-    /// A revision that we do not speak (2026-07-28).
+    /// The server does not support the revision (2026-07-28).
     pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32_022;
-    /// A resource that does not exist, up to 2025-11-25.
+    /// The resource does not exist; up to 2025-11-25.
     const LEGACY_RESOURCE_NOT_FOUND: i64 = -32_002;
-    /// An entry that asks who calls, of somebody who has not shown it. The code is older than the rule that the
-    /// specification alone gives codes of its range, and what handlers inside databases have always answered.
+    /// The entry requires authentication, and the caller is anonymous. The code is older than the rule that reserves
+    /// its range for the specification. Handlers in databases return it as well.
     pub const UNAUTHENTICATED: i64 = -32_001;
-    /// Refusals that the specification gives no code; outside the range it reserves.
+    /// Refusals without a code in the specification. The code is outside the reserved range.
     pub const REFUSED: i64 = -31_000;
 
-    /// An error of that code.
+    /// An error with that code.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None, rejection: None }
     }
 
-    /// The method's parameters are wrong.
+    /// The params are invalid.
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(Self::INVALID_PARAMS, message)
     }
 
-    /// The JSON is no request.
+    /// The JSON is not a request.
     pub fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(Self::INVALID_REQUEST, message)
     }
 
-    /// There is no such method in this revision.
+    /// The method does not exist in this revision.
     pub fn method_not_found(method: &str) -> Self {
         Self::new(Self::METHOD_NOT_FOUND, format!("there is no method {method:?} in this revision"))
     }
 
-    /// HTTP headers and body disagree.
+    /// The HTTP headers contradict the body.
     pub fn header_mismatch(message: impl Into<String>) -> Self {
         Self::new(Self::HEADER_MISMATCH, message)
     }
 
-    /// A revision that we do not speak.
+    /// The server does not support the revision.
     pub fn unsupported_version(requested: &str) -> Self {
         let supported: Vec<&str> = Revision::ALL.iter().rev().map(|revision| revision.name()).collect();
         Self {
@@ -117,8 +117,8 @@ impl RpcError {
         }
     }
 
-    /// The one table from our kinds of error to JSON-RPC codes. `resource` is the URI of the
-    /// resource that was to be read, which its error names again.
+    /// The table from kinds of errors to JSON-RPC codes. `resource` is the URI of the resource to read; the error
+    /// contains it.
     pub(crate) fn from_error(error: &Error, resource: Option<&str>, dialect: &Dialect) -> Self {
         let code = match error.kind() {
             ErrorKind::NotFound if resource.is_some() && dialect.resource_not_found_is_32002 => {
@@ -167,7 +167,7 @@ impl RpcError {
         error
     }
 
-    /// The whole message that answers the request of `id`; `id` is null only when it could not be read.
+    /// The complete response to the request `id`; the id is null only if it could not be decoded.
     pub fn to_bytes(&self, id: Option<&RequestId>) -> Bytes {
         let error = self.to_json();
         let id = id.map_or("null", RequestId::as_json);
@@ -175,7 +175,7 @@ impl RpcError {
     }
 }
 
-/// Whole milliseconds, rounded up: who waits for so long does not come too early.
+/// Whole milliseconds, rounded up, so that a client that waits this long does not come too early.
 pub(crate) fn ceil_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 as MCP uses it: reading messages and writing errors.
+//! JSON-RPC 2.0 as MCP uses it: decoding of messages and encoding of errors.
 
 mod decode;
 mod error;

@@ -1,4 +1,4 @@
-//! What one listener has yet to hear, modern or legacy: flags and a set, which become messages one by one.
+//! The pending notifications of one listener, modern or legacy: flags and a set of URIs, encoded one by one.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::session::McpSession;
 use crate::tasks::TaskFeed;
 use crate::wire::{self, ListKind};
 
-/// The lists of the registry, one flag each.
+/// One flag for each list of the registry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ListFlags {
     pub(super) tools: bool,
@@ -18,30 +18,30 @@ pub(super) struct ListFlags {
     pub(super) prompts: bool,
 }
 
-/// How far somebody has heard of changes.
+/// The position of a client in the sequence of changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeedPosition {
     /// The version of the registry.
     pub registry_version: u64,
-    /// How many changes of resources were told.
+    /// The number of delivered changes of resources.
     pub resource_changes: u64,
 }
 
-/// What one listener is told.
+/// The notifications for one listener.
 pub struct NotificationFeed {
     watch: Arc<Watch>,
     tasks: Option<TaskFeed>,
     subscribed: ListFlags,
-    /// Of the wanted ones those that changed.
+    /// The subscribed lists that changed.
     changed: ListFlags,
-    /// The request of the stream that notifications belong to; none for those of a legacy session.
+    /// The id of the request whose stream the notifications belong to; `None` for a legacy session.
     stream: Option<RequestId>,
-    /// What is said before anything else.
+    /// The first message of the stream.
     acknowledgement: Option<Bytes>,
 }
 
 impl NotificationFeed {
-    /// What the stream of that request is told.
+    /// The notifications for the stream of that request.
     pub(super) fn for_stream(
         watch: Arc<Watch>,
         subscribed: ListFlags,
@@ -53,15 +53,15 @@ impl NotificationFeed {
         Self { watch, tasks, subscribed, changed: ListFlags::default(), stream: Some(stream), acknowledgement }
     }
 
-    /// What a legacy session is told: changes of all lists, and of the resources that it subscribes to.
+    /// The notifications for a legacy session: changes of all lists, and of the resources that it subscribes to.
     pub fn for_session(session: &McpSession) -> Self {
         let (watch, subscribed) = (session.watch().clone(), ListFlags { tools: true, resources: true, prompts: true });
         Self { watch, tasks: None, subscribed, changed: ListFlags::default(), stream: None, acknowledgement: None }
     }
 
-    /// Begins a new connection of the session: with everything when its client knows the registry of an earlier
-    /// version, with what was told after the last that it has heard, and without lists that changed while nobody
-    /// listened when it says nothing of that.
+    /// Starts a new connection of the session from the last position that its client received. If that position is of
+    /// an earlier registry version, everything is sent; otherwise the later changes of resources. Without a position,
+    /// list changes that happened while nobody was connected are not sent.
     pub async fn resume(&mut self, caller: &Caller, last_heard: Option<FeedPosition>) {
         self.watch.update_caller(caller).await;
         let version = self.watch.version();
@@ -75,7 +75,8 @@ impl NotificationFeed {
         }
     }
 
-    /// Resolves when something has changed. Then it is to be asked who listens, and [`NotificationFeed::update_caller`] to be told.
+    /// Resolves when something has changed. Then authenticate the listener again and call
+    /// [`NotificationFeed::update_caller`].
     pub async fn changed(&self) {
         match &self.tasks {
             Some(tasks) => tokio::select! {
@@ -86,7 +87,7 @@ impl NotificationFeed {
         }
     }
 
-    /// Goes on for `caller`, who is the listener by the gate and the registry of this moment.
+    /// Continues for `caller`, the listener as authenticated against the current registry.
     pub async fn update_caller(&mut self, caller: &Caller) {
         self.watch.update_caller(caller).await;
         if let Some(tasks) = &mut self.tasks {
@@ -94,7 +95,7 @@ impl NotificationFeed {
         }
     }
 
-    /// The next notification; none when there is nothing to say now.
+    /// The next notification; `None` if there is none now.
     pub fn next_message(&mut self) -> Option<Bytes> {
         if let Some(acknowledgement) = self.acknowledgement.take() {
             return Some(acknowledgement);
@@ -113,14 +114,14 @@ impl NotificationFeed {
         }
     }
 
-    /// How far the listener has been told.
+    /// The position up to which notifications were delivered.
     pub fn position(&self) -> FeedPosition {
         FeedPosition { registry_version: self.watch.version(), resource_changes: self.watch.delivered_count() }
     }
 }
 
 impl ListFlags {
-    /// The first that is set, which is so no longer.
+    /// Returns the first set flag and clears it.
     fn take_next(&mut self) -> Option<ListKind> {
         let lists = [
             (&mut self.tools, ListKind::Tools),

@@ -1,4 +1,4 @@
-//! Which notifications a client wants (`SubscriptionFilter`). Members that we do not know are left out.
+//! The notifications that a client requests (`SubscriptionFilter`). Unknown members are ignored.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -7,28 +7,28 @@ use super::feed::ListFlags;
 use crate::bounded;
 use crate::jsonrpc::{RpcError, RpcRequest};
 
-/// Resources that one stream may tell of.
+/// The maximum number of resources per stream.
 const RESOURCES_MAX: usize = 1_000;
-/// And how long their URIs may be together: the acknowledgement repeats them, and stock clients take no longer events
-/// than 1 MiB. Escaping at most doubles them but for control characters.
+/// The maximum length of their URIs together: the acknowledgement repeats them, and common clients accept events of at
+/// most 1 MiB. Except for control characters, escaping at most doubles them.
 const RESOURCES_BYTES_MAX: usize = 400 * 1024;
-/// Tasks that one stream may tell of.
+/// The maximum number of tasks per stream.
 const TASKS_MAX: usize = 100;
 
-/// The notifications that a client asks for, or that it gets.
+/// The notifications that a client requests or receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SubscriptionFilter {
-    /// Lists whose changes are told.
+    /// Lists whose changes are sent.
     pub(super) lists: ListFlags,
-    /// Resources whose changes are told; none when the member was absent.
+    /// Resources whose changes are sent; `None` if the member is missing.
     pub(super) resources: Option<Vec<String>>,
-    /// Tasks whose changes are told (extension `io.modelcontextprotocol/tasks`); none when the member was absent.
+    /// Tasks whose changes are sent (extension `io.modelcontextprotocol/tasks`); `None` if the member is missing.
     pub(super) tasks: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
 struct ListenParams {
-    /// Not yet its members, since an array would pass for them, too.
+    /// A map first, because serde would also decode the members from an array.
     notifications: Map<String, Value>,
 }
 
@@ -49,7 +49,7 @@ struct FilterMembers {
 #[derive(Deserialize)]
 struct BoundedUri(#[serde(deserialize_with = "bounded::uri")] String);
 
-/// Null is no list.
+/// Rejects `null`.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<BoundedUri>>, D::Error> {
     Vec::deserialize(deserializer).map(Some)
 }
@@ -62,10 +62,10 @@ fn sort_and_dedup(named: Vec<BoundedUri>) -> Vec<String> {
 }
 
 impl SubscriptionFilter {
-    /// The filter of a request.
+    /// Decodes the filter of a request.
     ///
     /// # Errors
-    /// `-32602` when a member has the wrong type, or names too many resources.
+    /// `-32602` if a member has the wrong type, or contains too many resources or tasks.
     pub(super) fn read(request: &RpcRequest) -> Result<Self, RpcError> {
         let notifications = request.params::<ListenParams>()?.notifications;
         let wrong = |subject: &str| RpcError::invalid_params(format!("params.notifications is wrong: {subject}"));
@@ -89,7 +89,7 @@ impl SubscriptionFilter {
         Ok(Self { lists, resources, tasks })
     }
 
-    /// As it stands on the wire; what was not asked for is absent.
+    /// The filter as JSON, without members that were not requested.
     pub(super) fn to_json(&self) -> Value {
         let ListFlags { tools, resources, prompts } = self.lists;
         let lists = [("toolsListChanged", tools), ("resourcesListChanged", resources), ("promptsListChanged", prompts)];

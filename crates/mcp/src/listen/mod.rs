@@ -1,9 +1,9 @@
-//! `subscriptions/listen`: a stream of the notifications that a client has asked for, until the server ends it.
+//! `subscriptions/listen`: a stream of the requested notifications, until the server ends it.
 //!
-//! What there is to say waits as a few flags and the set of URIs of a [`tidegate_core::Watch`], and becomes a message
-//! when there is somebody to take it. A client that reads slowly therefore hears of each list and each resource once,
-//! however often it changed meanwhile, and costs no memory; one that reads nothing at all is dropped by the bound on
-//! writing of its transport, as it is in the midst of any answer.
+//! Pending changes are stored as flags and the set of URIs of a [`tidegate_core::Watch`], and are encoded when the
+//! client is ready to receive. A slow client therefore receives one notification per list and resource, however often
+//! they changed, and uses no memory. A client that reads nothing at all is disconnected by the write timeout of its
+//! transport, as for any answer.
 //!
 //! [MCP 2026-07-28, Subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions)
 
@@ -22,7 +22,7 @@ use crate::jsonrpc::{RpcError, RpcRequest};
 use crate::service::{McpService, Peer};
 use crate::wire;
 
-/// One open `subscriptions/listen`. Dropping it ends it.
+/// An open `subscriptions/listen` stream. Dropping it ends it.
 pub struct ListenStream {
     feed: NotificationFeed,
     envelope: ResponseEnvelope,
@@ -53,7 +53,7 @@ impl McpService {
         for uri in subscription_filter.resources.into_iter().flatten() {
             match watch.subscribe(&uri, &peer.caller) {
                 Ok(()) => honoured.resources.get_or_insert_default().push(uri),
-                // What is hidden and what does not exist are left out alike.
+                // Resources that are hidden and resources that do not exist are treated alike.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(RpcError::from_error(&error, None, envelope.dialect)),
             }
@@ -67,18 +67,18 @@ impl McpService {
 }
 
 impl ListenStream {
-    /// What there is to tell, the acknowledgement first.
+    /// The notifications, starting with the acknowledgement.
     pub fn feed(&mut self) -> &mut NotificationFeed {
         &mut self.feed
     }
 
-    /// Fires when the client cancels the request: then nothing more may be said.
+    /// Fires when the client cancels the request. Nothing more may be sent then.
     pub fn cancellation(&self) -> CancellationToken {
-        // A connection that carries nothing else cancels by closing.
+        // A connection with a single request is cancelled by closing it.
         self.guard.as_ref().map(|guard| guard.token().clone()).unwrap_or_default()
     }
 
-    /// The result, which says that the server ends the stream.
+    /// The result, which reports that the server ends the stream.
     pub fn end(self) -> ResponseMessage {
         let (id, server_info) = (self.envelope.id.as_json(), &self.envelope.server_info);
         let opening = self.envelope.open();

@@ -1,5 +1,5 @@
-//! The revisions of MCP, oldest first. What a revision changes stands in its own module, as a
-//! [`Dialect`] made from the one before it.
+//! The revisions of MCP, oldest first. Each module defines the changes of one revision, as a [`Dialect`] derived from
+//! the previous one.
 
 mod v2024_11_05;
 mod v2025_03_26;
@@ -11,7 +11,7 @@ use tidegate_core::ClientCapabilities;
 
 /// A revision of MCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the dates are the names")]
+#[allow(missing_docs, reason = "the names are dates")]
 pub enum Revision {
     V2024_11_05,
     V2025_03_26,
@@ -20,34 +20,34 @@ pub enum Revision {
     V2026_07_28,
 }
 
-/// What may be said in a revision, and how.
+/// The features of a revision, and their encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is one independent difference between revisions")]
 pub(crate) struct Dialect {
-    /// Messages may come in batches.
+    /// Messages may be sent in batches.
     pub batches: bool,
-    /// Tools carry annotations; content may be audio; progress carries a message; completion is a capability.
+    /// Tools have annotations; content may be audio; progress has a message; completion is a capability.
     pub annotations: bool,
-    /// Entries carry titles; tools carry output schemas and give structured content; content may be
-    /// a resource link; completion knows a context.
+    /// Entries have titles; tools have output schemas and structured content; content may be a resource link;
+    /// completion has a context.
     pub titles: bool,
-    /// Entries carry icons.
+    /// Entries have icons.
     pub icons: bool,
-    /// A server may have a person fill in a form.
+    /// A server can request that a person fills in a form.
     pub elicitation: bool,
-    /// A server may send a person to an address.
+    /// A server can request that a person opens a URL.
     pub elicitation_by_url: bool,
-    /// Requests stand alone: `_meta` carries revision and capabilities, results carry `resultType`
-    /// and the server's identity, lists say how long they may be kept.
+    /// Requests are independent: `_meta` contains revision and capabilities, results contain `resultType` and the
+    /// server's identity, lists contain cache hints.
     pub stateless: bool,
-    /// A missing resource is `-32002`.
+    /// The error for a missing resource is `-32002`.
     pub resource_not_found_is_32002: bool,
-    /// Structured content may be any JSON value, not just an object.
+    /// Structured content may be any JSON value, not only an object.
     pub structured_content_is_any_value: bool,
 }
 
 impl Dialect {
-    /// What of `parse_declared` a server may use.
+    /// The capabilities of `declared` that a server can use in this revision.
     pub(crate) fn usable_capabilities(&self, declared: ClientCapabilities) -> ClientCapabilities {
         ClientCapabilities {
             forms: declared.forms && self.elicitation,
@@ -59,14 +59,14 @@ impl Dialect {
 }
 
 impl Revision {
-    /// All of them, oldest first.
+    /// All revisions, oldest first.
     pub const ALL: [Self; 5] =
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
 
-    /// The newest that begins with a handshake.
+    /// The newest revision with a handshake.
     pub const NEWEST_LEGACY: Self = Self::V2025_11_25;
 
-    /// The date that names it.
+    /// The date that identifies it.
     pub fn name(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -77,17 +77,17 @@ impl Revision {
         }
     }
 
-    /// The revision of that name.
+    /// The revision with that date.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.name() == name)
     }
 
-    /// Whether it begins with `initialize` and knows sessions.
+    /// Whether it starts with `initialize` and has sessions.
     pub fn is_legacy(self) -> bool {
         self <= Self::NEWEST_LEGACY
     }
 
-    /// Whether messages may come in batches.
+    /// Whether messages may be sent in batches.
     pub fn has_batches(self) -> bool {
         self.dialect().batches
     }

@@ -1,4 +1,4 @@
-//! [2024-11-05](https://modelcontextprotocol.io/specification/2024-11-05): the first.
+//! [2024-11-05](https://modelcontextprotocol.io/specification/2024-11-05): the first revision.
 
 use super::Dialect;
 

@@ -1,6 +1,6 @@
 //! [2025-11-25](https://modelcontextprotocol.io/specification/2025-11-25/changelog): icons, elicitation by
 //! URL.
-//! That wrong arguments are told as the tool's error, so that the model sees them, holds for every revision here.
+//! Invalid arguments are reported as an error of the tool, which the model sees; here this applies to every revision.
 
 use super::{Dialect, v2025_06_18};
 

@@ -1,4 +1,4 @@
-//! One task as it is held in memory: its facts, what it asks, and who wants to hear of it.
+//! One task in memory: its facts, pending input requests and listeners.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::wire::encode_input_requests;
 #[derive(Debug)]
 pub(super) struct TaskEntry {
     pub(super) facts: TaskFacts,
-    /// While it goes on.
+    /// The job, while it runs.
     pub(super) job: Option<Arc<Job>>,
-    /// How it ended, where nothing is written down.
+    /// The result, if it is not stored on disk.
     pub(super) ending: Option<TaskResult>,
-    /// What it asks and has no answer to, by the key that its client knows.
+    /// Pending input requests, by the key that the client received.
     pending_inputs: BTreeMap<String, PendingInput>,
-    /// The keys that its client knows or knew: it must never see one twice.
+    /// All keys that the client received: a key must not be used twice.
     used_keys: HashSet<String>,
     pub(super) listeners: TaskListeners,
 }
@@ -38,7 +38,7 @@ impl TaskEntry {
         Self { facts, job, ending: None, pending_inputs, used_keys, listeners: TaskListeners::default() }
     }
 
-    /// Takes a question of its handler.
+    /// Adds an input request of the handler.
     pub(super) fn add_input_request(&mut self, pending_input_request: PendingInputRequest) {
         let (mut key, mut times) = (pending_input_request.key.clone(), 1);
         while !self.used_keys.insert(key.clone()) {
@@ -52,15 +52,15 @@ impl TaskEntry {
         self.update_status(TaskStatus::InputRequired, None);
     }
 
-    /// Gives an answer to what was asked under `key`; nothing happens if nothing waits under it.
+    /// Passes an answer to the pending request `key`. Has no effect if there is none.
     ///
     /// # Errors
-    /// What does not fit; the question stays.
+    /// Why the answer is invalid. The request stays pending.
     pub(super) fn accept_answer(&mut self, key: &str, answer: tidegate_core::InputAnswer) -> Result<(), String> {
         let Some(waiting) = self.pending_inputs.get(key) else { return Ok(()) };
         waiting.request.check(&answer)?;
         if let Some(waiting) = self.pending_inputs.remove(key) {
-            // An error means that the handler has ended meanwhile.
+            // Sending fails only if the handler has ended meanwhile.
             let _ = waiting.answer_sender.send(answer);
         }
         if self.pending_inputs.is_empty() {
@@ -71,19 +71,19 @@ impl TaskEntry {
         Ok(())
     }
 
-    /// Whether something is asked under `key`.
+    /// Whether an input request with `key` is pending.
     pub(super) fn has_pending_input(&self, key: &str) -> bool {
         self.pending_inputs.contains_key(key)
     }
 
-    /// How far it is, for people.
+    /// Sets the progress message for people.
     pub(super) fn set_message(&mut self, message: String) {
         if self.facts.message.as_ref() != Some(&message) {
             self.update_status(self.facts.status, Some(message));
         }
     }
 
-    /// Ends it as `facts` say; what is written down says `ending`, or else it is kept here.
+    /// Ends the task with `facts`. `ending` is set if the result is not stored on disk.
     pub(super) fn end(&mut self, facts: TaskFacts, ending: Option<TaskResult>) {
         self.job = None;
         self.pending_inputs.clear();
@@ -104,7 +104,7 @@ impl TaskEntry {
         self.listeners.mark_changed(self.facts.id);
     }
 
-    /// The members that what it asks adds to a `DetailedTask`, as JSON text that begins with a comma.
+    /// The members of a `DetailedTask` for pending input requests, as JSON text that starts with a comma.
     pub(super) fn input_request_members(&self) -> String {
         if self.facts.status != TaskStatus::InputRequired {
             return String::new();

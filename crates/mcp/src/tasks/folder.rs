@@ -1,4 +1,4 @@
-//! The folder in which tasks are written down: one file each, renamed into place, so that there is a whole one or none.
+//! The folder of stored tasks: one file per task, written atomically.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -8,18 +8,18 @@ use chrono::{DateTime, Utc};
 
 use super::record::{TaskFacts, TaskId, TaskRecord};
 
-/// Longer files are none of ours, in bytes.
+/// The maximum length of a file in bytes.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// The folder in which the tasks of one process are written down. No other process may use it at the same time.
+/// The folder of stored tasks of one process. No other process may use it at the same time.
 #[derive(Debug, Clone)]
 pub struct TaskFolder(PathBuf);
 
 impl TaskFolder {
-    /// The folder at `path`, made if there is none.
+    /// Opens the folder at `path` and creates it if necessary.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         fs::create_dir_all(&path)?;
@@ -27,7 +27,7 @@ impl TaskFolder {
         Ok(Self(path))
     }
 
-    /// Writes `record` down, whole or not at all.
+    /// Writes `record` atomically.
     pub(super) async fn write(&self, record: &TaskRecord) -> io::Result<()> {
         let path = self.path_of(record.facts.id);
         let text = serde_json::to_vec(record)?;
@@ -35,19 +35,19 @@ impl TaskFolder {
             let new = path.with_extension("new");
             let written =
                 private_file(&new).and_then(|mut file| file.write_all(&text)).and_then(|()| fs::rename(&new, &path));
-            // What is left of a failed attempt is taken away, as far as it can be.
+            // Removes the incomplete file, if possible.
             written.inspect_err(|_| drop(fs::remove_file(&new)))
         })
         .await
     }
 
-    /// What was written down of `id`.
+    /// Reads the record of `id`.
     pub(super) async fn read(&self, id: TaskId) -> io::Result<TaskRecord> {
         let path = self.path_of(id);
         run_blocking(move || read(&path)).await
     }
 
-    /// Forgets `ids`.
+    /// Removes the files of `ids`.
     pub(super) async fn remove(&self, ids: Vec<TaskId>) {
         let paths: Vec<PathBuf> = ids.into_iter().map(|id| self.path_of(id)).collect();
         let removed = run_blocking(move || {
@@ -56,23 +56,23 @@ impl TaskFolder {
             }
             Ok(())
         });
-        // What cannot be taken away is over all the same: its record says when.
+        // A file that cannot be removed does not bring the task back: its record contains the expiry.
         let _ = removed.await;
     }
 
-    /// The tasks that an earlier process left and that are not over at `now`; what else lies there is taken away.
+    /// Reads the tasks of an earlier process that have not expired at `now`, and removes all other files.
     pub(super) fn load_tasks(&self, now: DateTime<Utc>) -> Vec<TaskFacts> {
         let Ok(entries) = fs::read_dir(&self.0) else { return Vec::new() };
         let found = entries.flatten().filter_map(|entry| {
             let path = entry.path();
             let named = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-            // One result at a time: all of them together may be longer than the memory.
+            // Reads one result at a time: all of them together may exceed the memory.
             let facts = match read(&path) {
                 Ok(record) => Some(record.facts),
                 Err(error) if is_corrupt(&error) => None,
-                // What cannot be read now may be read another time.
+                // An I/O error may be temporary, so the file stays.
                 Err(error) => {
-                    tracing::warn!(%error, "a task cannot be read");
+                    tracing::warn!(%error, "cannot read a task file");
                     return None;
                 }
             };
@@ -96,17 +96,17 @@ fn file_name(id: TaskId) -> String {
 
 fn read(path: &Path) -> io::Result<TaskRecord> {
     if fs::metadata(path)?.len() > FILE_BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "longer than a record of a task"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is too long to be a task record"));
     }
     Ok(serde_json::from_slice(&fs::read(path)?)?)
 }
 
-/// Whether the file is read and is no record.
+/// Whether the file was read but is not a valid record.
 fn is_corrupt(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
-/// A new file that only the user of the process reads.
+/// A new file that only the user of the process can read.
 fn private_file(path: &Path) -> io::Result<fs::File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -123,5 +123,5 @@ fn restrict_permissions(path: &Path) -> io::Result<()> {
 }
 
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(io::Error::other("the work on the disk broke off")))
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(io::Error::other("the file operation was aborted")))
 }

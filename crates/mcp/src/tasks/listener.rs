@@ -1,4 +1,4 @@
-//! One who listens to tasks: what it has yet to hear of is a set of ids, so that it costs no memory however slowly it reads.
+//! Listeners of tasks. Pending changes are a set of ids, so that a slow client uses no memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -13,15 +13,15 @@ use super::store::TaskStore;
 use crate::jsonrpc::{RequestId, RpcError};
 use crate::wire;
 
-/// What one listener has yet to hear of.
+/// The pending changes of one listener.
 #[derive(Debug, Default)]
 pub(super) struct TaskListener {
-    /// How often each task has changed since it was told.
+    /// The number of changes of each task since its last notification.
     changed: Mutex<BTreeMap<TaskId, u64>>,
     woken: Notify,
 }
 
-/// What a stream of notifications is told of tasks.
+/// The notifications of tasks for one stream.
 pub(crate) struct TaskFeed {
     tasks: Arc<TaskStore>,
     registry: Arc<Registry>,
@@ -37,12 +37,12 @@ impl TaskListener {
         self.woken.notify_one();
     }
 
-    /// A task to tell of, and how often it has changed.
+    /// The next task to report, with its number of changes.
     fn next_changed(&self) -> Option<(TaskId, u64)> {
         self.changed.lock().first_key_value().map(|(id, times)| (*id, *times))
     }
 
-    /// Forgets the changes of `id` as far as they were told.
+    /// Removes the changes of `id` if none was added since the notification.
     fn clear_delivered(&self, id: TaskId, times: u64) {
         let mut changed = self.changed.lock();
         if changed.get(&id) == Some(&times) {
@@ -52,8 +52,8 @@ impl TaskListener {
 }
 
 impl TaskStore {
-    /// News of those of the tasks named in `texts` that `caller` has, and which these are; of each it is told at once where
-    /// it stands.
+    /// A feed for those tasks of `texts` that `caller` owns, and the ids of these tasks. The feed starts with the
+    /// current state of each task.
     pub(crate) fn listen(
         self: &Arc<Self>,
         texts: Vec<String>,
@@ -75,20 +75,20 @@ impl TaskStore {
 }
 
 impl TaskFeed {
-    /// Resolves when there is something to tell.
+    /// Resolves when there is a notification.
     pub(crate) async fn changed(&self) {
         while self.ready_notification.is_none() && self.listener.next_changed().is_none() {
             self.listener.woken.notified().await;
         }
     }
 
-    /// Gets the next notification ready for `caller`, who is the listener now. Of what is its own no longer it hears no more.
+    /// Prepares the next notification for `caller`, the current listener. Tasks that it no longer owns are skipped.
     pub(crate) async fn update_caller(&mut self, caller: &Caller) {
         while self.ready_notification.is_none()
             && let Some((id, times)) = self.listener.next_changed()
         {
             self.ready_notification = self.status_notification(id, caller).await.ok();
-            // Not before, so that whoever stops waiting loses nothing.
+            // Only now, so that dropping the future loses nothing.
             self.listener.clear_delivered(id, times);
         }
     }
@@ -104,7 +104,7 @@ impl TaskFeed {
     }
 }
 
-/// Those who listen to one task.
+/// The listeners of one task.
 #[derive(Debug, Default)]
 pub(super) struct TaskListeners(Vec<Weak<TaskListener>>);
 

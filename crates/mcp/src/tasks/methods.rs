@@ -1,4 +1,4 @@
-//! `tasks/get`, `tasks/update` and `tasks/cancel`.
+//! The methods `tasks/get`, `tasks/update` and `tasks/cancel`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use crate::jsonrpc::{RpcError, RpcRequest};
 use crate::service::{McpService, Peer, empty_result};
 use crate::wire::parse_input_answer;
 
-/// Answers that one update may bring.
+/// The maximum number of answers in one update.
 const ANSWERS_MAX: usize = 100;
 
 #[derive(Deserialize)]
@@ -51,11 +51,11 @@ impl McpService {
             return Err(RpcError::invalid_params(format!("inputResponses holds more than {ANSWERS_MAX} answers")));
         }
         let wrong = |key: &str, wrong: String| {
-            RpcError::invalid_params(format!("inputResponses[{key:?}] does not answer what was asked: {wrong}"))
+            RpcError::invalid_params(format!("inputResponses[{key:?}] does not answer its request: {wrong}"))
         };
         for (key, result) in &params.responses {
             let answered = self.tasks.with_entry(id, |entry| {
-                // What is not asked for, or no longer, is passed over.
+                // Answers to unknown and already answered requests are ignored.
                 if entry.has_pending_input(key) {
                     entry.accept_answer(key, parse_input_answer(result)?)
                 } else {
@@ -67,7 +67,7 @@ impl McpService {
         Ok(empty_result(envelope))
     }
 
-    /// Wishes a task to end; one that has ended stays as it is.
+    /// Cancels a task. An ended task does not change.
     pub(crate) fn cancel_task(
         &self,
         request: &RpcRequest,
@@ -82,7 +82,7 @@ impl McpService {
     }
 
     /// # Errors
-    /// `-32021` for a client that has not declared the extension.
+    /// `-32021` if the client has not declared the extension.
     pub(crate) fn require_tasks_extension(
         &self,
         request: &RpcRequest,

@@ -1,4 +1,4 @@
-//! What is written down of a task, and what of it stands on the wire.
+//! The stored record of a task, and its encoding in MCP.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,17 +11,17 @@ use serde_json::{Map, Value};
 use tidegate_core::Owner;
 use uuid::Uuid;
 
-/// How often a client should ask, in milliseconds.
+/// The recommended polling interval in milliseconds.
 const POLL_INTERVAL_MS: u64 = 1_000;
 
-/// Names a task; unguessable.
+/// The id of a task; it cannot be guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct TaskId(pub(super) Uuid);
 
 impl TaskId {
-    /// The id in `text`, if it has the form of one.
+    /// The id in `text`, if it is a valid id.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        // Only as we write them: one task has one name.
+        // Only in canonical form, so that one task has one id.
         Uuid::parse_str(text).ok().map(Self).filter(|id| id.to_string() == text)
     }
 }
@@ -32,7 +32,7 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// Where a task stands.
+/// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TaskStatus {
@@ -54,7 +54,7 @@ impl TaskStatus {
         }
     }
 
-    /// Whether nothing changes any more.
+    /// Whether the status is final.
     pub(crate) fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
@@ -65,30 +65,31 @@ impl TaskStatus {
 pub(crate) struct TaskFacts {
     pub(crate) id: TaskId,
     pub(crate) owner: Owner,
-    /// The roles that its owner had: whoever has lost one sees nothing that it gave.
+    /// The roles of its owner. A caller without one of them cannot see the task.
     #[serde(default)]
     pub(crate) roles: BTreeSet<String>,
-    /// The tool that was called: whoever may not call it any more has no task of it.
+    /// The tool. A caller that may no longer call it cannot see the task.
     pub(crate) tool: String,
-    /// The databases that it asked by its owner's own right: the same holds for these.
+    /// The databases that the task queried with the rights of its owner. A caller without access to one of them cannot
+    /// see the task.
     #[serde(default)]
     pub(crate) databases: BTreeSet<String>,
-    /// What the row policies made of its owner ([`RowPolicyStamper`](tidegate_core::RowPolicyStamper)): what it gave is for
-    /// whoever has that stamp still. A record of before it was written down is for those whom none binds.
+    /// The stamp of the row policies for its owner ([`RowPolicyStamper`](tidegate_core::RowPolicyStamper)). A caller
+    /// with another stamp cannot see the task. Old records without a stamp are for callers to whom no policy applies.
     #[serde(default)]
     pub(crate) row_policies: u64,
-    /// How long its result is, in bytes.
+    /// The length of its result in bytes.
     #[serde(default)]
     pub(crate) bytes: u64,
     pub(crate) status: TaskStatus,
-    /// For people: how far it is, or why it ended so.
+    /// A message for people: the progress, or the reason of the end.
     pub(crate) message: Option<String>,
     pub(crate) created: DateTime<Utc>,
     pub(crate) updated: DateTime<Utc>,
     pub(crate) time_to_live_ms: u64,
 }
 
-/// How a task ended, as JSON texts.
+/// The result of a task, as JSON texts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct TaskResult {
     /// The result of the call.
@@ -97,7 +98,7 @@ pub(crate) struct TaskResult {
     pub(crate) error: Option<Box<RawValue>>,
 }
 
-/// All that is written down of a task.
+/// The stored record of a task.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TaskRecord {
     pub(crate) facts: TaskFacts,
@@ -106,13 +107,13 @@ pub(crate) struct TaskRecord {
 }
 
 impl TaskFacts {
-    /// Whether its time is over.
+    /// Whether it has expired.
     pub(crate) fn is_expired(&self, now: DateTime<Utc>) -> bool {
         let age = now.signed_duration_since(self.created).to_std().unwrap_or_default();
         age >= Duration::from_millis(self.time_to_live_ms)
     }
 
-    /// Lets it live for `time` from its last change on at least.
+    /// Extends the lifetime to at least `time` after the last change.
     pub(crate) fn extend_lifetime(&mut self, time: Duration) {
         let age = self.updated.signed_duration_since(self.created).to_std().unwrap_or_default();
         self.time_to_live_ms = self.time_to_live_ms.max(age.saturating_add(time).as_millis() as u64);
@@ -138,12 +139,12 @@ impl TaskFacts {
 }
 
 impl TaskResult {
-    /// How long it is, in bytes.
+    /// The length in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         [&self.result, &self.error].into_iter().flatten().map(|text| text.get().len() as u64).sum()
     }
 
-    /// The members that it adds to a `DetailedTask`, as JSON text that begins with a comma.
+    /// The members for a `DetailedTask`, as JSON text that starts with a comma.
     pub(crate) fn members(&self) -> String {
         let member = |name: &str, text: &Option<Box<RawValue>>| {
             text.as_deref().map(|text| format!(",\"{name}\":{}", text.get())).unwrap_or_default()

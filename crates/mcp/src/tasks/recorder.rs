@@ -1,4 +1,4 @@
-//! Who reads the answer of a call that became a task, until it has ended.
+//! Reads the answer of a call that became a task, until the call has ended.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use super::store::TaskStore;
 use crate::encode::{CallToolEncoder, ReplyEncoder, ResponseEnvelope, ResultType};
 use crate::jsonrpc::RpcError;
 
-/// A call that did not become a task: its answer, to be read on, and why.
+/// A call that did not become a task: its reply, which continues, and the reason.
 pub(crate) struct TaskRefusal {
     pub(crate) reply: Reply,
     pub(crate) error: RpcError,
 }
 
 impl TaskStore {
-    /// Makes a task of the call that `reply` answers, and gives the members of its `CreateTaskResult`. From then on the
-    /// answer is read here. `message` says how far it is.
+    /// Creates a task from the call of `reply` and returns the members of its `CreateTaskResult`. From then on, the
+    /// task reads the reply. `message` is the progress so far.
     pub(crate) async fn create_task(
         self: Arc<Self>,
         reply: Reply,
@@ -56,7 +56,7 @@ impl TaskStore {
     }
 }
 
-/// The result of a task stands within another one.
+/// The result of a task is part of another result.
 fn nested_encoder(envelope: &ResponseEnvelope) -> CallToolEncoder {
     CallToolEncoder::new(
         ResponseEnvelope { is_nested: true, ..envelope.clone() }.with_result_type(ResultType::Complete),
@@ -103,15 +103,15 @@ impl TaskRecorder {
             Outcome::Failed(error) if error.kind() == ErrorKind::Cancelled => {
                 tasks.end(id, TaskStatus::Cancelled, Some(error.to_string()), TaskResult::default()).await;
             }
-            // A fault of ours is none of the tool's, nor is what the client has to mend.
+            // Faults of the server, and problems that the client must correct, are errors of the task, not of the tool.
             Outcome::Failed(error) if is_task_error(error) => {
                 let error = RpcError::from_error(error, None, self.encoder.dialect());
                 let ending = TaskResult { result: None, error: error.to_raw() };
                 tasks.end(id, TaskStatus::Failed, Some(error.message), ending).await;
             }
-            // It ended to be run again just before its call became a task, which is not run again.
+            // The call ended in order to run again just before it became a task, and a task does not run again.
             Outcome::Failed(error) if error.kind() == ErrorKind::InputRequired => {
-                let error = Error::new(ErrorKind::Unavailable, "the call was to ask for something as it became a task")
+                let error = Error::new(ErrorKind::Unavailable, "the call requested input while it became a task")
                     .with_hint("Call again.");
                 self.result = CallToolEncoder::encode_failure(self.encoder.envelope(), &error).to_vec();
                 self.complete().await;
@@ -119,7 +119,7 @@ impl TaskRecorder {
             _ => {
                 let (last, _) = self.encoder.encode_outcome(outcome);
                 self.result.extend_from_slice(&last);
-                // What was given as data stands in the last piece alone.
+                // Structured content is written in the last piece only.
                 if self.result.len() > tasks.limits.result_bytes_max {
                     return self.complete_too_long().await;
                 }
@@ -128,11 +128,11 @@ impl TaskRecorder {
         }
     }
 
-    /// Only an entry without a budget answers so much inline.
+    /// Only entries without a budget answer so much inline.
     async fn complete_too_long(mut self) {
         let max = self.tasks.limits.result_bytes_max;
         let error = Error::new(ErrorKind::TooLarge, format!("the result is longer than {max} bytes"))
-            .with_hint("Ask for less, or with delivery: \"blocks\".");
+            .with_hint("Request less, or use delivery: \"blocks\".");
         self.result = CallToolEncoder::encode_failure(self.encoder.envelope(), &error).to_vec();
         self.complete().await;
     }
@@ -143,7 +143,7 @@ impl TaskRecorder {
     }
 }
 
-/// Whether a failure is an error of the task, not a result that tells of it.
+/// Whether a failure is an error of the task instead of a result that reports it.
 fn is_task_error(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Internal | ErrorKind::MissingClientCapability | ErrorKind::Unauthenticated)
         || !error.scopes().is_empty()

@@ -1,4 +1,4 @@
-//! All tasks of a node, their bounds, and where they are written down.
+//! All tasks of a node, their limits and their storage.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,31 +15,31 @@ use super::folder::TaskFolder;
 use super::record::{TaskFacts, TaskId, TaskRecord, TaskResult, TaskStatus};
 use crate::jsonrpc::RpcError;
 
-/// How often it is looked which tasks are over.
+/// The minimum time between two checks for expired tasks.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The bounds of tasks. The principals of one tenant have half together of what is kept of all.
+/// The limits of tasks. The principals of one tenant together can have half of the totals.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TaskLimits {
-    /// How long a task is kept, from when it was made, and after it has ended.
+    /// How long a task is stored after its creation, and at least after its end.
     pub(crate) time_to_live: Duration,
     pub(crate) kept_after_end: Duration,
-    /// Tasks that are kept.
+    /// The maximum number of stored tasks.
     pub(crate) kept_max: usize,
-    /// Those of one owner.
+    /// The maximum number of stored tasks of one owner.
     pub(crate) kept_per_owner_max: usize,
-    /// Those of one owner that go on.
+    /// The maximum number of running tasks of one owner.
     pub(crate) running_per_owner_max: usize,
-    /// A longer result becomes an error, in bytes.
+    /// The maximum length of a result in bytes; a longer one becomes an error.
     pub(crate) result_bytes_max: usize,
-    /// Results that are kept, in bytes; beyond that no more tasks are made.
+    /// The maximum size of all stored results in bytes; beyond it no task is created.
     pub(crate) kept_bytes_max: u64,
-    /// Those of one owner.
+    /// The maximum size of the stored results of one owner.
     pub(crate) kept_bytes_per_owner_max: u64,
 }
 
 impl TaskLimits {
-    /// The same where results are kept in memory.
+    /// The limits if results are stored in memory.
     fn in_memory(self) -> Self {
         Self {
             kept_max: 1_000,
@@ -70,7 +70,7 @@ impl Default for TaskLimits {
 #[derive(Debug)]
 pub(crate) struct TaskStore {
     pub(super) limits: TaskLimits,
-    /// None where nothing is written down, and tasks live as long as the process.
+    /// `None` if tasks are stored in memory only and end with the process.
     folder: Option<TaskFolder>,
     table: Mutex<TaskTable>,
     pub(super) recorders: TaskTracker,
@@ -82,31 +82,32 @@ struct TaskTable {
     usage: TaskUsage,
     owner_usage: HashMap<Owner, TaskUsage>,
     tenant_usage: HashMap<String, TaskUsage>,
-    /// When it is looked again which are over: to look at each task for each new one would be much.
+    /// The time of the next check for expired tasks. Checking all tasks for each new one would be slow.
     next_expiry_check: Option<Instant>,
 }
 
-/// How many tasks are kept, and how long their results are.
+/// The number of stored tasks, and the length of their results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct TaskUsage {
     tasks: usize,
-    /// Of these those that go on.
+    /// The number of running tasks among these.
     running: usize,
     bytes: u64,
 }
 
 impl TaskStore {
-    /// The tasks that were written down in `folder`. Those that went on when their process ended have failed.
+    /// Opens the tasks stored in `folder`. Tasks that ran when their process ended have failed.
     pub(crate) fn open(folder: Option<TaskFolder>, limits: TaskLimits) -> Arc<Self> {
         let mut table = TaskTable::default();
         let now = Utc::now();
         let limits = if folder.is_some() { limits } else { limits.in_memory() };
         for mut facts in folder.as_ref().map(|folder| folder.load_tasks(now)).unwrap_or_default() {
-            // Where the clock was set back meanwhile, its time would not end.
+            // If the clock was set back meanwhile, the task would expire too late.
             facts.created = facts.created.min(now);
             let mut ending = None;
             if !facts.status.is_terminal() {
-                let error = RpcError::new(RpcError::INTERNAL_ERROR, "the server was restarted while the task went on");
+                let error =
+                    RpcError::new(RpcError::INTERNAL_ERROR, "the server was restarted while the task was running");
                 facts.status = TaskStatus::Failed;
                 facts.message = Some(error.message.clone());
                 facts.updated = now;
@@ -119,10 +120,10 @@ impl TaskStore {
         Arc::new(Self { limits, folder, table: Mutex::new(table), recorders: TaskTracker::new() })
     }
 
-    /// Writes a new task down.
+    /// Stores a new task.
     ///
     /// # Errors
-    /// When its owner or its tenant has too many, or it cannot be written down.
+    /// If its owner or tenant has too many tasks, or it cannot be written.
     pub(super) async fn insert(&self, entry: TaskEntry) -> Result<(), RpcError> {
         self.remove_expired_tasks().await;
         let record = TaskRecord { facts: entry.facts.clone(), ending: TaskResult::default() };
@@ -137,12 +138,12 @@ impl TaskStore {
         {
             self.table.lock().remove(id);
             log_write_error(&error);
-            return Err(RpcError::new(RpcError::INTERNAL_ERROR, "the task could not be written down; try again later"));
+            return Err(RpcError::new(RpcError::INTERNAL_ERROR, "the task could not be stored; try again later"));
         }
         Ok(())
     }
 
-    /// Ends a task. Its end is told when it is written down.
+    /// Ends a task. Its end becomes visible when it is stored.
     pub(super) async fn end(&self, id: TaskId, status: TaskStatus, message: Option<String>, ending: TaskResult) {
         let facts = self.with_entry(id, |entry| {
             let databases = entry.job.as_ref().map(|job| job.databases());
@@ -154,7 +155,7 @@ impl TaskStore {
         facts.extend_lifetime(self.limits.kept_after_end);
         let record = TaskRecord { facts, ending };
         let is_written = match &self.folder {
-            // An end that cannot be written down is told all the same, as long as the process lives.
+            // If the end cannot be written, the result stays in memory until the process ends.
             Some(folder) => folder.write(&record).await.inspect_err(log_write_error).is_ok(),
             None => false,
         };
@@ -162,16 +163,16 @@ impl TaskStore {
         self.table.lock().end(id, facts, (!is_written).then_some(ending));
     }
 
-    /// What `look` finds in the task `id`.
+    /// Applies `look` to the task `id`, if it exists.
     pub(super) fn with_entry<T>(&self, id: TaskId, look: impl FnOnce(&mut TaskEntry) -> T) -> Option<T> {
         self.table.lock().entries.get_mut(&id).map(look)
     }
 
-    /// The task that `text` names, if it is one of `caller`, who has the roles that it had, is bound by row policies as it
-    /// was, and may still call its tool and ask what it asked, and is not over.
+    /// Finds the task with the id `text`, if `caller` owns it, still has its roles and row policies, may call its tool
+    /// and query its databases, and if it has not expired.
     ///
     /// # Errors
-    /// `-32602`, the same for one that is another's and one that never was.
+    /// `-32602`, whether the task belongs to another caller or never existed.
     pub(super) fn find(&self, text: &str, registry: &Registry, caller: &Caller) -> Result<TaskId, RpcError> {
         let owner = Owner::from_caller(caller);
         let now = Utc::now();
@@ -196,7 +197,7 @@ impl TaskStore {
     /// The members of the task's `DetailedTask`, as JSON text without braces.
     ///
     /// # Errors
-    /// When it has gone, or what was written down cannot be read.
+    /// If it no longer exists, or its record cannot be read.
     pub(super) async fn encode_detailed(&self, id: TaskId) -> Result<String, RpcError> {
         let gone = || RpcError::invalid_params("there is no task of that id, or it has expired");
         let (facts, questions, ending) = self
@@ -207,7 +208,7 @@ impl TaskStore {
             (Some(folder), None) if facts.status.is_terminal() => match folder.read(id).await {
                 Ok(record) => record.ending,
                 Err(error) => {
-                    tracing::warn!(%error, "a task cannot be read");
+                    tracing::warn!(%error, "cannot read a task file");
                     return Err(RpcError::new(RpcError::INTERNAL_ERROR, "the result of the task cannot be read"));
                 }
             },
@@ -216,8 +217,8 @@ impl TaskStore {
         Ok(facts.members() + &questions + &ending.members())
     }
 
-    /// Waits until no task goes on: their jobs must have been ended.
-    /// A job that does not end is waited for no longer than `within`.
+    /// Waits until no task is running. Their jobs must have been cancelled or have ended before. Waits at most
+    /// `within`.
     pub(crate) async fn drain(&self, within: Duration) {
         self.recorders.close();
         let _ = tokio::time::timeout(within, self.recorders.wait()).await;
@@ -232,7 +233,7 @@ impl TaskStore {
 }
 
 fn log_write_error(error: &std::io::Error) {
-    tracing::warn!(%error, "a task could not be written down");
+    tracing::warn!(%error, "cannot write a task file");
 }
 
 impl TaskTable {
@@ -262,7 +263,7 @@ impl TaskTable {
         }
     }
 
-    /// Ends a task that goes on.
+    /// Ends a running task.
     fn end(&mut self, id: TaskId, facts: TaskFacts, ending: Option<TaskResult>) {
         self.count(&facts.owner, |kept| {
             kept.running -= 1;
@@ -273,7 +274,7 @@ impl TaskTable {
         }
     }
 
-    /// Counts for the owner, its tenant and all.
+    /// Updates the counts of the owner, its tenant and the node.
     fn count(&mut self, owner: &Owner, count: impl Fn(&mut TaskUsage)) {
         count(&mut self.usage);
         count(self.owner_usage.entry(owner.clone()).or_default());
@@ -282,7 +283,7 @@ impl TaskTable {
         }
     }
 
-    /// Takes away the tasks whose time is over; one that goes on stays until it has ended.
+    /// Removes expired tasks; a running task stays until it has ended.
     fn remove_expired(&mut self, now: DateTime<Utc>) -> Vec<TaskId> {
         if self.next_expiry_check.is_some_and(|at| Instant::now() < at) {
             return Vec::new();
@@ -301,21 +302,26 @@ impl TaskTable {
         let refuse = |subject: String| Err(RpcError::new(RpcError::REFUSED, subject));
         let of_one = self.owner_usage.get(owner).copied().unwrap_or_default();
         if of_one.tasks >= limits.kept_per_owner_max || of_one.bytes >= limits.kept_bytes_per_owner_max {
-            return refuse(format!("you have {} tasks, as many as are kept; wait until some expire", of_one.tasks));
+            return refuse(format!(
+                "you have reached your limit of stored tasks ({}); wait until some expire",
+                of_one.tasks
+            ));
         }
         if of_one.running >= limits.running_per_owner_max {
             return refuse(format!(
-                "more than {} of your tasks go on; wait until one ends",
+                "you have reached your limit of {} running tasks; wait until one ends",
                 limits.running_per_owner_max
             ));
         }
         let of_tenant = owner.tenant.as_ref().and_then(|tenant| self.tenant_usage.get(tenant)).copied();
         let TaskUsage { tasks, bytes, .. } = of_tenant.unwrap_or_default();
         if tasks >= tenant_share(limits.kept_max) || bytes >= tenant_share_of_bytes(limits.kept_bytes_max) {
-            return refuse(format!("your tenant has {tasks} tasks, as many as are kept; wait until some expire"));
+            return refuse(format!(
+                "your tenant has reached its limit of stored tasks ({tasks}); wait until some expire"
+            ));
         }
         if self.usage.tasks >= limits.kept_max || self.usage.bytes >= limits.kept_bytes_max {
-            return refuse("too many tasks are kept; try again later".to_owned());
+            return refuse("the server has reached its limit of stored tasks; try again later".to_owned());
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use tidegate_core::{Content, ResourceBody, ResourceContents, ResourceLink};
 use super::{encode_annotations, insert_some};
 use crate::revision::Dialect;
 
-/// One block. What the revision does not know becomes text that says what it was.
+/// One content block. If the revision does not have its type, a text that describes it.
 pub(crate) fn encode_content(content: &Content, dialect: &Dialect) -> Value {
     match content {
         Content::Text { text, annotations: hints } => {

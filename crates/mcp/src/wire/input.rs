@@ -1,19 +1,19 @@
-//! What a server asks its client, and what comes back: the same requests in each revision, however they travel.
+//! Input requests and their answers: the same in each revision, however they are transported.
 //!
 //! [MCP 2026-07-28, Multi Round-Trip Requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr)
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{ClientCapabilities, InputAnswer, InputRequest, InputRequestKind};
 
-/// The extension by which a client comes back for the result of a call.
+/// The extension with which a client can retrieve the result of a call later.
 pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// What a client's capabilities (`ClientCapabilities`) say that it can do.
+/// Decodes a client's capabilities (`ClientCapabilities`).
 pub(crate) fn parse_client_capabilities(capabilities: &Value) -> ClientCapabilities {
     let has = |name: &str| capabilities.get(name).is_some_and(Value::is_object);
     let elicits = |mode: &str| capabilities["elicitation"].get(mode).is_some_and(Value::is_object);
     ClientCapabilities {
-        // One that names no mode means forms.
+        // A client that names no mode supports forms.
         forms: has("elicitation") && (elicits("form") || !elicits("url")),
         urls: elicits("url"),
         sampling: has("sampling"),
@@ -22,7 +22,7 @@ pub(crate) fn parse_client_capabilities(capabilities: &Value) -> ClientCapabilit
     }
 }
 
-/// The capabilities that a client must declare to be able to do `needed`.
+/// Encodes the capabilities in `needed`, which a client must declare.
 pub(crate) fn encode_client_capabilities(needed: ClientCapabilities) -> Value {
     let mut capabilities = Map::new();
     if needed.forms || needed.urls {
@@ -66,10 +66,10 @@ pub(crate) fn encode_input_requests<'a>(requests: impl IntoIterator<Item = (&'a 
     Value::Object(entries.collect())
 }
 
-/// What a client's result says.
+/// Decodes a client's result.
 ///
 /// # Errors
-/// What is wrong with it, when it is the result of no request that a server makes.
+/// The problem, if it is not the result of an input request.
 pub(crate) fn parse_input_answer(result: &Value) -> Result<InputAnswer, String> {
     let Value::Object(members) = result else { return Err("it must be an object".to_owned()) };
     if let Some(action) = members.get("action") {
@@ -89,5 +89,5 @@ pub(crate) fn parse_input_answer(result: &Value) -> Result<InputAnswer, String> 
     if members.contains_key("content") && members.contains_key("role") {
         return Ok(InputAnswer::Sampled(members.clone()));
     }
-    Err("it has neither an action, nor roots, nor what a model wrote".to_owned())
+    Err("it must have an action, roots, or role and content".to_owned())
 }

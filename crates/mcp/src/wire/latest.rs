@@ -1,11 +1,11 @@
-//! Tools and blocks as the newest revision writes them, for adapters that speak of the same things in another language.
+//! Tools and content blocks in the encoding of the newest revision, for other adapters.
 
 use serde_json::Value;
 use tidegate_core::{Content, Tool};
 
 use crate::revision::Revision;
 
-/// One block of an answer.
+/// One content block.
 pub fn content_json(content: &Content) -> Value {
     super::encode_content(content, Revision::V2026_07_28.dialect())
 }

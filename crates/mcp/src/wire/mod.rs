@@ -1,4 +1,4 @@
-//! The nouns of MCP as they stand on the wire, one a file. What a revision does not know is left out.
+//! Encodes the types of MCP, one module per type. Members that a revision does not have are left out.
 
 mod capabilities;
 mod content;
@@ -32,14 +32,14 @@ use tidegate_core::{Annotations, ContentRole, Icon};
 
 use crate::revision::Dialect;
 
-/// Adds `key` unless there is no value.
+/// Inserts `key` if there is a value.
 fn insert_some(object: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         object.insert(key.to_owned(), value.into());
     }
 }
 
-/// Further facts, to revisions that keep a place for them.
+/// Inserts `_meta` for revisions that have it.
 fn insert_meta(object: &mut Map<String, Value>, meta: &Map<String, Value>, dialect: &Dialect) {
     if dialect.titles && !meta.is_empty() {
         object.insert("_meta".to_owned(), Value::Object(meta.clone()));

@@ -1,4 +1,5 @@
-//! What we send beside responses: progress, log messages, changed lists and resources, requests to legacy clients.
+//! Encodes messages beside responses: progress, log messages, changes of lists and resources, server requests to legacy
+//! clients.
 //!
 //! [MCP 2026-07-28, Progress](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress)
 
@@ -11,7 +12,7 @@ use tidegate_core::ReplyNotification;
 use crate::jsonrpc::RequestId;
 use crate::revision::Dialect;
 
-/// A list that may change.
+/// A list that can change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ListKind {
     Tools,
@@ -29,7 +30,7 @@ struct Notification<'a, P> {
 
 #[derive(Serialize)]
 struct ProgressParams<'a> {
-    /// The text that came, like an id: a number of 23 digits would not survive being read.
+    /// The received text, as for ids: a number of 23 digits would not survive decoding.
     #[serde(rename = "progressToken")]
     token: &'a RawValue,
     progress: f64,
@@ -59,7 +60,7 @@ struct AcknowledgedParams<'a> {
     notifications: &'a Value,
 }
 
-/// The stream that a notification belongs to, by the text of the request's id.
+/// The stream that a notification belongs to, as the text of its request's id.
 #[derive(Serialize)]
 struct SubscriptionMeta<'a> {
     #[serde(rename = "io.modelcontextprotocol/subscriptionId")]
@@ -81,13 +82,13 @@ struct LogParams<'a> {
     data: &'a Value,
 }
 
-/// The stream is open, and tells of `honoured`, a `SubscriptionFilter`.
+/// The stream is open and sends the notifications of `honoured`, a `SubscriptionFilter`.
 pub(crate) fn encode_acknowledgement(honoured: &Value, stream: &RequestId) -> Bytes {
     let params = AcknowledgedParams { meta: SubscriptionMeta::new(stream), notifications: honoured };
     encode_message("notifications/subscriptions/acknowledged", Some(params))
 }
 
-/// The list has changed. `stream_call` is the stream that it is told on; none for a legacy session.
+/// A list has changed. `stream` is the stream of the notification; `None` for a legacy session.
 pub(crate) fn encode_list_changed(kind: ListKind, stream: Option<&RequestId>) -> Bytes {
     let list = match kind {
         ListKind::Tools => "tools",
@@ -98,13 +99,13 @@ pub(crate) fn encode_list_changed(kind: ListKind, stream: Option<&RequestId>) ->
     encode_message(&format!("notifications/{list}/list_changed"), params)
 }
 
-/// What a resource holds may have changed. `stream_call` as above.
+/// The contents of a resource may have changed. `stream` as above.
 pub(crate) fn encode_resource_updated(uri: &str, stream: Option<&RequestId>) -> Bytes {
     let params = UpdatedParams { meta: stream.and_then(SubscriptionMeta::new), uri };
     encode_message("notifications/resources/updated", Some(params))
 }
 
-/// A task has changed; `find_task` are the members of its `DetailedTask`.
+/// A task has changed; `task` contains the members of its `DetailedTask`.
 pub(crate) fn encode_task_status(task: &str, stream: &RequestId) -> Bytes {
     format!(
         "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tasks\",\"params\":{{{task},\
@@ -114,7 +115,7 @@ pub(crate) fn encode_task_status(task: &str, stream: &RequestId) -> Bytes {
     .into()
 }
 
-/// News of a request. Progress needs the token under which the client asked for it.
+/// A notification of a request. Progress needs the token with which the client requested it.
 pub(crate) fn encode_notification(
     notice: &ReplyNotification,
     progress_token: Option<&str>,
@@ -137,12 +138,12 @@ pub(crate) fn encode_notification(
     }
 }
 
-/// A request of ours to a legacy client.
+/// A server request to a legacy client.
 pub(crate) fn encode_server_request(id: u64, method: &str, params: &Value) -> Bytes {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}").into()
 }
 
 fn encode_message<P: Serialize>(method: &str, params: Option<P>) -> Bytes {
-    // Writing text and values into memory cannot fail.
+    // Serializing text and values into memory cannot fail.
     serde_json::to_vec(&Notification { jsonrpc: "2.0", method, params }).unwrap_or_default().into()
 }

@@ -1,4 +1,4 @@
-//! A prompt of `prompts/list` and a message of `prompts/get`.
+//! Encodes a prompt of `prompts/list` and a message of `prompts/get`.
 //!
 //! [MCP 2026-07-28, Prompts](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts)
 
@@ -8,7 +8,7 @@ use tidegate_core::{Content, ContentRole, Prompt};
 use super::{encode_content, encode_icons, insert_meta, insert_some};
 use crate::revision::Dialect;
 
-/// The prompt as the revision knows it.
+/// The prompt in the encoding of the revision.
 pub(crate) fn encode_prompt(prompt: &Prompt, dialect: &Dialect) -> Value {
     let mut object = Map::new();
     object.insert("name".to_owned(), prompt.name.clone().into());

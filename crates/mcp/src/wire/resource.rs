@@ -1,4 +1,4 @@
-//! A resource and a resource template of their lists.
+//! Encodes resources and resource templates.
 //!
 //! [MCP 2026-07-28, Resources](https://modelcontextprotocol.io/specification/2026-07-28/server/resources)
 
@@ -8,7 +8,7 @@ use tidegate_core::{Annotations, Icon, Resource, ResourceTemplate};
 use super::{encode_annotations, encode_icons, insert_meta, insert_some};
 use crate::revision::Dialect;
 
-/// The resource as the revision knows it.
+/// The resource in the encoding of the revision.
 pub(crate) fn encode_resource(resource: &Resource, dialect: &Dialect) -> Value {
     let mut object = Map::new();
     object.insert("uri".to_owned(), resource.uri.clone().into());
@@ -21,7 +21,7 @@ pub(crate) fn encode_resource(resource: &Resource, dialect: &Dialect) -> Value {
     Value::Object(object)
 }
 
-/// The template as the revision knows it.
+/// The template in the encoding of the revision.
 pub(crate) fn encode_resource_template(template: &ResourceTemplate, dialect: &Dialect) -> Value {
     let mut object = Map::new();
     object.insert("uriTemplate".to_owned(), template.template.as_str().into());

@@ -1,4 +1,4 @@
-//! Who the server is (`Implementation`).
+//! The identity of the server (`Implementation`).
 //!
 //! [MCP 2026-07-28, `server/discover`](https://modelcontextprotocol.io/specification/2026-07-28/server/discover)
 
@@ -7,16 +7,16 @@ use serde_json::{Map, Value};
 use super::insert_some;
 use crate::revision::Dialect;
 
-/// Who the server is and how a model should use it.
+/// The identity of the server, and its instructions for models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerDescription {
-    /// For programs.
+    /// The name for programs.
     pub name: String,
-    /// For people.
+    /// The title for people.
     pub title: Option<String>,
     /// The version of the software.
     pub version: String,
-    /// A short playbook for the model.
+    /// Short instructions for models.
     pub instructions: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! A tool of `tools/list`.
+//! Encodes a tool of `tools/list`.
 //!
 //! [MCP 2026-07-28, Tool](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool)
 
@@ -8,7 +8,7 @@ use tidegate_core::{Tool, ToolAnnotations};
 use super::{encode_icons, insert_meta, insert_some};
 use crate::revision::Dialect;
 
-/// The tool as the revision knows it.
+/// The tool in the encoding of the revision.
 pub(crate) fn encode_tool(tool: &Tool, dialect: &Dialect) -> Value {
     let mut object = Map::new();
     object.insert("name".to_owned(), tool.name.clone().into());

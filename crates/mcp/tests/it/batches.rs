@@ -52,7 +52,7 @@ async fn the_answers_of_a_batch_come_together() {
     {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: invalid type: integer `7`, expected an object at line 1 column 1"}}
     {"jsonrpc":"2.0","id":4,"result":{"content":[],"isError":false}}
     {"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"there is no method \"initialize\" in this revision"}}
-    {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a batch in a batch"}}
+    {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a batch cannot contain a batch"}}
     "#);
 }
 

@@ -283,9 +283,9 @@ fn a_batch_is_read_message_by_message() {
     [{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":2},null]
         batch of [request ping of id 1; notification x; -32600 for id 2: Invalid request: the member "method" is missing; -32600 for id null: Invalid request: invalid type: null, expected an object at line 1 column 4]
     [[{"jsonrpc":"2.0","id":1,"method":"ping"}]]
-        batch of [-32600 for id null: Invalid request: a batch in a batch]
+        batch of [-32600 for id null: Invalid request: a batch cannot contain a batch]
     [["2.0",1,"ping"]]
-        batch of [-32600 for id null: Invalid request: a batch in a batch]
+        batch of [-32600 for id null: Invalid request: a batch cannot contain a batch]
     [{"jsonrpc":"2.0","id":1,"method":"ping"},]
         -32700 for id null: Parse error: trailing comma at line 1 column 43
     "#);
@@ -302,7 +302,7 @@ fn deep_nesting_does_not_overflow() {
     let (open, close) = ("[".repeat(100_000), "]".repeat(100_000));
     let nested = format!("{open}{close}");
     insta::assert_snapshot!(check(&open), @"-32700 for id null: Parse error: EOF while parsing a list at line 1 column 100000");
-    insta::assert_snapshot!(check(&nested), @"batch of [-32600 for id null: Invalid request: a batch in a batch]");
+    insta::assert_snapshot!(check(&nested), @"batch of [-32600 for id null: Invalid request: a batch cannot contain a batch]");
     insta::assert_snapshot!(check(format!(r#"{{"jsonrpc":"2.0","id":{nested},"method":"ping"}}"#)), @"-32600 for id null: Invalid request: the id must be a string or a number");
     insta::assert_snapshot!(check(format!(r#"{{"jsonrpc":"2.0","id":1,"method":{nested}}}"#)), @"-32600 for id 1: Invalid request: the method must be a string");
     insta::assert_snapshot!(check(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","x":{nested}}}"#)), @"request ping of id 1");

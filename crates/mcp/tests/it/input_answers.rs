@@ -45,7 +45,7 @@ async fn ignores_unsolicited_answers() {
     let rendered = client.send_request("tools/call", params).await.result();
     assert_eq!(rendered["resultType"], "input_required");
     let message = rendered["inputRequests"]["who"]["params"]["message"].as_str().unwrap();
-    assert_eq!(message, "Who?\n(The last answer did not fit: it came before it was asked for)");
+    assert_eq!(message, "Who?\n(The last answer was invalid: it was sent before it was requested)");
     // Beside those that were asked for they are passed over, whatever they are.
     let answers = json!({"who": accept("Ann"), "other": accept("Bob"), "nonsense": 7, "wrong": {"action": "shout"}});
     assert_eq!(retry_with_answers(&client, &input_params(), answers).await, ANN);
@@ -80,8 +80,11 @@ async fn missing_answer_is_requested_again() {
 async fn wrong_answer_is_requested_again() {
     let client = client();
     for (answer, wrong) in [
-        (json!({"roots": []}), "it is an answer to something else"),
-        (json!({"role": "assistant", "content": {"type": "text", "text": "Ann"}}), "it is an answer to something else"),
+        (json!({"roots": []}), "it answers a different kind of request"),
+        (
+            json!({"role": "assistant", "content": {"type": "text", "text": "Ann"}}),
+            "it answers a different kind of request",
+        ),
         (json!({"action": "accept"}), "\"name\" is a required property"),
         (json!({"action": "accept", "content": {"name": ["Ann"]}}), "is not of type \"string\""),
     ] {
@@ -96,7 +99,7 @@ async fn malformed_answer_is_rejected_and_can_be_corrected() {
     let client = client();
     for (answer, wrong) in [
         (json!(7), "it must be an object"),
-        (json!({}), "it has neither an action, nor roots, nor what a model wrote"),
+        (json!({}), "it must have an action, roots, or role and content"),
         (json!({"action": "shout"}), "its action must be accept, decline or cancel"),
         (json!({"action": "accept", "content": [1]}), "its content must be an object"),
         (json!({"roots": {}}), "its roots must be a list"),
@@ -188,7 +191,7 @@ async fn answer_counts_only_for_its_request() {
     // Zero rows when it is asked, three when the yes comes.
     let message = retry_with_answers(&client, &params, yes.clone()).await;
     assert!(
-        message.contains("Delete 3 rows?\\n(The last answer did not fit: it was given to another question)"),
+        message.contains("Delete 3 rows?\\n(The last answer was invalid: it answers a different request)"),
         "{message}"
     );
     let message = retry_with_answers(&client, &params, yes).await;

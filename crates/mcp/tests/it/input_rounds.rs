@@ -60,8 +60,7 @@ fn text(client_result: ClientResult) -> String {
     client_result.result()["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
-const FOREIGN: &str =
-    "error -32602: the requestState is none that you were given for this request; call again without it";
+const FOREIGN: &str = "error -32602: the requestState is not valid for this request; call again without it";
 
 #[tokio::test]
 async fn call_is_retried_with_answer() {
@@ -224,7 +223,10 @@ async fn states_that_were_used_are_bounded() {
     }
     let state = state_of(&client, &params).await;
     let message = client.send_request("tools/call", retry_params(&params, &state, ann_answer())).await.text();
-    assert_eq!(message, "error -31000: too many questions were answered by you lately; try again in a few minutes");
+    assert_eq!(
+        message,
+        "error -31000: too many input requests were answered by you recently; try again in a few minutes"
+    );
     // Those that are over make room.
     tokio::time::advance(Duration::from_secs(600)).await;
     let state = state_of(&client, &params).await;

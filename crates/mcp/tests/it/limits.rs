@@ -41,7 +41,7 @@ async fn requests_count_once_and_are_rate_limited() {
         let error =
             client.send_request(method, json!({"uri": "test://plain"})).await.response.unwrap()["error"].clone();
         assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-31_000), &json!("rate_limited")), "{method}");
-        assert!(error["message"].as_str().unwrap().starts_with("too many requests of yours; try again in"));
+        assert!(error["message"].as_str().unwrap().starts_with("too many requests from you; try again in"));
     }
     client.peer.caller = key("bob", &grants);
     client.send_request("tools/list", json!({})).await.result();

@@ -126,6 +126,6 @@ async fn subscriptions_are_bounded() {
     for number in 0..1_000 {
         assert_eq!(subscribe(number).await, "result {}");
     }
-    assert!(subscribe(1_000).await.starts_with("error -31000: too many resources are subscribed to"));
+    assert!(subscribe(1_000).await.starts_with("error -31000: too many resource subscriptions"));
     assert_eq!(subscribe(7).await, "result {}", "it is subscribed to already");
 }

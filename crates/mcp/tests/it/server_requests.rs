@@ -102,7 +102,10 @@ async fn legacy_revisions_send_supported_requests() {
             assert_eq!(questions, Vec::<Value>::new());
             let response = client_result.response.unwrap();
             assert_eq!(response["result"]["isError"], true, "{response}");
-            assert!(response.to_string().contains("the call needs what your client has not declared"), "{response}");
+            assert!(
+                response.to_string().contains("the call needs client capabilities that your client did not declare"),
+                "{response}"
+            );
         }
     }
 }
@@ -136,12 +139,12 @@ async fn client_without_capabilities_gets_no_requests() {
     let client = Client::of(Revision::V2025_11_25);
     let (client_result, questions) = converse(&client, roots_step(), valid_answer).await;
     assert_eq!(questions.len(), 0);
-    insta::assert_snapshot!(client_result.text(), @r#"result {"content":[{"type":"text","text":"the call needs what your client has not declared that it can do: roots"}],"isError":true}"#);
+    insta::assert_snapshot!(client_result.text(), @r#"result {"content":[{"type":"text","text":"the call needs client capabilities that your client did not declare: roots"}],"isError":true}"#);
     let message = client.send_request(
         "prompts/get",
         json!({"name": "decorated", "arguments": {"steps": "[[\"ask\",{\"a\":\"roots\"}]]"}}),
     );
-    insta::assert_snapshot!(message.await.text(), @r#"error -31000: the call needs what your client has not declared that it can do: roots {"kind":"incapable"}"#);
+    insta::assert_snapshot!(message.await.text(), @r#"error -31000: the call needs client capabilities that your client did not declare: roots {"kind":"incapable"}"#);
 }
 
 #[tokio::test]
@@ -150,7 +153,7 @@ async fn unreachable_client_gets_no_requests() {
     client.peer.accepts_server_requests = false;
     let (client_result, questions) = converse(&client, roots_step(), valid_answer).await;
     assert_eq!(questions.len(), 0);
-    assert!(text(client_result).starts_with("the call needs what your client has not declared"));
+    assert!(text(client_result).starts_with("the call needs client capabilities that your client did not declare"));
     // The answers of a batch come together, so that nothing can be asked in between.
     let client = capable_client(Revision::V2025_03_26);
     let batch = json!([message(1, "tools/call", roots_step())]).to_string();
@@ -162,13 +165,13 @@ async fn unreachable_client_gets_no_requests() {
 #[tokio::test]
 async fn invalid_answers_are_reported_to_handler() {
     let client = capable_client(Revision::V2025_11_25);
-    let nothing = "the client was asked for \"it\" and gave no answer";
+    let nothing = "the client did not answer the input request \"it\"";
     for (answer, rendered) in [
         (json!({"error": {"code": -1, "message": "the user closed it"}}), nothing),
         (json!({"result": {}}), nothing),
         (json!({"result": {"action": "shout"}}), nothing),
-        (json!({"result": {"roots": []}}), "the answer to \"it\" does not fit: it is an answer to something else"),
-        (json!({"result": {"action": "accept"}}), "the answer to \"it\" does not fit: \"name\" is a required property"),
+        (json!({"result": {"roots": []}}), "invalid answer to \"it\": it answers a different kind of request"),
+        (json!({"result": {"action": "accept"}}), "invalid answer to \"it\": \"name\" is a required property"),
     ] {
         let (client_result, _) =
             converse(&client, input_step(json!({"it": {"form": "Who?"}})), |_| Some(answer.clone())).await;

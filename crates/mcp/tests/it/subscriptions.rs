@@ -120,7 +120,7 @@ async fn subscriptions_of_all_streams_together_are_bounded() {
     }
     let one_more = json!({"notifications": {"resourceSubscriptions": ["test://plain"]}});
     let refused = client.send_request("subscriptions/listen", one_more.clone()).await.text();
-    insta::assert_snapshot!(refused, @r#"error -31000: too many resources are subscribed to; try again later {"kind":"rate_limited"}"#);
+    insta::assert_snapshot!(refused, @r#"error -31000: too many resource subscriptions; try again later {"kind":"rate_limited"}"#);
     streams.pop();
     assert!(client.send_request("subscriptions/listen", one_more).await.response.unwrap().get("result").is_some());
 }
@@ -219,7 +219,7 @@ async fn batch_rejects_listen() {
     });
     let message = tidegate_mcp::decode(message.to_string().as_bytes());
     let answers = client.batch(vec![message]).await.unwrap().unwrap();
-    insta::assert_snapshot!(std::str::from_utf8(&answers).unwrap(), @r#"[{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"a batch has no place for a stream of notifications"}}]"#);
+    insta::assert_snapshot!(std::str::from_utf8(&answers).unwrap(), @r#"[{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"a batch cannot contain subscriptions/listen"}}]"#);
 }
 
 #[tokio::test(start_paused = true)]

@@ -123,10 +123,10 @@ async fn tenant_has_half_of_tasks() {
     }
     insta::assert_debug_snapshot!(refusals, @r#"
     [
-        "you have 10 tasks, as many as are kept; wait until some expire",
-        "your tenant has 19 tasks, as many as are kept; wait until some expire",
-        "your tenant has 19 tasks, as many as are kept; wait until some expire",
-        "your tenant has 19 tasks, as many as are kept; wait until some expire",
+        "you have reached your limit of stored tasks (10); wait until some expire",
+        "your tenant has reached its limit of stored tasks (19); wait until some expire",
+        "your tenant has reached its limit of stored tasks (19); wait until some expire",
+        "your tenant has reached its limit of stored tasks (19); wait until some expire",
     ]
     "#);
     let south = of("south", "eve");

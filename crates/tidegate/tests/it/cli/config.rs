@@ -158,7 +158,7 @@ fn statements_are_prepared() {
 fn resources_prompts_and_requests_are_checked_too() {
     insta::assert_snapshot!(check("resources: [{uri: 'r://{a}{b}', name: r, sql: SELECT 1}, {uri: plain, name: p, file: x}, {uri: 'r://x', name: x}]\n"), @r#"
     error: the configuration cannot be used
-    tidegate.yaml:2:14: resources[0].uri: "r://{a}{b}" has two variables side by side
+    tidegate.yaml:2:14: resources[0].uri: invalid URI template "r://{a}{b}": put text between two variables
     tidegate.yaml:2:59: resources[1].uri: "plain" has no scheme; write it as reports://sales/{year}
     tidegate.yaml:2:90: resources[2]: wants either sql or file, and not both
     "#);

@@ -63,7 +63,7 @@ fn eliciting_tool_fails_without_a_terminal() {
     Pass them, or call from a client that supports elicitation.
     ");
     insta::assert_snapshot!(unconfirmed.stderr, @r"
-    error: the call needs what your client has not declared that it can do: elicitation (form)
+    error: the call needs client capabilities that your client did not declare: elicitation (form)
     Nothing was done: a person has to agree first. Call from a client that supports elicitation, or with tidegate call at a terminal.
     ");
 }

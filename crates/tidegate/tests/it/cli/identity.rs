@@ -141,7 +141,7 @@ async fn unauthenticated_requests_reveal_nothing() {
     };
     let (status, missing) = refused(None).await;
     assert_eq!(status, StatusCode::UNAUTHORIZED);
-    insta::assert_snapshot!(missing["error"]["message"], @r#""this server asks who calls: send Authorization: Bearer with a key or token""#);
+    insta::assert_snapshot!(missing["error"]["message"], @r#""authentication is required: send Authorization: Bearer with an API key or a token""#);
     let unsigned = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4iLCJleHAiOjk5OTk5OTk5OTl9.";
     let wrong = [format!("{key}x"), key[..20].to_owned(), "tg_".to_owned(), "garbage".to_owned(), unsigned.to_owned()];
     let mut answers = Vec::new();

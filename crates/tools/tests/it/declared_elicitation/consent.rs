@@ -91,7 +91,7 @@ async fn client_without_forms_gets_incapable_error() {
         assert!(error.kind() == ErrorKind::MissingClientCapability && error.missing_capabilities().forms);
         insta::allow_duplicates! {
             insta::assert_snapshot!(error, @r#"
-            the call needs what your client has not declared that it can do: elicitation (form)
+            the call needs client capabilities that your client did not declare: elicitation (form)
             Nothing was done: a person has to agree first. Call from a client that supports elicitation, or with tidegate call at a terminal.
             "#);
         }

@@ -148,7 +148,7 @@ async fn tool_and_call_timeouts_apply() {
         let mut api =
             ApiFixture::for_server(&server).with(|definition| definition.timeout = Some(Duration::from_secs(20)));
         api.limits = CallLimits { timeout: Some(Duration::from_millis(200)), ..CallLimits::default() };
-        assert!(api.call(json!({})).await.starts_with("timed_out: the call was ended after 0.2 s"));
+        assert!(api.call(json!({})).await.starts_with("timed_out: the call exceeded its time limit of 0.2 s"));
     }
 }
 

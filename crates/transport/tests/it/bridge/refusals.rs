@@ -27,7 +27,7 @@ async fn missing_token_error_names_the_option() {
     let server = Server::with(BridgeTransport::Http, options).await;
     let mut client = server.client();
     let modern = client.ask(1, "tools/list", json!({})).await;
-    insta::assert_snapshot!(said(&modern), @"the server requires authentication (401); pass a token to the bridge with --bearer TOKEN, or set TIDEGATE_BEARER in its environment; the server says: this server asks who calls: send Authorization: Bearer with a key or token");
+    insta::assert_snapshot!(said(&modern), @"the server requires authentication (401); pass a token to the bridge with --bearer TOKEN, or set TIDEGATE_BEARER in its environment; the server says: authentication is required: send Authorization: Bearer with an API key or a token");
     assert_eq!(modern["error"]["data"], json!({"kind": "unauthenticated", "mayHaveRun": false}));
     client.line(&handshake(Revision::NEWEST_LEGACY)).await;
     assert_eq!(said(&client.answer().await), said(&modern));

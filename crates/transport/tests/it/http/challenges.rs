@@ -214,7 +214,7 @@ async fn missing_token_names_required_scopes() {
     insta::assert_snapshot!(requested("write").await, @r#"
     401
     Bearer realm="tidegate", scope="data:read data:list data:write", resource_metadata="https://data.example.com/.well-known/oauth-protected-resource/mcp"
-    {"code":-32001,"message":"\"write\" is for callers who have shown who they are\nCall with a key or a token.","data":{"kind":"unauthenticated","scopes":["data:write","data:read"]}}
+    {"code":-32001,"message":"\"write\" requires authentication\nSend an API key or a token.","data":{"kind":"unauthenticated","scopes":["data:write","data:read"]}}
     "#);
     let headers = [("Content-Type", "application/json")];
     let rest = server.rest(&request("POST", "/rest/tools/write/call", &headers, b"{}")).await;

@@ -74,7 +74,7 @@ async fn no_elicitation_without_event_stream() {
     let message = server.ask(&call).await.message();
     check_response(session.revision, "tools/call", &message);
     let rendered = message["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(rendered.starts_with("the call needs what your client has not declared"), "{rendered}");
+    assert!(rendered.starts_with("the call needs client capabilities that your client did not declare"), "{rendered}");
 }
 
 #[tokio::test]

@@ -184,11 +184,11 @@ async fn invalid_credentials_answer_alike_on_every_endpoint() {
         table.push_str(&format!("{subject:28} {}\n", refused(&server, visible).await));
     }
     insta::assert_snapshot!(table, @r#"
-    no token                     401 Bearer realm="tidegate", scope="data:read data:list": this server asks who calls: send Authorization: Bearer with a key or token
+    no token                     401 Bearer realm="tidegate", scope="data:read data:list": authentication is required: send Authorization: Bearer with an API key or a token
     garbage                      401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
-    nothing                      400 Bearer realm="tidegate", error="invalid_request": the Authorization header cannot be read: send one, which is Bearer, a space, and a key or token
-    two words                    400 Bearer realm="tidegate", error="invalid_request": the Authorization header cannot be read: send one, which is Bearer, a space, and a key or token
-    what no token consists of    400 Bearer realm="tidegate", error="invalid_request": the Authorization header cannot be read: send one, which is Bearer, a space, and a key or token
+    nothing                      400 Bearer realm="tidegate", error="invalid_request": the Authorization header is malformed: send one header with the word Bearer, a space, and an API key or a token
+    two words                    400 Bearer realm="tidegate", error="invalid_request": the Authorization header is malformed: send one header with the word Bearer, a space, and an API key or a token
+    what no token consists of    400 Bearer realm="tidegate", error="invalid_request": the Authorization header is malformed: send one header with the word Bearer, a space, and an API key or a token
     expired                      401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     without an end               401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     not yet valid                401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
@@ -203,8 +203,8 @@ async fn invalid_credentials_answer_alike_on_every_endpoint() {
     revoked key                  401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     key with an end too many     401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     long                         401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
-    another scheme               401 Bearer realm="tidegate", scope="data:read data:list": this server asks who calls: send Authorization: Bearer with a key or token
-    two                          400 Bearer realm="tidegate", error="invalid_request": the Authorization header cannot be read: send one, which is Bearer, a space, and a key or token
+    another scheme               401 Bearer realm="tidegate", scope="data:read data:list": authentication is required: send Authorization: Bearer with an API key or a token
+    two                          400 Bearer realm="tidegate", error="invalid_request": the Authorization header is malformed: send one header with the word Bearer, a space, and an API key or a token
     "#);
     let ip_addrs = refusals.0.lock().clone();
     assert_eq!(ip_addrs.len(), (cases.len() + 3) * ENDPOINTS.len());

@@ -34,7 +34,7 @@ async fn daily_quota_is_per_tenant() {
         let ann = node.client("ann", Some("north"));
         assert_eq!(three(&ann).await, THREE, "{level}");
         let over = three(&ann).await;
-        assert!(over.contains("rows of today are used up, of which there are 3"), "{level}: {over}");
+        assert!(over.contains("daily limit of 3 rows is used up"), "{level}: {over}");
         let colleague = three(&node.client("bob", Some("north"))).await;
         assert_eq!(colleague == THREE, level == "principal", "{level}: {colleague}");
         for tenant in [Some("south"), None] {
@@ -49,7 +49,7 @@ async fn daily_quota_survives_restart() {
     assert_eq!(three(&node.client("ann", Some("north"))).await, THREE);
     let node = node.restart();
     let over = three(&node.client("bob", Some("north"))).await;
-    assert!(over.starts_with("your tenant's rows of today are used up"), "{over}");
+    assert!(over.starts_with("your tenant's daily limit of "), "{over}");
     assert_eq!(three(&node.client("ann", Some("south"))).await, THREE);
 }
 

@@ -68,5 +68,5 @@ async fn role_rates_and_daily_quotas_apply() {
     let over = call_text(&node, &clerk, "sql", json!({"database": "open", "sql": "SELECT id FROM orders"})).await;
     assert!(!over.contains("\"id\":3"), "{over}");
     let refused = call_text(&node, &clerk, "shop_orders", json!({})).await;
-    assert!(refused.starts_with("your rows of today are used up, of which there are 4"), "{refused}");
+    assert!(refused.starts_with("your daily limit of 4 rows is used up"), "{refused}");
 }

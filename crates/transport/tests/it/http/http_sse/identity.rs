@@ -29,7 +29,7 @@ async fn session_is_hidden_from_other_principals() {
     }
     insta::assert_debug_snapshot!(message, @r#"
     [
-        "401 -32600 this server asks who calls: send Authorization: Bearer with a key or token",
+        "401 -32600 authentication is required: send Authorization: Bearer with an API key or a token",
         "404 -32600 the session does not exist or has ended; open a new one with GET /mcp/sse",
         "202",
     ]

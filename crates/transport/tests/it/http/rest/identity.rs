@@ -23,15 +23,15 @@ async fn unauthenticated_callers_get_only_the_page() {
         }
     }
     insta::assert_snapshot!(table, @r#"
-    /rest/tools               Bearer realm="tidegate"                            401 unauthenticated: this server asks who calls: send Authorization: Bearer with a key or token
-    /rest/openapi.json        Bearer realm="tidegate"                            401 unauthenticated: this server asks who calls: send Authorization: Bearer with a key or token
-    /rest/tools/script/call   Bearer realm="tidegate"                            401 unauthenticated: this server asks who calls: send Authorization: Bearer with a key or token
+    /rest/tools               Bearer realm="tidegate"                            401 unauthenticated: authentication is required: send Authorization: Bearer with an API key or a token
+    /rest/openapi.json        Bearer realm="tidegate"                            401 unauthenticated: authentication is required: send Authorization: Bearer with an API key or a token
+    /rest/tools/script/call   Bearer realm="tidegate"                            401 unauthenticated: authentication is required: send Authorization: Bearer with an API key or a token
     /rest/tools               Bearer realm="tidegate", error="invalid_token"     401 unauthenticated: the key or token is not valid
     /rest/openapi.json        Bearer realm="tidegate", error="invalid_token"     401 unauthenticated: the key or token is not valid
     /rest/tools/script/call   Bearer realm="tidegate", error="invalid_token"     401 unauthenticated: the key or token is not valid
-    /rest/tools               Bearer realm="tidegate"                            401 unauthenticated: this server asks who calls: send Authorization: Bearer with a key or token
-    /rest/openapi.json        Bearer realm="tidegate"                            401 unauthenticated: this server asks who calls: send Authorization: Bearer with a key or token
-    /rest/tools/script/call   Bearer realm="tidegate"                            401 unauthenticated: this server asks who calls: send Authorization: Bearer with a key or token
+    /rest/tools               Bearer realm="tidegate"                            401 unauthenticated: authentication is required: send Authorization: Bearer with an API key or a token
+    /rest/openapi.json        Bearer realm="tidegate"                            401 unauthenticated: authentication is required: send Authorization: Bearer with an API key or a token
+    /rest/tools/script/call   Bearer realm="tidegate"                            401 unauthenticated: authentication is required: send Authorization: Bearer with an API key or a token
     "#);
     let visible = ("Authorization", "Bearer key");
     let answer = connection.ask(&request("GET", "/rest/openapi.json", &[visible], "")).await;

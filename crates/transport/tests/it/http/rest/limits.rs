@@ -27,7 +27,7 @@ async fn rate_limit_counts_each_request_once() {
     assert_eq!(server.rest(&get("/results/00000000-0000-0000-0000-000000000000")).await.head.status, 404);
     for request in [text(), get("/rest/tools"), get("/results/00000000-0000-0000-0000-000000000000")] {
         let message = problem(&server.rest(&request).await);
-        assert!(message.starts_with("429 rate_limited: too many requests of yours; try again in "), "{message}");
+        assert!(message.starts_with("429 rate_limited: too many requests from you; try again in "), "{message}");
     }
     let series = "tidegate_limits_reached_total{level=\"principal\",measure=\"requests\"}";
     assert_eq!(server.figure(series).await, "3");

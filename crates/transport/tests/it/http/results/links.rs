@@ -156,7 +156,7 @@ async fn requires_a_key_without_link() {
     let mut connection = server.connect().await;
     for path in ["/results/ID", "/results/ID/data?format=csv", "/results/nothing", "/results/ID?colour=red"] {
         let answer = connection.ask(&request("GET", path, &[])).await;
-        assert!(problem(&answer).starts_with("401 unauthenticated: this server asks who calls"), "{path}");
+        assert!(problem(&answer).starts_with("401 unauthenticated: authentication is required"), "{path}");
         let other = connection.ask(&request("GET", path, &[("Authorization", "Bearer other")])).await;
         assert_eq!(problem(&other), "401 unauthenticated: the key or token is not valid");
     }
