@@ -1,14 +1,14 @@
-//! The token that proves who calls a server: from the command line, a file or the environment.
+//! The bearer token of a command: from the command line, a file or the environment.
 
 use std::fmt;
 use std::path::Path;
 
 use crate::command_error::CommandError;
 
-/// Holds the token where neither the flag nor the file does.
+/// Environment variable that contains the token, if neither the flag nor the file is given.
 const BEARER_VARIABLE: &str = "TIDEGATE_BEARER";
 
-/// Text of the command line that must not be shown.
+/// An argument that must not appear in any output.
 #[derive(Clone)]
 pub(crate) struct SecretArgument(String);
 
@@ -24,7 +24,7 @@ impl fmt::Debug for SecretArgument {
     }
 }
 
-/// The token of the flag, else of the file, else of the environment, as `parse` reads it.
+/// The token of the flag, else of the file, else of the environment, parsed by `parse`.
 pub(crate) fn read_bearer<Bearer, Wrong: fmt::Display>(
     flag: Option<&SecretArgument>,
     file: Option<&Path>,

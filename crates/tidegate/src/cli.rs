@@ -1,4 +1,4 @@
-//! The command line: verbs and the options that all of them take.
+//! The command line: the subcommands and the options of all of them.
 
 use clap::{Parser, Subcommand};
 
@@ -9,7 +9,7 @@ use crate::commands::{
 };
 use crate::options::GlobalOptions;
 
-/// Makes a data node an MCP server: files, PostgreSQL and SQLite as tables, answers as streams
+/// MCP data server: serves files, PostgreSQL and SQLite as tables, and streams its answers
 #[derive(Debug, Parser)]
 #[command(name = "tidegate", version)]
 pub(crate) struct Cli {
@@ -19,7 +19,7 @@ pub(crate) struct Cli {
     pub(crate) options: GlobalOptions,
 }
 
-/// One verb a file, in `commands`.
+/// The subcommands. Each one has a file in `commands`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Demo(demo::DemoCommand),
@@ -48,7 +48,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Servers tell what happens; whoever asks one question wants its answer alone.
+    /// Servers log events by default; other commands print their output alone.
     pub(crate) fn log_level_default(&self) -> &'static str {
         match self {
             Self::Demo(_) | Self::Serve(_) | Self::Stdio(_) => "info",

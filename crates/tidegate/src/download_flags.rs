@@ -1,4 +1,4 @@
-//! Answers that become files: the options of the verbs that write them, and a download with its bar.
+//! Flags of the commands that write an answer to a file, and the download with its progress bar.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use crate::bearer::{self, SecretArgument};
 use crate::command_error::CommandError;
 use crate::shutdown::Shutdown;
 
-/// Where the rows go.
+/// Flags of the output file.
 #[derive(Debug, Args)]
 pub(crate) struct OutputFileFlags {
-    /// File to write; it has its name when it is whole, and not before
+    /// File to write; it appears under its name only when it is complete
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// arrow, ndjson, csv, json or parquet [default: what the name of FILE ends with]
+    /// arrow, ndjson, csv, json or parquet [default: by the ending of FILE]
     #[arg(long, value_name = "FORMAT", value_parser = tidegate_fetch::parse_format)]
     format: Option<AnswerFormat>,
 
@@ -29,48 +29,48 @@ pub(crate) struct OutputFileFlags {
     #[arg(long)]
     force: bool,
 
-    /// Show no progress and say nothing at the end
+    /// Print no progress and no final line
     #[arg(long)]
     quiet: bool,
 }
 
-/// How a result is downloaded.
+/// Flags of the download of a result.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options for a download")]
 pub(crate) struct DownloadFlags {
-    /// Token that proves who calls [env: TIDEGATE_BEARER, which lists of processes do not show]
+    /// Bearer token [env: TIDEGATE_BEARER, which is not visible in process lists]
     #[arg(long, value_name = "TOKEN", conflicts_with = "bearer_file")]
     bearer: Option<SecretArgument>,
 
-    /// File that holds the token
+    /// File that contains the bearer token
     #[arg(long, value_name = "FILE")]
     bearer_file: Option<PathBuf>,
 
-    /// Blocks that are fetched at once [default: 4]
+    /// Blocks that are fetched at the same time [default: 4]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(1..=32))]
     parallel: Option<u8>,
 
-    /// Take what is there of a result that ended incomplete
+    /// Accept the rows of an incomplete result
     #[arg(long)]
     partial: bool,
 }
 
 impl OutputFileFlags {
-    /// The file, which can be written.
+    /// The output file. Fails if it cannot be written.
     pub(crate) fn destination(&self) -> Result<Destination, CommandError> {
         Ok(Destination::new(self.output.clone(), self.format, self.force)?)
     }
 
-    /// The file for a result of which nobody knows yet whether it has rows, or is a file itself.
+    /// The output file of a result that may have rows or may be a file itself. The format is optional then.
     pub(crate) fn destination_with_optional_format(&self) -> Result<Destination, CommandError> {
         Ok(Destination::with_optional_format(self.output.clone(), self.format, self.force)?)
     }
 
-    /// Says what was written, to whoever wants to hear it.
+    /// Prints what was written, unless `--quiet` is set.
     pub(crate) fn print_summary(&self, path: &Path, rows: Option<u64>, bytes: u64) {
         if !self.quiet {
             let rows = rows.map_or_else(String::new, |rows| format!("{rows} rows, "));
-            // Without standard error nobody can be told.
+            // Without standard error the line is lost.
             let _ = writeln!(anstream::stderr(), "{}: {rows}{bytes} bytes", path.display());
         }
     }
@@ -94,11 +94,11 @@ impl OutputFileFlags {
         let options = FetchOptions { listener: heard_by, ..options };
         let fetching = tidegate_fetch::fetch(address, destination, options, &shutdown.graceful);
         let fetched = shutdown.run_until_forced(fetching).await;
-        // What is said next stands where the bar was.
+        // The next output replaces the progress bar.
         drop(bar);
         let fetched = fetched??;
         if let Some(reason) = &fetched.incomplete {
-            tracing::warn!("the result ended incomplete: {reason}");
+            tracing::warn!("the result is incomplete: {reason}");
         }
         self.print_summary(&fetched.path, Some(fetched.rows), fetched.bytes);
         Ok(())
@@ -106,17 +106,17 @@ impl OutputFileFlags {
 }
 
 impl DownloadFlags {
-    /// What a download from `server` needs.
+    /// The options of a download from `server`.
     pub(crate) fn options(&self, server: &ResultServer) -> Result<FetchOptions, CommandError> {
         let bearer = bearer::read_bearer(self.bearer.as_ref(), self.bearer_file.as_deref(), BearerToken::parse)?;
         if server.is_in_the_clear() {
-            tracing::warn!(%server, "the rows, and the token if there is one, travel unencrypted; use https");
+            tracing::warn!(%server, "rows and token are sent unencrypted; use https");
         }
         let options = FetchOptions { bearer, accept_incomplete: self.partial, ..FetchOptions::default() };
         Ok(FetchOptions { parallel: self.parallel.map_or(options.parallel, usize::from), ..options })
     }
 
-    /// Refuses flags that mean nothing where nothing is downloaded.
+    /// Rejects flags of a download in a command that downloads nothing.
     pub(crate) fn reject_if_set(&self) -> Result<(), CommandError> {
         let given = [
             ("--bearer", self.bearer.is_some()),
@@ -125,9 +125,7 @@ impl DownloadFlags {
             ("--partial", self.partial),
         ];
         match given.into_iter().find(|(_, is_given)| *is_given) {
-            Some((flag, _)) => {
-                Err(CommandError::Usage(format!("{flag} is for a download from a server, which --connect names")))
-            }
+            Some((flag, _)) => Err(CommandError::Usage(format!("{flag} requires --connect"))),
             None => Ok(()),
         }
     }

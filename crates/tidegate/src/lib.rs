@@ -1,7 +1,6 @@
-//! Tidegate makes a data node an MCP server; this crate is its binary and its library face.
+//! Tidegate, a data server for the Model Context Protocol: its binary and its library.
 //!
-//! A host program builds a [`Node`] with databases and tools of its own and serves it over stdio
-//! or Streamable HTTP:
+//! A host program builds a [`Node`] with its own databases and tools and serves it over stdio or Streamable HTTP:
 //!
 //! ```no_run
 //! use std::sync::Arc;

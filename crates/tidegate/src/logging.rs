@@ -13,14 +13,14 @@ use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt};
 use crate::command_error::CommandError;
 use crate::options::{LogFormat, LogOptions};
 
-/// A call that asks to be traced is logged whole, whatever the level: what we say of it, not what libraries do, whose
-/// words may hold what no log may.
+/// Calls with a requested trace are logged at every level, but only by Tidegate's crates: the messages of libraries may
+/// contain secrets.
 const TRACED_CALLS: &str = "[call{trace=true}]=trace";
-/// What the names of our crates begin with.
+/// Common prefix of the names of Tidegate's crates.
 const CRATE_PREFIX: &str = "tidegate";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// Starts the log; `level_default` is for when no level was asked for.
+/// Starts the log. `level_default` applies if no level is configured.
 pub(crate) fn start(options: &LogOptions, level_default: &str) -> Result<(), CommandError> {
     let filter = build_filter(options.level.as_deref().unwrap_or(level_default)).map_err(CommandError::Usage)?;
     let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -28,7 +28,7 @@ pub(crate) fn start(options: &LogOptions, level_default: &str) -> Result<(), Com
     started.map_err(|error| CommandError::Other(anyhow::anyhow!("cannot start the log: {error}")))
 }
 
-/// The log that goes to `writer`.
+/// A log that is written to `writer`.
 fn build_subscriber<W>(
     filter: impl Filter<Registry> + Send + Sync + 'static,
     format: LogFormat,
@@ -46,7 +46,7 @@ where
     tracing_subscriber::registry().with(lines.with_filter(filter))
 }
 
-/// A bare level is ours; libraries speak up from warnings on.
+/// A bare level applies to Tidegate's crates; libraries log warnings and errors only.
 fn build_filter(level: &str) -> Result<impl Filter<Registry> + Send + Sync + 'static, String> {
     let lowered = level.to_lowercase();
     let directives = match lowered.as_str() {
@@ -79,7 +79,7 @@ mod tests {
         assert!(build_filter("tidegate=loud").is_err());
     }
 
-    /// Keeps what is logged.
+    /// Captures the log.
     #[derive(Clone, Default)]
     struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 

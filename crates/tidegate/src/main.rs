@@ -1,4 +1,4 @@
-//! The `tidegate` command: parses, wires, runs, drains.
+//! The `tidegate` command: parses the command line and runs one subcommand.
 
 mod audit_log;
 mod bearer;
@@ -52,8 +52,8 @@ fn run(cli: Cli, warnings: &[String]) -> Result<(), CommandError> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from)?;
     let ended = runtime.block_on(cli.command.run(&cli.options));
-    // A thread may still wait for standard input, which nothing can interrupt. All others are waited for: to let go of one that
-    // is about to end is a race that glibc can lose (its bug 19951).
+    // A thread may still wait for standard input, which nothing can interrupt. All others are awaited: a process that
+    // ends while a thread ends is a race that glibc can lose (its bug 19951).
     runtime.shutdown_timeout(THREAD_SHUTDOWN_TIMEOUT);
     ended
 }

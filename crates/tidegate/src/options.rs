@@ -1,4 +1,4 @@
-//! Options that every verb takes. Flag over environment over default.
+//! Options of all subcommands. A flag overrides the environment, which overrides the file, which overrides the default.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,82 +11,84 @@ use crate::command_error::CommandError;
 use crate::config::{self, Config, LoadedConfig};
 use crate::quantity::{self, LimitValue};
 
-/// Disk that queries may spill to, unless said.
+/// Default of `--spill`, in bytes.
 const SPILL_BYTES_DEFAULT: u64 = 10 << 30;
 
-/// Options that every verb takes.
+/// Options of all subcommands.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Options for every verb")]
+#[command(next_help_heading = "Options of all commands")]
 pub(crate) struct GlobalOptions {
     #[command(flatten)]
     pub(crate) log: LogOptions,
 
-    /// Configuration [default: tidegate.yaml in the current folder, if it is there and no PATH is named]
+    /// Configuration file [default: tidegate.yaml in the current folder, if it exists and no PATH is given]
     #[arg(long, global = true, value_name = "FILE", env = "TIDEGATE_CONFIG", hide_env_values = true)]
     pub(crate) config: Option<PathBuf>,
 
-    /// Ends a call that runs longer [default: 60s]
+    /// Maximum duration of a call [default: 60s]
     #[arg(long, global = true, value_name = "DURATION", env = "TIDEGATE_TIMEOUT", hide_env_values = true)]
     #[arg(value_parser = quantity::duration)]
     timeout: Option<Duration>,
 
-    /// Memory that all queries together may hold; beyond it they spill to disk [default: a quarter of the machine's]
+    /// Memory that all queries together may use; beyond it they spill to disk [default: a quarter of the machine's
+    /// memory]
     #[arg(long, global = true, value_name = "SIZE", env = "TIDEGATE_MEMORY", hide_env_values = true)]
     #[arg(value_parser = quantity::size_in_memory)]
     memory: Option<usize>,
 
-    /// Disk that all queries together may spill to [default: 10GiB]
+    /// Disk space that all queries together may use to spill [default: 10GiB]
     #[arg(long, global = true, value_name = "SIZE", env = "TIDEGATE_SPILL", hide_env_values = true)]
     #[arg(value_parser = quantity::size)]
     spill: Option<u64>,
 
-    /// Folder in which queries spill [default: the system's for temporary files]
+    /// Folder in which queries spill [default: the system's folder for temporary files]
     #[arg(long, global = true, value_name = "FOLDER", env = "TIDEGATE_SPILL_FOLDER", hide_env_values = true)]
     spill_folder: Option<PathBuf>,
 
-    /// Size of an answer, or unlimited [default: 40KB when serving, unlimited on the command line]
+    /// Maximum size of an answer, or unlimited [default: 40KB when serving, unlimited on the command line]
     #[arg(long, global = true, value_name = "SIZE", env = "TIDEGATE_INLINE_BYTES", hide_env_values = true)]
     #[arg(value_parser = quantity::size_bound)]
     inline_bytes: Option<LimitValue<usize>>,
 
-    /// Rows of an answer, or unlimited [default: unlimited]
+    /// Maximum number of rows of an answer, or unlimited [default: unlimited]
     #[arg(long, global = true, value_name = "ROWS", env = "TIDEGATE_INLINE_ROWS", hide_env_values = true)]
     #[arg(value_parser = quantity::row_bound)]
     inline_rows: Option<LimitValue<u64>>,
 }
 
-/// What is logged, on standard error.
+/// Options of the log on standard error.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct LogOptions {
-    /// off, error, warn, info, debug, trace, or directives such as tidegate_mcp=debug [default: info when serving, else warn]
+    /// off, error, warn, info, debug, trace, or directives such as tidegate_mcp=debug [default: info when serving, else
+    /// warn]
     #[arg(long = "log", global = true, value_name = "LEVEL", env = "TIDEGATE_LOG", hide_env_values = true)]
     pub(crate) level: Option<String>,
 
-    /// Form of the log: text, or json with one object a line
+    /// Format of the log: text, or json with one object per line
     #[arg(id = "log_format", long = "log-format", global = true, value_name = "FORMAT", env = "TIDEGATE_LOG_FORMAT")]
     #[arg(hide_env_values = true, value_enum, hide_possible_values = true, default_value_t = LogFormat::Text)]
     pub(crate) format: LogFormat,
 }
 
-/// The form of the log.
+/// The format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// Lines for people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Who reads the answers of a process.
+/// The readers of the answers of a process. They determine the default limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
-    /// Clients, whose models pay for every character.
+    /// MCP and REST clients, whose models pay for each character.
     Clients,
-    /// People and files behind the command line.
+    /// People and files on the command line.
     CommandLine,
 }
 
-/// The bounds of calls that flags and environment ask for.
+/// Limits of calls from flags and environment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LimitFlags {
     timeout: Option<Duration>,
@@ -96,12 +98,12 @@ pub(crate) struct LimitFlags {
 }
 
 impl LimitFlags {
-    /// The bounds of calls: flag over environment over file over default.
+    /// The limits of calls: flag, else environment, else file, else default.
     pub(crate) fn apply_to(self, config: &Config) -> Limits {
         let default = Limits::default();
         let inline = match self.audience {
             Audience::Clients => config::inline_budget(config, default.inline),
-            // The file speaks of clients.
+            // The limits of the file apply to clients only.
             Audience::CommandLine => Budget::default(),
         };
         let timeout = self.timeout.or(config.limits.timeout.map(|time| time.0)).unwrap_or(default.timeout);
@@ -123,23 +125,23 @@ impl LimitFlags {
 }
 
 impl GlobalOptions {
-    /// The same options with another configuration.
+    /// The same options with another configuration file.
     pub(crate) fn with_config(&self, file: PathBuf) -> Self {
         Self { config: Some(file), ..self.clone() }
     }
 
-    /// How long a call may take, if somebody says so.
+    /// The time limit of calls from flag or environment.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    /// The bounds of calls whose answers go to `audience`.
+    /// The limits of calls from flags and environment, for answers to `audience`.
     pub(crate) fn limit_flags(&self, audience: Audience) -> LimitFlags {
         let (timeout, inline_bytes, inline_rows) = (self.timeout, self.inline_bytes, self.inline_rows);
         LimitFlags { timeout, inline_bytes, inline_rows, audience }
     }
 
-    /// The bounds of the embedded engine: flag over environment over file over default.
+    /// The limits of the embedded engine: flag, else environment, else file, else default.
     pub(crate) fn engine_options(&self, loaded: &LoadedConfig) -> Result<EngineOptions, CommandError> {
         let limits = &loaded.config.limits;
         let memory = match (self.memory, limits.memory) {

@@ -1,4 +1,4 @@
-//! Databases as the command line names them: `PATH`, `postgres://…`, or one of them after `name=`.
+//! Databases as arguments of the command line: `PATH`, `postgres://…`, or one of them after `name=`.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -13,7 +13,7 @@ use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
 use crate::command_error::CommandError;
 
-/// What a database without a name is called when its path has none either (`/`).
+/// Name of a database without a name whose path has no name either (`/`).
 const DEFAULT_DATABASE_NAME: &str = "files";
 
 /// One database to open.
@@ -23,10 +23,10 @@ pub(crate) struct DatabaseSource {
     location: SourceLocation,
 }
 
-/// Where a database is.
+/// Location of a database.
 #[derive(Clone, PartialEq, Eq)]
 enum SourceLocation {
-    /// A folder, a file, or a SQLite file: what is in it says which.
+    /// A folder, a file, or a SQLite file; the content decides.
     Path(PathBuf),
     /// A connection string of PostgreSQL.
     Postgres(String),
@@ -50,7 +50,7 @@ impl SourceLocation {
         }
     }
 
-    /// As messages show it.
+    /// The location as in messages, without a password.
     fn display_text(&self) -> String {
         match self {
             Self::Path(path) => path.display().to_string(),
@@ -60,8 +60,7 @@ impl SourceLocation {
 }
 
 impl DatabaseSource {
-    /// Reads `PATH`, `postgres://…`, or one of them after `name=`. What stands before `=` is a name unless it looks
-    /// like a path.
+    /// Parses `PATH`, `postgres://…`, or one of them after `name=`. Text before `=` is a name unless it is a path.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
             Some((name, place)) if !name.contains(['/', '\\', '.']) => match (name.trim(), place) {
@@ -73,12 +72,12 @@ impl DatabaseSource {
         }
     }
 
-    /// The files of one folder.
+    /// A folder of files with a name.
     pub(crate) fn with_name(name: &str, path: &Path) -> Self {
         Self { name: Some(name.to_owned()), location: SourceLocation::Path(path.to_owned()) }
     }
 
-    /// The argument that means the same wherever the command is started.
+    /// The argument with an absolute path, which works in any current folder.
     pub(crate) fn absolute_argument(&self) -> String {
         let place = match &self.location {
             SourceLocation::Path(path) => {
@@ -92,8 +91,8 @@ impl DatabaseSource {
         }
     }
 
-    /// The name given, else the folder's (of a glob, the one that it looks into), else the file's without its ending,
-    /// else that of PostgreSQL's database.
+    /// The given name, else the name of the folder (of a glob: the folder before its first wildcard), else the file
+    /// name without its ending, else the name of the PostgreSQL database.
     fn database_name(&self) -> Result<String, CommandError> {
         if let Some(name) = &self.name {
             return Ok(name.clone());
@@ -122,7 +121,7 @@ impl DatabaseSource {
             SourceLocation::Path(path) => {
                 let database = FileDatabase::open(name, vec![path.clone()], engine).map_err(failed)?;
                 for idle in database.unmatched_globs() {
-                    tracing::warn!("database {}: no file fits {idle} yet", database.name());
+                    tracing::warn!("database {}: no file matches {idle} yet", database.name());
                 }
                 Arc::new(database)
             }
@@ -135,17 +134,17 @@ fn parse_target(text: &str) -> Result<ConnectTarget, CommandError> {
         .map_err(|error| CommandError::Usage(format!("postgres: {error}")))
 }
 
-/// Whether a file begins as SQLite's do.
+/// Whether a file begins with the header of SQLite.
 ///
 /// [SQLite, Database File Format](https://www.sqlite.org/fileformat.html#magic_header_string)
 fn is_sqlite(path: &Path) -> bool {
     let mut beginning = [0; 16];
     let mut read = || std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut beginning));
-    // Opening what is no file may wait for ever.
+    // Opening a path that is not a regular file may block for ever.
     path.is_file() && read().is_ok() && &beginning == b"SQLite format 3\0"
 }
 
-/// The databases of `sources`.
+/// Opens the databases of `sources`.
 pub(crate) fn open_databases(
     sources: &[DatabaseSource],
     engine: &Engine,
@@ -153,7 +152,7 @@ pub(crate) fn open_databases(
     sources_by_name(sources)?.into_iter().map(|(name, source)| source.open_database(name, engine)).collect()
 }
 
-/// `sources`, or the current folder when nothing is named.
+/// `sources`, or the current folder if `sources` is empty.
 pub(crate) fn sources_or_current_folder(sources: &[DatabaseSource]) -> &[DatabaseSource] {
     static HERE: LazyLock<[DatabaseSource; 1]> =
         LazyLock::new(|| [DatabaseSource { name: None, location: SourceLocation::Path(PathBuf::from(".")) }]);
@@ -166,7 +165,8 @@ fn sources_by_name(sources: &[DatabaseSource]) -> Result<BTreeMap<String, &Datab
         let name = source.database_name()?;
         if let Some(other) = named.insert(name.clone(), source) {
             let (place, other) = (source.location.display_text(), other.location.display_text());
-            let message = format!("{other} and {place} would both be the database {name:?}; name one: other={place}");
+            let message =
+                format!("{other} and {place} have the same database name {name:?}; name one of them: other={place}");
             return Err(CommandError::Usage(message));
         }
     }

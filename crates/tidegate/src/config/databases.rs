@@ -165,7 +165,7 @@ impl OpenDatabases {
             if let DatabaseEngine::Files(files) = &opened.engine {
                 let name = &opened.entry.name;
                 let idle = files.unmatched_globs().into_iter();
-                warnings.extend(idle.map(|glob| format!("database {name}: no file fits {glob} yet")));
+                warnings.extend(idle.map(|glob| format!("database {name}: no file matches {glob} yet")));
             }
             if is_new(&opened) {
                 opened.check_policies(problems, warnings).await;

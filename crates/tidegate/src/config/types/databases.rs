@@ -1,4 +1,4 @@
-//! Databases: files, PostgreSQL, SQLite, and several of them as one.
+//! Configuration of databases: files, PostgreSQL, SQLite, and federated databases.
 
 use std::collections::BTreeMap;
 
@@ -8,113 +8,118 @@ use serde::Deserialize;
 use super::PolicyEntry;
 use crate::config::quantities::{OneOrMany, SecretText, Time};
 
-/// A database: one of files, postgres, sqlite and federated says of which kind.
+/// A database. Exactly one of files, postgres, sqlite and federated sets its kind.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DatabaseEntry {
-    /// The name that callers give.
+    /// Name of the database, as callers use it. Required.
     pub(crate) name: String,
-    /// The tenants whose callers know of it; everybody does unless said. Declared tools and resources over it are theirs,
-    /// too.
+    /// Tenants whose callers can see the database, with every declared tool, resource and handler that uses it.
+    /// Default: all callers.
     pub(crate) tenants: Option<Vec<String>>,
-    /// A folder, a file or a pattern of files (data/2024-*.csv), or several; relative to this file.
+    /// Folder, file or glob (data/2024-*.csv), or a list of these, relative to this file.
     pub(crate) files: Option<OneOrMany>,
-    /// How single tables of CSV files are read, by the tables' names.
+    /// How CSV files and sheets are read, by table name. Default: detected.
     #[serde(default)]
     pub(crate) tables: BTreeMap<String, TableEntry>,
-    /// A SQLite file, or several; relative to this file.
+    /// SQLite file, or a list of them, relative to this file.
     pub(crate) sqlite: Option<OneOrMany>,
-    /// Where PostgreSQL is, as psql takes it: a URI or keywords, completed by service, PG* variables and .pgpass.
-    /// Write it as ${VARIABLE} when a password is in it.
+    /// Connection string of PostgreSQL, in the syntax of psql: a URI or keywords. The service file, PG* variables and
+    /// .pgpass supply missing parts. Write it as ${VARIABLE} if it contains a password.
     pub(crate) postgres: Option<SecretText>,
-    /// Files and SQLite: which rows and columns of its tables callers see. PostgreSQL has row-level security.
+    /// Row and column policies. For files and SQLite only; PostgreSQL has row-level security. Default: none.
     #[serde(default)]
     pub(crate) policies: Vec<PolicyEntry>,
-    /// The names of other databases whose tables are joined here, as database.table. Whoever may ask this database asks
-    /// them through it.
+    /// Names of other databases whose tables are joined here, as database.table. A caller that may query this database
+    /// may query all of them through it.
     pub(crate) federated: Option<Vec<String>>,
-    /// PostgreSQL: the role that calls run as; the one that logs in unless said.
+    /// PostgreSQL: the role that calls run as. Default: the login role.
     pub(crate) role: Option<RoleChoice>,
-    /// PostgreSQL: the setting that holds the caller's claims as JSON for policies, such as request.jwt.claims.
+    /// PostgreSQL: the setting that receives all claims of the caller as one JSON object, such as request.jwt.claims.
+    /// Default: none.
     pub(crate) claims: Option<String>,
-    /// PostgreSQL: settings and the claim that each holds: {app.tenant: tenant}.
+    /// PostgreSQL: further settings, and the claim that each one receives: {app.tenant: tenant}. Default: none.
     #[serde(default)]
     pub(crate) settings: BTreeMap<String, String>,
-    /// PostgreSQL: settings where only settings keep tenants apart; then callers may not write SQL of their own.
+    /// PostgreSQL: roles, or settings if only settings separate the tenants. With settings, SQL that a caller writes is
+    /// refused. Default: roles.
     #[serde(default)]
     pub(crate) tenancy: TenancyEntry,
-    /// PostgreSQL: the schemas whose tables are shown; all that the role may use unless said.
+    /// PostgreSQL: the schemas whose tables are visible. Default: all that the role may use.
     pub(crate) schemas: Option<Vec<String>>,
-    /// PostgreSQL: refuses a login role that may do more than read, instead of warning about it.
+    /// PostgreSQL: refuses a login role that can do more than read, instead of a warning. Default: false.
     #[serde(default)]
     pub(crate) strict: bool,
-    /// PostgreSQL: a pooler in transaction mode stands between.
+    /// PostgreSQL: whether a connection pooler in transaction mode is in between. Default: false.
     #[serde(default)]
     pub(crate) pgbouncer: bool,
-    /// PostgreSQL: the most that the planner may expect a caller's own SQL to cost, in its units.
+    /// PostgreSQL: the highest cost estimate of the planner, in its units, for SQL that a caller writes. Default: no
+    /// limit.
     pub(crate) max_cost: Option<f64>,
-    /// PostgreSQL: the schema whose handlers are served as tools, resources and prompts; tidegate pg install makes it.
+    /// PostgreSQL: the schema whose handlers are offered as tools, resources and prompts. tidegate pg install creates
+    /// it. Default: none.
     pub(crate) handlers: Option<HandlersEntry>,
-    /// Connections at most; 10 to PostgreSQL unless said, 4 to SQLite.
+    /// Maximum number of connections. Default: 10 for PostgreSQL, 4 for SQLite.
     pub(crate) connections: Option<usize>,
-    /// How long a call waits for a connection; 10s unless said.
+    /// PostgreSQL and SQLite: how long a call waits for a connection. Default: 10s.
     pub(crate) connection_timeout: Option<Time>,
-    /// PostgreSQL: how long a statement waits for a lock; 5s unless said.
+    /// PostgreSQL: how long a statement waits for a lock. Default: 5s.
     pub(crate) lock_timeout: Option<Time>,
-    /// PostgreSQL and SQLite: how old an answer may be that is given again to the same question; none is ever, unless
-    /// said. Answers of files are given again until a file changes.
+    /// PostgreSQL and SQLite: how long the answer to a statement is reused for the same caller. Default: never. Answers
+    /// from files are reused until a file changes.
     pub(crate) cache: Option<Time>,
 }
 
-/// The role that calls run as.
+/// The PostgreSQL role that calls run as.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum RoleChoice {
-    /// This one, whoever calls.
+    /// This role for all callers.
     Fixed(String),
-    /// One of several.
+    /// One of several roles.
     Chosen(ChosenRole),
 }
 
-/// The role that a caller's claim or role chooses.
+/// A role that a claim or a role of the caller selects.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ChosenRole {
-    /// The claim that names the role.
+    /// Claim that contains the name of the PostgreSQL role.
     pub(crate) claim: Option<String>,
-    /// The roles that the claim may name.
+    /// Roles that the claim may select.
     pub(crate) allow: Vec<String>,
-    /// Roles of this file, and the role of the database that belongs to each.
+    /// PostgreSQL role for each role of this file: {support: reader}.
     pub(crate) by_role: BTreeMap<String, String>,
-    /// The role of callers for whom nothing is chosen; without one they are refused.
+    /// PostgreSQL role of callers for whom no other one is selected. Default: none; such callers are refused.
     pub(crate) default: Option<String>,
 }
 
-/// The handlers inside a PostgreSQL database.
+/// The handlers of a PostgreSQL database.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum HandlersEntry {
-    /// Those of this schema, which only read.
+    /// Schema of the handlers, which may only read.
     Schema(String),
-    /// Those of a schema, and what they may.
+    /// Schema of the handlers, and options.
     Options(HandlerSchemaEntry),
 }
 
-/// The handlers of a schema, and what they may.
+/// A schema of handlers, and options.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HandlerSchemaEntry {
-    /// The schema that holds them.
+    /// Name of the schema.
     pub(crate) schema: String,
-    /// Lets them write. Otherwise each runs in a transaction that only reads, whatever it says of itself.
+    /// Whether handlers may write. Otherwise each one runs in a read-only transaction, whatever it declares. Default:
+    /// false.
     #[serde(default)]
     pub(crate) writes: bool,
-    /// Writes each call into the database's exchange log, also where its own switch is off.
+    /// Writes each call to the exchange log of the database, even if the log is off in the database. Default: false.
     #[serde(default)]
     pub(crate) exchange_log: bool,
 }
 
-/// What keeps tenants apart.
+/// What separates tenants in PostgreSQL.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -124,54 +129,56 @@ pub(crate) enum TenancyEntry {
     Settings,
 }
 
-/// How a table of CSV files, or of a sheet, is read. What is not declared is found out.
+/// How a table of CSV files, or of a sheet, is read. Options that are not set are detected.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TableEntry {
-    /// What stands between values: one character, or tab.
+    /// Separator between values: one character, or tab. Default: detected.
     pub(crate) delimiter: Option<String>,
-    /// What stands around values: one character.
+    /// Character that encloses values: one character. Default: ".
     pub(crate) quote: Option<String>,
-    /// Whether the first line names the columns; it does unless its values are like those of the rows below it.
+    /// Whether the first line names the columns. Default: true, unless its values have the same types as the rows below
+    /// it.
     pub(crate) header: Option<bool>,
-    /// The text that means null in every column, or several, beside the empty one. Without it, N/A, NA, n/a, NULL, -,
-    /// \\N and the like do in columns whose other values have a type.
+    /// Text that means null in columns of every type, or a list of texts. An empty value is always null. Default: N/A,
+    /// NULL, - and similar markers, in columns whose other values have a type.
     pub(crate) null: Option<OneOrManyTexts>,
-    /// What stands before the fraction of a number: one character; a point unless said.
+    /// Decimal separator: one character. Default: a point.
     pub(crate) decimal: Option<String>,
-    /// What stands between groups of three digits: one character.
+    /// Separator between groups of three digits: one character. Default: none.
     pub(crate) thousands: Option<String>,
-    /// How characters are written as bytes: utf-8, latin-1, windows-1252, utf-16, shift_jis, …
+    /// Character encoding: utf-8, latin-1, windows-1252, utf-16, shift_jis and others. Default: detected.
     pub(crate) encoding: Option<String>,
-    /// Lines before the header that are passed over; rows of a sheet.
+    /// Number of lines (rows of a sheet) to skip before the header. Default: 0.
     pub(crate) skip: Option<usize>,
-    /// What becomes of rows with fewer or more values than there are columns; an error unless said.
+    /// How rows with fewer or more values than columns are read. fill: missing values at the end are null. trim: as
+    /// fill, and values beyond the last column are dropped. Default: such a row is an error.
     pub(crate) ragged: Option<RaggedEntry>,
-    /// The files of this folder are one table (true), or a table each (false), whatever their columns are.
+    /// Whether the files of this folder form one table (true) or one table each (false). Default: by their columns.
     pub(crate) one_table: Option<bool>,
-    /// Lines that begin with this character are skipped.
+    /// Lines that begin with this character are skipped: one character. Default: none.
     pub(crate) comment: Option<String>,
-    /// Types of columns by their names: string, integer, number, decimal(P,S), boolean, date or timestamp.
+    /// Types of columns by name: string, integer, number, decimal(P,S), boolean, date or timestamp. Default: detected.
     pub(crate) columns: BTreeMap<String, String>,
 }
 
-/// A text, or several.
+/// A text, or a list of texts.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum OneOrManyTexts {
-    /// One.
+    /// One text.
     One(String),
-    /// Several.
+    /// A list of texts.
     Many(Vec<String>),
 }
 
-/// What becomes of rows with fewer or more values than there are columns.
+/// How rows with fewer or more values than columns are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum RaggedEntry {
-    /// Values that lack at the end are null.
+    /// Missing values at the end of a row are null.
     Fill,
-    /// As fill; values beyond the last column are left out.
+    /// As fill; values beyond the last column are dropped.
     Trim,
 }

@@ -1,4 +1,4 @@
-//! Roles, and how callers prove who they are.
+//! Configuration of roles and authentication.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{AllowanceEntry, Config};
 use crate::config::quantities::{Leeway, OneOrMany, SecretText};
 
-/// What is said where nothing is.
+/// The settings of a configuration without `auth`.
 static NO_AUTH: AuthEntry = AuthEntry {
     keys: None,
     tokens: None,
@@ -22,155 +22,157 @@ static NO_AUTH: AuthEntry = AuthEntry {
 };
 
 impl Config {
-    /// How callers prove who they are; nothing is said if nothing stands there.
+    /// The settings of `auth`, or their defaults.
     pub(crate) fn auth(&self) -> &AuthEntry {
         self.auth.as_ref().unwrap_or(&NO_AUTH)
     }
 }
 
-/// An `auth:` with nothing behind it stands there all the same: whoever takes the lines below it away for a moment
-/// must not open the node.
+/// Keeps an `auth:` without members as present: authentication stays on while an operator edits the lines below it.
 pub(super) fn deserialize_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AuthEntry>, D::Error> {
     Option::deserialize(deserializer).map(|entry| Some(entry.unwrap_or_default()))
 }
 
-/// What callers of a role may reach.
+/// A role: what its callers may use.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RoleEntry {
-    /// The name that keys carry.
+    /// Name of the role, as keys contain it. Required.
     pub(crate) name: String,
-    /// Access names that the role holds; patterns with * are understood.
+    /// Access names that the role holds; * is a wildcard. Default: none.
     #[serde(default)]
     pub(crate) access: Vec<String>,
-    /// Toolsets whose tools, resources and prompts the role reaches; "*" for everything.
+    /// Toolsets whose tools, resources and prompts the role may use; "*" means all tools, resources and prompts.
+    /// Default: none.
     #[serde(default)]
     pub(crate) toolsets: Vec<String>,
-    /// Databases that the role may ask with the built-in tools; "*" for all.
+    /// Databases that the role may query with the built-in tools; "*" means all. Default: none.
     #[serde(default)]
     pub(crate) databases: Vec<String>,
-    /// Tokens with all of these claims have the role.
+    /// Tokens with all of these claims get the role. Default: none.
     #[serde(default)]
     pub(crate) claims: Map<String, Value>,
-    /// What each of its holders may have, in the stead of what stands under limits.principal. Of several roles the largest
-    /// counts.
+    /// Limits of each caller with the role; they replace limits.principal. Of several roles, the largest value applies.
     #[serde(default)]
     pub(crate) limits: AllowanceEntry,
 }
 
-/// How callers prove who they are.
+/// How callers authenticate.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct AuthEntry {
-    /// The file of API keys, which tidegate key add writes; relative to this file.
+    /// File of API keys, which tidegate key add writes; relative to this file. Default: none.
     pub(crate) keys: Option<PathBuf>,
-    /// Tokens of an issuer.
+    /// Accepted tokens of an issuer. Default: none.
     pub(crate) tokens: Option<TokensEntry>,
-    /// What clients of OAuth are told, so that they find the way to a token by themselves.
+    /// OAuth metadata for clients that log in themselves (RFC 9728). Default: none.
     pub(crate) oauth: Option<OauthEntry>,
-    /// Certificates of TLS clients (server.tls.client_ca), and who they are; of two that fit, the first counts.
+    /// Client certificates (server.tls.client_ca) and their principals. The first entry that matches applies. Default:
+    /// none.
     pub(crate) certificates: Vec<CertificateEntry>,
-    /// A proxy that says in headers who calls.
+    /// A proxy that authenticates callers and sends their identity in headers. Default: none.
     pub(crate) proxy: Option<ProxyEntry>,
-    /// Roles of callers who show nothing; without any they are refused.
+    /// Roles of callers without credentials. Default: none; such callers are refused.
     pub(crate) anonymous: Vec<String>,
-    /// Roles of the user who starts the process (stdio, command line); everything unless said.
+    /// Roles of the user who starts the process (stdio, command line). Default: everything is allowed.
     pub(crate) local: Option<Vec<String>>,
 }
 
-/// Tokens of an issuer that are accepted: signed ones (JWT), or any that the issuer is asked about. One of jwks,
-/// jwks_url, discovery, public_key, secret and introspection says how they are checked.
+/// Accepted tokens of an issuer: signed ones (JWT), or opaque ones with introspection. Exactly one of jwks, jwks_url,
+/// discovery, public_key, secret and introspection defines how tokens are checked.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TokensEntry {
-    /// Who must have issued them (iss).
+    /// Required issuer of tokens (iss).
     pub(crate) issuer: String,
-    /// Whom they must be for (aud); one of these.
+    /// Required audience of tokens (aud): a text, or a list of which one must match.
     pub(crate) audience: OneOrMany,
-    /// Algorithms that are accepted, such as RS256, ES256 or Ed25519 (which many issuers
-    /// call EdDSA); not needed with introspection.
+    /// Accepted signature algorithms, such as RS256, ES256 or Ed25519 (which many issuers call EdDSA). Not used with
+    /// introspection.
     #[serde(default)]
     pub(crate) algorithms: Vec<String>,
-    /// A file of keys (JWKS), relative to this file.
+    /// File of public keys (JWKS), relative to this file.
     pub(crate) jwks: Option<PathBuf>,
-    /// The address of the issuer's keys (JWKS), which are fetched again and again.
+    /// URL of the public keys (JWKS) of the issuer. They are fetched again at intervals.
     pub(crate) jwks_url: Option<String>,
-    /// Whether the issuer's own metadata say where its keys are.
+    /// Whether to take the address of the keys from the metadata of the issuer. Default: false.
     #[serde(default)]
     pub(crate) discovery: bool,
-    /// A public key file (PEM), relative to this file.
+    /// File of one public key (PEM), relative to this file.
     pub(crate) public_key: Option<PathBuf>,
-    /// A shared secret, for HS256 and its kin. Write it as ${VARIABLE} or ${file:PATH}.
+    /// Shared secret for HS256, HS384 and HS512. Write it as ${VARIABLE} or ${file:PATH}.
     pub(crate) secret: Option<SecretText>,
-    /// Where the issuer is asked about each token, which may then be any text.
+    /// Introspection endpoint (RFC 7662) that validates each token. Tokens may then be opaque.
     pub(crate) introspection: Option<IntrospectionEntry>,
-    /// How far clocks may differ, from 0s to 10m; 30s unless said.
+    /// Permitted difference between clocks, from 0s to 10m. Default: 30s.
     pub(crate) leeway: Option<Leeway>,
-    /// The claim that names the caller's tenant.
+    /// Claim that contains the tenant of the caller. Default: none.
     pub(crate) tenant_claim: Option<String>,
-    /// Scopes that imply others: {admin: [write], write: [read]}. A token that carries one counts as one that carries all
-    /// that it implies, also by way of others.
+    /// Scopes that include other scopes: {admin: [write], write: [read]}. A token with a scope has all scopes that it
+    /// includes, also indirectly. Default: none.
     #[serde(default)]
     pub(crate) implied_scopes: BTreeMap<String, Vec<String>>,
 }
 
-/// Where the issuer is asked about tokens (RFC 7662), and as whom.
+/// The introspection endpoint (RFC 7662) and the credentials of this node there.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IntrospectionEntry {
-    /// The introspection endpoint.
+    /// URL of the introspection endpoint.
     pub(crate) url: String,
-    /// Under which name the issuer knows this node.
+    /// Client id of this node at the issuer.
     pub(crate) client_id: String,
-    /// What proves it. Write it as ${VARIABLE} or ${file:PATH}.
+    /// Client secret of this node at the issuer. Write it as ${VARIABLE} or ${file:PATH}.
     pub(crate) client_secret: SecretText,
-    /// Whether the answer must say for whom the token is (aud); true unless said. Where it is false, a token of which the
-    /// issuer does not say so is taken, whatever it was made for.
+    /// Whether the response must state the audience of the token (aud). If false, a token without a stated audience is
+    /// accepted, whatever it was issued for. Default: true.
     pub(crate) needs_audience: Option<bool>,
 }
 
-/// What clients of OAuth are told (RFC 9728).
+/// OAuth metadata of this node for clients (RFC 9728).
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OauthEntry {
-    /// The address of this node as clients write it, such as https://data.example.com/mcp. It is what tokens are for,
-    /// so it should be the audience of auth.tokens.
+    /// URL of this node as clients use it, such as https://data.example.com/mcp. Tokens are issued for it, so it should
+    /// be in the audience of auth.tokens.
     pub(crate) resource: String,
-    /// Where tokens are issued; the issuer of auth.tokens unless said.
+    /// URLs of the authorization servers. Default: the issuer of auth.tokens.
     #[serde(default)]
     pub(crate) authorization_servers: Vec<String>,
-    /// Scopes that a client should ask for at first. Tools may demand more.
+    /// Scopes that a client should request at first. Tools may require more. Default: none.
     #[serde(default)]
     pub(crate) scopes: Vec<String>,
 }
 
-/// A certificate of a TLS client, and who shows it. One of subject and alternative_name says which.
+/// A client certificate and its principal. Exactly one of subject and alternative_name identifies the certificate.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CertificateEntry {
-    /// Who shows it.
+    /// Name of the principal. Required.
     pub(crate) name: String,
-    /// Its whole subject, the most specific part first: CN=etl,O=Example.
+    /// Whole subject of the certificate, most specific part first: CN=etl,O=Example.
     pub(crate) subject: Option<String>,
-    /// One of its alternative names, with its sort: dns:host, email:address, ip:address or uri:spiffe://example/robot.
+    /// One alternative name of the certificate, with its kind: dns:host, email:address, ip:address or
+    /// uri:spiffe://example/robot.
     pub(crate) alternative_name: Option<String>,
-    /// The roles of whoever shows it.
+    /// Roles of the principal. Default: none.
     #[serde(default)]
     pub(crate) roles: Vec<String>,
-    /// The tenant that it belongs to.
+    /// Tenant of the principal. Default: none.
     pub(crate) tenant: Option<String>,
 }
 
-/// A proxy that has found out who calls and says so in headers. It must take these headers away from what callers send.
+/// A proxy that authenticates callers and sends their identity in headers. It must remove these headers from the
+/// requests of callers.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProxyEntry {
-    /// The addresses or networks that it calls from. From anywhere else the headers count for nothing.
+    /// IP addresses or networks of the proxy. Headers from other addresses are ignored.
     pub(crate) networks: Vec<String>,
-    /// The header that names the caller.
+    /// Header that contains the name of the caller. Required.
     pub(crate) user_header: String,
-    /// The header that names the caller's tenant.
+    /// Header that contains the tenant of the caller. Default: none.
     pub(crate) tenant_header: Option<String>,
-    /// The header that names the caller's roles, with commas between them; without it callers have none.
+    /// Header that contains the roles of the caller, separated by commas. Default: none; callers have no roles.
     pub(crate) roles_header: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Bounds: of calls, of what callers may have, and of what queries may hold.
+//! Configuration of limits: of calls, of callers, and of the memory and disk of queries.
 
 use std::path::PathBuf;
 
@@ -7,131 +7,132 @@ use serde::Deserialize;
 
 use crate::config::quantities::{RowBound, Size, SizeBound, Time};
 
-/// The bounds of all calls, and of all callers.
+/// Limits of all calls and of all callers.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LimitsEntry {
-    /// How long a call may run; 60s unless said.
+    /// Maximum duration of a call. Default: 60s.
     pub(crate) timeout: Option<Time>,
-    /// Rows of an answer; unlimited unless said.
+    /// Maximum number of rows of an answer. Default: unlimited.
     pub(crate) inline_rows: Option<RowBound>,
-    /// Size of an answer; 40KB unless said.
+    /// Maximum size of an answer, in bytes. Default: 40KB.
     pub(crate) inline_bytes: Option<SizeBound>,
-    /// After how long without a word a call becomes a task, where the client comes back for its result; 10s unless said.
+    /// A call without any output for this long becomes a task, if the client declared that it will fetch the result.
+    /// Default: 10s.
     pub(crate) task_after: Option<Time>,
-    /// How long a task may run, from when it became one; 1h unless said.
+    /// Maximum duration of a task, from the time when the call became one. Default: 1h.
     pub(crate) task_timeout: Option<Time>,
-    /// How long a call waits for the answer to what it asks; 10m unless said.
+    /// How long a running call waits for the answer of a person. Default: 10m.
     pub(crate) input_timeout: Option<Time>,
-    /// Memory that all queries together may hold.
+    /// Memory that all queries together may use. Default: a quarter of the memory of the machine.
     pub(crate) memory: Option<Size>,
-    /// Disk that all queries together may spill to.
+    /// Disk space that all queries together may use to spill. Default: 10GiB.
     pub(crate) spill: Option<Size>,
-    /// The folder in which queries spill.
+    /// Folder in which queries spill, relative to this file. Default: the system's folder for temporary files.
     pub(crate) spill_folder: Option<PathBuf>,
-    /// Requests a second of all callers together; unlimited unless said.
+    /// Requests per second of all callers together. Default: unlimited.
     pub(crate) requests_per_second: Option<f64>,
-    /// Requests of all callers that may come at once; those of a second unless said.
+    /// Requests of all callers that may arrive at once. Default: the number of requests_per_second, rounded up.
     pub(crate) burst: Option<u32>,
-    /// Calls that run at the same time; 256 unless said. More of them wait.
+    /// Calls that run at the same time, of all callers together. More calls wait. Default: 256.
     pub(crate) running_calls: Option<usize>,
-    /// Calls that wait for one that runs; 1792 unless said. More of them are refused.
+    /// Calls that wait, of all callers together. More calls are refused. Default: 1792.
     pub(crate) waiting_calls: Option<usize>,
-    /// What one principal may have, unless its roles say otherwise; a quarter of the calls where callers prove who they are.
+    /// Limits of each principal, unless its roles set others. Default: a quarter of the calls, if callers authenticate.
     pub(crate) principal: AllowanceEntry,
-    /// What all principals of one tenant together may have; a quarter of the calls unless said.
+    /// Limits of all principals of one tenant together. Default: a quarter of the calls.
     pub(crate) tenant: AllowanceEntry,
-    /// What the calls of all callers together may take in a day.
+    /// Daily limits of all callers together.
     pub(crate) node: DailyEntry,
-    /// The file that keeps what callers have used of their day over a restart, relative to this one; one in
-    /// tidegate/usage of the user's cache folder unless said.
+    /// File that keeps the daily counts across a restart, relative to this file. Default: a file in tidegate/usage of
+    /// the user's cache folder.
     pub(crate) usage_file: Option<PathBuf>,
 }
 
-/// What somebody may have. What is not said has no bound of its own. Days begin at 00:00 UTC.
+/// Limits of callers. A member that is not set is no limit. A day begins at 00:00 UTC.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct AllowanceEntry {
-    /// Requests a second.
+    /// Requests per second.
     pub(crate) requests_per_second: Option<f64>,
-    /// Requests that may come at once; those of a second unless said.
+    /// Requests that may arrive at once. Default: the number of requests_per_second, rounded up.
     pub(crate) burst: Option<u32>,
-    /// Calls that run at the same time; more of them wait.
+    /// Calls that run at the same time; more calls wait.
     pub(crate) running_calls: Option<usize>,
-    /// Calls that wait; more of them are refused.
+    /// Calls that wait; more calls are refused.
     pub(crate) waiting_calls: Option<usize>,
-    /// Rows answered in a day.
+    /// Rows of all answers in a day.
     pub(crate) rows_per_day: Option<u64>,
-    /// Size of what is answered in a day.
+    /// Size of all answers in a day, in bytes.
     pub(crate) bytes_per_day: Option<Size>,
-    /// Seconds for which calls run in a day, each counted by itself.
+    /// Running time of all calls in a day, in seconds. Calls that run at the same time each count in full.
     pub(crate) query_seconds_per_day: Option<u64>,
 }
 
-/// What calls may take in a day, which begins at 00:00 UTC.
+/// Daily limits. A day begins at 00:00 UTC. A member that is not set is no limit.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct DailyEntry {
-    /// Rows answered.
+    /// Rows of all answers in a day.
     pub(crate) rows_per_day: Option<u64>,
-    /// Size of what is answered.
+    /// Size of all answers in a day, in bytes.
     pub(crate) bytes_per_day: Option<Size>,
-    /// Seconds for which calls run, each counted by itself.
+    /// Running time of all calls in a day, in seconds. Calls that run at the same time each count in full.
     pub(crate) query_seconds_per_day: Option<u64>,
 }
 
-/// Bounds of an entry's calls; what is not said is as under limits.
+/// Limits of the calls of an entry. Default: the value under limits.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct CallLimitsEntry {
-    /// How long a call may run; where total_timeout says more, how long the first row of PostgreSQL may take.
+    /// Maximum duration of a call. If total_timeout is longer, maximum time to the first row of PostgreSQL.
     pub(crate) timeout: Option<Time>,
-    /// How long a call may run, first row and all others.
+    /// Maximum duration of a call with all its rows. Default: timeout.
     pub(crate) total_timeout: Option<Time>,
-    /// How long a reader may leave rows of PostgreSQL waiting; 30s unless said.
+    /// PostgreSQL: how long a client may stop reading rows. Default: 30s.
     pub(crate) stall_timeout: Option<Time>,
-    /// Rows of an answer.
+    /// Maximum number of rows of an answer.
     pub(crate) inline_rows: Option<RowBound>,
-    /// Size of an answer.
+    /// Maximum size of an answer, in bytes.
     pub(crate) inline_bytes: Option<SizeBound>,
-    /// After how long without a word a call becomes a task, where the client comes back for its result.
+    /// A call without any output for this long becomes a task, if the client declared that it will fetch the result.
     pub(crate) task_after: Option<Time>,
 }
 
-/// Bounds of a tool's calls; what is not said is as under limits.
+/// Limits of the calls of a tool. Default: the value under limits.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ToolLimitsEntry {
-    /// How long a call may run; where total_timeout says more, how long the first row of PostgreSQL may take.
+    /// Maximum duration of a call. If total_timeout is longer, maximum time to the first row of PostgreSQL.
     pub(crate) timeout: Option<Time>,
-    /// How long a call may run, first row and all others.
+    /// Maximum duration of a call with all its rows. Default: timeout.
     pub(crate) total_timeout: Option<Time>,
-    /// How long a reader may leave rows of PostgreSQL waiting; 30s unless said.
+    /// PostgreSQL: how long a client may stop reading rows. Default: 30s.
     pub(crate) stall_timeout: Option<Time>,
-    /// Rows of an answer.
+    /// Maximum number of rows of an answer.
     pub(crate) inline_rows: Option<RowBound>,
-    /// Size of an answer.
+    /// Maximum size of an answer, in bytes.
     pub(crate) inline_bytes: Option<SizeBound>,
-    /// After how long without a word a call becomes a task, where the client comes back for its result.
+    /// A call without any output for this long becomes a task, if the client declared that it will fetch the result.
     pub(crate) task_after: Option<Time>,
-    /// Calls a second of each tenant, and of all callers together who have none.
+    /// Calls per second of each tenant. All callers without a tenant count together.
     pub(crate) requests_per_second: Option<f64>,
-    /// Calls of these that may come at once; those of a second unless said.
+    /// Calls of a tenant that may arrive at once. Default: the number of requests_per_second, rounded up.
     pub(crate) burst: Option<u32>,
-    /// Calls of all callers that run at the same time; more of them wait.
+    /// Calls of all callers that run at the same time; more calls wait.
     pub(crate) running_calls: Option<usize>,
-    /// Calls of all callers that wait; more of them are refused.
+    /// Calls of all callers that wait; more calls are refused.
     pub(crate) waiting_calls: Option<usize>,
-    /// Rows answered to each tenant in a day, and to all callers together who have none.
+    /// Rows of all answers to a tenant in a day. All callers without a tenant count together.
     pub(crate) rows_per_day: Option<u64>,
-    /// Size of what is answered to these in a day.
+    /// Size of all answers to a tenant in a day, in bytes. All callers without a tenant count together.
     pub(crate) bytes_per_day: Option<Size>,
-    /// Seconds for which their calls of it run in a day, each counted by itself.
+    /// Running time of all calls of a tenant in a day, in seconds. All callers without a tenant count together.
     pub(crate) query_seconds_per_day: Option<u64>,
 }
 
 impl LimitsEntry {
-    /// What all callers together may have.
+    /// The limits of all callers together.
     pub(crate) fn shared_allowance(&self) -> AllowanceEntry {
         AllowanceEntry {
             requests_per_second: self.requests_per_second,
@@ -146,7 +147,7 @@ impl LimitsEntry {
 }
 
 impl ToolLimitsEntry {
-    /// The bounds of each of its calls.
+    /// The limits of each call.
     pub(crate) fn per_call_limits(&self) -> CallLimitsEntry {
         CallLimitsEntry {
             timeout: self.timeout,
@@ -158,7 +159,7 @@ impl ToolLimitsEntry {
         }
     }
 
-    /// What all callers together may have of it.
+    /// The limits of all callers of the tool together.
     pub(crate) fn shared_allowance(&self) -> AllowanceEntry {
         AllowanceEntry {
             requests_per_second: self.requests_per_second,

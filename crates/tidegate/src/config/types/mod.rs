@@ -1,5 +1,4 @@
-//! What a configuration may say. The JSON Schema for editors is generated from these types, and so is the
-//! check for unknown keys.
+//! The types of a configuration. The JSON Schema for editors and the check for unknown keys are generated from them.
 
 mod databases;
 mod identity;
@@ -33,78 +32,81 @@ pub(crate) use tls::{ClientCertificatesEntry, TlsEntry, TlsVersionEntry};
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Where the node listens and who it says it is.
+    /// Address, TLS, transports and name of the server.
     pub(crate) server: ServerEntry,
-    /// The databases that can be asked.
+    /// Databases that can be queried. Default: none.
     pub(crate) databases: Vec<DatabaseEntry>,
-    /// The secret that row policies hash columns with; write it as ${VARIABLE}. One that lasts until the node is started
-    /// again unless said.
+    /// Secret for the hash mask of row policies. Write it as ${VARIABLE}. Default: a random one, which changes at each
+    /// restart.
     pub(crate) policies_key: Option<SecretText>,
-    /// The built-in tools and prompts that are offered, as patterns of their names; all of them unless said.
+    /// Built-in tools, resources and prompts that are offered, as patterns of their names; [] disables all. Default:
+    /// all.
     pub(crate) built_in: Option<Vec<String>>,
-    /// Tools of your own.
+    /// Declared tools. Default: none.
     pub(crate) tools: Vec<ToolEntry>,
-    /// Named parts of the registry, as patterns of the names of tools, resources and prompts. Each is served at
-    /// /mcp/NAME and can be given to roles.
+    /// Named parts of the registry, as patterns of the names of tools, resources and prompts. Each toolset is served at
+    /// /mcp/NAME and can be granted to roles. Default: none.
     pub(crate) toolsets: BTreeMap<String, Vec<String>>,
-    /// Resources of your own.
+    /// Declared resources. Default: none.
     pub(crate) resources: Vec<ResourceEntry>,
-    /// Prompts of your own.
+    /// Declared prompts. Default: none.
     pub(crate) prompts: Vec<PromptEntry>,
-    /// What callers may reach, by role.
+    /// Roles, and what their callers may use. Default: none.
     pub(crate) roles: Vec<RoleEntry>,
-    /// How callers prove who they are. As soon as this stands here, be it empty, nobody reaches anything without a role.
+    /// Authentication. If this key is present, even without members, callers without a role cannot use anything.
+    /// Default: none; all callers may use everything, and the node listens on this machine only.
     #[serde(deserialize_with = "identity::deserialize_present")]
     pub(crate) auth: Option<AuthEntry>,
-    /// The bounds of all calls, and of what callers may have.
+    /// Limits of calls and of callers.
     pub(crate) limits: LimitsEntry,
-    /// Answers that do not fit inline, kept to be paged through and fetched.
+    /// Stored results: answers that do not fit inline, kept for later pages and downloads.
     pub(crate) results: ResultsEntry,
-    /// What tools of kind http may reach.
+    /// Hosts that http tools may call.
     pub(crate) http: HttpEntry,
-    /// The audit log; none unless said.
+    /// The audit log. Default: none.
     pub(crate) audit: Option<AuditEntry>,
-    /// Secrets in answers; not looked for unless said.
+    /// Detection of secrets in answers. Default: none; secrets are not searched.
     pub(crate) secrets: Option<SecretsEntry>,
-    /// Whether rows that a model reads stand between two lines with a random mark, which nothing in them can forge.
+    /// Puts rows that a model reads between two lines with a random mark, so that data cannot pretend to be outside.
+    /// Default: false.
     pub(crate) fence: bool,
 }
 
-/// Where the node listens and who it says it is.
+/// Address, TLS, transports and name of the server.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ServerEntry {
-    /// Address to listen on; 127.0.0.1:7070 unless said.
+    /// Address to listen on. Default: 127.0.0.1:7070.
     pub(crate) listen: Option<String>,
-    /// TLS, and the certificates of clients; without it the node speaks plain HTTP.
+    /// TLS and client certificates. Default: none; the node accepts plain HTTP.
     pub(crate) tls: Option<TlsEntry>,
-    /// Host names that requests may be addressed to, beside this machine's.
+    /// Host names of this node that requests may use, in addition to those of this machine. Default: none.
     pub(crate) allow_hosts: Vec<String>,
-    /// Web page origins that may call, beside those of this machine.
+    /// Origins of web pages that may call, in addition to those of this machine. Default: none.
     pub(crate) allow_origins: Vec<String>,
-    /// Size of a request body.
+    /// Maximum size of a request body, in bytes. Default: 4MiB.
     pub(crate) max_body: Option<Size>,
-    /// The server's name for people.
+    /// Name of the server for people. Default: none.
     pub(crate) title: Option<String>,
-    /// What a model is told at the start; the built-in playbook unless said.
+    /// Instructions that a model receives when it connects. Default: the built-in instructions.
     pub(crate) instructions: Option<String>,
-    /// Doors that are open; all of them unless said.
+    /// Transports that are on. Default: all.
     pub(crate) transports: TransportsEntry,
 }
 
-/// Doors that can be switched off.
+/// HTTP transports, each of which can be switched off.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TransportsEntry {
-    /// MCP over Streamable HTTP at /mcp.
+    /// MCP over Streamable HTTP at /mcp. Default: true.
     pub(crate) mcp: bool,
-    /// MCP over HTTP+SSE of 2024-11-05 at /mcp/sse.
+    /// MCP over HTTP+SSE of revision 2024-11-05 at /mcp/sse. Default: true.
     pub(crate) sse: bool,
-    /// MCP over WebSocket at /mcp/ws.
+    /// MCP over WebSocket at /mcp/ws. Default: true.
     pub(crate) ws: bool,
-    /// REST at /rest.
+    /// REST at /rest. Default: true.
     pub(crate) rest: bool,
-    /// Prometheus at /metrics.
+    /// Prometheus metrics at /metrics. Default: true.
     pub(crate) metrics: bool,
 }
 
@@ -114,47 +116,48 @@ impl Default for TransportsEntry {
     }
 }
 
-/// A tool: an SQL statement, or a request to an HTTP API.
+/// A declared tool: an SQL statement, or a request to an HTTP API.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolEntry {
-    /// 1 to 128 of letters, digits, _, - and .
+    /// Name of the tool: 1 to 128 letters, digits, _, - and . Required.
     pub(crate) name: String,
-    /// For people.
+    /// Title for people. Default: none.
     pub(crate) title: Option<String>,
-    /// For the model: when to use it and what to use before it.
+    /// Description for the model: when to use the tool, and which tools to use before it. Required.
     pub(crate) description: String,
-    /// Hints for clients.
+    /// Hints for clients. Default: derived from the tool.
     #[serde(default)]
     pub(crate) annotations: AnnotationsEntry,
-    /// The database of the statement; may be left out when there is only one.
+    /// Database of the statement. Default: the only database.
     pub(crate) database: Option<String>,
-    /// One statement with :name parameters; it only reads unless its transaction says that it writes.
+    /// One statement with parameters as :name. It may only read, unless transaction.writes is true.
     pub(crate) sql: Option<String>,
-    /// How a PostgreSQL database runs the statement.
+    /// PostgreSQL: the transaction of the statement.
     #[serde(default)]
     pub(crate) transaction: TransactionEntry,
-    /// A request to an HTTP API, instead of a statement.
+    /// Request to an HTTP API, instead of a statement.
     pub(crate) http: Option<HttpRequestEntry>,
-    /// The parameters, by name.
+    /// Parameters by name. Default: none.
     #[serde(default)]
     pub(crate) input: BTreeMap<String, InputEntry>,
-    /// What the person behind a call must agree to before anything is done: Refund {{amount}} to order {{order}}?
+    /// Question that the person behind a call must approve before the tool runs: Refund {{amount}} to order {{order}}?
+    /// Default: none.
     pub(crate) confirm: Option<String>,
-    /// Access names that a caller must hold, all of them.
+    /// Access names that a caller must hold, all of them. Default: none.
     #[serde(default)]
     pub(crate) access: Vec<String>,
-    /// OAuth scopes that a caller's token must carry, all of them; lists show the entry all the same. A broader one counts
-    /// for those that it implies (auth.tokens.implied_scopes).
+    /// OAuth scopes that the token of a caller must have, all of them. The entry is listed even without them. A scope
+    /// also counts if a broader one includes it (auth.tokens.implied_scopes). Default: none.
     #[serde(default)]
     pub(crate) scopes: Vec<String>,
-    /// Where calls may come from; anywhere unless said.
+    /// Transports and networks from which calls are accepted. Default: all.
     #[serde(default)]
     pub(crate) from: FromEntry,
-    /// Bounds of its calls.
+    /// Limits of the calls of the tool.
     #[serde(default)]
     pub(crate) limits: ToolLimitsEntry,
-    /// How long clients may keep an answer.
+    /// How long clients may cache an answer. Default: not stated.
     pub(crate) cache: Option<CacheEntry>,
 }
 
@@ -162,83 +165,83 @@ pub(crate) struct ToolEntry {
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HttpRequestEntry {
-    /// GET unless said.
+    /// HTTP method: GET, POST, PUT, PATCH or DELETE. Default: GET.
     #[serde(default)]
     pub(crate) method: String,
-    /// The address; parameters may stand in its path and query only. Its host must be under http.allow_hosts.
+    /// URL. Parameters may appear in its path and query only. Its host must be in http.allow_hosts. Required.
     pub(crate) url: String,
-    /// What is added to the address; a pair whose parameter is not given is left out.
+    /// Query parameters that are added to the URL. A pair is left out if its parameter has no value. Default: none.
     #[serde(default)]
     pub(crate) query: Map<String, Value>,
-    /// Headers; write secrets as ${VARIABLE} or ${file:PATH}.
+    /// Request headers. Write secrets as ${VARIABLE} or ${file:PATH}. Default: none.
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, String>,
-    /// A JSON body; a text that is exactly {name} becomes the parameter's value.
+    /// JSON body. A text that is exactly {name} becomes the value of the parameter. Default: none.
     pub(crate) body: Option<Value>,
-    /// Where in the answer the rows are, as a JSON pointer: /items.
+    /// Position of the rows in the response, as a JSON pointer: /items. Default: none.
     pub(crate) rows: Option<String>,
-    /// How long the API may take.
+    /// Maximum duration of the request. Default: the time limit of the call.
     pub(crate) timeout: Option<Time>,
-    /// The size of an answer that is read.
+    /// Maximum size of the response, in bytes, at most 64MiB. Default: 4MiB.
     pub(crate) max_bytes: Option<Size>,
 }
 
 impl std::fmt::Debug for HttpRequestEntry {
-    /// Neither headers nor body, which may hold secrets.
+    /// Omits headers and body, which may contain secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpRequestEntry").field("method", &self.method).finish_non_exhaustive()
     }
 }
 
-/// Hints for clients.
+/// Hints for clients about the effects of a tool.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct AnnotationsEntry {
-    /// Changes nothing.
+    /// The tool changes nothing.
     pub(crate) read_only: Option<bool>,
-    /// May destroy.
+    /// The tool may delete or overwrite data.
     pub(crate) destructive: Option<bool>,
-    /// The same call again changes nothing more.
+    /// A repeated call with the same arguments changes nothing more.
     pub(crate) idempotent: Option<bool>,
-    /// Reaches beyond this server's data.
+    /// The tool reaches systems outside this server.
     pub(crate) open_world: Option<bool>,
 }
 
-/// A parameter.
+/// A parameter of a tool, or a variable of a resource.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct InputEntry {
-    /// string, integer, number, boolean, date, timestamp, list or identifier.
+    /// Type: string, integer, number, boolean, date, timestamp, list or identifier. Default: string.
     #[serde(rename = "type")]
     pub(crate) kind: InputType,
-    /// The type of a list's values.
+    /// Type of the values of a list.
     pub(crate) items: Option<InputType>,
-    /// The columns or tables that an identifier may be.
+    /// Columns or tables that an identifier may name. Default: none.
     pub(crate) allow: Vec<String>,
-    /// For the model.
+    /// Description for the model. Default: none.
     pub(crate) description: Option<String>,
-    /// Used when the caller gives no value.
+    /// Value if the caller supplies none. Default: none.
     pub(crate) default: Option<Value>,
-    /// What the person behind a call is asked when the caller gives no value: Which year? Only for tools.
+    /// Question to the person behind a call if the caller supplies no value: Which year? Only for tools. Default: none.
     pub(crate) ask: Option<String>,
-    /// Whether a value must be given; true unless said. Without one and without a default the parameter is null.
+    /// Whether a value is required. If false, a parameter without a value and without a default is null. Default: true.
     pub(crate) required: Option<bool>,
-    /// The values that it may have.
+    /// Permitted values. Default: all of the type.
     #[serde(rename = "enum")]
     pub(crate) choices: Option<Vec<Value>>,
-    /// The least number.
+    /// Smallest permitted number.
     pub(crate) minimum: Option<serde_json::Number>,
-    /// The greatest number.
+    /// Largest permitted number.
     pub(crate) maximum: Option<serde_json::Number>,
-    /// The least number of characters.
+    /// Minimum number of characters.
     pub(crate) min_length: Option<u64>,
-    /// The greatest number of characters.
+    /// Maximum number of characters.
     pub(crate) max_length: Option<u64>,
-    /// A regular expression that the text must match.
+    /// Regular expression that the text must match.
     pub(crate) pattern: Option<String>,
 }
 
-/// The type of a parameter.
+/// Type of a parameter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -254,31 +257,33 @@ pub(crate) enum InputType {
     Identifier,
 }
 
-/// Where calls may come from.
+/// Transports and networks from which calls are accepted.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct FromEntry {
-    /// Transports: stdio, http, cli.
+    /// Transports: stdio, http, sse, ws, rest, cli. Default: all.
     pub(crate) transports: Option<Vec<String>>,
-    /// Networks as 10.0.0.0/8 or 2001:db8::/32.
+    /// Networks, such as 10.0.0.0/8 or 2001:db8::/32. Default: all.
     pub(crate) networks: Option<Vec<String>>,
 }
 
-/// How a PostgreSQL database runs a statement.
+/// The transaction in which PostgreSQL runs a statement.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TransactionEntry {
-    /// What it sees of others: read committed (unless said), repeatable read or serializable.
+    /// Isolation level: read committed, repeatable read or serializable. Default: read committed.
     pub(crate) isolation: IsolationEntry,
-    /// Whether the statement may write. Such a tool says so in its annotations, and rolls back when it fails.
+    /// Whether the statement may write. The annotations of the tool then say so. A failed statement is rolled back.
+    /// Default: false.
     pub(crate) writes: bool,
-    /// Whether it waits for a moment in which it cannot fail for others; for serializable ones that only read.
+    /// Whether the transaction waits until it cannot fail with a serialization error. Only for serializable
+    /// transactions that read. Default: false.
     pub(crate) deferrable: bool,
-    /// How often it is tried again after a conflict with others; 3 unless said.
+    /// How often the transaction is repeated after a conflict with other transactions. Default: 3.
     pub(crate) retries: Option<u32>,
 }
 
-/// What a transaction sees of others.
+/// Isolation level of a transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) enum IsolationEntry {
@@ -291,21 +296,22 @@ pub(crate) enum IsolationEntry {
     Serializable,
 }
 
-/// How long clients may keep an answer.
+/// How long clients may cache an answer.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CacheEntry {
-    /// How long.
+    /// Duration for which clients may cache an answer. Required.
     pub(crate) ttl: Time,
-    /// Whether shared caches may keep it: only if it is the same for everybody.
+    /// Whether shared caches may store the answer. Use it only if the answer is the same for all callers. Default:
+    /// false.
     #[serde(default)]
     pub(crate) public: bool,
 }
 
-/// What tools of kind http may reach.
+/// Hosts that http tools may call.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct HttpEntry {
-    /// Hosts, as api.example.com, *.example.com or 127.0.0.1:8080.
+    /// Hosts that http tools may call, such as api.example.com, *.example.com or 127.0.0.1:8080. Default: none.
     pub(crate) allow_hosts: Vec<String>,
 }

@@ -1,40 +1,40 @@
-//! Row policies: which rows and columns of a database's tables callers see.
+//! Configuration of row policies: which rows and columns of a table callers see.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What callers see of a table.
+/// Rows and columns of a table that callers see.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PolicyEntry {
-    /// The table's name as list_tables shows it, or "*" for all tables.
+    /// Name of the table as in list_tables, or "*" for all tables. Required.
     pub(crate) table: String,
-    /// A condition for the rows that are shown, over the table's columns, literals, :subject, :tenant and :claims.NAME:
-    /// tenant_id = :claims.tenant. Callers without the claim see no rows.
+    /// Condition for visible rows, over columns of the table, literals, :subject, :tenant and :claims.NAME: tenant_id =
+    /// :claims.tenant. Callers without the claim see no rows. Default: all rows.
     pub(crate) rows: Option<String>,
-    /// Columns that are not shown as they are: deny, null, hash, {keep_first: 2} or {keep_last: 4}.
+    /// Masks of columns: deny, null, hash, {keep_first: 2} or {keep_last: 4}. Default: none.
     #[serde(default)]
     pub(crate) columns: BTreeMap<String, MaskEntry>,
-    /// Roles whose callers see everything.
+    /// Roles whose callers see all rows and columns. Default: none.
     #[serde(default)]
     pub(crate) except_roles: Vec<String>,
 }
 
-/// How a column is shown.
+/// Mask of a column.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum MaskEntry {
-    /// As one of these.
+    /// deny, null or hash.
     Named(NamedMask),
-    /// In part.
+    /// Some characters stay visible.
     Partial(PartialMask),
-    /// As null, which YAML reads as nothing.
+    /// An unquoted null of YAML: the mask null.
     NullLiteral,
 }
 
-/// Masks that want no number.
+/// Masks without a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -44,12 +44,12 @@ pub(crate) enum NamedMask {
     Hash,
 }
 
-/// Characters that are kept: one of both.
+/// Characters that stay visible. Exactly one of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PartialMask {
-    /// So many of the first characters; the others become stars.
+    /// Number of characters that stay visible at the beginning; the others become stars.
     pub(crate) keep_first: Option<u32>,
-    /// So many of the last characters.
+    /// Number of characters that stay visible at the end; the others become stars.
     pub(crate) keep_last: Option<u32>,
 }

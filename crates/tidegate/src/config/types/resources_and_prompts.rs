@@ -1,4 +1,4 @@
-//! Resources and prompts of one's own.
+//! Configuration of declared resources and prompts.
 
 use std::collections::BTreeMap;
 
@@ -7,86 +7,86 @@ use serde::Deserialize;
 
 use super::{CacheEntry, CallLimitsEntry, FromEntry, InputEntry};
 
-/// A resource: the answer of a statement, or a file.
+/// A declared resource: the result of a statement, or a file.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResourceEntry {
-    /// Its URI, or a template of URIs: reports://sales/{year}.
+    /// URI, or URI template: reports://sales/{year}. Required.
     pub(crate) uri: String,
-    /// Its name.
+    /// Name of the resource. Required.
     pub(crate) name: String,
-    /// For people.
+    /// Title for people. Default: none.
     pub(crate) title: Option<String>,
-    /// What it is.
+    /// Description. Default: none.
     pub(crate) description: Option<String>,
-    /// Media type; by the format or the file's ending unless said.
+    /// Media type. Default: by the format, or by the ending of the file.
     pub(crate) mime_type: Option<String>,
-    /// The database of the statement.
+    /// Database of the statement. Default: the only database.
     pub(crate) database: Option<String>,
-    /// One read-only statement; its :name parameters are the variables of the URI.
+    /// One statement that reads. Its :name parameters are the variables of the URI.
     pub(crate) sql: Option<String>,
-    /// The types of the variables.
+    /// Types and constraints of the variables of the URI, by name. Default: string.
     #[serde(default)]
     pub(crate) input: BTreeMap<String, InputEntry>,
-    /// The form of the statement's answer: mcp, json, csv, markdown, ndjson, table or toon.
+    /// Format of the answer: mcp, json, csv, markdown, ndjson, table or toon.
     pub(crate) format: Option<String>,
-    /// A file, relative to this one; {{variable}} stands for a part of a name.
+    /// File, relative to this file. {{variable}} stands for a part of a name.
     pub(crate) file: Option<String>,
-    /// Access names that a caller must hold, all of them.
+    /// Access names that a caller must hold, all of them. Default: none.
     #[serde(default)]
     pub(crate) access: Vec<String>,
-    /// OAuth scopes that a caller's token must carry, all of them; lists show the entry all the same. A broader one counts
-    /// for those that it implies (auth.tokens.implied_scopes).
+    /// OAuth scopes that the token of a caller must have, all of them. The entry is listed even without them. A scope
+    /// also counts if a broader one includes it (auth.tokens.implied_scopes). Default: none.
     #[serde(default)]
     pub(crate) scopes: Vec<String>,
-    /// Where calls may come from; anywhere unless said.
+    /// Transports and networks from which reads are accepted. Default: all.
     #[serde(default)]
     pub(crate) from: FromEntry,
-    /// Bounds of its reads.
+    /// Limits of the reads of the resource.
     #[serde(default)]
     pub(crate) limits: CallLimitsEntry,
-    /// How long clients may keep what they read.
+    /// How long clients may cache the content. Default: not stated.
     pub(crate) cache: Option<CacheEntry>,
 }
 
-/// A prompt.
+/// A declared prompt.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PromptEntry {
-    /// Its name.
+    /// Name of the prompt. Required.
     pub(crate) name: String,
-    /// For people.
+    /// Title for people. Default: none.
     pub(crate) title: Option<String>,
-    /// What it is for.
+    /// Description: the purpose of the prompt. Required.
     pub(crate) description: String,
-    /// Its arguments, in order.
+    /// Arguments, in order. Default: none.
     #[serde(default)]
     pub(crate) arguments: Vec<PromptArgumentEntry>,
-    /// Its messages, in order.
+    /// Messages, in order. Required.
     pub(crate) messages: Vec<MessageEntry>,
-    /// Access names that a caller must hold, all of them.
+    /// Access names that a caller must hold, all of them. Default: none.
     #[serde(default)]
     pub(crate) access: Vec<String>,
-    /// OAuth scopes that a caller's token must carry, all of them; lists show the entry all the same. A broader one counts
-    /// for those that it implies (auth.tokens.implied_scopes).
+    /// OAuth scopes that the token of a caller must have, all of them. The entry is listed even without them. A scope
+    /// also counts if a broader one includes it (auth.tokens.implied_scopes). Default: none.
     #[serde(default)]
     pub(crate) scopes: Vec<String>,
-    /// Where calls may come from; anywhere unless said.
+    /// Transports and networks from which requests are accepted. Default: all.
     #[serde(default)]
     pub(crate) from: FromEntry,
 }
 
-/// An argument of a prompt. One called database or table completes.
+/// An argument of a prompt. Arguments named database or table have completions.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PromptArgumentEntry {
-    /// Its name, as {{name}} in the messages.
+    /// Name of the argument; messages use it as {{name}}. Required.
     pub(crate) name: String,
-    /// For people.
+    /// Title for people. Default: none.
     pub(crate) title: Option<String>,
-    /// What it is.
+    /// Description. Default: none.
     pub(crate) description: Option<String>,
-    /// Whether it must be given.
+    /// Whether a value is required. Default: false.
     #[serde(default)]
     pub(crate) required: bool,
 }
@@ -95,16 +95,16 @@ pub(crate) struct PromptArgumentEntry {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MessageEntry {
-    /// Who says it; user unless said.
+    /// Role of the message: user or assistant. Default: user.
     #[serde(default)]
     pub(crate) role: MessageRole,
-    /// Text with {{argument}}s.
+    /// Text of the message, with arguments as {{argument}}.
     pub(crate) text: Option<String>,
-    /// The URI of a resource that is put in, with {{argument}}s as parts of it, or one {{argument}} that is all of it.
+    /// URI of a resource whose content is inserted. {{argument}} can be a part of the URI, or all of it.
     pub(crate) resource: Option<String>,
 }
 
-/// Who says a message.
+/// Role of a message.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

@@ -1,4 +1,4 @@
-//! Stored results: where they are kept, how much and how long.
+//! Configuration of stored results: folder, sizes and durations.
 
 use std::path::PathBuf;
 
@@ -7,27 +7,27 @@ use serde::Deserialize;
 
 use super::super::quantities::{Size, Time};
 
-/// Answers that do not fit inline, kept to be paged through and fetched.
+/// Stored results: answers that do not fit inline, kept for later pages and downloads.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ResultsEntry {
-    /// Whether they are kept at all.
+    /// Whether answers are stored. Default: true.
     pub(crate) enabled: bool,
-    /// The folder; tidegate/results in the user's cache folder unless said.
+    /// Folder of stored results, relative to this file. Default: tidegate/results in the user's cache folder.
     pub(crate) folder: Option<PathBuf>,
-    /// Size of an answer that goes on by itself because it did not fit; 64MiB unless said.
+    /// Maximum size of an answer that is stored because it did not fit inline, in bytes. Default: 64MiB.
     pub(crate) store_limit: Option<Size>,
-    /// Size of a block's rows before they are compressed; 4MiB unless said.
+    /// Size of the rows of a block before compression, in bytes. Default: 4MiB.
     pub(crate) block_bytes: Option<Size>,
-    /// How long a result is kept; 1h unless said.
+    /// How long a result is kept. Default: 1h.
     pub(crate) ttl: Option<Time>,
-    /// Size of all results; 10GiB unless said.
+    /// Maximum size of all results, in bytes. Default: 10GiB.
     pub(crate) total: Option<Size>,
-    /// Size of the results of one principal; 2GiB unless said.
+    /// Maximum size of the results of one principal, in bytes. Default: 2GiB.
     pub(crate) per_principal: Option<Size>,
-    /// What stays free of the disk; 1GiB unless said.
+    /// Disk space that stays free, in bytes. Default: 1GiB.
     pub(crate) keep_free: Option<Size>,
-    /// How long a query may run on in the background; 10m unless said.
+    /// How long a query may continue in the background. Default: 10m.
     pub(crate) timeout: Option<Time>,
 }
 

@@ -1,4 +1,4 @@
-//! What is written down of calls, and what does not leave in answers.
+//! Configuration of the audit log and of secrets in answers.
 
 use std::path::PathBuf;
 
@@ -7,33 +7,33 @@ use serde::Deserialize;
 
 use super::super::quantities::{SecretText, Size};
 
-/// The audit log: a line for each call, chained, in a file that is rotated. What is changed here takes effect when the node
-/// is started anew.
+/// The audit log: one line for each call, in a hash chain, in a file that is rotated. Changes take effect at a restart.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AuditEntry {
-    /// The file. One process writes it.
+    /// File of the log, relative to this file. Its folder must exist, and only one process writes the file. Required.
     pub(crate) file: PathBuf,
-    /// What happens when it cannot be written: block (unless said), so that calls wait and are refused after 5s, or drop, so that
-    /// lines are dropped and counted.
+    /// What happens if the log cannot be written. block: calls wait up to 5s and are then refused. drop: calls
+    /// continue, and missing lines are counted. Default: block.
     #[serde(default)]
     pub(crate) on_write_failure: WhenFullEntry,
-    /// The size at which another file is begun; 100MB unless said.
+    /// Size at which a new file begins, in bytes. Default: 100MB.
     pub(crate) max_size: Option<Size>,
-    /// Older files that are kept; 10 unless said.
+    /// Number of older files that are kept. Default: 10.
     pub(crate) keep_files: Option<usize>,
-    /// Whether the values of arguments are written, too, and not their names alone.
+    /// Whether the values of arguments are logged, not only their names. Default: false.
     #[serde(default)]
     pub(crate) argument_values: bool,
-    /// Arguments whose values are never written, as patterns of their names or of the way to them: password, login.*. Names
-    /// that hold password, secret, token, api_key or the like are redacted whatever is said.
+    /// Arguments whose values are never logged, as patterns of their names or paths: password, login.*. Names that
+    /// contain password, secret, token, api_key and similar words are always redacted. Default: none.
     #[serde(default)]
     pub(crate) redact: Vec<String>,
-    /// A key of 16 characters at least, so that nobody without it forges a line; a bare hash unless said.
+    /// Key of the hash chain, at least 16 characters. Without the key, the chain cannot be forged. Default: none; the
+    /// hashes have no key.
     pub(crate) key: Option<SecretText>,
 }
 
-/// What happens when lines cannot be written.
+/// What happens if the log cannot be written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -43,23 +43,23 @@ pub(crate) enum WhenFullEntry {
     Drop,
 }
 
-/// Secrets in answers, which are masked or refused.
+/// Detection of secrets in answers.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SecretsEntry {
-    /// Names of built-in rules, and rules of your own; all that are built in unless said.
+    /// Names of built-in rules, and rules of your own. Default: all built-in rules.
     pub(crate) rules: Option<Vec<SecretRuleEntry>>,
-    /// What becomes of an answer with a secret: mask (unless said) or refuse.
+    /// mask replaces the secret by [secret: NAME]; refuse ends the answer with an error. Default: mask.
     pub(crate) action: SecretAction,
 }
 
-/// A rule.
+/// A rule that finds secrets.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum SecretRuleEntry {
-    /// The built-in one of that name.
+    /// Name of a built-in rule.
     BuiltIn(String),
-    /// One of your own.
+    /// A rule of your own.
     Custom(CustomRule),
 }
 
@@ -67,13 +67,13 @@ pub(crate) enum SecretRuleEntry {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CustomRule {
-    /// Stands in the answer in the secret's place: [secret: NAME].
+    /// Name of the rule; [secret: NAME] replaces the secret in the answer. Required.
     pub(crate) name: String,
-    /// A regular expression of what a secret looks like.
+    /// Regular expression that matches the secret. Required.
     pub(crate) pattern: String,
 }
 
-/// What becomes of an answer with a secret.
+/// What happens to an answer with a secret.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

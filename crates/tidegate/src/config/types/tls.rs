@@ -1,37 +1,39 @@
-//! TLS, and the certificates of clients.
+//! Configuration of TLS and client certificates.
 
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// TLS, and the certificates of clients. The files are read again when they change, without a restart.
+/// TLS and client certificates. Changed files take effect without a restart.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TlsEntry {
-    /// The certificate (PEM), followed by those that lead from it to a root; relative to this file.
+    /// File of the certificate chain (PEM), leaf first; relative to this file. Required.
     pub(crate) certificate: PathBuf,
-    /// The private key of the certificate (PEM), relative to this file.
+    /// File of the private key of the certificate (PEM), relative to this file. Required.
     pub(crate) key: PathBuf,
-    /// The authorities whose clients' certificates are taken (PEM), relative to this file; without it none are wanted.
+    /// File of the authorities of client certificates (PEM), relative to this file. Default: none; client certificates
+    /// are not requested.
     pub(crate) client_ca: Option<PathBuf>,
-    /// Whether clients must show a certificate: optional (unless said) or required.
+    /// Whether clients need a certificate. optional: clients without one may authenticate another way. required: the
+    /// handshake fails without one. Default: optional.
     pub(crate) client_certificates: Option<ClientCertificatesEntry>,
-    /// What the authorities have revoked (PEM), relative to this file: a list of each authority.
+    /// File of revocation lists (PEM), relative to this file: one list for each authority of client_ca. Default: none.
     pub(crate) client_crl: Option<PathBuf>,
-    /// The oldest version that is spoken: "1.2" (unless said) or "1.3".
+    /// Oldest TLS version that is accepted: "1.2" or "1.3". Default: "1.2".
     #[serde(default)]
     pub(crate) min_version: TlsVersionEntry,
 }
 
 impl TlsEntry {
-    /// The files that it names.
+    /// The files that the entry names.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         [&self.certificate, &self.key].into_iter().chain(&self.client_ca).chain(&self.client_crl)
     }
 }
 
-/// Whether clients must show a certificate.
+/// Whether clients need a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -40,7 +42,7 @@ pub(crate) enum ClientCertificatesEntry {
     Required,
 }
 
-/// A version of TLS.
+/// A TLS version.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) enum TlsVersionEntry {

@@ -61,7 +61,7 @@ fn invalid_destination_is_a_usage_error() {
     );
     insta::assert_snapshot!(
         refused(&["export", SQL, "-o", "out.csv", "--partial"]),
-        @"error: --partial is for a download from a server, which --connect names"
+        @"error: --partial requires --connect"
     );
     insta::assert_snapshot!(
         refused(&["fetch", "http://127.0.0.1:1/mcp", "-o", "out.csv"]),

@@ -231,5 +231,5 @@ fn unmatched_glob_is_a_warning() {
         (ran.code, ran.stdout.as_str()),
         (Some(0), "tidegate.yaml: 1 databases and 0 tools, nothing wrong; 1 warning above\n")
     );
-    assert!(ran.stderr.contains("database s: no file fits 2030-*.csv yet"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("database s: no file matches 2030-*.csv yet"), "{}", ran.stderr);
 }
