@@ -61,7 +61,7 @@ mod tests {
         let page = include_str!("../../../docs/upgrade.md");
         for RenamedFlag { command, old, new } in RENAMED_FLAGS {
             let command = command.join(" ");
-            let row = format!("| `tidegate {command} {old}` | `tidegate {command} {new}` |");
+            let row = format!("| `{command} {old}` | `{command} {new}` |");
             assert!(page.contains(&row), "docs/upgrade.md lacks the row {row}");
         }
     }

@@ -52,11 +52,11 @@ fn access_explain_gives_the_reason() {
         let ran = configured.run(&[&["access", "explain"], arguments].concat());
         format!("{}{}", ran.stdout, ran.stderr)
     };
-    insta::assert_snapshot!(explain(&["--as", "clerk", "orders_secret"]), @r#"no   tool orders_secret: none of the caller's roles grants the access "orders.secret""#);
-    insta::assert_snapshot!(explain(&["--as", "clerk", "sql"]), @"no   tool sql: no toolset of the caller's roles contains it");
-    insta::assert_snapshot!(explain(&["--as", "clerk", "orders_local"]), @"no   tool orders_local: it cannot be called over this transport or from this network");
-    insta::assert_snapshot!(explain(&["--as", "admin", "--toolset", "one", "sql"]), @"no   tool sql: it is not in the toolset of this endpoint");
-    insta::assert_snapshot!(explain(&["--as", "nobody"]), @r#"error: there is no role "nobody"; known are nothing, clerk, chief, admin"#);
-    insta::assert_snapshot!(explain(&["--as", "anonymous"]), @"error: authentication is required: send Authorization: Bearer with an API key or a token");
-    insta::assert_snapshot!(explain(&["--as", "admin", "nothing_of_that_name"]), @r#"error: there is no tool, resource or prompt "nothing_of_that_name""#);
+    insta::assert_snapshot!(explain(&["--role", "clerk", "orders_secret"]), @r#"no   tool orders_secret: none of the caller's roles grants the access "orders.secret""#);
+    insta::assert_snapshot!(explain(&["--role", "clerk", "sql"]), @"no   tool sql: no toolset of the caller's roles contains it");
+    insta::assert_snapshot!(explain(&["--role", "clerk", "orders_local"]), @"no   tool orders_local: it cannot be called over this transport or from this network");
+    insta::assert_snapshot!(explain(&["--role", "admin", "--toolset", "one", "sql"]), @"no   tool sql: it is not in the toolset of this endpoint");
+    insta::assert_snapshot!(explain(&["--role", "nobody"]), @r#"error: there is no role "nobody"; known are nothing, clerk, chief, admin"#);
+    insta::assert_snapshot!(explain(&["--role", "anonymous"]), @"error: authentication is required: send Authorization: Bearer with an API key or a token");
+    insta::assert_snapshot!(explain(&["--role", "admin", "nothing_of_that_name"]), @r#"error: there is no tool, resource or prompt "nothing_of_that_name""#);
 }

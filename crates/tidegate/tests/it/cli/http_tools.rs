@@ -154,7 +154,7 @@ async fn http_tool_never_reveals_secrets() {
         &["config", "check"] as &[&str],
         &["doctor"],
         &["tools", "--json"],
-        &["access", "explain", "--as", "local"],
+        &["access", "explain", "--role", "local"],
         &["call", "tickets", "customer=7"],
     ] {
         run(&configured, verb);
