@@ -70,7 +70,7 @@ struct SetReturningPlaceholder;
 
 impl TableFunctionImpl for SetReturningPlaceholder {
     fn call(&self, _: &[Expr]) -> Result<Arc<dyn TableProvider>> {
-        plan_err!("this function is not called as a table")
+        plan_err!("a set-returning function must be planned through its list function")
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn apply_exclusion(call: &mut WindowFunction) -> Result<bool> {
         },
     };
     if call.params.distinct || call.params.null_treatment.is_some() {
-        return plan_err!("EXCLUDE beside DISTINCT or IGNORE NULLS is not supported; filter in a subquery");
+        return plan_err!("EXCLUDE with DISTINCT or IGNORE NULLS is not supported; filter in a subquery");
     }
     let arguments = call.params.args.len();
     let has_filter = call.params.filter.is_some();

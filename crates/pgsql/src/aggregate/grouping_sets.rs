@@ -14,7 +14,9 @@ pub(super) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
         }
         Expr::Cube(elements) if elements.iter().any(|element| element.len() != 1) => {
             if elements.len() > CUBE_MAX {
-                return plan_err!("CUBE is limited to {CUBE_MAX} elements; name the sets that you need: GROUPING SETS");
+                return plan_err!(
+                    "CUBE is limited to {CUBE_MAX} elements; list the sets that you need with GROUPING SETS"
+                );
             }
             (0..1_usize << elements.len()).rev().map(|chosen| subset(elements, chosen)).collect()
         }

@@ -40,7 +40,7 @@ fn order_keys(name: &str, function: &Function) -> Result<Vec<OrderKey>> {
     }
     if list.args.len() != function.within_group.len() {
         return plan_err!(
-            "{name} has {} values for {} columns of WITHIN GROUP (ORDER BY …); it needs one for each: \
+            "{name} received {} values for {} columns of WITHIN GROUP (ORDER BY …); it needs one for each: \
              {name}(1, 'a') WITHIN GROUP (ORDER BY x, y)",
             list.args.len(),
             function.within_group.len()
@@ -48,7 +48,7 @@ fn order_keys(name: &str, function: &Function) -> Result<Vec<OrderKey>> {
     }
     let pair = |(argument, key): (&FunctionArg, &OrderByExpr)| {
         let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = argument else {
-            return plan_err!("{name} has values as arguments: {name}(1) WITHIN GROUP (ORDER BY x)");
+            return plan_err!("{name} takes values as arguments: {name}(1) WITHIN GROUP (ORDER BY x)");
         };
         let is_descending = key.options.asc == Some(false);
         Ok(OrderKey {

@@ -57,7 +57,7 @@ impl AggregateUDFImpl for MinMax {
             }
             [DataType::Interval(_)] => Ok(vec![DataType::Interval(IntervalUnit::MonthDayNano)]),
             [_] => self.inner.coerce_types(types),
-            _ => plan_err!("{name} has one argument; of several columns of a row, use least or greatest"),
+            _ => plan_err!("{name} takes one argument; for several columns of a row use least or greatest"),
         }
     }
 
@@ -86,7 +86,7 @@ impl AggregateUDFImpl for MinMax {
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         if is_interval(&args) {
             return not_impl_err!(
-                "{} of intervals over a window that starts at a row is not supported; use extract(epoch FROM x)",
+                "{} of intervals over a frame with a moving start is not supported; use extract(epoch FROM x)",
                 self.name()
             );
         }

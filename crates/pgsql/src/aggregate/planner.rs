@@ -24,7 +24,7 @@ impl ExprPlanner for AggregatePlanner {
                 Ok(PlannerResult::Planned(average::plan_aggregate(&call).alias(visible)))
             }
             "count" if call.args.len() > 1 => {
-                plan_err!("count has one argument; count several columns as one row: count(DISTINCT (a, b))")
+                plan_err!("count takes one argument; count several columns as one row: count(DISTINCT (a, b))")
             }
             "regr_count" => {
                 let expr = to_aggregate_expr(&call);
@@ -81,7 +81,7 @@ impl ExprPlanner for AggregatePlanner {
             "string_agg" if !is_from_start(&call) => string_agg::plan_window(&call)?,
             "bit_and" | "bit_or" if !is_from_start(&call) => {
                 return plan_err!(
-                    "{name} over a frame that starts at a row is not supported; start it at UNBOUNDED PRECEDING, or \
+                    "{name} over a frame with a moving start is not supported; start it at UNBOUNDED PRECEDING, or \
                      join the table with itself and use GROUP BY"
                 );
             }
@@ -101,7 +101,7 @@ impl ExprPlanner for AggregatePlanner {
                 );
             }
             "count" if call.args.len() > 1 => {
-                return plan_err!("count has one argument; count several columns as one row: count((a, b))");
+                return plan_err!("count takes one argument; count several columns as one row: count((a, b))");
             }
             _ => return Ok(PlannerResult::Original(call)),
         };

@@ -23,7 +23,7 @@ use datafusion::scalar::ScalarValue;
 /// The call as one with a delimiter for each row; none for a literal, which DataFusion's own joins with.
 pub(super) fn plan_aggregate(call: &RawAggregateExpr) -> Result<Option<Expr>> {
     let [value, delimiter] = call.args.as_slice() else {
-        return plan_err!("string_agg has a value and a delimiter: string_agg(x, ', ')");
+        return plan_err!("string_agg takes a value and a delimiter: string_agg(x, ', ')");
     };
     if matches!(delimiter, Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _)) {
         return Ok(None);
@@ -48,7 +48,7 @@ pub(super) fn plan_aggregate(call: &RawAggregateExpr) -> Result<Option<Expr>> {
 /// The call over a window that moves, out of which DataFusion's own cannot take values.
 pub(super) fn plan_window(call: &RawWindowExpr) -> Result<Expr> {
     let [value, delimiter] = call.args.as_slice() else {
-        return plan_err!("string_agg has a value and a delimiter: string_agg(x, ', ')");
+        return plan_err!("string_agg takes a value and a delimiter: string_agg(x, ', ')");
     };
     let (pair, filter) = build_pairs(value, delimiter, call.filter.as_deref());
     let params = WindowFunctionParams {

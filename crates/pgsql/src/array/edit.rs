@@ -29,28 +29,28 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 }
 
 fn append_types(types: &[DataType]) -> Result<Vec<DataType>> {
-    let [array, element] = types else { return plan_err!("array_append has an array and an element as its arguments") };
+    let [array, element] = types else { return plan_err!("array_append takes an array and an element") };
     let item = common_type("array_append", &[require_item("array_append", array)?, element.clone()])?;
     Ok(vec![list_type(item.clone()), item])
 }
 
 fn prepend_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let [element, array] = types else {
-        return plan_err!("array_prepend has an element and an array as its arguments");
+        return plan_err!("array_prepend takes an element and an array");
     };
     let item = common_type("array_prepend", &[require_item("array_prepend", array)?, element.clone()])?;
     Ok(vec![item.clone(), list_type(item)])
 }
 
 fn cat_types(types: &[DataType]) -> Result<Vec<DataType>> {
-    let [left, right] = types else { return plan_err!("array_cat has two arrays as its arguments") };
+    let [left, right] = types else { return plan_err!("array_cat takes two arrays") };
     let item = common_type("array_cat", &[require_item("array_cat", left)?, require_item("array_cat", right)?])?;
     Ok(vec![list_type(item.clone()), list_type(item)])
 }
 
 /// Types of an array of one dimension and an element.
 pub(super) fn flat_types(types: &[DataType]) -> Result<Vec<DataType>> {
-    let [array, element, ..] = types else { return plan_err!("the function has an array and an element as arguments") };
+    let [array, element, ..] = types else { return plan_err!("the function takes an array and an element") };
     let item = require_item("of an array", array)?;
     if item_type(&item).is_some() {
         return plan_err!("removing or searching elements of multidimensional arrays is not supported");
@@ -60,7 +60,7 @@ pub(super) fn flat_types(types: &[DataType]) -> Result<Vec<DataType>> {
 }
 
 fn replace_types(types: &[DataType]) -> Result<Vec<DataType>> {
-    let [array, from, to] = types else { return plan_err!("array_replace has an array and two elements as arguments") };
+    let [array, from, to] = types else { return plan_err!("array_replace takes an array and two elements") };
     let item = require_item("array_replace", array)?;
     if item_type(&item).is_some() {
         return plan_err!("array_replace of multidimensional arrays is not supported; unnest them");
@@ -74,14 +74,14 @@ fn trim_types(types: &[DataType]) -> Result<Vec<DataType>> {
         [array, count] if count.is_integer() || count.is_null() => {
             Ok(vec![list_type(require_item("trim_array", array)?), DataType::Int64])
         }
-        _ => plan_err!("trim_array has an array and a number of elements as its arguments"),
+        _ => plan_err!("trim_array takes an array and a number of elements"),
     }
 }
 
 fn subquery_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [array] => Ok(vec![list_type(require_item("ARRAY", array)?)]),
-        _ => plan_err!("ARRAY(SELECT …) has one column"),
+        _ => plan_err!("ARRAY(SELECT …) must return one column"),
     }
 }
 

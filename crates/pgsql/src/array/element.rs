@@ -83,7 +83,7 @@ fn slice_types(types: &[DataType]) -> Result<Vec<DataType>> {
         [array, lower, upper] if [lower, upper].iter().all(|bound| bound.is_integer() || bound.is_null()) => {
             Ok(vec![list_type(require_item("of a slice", array)?), DataType::Int64, DataType::Int64])
         }
-        _ => plan_err!("the bounds of a slice are integers"),
+        _ => plan_err!("the bounds of a slice must be integers"),
     }
 }
 
@@ -97,7 +97,7 @@ fn slice_range(own: Range<usize>, lower: i64, upper: i64) -> Range<usize> {
 fn slices_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let Some((array, bounds)) = types.split_first() else { return plan_err!("a slice needs an array") };
     if !bounds.iter().all(|bound| bound.is_integer() || bound.is_null()) {
-        return plan_err!("the bounds of a slice are integers");
+        return plan_err!("the bounds of a slice must be integers");
     }
     let array = list_type(require_item("of a slice", array)?);
     Ok([vec![array], bounds.iter().map(|_| DataType::Int64).collect()].concat())
@@ -143,7 +143,7 @@ fn slice_rows(list: &ListArray, owners: &[usize], bounds: &[Int64Array], is_empt
     if !rest.is_empty() {
         values = Arc::new(slice_rows(&as_list(&values)?, &inner_owners, rest, is_empty)?);
     }
-    let DataType::List(item) = list_type(values.data_type().clone()) else { return plan_err!("a list was expected") };
+    let DataType::List(item) = list_type(values.data_type().clone()) else { return plan_err!("expected a list") };
     Ok(ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), values, None)?)
 }
 

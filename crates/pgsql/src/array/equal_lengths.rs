@@ -25,7 +25,7 @@ pub(crate) fn plan_nested_array(elements: &[Expr], schema: &DFSchema) -> Option<
 pub(super) fn equal_lengths_function() -> ScalarUDF {
     ColumnarFunction::new(
         "array_matching*",
-        |types| if types.len() == 1 { Ok(types.to_vec()) } else { plan_err!("one array is checked") },
+        |types| if types.len() == 1 { Ok(types.to_vec()) } else { plan_err!("the check takes one array") },
         |fields| Ok(fields[0].data_type().clone()),
         check_lengths,
     )

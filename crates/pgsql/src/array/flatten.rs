@@ -19,7 +19,7 @@ const NAME: &str = "array_elements*";
 pub(super) fn function() -> ScalarUDF {
     ColumnarFunction::new(
         NAME,
-        |types| if types.len() == 1 { Ok(types.to_vec()) } else { plan_err!("unnest has one array as its argument") },
+        |types| if types.len() == 1 { Ok(types.to_vec()) } else { plan_err!("unnest takes one array") },
         |fields| Ok(flattened_type(fields[0].data_type())),
         flatten_arrays,
     )

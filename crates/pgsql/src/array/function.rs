@@ -61,7 +61,7 @@ pub(super) fn require_item(function: &str, data_type: &DataType) -> Result<DataT
     match item_type(data_type) {
         Some(item) => Ok(item.clone()),
         None if data_type.is_null() => Ok(DataType::Null),
-        None => plan_err!("function {function}({data_type}) does not exist; its argument is an array"),
+        None => plan_err!("function {function}({data_type}) does not exist; its argument must be an array"),
     }
 }
 
@@ -119,7 +119,7 @@ impl ListAssembler {
         let values: Vec<&dyn Array> = sources.iter().map(AsRef::as_ref).collect();
         let values = interleave(&values, &self.places)?;
         let item = list_type(values.data_type().clone());
-        let DataType::List(item) = item else { return plan_err!("a list was expected") };
+        let DataType::List(item) = item else { return plan_err!("expected a list") };
         let nulls = NullBuffer::from(self.valid);
         Ok(Arc::new(ListArray::try_new(item, OffsetBuffer::from_lengths(self.lengths), values, Some(nulls))?))
     }

@@ -109,8 +109,8 @@ fn number_text(expression: &Expr) -> Option<String> {
 /// # Errors
 /// For dimensions that are not written out, as the type of the array has them.
 pub(super) fn plan_array_fill(args: &[Expr]) -> Result<Expr> {
-    const ADVICE: &str = "array_fill takes a value with a type and its dimensions written out, for instance \
-                          array_fill(0, ARRAY[2, 3]); for lengths of columns write array_repeat(x, n)";
+    const ADVICE: &str = "array_fill takes a typed value and constant dimensions, for instance \
+                          array_fill(0, ARRAY[2, 3]); for lengths from columns write array_repeat(x, n)";
     let [value, Expr::Array(Array { elem, .. })] = args else { return plan_err!("{ADVICE}") };
     let length = |element: &Expr| match element {
         Expr::Value(value) => match &value.value {

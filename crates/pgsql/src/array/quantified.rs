@@ -49,7 +49,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 }
 
 fn operand_types(types: &[DataType]) -> Result<Vec<DataType>> {
-    let [value, array] = types else { return plan_err!("ANY and ALL have a value and an array") };
+    let [value, array] = types else { return plan_err!("ANY and ALL take a value and an array") };
     match item_type(array) {
         // A literal: the text of an array of such values.
         None if matches!(array, DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 | DataType::Null) => {
@@ -95,7 +95,7 @@ fn compare(call: &FunctionCall<'_>, operator: u8, is_any: bool) -> Result<ArrayR
         3 => cmp::lt_eq(&left, &right)?,
         4 => cmp::gt(&left, &right)?,
         5 => cmp::gt_eq(&left, &right)?,
-        _ => return exec_err!("there is no such comparison"),
+        _ => return exec_err!("unknown comparison operator"),
     };
     let mut place = 0;
     let mut one = |row: usize| {

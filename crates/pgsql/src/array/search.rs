@@ -35,14 +35,14 @@ fn position_types(types: &[DataType]) -> Result<Vec<DataType>> {
         [array, element, start] if start.is_integer() || start.is_null() => {
             Ok([flat_types(&[array.clone(), element.clone()])?, vec![DataType::Int64]].concat())
         }
-        _ => plan_err!("array_position has an array, an element and where to start as its arguments"),
+        _ => plan_err!("array_position takes an array, an element and a start position"),
     }
 }
 
 fn positions_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [_, _] => flat_types(types),
-        _ => plan_err!("array_positions has an array and an element as its arguments"),
+        _ => plan_err!("array_positions takes an array and an element"),
     }
 }
 
@@ -100,7 +100,7 @@ fn positions(call: &FunctionCall<'_>) -> Result<ArrayRef> {
 fn compare(call: &FunctionCall<'_>, is_any: bool) -> Result<ArrayRef> {
     let (left, right) = (lists(call, 0)?, lists(call, 1)?);
     if item_type(&left.value_type()).is_some() {
-        return exec_err!("elements of multidimensional arrays are not compared; unnest the arrays");
+        return exec_err!("comparing elements of multidimensional arrays is not supported; unnest the arrays");
     }
     let comparer = RowComparer::new(&left.value_type())?;
     let (left_rows, right_rows) = (comparer.rows(left.values())?, comparer.rows(right.values())?);

@@ -58,7 +58,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 fn single_array_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [array] => Ok(vec![list_type(require_item("of an array", array)?)]),
-        _ => plan_err!("the function has one array as its argument"),
+        _ => plan_err!("the function takes one array"),
     }
 }
 
@@ -67,8 +67,8 @@ fn array_and_dimension_types(types: &[DataType]) -> Result<Vec<DataType>> {
         [array, dimension] if dimension.is_integer() || dimension.is_null() => {
             Ok(vec![list_type(require_item("array_length", array)?), DataType::Int64])
         }
-        [_] => plan_err!("array_length, array_upper and array_lower have a dimension too: array_length(array, 1)"),
-        _ => plan_err!("array_length, array_upper and array_lower have an array and a dimension as their arguments"),
+        [_] => plan_err!("array_length, array_upper and array_lower need a dimension: array_length(array, 1)"),
+        _ => plan_err!("array_length, array_upper and array_lower take an array and a dimension"),
     }
 }
 
@@ -78,7 +78,7 @@ fn subscript_types(types: &[DataType]) -> Result<Vec<DataType>> {
         [array, dimension, DataType::Boolean] => {
             Ok([array_and_dimension_types(&[array.clone(), dimension.clone()])?, vec![DataType::Boolean]].concat())
         }
-        _ => plan_err!("generate_subscripts has an array, a dimension, and whether to reverse as its arguments"),
+        _ => plan_err!("generate_subscripts takes an array, a dimension, and a boolean that reverses the order"),
     }
 }
 

@@ -18,7 +18,9 @@ const COLUMN: &str = "array_element_of_subquery";
 pub(super) fn rewrite_array_subquery(query: &Query) -> Result<Expr> {
     let mut query = query.clone();
     let SetExpr::Select(select) = query.body.as_mut() else {
-        return not_impl_err!("ARRAY (…) has a simple SELECT; write it as one: ARRAY(SELECT x FROM (…) AS t(x))");
+        return not_impl_err!(
+            "ARRAY (…) of a query that is not a simple SELECT; write ARRAY(SELECT x FROM (…) AS t(x))"
+        );
     };
     let [item] = select.projection.as_slice() else {
         return not_impl_err!("subquery must return only one column");
@@ -26,7 +28,7 @@ pub(super) fn rewrite_array_subquery(query: &Query) -> Result<Expr> {
     let value = match item {
         SelectItem::UnnamedExpr(value) => value.clone(),
         SelectItem::ExprWithAlias { expr, .. } => expr.clone(),
-        _ => return not_impl_err!("ARRAY(SELECT *) names no column; write the column"),
+        _ => return not_impl_err!("ARRAY(SELECT *); name the column instead"),
     };
     let alias = match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
@@ -44,7 +46,7 @@ pub(super) fn rewrite_array_subquery(query: &Query) -> Result<Expr> {
     {
         if let Some(by) = query.order_by.take() {
             let OrderByKind::Expressions(expressions) = by.kind else {
-                return not_impl_err!("ORDER BY ALL is not PostgreSQL's; name the columns");
+                return not_impl_err!("ORDER BY ALL, which PostgreSQL does not have; name the columns");
             };
             order = expressions;
             order.iter_mut().filter(|by| is_column(&by.expr, alias.as_deref())).for_each(|by| by.expr = value.clone());

@@ -114,7 +114,9 @@ fn call_subscripts(root: &Expr, chain: &[AccessExpr]) -> Result<Option<Expr>> {
                 let bounds = slice_bounds(access)?;
                 return Ok(Some(call("array_slice_between*", [vec![root], bounds].concat())));
             }
-            AccessExpr::Dot(_) => return not_impl_err!("a member of an element; unnest the array instead"),
+            AccessExpr::Dot(_) => {
+                return not_impl_err!("access to a field of an array element; unnest the array instead");
+            }
         }
     }
     Ok(Some(call("array_subscript*", [vec![root], indexes].concat())))
@@ -176,7 +178,7 @@ fn check_scales(expression: &Expr) -> Result<()> {
         return Ok(());
     }
     plan_err!(
-        "{expression} as text is not supported, as its numbers have different scales; instead write them with the same \
+        "{expression} as text is not supported, because its numbers have different scales; write them with the same \
          number of digits after the point"
     )
 }

@@ -32,7 +32,7 @@ impl<'a> ArrayParser<'a> {
         parser.skip_space();
         if parser.rest.peek() == Some(&'[') {
             return exec_err!(
-                "an array with bounds of its own, such as {text}, is not read here; leave the bounds out"
+                "an array literal with explicit bounds, such as {text}, is not supported; omit the bounds"
             );
         }
         let elements = parser.array(0)?;
@@ -160,7 +160,8 @@ impl ArrayLevels {
                 ArrayElement::Text(value) if is_innermost => self.elements.push(Some(value)),
                 _ => {
                     return exec_err!(
-                        "the array \"{text}\" has not {depth} dimensions; cast it to a type that has a [] for each"
+                        "the array \"{text}\" does not have {depth} dimensions; cast it to a type \
+                         with one [] for each dimension"
                     );
                 }
             }
@@ -193,7 +194,7 @@ pub(crate) fn parse_arrays(
     let mut values = convert(Arc::new(StringArray::from(levels.elements)), innermost)?;
     for (level, lengths) in levels.lengths.into_iter().enumerate().rev() {
         let DataType::List(item) = list_type(values.data_type().clone()) else {
-            return plan_err!("a list was expected");
+            return plan_err!("expected a list");
         };
         let nulls = if level == 0 { array_texts.nulls().cloned() } else { None::<NullBuffer> };
         values = Arc::new(ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), values, nulls)?);
@@ -333,9 +334,9 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 }
 
 fn joined_types(types: &[DataType]) -> Result<Vec<DataType>> {
-    let [array, rest @ ..] = types else { return plan_err!("array_to_string has 2 or 3 arguments") };
+    let [array, rest @ ..] = types else { return plan_err!("array_to_string takes 2 or 3 arguments") };
     if rest.is_empty() || rest.len() > 2 {
-        return plan_err!("array_to_string has 2 or 3 arguments");
+        return plan_err!("array_to_string takes 2 or 3 arguments");
     }
     let item = require_item("array_to_string", array)?;
     Ok([vec![list_type(item)], rest.iter().map(|_| DataType::Utf8).collect()].concat())

@@ -253,8 +253,8 @@ fn refuse_character_cast(expression: &mut Expr) -> Result<()> {
             plan_err!("length for type character cannot exceed {LENGTH_MAX}")
         }
         _ => plan_err!(
-            "character(n) is supported where it is compared, joined to text, an argument of a function of text, or a \
-             column of the outermost SELECT; elsewhere write x::varchar(n), or rpad(x, n) for the padded text"
+            "character(n) is supported in comparisons, in concatenation with text, as an argument of a text function, \
+             and as a column of the outermost SELECT; elsewhere write x::varchar(n), or rpad(x, n) for the padded text"
         ),
     }
 }

@@ -21,12 +21,12 @@ pub(super) fn needs_postgres_cast(from: &DataType, to: &DataType) -> Result<bool
     if is_text(to) {
         if has_free_scale(from) {
             return plan_err!(
-                "the text of a quotient or an average is not computed, since the number of its digits is \
-                 PostgreSQL's choice; round it first: write round(x, 2)::text"
+                "a quotient or an average cannot be cast to text, because PostgreSQL chooses its number of \
+                 digits by its value; round it first: write round(x, 2)::text"
             );
         }
         if matches!(from, DataType::Struct(_) | DataType::Map(..) | DataType::Union(..)) {
-            return plan_err!("a row has no text; name its fields, or write to_json(x)");
+            return plan_err!("a row cannot be cast to text; name its fields, or write to_json(x)");
         }
         return Ok(to_text::is_formatted_here(from));
     }

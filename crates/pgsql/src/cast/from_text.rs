@@ -84,7 +84,7 @@ fn parse_decimal(text: &str, precision: u8, scale: i8, to: &DataType) -> Result<
         let unit = 10_i128.pow(shift);
         if number::has_free_scale(to) && value % unit != 0 {
             return exec_err!(
-                "\"{text}\" has more digits after the point than are kept; cast it to numeric(38, {written})"
+                "\"{text}\" has more digits after the point than the type keeps; cast it to numeric(38, {written})"
             );
         }
         round_half_away_from_zero(value, unit)

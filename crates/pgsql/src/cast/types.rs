@@ -90,7 +90,7 @@ fn cast_with_scale_beyond_precision(operand: Expr, precision: u64, scale: i64) -
     let digits = scale.unsigned_abs();
     if precision + digits > 38 {
         return plan_err!(
-            "numeric({precision}, {scale}) is not supported, as a numeric has 38 digits; write round(x, {scale})"
+            "numeric({precision}, {scale}) is not supported, because a numeric has 38 digits; write round(x, {scale})"
         );
     }
     let number = |text: String| Expr::Value(Value::Number(text, false).into());
@@ -127,7 +127,7 @@ fn first_byte(operand: Expr) -> Result<Expr> {
             Ok(first_characters(operand, 1))
         }
         Expr::Value(ValueWithSpan { value: Value::Number(..), .. }) => Ok(call("chr", vec![operand])),
-        _ => plan_err!("\"char\" is one byte, and supported for constants alone; write left(x, 1), or chr(n)"),
+        _ => plan_err!("the one-byte type \"char\" is supported for constants only; write left(x, 1), or chr(n)"),
     }
 }
 

@@ -151,7 +151,7 @@ impl ScalarUDFImpl for BoundCatalogFunction {
         }
         let coerced = params.iter().zip(given).map(|(param, given)| match param.coerced(given) {
             Some(data_type) => Ok(data_type),
-            None => plan_err!("{name} takes no {}", super::types::sql_type_name(given)),
+            None => plan_err!("{name} does not accept the type {}", super::types::sql_type_name(given)),
         });
         coerced.collect()
     }

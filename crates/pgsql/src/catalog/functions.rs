@@ -33,7 +33,9 @@ const SESSION_FUNCTIONS: &[CatalogFunction] = &[
         match settings::find_value(name) {
             Some(value) => Ok(text(value)),
             None if matches!(args.get(1), Some(ScalarValue::Boolean(Some(true)))) => Ok(NO_TEXT),
-            None => exec_err!("unrecognized configuration parameter \"{name}\"; pg_settings has those that there are"),
+            None => {
+                exec_err!("unrecognized configuration parameter \"{name}\"; see pg_settings for the available ones")
+            }
         }
     })
     .with_required(1),
@@ -179,7 +181,7 @@ static ALL_FUNCTIONS: LazyLock<Vec<CatalogFunction>> = LazyLock::new(|| {
 });
 
 fn size(_: &VisibleObjects, _: &[ScalarValue]) -> Result<ScalarValue> {
-    exec_err!("the size of a table is not known; use the tool list_tables, or SELECT count(*)")
+    exec_err!("the size of a table is not available; use the tool list_tables, or SELECT count(*)")
 }
 
 /// Bytes as PostgreSQL writes them: `bytes` up to 10240, then the first unit in which there are less than 20480, rounded.

@@ -60,7 +60,7 @@ fn find_table<'a>(objects: &'a VisibleObjects, args: &[ScalarValue]) -> Result<O
     let name = as_text(args.first());
     match objects.by_name(name) {
         Some(table) => Ok(Some(table)),
-        None => exec_err!("relation \"{name}\" does not exist; to_regclass('{name}') gives NULL then"),
+        None => exec_err!("relation \"{name}\" does not exist; to_regclass('{name}') returns NULL instead"),
     }
 }
 
@@ -78,7 +78,7 @@ fn split_user<'a>(
             None => reference::resolve_role(objects, as_text(args.first()))?,
         };
         if user != pg_catalog::USER_OID {
-            return exec_err!("the privileges of other users are not known; leave the user out");
+            return exec_err!("the privileges of other users are not available; omit the user");
         }
         &args[1..]
     } else {

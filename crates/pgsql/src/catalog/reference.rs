@@ -39,7 +39,7 @@ pub(super) fn class_oid(objects: &VisibleObjects, args: &[ScalarValue]) -> Resul
     let name = as_text(args.first());
     match resolve_class(objects, name) {
         Some((oid, _)) => Ok(oid.into()),
-        None => exec_err!("relation \"{name}\" does not exist; to_regclass('{name}') gives NULL then"),
+        None => exec_err!("relation \"{name}\" does not exist; to_regclass('{name}') returns NULL instead"),
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn class_name(objects: &VisibleObjects, args: &[ScalarValue]) -> Resu
     let Some(oid) = given_oid(args) else {
         return match resolve_class(objects, name) {
             Some((_, name)) => Ok(text(name)),
-            None => exec_err!("relation \"{name}\" does not exist; to_regclass('{name}') gives NULL then"),
+            None => exec_err!("relation \"{name}\" does not exist; to_regclass('{name}') returns NULL instead"),
         };
     };
     if let Some(table) = objects.by_oid(oid) {
@@ -77,7 +77,7 @@ fn find_type(args: &[ScalarValue]) -> Result<&'static types::PgType> {
     let name = as_text(args.first());
     match types::find_by_name(name) {
         Some(known) => Ok(known),
-        None => exec_err!("type \"{name}\" does not exist; to_regtype('{name}') gives NULL then"),
+        None => exec_err!("type \"{name}\" does not exist; to_regtype('{name}') returns NULL instead"),
     }
 }
 
@@ -105,8 +105,8 @@ pub(super) fn resolve_schema(objects: &VisibleObjects, name: &str) -> Result<(St
     match folded.as_ref().and_then(|name| objects.schemas.get_key_value(name)) {
         Some((name, oid)) => Ok((name.clone(), *oid)),
         None => exec_err!(
-            "schema \"{name}\" does not exist; {PG_CATALOG}.pg_namespace has those that do, beside \
-             {INFORMATION_SCHEMA}.schemata"
+            "schema \"{name}\" does not exist; {PG_CATALOG}.pg_namespace and \
+             {INFORMATION_SCHEMA}.schemata list the schemas"
         ),
     }
 }
@@ -135,7 +135,7 @@ pub(super) fn resolve_role(objects: &VisibleObjects, name: &str) -> Result<i64> 
     match name {
         OWNER_NAME => Ok(oid::OWNER_OID),
         name if name.trim_matches('"') == objects.user => Ok(pg_catalog::USER_OID),
-        name => exec_err!("role \"{name}\" does not exist; current_user is the one that does"),
+        name => exec_err!("role \"{name}\" does not exist; the only role is current_user"),
     }
 }
 

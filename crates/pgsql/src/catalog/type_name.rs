@@ -118,7 +118,7 @@ impl<'s> TypeScope<'_, 's> {
     fn type_name(&self, expression: &Expr) -> Result<String> {
         self.steps.set(self.steps.get() + 1);
         if self.steps.get() > STEPS_MAX {
-            return plan_err!("pg_typeof of an expression as large as this is not computed; name the type of a part");
+            return plan_err!("the expression is too large for pg_typeof; apply it to a part of the expression");
         }
         match expression {
             Expr::Alias(alias) => self.type_name(&alias.expr),

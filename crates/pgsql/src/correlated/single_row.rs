@@ -32,7 +32,7 @@ impl ScalarUDFImpl for SingleRow {
         let rows = args.args[1].to_array(args.number_rows)?;
         if rows.as_primitive::<Int64Type>().iter().flatten().any(|rows| rows > 1) {
             return exec_err!(
-                "a subquery in place of a value gives more than one row; aggregate, or add ORDER BY … LIMIT 1"
+                "more than one row returned by a subquery used as an expression; aggregate, or add ORDER BY … LIMIT 1"
             );
         }
         Ok(args.args[0].clone())

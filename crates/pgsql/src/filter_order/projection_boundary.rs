@@ -74,7 +74,7 @@ impl ExecutionPlan for ProjectionBoundary {
     }
 
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        internal_err!("a barrier of the optimizer is in the plan")
+        internal_err!("a projection boundary of the optimizer is still in the plan")
     }
 
     fn try_swapping_with_projection(&self, projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {

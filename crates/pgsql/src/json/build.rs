@@ -65,7 +65,7 @@ fn array_type(fields: &[FieldRef]) -> Result<DataType> {
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::Null => {
             Ok(JsonKind::Json.data_type())
         }
-        _ => plan_err!("array_to_json has an array as its argument; write to_json(value)"),
+        _ => plan_err!("array_to_json takes an array; for other values write to_json(value)"),
     }
 }
 
@@ -73,7 +73,7 @@ fn row_type(fields: &[FieldRef]) -> Result<DataType> {
     check_count("row_to_json", fields, 1, 2)?;
     match fields[0].data_type() {
         row @ DataType::Struct(_) if json_kind(row).is_none() => Ok(JsonKind::Json.data_type()),
-        _ => plan_err!("row_to_json has a row as its argument; write json_build_object('name', column, …)"),
+        _ => plan_err!("row_to_json takes a row; for other values write json_build_object('name', column, …)"),
     }
 }
 
@@ -172,7 +172,7 @@ fn build_object<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayR
 
 fn object_types(types: &[DataType]) -> Result<Vec<DataType>> {
     if !(1..=2).contains(&types.len()) {
-        return plan_err!("json_object has one or two arrays of text as its arguments");
+        return plan_err!("json_object takes one or two arrays of text");
     }
     fn text(data_type: &DataType) -> DataType {
         match data_type {

@@ -27,7 +27,8 @@ pub(super) fn check_argument(function: &str, kind: JsonKind, field: &Field) -> R
         None => {
             let (data_type, name) = (field.data_type(), kind.name());
             plan_err!(
-                "function {function}({data_type}, …) does not exist; its argument is {name}: write to_{name}(value)"
+                "function {function}({data_type}, …) does not exist; its argument must be {name}: \
+                 write to_{name}(value)"
             )
         }
     }
@@ -101,7 +102,7 @@ pub(super) fn check_count(function: &str, fields: &[FieldRef], least: usize, mos
     if (least..=most).contains(&fields.len()) {
         return Ok(());
     }
-    plan_err!("function {function} with {} arguments does not exist; it has {least} to {most}", fields.len())
+    plan_err!("function {function} with {} arguments does not exist; it takes {least} to {most}", fields.len())
 }
 
 /// The constant of a type parameter as a kind.

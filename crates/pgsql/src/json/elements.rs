@@ -38,7 +38,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 fn check_single_argument<const IS_BINARY: bool>(fields: &[FieldRef], returns: DataType) -> Result<DataType> {
     let kind = kind_from_flag::<IS_BINARY>();
     check_count("of JSON", fields, 1, 1)?;
-    check_argument(&format!("{}_… of one document", kind.name()), kind, &fields[0])?;
+    check_argument(&format!("{}_…", kind.name()), kind, &fields[0])?;
     Ok(returns)
 }
 
@@ -75,7 +75,7 @@ fn name<const IS_BINARY: bool>(fields: &[FieldRef]) -> Result<DataType> {
 pub(super) fn build_lists(call: &FunctionCall<'_>, lengths: &[Option<usize>], values: ArrayRef) -> Result<ArrayRef> {
     let item = match call.returns {
         DataType::List(item) => item.clone(),
-        other => return exec_err!("a list is made, not {other}"),
+        other => return exec_err!("expected a list type, not {other}"),
     };
     let offsets = OffsetBuffer::from_lengths(lengths.iter().map(|length| length.unwrap_or(0)));
     let nulls: NullBuffer = lengths.iter().map(Option::is_some).collect();

@@ -50,7 +50,7 @@ fn member_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [document, key] if key.is_integer() => Ok(vec![document.clone(), DataType::Int64]),
         [document, key] if is_text(key) => Ok(vec![document.clone(), DataType::Utf8]),
-        [_, key, ..] => plan_err!("operator does not exist: jsonb -> {key}; its right side is text or an integer"),
+        [_, key, ..] => plan_err!("operator does not exist: jsonb -> {key}; the right side must be text or an integer"),
         _ => plan_err!("-> has two operands"),
     }
 }
@@ -62,7 +62,7 @@ pub(super) fn path_types(types: &[DataType]) -> Result<Vec<DataType>> {
         [document, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..)] => {
             Ok(vec![document.clone(), DataType::new_list(DataType::Utf8, true)])
         }
-        _ => plan_err!("the right side of #>, #>> and #- is an array of text, such as '{{a,b}}'"),
+        _ => plan_err!("the right side of #>, #>> and #- must be an array of text, such as '{{a,b}}'"),
     }
 }
 
@@ -71,9 +71,9 @@ fn keys(types: &[DataType]) -> Result<Vec<DataType>> {
     match types.split_first() {
         Some((document, keys)) => match keys.iter().map(text).collect::<Option<Vec<_>>>() {
             Some(keys) => Ok([vec![document.clone()], keys].concat()),
-            None => plan_err!("the keys of json_extract_path are text, also those of array elements: '0'"),
+            None => plan_err!("the keys of json_extract_path must be text, also for array elements: '0'"),
         },
-        None => plan_err!("json_extract_path has at least one argument"),
+        None => plan_err!("json_extract_path takes at least one argument"),
     }
 }
 

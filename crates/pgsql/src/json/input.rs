@@ -200,6 +200,6 @@ fn json_to_text(array: &ArrayRef) -> Result<ArrayRef> {
                 values.len(),
             )?))
         }
-        (other, _) => exec_err!("JSON within {other} cannot be shown; cast it to text"),
+        (other, _) => exec_err!("JSON inside {other} cannot be returned; cast it to text"),
     }
 }

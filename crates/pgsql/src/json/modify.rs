@@ -35,7 +35,7 @@ type KeyPathSlice = [Option<String>];
 
 fn change_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let [document, path, value, rest @ ..] = types else {
-        return plan_err!("jsonb_set and jsonb_insert have 3 or 4 arguments: a document, a path, a value, a boolean");
+        return plan_err!("jsonb_set and jsonb_insert take 3 or 4 arguments: a document, a path, a value, a boolean");
     };
     let path = match path {
         text if is_text(text) => DataType::Utf8,

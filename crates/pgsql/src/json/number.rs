@@ -28,7 +28,7 @@ pub(super) fn canonicalize(number: &str) -> Result<String> {
         return Ok(out);
     }
     if exponent.unsigned_abs() > EXPONENT_MAX.unsigned_abs() {
-        return exec_err!("the number {number} has more than {EXPONENT_MAX} zeros; JSON numbers here may have fewer");
+        return exec_err!("the exponent of the JSON number {number} is out of range; the limit is {EXPONENT_MAX}");
     }
     let digits = format!("{whole}{fraction}");
     // Where the point stands among the digits.

@@ -23,7 +23,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     match operands.op {
         Arrow | LongArrow | HashArrow | HashLongArrow => {
             if left.is_none() {
-                return refuse_operator(operands, "write value::jsonb on its left side");
+                return refuse_operator(operands, "write value::jsonb on the left side");
             }
             Ok(Some(match operands.op {
                 Arrow => call(get::member(false), both()),
@@ -34,11 +34,11 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         }
         Question | QuestionPipe | QuestionAnd | HashMinus => {
             if left != Some(JsonKind::Jsonb) {
-                return refuse_operator(operands, "write value::jsonb on its left side");
+                return refuse_operator(operands, "write value::jsonb on the left side");
             }
             Ok(Some(match operands.op {
                 Question if is_text(&operands.right_type) => call(operator_functions::exists(), both()),
-                Question => return refuse_operator(operands, "its right side is text"),
+                Question => return refuse_operator(operands, "the right side must be text"),
                 QuestionPipe => call(operator_functions::exists_of(true), both()),
                 QuestionAnd => call(operator_functions::exists_of(false), both()),
                 _ => call(operator_functions::path_deletion(), both()),
@@ -46,10 +46,10 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         }
         AtQuestion | AtAt => {
             if left != Some(JsonKind::Jsonb) {
-                return refuse_operator(operands, "write value::jsonb on its left side");
+                return refuse_operator(operands, "write value::jsonb on the left side");
             }
             if !is_text(&operands.right_type) {
-                return refuse_operator(operands, "its right side is a jsonpath, as text: '$.key ? (@ > 1)'");
+                return refuse_operator(operands, "the right side must be a jsonpath, as text: '$.key ? (@ > 1)'");
             }
             let is_exists = matches!(operands.op, AtQuestion);
             let function = if is_exists { jsonpath::exists_operator() } else { jsonpath::match_operator() };

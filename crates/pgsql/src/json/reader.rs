@@ -120,7 +120,7 @@ impl<'a> JsonReader<'a> {
         self.depth += 1;
         self.place += 1;
         if self.depth > DEPTH_MAX {
-            return Err(exec_datafusion_err!("a JSON document may have at most {DEPTH_MAX} levels"));
+            return Err(exec_datafusion_err!("a JSON document may have at most {DEPTH_MAX} nested levels"));
         }
         Ok(())
     }
@@ -366,6 +366,6 @@ fn unescape_unit<'a>(rest: &'a str, out: &mut String) -> Result<&'a str> {
             out.extend(char::from_u32(code));
             Ok(rest.get(6..).unwrap_or(""))
         }
-        _ => Err(exec_datafusion_err!("invalid input syntax for type json: a Unicode surrogate stands alone")),
+        _ => Err(exec_datafusion_err!("invalid input syntax for type json: unpaired Unicode surrogate")),
     }
 }

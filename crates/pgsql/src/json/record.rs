@@ -73,7 +73,8 @@ pub(crate) fn column_value(record: Expr, key: &str, data_type: &SqlType) -> Resu
             if matches!(**element, SqlType::JSON | SqlType::JSONB) =>
         {
             plan_err!(
-                "the type {data_type} in a column definition list; write {element}, and {}_array_elements(column)",
+                "the type {data_type} is not supported in a column definition list; write {element}, and \
+                 {}_array_elements(column)",
                 element.to_string().to_lowercase()
             )
         }
@@ -82,7 +83,9 @@ pub(crate) fn column_value(record: Expr, key: &str, data_type: &SqlType) -> Resu
         | SqlType::CharacterVarying(Some(_))
         | SqlType::CharVarying(Some(_))
         | SqlType::Char(_)
-        | SqlType::Character(_) => plan_err!("the type {data_type} in a column definition list; write text"),
+        | SqlType::Character(_) => {
+            plan_err!("the type {data_type} is not supported in a column definition list; write text")
+        }
         _ => Ok(cast(field(FIELD_TEXT))),
     }
 }

@@ -151,7 +151,7 @@ fn read_temporal(array: &dyn Array, row: usize) -> Result<JsonScalar> {
             }
         }
         DataType::Interval(unit) => interval(array, row, *unit),
-        other => return exec_err!("{other} has no form in JSON; cast it to text"),
+        other => return exec_err!("{other} has no JSON representation; cast it to text"),
     };
     Ok(JsonScalar::Text(text))
 }

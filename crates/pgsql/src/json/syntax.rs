@@ -107,7 +107,7 @@ pub(crate) fn position_arguments(function: &str, args: &mut Vec<FunctionArg>) ->
         };
         match PARAMETERS.iter().position(|parameter| name.eq_ignore_ascii_case(parameter)) {
             Some(place) if place >= given && named[place].is_none() => named[place] = Some(value.clone()),
-            _ => return plan_err!("{function} has the arguments {}", PARAMETERS.join(", ")),
+            _ => return plan_err!("{function} takes the arguments {}", PARAMETERS.join(", ")),
         }
     }
     let Some(last) = named.iter().rposition(Option::is_some) else { return Ok(()) };
@@ -118,7 +118,7 @@ pub(crate) fn position_arguments(function: &str, args: &mut Vec<FunctionArg>) ->
                 value
             }
             (None, 2) => Expr::Value(Value::SingleQuotedString("{}".to_owned()).into()),
-            _ => return plan_err!("{function} has the arguments {}", PARAMETERS.join(", ")),
+            _ => return plan_err!("{function} takes the arguments {}", PARAMETERS.join(", ")),
         };
         args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(value)));
     }
@@ -138,7 +138,7 @@ fn rewrite_function(function: &mut Function) -> Result<Option<Expr>> {
     let [name] = function.name.0.as_slice() else { return Ok(None) };
     let Some(name) = name.as_ident().map(|name| name.value.to_ascii_lowercase()) else { return Ok(None) };
     if let Some((_, form)) = RECORD_FUNCTIONS.iter().find(|(of_record, _)| *of_record == name) {
-        return plan_err!("{name} in an expression; write it in FROM with its columns: FROM {form}");
+        return plan_err!("{name} is not supported in an expression; write it in FROM with its columns: FROM {form}");
     }
     if ROW_FUNCTIONS.contains(&name.as_str()) {
         name_rows(function);
@@ -181,12 +181,12 @@ fn argument(arg: &FunctionArg) -> Option<&Expr> {
 /// Makes one argument of a key and a value.
 fn pair_arguments(name: &str, function: &mut Function) -> Result<()> {
     let FunctionArguments::List(list) = &mut function.args else {
-        return plan_err!("{name} has a key and a value as its arguments");
+        return plan_err!("{name} takes a key and a value");
     };
     let (Some(key), Some(value), 2) =
         (list.args.first().and_then(argument), list.args.get(1).and_then(argument), list.args.len())
     else {
-        return plan_err!("{name} has a key and a value as its arguments");
+        return plan_err!("{name} takes a key and a value");
     };
     let text = |text: &str| Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
     let pair = call("named_struct", vec![text("key"), key.clone(), text("value"), value.clone()]);

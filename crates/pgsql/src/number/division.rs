@@ -50,7 +50,7 @@ fn quotient_type(types: &[DataType]) -> Result<DataType> {
     match types {
         [left, right] => match (digits(left), digits(right)) {
             (Some((before, _)), Some((_, after))) => Ok(numeric_with_free_scale(before + i16::from(after))),
-            _ => plan_err!("no division of {left} by {right}"),
+            _ => plan_err!("cannot divide {left} by {right}"),
         },
         _ => plan_err!("/ has two operands"),
     }
@@ -59,8 +59,8 @@ fn quotient_type(types: &[DataType]) -> Result<DataType> {
 /// The operand as decimals of the scale that it has.
 fn decimals(value: &ColumnarValue, rows: usize) -> Result<(Decimal128Array, i8)> {
     let array = value.to_array(rows)?;
-    let (before, scale) =
-        digits(array.data_type()).ok_or_else(|| DataFusionError::Internal("an operand of / is no numeric".into()))?;
+    let (before, scale) = digits(array.data_type())
+        .ok_or_else(|| DataFusionError::Internal("an operand of / is not a numeric".into()))?;
     let array = match array.data_type() {
         DataType::Decimal128(..) => array,
         _ => cast(&array, &DataType::Decimal128(u8::try_from(before).unwrap_or(20), 0))?,
@@ -98,7 +98,7 @@ fn divide(left: (i128, i8), right: (i128, i8), scale: i8) -> Result<i128> {
 /// Each left value by its right one.
 fn divide_all(args: &ScalarFunctionArgs, data_type: &DataType) -> Result<Decimal128Array> {
     let [left, right] = args.args.as_slice() else { return plan_err!("/ has two operands") };
-    let DataType::Decimal128(precision, scale) = *data_type else { return plan_err!("a quotient is a numeric") };
+    let DataType::Decimal128(precision, scale) = *data_type else { return plan_err!("a quotient must be a numeric") };
     let rows = args.number_rows;
     let ((left, left_scale), (right, right_scale)) = (decimals(left, rows)?, decimals(right, rows)?);
     let quotients = left.iter().zip(right.iter()).map(|(left, right)| match (left, right) {
@@ -183,7 +183,7 @@ impl ScalarUDFImpl for Average {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
-        let [sum, count] = args.args.as_slice() else { return plan_err!("avg is a sum and a count") };
+        let [sum, count] = args.args.as_slice() else { return plan_err!("avg takes a sum and a count") };
         if !args.return_field.data_type().is_numeric() {
             let (spans, counts) = (sum.to_array(rows)?, count.to_array(rows)?);
             return Ok(ColumnarValue::Array(crate::aggregate::average_spans(
@@ -291,7 +291,7 @@ impl ScalarUDFImpl for Product {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [left, right] = args.args.as_slice() else { return plan_err!("* has two operands") };
         let DataType::Decimal128(precision, to) = *args.return_field.data_type() else {
-            return plan_err!("a product of numerics is one");
+            return plan_err!("a product of numerics must be a numeric");
         };
         let rows = args.number_rows;
         let ((left, left_scale), (right, right_scale)) = (decimals(left, rows)?, decimals(right, rows)?);

@@ -199,7 +199,7 @@ impl ScalarUDFImpl for FloatUdf {
             }
             (FloatFunction::Two(_, function), [x, y]) => pairs(x, y, function)?,
             (FloatFunction::Log, [base, x]) => pairs(base, x, log)?,
-            _ => return plan_err!("{} has other arguments", self.name()),
+            _ => return plan_err!("{} does not accept these arguments", self.name()),
         };
         Ok(ColumnarValue::Array(Arc::new(result)))
     }

@@ -48,7 +48,7 @@ pub(crate) fn as_numeric(data_type: &DataType) -> Result<DataType> {
             super::numeric_with_free_scale(18)
         }
         other => {
-            return plan_err!("a numeric is expected, not {}; cast it: x::numeric", super::postgres_type_name(other));
+            return plan_err!("expected a numeric, not {}; cast it: x::numeric", super::postgres_type_name(other));
         }
     })
 }
@@ -161,14 +161,14 @@ impl ScalarUDFImpl for RoundingUdf {
                 _ => rounded_type(*precision, *scale, constant_digits(args.scalar_arguments.get(1).copied().flatten())),
             },
             (Some(other), _) => other.clone(),
-            (None, _) => return plan_err!("{} has an argument", self.name),
+            (None, _) => return plan_err!("{} needs an argument", self.name),
         };
         Ok(Arc::new(Field::new(self.name, data_type, true)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
-        let Some(value) = args.args.first() else { return plan_err!("{} has an argument", self.name) };
+        let Some(value) = args.args.first() else { return plan_err!("{} needs an argument", self.name) };
         let value = value.to_array(rows)?;
         let digits = args.args.get(1).map(|digits| digits.to_array(rows)).transpose()?;
         let rounded: ArrayRef = match value.data_type() {
@@ -241,7 +241,9 @@ impl RoundingUdf {
         digits: Option<&ArrayRef>,
         data_type: &DataType,
     ) -> Result<Decimal128Array> {
-        let DataType::Decimal128(precision, to) = *data_type else { return plan_err!("a rounded numeric is one") };
+        let DataType::Decimal128(precision, to) = *data_type else {
+            return plan_err!("the result of rounding a numeric must be a numeric");
+        };
         let digits = digits.map(|digits| digits.as_primitive::<Int64Type>());
         let values = value.as_primitive::<Decimal128Type>();
         let rounded = (0..values.len()).map(|row| {

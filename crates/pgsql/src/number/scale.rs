@@ -36,8 +36,8 @@ fn declared_scale_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let numerics = single_numeric_type(types)?;
     if numerics.iter().any(super::has_free_scale) {
         return plan_err!(
-            "the scale of a quotient or an average is not computed, since the number of its digits is PostgreSQL's \
-             choice; write min_scale(x), or round it first: scale(round(x, 2))"
+            "the scale of a quotient or an average is not available, because PostgreSQL chooses its number of digits \
+             by its value; write min_scale(x), or round it first: scale(round(x, 2))"
         );
     }
     Ok(numerics)

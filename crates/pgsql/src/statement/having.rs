@@ -69,8 +69,8 @@ fn qualify(select: &mut Select, scope: &mut NameScope<'_>) -> Result<()> {
     let _ = VisitMut::visit(&mut select.having, &mut names);
     match names.unknown {
         Some(name) => plan_err!(
-            "column \"{name}\" does not exist; HAVING takes columns of FROM and aggregates: write what {name} stands \
-             for in its place"
+            "column \"{name}\" does not exist; HAVING takes columns of FROM and aggregates: write the \
+             expression of {name} instead"
         ),
         None => Ok(()),
     }

@@ -233,8 +233,8 @@ fn refuse_unknown(select: &Select) -> Result<()> {
         return Ok(());
     }
     not_impl_err!(
-        "USING or NATURAL in a join whose columns are not all known before; write JOIN b ON a.id = b.id, and for the \
-         column of a FULL JOIN coalesce(a.id, b.id) AS id"
+        "USING or NATURAL in a join whose columns cannot all be determined in advance; write JOIN b ON a.id = b.id, \
+         and for the column of a FULL JOIN coalesce(a.id, b.id) AS id"
     )
 }
 
@@ -367,7 +367,7 @@ fn expand_wildcards(select: &mut Select, parts: &[WildcardPart]) -> Result<()> {
         };
         let plain = WildcardAdditionalOptions { opt_exclude: options.opt_exclude.clone(), ..Default::default() };
         if *options != plain {
-            return plan_err!("* of a join with USING takes EXCLUDE alone; name the columns instead");
+            return plan_err!("* of a join with USING supports only EXCLUDE; name the columns instead");
         }
         expanded.extend(parts.iter().filter_map(|part| select_item(part, &left_out)));
     }

@@ -9,10 +9,10 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 /// The query that `text` is.
 pub(super) fn parse_query(text: &str) -> Result<Query> {
-    let failed = |error| DataFusionError::Internal(format!("a query of ours cannot be read: {error}"));
+    let failed = |error| DataFusionError::Internal(format!("a generated query cannot be parsed: {error}"));
     match Parser::parse_sql(&PostgreSqlDialect {}, text).map_err(failed)?.pop() {
         Some(Statement::Query(query)) => Ok(*query),
-        _ => Err(DataFusionError::Internal("a query of ours is none".to_owned())),
+        _ => Err(DataFusionError::Internal("a generated statement is not a query".to_owned())),
     }
 }
 
@@ -45,7 +45,7 @@ pub(super) fn put_subquery(outer: &mut Query, inner: &mut Query) {
 
 /// The expression that `text` is.
 pub(super) fn parse_expression(text: &str) -> Result<Expr> {
-    let failed = |error| DataFusionError::Internal(format!("an expression of ours cannot be read: {error}"));
+    let failed = |error| DataFusionError::Internal(format!("a generated expression cannot be parsed: {error}"));
     let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text).map_err(failed)?;
     parser.parse_expr().map_err(failed)
 }

@@ -55,7 +55,7 @@ fn fetch_as_limit(query: &mut Query, fetch: Fetch) -> Result<()> {
             query.limit_clause = Some(LimitClause::LimitOffset { limit: Some(rows), offset: None, limit_by: vec![] })
         }
         Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(rows),
-        Some(_) => return plan_err!("LIMIT and FETCH stand in one query; leave one out"),
+        Some(_) => return plan_err!("LIMIT and FETCH cannot be combined; remove one"),
     }
     Ok(())
 }

@@ -207,7 +207,7 @@ impl TextFunction {
         let given: Vec<String> = given.iter().map(type_name).collect();
         let forms: Vec<String> = self.overloads.iter().map(|overload| overload.signature_text(self.name)).collect();
         plan_err!(
-            "function {}({}) does not exist; there is {}; cast the arguments to these types",
+            "function {}({}) does not exist; the available forms are {}; cast the arguments to these types",
             self.name,
             given.join(", "),
             forms.join(", ")

@@ -58,7 +58,7 @@ fn matches(row: &RowArguments<'_>, operator: &str, text: &str, pattern: &str) ->
         "~~*" => is_like(&lower(text), &lower(pattern))?,
         "~" => row.regex(pattern, RegexOptions::default())?.is_match(text)?,
         "~*" => row.regex(pattern, RegexOptions::caseless())?.is_match(text)?,
-        _ => return exec_err!("the operator {operator} has no form with ANY or ALL"),
+        _ => return exec_err!("the operator {operator} does not support ANY or ALL"),
     };
     Ok(is_match != is_negated)
 }

@@ -109,7 +109,7 @@ impl RowArguments<'_> {
             ArgumentValues::Utf8(array) => Ok(array.value(row)),
             ArgumentValues::LargeUtf8(array) => Ok(array.value(row)),
             ArgumentValues::Utf8View(array) => Ok(array.value(row)),
-            _ => Err(internal_datafusion_err!("argument {argument} is no text")),
+            _ => Err(internal_datafusion_err!("argument {argument} is not text")),
         }
     }
 
@@ -123,7 +123,7 @@ impl RowArguments<'_> {
         let (column, row) = self.place(argument)?;
         match &column.values {
             ArgumentValues::Integer(array) => Ok(array.value(row)),
-            _ => Err(internal_datafusion_err!("argument {argument} is no integer")),
+            _ => Err(internal_datafusion_err!("argument {argument} is not an integer")),
         }
     }
 
@@ -162,7 +162,7 @@ impl RowArguments<'_> {
     pub(super) fn elements(&self, argument: usize) -> Result<impl Iterator<Item = Option<&str>>> {
         let (column, row) = self.place(argument)?;
         let ArgumentValues::List(list, texts) = &column.values else {
-            return Err(internal_datafusion_err!("argument {argument} is no list"));
+            return Err(internal_datafusion_err!("argument {argument} is not a list"));
         };
         let offsets = list.value_offsets();
         let (start, end) = (offsets[row] as usize, offsets[row + 1] as usize);
@@ -201,7 +201,7 @@ pub(super) struct TextOutput {
 }
 
 fn type_mismatch_error() -> DataFusionError {
-    internal_datafusion_err!("the result is of another type than was said")
+    internal_datafusion_err!("the result does not have the declared type")
 }
 
 impl TextOutput {

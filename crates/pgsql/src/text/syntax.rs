@@ -32,7 +32,7 @@ fn rewrite_expression(expression: Expr) -> Result<Expr> {
             args.extend(escape_char.map(Expr::Value));
             binary(*expr, if negated { "!~" } else { "~" }, call("similar_to_escape", args))?
         }
-        Expr::RLike { .. } => return not_impl_err!("RLIKE and REGEXP are not PostgreSQL's; write ~"),
+        Expr::RLike { .. } => return not_impl_err!("RLIKE and REGEXP, which PostgreSQL does not have; write ~"),
         Expr::AnyOp { left, compare_op, right, is_some } => match pattern_operator(&compare_op) {
             Some(operator) if !is_subquery(&right) => quantified("matches_any*", operator, *left, *right),
             _ => Expr::AnyOp { left, compare_op, right, is_some },
@@ -148,7 +148,7 @@ fn like(
     };
     if is_any {
         if escape.is_some() {
-            return not_impl_err!("LIKE ANY has no ESCAPE; escape with a backslash");
+            return not_impl_err!("ESCAPE in LIKE ANY; escape with a backslash");
         }
         return Ok(quantified("matches_any*", operator, expr, pattern));
     }
@@ -226,7 +226,7 @@ fn binary(left: Expr, operator: &str, right: Expr) -> Result<Expr> {
         "!~~*" => BinaryOperator::PGNotILikeMatch,
         "~" => BinaryOperator::PGRegexMatch,
         "!~" => BinaryOperator::PGRegexNotMatch,
-        _ => return plan_err!("there is no operator {operator} of patterns"),
+        _ => return plan_err!("unknown pattern operator {operator}"),
     };
     Ok(Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) })
 }

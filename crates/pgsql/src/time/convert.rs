@@ -101,7 +101,7 @@ fn digits(args: &TimeArguments) -> Result<u32> {
     }
     match args.integers(1)?.get(0).map(u32::try_from) {
         Some(Ok(digits)) => Ok(digits.min(6)),
-        _ => exec_err!("the precision of a time is a number from 0 to 6"),
+        _ => exec_err!("the precision of a time must be a number from 0 to 6"),
     }
 }
 

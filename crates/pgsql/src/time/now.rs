@@ -81,7 +81,7 @@ impl ScalarUDFImpl for CurrentTimeFunction {
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
         if self.signature.volatility == Volatility::Stable {
-            let message = format!("{} has no moment of the statement", self.name);
+            let message = format!("the start time of the statement is missing for {}", self.name);
             return Err(DataFusionError::Internal(message));
         }
         Ok(ColumnarValue::Scalar(self.value(Utc::now())))

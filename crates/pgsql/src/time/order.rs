@@ -21,7 +21,8 @@ fn interval_key(expression: Expr) -> Result<Expr> {
 pub(crate) fn order_intervals(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
     let refused = || {
         plan_err!(
-            "intervals are not grouped, as '1 day' and '24 hours' are equal; group by extract(epoch FROM x) instead"
+            "grouping by an interval is not supported, as '1 day' and '24 hours' are equal; \
+             group by extract(epoch FROM x) instead"
         )
     };
     match node {

@@ -74,7 +74,7 @@ fn interval_literal(interval: &Interval) -> Result<Option<Expr>> {
     };
     let Some(written) = written else {
         return plan_err!(
-            "an interval is written as a text, as in interval '1 day'; for a number of units write n * interval '1 day'"
+            "an interval literal is a string, as in interval '1 day'; for a number of units write n * interval '1 day'"
         );
     };
     let unit = |field: &Option<DateTimeField>| field.as_ref().map(unit).transpose();

@@ -198,7 +198,7 @@ impl ScalarUDFImpl for UntypedLiteral {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let Some(Some(ScalarValue::Utf8(Some(text)))) = args.scalar_arguments.first() else {
-            return plan_err!("a literal without a type is a text");
+            return plan_err!("an untyped literal must be text");
         };
         let fellows: Vec<DataType> = args.arg_fields.iter().skip(1).map(|field| field.data_type().clone()).collect();
         Ok(Arc::new(Field::new(NAME, literal_type(text, &fellows)?, true)))
@@ -206,7 +206,7 @@ impl ScalarUDFImpl for UntypedLiteral {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let Some(ColumnarValue::Scalar(ScalarValue::Utf8(Some(text)))) = args.args.first() else {
-            return plan_err!("a literal without a type is a text");
+            return plan_err!("an untyped literal must be text");
         };
         let value = parse_value(text, args.return_field.data_type())?;
         Ok(ColumnarValue::Scalar(value.cast_to(args.return_field.data_type())?))

@@ -112,7 +112,7 @@ impl GroupValues {
 }
 
 fn too_many_values_error() -> DataFusionError {
-    DataFusionError::Execution("more values than an ordered-set aggregate takes; group or filter them first".to_owned())
+    DataFusionError::Execution("too many values for an ordered-set aggregate; group or filter them first".to_owned())
 }
 
 impl GroupsAccumulator for GroupValues {

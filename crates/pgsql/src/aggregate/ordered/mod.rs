@@ -83,12 +83,12 @@ impl OrderedSet {
             (OrderedSetKind::Continuous, other) => {
                 let name = super::postgres_type_name(other);
                 return plan_err!(
-                    "function percentile_cont(double precision, {name}) does not exist; of values that are no numbers \
-                     use percentile_disc"
+                    "function percentile_cont(double precision, {name}) does not exist; for values that are not \
+                     numbers use percentile_disc"
                 );
             }
             (_, DataType::Struct(_) | DataType::Map(..) | DataType::Union(..)) => {
-                return plan_err!("{} has no order of {}", self.name(), super::postgres_type_name(value));
+                return plan_err!("{} cannot order values of type {}", self.name(), super::postgres_type_name(value));
             }
             (_, other) => other.clone(),
         })
@@ -121,7 +121,7 @@ fn fractions_of(value: &ScalarValue) -> Result<Fractions> {
             let fractions = fractions.as_primitive::<Float64Type>().iter().map(check);
             Ok(Fractions::List(fractions.collect::<Result<_>>()?))
         }
-        other => exec_err!("{other} is no fraction"),
+        other => exec_err!("{other} is not a fraction"),
     }
 }
 
@@ -135,7 +135,7 @@ fn fraction_type(data_type: &DataType) -> Result<DataType> {
         }
         other => {
             plan_err!(
-                "{} is no fraction: write a number between 0 and 1, or an array of them",
+                "{} is not a fraction: write a number between 0 and 1, or an array of them",
                 super::postgres_type_name(other)
             )
         }

@@ -60,11 +60,11 @@ where
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        not_impl_err!("a window has no state that is merged")
+        not_impl_err!("the state of a window aggregate cannot be merged")
     }
 
     fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
-        not_impl_err!("a window has no state that is merged")
+        not_impl_err!("the state of a window aggregate cannot be merged")
     }
 
     fn size(&self) -> usize {
@@ -152,11 +152,11 @@ where
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        not_impl_err!("a window has no state that is merged")
+        not_impl_err!("the state of a window aggregate cannot be merged")
     }
 
     fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
-        not_impl_err!("a window has no state that is merged")
+        not_impl_err!("the state of a window aggregate cannot be merged")
     }
 
     fn size(&self) -> usize {

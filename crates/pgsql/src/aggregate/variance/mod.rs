@@ -50,7 +50,7 @@ impl VarianceFunction {
         match (args.expr_fields, args.return_field.data_type()) {
             ([value], DataType::Decimal128(_, to)) => match value.data_type() {
                 DataType::Decimal128(_, from) => Ok(Scales { from: *from, to: *to }),
-                other => exec_err!("{other} is no numeric"),
+                other => exec_err!("{other} is not a numeric"),
             },
             _ => exec_err!("a variance has one argument"),
         }

@@ -24,7 +24,7 @@ struct Decimal {
 }
 
 fn overflow() -> PathError {
-    let error: DataFusionError = exec_datafusion_err!("a number of a jsonpath has more digits than can be computed");
+    let error: DataFusionError = exec_datafusion_err!("a number in a jsonpath has too many digits to compute with");
     PathError::Error(error)
 }
 

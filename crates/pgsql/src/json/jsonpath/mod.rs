@@ -73,7 +73,7 @@ fn argument_types(types: &[DataType]) -> Result<Vec<DataType>> {
             Ok(given.chain(flag).collect())
         }
         _ => {
-            plan_err!("functions of jsonpath have as arguments a jsonb, a path as text, variables as jsonb, a boolean")
+            plan_err!("jsonpath functions take a jsonb, a path as text, variables as jsonb, and a boolean")
         }
     }
 }

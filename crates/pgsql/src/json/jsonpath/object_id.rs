@@ -31,7 +31,7 @@ pub(super) fn object_id(
 
 fn keyvalue_error() -> datafusion::common::DataFusionError {
     exec_datafusion_err!(
-        "keyvalue() of what keyvalue() made is not supported; write jsonb_each(value) in FROM for one of them"
+        "keyvalue() of the result of keyvalue() is not supported; write jsonb_each(value) in FROM instead of one"
     )
 }
 

@@ -198,7 +198,7 @@ impl PgRegex {
         let began = Instant::now();
         let mut from = start;
         while let Some(found) = self.find_from(text, from, with_groups)? {
-            let (begin, end) = found[0].ok_or_else(|| exec_datafusion_err!("a match has a place"))?;
+            let (begin, end) = found[0].ok_or_else(|| exec_datafusion_err!("a match has no position"))?;
             if !on_match(&found)? {
                 return Ok(());
             }

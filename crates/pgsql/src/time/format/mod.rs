@@ -73,7 +73,7 @@ impl<T> CompiledPatterns<T> {
             return Ok(Some(compiled.clone()));
         }
         if text.len() > PATTERN_LENGTH_MAX {
-            return exec_err!("a pattern has {PATTERN_LENGTH_MAX} bytes at most");
+            return exec_err!("a pattern may have at most {PATTERN_LENGTH_MAX} bytes");
         }
         let compiled = Rc::new(compile(text)?);
         self.last.replace(Some((text.to_owned(), compiled.clone())));
@@ -198,7 +198,7 @@ fn number_type(types: &[DataType], values: &[Option<&ScalarValue>]) -> Result<Da
     };
     match i8::try_from(digits) {
         Ok(scale) if scale <= 30 => from_pattern_type("to_number", types, DataType::Decimal128(38, scale)),
-        _ => plan_err!("to_number() reads up to 30 digits behind the point"),
+        _ => plan_err!("to_number() reads up to 30 digits after the point"),
     }
 }
 

@@ -90,7 +90,7 @@ fn read(kind: &str, text: &str) -> Result<ParsedInput> {
     let lower = text.trim().to_ascii_lowercase();
     if RELATIVE_WORDS.contains(&lower.as_str()) {
         return Err(DataFusionError::Execution(format!(
-            "the text \"{text}\" is no constant {kind}; write current_date, current_date + 1 or now() instead"
+            "the text \"{text}\" is not a constant {kind}; write current_date, current_date + 1 or now() instead"
         )));
     }
     if matches!(lower.as_str(), "infinity" | "-infinity" | "+infinity") {
