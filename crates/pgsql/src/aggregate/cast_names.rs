@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 use crate::json::function::ColumnarFunction;
 use crate::syntax::call;
 
-/// The name of the function, which no caller can write.
+/// The name of the function. The `*` keeps callers from writing it.
 const NAME: &str = "cast_named*";
 /// Aggregates of which a statement has several.
 const AGGREGATES: &[&str] = &[
@@ -49,7 +49,7 @@ pub(crate) fn cast_named() -> ScalarUDF {
 pub(crate) fn name_casts(select: &mut Select) {
     let mut calls = AggregateCalls(HashMap::new());
     let mut copy = select.projection.clone();
-    // Neither breaks off.
+    // Neither visitor breaks.
     let _ = VisitMut::visit(&mut copy, &mut calls);
     let ambiguous: HashSet<String> =
         calls.0.into_iter().filter(|(_, texts)| texts.len() > 1).map(|(key, _)| key).collect();

@@ -5,7 +5,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Case, Expr};
 
-/// `parse_expression` with arguments that are NULL where its filter lets no row pass, if it is an aggregate of arguments
+/// `expression` with arguments that are NULL where its filter lets no row pass, if it is an aggregate of arguments
 /// whose evaluation can fail.
 pub(crate) fn guard_arguments(expression: Expr) -> Result<Transformed<Expr>> {
     let Expr::AggregateFunction(AggregateFunction { func, mut params }) = expression else {

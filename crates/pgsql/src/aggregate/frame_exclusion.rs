@@ -1,4 +1,4 @@
-//! Frames of windows that leave rows out: `EXCLUSION_MARK CURRENT ROW`, `GROUP` and `TIES`.
+//! Frames of windows that leave rows out: `EXCLUDE CURRENT ROW`, `GROUP` and `TIES`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ enum Exclusion {
     Ties,
 }
 
-/// Whether `parse_expression` stands for an exclusion.
+/// Whether `expression` stands for an exclusion.
 pub(super) fn is_exclusion_mark(expression: &Expr) -> bool {
     matches!(expression, Expr::Literal(ScalarValue::Utf8(Some(text)), _) if text.starts_with(EXCLUSION_MARK))
 }

@@ -39,7 +39,7 @@ pub(crate) use planner::AggregatePlanner;
 pub(crate) use single_distinct::optimizer_rules;
 pub(crate) use window_types::WindowTypes;
 
-/// The aggregate functions. One with the name of a function of DataFusion takes its place.
+/// The aggregate functions. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<AggregateUDF> {
     let mut functions = vec![sum::function(), every_function()];
     functions.extend(min_max::functions());
@@ -48,13 +48,13 @@ pub(crate) fn functions() -> Vec<AggregateUDF> {
     functions
 }
 
-/// The window functions. One with the name of a function of DataFusion takes its place.
+/// The window functions. A function with the name of a DataFusion function replaces it.
 pub(crate) fn window_functions() -> Vec<WindowUDF> {
     Vec::new()
 }
 
-/// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
-/// Inner expressions were rewritten before.
+/// Rewrites syntax that DataFusion's planner does not support, or interprets differently, into calls of functions of
+/// this module. Inner expressions are already rewritten.
 pub(crate) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
     hypothetical::rewrite_syntax(expression)?;
     grouping_sets::rewrite_syntax(expression)

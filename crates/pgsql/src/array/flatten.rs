@@ -12,7 +12,7 @@ use super::function::{ListAssembler, as_list, dimensions, item_type, list_type, 
 use crate::json::function::{ColumnarFunction, FunctionCall, call};
 use crate::syntax;
 
-/// The name of the function, which no caller can write.
+/// The name of the function. The `*` keeps callers from writing it.
 const NAME: &str = "array_elements*";
 
 /// An array of one dimension with the elements of another; other values as they are.

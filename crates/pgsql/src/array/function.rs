@@ -81,7 +81,7 @@ pub(super) fn lists(call: &FunctionCall<'_>, index: usize) -> Result<ListArray> 
     as_list(&call.array(index)?)
 }
 
-/// Where the elements of `row_values` are among the values.
+/// Where the elements of `row` are among the values.
 pub(super) fn range(list: &ListArray, row: usize) -> std::ops::Range<usize> {
     list.value_offsets()[row] as usize..list.value_offsets()[row + 1] as usize
 }

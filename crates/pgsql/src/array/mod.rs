@@ -26,7 +26,7 @@ pub(crate) use order::{order_arrays, order_within};
 pub(crate) use syntax::{rewrite_syntax, sort_distinct};
 pub(crate) use text::{TextPairs, format_arrays, parse_arrays, text_lists, text_pairs, write_element};
 
-/// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
+/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = edit::functions();
     functions.extend(element::functions());

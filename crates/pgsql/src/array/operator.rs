@@ -12,7 +12,7 @@ use super::{compare, edit, search, text};
 use crate::json::function::call;
 use crate::operator::Operands;
 
-/// The expression that the operator means for operands of these types; none if it is not of this family.
+/// Plans an operator on operands of these types; `None` if this module does not handle the operator.
 pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     let depths = (dimensions(&operands.left_type), dimensions(&operands.right_type));
     if depths == (0, 0) {

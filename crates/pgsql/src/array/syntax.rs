@@ -14,8 +14,8 @@ use crate::syntax::{call, is_named};
 /// The upper bound of a slice that has none.
 const LAST_SUBSCRIPT: &str = "2147483647";
 
-/// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
-/// Inner expressions were rewritten before.
+/// Rewrites syntax that DataFusion's planner does not support, or interprets differently, into calls of functions of
+/// this module. Inner expressions are already rewritten.
 pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     let rewritten = match expression {
         Expr::AnyOp { left, compare_op, right, .. } => call_quantified(left, compare_op, right, true),

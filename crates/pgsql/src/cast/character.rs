@@ -166,7 +166,7 @@ fn strip_compared<'a>(operands: impl Iterator<Item = &'a mut Expr>) {
     }
 }
 
-/// Rewrites casts to `character(n)` among the parts of `parse_expression`, before its parts are rewritten themselves.
+/// Rewrites casts to `character(n)` among the parts of `expression`, before its parts are rewritten themselves.
 ///
 /// # Errors
 /// For a cast whose surroundings left it as it is.

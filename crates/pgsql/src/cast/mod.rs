@@ -23,12 +23,12 @@ pub(crate) use from_text::parse_texts;
 pub(crate) use number::{parse_float, parse_integer};
 pub(crate) use types::rewrite_syntax;
 
-/// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
+/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     vec![numeric::function(), types::uuid_function()]
 }
 
-/// The conversion function of PostgreSQL that `parse_expression` means, if it is a cast that DataFusion does otherwise.
+/// The conversion function of PostgreSQL that `expression` means, if it is a cast that DataFusion does otherwise.
 pub(crate) fn convert(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::Cast(Cast { expr, field }) = expression else { return Ok(Transformed::no(expression)) };
     let from = expr.get_type(schema)?;

@@ -18,8 +18,8 @@ const UUID: &str = "uuid*";
 /// Bytes of a `name`.
 const NAME_LENGTH: u64 = 63;
 
-/// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
-/// Inner expressions were rewritten before.
+/// Rewrites syntax that DataFusion's planner does not support, or interprets differently, into calls of functions of
+/// this module. Inner expressions are already rewritten.
 pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     match expression {
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {

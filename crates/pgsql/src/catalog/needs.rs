@@ -29,7 +29,7 @@ pub struct CatalogNeeds {
 /// What `statement` needs of the catalogs; none if nothing.
 pub fn find_catalog_needs(statement: &Statement) -> Option<CatalogNeeds> {
     let mut needs = CatalogNeeds::default();
-    // Collecting never breaks off.
+    // The visitor never breaks.
     let _ = statement.visit(&mut needs);
     (needs != CatalogNeeds::default()).then_some(needs)
 }

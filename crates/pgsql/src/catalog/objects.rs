@@ -96,7 +96,7 @@ impl VisibleObjects {
 }
 
 impl VisibleTable {
-    /// The table called `name` in `resolve_schema`, of which nothing else is known.
+    /// The table called `name` in `schema`, of which nothing else is known.
     pub fn new(schema: impl Into<String>, name: impl Into<String>) -> Self {
         Self { schema: schema.into(), name: name.into(), ..Self::default() }
     }

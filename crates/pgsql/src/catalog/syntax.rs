@@ -27,7 +27,7 @@ const KEYWORD_FUNCTIONS: &[&str] = &["current_schema", "current_role"];
 
 /// Rewrites the parts of `statement` that refer to the catalogs.
 pub(crate) fn rewrite_statement(statement: &mut Statement) {
-    // It never breaks off.
+    // The visitor never breaks.
     let _ = VisitMut::visit(statement, &mut CatalogRewriter);
 }
 
@@ -168,7 +168,7 @@ fn reference_type(data_type: &DataType) -> Option<&'static str> {
     REFERENCE_TYPES.iter().find(|known| **known == name).copied()
 }
 
-/// The function that gives the name of what `parse_expression` refers to, if it is of such a type.
+/// The function that gives the name of what `expression` refers to, if it is of such a type.
 fn name_function_for(expression: &Expr) -> Option<String> {
     match expression {
         Expr::Nested(inner) => name_function_for(inner),
@@ -183,7 +183,7 @@ fn name_function_for(expression: &Expr) -> Option<String> {
     }
 }
 
-/// Puts the name in place of the oid, if `parse_expression` is of such a type.
+/// Puts the name in place of the oid, if `expression` is of such a type.
 fn replace_oid_with_name(expression: &mut Expr) {
     let Some(of_name) = name_function_for(expression) else { return };
     match expression {
@@ -194,7 +194,7 @@ fn replace_oid_with_name(expression: &mut Expr) {
     }
 }
 
-/// The function that gives the name in place of the oid that the call `parse_expression` gives.
+/// The function that gives the name in place of the oid that the call `expression` gives.
 fn name_function(expression: &Expr) -> Option<(&Function, String)> {
     let Expr::Function(function) = expression else { return None };
     let name = own_name(&function.name)?;

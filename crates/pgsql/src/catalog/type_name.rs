@@ -96,7 +96,7 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     rewritten.map_data(LogicalPlan::recompute_schema)
 }
 
-/// The arguments of `parse_expression` if it calls `pg_typeof`.
+/// The arguments of `expression` if it calls `pg_typeof`.
 fn pg_typeof_args(expression: &Expr) -> Option<&[Expr]> {
     match expression {
         Expr::ScalarFunction(call) if call.func.name() == NAME => Some(&call.args),

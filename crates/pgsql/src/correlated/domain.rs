@@ -321,7 +321,7 @@ impl Domain {
         self.columns.iter().find(|(outer, _)| outer == column).map(|(_, name)| name)
     }
 
-    /// `parse_expression`, over rows of `resolve_schema`, with the domain's columns in place of those of the outer query.
+    /// `expression`, over rows of `schema`, with the domain's columns in place of those of the outer query.
     fn replace_outer_columns(&self, expression: Expr, schema: &DFSchema) -> Result<Expr> {
         expression
             .transform_down(|expression| {

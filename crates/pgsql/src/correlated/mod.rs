@@ -217,7 +217,7 @@ fn makes_rows_of_each(plan: &LogicalPlan, is_left: bool) -> Result<bool> {
     Ok(only && unnests)
 }
 
-/// Whether `parse_expression` is NULL where the columns that it uses are.
+/// Whether `expression` is NULL where the columns that it uses are.
 fn is_null_of_null(expression: &Expr) -> bool {
     match expression {
         Expr::Column(_) => true,
@@ -254,7 +254,7 @@ fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     Ok(volatile)
 }
 
-/// Whether DataFusion plans the subquery `plan`: outer columns, all of them in `resolve_schema`, stand in filters, below
+/// Whether DataFusion plans the subquery `plan`: outer columns, all of them in `schema`, stand in filters, below
 /// projections and at most one aggregate, and there in equalities.
 fn is_simple(plan: &LogicalPlan, schema: &DFSchema) -> Result<bool> {
     let mut simple = true;

@@ -17,7 +17,7 @@ pub(super) struct SubqueryValue {
     pub(super) expression: Expr,
 }
 
-/// Whether `parse_expression`, over rows of `resolve_schema`, is a subquery that DataFusion does not plan, or not rightly.
+/// Whether `expression`, over rows of `schema`, is a subquery that DataFusion does not plan, or not rightly.
 pub(super) fn needs_rewrite(expression: &Expr, in_filter: bool, schema: &DFSchema) -> Result<bool> {
     Ok(match expression {
         Expr::ScalarSubquery(subquery) => {
@@ -37,7 +37,7 @@ pub(super) fn needs_rewrite(expression: &Expr, in_filter: bool, schema: &DFSchem
     })
 }
 
-/// Whether `parse_expression` is a scalar subquery that uses columns of an outer query.
+/// Whether `expression` is a scalar subquery that uses columns of an outer query.
 pub(super) fn is_correlated(expression: &Expr) -> Result<bool> {
     match expression {
         Expr::ScalarSubquery(subquery) => Ok(!outer_columns(&subquery.subquery)?.is_empty()),
@@ -56,7 +56,7 @@ pub(super) fn is_aggregate(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// The subquery `parse_expression`, over rows of `outer`, as a plan; `number` makes names unique.
+/// The subquery `expression`, over rows of `outer`, as a plan; `number` makes names unique.
 pub(super) fn plan_subquery(expression: &Expr, outer: &DFSchema, number: usize) -> Result<Option<SubqueryValue>> {
     match expression {
         Expr::ScalarSubquery(subquery) => plan_scalar(subquery, number).map(Some),

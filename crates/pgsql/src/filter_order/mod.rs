@@ -58,7 +58,7 @@ pub fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + 
     rules
 }
 
-/// Whether a part of `parse_expression` is as `is` says.
+/// Whether a part of `expression` is as `is` says.
 fn any_part(expression: &Arc<dyn PhysicalExpr>, is: impl Fn(&Arc<dyn PhysicalExpr>) -> bool) -> Result<bool> {
     let mut found = false;
     expression.apply(|part| {
@@ -68,12 +68,12 @@ fn any_part(expression: &Arc<dyn PhysicalExpr>, is: impl Fn(&Arc<dyn PhysicalExp
     Ok(found)
 }
 
-/// Whether `parse_expression` computes something, rather than being a column or a constant.
+/// Whether `expression` computes something, rather than being a column or a constant.
 fn is_computed(expression: &Arc<dyn PhysicalExpr>) -> Result<bool> {
     any_part(expression, |part| !part.is::<Column>() && !part.is::<Literal>())
 }
 
-/// Whether the evaluation of `parse_expression` can fail for some values.
+/// Whether the evaluation of `expression` can fail for some values.
 fn can_fail(expression: &Arc<dyn PhysicalExpr>) -> Result<bool> {
     any_part(expression, |part| {
         part.downcast_ref::<ScalarFunctionExpr>().is_some_and(|call| !INFALLIBLE.contains(&call.name()))

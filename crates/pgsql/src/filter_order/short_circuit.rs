@@ -14,7 +14,7 @@ use datafusion::physical_expr::expressions::BinaryExpr;
 
 use super::can_fail;
 
-/// `parse_expression` whose parts that can fail are not evaluated where another part decides.
+/// `expression` whose parts that can fail are not evaluated where another part decides.
 pub(super) fn add_short_circuits(expression: Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
     expression.transform_up(|part| {
         let Some(binary) = part.downcast_ref::<BinaryExpr>() else { return Ok(Transformed::no(part)) };

@@ -143,7 +143,7 @@ pub(crate) struct ArgumentColumn<T> {
 }
 
 impl<T> ArgumentColumn<T> {
-    /// The place of the value of `row_values`.
+    /// The place of the value of `row`.
     pub(crate) fn place(&self, row: usize) -> usize {
         if self.is_constant { 0 } else { row }
     }

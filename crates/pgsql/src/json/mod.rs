@@ -55,7 +55,7 @@ pub(crate) fn returns_set(name: &str) -> bool {
     )
 }
 
-/// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
+/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = input::functions();
     functions.extend(get::functions());

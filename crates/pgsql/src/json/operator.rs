@@ -11,7 +11,7 @@ use super::kind::JsonKind;
 use super::{get, input, jsonpath, operator_functions};
 use crate::operator::Operands;
 
-/// The expression that the operator means for operands of these types; none if it is not of this family.
+/// Plans an operator on operands of these types; `None` if this module does not handle the operator.
 pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     use BinaryOperator::{
         Arrow, ArrowAt, AtArrow, AtAt, AtQuestion, HashArrow, HashLongArrow, HashMinus, LongArrow, Minus, Question,

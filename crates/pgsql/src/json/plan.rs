@@ -10,7 +10,7 @@ use super::function::call;
 use super::kind::{JsonKind, holds_json, json_kind};
 use super::{input, operator_functions};
 
-/// `parse_expression` with PostgreSQL's meaning, if it is one of JSON values that DataFusion does otherwise.
+/// `expression` with PostgreSQL's meaning, if it is one of JSON values that DataFusion does otherwise.
 pub(crate) fn convert_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expression {
         Expr::Cast(cast) => convert_cast(cast, schema),

@@ -14,7 +14,7 @@ use super::scalar::{JsonScalar, read_scalar};
 use super::text::{write_string, write_value};
 use super::value::JsonValue;
 
-/// Writes the value of `row_values` as `kind`.
+/// Writes the value of `row` as `kind`.
 pub(super) fn write(array: &ArrayRef, row: usize, kind: JsonKind, out: &mut String) -> Result<()> {
     match kind {
         JsonKind::Json => write_json(array, row, ",", out),
@@ -29,7 +29,7 @@ pub(super) fn write(array: &ArrayRef, row: usize, kind: JsonKind, out: &mut Stri
     }
 }
 
-/// The value of `row_values`, written as `kind`.
+/// The value of `row`, written as `kind`.
 pub(super) fn render_text(array: &ArrayRef, row: usize, kind: JsonKind) -> Result<String> {
     let mut out = String::new();
     write(array, row, kind, &mut out)?;
@@ -50,7 +50,7 @@ pub(super) fn elements(array: &ArrayRef, row: usize) -> Option<ArrayRef> {
     }
 }
 
-/// The value of `row_values` as a document of `jsonb`.
+/// The value of `row` as a document of `jsonb`.
 pub(super) fn render_value(array: &ArrayRef, row: usize) -> Result<JsonValue> {
     if array.is_null(row) {
         return Ok(JsonValue::Null);
@@ -83,7 +83,7 @@ pub(super) fn render_value(array: &ArrayRef, row: usize) -> Result<JsonValue> {
     }
 }
 
-/// Writes the value of `row_values` as PostgreSQL's functions of `json` do: without spaces, members in their order.
+/// Writes the value of `row` as PostgreSQL's functions of `json` do: without spaces, members in their order.
 /// `separator` stands between elements and members, but not within those.
 pub(super) fn write_json(array: &ArrayRef, row: usize, separator: &str, out: &mut String) -> Result<()> {
     if array.is_null(row) {
@@ -130,7 +130,7 @@ pub(super) fn write_json(array: &ArrayRef, row: usize, separator: &str, out: &mu
     Ok(())
 }
 
-/// The value of `row_values` as the key of an object: its text.
+/// The value of `row` as the key of an object: its text.
 pub(crate) fn key_text(array: &ArrayRef, row: usize) -> Result<String> {
     match array.data_type() {
         DataType::Dictionary(_, values) => key_text(&cast(&array.slice(row, 1), values)?, 0),

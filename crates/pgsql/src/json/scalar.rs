@@ -19,7 +19,7 @@ pub(super) enum JsonScalar {
     Text(String),
 }
 
-/// The value of `row_values`, which is of none of the types that hold others.
+/// The value of `row`, which is of none of the types that hold others.
 pub(super) fn read_scalar(array: &dyn Array, row: usize) -> Result<JsonScalar> {
     if array.is_null(row) {
         return Ok(JsonScalar::Null);

@@ -21,8 +21,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     ]
 }
 
-/// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
-/// Inner expressions were rewritten before.
+/// Rewrites syntax that DataFusion's planner does not support, or interprets differently, into calls of functions of
+/// this module. Inner expressions are already rewritten.
 pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     match expression {
         Expr::Cast { expr, data_type, .. } => {

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{self, CastKind, Expr, UnaryOperator, Value
 use crate::json::function::{ColumnarFunction, FunctionCall};
 use crate::syntax::call;
 
-/// The name of the function, which no caller can write.
+/// The name of the function. The `*` keeps callers from writing it.
 const NOT: &str = "bit_not*";
 
 /// `~operand`.

@@ -35,7 +35,7 @@ pub(crate) const FREE_SCALE: i8 = 20;
 /// The fewest of them.
 pub(crate) const FREE_SCALE_MIN: i8 = 16;
 
-/// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
+/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = float::functions();
     functions.extend(integer::functions());
@@ -47,13 +47,13 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions
 }
 
-/// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
-/// Inner expressions were rewritten before.
+/// Rewrites syntax that DataFusion's planner does not support, or interprets differently, into calls of functions of
+/// this module. Inner expressions are already rewritten.
 pub(crate) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
     operator::rewrite_syntax(expression)
 }
 
-/// `parse_expression` as arithmetic that fails on overflow, if it is arithmetic that would wrap.
+/// `expression` as arithmetic that fails on overflow, if it is arithmetic that would wrap.
 pub(crate) fn check_overflow(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     use Operator::{Divide, Minus, Modulo, Multiply, Plus};
     match expression {

@@ -33,7 +33,7 @@ fn widen_operand(operand: Box<Expr>, wide: &DataType) -> Box<Expr> {
     Box::new(Expr::Cast(Cast::new(operand, wide.clone())))
 }
 
-/// `parse_expression` with operands of one type that holds them all, if it compares numerics far apart in their digits.
+/// `expression` with operands of one type that holds them all, if it compares numerics far apart in their digits.
 pub(crate) fn compare_exactly(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let operands: Vec<&Expr> = match &expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
@@ -63,7 +63,7 @@ pub(crate) fn compare_exactly(expression: Expr, schema: &DFSchema) -> Result<Tra
     }))
 }
 
-/// `parse_expression` with operands of one type, if it compares numerics of several: coercion knows only the types that quotients
+/// `expression` with operands of one type, if it compares numerics of several: coercion knows only the types that quotients
 /// and averages had before they got PostgreSQL's.
 pub(crate) fn compare_alike(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let operands: [&Expr; 2] = match &expression {

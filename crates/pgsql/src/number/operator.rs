@@ -116,7 +116,7 @@ fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// The expression that the operator means for operands of these types; none if it is not of numbers.
+/// Plans an operator on operands of these types; `None` if it is not an operator on numbers.
 pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     let Operands { op, left, right, left_type, right_type, .. } = operands;
     if **op == BinaryOperator::PGExp {
@@ -221,7 +221,7 @@ fn double_operand(operand: Expr) -> Expr {
     }
 }
 
-/// Literals among which `parse_expression` is sought, with `BETWEEN` or `IN`, as ones of its type.
+/// Literals among which `expression` is sought, with `BETWEEN` or `IN`, as ones of its type.
 pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (sought, literals): (&Expr, Vec<&Expr>) = match &expression {
         Expr::Between(between) => (&between.expr, vec![&between.low, &between.high]),

@@ -29,7 +29,7 @@ const NUMERIC_PRESERVING_AGGREGATES: &[&str] = &[
     "variance",
 ];
 
-/// Refuses `parse_expression`, which stands in `node`, if it rounds a double to a number of digits.
+/// Refuses `expression`, which stands in `node`, if it rounds a double to a number of digits.
 pub(crate) fn check_rounding(expression: &Expr, node: &[&LogicalPlan]) -> Result<()> {
     let Expr::ScalarFunction(call) = expression else { return Ok(()) };
     let name = call.func.name();
@@ -43,7 +43,7 @@ pub(crate) fn check_rounding(expression: &Expr, node: &[&LogicalPlan]) -> Result
     Ok(())
 }
 
-/// Whether `parse_expression` is a double in PostgreSQL, too; no where that is not known.
+/// Whether `expression` is a double in PostgreSQL, too; no where that is not known.
 fn is_double(expression: &Expr, inputs: &[&LogicalPlan]) -> bool {
     match expression {
         Expr::Alias(alias) => is_double(&alias.expr, inputs),

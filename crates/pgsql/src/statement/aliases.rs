@@ -24,7 +24,7 @@ pub(super) fn visible_name(name: &str) -> &str {
     name.split_once(HIDDEN_MARK).map_or(name, |(visible, _)| visible)
 }
 
-/// `resolve_schema` with the names that an answer shows, of which several may be equal.
+/// `schema` with the names that an answer shows, of which several may be equal.
 pub fn output_schema(schema: &SchemaRef) -> SchemaRef {
     if !schema.fields().iter().any(|field| field.name().contains(HIDDEN_MARK)) {
         return schema.clone();
@@ -48,7 +48,7 @@ fn visible_alias(name: &str) -> Ident {
 
 /// Names the columns of `query` and of all queries inside of it.
 pub(super) fn name_columns(query: &mut Query) {
-    // It never breaks off.
+    // The visitor never breaks.
     let _ = VisitMut::visit(query, &mut ColumnNamer { depth: 0 });
 }
 
@@ -146,7 +146,7 @@ fn is_wildcard(item: &SelectItem) -> bool {
     matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 
-/// The name of the column that `parse_expression` is, without anything around it.
+/// The name of the column that `expression` is, without anything around it.
 fn column_of(expression: &Expr) -> Option<&String> {
     match expression {
         Expr::Identifier(name) => Some(&name.value),
@@ -163,7 +163,7 @@ fn tables_of(from: &[TableWithJoins]) -> Option<Vec<String>> {
     factors.map(|factor| super::columns::qualifier_of(factor).map(|name| name.value)).collect()
 }
 
-/// Whether the column that `parse_expression` is may be one of `tables`.
+/// Whether the column that `expression` is may be one of `tables`.
 fn may_belong_to(tables: &Option<Vec<String>>, expression: &Expr) -> bool {
     let Some(tables) = tables else { return true };
     match expression {
@@ -195,7 +195,7 @@ fn respell_output_names(select: &mut Select, order_by: &mut [OrderByExpr], respe
 fn qualify_order(select: &Select, order_by: &mut [OrderByExpr], outermost: bool) -> HashSet<String> {
     let mut names = NameCollector(HashSet::new());
     for order in order_by.iter().filter(|order| !matches!(order.expr, Expr::Identifier(_) | Expr::Value(_))) {
-        // It never breaks off.
+        // The visitor never breaks.
         let _ = order.expr.visit(&mut names);
     }
     if !outermost && let Some(table) = only_table(select) {

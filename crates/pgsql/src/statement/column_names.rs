@@ -22,7 +22,7 @@ fn weak_name(name: impl Into<String>) -> Option<FigureName> {
     Some(FigureName { name: name.into(), is_strong: false })
 }
 
-/// The name of the column that `parse_expression` is.
+/// The name of the column that `expression` is.
 pub(crate) fn column_name(expression: &Expr) -> String {
     figure(expression).map_or_else(|| UNNAMED.to_owned(), |figured| figured.name)
 }

@@ -11,7 +11,7 @@ use super::columns::single_identifier;
 
 /// Gives each such expression a name of its own.
 pub(super) fn rename(statement: &mut Statement) {
-    // It never breaks off.
+    // The visitor never breaks.
     let _ = VisitMut::visit(statement, &mut ShadowedCteRenamer { outer: Vec::new(), count: 0 });
 }
 

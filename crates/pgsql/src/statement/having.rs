@@ -65,7 +65,7 @@ fn qualify(select: &mut Select, scope: &mut NameScope<'_>) -> Result<()> {
         }
     }
     let mut names = HavingQualifier { computed, tables, depth: 0, unknown: None };
-    // It never breaks off.
+    // The visitor never breaks.
     let _ = VisitMut::visit(&mut select.having, &mut names);
     match names.unknown {
         Some(name) => plan_err!(

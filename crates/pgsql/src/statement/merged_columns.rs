@@ -92,7 +92,7 @@ fn add_names(scope: &mut NameScope<'_>, select: &Select, names: &mut Option<Hash
 fn tables_of(value: &Expr) -> Vec<String> {
     let mut value = value.clone();
     let mut tables = TableCollector(Vec::new());
-    // It never breaks off.
+    // The visitor never breaks.
     let _ = VisitMut::visit(&mut value, &mut tables);
     tables.0
 }

@@ -85,7 +85,7 @@ fn name_values_of_rows(select: &mut Select, order_by: &mut [OrderByExpr]) {
         .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
     let aliases: Vec<String> = factors.filter_map(alias_of_values).collect();
     if !aliases.is_empty() {
-        // It never breaks off.
+        // The visitor never breaks.
         let mut rows = RowValueRewriter { aliases };
         let _ = VisitMut::visit(select, &mut rows);
         for order in order_by {

@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
 };
 
-/// Rewrites `parse_expression` if it compares rows.
+/// Rewrites `expression` if it compares rows.
 pub(super) fn rewrite_comparison(expression: &mut Expr) -> Result<()> {
     let rewritten = match &*expression {
         Expr::BinaryOp { left, op, right } => match (row_values(left), row_values(right)) {
@@ -104,7 +104,7 @@ fn compare_rows(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Result<Op
     }))
 }
 
-/// The first values that differ decide by `strict`, the last ones by `last_identifier`.
+/// The first values that differ decide by `strict`, the last ones by `last`.
 fn order_rows(left: &[Expr], strict: &BinaryOperator, last: &BinaryOperator, right: &[Expr]) -> Expr {
     let mut pairs = left.iter().cloned().zip(right.iter().cloned()).rev();
     let decided = pairs

@@ -70,7 +70,7 @@ fn subquery_of(expression: &Expr) -> Option<&Query> {
     }
 }
 
-/// Rewrites `parse_expression`: true, false, or NULL where a comparison with NULL could decide.
+/// Rewrites `expression`: true, false, or NULL where a comparison with NULL could decide.
 pub(super) fn rewrite_value(expression: &mut Expr) -> Result<()> {
     let Expr::InSubquery { expr, subquery, negated } = expression else { return Ok(()) };
     let Some(values) = row_comparison::row_values(expr) else { return Ok(()) };

@@ -3,7 +3,7 @@
 //! Each has a **list function**: a scalar function of its family that takes the same arguments and returns all rows of
 //! one call as a list. Its name is the function's name with `*` at the end ([`list_function`]), which no caller can
 //! write. `regexp_split_to_table(text, text)` thus has the list function `regexp_split_to_table*`, which returns
-//! `List(Utf8Validator)`; `jsonb_each*` returns `List(Struct(key, value))`, as a function of several columns does. A list that
+//! `List(Utf8)`; `jsonb_each*` returns `List(Struct(key, value))`, as a function of several columns does. A list that
 //! is NULL or empty has no rows. Here the list becomes rows: `unnest(f*(…))`.
 //!
 //! A family adds its functions to [`SET_RETURNING`] and registers the list functions with its scalar functions.

@@ -55,7 +55,7 @@ fn value_column(name: &str) -> String {
 /// rows of a table may be missing.
 pub(super) fn name_whole_rows(select: &mut Select, order_by: &mut [OrderByExpr], has_outer_join: bool) {
     let mut name_uses = NameUses { has_outer_join, ..NameUses::default() };
-    // None of these breaks off.
+    // None of these visitors breaks.
     let _ = VisitMut::visit(select, &mut SubqueryRowRewriter);
     let _ = Visit::visit(&*select, &mut name_uses);
     for order in order_by.iter().filter(|order| !matches!(order.expr, Expr::Identifier(_))) {

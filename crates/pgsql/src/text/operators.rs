@@ -11,7 +11,7 @@ use super::like::{is_plain, text_like};
 use super::regexp_functions::{regex_imatch, regex_match};
 use crate::operator::Operands;
 
-/// The expression that the operator means for operands of these types; none if it is not of this family.
+/// Plans an operator on operands of these types; `None` if this module does not handle the operator.
 pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     use BinaryOperator as Op;
     let both = || vec![operands.left.clone(), operands.right.clone()];

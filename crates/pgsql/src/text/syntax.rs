@@ -11,8 +11,8 @@ use super::like::with_backslashes;
 /// Collations that order by code point.
 const COLLATIONS: &[&str] = &["C", "POSIX", "ucs_basic", "C.UTF-8", "C.utf8", "default"];
 
-/// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
-/// Inner expressions were rewritten before.
+/// Rewrites syntax that DataFusion's planner does not support, or interprets differently, into calls of functions of
+/// this module. Inner expressions are already rewritten.
 pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     let taken = std::mem::replace(expression, Expr::Value(Value::Null.into()));
     *expression = rewrite_expression(taken)?;

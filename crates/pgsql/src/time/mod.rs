@@ -38,7 +38,7 @@ pub(crate) use kind::type_name;
 pub(crate) use order::{compare, order_intervals};
 pub(crate) use types::plan_type;
 
-/// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
+/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = vec![truncate::date_trunc(), field::extract(), field::date_part(), timezone::timezone()];
     functions.extend(operator::functions());
@@ -50,13 +50,13 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions
 }
 
-/// The expression that the operator means for operands of these types; none if it is not of this family.
+/// Plans an operator on operands of these types; `None` if this module does not handle the operator.
 pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     operator::plan_operator(operands)
 }
 
-/// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
-/// Inner expressions were rewritten before.
+/// Rewrites syntax that DataFusion's planner does not support, or interprets differently, into calls of functions of
+/// this module. Inner expressions are already rewritten.
 pub(crate) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
     syntax::rewrite(expression)
 }

@@ -216,7 +216,7 @@ fn interval_functions() -> Vec<ScalarUDF> {
 
 const KEY: DataType = DataType::Decimal128(38, 0);
 
-/// The expression that the operator means for operands of these types; none if it is not of this family.
+/// Plans an operator on operands of these types; `None` if this module does not handle the operator.
 pub(super) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     let (left, right) = (TimeKind::from_data_type(&operands.left_type), TimeKind::from_data_type(&operands.right_type));
     let is_ours = |kind: TimeKind| kind.is_moment() || matches!(kind, TimeKind::Time | TimeKind::Interval);

@@ -65,7 +65,7 @@ fn order_by_length(orders: Vec<Sort>, schema: &DFSchema) -> Result<Vec<Sort>> {
     orders.into_iter().map(by_length).collect()
 }
 
-/// `parse_expression` as a comparison of lengths, if it compares intervals, or orders them.
+/// `expression` as a comparison of lengths, if it compares intervals, or orders them.
 pub(crate) fn compare(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right })

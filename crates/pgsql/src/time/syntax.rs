@@ -10,7 +10,7 @@ use crate::syntax::call;
 
 use super::input::{self, IntervalRestriction, RELATIVE_WORDS, RestrictionUnit};
 
-/// Rewrites `parse_expression` into calls of functions of this family.
+/// Rewrites `expression` into calls of functions of this family.
 pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
     let rewritten = match expression {
         Expr::AtTimeZone { timestamp, time_zone } => {

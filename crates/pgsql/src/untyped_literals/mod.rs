@@ -21,14 +21,14 @@ pub(crate) use plan::type_literals;
 pub(crate) use union::type_union;
 pub(crate) use values::{rewrite_case, type_values};
 
-/// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
+/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = choice::functions();
     functions.push(values::function());
     functions
 }
 
-/// Whether `parse_expression` is a string literal that nothing gives a type.
+/// Whether `expression` is a string literal that nothing gives a type.
 fn is_untyped(expression: &Expr) -> bool {
     matches!(expression, Expr::Literal(ScalarValue::Utf8(Some(_)), _))
 }

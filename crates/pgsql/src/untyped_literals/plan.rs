@@ -6,7 +6,7 @@ use datafusion::logical_expr::{Case, Expr, ExprSchemable};
 
 use super::{choice, common_type, is_text, is_untyped, type_literal, values};
 
-/// `parse_expression` with the types that its literals take, if it is one whose operands have a common type.
+/// `expression` with the types that its literals take, if it is one whose operands have a common type.
 pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expression {
         Expr::Case(case) => type_case(case, schema),

@@ -22,7 +22,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value, Values, Visit
 use super::{common_type, parse_value};
 use crate::syntax::call;
 
-/// The name of the function, which no caller can write.
+/// The name of the function. The `*` keeps callers from writing it.
 const NAME: &str = "untyped*";
 /// Values beside a literal whose types are looked at.
 const SIBLINGS_MAX: usize = 16;

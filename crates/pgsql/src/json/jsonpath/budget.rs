@@ -71,7 +71,7 @@ impl PathBudget {
         }
     }
 
-    /// A copy of `select_item`.
+    /// A copy of `item`.
     pub(super) fn copy<'v>(&mut self, item: &Item<'v>) -> PathResult<Item<'v>> {
         if let Cow::Owned(value) = item {
             self.charge(value)?;

@@ -36,7 +36,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(PathToken, usize)>> {
     }
 }
 
-/// The error of a path that is none, at the place `float_at`.
+/// The error of a path that is none, at the place `at`.
 pub(super) fn invalid(text: &str, at: usize, reason: &str) -> DataFusionError {
     match text.get(at..).filter(|rest| !rest.is_empty()) {
         Some(rest) => {

@@ -9,7 +9,7 @@ use super::syntax::{Accessor, Method};
 use super::{decimal, object_id};
 
 impl<'v> PathRunner<'v, '_> {
-    /// Goes on from what `method` makes of `select_item`.
+    /// Goes on from what `method` makes of `item`.
     pub(super) fn method(
         &mut self,
         method: Method,

@@ -11,7 +11,7 @@ const ENTRY_BYTES: u64 = 4;
 /// What the identifiers of the variables begin with.
 const VARIABLES: u64 = 10_000_000_000;
 
-/// The identifier of the object `select_item`, which is of the document `root` or of `variables`.
+/// The identifier of the object `item`, which is of the document `root` or of `variables`.
 ///
 /// # Errors
 /// For objects that `keyvalue()` made.

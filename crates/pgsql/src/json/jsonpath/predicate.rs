@@ -9,7 +9,7 @@ use super::runner::{Item, PathError, PathResult, PathRunner};
 use super::syntax::{Comparison, Path, Predicate};
 
 impl<'v> PathRunner<'v, '_> {
-    /// Whether `predicate` is true of `select_item`.
+    /// Whether `predicate` is true of `item`.
     pub(super) fn evaluate_predicate(&mut self, predicate: &'v Predicate, item: &Item<'v>) -> PathResult<Option<bool>> {
         self.count()?;
         match predicate {

@@ -78,7 +78,7 @@ impl<'v, 'b> PathRunner<'v, 'b> {
         self.budget.spend(1)
     }
 
-    /// Whether `path` leads anywhere from `select_item`; what it leads to goes to `found`.
+    /// Whether `path` leads anywhere from `item`; what it leads to goes to `found`.
     pub(super) fn follow(&mut self, path: &'v Path, item: &Item<'v>, found: &mut FoundItems<'v>) -> PathResult<bool> {
         self.count()?;
         let steps = path.steps.as_slice();
@@ -174,7 +174,7 @@ impl<'v, 'b> PathRunner<'v, 'b> {
         Ok(found.into_items())
     }
 
-    /// Goes on from `select_item`, or adds it to `found`.
+    /// Goes on from `item`, or adds it to `found`.
     pub(super) fn continue_from(
         &mut self,
         steps: &'v [Accessor],
@@ -185,7 +185,7 @@ impl<'v, 'b> PathRunner<'v, 'b> {
         self.step(steps, item, found, is_lax)
     }
 
-    /// Takes the first of `steps` from `select_item`. An array is unwrapped for it if `unwraps`.
+    /// Takes the first of `steps` from `item`. An array is unwrapped for it if `unwraps`.
     fn step(
         &mut self,
         steps: &'v [Accessor],

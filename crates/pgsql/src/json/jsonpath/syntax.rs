@@ -28,7 +28,7 @@ pub(super) enum PathStart {
     Root,
     /// `@`.
     Current,
-    /// `last_identifier`, the last place of the array that is subscripted.
+    /// `last`, the last place of the array that is subscripted.
     Last,
     Arithmetic(Box<Arithmetic>),
     Sign {
@@ -76,7 +76,7 @@ pub(super) enum Accessor {
     AnyKey,
     /// `[*]`
     AnyElement,
-    /// `[0, 2 to last_identifier]`
+    /// `[0, 2 to last]`
     Subscripts(Vec<(Path, Option<Path>)>),
     /// `.**{first to last}`; `u32::MAX` is the last level.
     AnyLevel { first: u32, last: u32 },

@@ -118,7 +118,7 @@ impl Automaton {
         Ok(found)
     }
 
-    /// Whether a match from `start` can end at `expect_end`.
+    /// Whether a match from `start` can end at `end`.
     pub(super) fn spans(&self, text: &str, start: usize, end: usize, steps: &StepBudget) -> Result<bool> {
         Ok(self.longest(text, start, end, steps)? == Some(end))
     }
@@ -209,7 +209,7 @@ impl Automaton {
         Ok(is_match)
     }
 
-    /// Whether a match from any place ends at `expect_end`.
+    /// Whether a match from any place ends at `end`.
     fn ends_at(&self, text: &str, end: usize, steps: &StepBudget) -> Result<bool> {
         for start in (0..=end).rev().filter(|start| text.is_char_boundary(*start)) {
             if self.spans(text, start, end, steps)? {

@@ -38,7 +38,7 @@ impl Dissection<'_> {
         }
     }
 
-    /// Whether `part`, which can match all from `start` to `expect_end` without its references, does so with them.
+    /// Whether `part`, which can match all from `start` to `end` without its references, does so with them.
     pub(super) fn dissect(&mut self, part: &RegexPart, start: usize, end: usize) -> Result<bool> {
         self.steps.take(1)?;
         let is_match = match &part.kind {
