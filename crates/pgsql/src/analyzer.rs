@@ -1,4 +1,4 @@
-//! Rules that run once the types of all expressions are known.
+//! Analyzer rules, which run once the types of all expressions are known.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,8 +13,10 @@ use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
 use crate::{aggregate, array, cast, catalog, correlated, json, number, statement, time, untyped_literals};
 
-/// DataFusion's rules; before them subqueries become joins and windows get types that fit, and after them casts and
-/// arithmetic get their meaning.
+/// Returns DataFusion's analyzer rules with ours around them.
+///
+/// Before DataFusion's rules, subqueries become joins and windows get suitable types. After them, casts and arithmetic
+/// get PostgreSQL's semantics.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
         Arc::new(catalog::TypeNames),
@@ -28,7 +30,7 @@ pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules
 }
 
-/// Gives literals the type of what they are compared with, before coercion would do it otherwise.
+/// Gives untyped literals the type of the other operand, before DataFusion's coercion would choose another.
 #[derive(Debug)]
 struct LiteralTypes;
 
@@ -38,7 +40,7 @@ impl AnalyzerRule for LiteralTypes {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        // Once a column has another type, so may all that is made of it.
+        // A changed column type changes the types of all expressions above it.
         let is_changed = Cell::new(false);
         let in_node = |node: LogicalPlan| {
             let node = untyped_literals::type_union(node)?;
@@ -76,17 +78,17 @@ fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr
         .transform_data(|expression| number::compare_exactly(expression, schema))
 }
 
-/// The columns that expressions of `node` may name.
+/// Returns the columns that expressions of `node` may name.
 fn input_schema(node: &LogicalPlan) -> Result<DFSchema> {
     let mut schema = merge_schema(&node.inputs());
     if let LogicalPlan::TableScan(scan) = node {
-        // Its filters name columns of the table that the scan may leave out.
+        // The filters of a scan may name columns that its projection leaves out.
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
     Ok(schema)
 }
 
-/// Gives casts and arithmetic PostgreSQL's meaning. Columns keep their names.
+/// Gives casts and arithmetic PostgreSQL's semantics. Column names stay unchanged.
 #[derive(Debug)]
 struct PostgresSemantics;
 
@@ -113,7 +115,7 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         })?;
         Ok(meant.update_data(|expression| name.restore(expression)))
     })?;
-    // Also where nothing is rewritten, as types below may have changed.
+    // Needed even if nothing was rewritten, because types below may have changed.
     rewritten.map_data(LogicalPlan::recompute_schema)?.map_data(json::group_by_document_keys)
 }
 

@@ -1,19 +1,19 @@
-//! PostgreSQL's SQL on DataFusion: a name that PostgreSQL has means what PostgreSQL means, or is refused.
+//! PostgreSQL's SQL on DataFusion: a name that PostgreSQL has means what it means in PostgreSQL, or is refused.
 //!
-//! DataFusion plans and runs; this crate gives it PostgreSQL's vocabulary, in five places that follow each other:
+//! DataFusion plans and executes. This crate supplies PostgreSQL's semantics, in five stages:
 //!
-//! 1. [`rewrite`] turns forms of a statement that DataFusion's planner lacks into forms that it has,
-//!    before anything is planned.
+//! 1. [`rewrite`] replaces forms of a statement that DataFusion's planner does not support with forms that it supports,
+//!    before planning.
 //! 2. [`expression_planners`] resolve operators by the types of their operands, as PostgreSQL's operator catalog does.
-//! 3. [`scalar_functions`] and its siblings are the functions, one family a module and one function a file. Functions
-//!    that PostgreSQL does not have stay DataFusion's.
+//! 3. [`scalar_functions`] and its siblings return the functions: one family per module, one function per file.
+//!    DataFusion's own functions stay where PostgreSQL has no function of that name.
 //! 4. [`analyzer_rules`] run once all types are known: casts become PostgreSQL's input, output and conversion
 //!    functions, and arithmetic is checked for overflow.
-//! 5. [`physical_optimizer_rules`] see to it that rows which a condition excludes are not computed.
+//! 5. [`physical_optimizer_rules`] keep expressions from being computed for rows that a condition excludes.
 //!
-//! The catalogs of PostgreSQL, which tell of tables, are made by [`catalog_rows`] of what a caller may see ([`VisibleObjects`]).
+//! [`catalog_rows`] builds PostgreSQL's catalogs from the objects that a caller may see ([`VisibleObjects`]).
 //!
-//! What differs from PostgreSQL all the same is listed in `docs/sql.md`.
+//! `docs/sql.md` lists the remaining differences from PostgreSQL.
 
 mod aggregate;
 mod analyzer;

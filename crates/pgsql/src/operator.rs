@@ -1,4 +1,4 @@
-//! Operators, resolved by the types of their operands.
+//! Resolves operators by the types of their operands.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::{aggregate, array, json, number, statement, text, time, untyped_literals};
 
-/// The planners of expressions: PostgreSQL's operators first, then DataFusion's own.
+/// Returns the expression planners: PostgreSQL's operators first, then DataFusion's own.
 pub fn expression_planners() -> Vec<Arc<dyn ExprPlanner>> {
     let mut planners: Vec<Arc<dyn ExprPlanner>> =
         vec![Arc::new(OperatorPlanner), Arc::new(aggregate::AggregatePlanner)];
@@ -22,7 +22,7 @@ pub fn expression_planners() -> Vec<Arc<dyn ExprPlanner>> {
     planners
 }
 
-/// The planners of what may stand in FROM.
+/// Returns the planners of relations in FROM.
 pub fn relation_planners() -> Vec<Arc<dyn RelationPlanner>> {
     statement::relation_planners()
 }
@@ -34,12 +34,12 @@ pub(crate) struct Operands<'a> {
     pub(crate) right: &'a Expr,
     pub(crate) left_type: DataType,
     pub(crate) right_type: DataType,
-    /// Where the operands' columns come from, for what else must be known of them.
+    /// The schema of the operands' columns.
     pub(crate) schema: &'a DFSchema,
 }
 
 impl Operands<'_> {
-    /// Whether `operand` is a string literal without a type, which takes the type that its context demands.
+    /// Whether `operand` is an untyped string literal, whose type comes from its context.
     pub(crate) fn is_untyped(operand: &Expr) -> bool {
         matches!(operand, Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _))
     }
@@ -47,7 +47,7 @@ impl Operands<'_> {
 
 type PlanOperator = fn(&Operands<'_>) -> Result<Option<Expr>>;
 
-/// The first that gives an expression decides.
+/// The families in order; the first that returns an expression wins.
 const OPERATOR_FAMILIES: [PlanOperator; 5] =
     [json::plan_operator, time::plan_operator, array::plan_operator, text::plan_operator, number::plan_operator];
 

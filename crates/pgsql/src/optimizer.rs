@@ -1,4 +1,4 @@
-//! Rules of the optimizer.
+//! Rules of the logical optimizer.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use datafusion::optimizer::OptimizerRule;
 
 use crate::aggregate;
 
-/// DataFusion's rules, less what PostgreSQL's types do not allow.
+/// Returns DataFusion's optimizer rules, without those that do not fit PostgreSQL's types.
 pub fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     aggregate::optimizer_rules()
 }

@@ -1,6 +1,6 @@
-//! Columns that an outer join fills with NULL are no constants above it, whatever they are below.
+//! Columns that an outer join fills with NULL are not constant above it, even if they are constant below.
 //!
-//! DataFusion keeps what it knows of both sides (`EquivalenceGroup::join`), and leaves out the sort of
+//! DataFusion keeps the equivalences of both sides (`EquivalenceGroup::join`) and therefore omits the sort of
 //! `(SELECT 1 AS x) a FULL JOIN b … ORDER BY a.x`.
 
 use std::fmt;
@@ -20,7 +20,7 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions,
 };
 
-/// Puts [`FilledRows`] above outer joins below which columns are known to be constant or equal.
+/// Places [`FilledRows`] above outer joins whose inputs have constant or equal columns.
 #[derive(Debug)]
 pub(crate) struct OuterJoins;
 
@@ -53,7 +53,7 @@ fn is_outer_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
     matches!(hash.or(nested).or(merge), Some(JoinType::Left | JoinType::Right | JoinType::Full))
 }
 
-/// The rows of an outer join, of which nothing is known.
+/// Passes on the rows of an outer join without any equivalence properties.
 #[derive(Debug)]
 struct FilledRows {
     join: Arc<dyn ExecutionPlan>,
@@ -87,7 +87,7 @@ impl ExecutionPlan for FilledRows {
         &self.properties
     }
 
-    /// A sort that is needed must stay above.
+    /// A required sort must stay above this node.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

@@ -1,4 +1,4 @@
-//! All functions that a statement may call.
+//! The functions that a statement may call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,8 +10,7 @@ use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, WindowUDF};
 
 use crate::{aggregate, array, cast, catalog, json, number, statement, text, time, untyped_literals};
 
-/// Functions of DataFusion that are not offered: PostgreSQL has the name and means something else, or they do what no
-/// question needs.
+/// DataFusion functions that are not offered: PostgreSQL has the name with another meaning, or no query needs them.
 const EXCLUDED_FUNCTIONS: &[&str] = &[
     "array_resize",
     "arrow_field",
@@ -26,7 +25,7 @@ const EXCLUDED_FUNCTIONS: &[&str] = &[
     "with_metadata",
 ];
 
-/// The scalar functions: PostgreSQL's, and those of DataFusion that PostgreSQL has no name for.
+/// Returns the scalar functions: PostgreSQL's, and DataFusion's that have no PostgreSQL counterpart.
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     let ours = [time::functions(), text::functions(), json::functions(), array::functions(), number::functions()];
     let ours = ours.into_iter().flatten().chain(cast::functions()).chain(statement::functions());
@@ -37,7 +36,7 @@ pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     })
 }
 
-/// The aggregate functions.
+/// Returns the aggregate functions.
 pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
     let ours = aggregate::functions().into_iter().map(Arc::new);
     merge_functions(SessionStateDefaults::default_aggregate_functions(), ours, |function| {
@@ -45,7 +44,7 @@ pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
     })
 }
 
-/// The window functions.
+/// Returns the window functions.
 pub fn window_functions() -> Vec<Arc<WindowUDF>> {
     let ours = aggregate::window_functions().into_iter().map(Arc::new);
     merge_functions(SessionStateDefaults::default_window_functions(), ours, |function| {
@@ -53,7 +52,7 @@ pub fn window_functions() -> Vec<Arc<WindowUDF>> {
     })
 }
 
-/// The functions that may stand in FROM, by name.
+/// Returns the functions that may be used in FROM, by name.
 pub fn table_functions() -> std::collections::HashMap<String, Arc<TableFunction>> {
     let functions = SessionStateDefaults::default_table_functions();
     let named = functions.into_iter().map(|function| (function.name().to_owned(), function));
@@ -64,7 +63,7 @@ pub fn table_functions() -> std::collections::HashMap<String, Arc<TableFunction>
     lists.chain(named).collect()
 }
 
-/// What makes the name of a set-returning function one of a function in FROM; its rows come of its list function.
+/// Registers the name of a set-returning function as a table function. Its rows come from its list function.
 #[derive(Debug)]
 struct SetReturningPlaceholder;
 
@@ -74,8 +73,8 @@ impl TableFunctionImpl for SetReturningPlaceholder {
     }
 }
 
-/// `base` without what is withheld or replaced, in the order of names, then `ours`: of two functions with one name the
-/// later one counts, also where the name is an alias.
+/// Merges `base`, without excluded and replaced functions and sorted by name, with `ours`. A later function replaces an
+/// earlier one of the same name or alias.
 fn merge_functions<F>(
     base: Vec<F>,
     ours: impl Iterator<Item = F>,

@@ -1,10 +1,10 @@
-//! Nodes of the tree that statements are parsed into.
+//! Helpers for nodes of the syntax tree.
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
 };
 
-/// The call of the function `name` with `args`.
+/// Builds the call of the function `name` with `args`.
 pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
     let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
     Expr::Function(Function {
@@ -19,7 +19,7 @@ pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
     })
 }
 
-/// Whether `name` is the unqualified name `replaces_when`, in any case.
+/// Whether `name` is the unqualified name `expected`, ignoring case.
 pub(crate) fn is_named(name: &ObjectName, expected: &str) -> bool {
     matches!(name.0.as_slice(), [part] if part.as_ident().is_some_and(|ident| ident.value.eq_ignore_ascii_case(expected)))
 }

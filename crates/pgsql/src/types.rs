@@ -1,4 +1,4 @@
-//! The types that a statement names.
+//! The planner of type names in statements.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast;
 
 use crate::time;
 
-/// The planner of types: PostgreSQL's meaning where DataFusion has another.
+/// Returns the type planner, which maps type names as PostgreSQL does where DataFusion differs.
 pub fn type_planner() -> Arc<dyn TypePlanner> {
     Arc::new(PostgresTypePlanner)
 }

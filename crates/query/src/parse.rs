@@ -64,7 +64,7 @@ fn parenthesize_signed_operands(statement: &mut ast::Statement) {
             ControlFlow::Continue(())
         }
     }
-    // It never breaks off.
+    // The visitor never breaks.
     let _ = ast::VisitMut::visit(statement, &mut SignParenthesizer);
 }
 

@@ -44,7 +44,7 @@ impl Statement {
     pub fn with_only_table_redirected(&self, rewritten: &TableLocation) -> Result<Option<Self>, Error> {
         let Some(mut ast) = self.point_query().and_then(|_| self.ast().cloned()) else { return Ok(None) };
         let mut mover = OnlyTableRedirector { target: rewritten, quote: self.dialect().identifier_quote() };
-        // It never breaks off.
+        // The visitor never breaks.
         let _: ControlFlow<()> = VisitMut::visit(&mut ast, &mut mover);
         let text = parse::print_checked(&ast, self.dialect())?;
         Ok(Some(self.with_ast(ast, text)))

@@ -27,7 +27,7 @@ impl Statement {
         let Some(ast) = self.ast() else { return Ok(None) };
         let mut ast = ast.clone();
         let mut mover = TableRedirector { locate: rewritten, quote: self.dialect().identifier_quote(), count: 0 };
-        // It never breaks off.
+        // The visitor never breaks.
         let _: ControlFlow<()> = ast.visit(&mut mover);
         if mover.count == 0 {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! `avg`: a sum and a count, so that integers and numerics are averaged exactly.
+//! `avg` as a sum and a count, so that averages of integers and numerics are exact.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use datafusion::logical_expr::{Expr, WindowFunctionDefinition};
 
 use crate::number;
 
-/// `avg(x)` over the rows of a group.
+/// Plans `avg(x)` over the rows of a group.
 pub(super) fn plan_aggregate(avg: &RawAggregateExpr) -> Expr {
     let RawAggregateExpr { args, distinct, filter, .. } = avg;
     let part = |func| {
@@ -25,7 +25,7 @@ pub(super) fn plan_aggregate(avg: &RawAggregateExpr) -> Expr {
     number::plan_average(part(super::sum::function().into()), part(super::count_function()))
 }
 
-/// `avg(x)` over a window.
+/// Plans `avg(x)` over a window.
 pub(super) fn plan_window(avg: &RawWindowExpr) -> Expr {
     let part = |func| {
         let params = WindowFunctionParams {
@@ -47,10 +47,10 @@ const DAYS_PER_MONTH: f64 = 30.0;
 const SECONDS_PER_DAY: f64 = 86_400.0;
 const NANOSECONDS_PER_MICROSECOND: f64 = 1_000.0;
 
-/// Each sum of intervals or durations by the number of them.
+/// Divides each sum of intervals or durations by its count.
 ///
 /// # Errors
-/// Without a place for a result.
+/// If a result is out of range.
 #[allow(clippy::cast_precision_loss, reason = "as PostgreSQL divides")]
 pub(crate) fn average_spans(sums: &ArrayRef, counts: &Int64Array) -> Result<ArrayRef> {
     if let DataType::Duration(_) = sums.data_type() {
@@ -67,21 +67,21 @@ pub(crate) fn average_spans(sums: &ArrayRef, counts: &Int64Array) -> Result<Arra
     Ok(Arc::new(averages.collect::<Result<IntervalMonthDayNanoArray>>()?))
 }
 
-// The average of 64-bit numbers is one.
+// An average of 64-bit numbers fits in 64 bits.
 #[allow(clippy::cast_possible_truncation, reason = "no average is larger than what it is of")]
 fn round_to_i64(value: f64) -> i64 {
     value.round_ties_even() as i64
 }
 
-/// `span * factor`, as PostgreSQL has it.
+/// Computes `span * factor` as PostgreSQL does.
 ///
 /// # Errors
-/// Without a place for the result.
+/// If the result is out of range.
 pub(super) fn multiply_interval(span: IntervalMonthDayNano, factor: f64) -> Result<IntervalMonthDayNano> {
     scale_interval(span, |part| part * factor)
 }
 
-// Each part is looked at before it becomes an integer again.
+// The range of each part is checked before it becomes an integer again.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "as PostgreSQL computes")]
 fn scale_interval(span: IntervalMonthDayNano, scale: impl Fn(f64) -> f64) -> Result<IntervalMonthDayNano> {
     let out_of_range = || datafusion::common::DataFusionError::Execution("interval out of range".to_owned());
@@ -89,7 +89,7 @@ fn scale_interval(span: IntervalMonthDayNano, scale: impl Fn(f64) -> f64) -> Res
         let fits = part.is_finite() && part.abs() <= f64::from(i32::MAX);
         fits.then_some(part.trunc() as i32).ok_or_else(out_of_range)
     };
-    // Rounded to microseconds, below which is noise of the division.
+    // Digits below a microsecond are rounding noise of the division.
     let settled = |part: f64| (part * 1e6).round() / 1e6;
     let (months, days) = (scale(f64::from(span.months)), scale(f64::from(span.days)));
     let whole_months = whole(months)?;

@@ -1,4 +1,4 @@
-//! Aggregates that differ in nothing but casts: `sum(x)` and `sum(x::bigint)`, for which DataFusion has one name.
+//! Aggregates that differ only in casts, such as `sum(x)` and `sum(x::bigint)`. DataFusion gives both the same name.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use crate::syntax::call;
 
 /// The name of the function. The `*` keeps callers from writing it.
 const NAME: &str = "cast_named*";
-/// Aggregates of which a statement has several.
+/// Aggregates that are checked for ambiguous names.
 const AGGREGATES: &[&str] = &[
     "array_agg",
     "avg",
@@ -35,7 +35,7 @@ const AGGREGATES: &[&str] = &[
     "variance",
 ];
 
-/// Its first argument, under the name of both.
+/// Returns its first argument. The second one makes the name of the call unique.
 pub(crate) fn cast_named() -> ScalarUDF {
     ColumnarFunction::new(
         NAME,
@@ -45,7 +45,7 @@ pub(crate) fn cast_named() -> ScalarUDF {
     )
 }
 
-/// Gives the casts in aggregates of `select` a name of their own where there are others without them.
+/// Names the casts in aggregates of `select` that would otherwise have the name of another aggregate.
 pub(crate) fn name_casts(select: &mut Select) {
     let mut calls = AggregateCalls(HashMap::new());
     let mut copy = select.projection.clone();
@@ -63,7 +63,7 @@ fn is_aggregate(function: &Call) -> bool {
     AGGREGATES.iter().any(|aggregate| aggregate.eq_ignore_ascii_case(&name))
 }
 
-/// The text of `function` without casts.
+/// Returns the text of `function` without casts.
 fn text_without_casts(function: &Call) -> String {
     let mut function = function.clone();
     let _ = VisitMut::visit(&mut function, &mut CastRemover);
@@ -83,7 +83,7 @@ impl VisitorMut for CastRemover {
     }
 }
 
-/// The aggregates: their texts, by those without casts.
+/// The texts of the aggregates, by their text without casts.
 struct AggregateCalls(HashMap<String, HashSet<String>>);
 
 impl VisitorMut for AggregateCalls {

@@ -1,12 +1,11 @@
-//! Arguments of an aggregate that a FILTER leaves out are not computed.
+//! Arguments of an aggregate are not computed for rows that its FILTER excludes.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Case, Expr};
 
-/// `expression` with arguments that are NULL where its filter lets no row pass, if it is an aggregate of arguments
-/// whose evaluation can fail.
+/// Makes the arguments of an aggregate NULL where its filter excludes the row, if their evaluation can fail.
 pub(crate) fn guard_arguments(expression: Expr) -> Result<Transformed<Expr>> {
     let Expr::AggregateFunction(AggregateFunction { func, mut params }) = expression else {
         return Ok(Transformed::no(expression));

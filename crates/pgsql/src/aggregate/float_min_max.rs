@@ -1,4 +1,4 @@
-//! `min` and `max` of real and double precision, of which NaN is the greatest value.
+//! `min` and `max` of `real` and `double precision`, where NaN is the greatest value.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{Accumulator, GroupsAccumulator};
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op::PrimitiveGroupsAccumulator;
 
-/// Whether these functions are those of `data_type`.
+/// Whether this module implements `min` and `max` of `data_type`.
 pub(super) fn is_float(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Float32 | DataType::Float64)
 }
 
-/// The extreme value of all rows: the one that compares as `replaces_when` with all others.
+/// Creates an accumulator that keeps the value that compares as `ordering` with all others.
 pub(super) fn create_accumulator(data_type: &DataType, ordering: Ordering) -> Box<dyn Accumulator> {
     if *data_type == DataType::Float32 {
         Box::new(FloatMinMax::<Float32Type> { replaces_when: ordering, extreme: None })
@@ -23,7 +23,7 @@ pub(super) fn create_accumulator(data_type: &DataType, ordering: Ordering) -> Bo
     }
 }
 
-/// The extreme values of many groups.
+/// Creates an accumulator of extreme values for many groups.
 pub(super) fn create_groups_accumulator(data_type: &DataType, ordering: Ordering) -> Box<dyn GroupsAccumulator> {
     match (data_type, ordering) {
         (DataType::Float32, Ordering::Less) => {
@@ -45,7 +45,7 @@ pub(super) fn create_groups_accumulator(data_type: &DataType, ordering: Ordering
     }
 }
 
-/// NaN alone is not equal to itself.
+/// NaN is the only value that is not equal to itself.
 #[allow(clippy::eq_op, reason = "this is what tells NaN from numbers of both types")]
 fn is_nan<T: PartialOrd + Copy>(value: T) -> bool {
     value != value

@@ -1,4 +1,4 @@
-//! Frames of windows that leave rows out: `EXCLUDE CURRENT ROW`, `GROUP` and `TIES`.
+//! Window frames that exclude rows: `EXCLUDE CURRENT ROW`, `GROUP` and `TIES`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::PhysicalExpr;
 
-/// What stands in PARTITION BY for an exclusion, before its kind; the parser puts it there.
+/// Marks an exclusion in PARTITION BY, where the parser puts it; its kind follows.
 const EXCLUSION_MARK: &str = "exclude\u{1}";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,12 +27,12 @@ enum Exclusion {
     Ties,
 }
 
-/// Whether `expression` stands for an exclusion.
+/// Whether `expression` is the mark of an exclusion.
 pub(super) fn is_exclusion_mark(expression: &Expr) -> bool {
     matches!(expression, Expr::Literal(ScalarValue::Utf8(Some(text)), _) if text.starts_with(EXCLUSION_MARK))
 }
 
-/// Makes the function of `call` one that leaves out the rows that its window excludes; whether it excludes any.
+/// Replaces the function of `call` with one that skips the rows that its window excludes. Returns whether it did.
 pub(super) fn apply_exclusion(call: &mut WindowFunction) -> Result<bool> {
     let Some(place) = call.params.partition_by.iter().position(is_exclusion_mark) else { return Ok(false) };
     let kind = match call.params.partition_by.remove(place) {
@@ -50,7 +50,7 @@ pub(super) fn apply_exclusion(call: &mut WindowFunction) -> Result<bool> {
             "first_value" => first_value_udaf(),
             "last_value" => last_value_udaf(),
             "nth_value" => nth_value_udaf(),
-            // They do not depend on the frame.
+            // The results of these functions do not depend on the frame.
             _ => return Ok(true),
         },
     };
@@ -66,14 +66,14 @@ pub(super) fn apply_exclusion(call: &mut WindowFunction) -> Result<bool> {
     Ok(true)
 }
 
-/// An aggregate over frames that leave rows out.
+/// An aggregate over frames that exclude rows.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ExclusionFunction {
     inner: Arc<AggregateUDF>,
     exclusion: Exclusion,
-    /// How many arguments the aggregate has.
+    /// The number of arguments of the aggregate.
     arguments: usize,
-    /// Whether a condition for rows comes after them.
+    /// Whether a filter follows the arguments.
     has_filter: bool,
     signature: Signature,
 }
@@ -123,7 +123,7 @@ struct ExclusionEvaluator {
     fields: Vec<FieldRef>,
     return_field: FieldRef,
     has_filter: bool,
-    /// The row whose value is next.
+    /// The next row to evaluate.
     row: usize,
     /// The groups of peers.
     peers: Vec<Range<usize>>,
@@ -134,7 +134,7 @@ impl PartitionEvaluator for ExclusionEvaluator {
         true
     }
 
-    /// The frame of one row after the other; after the arguments come the columns of ORDER BY.
+    /// Evaluates the frame of the next row. The columns of ORDER BY follow the arguments in `values`.
     fn evaluate(&mut self, values: &[ArrayRef], range: &Range<usize>) -> Result<ScalarValue> {
         let arguments = self.fields.len();
         if self.row == 0 {

@@ -3,10 +3,10 @@
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::Expr;
 
-/// Elements of a cube, of which each doubles its sets.
+/// The most elements of a CUBE; each doubles the number of grouping sets.
 const CUBE_MAX: usize = 12;
 
-/// Rewrites those that the planner does not take into grouping sets.
+/// Rewrites ROLLUP and CUBE of several columns, which the planner does not support, into grouping sets.
 pub(super) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     let sets = match expression {
         Expr::Rollup(elements) if elements.iter().any(|element| element.len() != 1) => {
@@ -26,7 +26,7 @@ pub(super) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// The elements whose bits are set.
+/// Returns the elements whose bits are set in `chosen`.
 fn subset(elements: &[Vec<Expr>], chosen: usize) -> Vec<Expr> {
     let bits = (0..elements.len()).filter(|bit| chosen & (1 << bit) != 0);
     bits.flat_map(|bit| elements[bit].clone()).collect()

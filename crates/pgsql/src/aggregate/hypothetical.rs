@@ -1,6 +1,6 @@
-//! `rank`, `dense_rank`, `percent_rank` and `cume_dist` of a row that is not there, `WITHIN GROUP (ORDER BY x)`.
+//! `rank`, `dense_rank`, `percent_rank` and `cume_dist` of a hypothetical row, `WITHIN GROUP (ORDER BY x)`.
 //!
-//! They count rows, so they become counts.
+//! They are rewritten into counts of rows.
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArgumentList, FunctionArguments, Ident, ObjectName, OrderByExpr, Value,
 };
 
-/// Rewrites a call about a hypothetical row into counts.
+/// Rewrites a hypothetical-set aggregate into counts.
 pub(super) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     let Expr::Function(function) = expression else { return Ok(()) };
     if function.within_group.is_empty() || function.over.is_some() {
@@ -25,7 +25,7 @@ pub(super) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// A key of the order, and what the hypothetical row has there.
+/// A sort key, and its value in the hypothetical row.
 struct OrderKey {
     expr: Expr,
     value: Expr,
@@ -88,7 +88,7 @@ fn count_expression(name: &str, keys: &[OrderKey], filter: Option<&Expr>) -> Exp
     }
 }
 
-/// Whether a row comes before the hypothetical one.
+/// Whether a row sorts before the hypothetical one.
 fn precedes(keys: &[OrderKey]) -> Expr {
     let Some((first, rest)) = keys.split_first() else { return Expr::Value(Value::Boolean(false).into()) };
     let op = if first.is_descending { BinaryOperator::Gt } else { BinaryOperator::Lt };
@@ -132,7 +132,7 @@ fn double(expr: Expr) -> Expr {
     Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
 }
 
-/// `count(*)`, or `count(DISTINCT argument)`.
+/// Builds `count(*)`, or `count(DISTINCT argument)`.
 fn count(distinct: Option<Expr>, filter: Option<Expr>) -> Expr {
     let duplicate_treatment = distinct.as_ref().map(|_| DuplicateTreatment::Distinct);
     let argument = distinct.map_or(FunctionArgExpr::Wildcard, FunctionArgExpr::Expr);

@@ -1,4 +1,4 @@
-//! `min` and `max`: of intervals by their length, of floats with NaN as the greatest, of booleans refused.
+//! `min` and `max`: intervals by their length, NaN as the greatest float, booleans refused.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ pub(super) fn functions() -> Vec<AggregateUDF> {
     vec![function(min_udaf(), Ordering::Less), function(max_udaf(), Ordering::Greater)]
 }
 
-/// DataFusion's function, but for intervals, floats and booleans.
+/// DataFusion's function, with PostgreSQL's semantics for intervals, floats and booleans.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct MinMax {
     inner: Arc<AggregateUDF>,
-    /// How a value compares that takes the place of another.
+    /// How a value must compare with the current extreme to replace it.
     replaces_when: Ordering,
 }
 
@@ -117,7 +117,7 @@ impl AggregateUDFImpl for MinMax {
     }
 
     fn value_from_stats(&self, args: &StatisticsArgs) -> Option<ScalarValue> {
-        // Statistics order intervals as DataFusion does, and leave NaN out.
+        // DataFusion's statistics order intervals differently and ignore NaN.
         let is_left_out = self.replaces_when == Ordering::Greater && float_min_max::is_float(args.return_type);
         if is_left_out || matches!(args.return_type, DataType::Interval(_)) {
             None
@@ -131,7 +131,7 @@ impl AggregateUDFImpl for MinMax {
     }
 }
 
-/// The shortest or the longest interval.
+/// Keeps the shortest or the longest interval.
 #[derive(Debug)]
 struct MinMaxInterval {
     replaces_when: Ordering,

@@ -1,7 +1,7 @@
 //! Aggregate and window functions.
 //!
-//! What DataFusion has with PostgreSQL's meaning stays. Calls that mean something else are planned as other calls
-//! ([`planner`]), or before that rewritten ([`hypothetical`]).
+//! DataFusion functions with PostgreSQL's meaning stay. Calls with another meaning are planned as other calls
+//! ([`planner`]), or rewritten before planning ([`hypothetical`]).
 
 mod average;
 mod cast_names;
@@ -60,12 +60,12 @@ pub(crate) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
     grouping_sets::rewrite_syntax(expression)
 }
 
-/// Resolves what names something elsewhere in the statement, before its expressions are rewritten.
+/// Resolves references to named windows and column numbers, before expressions are rewritten.
 pub(crate) fn rewrite_statement(statement: &mut ast::Statement) -> Result<()> {
     named_window::resolve_windows(statement)
 }
 
-/// `array` with NULL where `filter` leaves a row out.
+/// Sets `array` to NULL where `filter` excludes the row.
 fn apply_filter(array: &ArrayRef, filter: Option<&BooleanArray>) -> Result<ArrayRef> {
     let Some(filter) = filter else { return Ok(array.clone()) };
     let is_left_out: BooleanArray = filter.iter().map(|is_kept| Some(is_kept != Some(true))).collect();
@@ -80,7 +80,7 @@ fn count_function() -> Arc<AggregateUDF> {
     counts::count_udaf()
 }
 
-/// What PostgreSQL calls a type, in messages.
+/// Returns PostgreSQL's name of a type, for messages.
 fn postgres_type_name(data_type: &DataType) -> String {
     match data_type {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".to_owned(),

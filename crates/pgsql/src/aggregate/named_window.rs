@@ -1,6 +1,6 @@
-//! `WINDOW w AS (…)`: windows that others are made of, and columns of ROLLUP by their number.
+//! `WINDOW w AS (…)`: windows that refine other windows, and column numbers in ROLLUP.
 //!
-//! DataFusion's planner takes `OVER w`; of `OVER (w ORDER BY x)` it would forget the name.
+//! DataFusion's planner supports `OVER w`, but ignores the name in `OVER (w ORDER BY x)`.
 
 use std::ops::ControlFlow;
 
@@ -10,10 +10,10 @@ use datafusion::sql::sqlparser::ast::{
     Value, VisitMut, VisitorMut, WindowSpec, WindowType,
 };
 
-/// Puts the definitions in the place of the names.
+/// Replaces names of windows with their definitions.
 ///
 /// # Errors
-/// `Plan` for a window that does not exist or cannot be refined.
+/// `Plan` if a window does not exist or cannot be refined.
 pub(super) fn resolve_windows(statement: &mut Statement) -> Result<()> {
     match VisitMut::visit(statement, &mut WindowScopes { scopes: Vec::new() }) {
         ControlFlow::Continue(()) => Ok(()),
@@ -21,7 +21,7 @@ pub(super) fn resolve_windows(statement: &mut Statement) -> Result<()> {
     }
 }
 
-/// The windows that the statements around an expression define, the innermost last.
+/// The windows defined by the enclosing queries, innermost last.
 struct WindowScopes {
     scopes: Vec<Vec<(Ident, WindowSpec)>>,
 }
@@ -55,11 +55,11 @@ fn find<'a>(scope: &'a [(Ident, WindowSpec)], name: &Ident) -> Result<&'a Window
     }
 }
 
-/// `spec` without a name: with what the window has that it names.
+/// Merges the window that `spec` names into `spec`.
 fn refine_window(scope: &[(Ident, WindowSpec)], spec: &WindowSpec) -> Result<WindowSpec> {
     let Some(name) = &spec.window_name else { return Ok(spec.clone()) };
     let base = find(scope, name)?;
-    // An exclusion of the frame stands there.
+    // PARTITION BY may hold the mark of an exclusion, which is not a partition key.
     let is_divided = spec.partition_by.iter().any(|part| !part.to_string().starts_with("('exclude\u{1}"));
     if is_divided {
         return plan_err!("cannot override PARTITION BY clause of window \"{name}\"; write the whole window instead");
@@ -91,7 +91,7 @@ impl VisitorMut for WindowScopes {
     type Break = Box<DataFusionError>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
-        // The windows of a SELECT can be named in the ORDER BY after it.
+        // The ORDER BY after a SELECT can name its windows.
         let select = match query.body.as_ref() {
             SetExpr::Select(select) => Some(select.as_ref()),
             _ => None,
@@ -127,7 +127,7 @@ impl VisitorMut for WindowScopes {
     }
 }
 
-/// Puts columns in the place of their numbers within ROLLUP, CUBE and GROUPING SETS.
+/// Replaces column numbers in ROLLUP, CUBE and GROUPING SETS with the columns.
 fn resolve_column_numbers(select: &mut Select) {
     let Select { group_by: GroupByExpr::Expressions(groups, _), projection, .. } = select else { return };
     for group in groups {

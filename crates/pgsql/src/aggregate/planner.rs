@@ -1,4 +1,4 @@
-//! Calls of aggregate and window functions that mean something else in PostgreSQL, or that it refuses.
+//! Plans calls of aggregate and window functions that PostgreSQL interprets differently or refuses.
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
@@ -117,8 +117,9 @@ fn is_constant(argument: &Expr) -> bool {
     }
 }
 
-/// `lag(x, n, otherwise)` whose arguments behind the first are no constants. There is no such row where `lag(true, n)`
-/// is NULL; but an offset that is NULL gives NULL.
+/// Plans `lag(x, n, otherwise)` where an argument after the first is not constant.
+///
+/// There is no such row where `lag(true, n)` is NULL. A NULL offset gives NULL.
 fn plan_shift(name: &str, call: &RawWindowExpr) -> Result<Expr> {
     let (value, offset, otherwise) = match call.args.as_slice() {
         [value, offset] => (value, offset, None),
@@ -137,12 +138,12 @@ fn plan_shift(name: &str, call: &RawWindowExpr) -> Result<Expr> {
     Ok(Expr::Case(Case::new(None, cases, Some(Box::new(of(value.clone()))))))
 }
 
-/// Whether no row leaves the window of `call`.
+/// Whether the frame of `call` starts at UNBOUNDED PRECEDING, so that no row leaves it.
 fn is_from_start(call: &RawWindowExpr) -> bool {
     call.window_frame.start_bound.is_unbounded()
 }
 
-/// Whether all or some are true, as the smallest or largest of zero and one, which can leave a window again.
+/// Plans `bool_and` or `bool_or` as the minimum or maximum of 0 and 1, from which rows can be retracted.
 fn plan_bool_aggregate(name: &str, call: &RawWindowExpr) -> Expr {
     let func = if name == "bool_and" { min_udaf() } else { max_udaf() };
     let args = call.args.iter().map(|arg| cast(arg.clone(), DataType::Int32)).collect();
@@ -150,7 +151,7 @@ fn plan_bool_aggregate(name: &str, call: &RawWindowExpr) -> Expr {
     to_window_expr(&RawWindowExpr { func_def, args, ..call.clone() }).gt(lit(0_i32))
 }
 
-/// PostgreSQL refuses zero and less; DataFusion counts from the end.
+/// Refuses arguments below one, as PostgreSQL does; DataFusion would count from the end.
 fn check_positive(name: &str, argument: Option<&Expr>) -> Result<()> {
     let is_negative = match argument {
         Some(Expr::Negative(_)) => true,
@@ -164,7 +165,7 @@ fn cast(expr: Expr, data_type: DataType) -> Expr {
     Expr::Cast(Cast::new(Box::new(expr), data_type))
 }
 
-/// `call` as it is.
+/// Converts `call` unchanged.
 pub(super) fn to_aggregate_expr(call: &RawAggregateExpr) -> Expr {
     let RawAggregateExpr { func, args, distinct, filter, order_by, null_treatment } = call.clone();
     let params = AggregateFunctionParams { args, distinct, filter, order_by, null_treatment };

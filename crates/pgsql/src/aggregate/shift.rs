@@ -1,4 +1,4 @@
-//! `lag` and `lead` whose offset is a column; those of literals are DataFusion's.
+//! `lag` and `lead` whose offset is a column. DataFusion implements literal offsets.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use datafusion::logical_expr::{
     PartitionEvaluator, Signature, Volatility, WindowFunctionDefinition, WindowUDF, WindowUDFImpl,
 };
 
-/// `lag(value, offset)`, or `lead`, whose offset is any expression.
+/// `lag(value, offset)`, or `lead`, with any expression as offset.
 pub(super) fn shift_function(is_ahead: bool) -> WindowFunctionDefinition {
     let function = Shift { is_ahead, signature: Signature::user_defined(Volatility::Immutable) };
     WindowFunctionDefinition::WindowUDF(Arc::new(WindowUDF::from(function)))
 }
 
-/// The value of the row that lies so many rows before or after.
+/// Returns the value of the row at an offset before or after the current one.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Shift {
     is_ahead: bool,

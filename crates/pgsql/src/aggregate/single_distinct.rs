@@ -1,4 +1,4 @@
-//! DataFusion's optimizer, without a rule where it does not hold.
+//! DataFusion's optimizer rules, without one that is wrong for PostgreSQL's `sum`.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 const NAME: &str = "single_distinct_aggregation_to_group_by";
 
-/// DataFusion's rules. The one that computes `sum(x), count(DISTINCT y)` as a sum of sums is left out for sums: the sum
-/// of integers has another type than they have, so it is none of sums.
+/// Returns DataFusion's rules. The rule that computes `sum(x), count(DISTINCT y)` as a sum of sums does not apply to
+/// sums here, because the sum of integers has another type than the integers.
 pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let guard = |rule: Arc<dyn OptimizerRule + Send + Sync>| -> Arc<dyn OptimizerRule + Send + Sync> {
         if rule.name() == NAME { Arc::new(SingleDistinctExceptSums(rule)) } else { rule }

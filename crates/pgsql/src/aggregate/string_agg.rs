@@ -1,6 +1,7 @@
-//! `string_agg` with a delimiter that each row brings along.
+//! `string_agg` with a delimiter that may differ in each row.
 //!
-//! DataFusion's takes a literal. Any other becomes a list of pairs of a delimiter and a value, which are joined.
+//! DataFusion supports only a literal delimiter. Other delimiters are collected with the values into a list of pairs,
+//! which are then joined.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
-/// The call as one with a delimiter for each row; none for a literal, which DataFusion's own joins with.
+/// Plans the call with a delimiter for each row; `None` for a literal delimiter, which DataFusion supports.
 pub(super) fn plan_aggregate(call: &RawAggregateExpr) -> Result<Option<Expr>> {
     let [value, delimiter] = call.args.as_slice() else {
         return plan_err!("string_agg takes a value and a delimiter: string_agg(x, ', ')");
@@ -45,7 +46,7 @@ pub(super) fn plan_aggregate(call: &RawAggregateExpr) -> Result<Option<Expr>> {
     Ok(Some(call_join_pairs(pairs)))
 }
 
-/// The call over a window that moves, out of which DataFusion's own cannot take values.
+/// Plans the call over a moving window, because DataFusion's function cannot retract values.
 pub(super) fn plan_window(call: &RawWindowExpr) -> Result<Expr> {
     let [value, delimiter] = call.args.as_slice() else {
         return plan_err!("string_agg takes a value and a delimiter: string_agg(x, ', ')");
@@ -64,7 +65,7 @@ pub(super) fn plan_window(call: &RawWindowExpr) -> Result<Expr> {
     Ok(call_join_pairs(Expr::WindowFunction(Box::new(WindowFunction { fun, params }))))
 }
 
-/// What is collected, and of which rows.
+/// Builds the pair to collect and the condition for rows.
 fn build_pairs(value: &Expr, delimiter: &Expr, filter: Option<&Expr>) -> (Expr, Expr) {
     let pair = named_struct(vec![lit("delimiter"), delimiter.clone(), lit("value"), value.clone()]);
     let is_value = value.clone().is_not_null();
@@ -80,7 +81,7 @@ fn call_join_pairs(pairs: Expr) -> Expr {
     ScalarUDF::new_from_impl(join).call(vec![pairs])
 }
 
-/// Values with their delimiters before them, but for the first, as one.
+/// Joins the values of a list, each but the first preceded by its delimiter.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct JoinPairs {
     signature: Signature,

@@ -1,4 +1,4 @@
-//! Windows over types that DataFusion has no RANGE for, and values of types that differ.
+//! Types of windows: RANGE over types that DataFusion does not support, and values of different types.
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -16,10 +16,10 @@ use super::frame_exclusion;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
-/// Makes the types of windows fit.
+/// Adapts windows to types.
 ///
-/// A RANGE without offsets is the same as GROUPS, which needs nothing of the type: both end with a group of peers. It
-/// runs before DataFusion's rule for types, which has RANGE for numbers, text, dates and timestamps only.
+/// A RANGE without offsets equals GROUPS, which works for any type: both frames end with a group of peers. This rule
+/// runs before DataFusion's type coercion, which supports RANGE only for numbers, text, dates and timestamps.
 #[derive(Debug)]
 pub(crate) struct WindowTypes;
 
@@ -53,7 +53,7 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
 }
 
-/// Refuses `string_agg` of what is no text, which DataFusion would make text.
+/// Refuses `string_agg` of values that are not text, which DataFusion would convert to text.
 fn check_string_agg(expression: &Expr, schema: &DFSchema) -> Result<()> {
     let args = match expression {
         Expr::AggregateFunction(call) if call.func.name() == "string_agg" => &call.params.args,
@@ -82,7 +82,7 @@ fn rewrite_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed
     Ok(Transformed::new_transformed(Expr::WindowFunction(call), is_widened || is_reframed || is_excluded))
 }
 
-/// Makes the values of `lag` and `lead` of a type that also holds what stands in for missing ones.
+/// Widens the type of `lag` and `lead` so that it holds both the values and the default.
 fn widen_shift_values(call: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
     let is_shift = matches!(call.fun.name(), "lag" | "lead");
     let [value, _, default] = call.params.args.as_mut_slice() else { return Ok(false) };
@@ -93,7 +93,7 @@ fn widen_shift_values(call: &mut WindowFunction, schema: &DFSchema) -> Result<bo
     Ok(true)
 }
 
-/// Makes a RANGE that DataFusion does not have one of GROUPS.
+/// Turns a RANGE that DataFusion does not support into GROUPS. Returns whether it did.
 fn range_to_groups(call: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
     let frame = &call.params.window_frame;
     let (WindowFrameUnits::Range, Some(key)) = (frame.units, call.params.order_by.first()) else { return Ok(false) };
@@ -126,14 +126,14 @@ fn cast(expression: Expr, data_type: DataType) -> Expr {
     Expr::Cast(Cast::new(Box::new(expression), data_type))
 }
 
-/// The bounds of a frame over times, whose offsets are intervals, in microseconds.
+/// Converts the bounds of a frame over times, whose offsets are intervals, to microseconds.
 fn bounds_in_microseconds(frame: &WindowFrame) -> Result<Option<[WindowFrameBound; 2]>> {
     let microseconds = |offset: &ScalarValue| -> Result<Option<ScalarValue>> {
         let ScalarValue::IntervalMonthDayNano(Some(interval)) = offset.cast_to(&INTERVAL)? else { return Ok(None) };
         if interval.nanoseconds < 0 {
             return plan_err!("invalid preceding or following size in window function");
         }
-        // As PostgreSQL does, which takes nothing but the time of the interval.
+        // PostgreSQL uses only the time part of the interval.
         Ok(Some(ScalarValue::Int64(Some(interval.nanoseconds / 1_000))))
     };
     let mut bounds = Vec::new();
@@ -157,7 +157,7 @@ fn bounds_in_microseconds(frame: &WindowFrame) -> Result<Option<[WindowFrameBoun
     Ok(<[WindowFrameBound; 2]>::try_from(bounds).ok())
 }
 
-/// The type that holds both a column's values and another number in their place; none if the column's does.
+/// Returns a type that holds both the column's values and the default; `None` if the column's type does.
 fn common_type(value: &Expr, default: &Expr, schema: &DFSchema) -> Result<Option<DataType>> {
     let (value, default) = (value.get_type(schema)?, default.get_type(schema)?);
     let is_held = value == default || !value.is_numeric() || !default.is_numeric();
@@ -171,7 +171,7 @@ fn is_peer_bound(bound: &WindowFrameBound) -> bool {
     matches!(bound, WindowFrameBound::CurrentRow) || bound.is_unbounded()
 }
 
-/// Whether DataFusion has RANGE over the type.
+/// Whether DataFusion supports RANGE over the type.
 fn has_range(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, value) => has_range(value),

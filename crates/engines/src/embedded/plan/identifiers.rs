@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 pub(crate) fn resolve_case<'a>(statement: &mut Statement, columns: impl Iterator<Item = &'a str>) {
     let mut known = KnownNames::default();
     columns.for_each(|column| known.add(column));
-    // Collecting never breaks off.
+    // The visitor never breaks.
     let _ = Visit::visit(statement, &mut known);
     let mut respelling = CaseCorrector { exact: known.exact, by_folded: known.by_folded };
     let _ = VisitMut::visit(statement, &mut respelling);

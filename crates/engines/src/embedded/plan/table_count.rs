@@ -41,7 +41,7 @@ struct TableCounter {
 impl TableCounter {
     fn count(&mut self, part: &impl Visit) -> u64 {
         let before = std::mem::take(&mut self.tables);
-        // It never breaks off.
+        // The visitor never breaks.
         let _ = part.visit(self);
         std::mem::replace(&mut self.tables, before)
     }

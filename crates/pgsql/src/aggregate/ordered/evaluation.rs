@@ -1,4 +1,4 @@
-//! What is taken from values in order.
+//! Evaluates ordered-set aggregates over the values of each group.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use datafusion::common::{Result, exec_err};
 use super::interval_length;
 use crate::aggregate::average::multiply_interval;
 
-/// What an ordered-set aggregate gives.
+/// Which ordered-set aggregate to compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum OrderedSetKind {
-    /// Between the two values at a fraction.
+    /// Interpolates between the two values around a fraction.
     Continuous,
-    /// The first value at or after a fraction.
+    /// Takes the first value at or after a fraction.
     Discrete,
-    /// The most frequent value.
+    /// Takes the most frequent value.
     Mode,
 }
 
-/// Fractions at which a value is computed.
+/// The fractions to compute a value for.
 #[derive(Debug, Clone)]
 pub(super) enum Fractions {
     One(Option<f64>),
     List(Vec<Option<f64>>),
-    /// NULL in place of a list.
+    /// NULL instead of a list.
     NullList,
 }
 
@@ -43,7 +43,7 @@ impl Fractions {
     }
 }
 
-/// What is taken from the values of each group.
+/// What to compute for each group.
 #[derive(Debug, Clone)]
 pub(super) struct OrderedSetSpec {
     pub(super) kind: OrderedSetKind,
@@ -53,7 +53,7 @@ pub(super) struct OrderedSetSpec {
 }
 
 impl OrderedSetSpec {
-    /// The answers of groups, the values of which stand between each two of `bounds`.
+    /// Computes the result of each group. The values of a group lie between two adjacent `bounds`.
     pub(super) fn evaluate_groups(&self, values: &ArrayRef, bounds: &[usize]) -> Result<ArrayRef> {
         let groups = bounds.windows(2).map(|bound| values.slice(bound[0], bound[1] - bound[0]));
         let flat = match (self.kind, values.data_type()) {
@@ -75,7 +75,7 @@ impl OrderedSetSpec {
         Ok(Arc::new(ListArray::try_new(element, OffsetBuffer::from_lengths(lengths), flat, Some(nulls))?))
     }
 
-    /// Values as they are: `percentile_disc` and `mode`.
+    /// Picks existing values, for `percentile_disc` and `mode`.
     fn take_values(
         &self,
         values: &ArrayRef,
@@ -146,7 +146,7 @@ impl OrderedSetSpec {
     }
 }
 
-/// The values as what orders them.
+/// Converts the values to the representation that defines their order.
 fn to_comparable(group: &ArrayRef) -> ArrayRef {
     match group.as_primitive_opt::<IntervalMonthDayNanoType>() {
         Some(intervals) => {
@@ -157,7 +157,7 @@ fn to_comparable(group: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// The row of the first value in `order` that occurs most often.
+/// Returns the row of the most frequent value; of several, the first in `order`.
 fn most_frequent(group: &ArrayRef, order: &UInt32Array) -> Result<Option<u32>> {
     if order.is_empty() {
         return Ok(None);
@@ -172,7 +172,7 @@ fn most_frequent(group: &ArrayRef, order: &UInt32Array) -> Result<Option<u32>> {
     Ok(Some(order.value(best.start)))
 }
 
-/// The place of the first of `count` values at or after `fraction`.
+/// Returns the index of the first of `count` values at or after `fraction`.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -184,7 +184,7 @@ fn discrete_position(fraction: f64, count: usize) -> Option<usize> {
     (count > 0).then(|| row.max(1).min(count) - 1)
 }
 
-/// The places before and after `fraction`, and how far it is from one to the other.
+/// Returns the indexes before and after `fraction`, and how far it lies between them.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

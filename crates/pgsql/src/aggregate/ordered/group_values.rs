@@ -1,4 +1,4 @@
-//! The values of groups, until they are put in order.
+//! Collects the values of groups until they are sorted.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 use super::evaluation::OrderedSetSpec;
 use crate::aggregate::apply_filter;
 
-/// The values of all groups in the order in which they came.
+/// The values of all groups, in order of arrival.
 #[derive(Debug)]
 pub(super) struct GroupValues {
     data_type: DataType,
@@ -29,11 +29,11 @@ impl GroupValues {
         Self { data_type, batches: Vec::new(), groups: Vec::new(), batch_bytes: 0, group_count: 0, spec }
     }
 
-    /// Keeps those of `values` that are not NULL.
+    /// Adds the values that are not NULL.
     fn add(&mut self, values: &ArrayRef, group_indices: &[usize]) -> Result<()> {
         let mask = is_not_null(values.as_ref())?;
         let kept = if values.logical_null_count() == 0 { values.clone() } else { filter(values, &mask)? };
-        // Strings that were left out are let go.
+        // `gc` frees the strings that were filtered out.
         let kept: ArrayRef = match kept.as_string_view_opt() {
             Some(views) => Arc::new(views.gc()),
             None => kept,
@@ -49,7 +49,7 @@ impl GroupValues {
         Ok(())
     }
 
-    /// The values group by group, with the bounds of each, as they stay behind.
+    /// Takes the collected values, group by group, with the bounds of each group.
     fn sorted_by_group(&mut self) -> Result<(ArrayRef, Vec<usize>)> {
         let batches: Vec<&dyn Array> = self.batches.iter().map(AsRef::as_ref).collect();
         let values = match batches.as_slice() {
@@ -78,7 +78,7 @@ impl GroupValues {
         Ok((take(&values, &UInt32Array::from(order), None)?, bounds))
     }
 
-    /// The values and bounds of the groups that are handed on; the others stay.
+    /// Takes the values and bounds of the groups to emit. The other groups stay.
     fn emit(&mut self, emit_to: EmitTo) -> Result<(ArrayRef, Vec<usize>)> {
         let (values, bounds) = self.sorted_by_group()?;
         let EmitTo::First(count) = emit_to else {

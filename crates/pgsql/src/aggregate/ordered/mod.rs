@@ -1,6 +1,6 @@
 //! Ordered-set aggregates: `percentile_cont`, `percentile_disc` and `mode`, each `WITHIN GROUP (ORDER BY x)`.
 //!
-//! Their arguments are the value, the fraction or fractions but for `mode`, and whether the order is descending.
+//! Their arguments are the value, the fraction or fractions (not for `mode`), and whether the order is descending.
 
 mod evaluation;
 mod group_values;
@@ -34,7 +34,7 @@ pub(super) fn functions() -> Vec<AggregateUDF> {
     ]
 }
 
-/// The call with its order as an argument.
+/// Adds the sort direction to the arguments of the call.
 pub(super) fn with_direction(mut call: RawAggregateExpr) -> Result<RawAggregateExpr> {
     if call.distinct {
         return plan_err!("cannot use DISTINCT with WITHIN GROUP; select the distinct values in a subquery");
@@ -45,7 +45,7 @@ pub(super) fn with_direction(mut call: RawAggregateExpr) -> Result<RawAggregateE
     Ok(call)
 }
 
-/// How long PostgreSQL takes an interval to be when it compares: months have 30 days, and days 24 hours.
+/// Returns the length of an interval as PostgreSQL compares it: months have 30 days, and days 24 hours.
 pub(super) fn interval_length(interval: IntervalMonthDayNano) -> i128 {
     const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
     let days = i128::from(interval.months) * 30 + i128::from(interval.days);
@@ -95,7 +95,7 @@ impl OrderedSet {
     }
 }
 
-/// The value of an argument that is the same for all rows.
+/// Returns the value of an argument that must be the same for all rows.
 fn constant(expr: &Arc<dyn PhysicalExpr>, args: &AccumulatorArgs, name: &str) -> Result<ScalarValue> {
     let nothing = RecordBatch::new_empty(Arc::new(args.schema.clone()));
     match expr.evaluate(&nothing)? {

@@ -8,7 +8,7 @@ use datafusion_functions_aggregate_common::utils::GenericDistinctBuffer;
 
 use super::total::{Primitive, Total, TotalType};
 
-/// The values, each once.
+/// Collects each value once and sums them at the end.
 #[derive(Debug)]
 pub(super) struct DistinctTotal<V: Primitive, T: Primitive> {
     values: GenericDistinctBuffer<V>,

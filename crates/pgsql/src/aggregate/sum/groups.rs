@@ -11,7 +11,7 @@ use datafusion_functions_aggregate_common::aggregate::groups_accumulator::accumu
 use super::total::{Primitive, Total, TotalType};
 use crate::aggregate::apply_filter;
 
-/// A sum for each group.
+/// Keeps one sum for each group.
 #[derive(Debug)]
 pub(super) struct GroupTotals<V, T: Primitive> {
     totals: Vec<T::Native>,

@@ -1,6 +1,6 @@
-//! `sum`: of `smallint` and `integer` a `bigint`, of `bigint` a numeric, never one that wrapped.
+//! `sum`: a `bigint` for `smallint` and `integer`, a numeric for `bigint`; it never wraps around.
 //!
-//! Values are added as they are: a cast before each would cost more than the sum.
+//! Values are not cast before they are added: a cast would cost more than the sum.
 
 mod distinct;
 mod groups;
@@ -28,9 +28,9 @@ use self::plain::PlainTotal;
 use self::sliding::{QueuedTotal, RetractingTotal};
 use self::total::{Primitive, Total, TotalType};
 
-/// Digits that the sum of numerics has more than each of them.
+/// How many more digits the sum of numerics has than its values.
 const EXTRA_DIGITS: u8 = 10;
-/// A numeric of so many digits can be added as often as there are rows in a batch.
+/// The largest precision whose values can be added for all rows of a batch without a check.
 const NARROW_PRECISION: u8 = 28;
 
 pub(super) fn function() -> AggregateUDF {
@@ -42,7 +42,7 @@ struct Sum {
     signature: Signature,
 }
 
-/// What is done for one type of values, which are added to one type of totals.
+/// Code that is generic over the type of the values and the type of the totals.
 trait SumTypeVisitor {
     type Output;
     fn visit<V, T>(self, total: TotalType) -> Result<Self::Output>
@@ -93,7 +93,7 @@ fn dispatch_sum_types<F: SumTypeVisitor>(value: &DataType, result: &DataType, vi
     }
 }
 
-/// The type of the totals while they are added.
+/// Returns the type that totals have during the addition.
 fn total_type(result: &DataType) -> DataType {
     match result {
         DataType::Float32 => DataType::Float64,
@@ -189,7 +189,7 @@ impl AggregateUDFImpl for Sum {
             DataType::Interval(_) => DataType::Interval(IntervalUnit::MonthDayNano),
             DataType::Decimal128(..) | DataType::Float32 | DataType::Float64 | DataType::Duration(_) => value.clone(),
             whole if whole.is_integer() => whole.clone(),
-            // PostgreSQL cannot choose either; a NULL from the planner, such as of a CASE, has no other type.
+            // PostgreSQL refuses this too. A NULL that the planner created, such as in a CASE, has no other type.
             DataType::Null => DataType::Float64,
             other => {
                 let name = super::postgres_type_name(other);

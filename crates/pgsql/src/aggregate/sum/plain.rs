@@ -8,7 +8,7 @@ use datafusion::logical_expr::Accumulator;
 
 use super::total::{Primitive, Total, TotalType, batch_total};
 
-/// A sum, none before the first value.
+/// A sum; `None` before the first value.
 #[derive(Debug)]
 pub(super) struct PlainTotal<V, T: Primitive> {
     total: Option<T::Native>,

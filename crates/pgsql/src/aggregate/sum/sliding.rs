@@ -1,4 +1,4 @@
-//! The sum of a window that moves.
+//! The sum over a moving window.
 
 use std::marker::PhantomData;
 
@@ -8,7 +8,7 @@ use datafusion::logical_expr::Accumulator;
 
 use super::total::{Primitive, Total, TotalType, batch_total};
 
-/// The sum of a window; values that leave it are subtracted.
+/// The sum over a window. Values that leave the window are subtracted.
 #[derive(Debug)]
 pub(super) struct RetractingTotal<V, T: Primitive> {
     total: T::Native,
@@ -72,13 +72,14 @@ where
     }
 }
 
-/// The sum of a window of floating-point numbers, in which a subtraction would leave a rest: 1e300 + 1 - 1e300 is
-/// zero, and an infinity never leaves.
+/// The sum over a window of floating-point numbers, from which nothing is subtracted: 1e300 + 1 - 1e300 would be zero,
+/// and an infinity would never disappear.
 ///
-/// A queue of two stacks. Of those that leave next, each is kept with the sum of itself and all that leave after it.
+/// It is a queue made of two stacks. Each entry of the leaving stack is stored as the sum of itself and all entries
+/// that leave later.
 #[derive(Debug)]
 pub(super) struct QueuedTotal<V, T: Primitive> {
-    /// Sums, of the oldest value last.
+    /// The sums of the leaving stack; the one that starts with the oldest value is last.
     leaving: Vec<T::Native>,
     entered: Vec<T::Native>,
     entered_total: T::Native,

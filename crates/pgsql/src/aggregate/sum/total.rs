@@ -1,4 +1,4 @@
-//! Numbers that are added without wrapping.
+//! Addition of numbers with overflow checks.
 
 use std::fmt::Debug;
 
@@ -8,20 +8,20 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 
 use crate::number::out_of_range_error;
 
-/// A type of values or of totals.
+/// A primitive type of values or totals.
 pub(super) trait Primitive: ArrowPrimitiveType + Debug + Send + Sync {}
 
 impl<P: ArrowPrimitiveType + Debug + Send + Sync> Primitive for P {}
 
-/// What values are added to.
+/// A total that values are added to.
 pub(super) trait Total: Copy + Default + Debug + Send + Sync + 'static {
-    /// Whether what was added can be subtracted again, without a rest.
+    /// Whether an added value can be subtracted again without an error.
     const IS_EXACT: bool;
-    /// None where the sum has no place.
+    /// Returns `None` if the sum is out of range.
     fn checked_plus(self, other: Self) -> Option<Self>;
-    /// None where the difference has no place.
+    /// Returns `None` if the difference is out of range.
     fn checked_minus(self, other: Self) -> Option<Self>;
-    /// Whether a numeric of 38 digits holds it, if it is one.
+    /// Whether a numeric of 38 digits can hold the total; true for other types.
     fn fits_numeric(self) -> bool {
         true
     }
@@ -94,16 +94,16 @@ impl Total for IntervalMonthDayNano {
 /// The types of a sum.
 #[derive(Debug, Clone)]
 pub(super) struct TotalType {
-    /// Of the totals while they are added.
+    /// The type of the totals during the addition.
     pub(super) data_type: DataType,
-    /// Of the answer.
+    /// The type of the result.
     pub(super) result: DataType,
-    /// Whether the values of a batch never add up to more than a total holds.
+    /// Whether the sum of the values of one batch always fits into a total.
     pub(super) is_narrow: bool,
 }
 
 impl TotalType {
-    /// PostgreSQL's error for a sum that its type cannot hold.
+    /// Returns PostgreSQL's error for a sum that is out of range.
     pub(super) fn overflow_error(&self) -> DataFusionError {
         match &self.result {
             DataType::Interval(_) | DataType::Duration(_) => {
@@ -121,7 +121,7 @@ impl TotalType {
         }
     }
 
-    /// `total` as the answer.
+    /// Converts `total` to the type of the result.
     pub(super) fn to_scalar<T: Primitive>(&self, total: Option<T::Native>) -> Result<ScalarValue>
     where
         T::Native: Total,
@@ -141,7 +141,7 @@ impl TotalType {
     }
 }
 
-/// The sum of the values of a batch; none if there are none.
+/// Returns the sum of the values of a batch; `None` if all are NULL.
 pub(super) fn batch_total<V, T>(values: &PrimitiveArray<V>, total_type: &TotalType) -> Result<Option<T::Native>>
 where
     V: Primitive,
@@ -162,7 +162,7 @@ where
         let total = values.values().iter().copied().try_fold(T::Native::default(), add);
         return total.map(Some).ok_or_else(overflow);
     }
-    // Several sums at a time do not wait for each other.
+    // Several independent sums let the processor add in parallel.
     let mut pools = [T::Native::default(); 8];
     let chunks = values.values().chunks_exact(pools.len());
     for value in chunks.remainder() {

@@ -1,4 +1,4 @@
-//! Moments of all rows, of a window and of groups.
+//! Accumulates moments over all rows, windows and groups.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use datafusion_functions_aggregate_common::aggregate::groups_accumulator::accumu
 use super::moments::{Moments, Scales, VarianceKind};
 use crate::aggregate::apply_filter;
 
-/// What the moments answer.
+/// Which measure to compute from the moments.
 #[derive(Debug)]
 struct VarianceSpec {
     measure: VarianceKind,
@@ -35,7 +35,7 @@ fn write_states(moments: &[Moments]) -> Result<Vec<ArrayRef>> {
     Ok(vec![Arc::new(counts), Arc::new(sums), Arc::new(squares.with_precision_and_scale(76, 0)?)])
 }
 
-/// The moments of each row of states.
+/// Reads the moments from rows of states.
 fn read_states(states: &[ArrayRef]) -> Result<impl Iterator<Item = Moments>> {
     let [counts, sums, squares] = states else { return exec_err!("a variance has three states") };
     let counts = counts.as_primitive::<Int64Type>();
@@ -47,7 +47,7 @@ fn read_states(states: &[ArrayRef]) -> Result<impl Iterator<Item = Moments>> {
     }))
 }
 
-/// The moments of all rows, or of a window.
+/// The moments over all rows, or over a window.
 #[derive(Debug)]
 pub(super) struct RowMoments {
     moments: Moments,

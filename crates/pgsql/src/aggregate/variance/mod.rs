@@ -1,4 +1,5 @@
-//! Variance and standard deviation: of integers and numerics an exact numeric, of floating-point numbers DataFusion's.
+//! Variance and standard deviation: an exact numeric for integers and numerics; DataFusion's for floating-point
+//! numbers.
 
 mod accumulator;
 mod moments;

@@ -1,18 +1,18 @@
-//! The number, the sum and the sum of squares of numerics, and what follows from them.
+//! Count, sum and sum of squares of numerics, and the measures computed from them.
 
 use arrow::datatypes::i256;
 use datafusion::common::{DataFusionError, Result};
 
-/// Which measure of how far values are apart.
+/// The measure of dispersion to compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct VarianceKind {
-    /// Of a sample, rather than of all.
+    /// Of a sample, rather than of the population.
     pub(super) is_sample: bool,
     /// The standard deviation, rather than the variance.
     pub(super) is_root: bool,
 }
 
-/// Digits after the point of the values and of the answer.
+/// The digits after the point of the values and of the result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scales {
     pub(super) from: i8,
@@ -55,7 +55,7 @@ impl Moments {
         Ok(())
     }
 
-    /// The measure; none of too few values.
+    /// Computes the measure; `None` if there are too few values.
     pub(super) fn compute(&self, measure: VarianceKind, scales: Scales) -> Result<Option<i128>> {
         if self.count <= i64::from(measure.is_sample) {
             return Ok(None);
@@ -84,7 +84,7 @@ fn power_of_ten(exponent: i32) -> Result<i256> {
     i256::from_i128(10).checked_pow(u32::try_from(exponent).unwrap_or(0)).ok_or_else(overflow_error)
 }
 
-/// `numerator / denominator * 10^exponent`, rounded; both are positive.
+/// Computes `numerator / denominator * 10^exponent`, rounded. Both are positive.
 fn quotient(numerator: i256, denominator: i256, exponent: i32) -> Result<i256> {
     let (numerator, denominator) = if exponent >= 0 {
         (numerator.checked_mul(power_of_ten(exponent)?), Some(denominator))
@@ -96,9 +96,9 @@ fn quotient(numerator: i256, denominator: i256, exponent: i32) -> Result<i256> {
     Ok(if rest >= denominator - rest { whole + i256::ONE } else { whole })
 }
 
-/// The square root of `numerator / denominator * 10^exponent`, rounded. The exponent is even.
+/// Computes the square root of `numerator / denominator * 10^exponent`, rounded. The exponent is even.
 fn root(numerator: i256, denominator: i256, exponent: i32) -> Result<i256> {
-    // As many digits as there is room for; the others are zero.
+    // Computes as many digits as the type has room for; the others are zero.
     let mut positions = exponent;
     loop {
         match quotient(numerator, denominator, positions) {
