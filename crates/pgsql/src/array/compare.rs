@@ -1,4 +1,5 @@
-//! Comparison of arrays: element by element, then by length. NULLs within them are equal, and greater than values.
+//! Comparison of arrays: element by element, then by length. NULL elements are equal to each other and greater than
+//! values.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use super::function::{RowComparer, lists, range};
 use super::search::pair_types;
 use crate::json::function::{ColumnarFunction, FunctionCall};
 
-/// What a comparison operator is between arrays.
+/// Returns the function for a comparison operator between arrays.
 pub(super) fn comparison(symbol: &str) -> Option<ScalarUDF> {
     let make = |name, invoke| Some(ColumnarFunction::new(name, pair_types, |_| Ok(DataType::Boolean), invoke));
     match symbol {

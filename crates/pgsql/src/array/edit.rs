@@ -1,5 +1,5 @@
-//! What makes arrays of others: `array_append`, `array_prepend`, `array_cat`, `array_remove`, `array_replace`,
-//! `trim_array`, and the array of a subquery.
+//! Functions that build arrays from other arrays: `array_append`, `array_prepend`, `array_cat`, `array_remove`,
+//! `array_replace`, `trim_array`, and the array of a subquery.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Int64Type};
@@ -48,7 +48,7 @@ fn cat_types(types: &[DataType]) -> Result<Vec<DataType>> {
     Ok(vec![list_type(item.clone()), list_type(item)])
 }
 
-/// Types of an array of one dimension and an element.
+/// Coerces the arguments to a one-dimensional array and an element.
 pub(super) fn flat_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let [array, element, ..] = types else { return plan_err!("the function takes an array and an element") };
     let item = require_item("of an array", array)?;
@@ -85,7 +85,7 @@ fn subquery_types(types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-/// NULL is an array without elements.
+/// A NULL array counts as an array without elements.
 fn append(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, elements) = (lists(call, 0)?, call.array(1)?);
     let mut made = ListAssembler::new(call.rows);

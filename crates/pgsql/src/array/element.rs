@@ -43,7 +43,7 @@ fn subscript_types(types: &[DataType]) -> Result<Vec<DataType>> {
     Ok([vec![list_type(item.clone())], integers.collect()].concat())
 }
 
-/// The type of the elements, even if there are too few subscripts or too many: the result is NULL then.
+/// The type of the elements, even if the number of subscripts is wrong: the result is NULL then.
 fn subscript_type(fields: &[FieldRef]) -> Result<DataType> {
     let mut innermost = fields[0].data_type();
     while let Some(item) = item_type(innermost) {
@@ -87,7 +87,7 @@ fn slice_types(types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-/// The places of an array from its element `lower` to its element `upper`, the first of which is 1.
+/// Returns the positions of the elements `lower` to `upper` of an array; the first element has the number 1.
 fn slice_range(own: Range<usize>, lower: i64, upper: i64) -> Range<usize> {
     let first = (lower.max(1) - 1).min(own.len() as i64);
     let last = upper.clamp(first, own.len() as i64);
@@ -103,7 +103,7 @@ fn slices_types(types: &[DataType]) -> Result<Vec<DataType>> {
     Ok([vec![array], bounds.iter().map(|_| DataType::Int64).collect()].concat())
 }
 
-/// Slices of several dimensions. An array without elements has no dimensions.
+/// Computes slices of several dimensions. An array without elements has no dimensions.
 fn slice_dimensions(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let list = lists(call, 0)?;
     let bounds = (1..call.args.len()).map(|index| Ok(call.array(index)?.as_primitive::<Int64Type>().clone()));
@@ -126,8 +126,7 @@ fn slice_dimensions(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     Ok(if made.data_type() == call.returns { made } else { Arc::new(cast(&made, call.returns)?) })
 }
 
-/// `list`, each row of which belongs to one of the `owners`, whose `bounds` count. Marks those of which nothing is
-/// left.
+/// Slices each row of `list` by the `bounds` of its owner, and marks owners whose slice is empty in `is_empty`.
 fn slice_rows(list: &ListArray, owners: &[usize], bounds: &[Int64Array], is_empty: &mut [bool]) -> Result<ListArray> {
     let [lower, upper, rest @ ..] = bounds else { return Ok(list.clone()) };
     let (mut positions, mut lengths, mut inner_owners) = (Vec::new(), Vec::new(), Vec::new());

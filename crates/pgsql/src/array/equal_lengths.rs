@@ -1,4 +1,4 @@
-//! `ARRAY[a, b]` of arrays, which must have the same lengths.
+//! `ARRAY[a, b]` of arrays, which must have equal lengths.
 
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF};
 use super::function::{as_list, item_type, range};
 use crate::json::function::{ColumnarFunction, FunctionCall, call};
 
-/// The array of `elements` that are arrays whose lengths are not known before.
+/// Builds an array of arrays whose lengths are unknown at planning time.
 pub(crate) fn plan_nested_array(elements: &[Expr], schema: &DFSchema) -> Option<Expr> {
     let is_written_out = |element: &Expr| {
         matches!(element, Expr::Literal(..))
@@ -21,7 +21,7 @@ pub(crate) fn plan_nested_array(elements: &[Expr], schema: &DFSchema) -> Option<
     (has_unknown && elements.len() > 1).then(|| call(equal_lengths_function(), vec![make_array(elements.to_vec())]))
 }
 
-/// The array of arrays that it is given, if they have the same lengths.
+/// Returns its argument, an array of arrays, after it has checked that their lengths are equal.
 pub(super) fn equal_lengths_function() -> ScalarUDF {
     ColumnarFunction::new(
         "array_matching*",

@@ -1,4 +1,4 @@
-//! The elements of an array of several dimensions, as `unnest` returns them.
+//! The elements of a multidimensional array, as `unnest` returns them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::syntax;
 /// The name of the function. The `*` keeps callers from writing it.
 const NAME: &str = "array_elements*";
 
-/// An array of one dimension with the elements of another; other values as they are.
+/// Flattens an array to one dimension; other values stay unchanged.
 pub(super) fn function() -> ScalarUDF {
     ColumnarFunction::new(
         NAME,
@@ -25,12 +25,12 @@ pub(super) fn function() -> ScalarUDF {
     )
 }
 
-/// `array` for `unnest`, which makes rows of one dimension.
+/// Flattens `array` for `unnest`, which expands only one dimension.
 pub(crate) fn with_one_dimension(array: Expr) -> Expr {
     call(function(), vec![array])
 }
 
-/// Gives the argument of `unnest(array)` one dimension.
+/// Flattens the argument of `unnest(array)`.
 pub(super) fn rewrite_unnest(function: &mut ast::Function) {
     let ast::FunctionArguments::List(list) = &mut function.args else { return };
     if let [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(array))] = list.args.as_mut_slice()
@@ -41,7 +41,7 @@ pub(super) fn rewrite_unnest(function: &mut ast::Function) {
     }
 }
 
-/// Whether `value` is a call that only statements of ours make: its elements are rows.
+/// Whether `value` is a call of a list function, whose elements are rows.
 fn is_list_function(value: &ast::Expr) -> bool {
     matches!(value, ast::Expr::Function(function) if function.name.to_string().ends_with(['*', '"']))
 }

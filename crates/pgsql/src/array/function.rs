@@ -1,4 +1,4 @@
-//! What functions over arrays have in common.
+//! Helpers that functions over arrays share.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 
 use crate::json::function::{FunctionCall, check_bytes};
 
-/// The type of the elements, if `data_type` is an array.
+/// Returns the element type if `data_type` is an array.
 pub(super) fn item_type(data_type: &DataType) -> Option<&DataType> {
     match data_type {
         DataType::List(item)
@@ -25,17 +25,17 @@ pub(super) fn item_type(data_type: &DataType) -> Option<&DataType> {
     }
 }
 
-/// The array type of such elements.
+/// Returns the array type with elements of type `item`.
 pub(super) fn list_type(item: DataType) -> DataType {
     DataType::new_list(item, true)
 }
 
-/// The number of dimensions that a type has.
+/// Returns the number of dimensions of a type.
 pub(super) fn dimensions(data_type: &DataType) -> usize {
     item_type(data_type).map_or(0, |item| 1 + dimensions(item))
 }
 
-/// The type that elements of `types` have in common.
+/// Returns the common type of elements of `types`.
 pub(super) fn common_type(function: &str, types: &[DataType]) -> Result<DataType> {
     let known: Vec<DataType> = types.iter().filter(|data_type| !data_type.is_null()).cloned().collect();
     let Some(first) = known.first() else { return Ok(DataType::Utf8) };
@@ -43,7 +43,7 @@ pub(super) fn common_type(function: &str, types: &[DataType]) -> Result<DataType
         return Ok(first.clone());
     }
     match type_union_resolution(&known) {
-        // PostgreSQL takes no text for a number.
+        // PostgreSQL does not convert text to a number here.
         Some(common) if !is_text(&common) || known.iter().all(is_text) => Ok(common),
         _ => {
             let names: Vec<String> = known.iter().map(ToString::to_string).collect();
@@ -56,7 +56,7 @@ fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// The item of an array argument; NULL is an array of anything.
+/// Returns the element type of an array argument; NULL is an array of any type.
 pub(super) fn require_item(function: &str, data_type: &DataType) -> Result<DataType> {
     match item_type(data_type) {
         Some(item) => Ok(item.clone()),
@@ -65,7 +65,7 @@ pub(super) fn require_item(function: &str, data_type: &DataType) -> Result<DataT
     }
 }
 
-/// `array` as a `ListArray`.
+/// Converts `array` to a `ListArray`.
 pub(super) fn as_list(array: &ArrayRef) -> Result<ListArray> {
     match array.data_type() {
         DataType::List(_) => Ok(array.as_list::<i32>().clone()),
@@ -76,17 +76,17 @@ pub(super) fn as_list(array: &ArrayRef) -> Result<ListArray> {
     }
 }
 
-/// An argument as lists of all rows.
+/// Returns an argument as lists for all rows.
 pub(super) fn lists(call: &FunctionCall<'_>, index: usize) -> Result<ListArray> {
     as_list(&call.array(index)?)
 }
 
-/// Where the elements of `row` are among the values.
+/// Returns the range of the elements of `row` in the values of `list`.
 pub(super) fn range(list: &ListArray, row: usize) -> std::ops::Range<usize> {
     list.value_offsets()[row] as usize..list.value_offsets()[row + 1] as usize
 }
 
-/// Lists that are put together of elements of others.
+/// Builds lists from elements of other lists.
 pub(super) struct ListAssembler {
     places: Vec<(usize, usize)>,
     lengths: Vec<usize>,
@@ -98,13 +98,13 @@ impl ListAssembler {
         Self { places: Vec::new(), lengths: Vec::with_capacity(rows), valid: Vec::with_capacity(rows) }
     }
 
-    /// Ends with a row that is NULL.
+    /// Appends a row that is NULL.
     pub(super) fn push_null(&mut self) {
         self.lengths.push(0);
         self.valid.push(false);
     }
 
-    /// A row of elements: of which source, and its place there.
+    /// Appends a row. Each position is the index of a source and the index of the element in it.
     pub(super) fn push(&mut self, positions: impl Iterator<Item = (usize, usize)>) -> Result<()> {
         let before = self.places.len();
         self.places.extend(positions);
@@ -114,7 +114,7 @@ impl ListAssembler {
         Ok(())
     }
 
-    /// The lists, of the elements of `sources`, all of one type.
+    /// Builds the lists from the elements of `sources`, which all have one type.
     pub(super) fn finish(self, sources: &[ArrayRef]) -> Result<ArrayRef> {
         let values: Vec<&dyn Array> = sources.iter().map(AsRef::as_ref).collect();
         let values = interleave(&values, &self.places)?;
@@ -125,7 +125,7 @@ impl ListAssembler {
     }
 }
 
-/// Rows whose equality and order are those of PostgreSQL; NULLs are equal, and last.
+/// Compares rows as PostgreSQL does. NULLs are equal to each other and sort last.
 pub(super) struct RowComparer {
     converter: RowConverter,
 }
@@ -142,7 +142,7 @@ impl RowComparer {
     }
 }
 
-/// Zero is equal to itself, whatever its sign.
+/// Replaces negative zero, because zeros are equal whatever their sign.
 fn without_negative_zero(values: &ArrayRef) -> ArrayRef {
     match values.data_type() {
         DataType::Float32 => {

@@ -1,4 +1,4 @@
-//! Arrays that are written out, and what is cast to arrays.
+//! Array literals, and casts of them.
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{Array, ArrayElemTypeDef, CastKind, DataType, Expr, UnaryOperator, Value};
@@ -6,10 +6,10 @@ use datafusion::sql::sqlparser::ast::{Array, ArrayElemTypeDef, CastKind, DataTyp
 use super::text::written_dimensions;
 use crate::syntax::call;
 
-/// Rewrites casts of arrays that are written out, before their parts are rewritten.
+/// Rewrites casts of array literals, before the parts of the cast are rewritten.
 ///
 /// # Errors
-/// For an array without elements that nothing gives a type.
+/// For an empty array without a type.
 pub(crate) fn rewrite_literals(expression: &mut Expr) -> Result<()> {
     match expression {
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, array: false, .. } => {
@@ -38,8 +38,8 @@ fn array_of(element: DataType) -> DataType {
     DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(element), None))
 }
 
-/// An array without elements as the text of one. A text gives the type as many dimensions as it has itself, since in
-/// PostgreSQL those of the type mean nothing.
+/// Turns an empty array into text, and gives the type as many dimensions as the text has. PostgreSQL ignores the number
+/// of dimensions in a type.
 fn type_literal(literal: &mut Expr, data_type: &mut DataType) {
     match literal {
         Expr::Nested(inner) => type_literal(inner, data_type),
@@ -61,7 +61,7 @@ fn type_literal(literal: &mut Expr, data_type: &mut DataType) {
     }
 }
 
-/// Numbers of different scales, which have one scale as an array, as the texts that they are written as.
+/// Replaces numbers of different scales by their text, because an Arrow array has only one scale.
 fn write_numbers(array: &mut Expr) {
     match array {
         Expr::Nested(inner) => write_numbers(inner),
@@ -74,7 +74,7 @@ fn write_numbers(array: &mut Expr) {
     }
 }
 
-/// The text of a number that is written without an exponent.
+/// Returns the text of a number literal without an exponent.
 fn number_text(expression: &Expr) -> Option<String> {
     match expression {
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
@@ -104,10 +104,10 @@ fn number_text(expression: &Expr) -> Option<String> {
     }
 }
 
-/// `array_fill(value, ARRAY[rows, columns])`, as arrays that are repeated.
+/// Plans `array_fill(value, ARRAY[rows, columns])` as repeated arrays.
 ///
 /// # Errors
-/// For dimensions that are not written out, as the type of the array has them.
+/// If the dimensions are not constant, because the type of the array depends on them.
 pub(super) fn plan_array_fill(args: &[Expr]) -> Result<Expr> {
     const ADVICE: &str = "array_fill takes a typed value and constant dimensions, for instance \
                           array_fill(0, ARRAY[2, 3]); for lengths from columns write array_repeat(x, n)";
@@ -125,7 +125,7 @@ pub(super) fn plan_array_fill(args: &[Expr]) -> Result<Expr> {
     if is_untyped || lengths.is_empty() || lengths.len() > 6 {
         return plan_err!("{ADVICE}");
     }
-    // Without elements an array has no dimensions.
+    // An array without elements has no dimensions.
     let lengths = if lengths.contains(&0) { vec![0] } else { lengths };
     let number = |length: u64| Expr::Value(Value::Number(length.to_string(), false).into());
     let repeated = |value: Expr, length: &u64| call("array_repeat", vec![value, number(*length)]);

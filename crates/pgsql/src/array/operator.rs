@@ -1,4 +1,4 @@
-//! Which operators are those of arrays.
+//! Operators on arrays.
 
 use arrow::array::StringArray;
 use arrow::compute::{CastOptions, cast_with_options};
@@ -45,7 +45,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     })
 }
 
-/// Both sides as arrays; a literal takes the type of the other side.
+/// Returns both sides as arrays; a literal takes the type of the other side.
 fn arrays(operands: &Operands<'_>) -> Result<Option<(Expr, Expr)>> {
     let (left, right) = (item_type(&operands.left_type), item_type(&operands.right_type));
     match (left, right) {
@@ -61,7 +61,7 @@ fn arrays(operands: &Operands<'_>) -> Result<Option<(Expr, Expr)>> {
     }
 }
 
-/// An untyped literal as an array of the type `data_type`.
+/// Converts an untyped literal to an array of type `data_type`.
 fn literal(expression: &Expr, data_type: &DataType) -> Result<Option<Expr>> {
     if !Operands::is_untyped(expression) {
         return Ok(None);
@@ -76,7 +76,7 @@ fn literal(expression: &Expr, data_type: &DataType) -> Result<Option<Expr>> {
     Ok(Some(Expr::Literal(ScalarValue::try_from_array(&array, 0)?, None)))
 }
 
-/// `||`: two arrays, or an array and an element.
+/// Plans `||` for two arrays, or for an array and an element.
 fn concatenation(operands: &Operands<'_>, (left, right): (usize, usize)) -> Result<Expr> {
     let function = |name: &str| -> Result<ScalarUDF> {
         match edit::functions().into_iter().find(|function| function.name() == name) {

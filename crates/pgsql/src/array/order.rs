@@ -1,4 +1,4 @@
-//! The order of arrays: element by element, then by length. NULLs within them are greater than values.
+//! The order of arrays: element by element, then by length. NULL elements are greater than values.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Ope
 use super::function::{RowComparer, item_type, list_type, lists, range, require_item};
 use crate::json::function::{ColumnarFunction, FunctionCall, call, check_bytes};
 
-/// `node` so that arrays are ordered as PostgreSQL orders them, whatever NULLS FIRST says of NULL itself.
+/// Makes `node` order arrays as PostgreSQL does. NULLS FIRST applies only to arrays that are NULL themselves.
 pub(crate) fn order_arrays(node: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
     match node {
         LogicalPlan::Sort(mut sort) => {
             order_by_keys(&mut sort.expr, schema);
             LogicalPlan::Sort(sort)
         }
-        // Joins on arrays compare their smallest and greatest too, in another order.
+        // Joins on arrays would also compare their minimum and maximum, in another order.
         LogicalPlan::Join(mut join) => {
             for (left, right) in &mut join.on {
                 if is_array(left, schema) && is_array(right, schema) {
@@ -41,12 +41,12 @@ fn array_key(array: Expr) -> Expr {
     call(sort_key(), vec![array])
 }
 
-/// The same for the order within windows and aggregates, and for comparisons that joins are made of.
+/// Does the same for the order in windows and aggregates, and for comparisons that become joins.
 pub(crate) fn order_within(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
     use Operator::{IsDistinctFrom, IsNotDistinctFrom};
     let has_arrays = match &mut expression {
         Expr::WindowFunction(window) => order_by_keys(&mut window.params.order_by, schema),
-        // Distinct values are ordered by themselves alone.
+        // An aggregate of distinct values can be ordered only by these values.
         Expr::AggregateFunction(AggregateFunction { params, .. }) if !params.distinct => {
             order_by_keys(&mut params.order_by, schema)
         }
@@ -62,7 +62,7 @@ pub(crate) fn order_within(mut expression: Expr, schema: &DFSchema) -> Transform
     if has_arrays { Transformed::yes(expression) } else { Transformed::no(expression) }
 }
 
-/// Puts keys of order in place of arrays. Whether there was any.
+/// Replaces arrays in `orders` by their sort keys. Returns whether it replaced any.
 fn order_by_keys(orders: &mut [Sort], schema: &DFSchema) -> bool {
     let mut has_arrays = false;
     for order in orders {
@@ -74,7 +74,7 @@ fn order_by_keys(orders: &mut [Sort], schema: &DFSchema) -> bool {
     has_arrays
 }
 
-/// Bytes in the order of arrays.
+/// Returns bytes whose order is the order of arrays.
 fn sort_key() -> ScalarUDF {
     ColumnarFunction::new(
         "array_sort_key",
@@ -84,7 +84,7 @@ fn sort_key() -> ScalarUDF {
     )
 }
 
-/// Before each element stands a one, and at the end a zero, so that the shorter array is first.
+/// Writes a one before each element and a zero at the end, so that the shorter array sorts first.
 fn keys(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let list = lists(call, 0)?;
     let elements = RowComparer::new(&list.value_type())?.rows(list.values())?;

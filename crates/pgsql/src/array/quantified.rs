@@ -1,4 +1,4 @@
-//! `value = ANY (array)` and `value <> ALL (array)`, with every comparison.
+//! `value = ANY (array)` and `value <> ALL (array)`, with all comparison operators.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::text::parse_arrays;
 use crate::json::function::{ColumnarFunction, FunctionCall};
 use crate::json::kind::texts;
 
-/// The functions, with the operator and the quantifier that each stands for.
+/// The functions, each with its operator and whether it is ANY.
 pub(super) const FUNCTIONS: [(&str, &str, bool); 12] = [
     ("any_eq*", "=", true),
     ("any_ne*", "<>", true),
@@ -51,7 +51,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 fn operand_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let [value, array] = types else { return plan_err!("ANY and ALL take a value and an array") };
     match item_type(array) {
-        // A literal: the text of an array of such values.
+        // An untyped literal is the text of an array with elements of this type.
         None if matches!(array, DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 | DataType::Null) => {
             Ok(vec![if value.is_null() { DataType::Utf8 } else { value.clone() }, DataType::Utf8])
         }

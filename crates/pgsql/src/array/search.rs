@@ -1,4 +1,4 @@
-//! What looks for elements: `array_position`, `array_positions`, `@>`, `<@`, `&&`.
+//! Functions and operators that search for elements: `array_position`, `array_positions`, `@>`, `<@`, `&&`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     ]
 }
 
-/// What `@>` is.
+/// Returns the function of `@>`.
 pub(super) fn contains() -> ScalarUDF {
     ColumnarFunction::new("array_contains_all", pair_types, |_| Ok(DataType::Boolean), |call| compare(call, false))
 }
 
-/// What `&&` is.
+/// Returns the function of `&&`.
 pub(super) fn overlaps() -> ScalarUDF {
     ColumnarFunction::new("array_overlaps", pair_types, |_| Ok(DataType::Boolean), |call| compare(call, true))
 }
@@ -46,7 +46,7 @@ fn positions_types(types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-/// Types of two arrays of one type.
+/// Coerces the arguments to two arrays of one type.
 pub(super) fn pair_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let [left, right] = types else { return plan_err!("the operator has two arrays as its operands") };
     let items = [require_item("of arrays", left)?, require_item("of arrays", right)?];
@@ -96,7 +96,7 @@ fn positions(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(made.finish()))
 }
 
-/// Whether any element of the right side is among those of the left side, or all are. NULL is equal to nothing.
+/// Whether any element of the right side, or all of them, are among those of the left side. NULL is equal to nothing.
 fn compare(call: &FunctionCall<'_>, is_any: bool) -> Result<ArrayRef> {
     let (left, right) = (lists(call, 0)?, lists(call, 1)?);
     if item_type(&left.value_type()).is_some() {

@@ -1,5 +1,5 @@
-//! How long arrays are: `array_length`, `cardinality`, `array_upper`, `array_lower`, `array_ndims`, `array_dims`,
-//! `generate_subscripts`.
+//! Functions of the size of arrays: `array_length`, `cardinality`, `array_upper`, `array_lower`, `array_ndims`,
+//! `array_dims`, `generate_subscripts`.
 
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ fn measure_each(
     Ok(Arc::new(values.collect::<Int32Array>()))
 }
 
-/// Elements of all dimensions.
+/// Returns the number of elements in all dimensions.
 fn count(list: &ListArray, row: usize) -> i32 {
     if item_type(&list.value_type()).is_none() {
         return list.value_length(row);
@@ -103,7 +103,7 @@ fn count(list: &ListArray, row: usize) -> i32 {
     }
 }
 
-/// The length of a dimension; none if there is no such dimension, or no element.
+/// Returns the length of a dimension; `None` if the dimension does not exist or is empty.
 fn length(list: &ListArray, row: usize, dimension: i64) -> Option<i32> {
     let own = list.value_length(row);
     if dimension < 1 || own == 0 {

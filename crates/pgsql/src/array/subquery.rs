@@ -11,10 +11,10 @@ use datafusion::sql::sqlparser::parser::Parser;
 use crate::statement::set_returning::list_function;
 use crate::syntax::call;
 
-/// The name of the column within.
+/// The name of the subquery's column.
 const COLUMN: &str = "array_element_of_subquery";
 
-/// The array of the rows of `query`, empty if there are none.
+/// Returns the array of the rows of `query`, or an empty array if there are none.
 pub(super) fn rewrite_array_subquery(query: &Query) -> Result<Expr> {
     let mut query = query.clone();
     let SetExpr::Select(select) = query.body.as_mut() else {
@@ -55,7 +55,7 @@ pub(super) fn rewrite_array_subquery(query: &Query) -> Result<Expr> {
     }
     let is_distinct = matches!(select.distinct, Some(Distinct::Distinct));
     select.projection[0] = SelectItem::ExprWithAlias { expr: value.clone(), alias: Ident::new(COLUMN) };
-    // The order is repeated outside: rows of a subquery of an outer row come in any order.
+    // The aggregate repeats the order, because a correlated subquery returns its rows in any order.
     if let Some(OrderBy { kind: OrderByKind::Expressions(expressions), .. }) = &mut query.order_by {
         for (index, by) in expressions.iter_mut().enumerate() {
             let mut name = Ident::new(COLUMN);
@@ -74,7 +74,7 @@ pub(super) fn rewrite_array_subquery(query: &Query) -> Result<Expr> {
     collect_query(&query, &order)
 }
 
-/// Whether `by` is the one column: by its number or its name.
+/// Whether `by` refers to the only column, by number or by name.
 fn is_column(by: &Expr, alias: Option<&str>) -> bool {
     match by {
         Expr::Value(value) => matches!(&value.value, Value::Number(number, _) if number == "1"),
@@ -83,12 +83,12 @@ fn is_column(by: &Expr, alias: Option<&str>) -> bool {
     }
 }
 
-/// Whether `value` is a function that returns a set.
+/// Whether `value` calls a set-returning function.
 fn returns_set(value: &Expr) -> bool {
     list_argument(value).is_some()
 }
 
-/// The list whose elements a function makes rows of.
+/// Returns the list that a set-returning function expands to rows.
 fn list_argument(value: &Expr) -> Option<Expr> {
     let Expr::Function(function) = value else { return None };
     let name = function.name.to_string().to_ascii_lowercase();
@@ -104,13 +104,13 @@ fn list_argument(value: &Expr) -> Option<Expr> {
     }
 }
 
-/// The rows of `query` are collected, by `order` or as they come.
+/// Collects the rows of `query`, sorted by `order` if it is not empty.
 fn collect_query(query: &Query, order: &[OrderByExpr]) -> Result<Expr> {
     let order: Vec<String> = order.iter().map(ToString::to_string).collect();
     let order = if order.is_empty() { String::new() } else { format!(" ORDER BY {}", order.join(", ")) };
     let text = format!("(SELECT array_agg({COLUMN}{order}) FROM (SELECT 1) AS subquery)");
     let mut collected = Parser::new(&PostgreSqlDialect {}).try_with_sql(&text)?.parse_expr()?;
-    // Put in as it is: names of functions that were rewritten are not parsed again.
+    // The query is inserted as a tree: names of rewritten functions cannot be parsed.
     if let Expr::Subquery(outer) = &mut collected
         && let SetExpr::Select(select) = outer.body.as_mut()
         && let Some(TableFactor::Derived { subquery, .. }) = select.from.first_mut().map(|from| &mut from.relation)
@@ -137,7 +137,7 @@ fn call_array_agg(value: Expr, clauses: Vec<FunctionArgumentClause>) -> Expr {
     aggregate
 }
 
-/// The aggregate takes the place of the column.
+/// Replaces the column with the aggregate.
 fn replace_column(mut query: Query, value: Expr, order: Vec<OrderByExpr>) -> Expr {
     let clauses = if order.is_empty() { Vec::new() } else { vec![FunctionArgumentClause::OrderBy(order)] };
     if let SetExpr::Select(select) = query.body.as_mut() {

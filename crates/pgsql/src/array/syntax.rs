@@ -1,4 +1,4 @@
-//! Syntax of arrays that becomes calls of functions.
+//! Rewrites syntax of arrays into function calls.
 
 use datafusion::common::{Result, not_impl_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
@@ -11,7 +11,7 @@ use super::literal::plan_array_fill;
 use super::quantified::FUNCTIONS;
 use crate::syntax::{call, is_named};
 
-/// The upper bound of a slice that has none.
+/// The upper bound of a slice without an upper bound.
 const LAST_SUBSCRIPT: &str = "2147483647";
 
 /// Rewrites syntax that DataFusion's planner does not support, or interprets differently, into calls of functions of
@@ -45,7 +45,7 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// The arguments of `function` without those that have a name.
+/// Returns the unnamed arguments of `function`.
 fn positional(function: &Function) -> Vec<Expr> {
     let FunctionArguments::List(list) = &function.args else { return Vec::new() };
     let value = |arg: &FunctionArg| match arg {
@@ -72,7 +72,7 @@ fn call_quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any: bool)
         BinaryOperator::NotEq => !is_any,
         _ => false,
     };
-    // A list means the same, and files can be pruned by it.
+    // A list has the same meaning, and lets files be pruned.
     if let Expr::Array(Array { elem, .. }) = right
         && is_list
         && !elem.is_empty()
@@ -86,7 +86,7 @@ fn call_quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any: bool)
     Some(call(name, vec![left.clone(), right.clone()]))
 }
 
-/// `root[1][2]` and `root[1:2]`, where `root` may have members.
+/// Plans `root[1][2]` and `root[1:2]`, where `root` may contain field accesses.
 fn call_subscripts(root: &Expr, chain: &[AccessExpr]) -> Result<Option<Expr>> {
     let is_name = |access: &AccessExpr| match access {
         AccessExpr::Dot(_) => true,
@@ -122,7 +122,7 @@ fn call_subscripts(root: &Expr, chain: &[AccessExpr]) -> Result<Option<Expr>> {
     Ok(Some(call("array_subscript*", [vec![root], indexes].concat())))
 }
 
-/// The bounds of a slice; those of a subscript beside slices are from the first element on.
+/// Returns the bounds of a slice. A subscript beside slices starts at the first element.
 fn slice_bounds(access: &AccessExpr) -> Result<Vec<Expr>> {
     let number = |text: &str| Expr::Value(Value::Number(text.to_owned(), false).into());
     match access {
@@ -135,7 +135,7 @@ fn slice_bounds(access: &AccessExpr) -> Result<Vec<Expr>> {
     }
 }
 
-/// `root[1:2][2:2]`.
+/// Plans `root[1:2][2:2]`.
 fn call_slices(root: Expr, subscripts: &[AccessExpr]) -> Result<Expr> {
     let mut args = vec![root];
     for access in subscripts {
@@ -163,7 +163,7 @@ fn access_member(root: &Expr, names: &[AccessExpr]) -> Expr {
     }
 }
 
-/// Refuses the text of an array of numbers with different scales, which have one scale here.
+/// Refuses the text of an array of numbers with different scales, because an Arrow array has only one scale.
 fn check_scales(expression: &Expr) -> Result<()> {
     let Expr::Array(Array { elem, .. }) = expression else { return Ok(()) };
     let mut scales = elem.iter().filter_map(|element| match element {
@@ -183,7 +183,7 @@ fn check_scales(expression: &Expr) -> Result<()> {
     )
 }
 
-/// `ARRAY(SELECT …)`.
+/// Finds `ARRAY(SELECT …)`.
 fn find_array_subquery(function: &Function) -> Result<Option<Expr>> {
     let FunctionArguments::Subquery(query) = &function.args else { return Ok(None) };
     if !is_named(&function.name, "array") {
@@ -192,7 +192,7 @@ fn find_array_subquery(function: &Function) -> Result<Option<Expr>> {
     super::subquery::rewrite_array_subquery(query).map(Some)
 }
 
-/// Gives an aggregate of distinct values the order in which PostgreSQL finds them.
+/// Orders an aggregate of distinct values as PostgreSQL does.
 pub(crate) fn sort_distinct(function: &mut Function) {
     let FunctionArguments::List(list) = &mut function.args else { return };
     let is_ordered = list.clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_)));

@@ -13,14 +13,14 @@ use crate::json::function::{BoundedTexts, ColumnarFunction, FunctionCall};
 use crate::json::key_text;
 use crate::json::kind::{json_kind, texts};
 
-/// An element of an array that is written as text.
+/// An element of an array in its text form.
 enum ArrayElement {
     Null,
     Text(String),
     Array(Vec<ArrayElement>),
 }
 
-/// Reads the text of one array.
+/// Parses the text of one array.
 struct ArrayParser<'a> {
     text: &'a str,
     rest: std::iter::Peekable<std::str::Chars<'a>>,
@@ -96,7 +96,7 @@ impl<'a> ArrayParser<'a> {
     fn bare(&mut self) -> Result<ArrayElement> {
         let mut text = String::new();
         let mut has_escape = false;
-        // Letters that spaces at the end are not among.
+        // The length of the text without unescaped trailing spaces.
         let mut kept = 0;
         while let Some(letter) = self.rest.next_if(|letter| !matches!(letter, ',' | '}' | '{' | '"')) {
             if letter == '\\' {
@@ -121,7 +121,7 @@ impl<'a> ArrayParser<'a> {
     }
 }
 
-/// The number of dimensions that the array has which is written as `text`; none if it is no array.
+/// Returns the number of dimensions of the array in `text`; `None` if `text` is not an array.
 pub(super) fn written_dimensions(text: &str) -> Option<usize> {
     fn depth(elements: &[ArrayElement]) -> usize {
         match elements.first() {
@@ -133,7 +133,7 @@ pub(super) fn written_dimensions(text: &str) -> Option<usize> {
     ArrayParser::parse(text).ok().map(|elements| depth(&elements))
 }
 
-/// Arrays in the making: the lengths at each level, and the texts of the elements.
+/// The lengths at each level, and the texts of the elements.
 struct ArrayLevels {
     lengths: Vec<Vec<usize>>,
     elements: Vec<Option<String>>,
@@ -170,10 +170,10 @@ impl ArrayLevels {
     }
 }
 
-/// Arrays of the type `data_type` from their texts. `convert` makes elements of the innermost type of texts.
+/// Parses arrays of type `data_type`. `convert` converts texts to the innermost element type.
 ///
 /// # Errors
-/// For texts that are no arrays of as many dimensions as the type has; what `convert` says.
+/// If a text is not an array with as many dimensions as the type, or if `convert` fails.
 pub(crate) fn parse_arrays(
     array_texts: &StringArray,
     data_type: &DataType,
@@ -202,10 +202,10 @@ pub(crate) fn parse_arrays(
     Ok(values)
 }
 
-/// The text of the arrays of `array`.
+/// Returns the text of each array.
 ///
 /// # Errors
-/// For elements that have no text.
+/// If the elements have no text representation.
 pub(crate) fn format_arrays(array: &ArrayRef) -> Result<StringArray> {
     let list = as_list(array)?;
     let mut made = BoundedTexts::new(list.len());
@@ -239,7 +239,7 @@ fn write_array(list: &ListArray, row: usize, out: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// The text of an element, as it stands within an array.
+/// Returns the unquoted text of an element.
 pub(super) fn element_text(values: &ArrayRef, place: usize) -> Result<String> {
     match values.data_type() {
         DataType::Boolean => Ok(if values.as_boolean().value(place) { "t" } else { "f" }.to_owned()),
@@ -248,7 +248,7 @@ pub(super) fn element_text(values: &ArrayRef, place: usize) -> Result<String> {
     }
 }
 
-/// Writes the text of an element, with quotes where it needs them.
+/// Writes the text of an element, in quotes where necessary.
 pub(crate) fn write_element(text: &str, out: &mut String) {
     let is_special = |letter: char| matches!(letter, '{' | '}' | ',' | '"' | '\\') || letter.is_ascii_whitespace();
     if !text.is_empty() && !text.contains(is_special) && !text.eq_ignore_ascii_case("null") {
@@ -265,7 +265,7 @@ pub(crate) fn write_element(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// The elements of arrays of text, or of texts that are arrays.
+/// Returns the elements of arrays of text, or of array literals.
 pub(crate) fn text_lists(array: &ArrayRef) -> Result<Vec<Option<Vec<Option<String>>>>> {
     let list = match array.data_type() {
         data_type if item_type(data_type).is_some() => as_list(array)?,
@@ -281,13 +281,13 @@ pub(crate) fn text_lists(array: &ArrayRef) -> Result<Vec<Option<Vec<Option<Strin
     Ok((0..list.len()).map(row).collect())
 }
 
-/// Elements two by two.
+/// Pairs of elements.
 pub(crate) type TextPairs = Vec<(Option<String>, Option<String>)>;
 
-/// The pairs of each array of text, or of each text that is an array: elements that follow each other, or rows of two.
+/// Splits each array of text, or each array literal, into pairs: consecutive elements, or rows of two elements.
 ///
 /// # Errors
-/// For arrays that have no pairs.
+/// If an array cannot be split into pairs.
 pub(crate) fn text_pairs(array: &ArrayRef) -> Result<Vec<Option<TextPairs>>> {
     let depth = dimensions(array.data_type());
     if depth == 0 {

@@ -1,8 +1,10 @@
-//! `character(n)`: text that is padded with spaces, which do not count.
+//! `character(n)`: text that is padded with spaces, which are not significant.
 //!
-//! The type is a matter of syntax here. A cast to it is replaced by what its surroundings mean: the text without spaces
-//! at its end where it is compared, joined to other text or given to a function of text, the padded text where it is
-//! shown or its bytes are counted. Where the type would go on to a column or a value of its own, it is refused.
+//! The type exists only in the syntax. A cast to it is replaced depending on its context:
+//!
+//! - in comparisons, concatenation and arguments of text functions: the text without trailing spaces,
+//! - in the output, or where its bytes are counted: the padded text,
+//! - as the type of any other column or value: an error.
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
@@ -13,9 +15,9 @@ use datafusion::sql::sqlparser::ast::{
 use crate::statement::column_name;
 use crate::syntax::call;
 
-/// The longest length that PostgreSQL allows.
+/// The maximum length in PostgreSQL.
 const LENGTH_MAX: u64 = 10_485_760;
-/// Functions of text, to which a `character(n)` is given without its spaces.
+/// Text functions, which receive a `character(n)` without trailing spaces.
 const TEXT_FUNCTIONS: &[&str] = &[
     "ascii",
     "bit_length",
@@ -56,10 +58,11 @@ const TEXT_FUNCTIONS: &[&str] = &[
     "translate",
     "upper",
 ];
-/// Functions to which it is given as it is shown.
+/// Functions that receive the padded text.
 const ANY_TYPE_FUNCTIONS: &[&str] = &["concat", "concat_ws", "count", "format", "octet_length"];
 
-/// The operand of a cast to `character(n)`, and the length; none for `bpchar`, which keeps the text as it is.
+/// Returns the operand of a cast to `character(n)` and the length; `None` for `bpchar`, which leaves the text
+/// unchanged.
 fn character_cast(expression: &Expr) -> Option<(&Expr, Option<u64>)> {
     match expression {
         Expr::Nested(inner) => character_cast(inner),
@@ -80,7 +83,7 @@ fn character_length(data_type: &DataType) -> Option<Option<u64>> {
     }
 }
 
-/// The cast that a literal with a type before it is.
+/// Replaces a typed literal with the equivalent cast.
 fn with_cast(expression: &mut Expr) {
     if let Expr::TypedString(typed) = &*expression
         && character_length(&typed.data_type).is_some()
@@ -109,7 +112,7 @@ fn number(value: u64) -> Expr {
     Expr::Value(Value::Number(value.to_string(), false).into())
 }
 
-/// Replaces a cast to `character(n)` by the padded text.
+/// Replaces a cast to `character(n)` with the padded text.
 fn pad(expression: &mut Expr) {
     with_cast(expression);
     if let Some((operand, length)) = character_cast(expression) {
@@ -121,7 +124,7 @@ fn pad(expression: &mut Expr) {
     }
 }
 
-/// Replaces a cast to `character(n)` by the text without spaces at its end. Whether it was one.
+/// Replaces a cast to `character(n)` with the text without trailing spaces. Returns whether it was such a cast.
 fn strip(expression: &mut Expr) -> bool {
     with_cast(expression);
     let Some((operand, length)) = character_cast(expression) else { return false };
@@ -134,7 +137,7 @@ fn strip(expression: &mut Expr) -> bool {
     true
 }
 
-/// A literal beside a `character(n)` is one, too.
+/// Strips a literal that is compared with a `character(n)`, because it takes that type.
 fn strip_literal(expression: &mut Expr) {
     match expression {
         Expr::Nested(inner) => strip_literal(inner),
@@ -154,7 +157,7 @@ fn is_character(expression: &Expr) -> bool {
     }
 }
 
-/// Strips all of `operands` if one is a `character(n)`.
+/// Strips all of `operands` if one of them is a `character(n)`.
 fn strip_compared<'a>(operands: impl Iterator<Item = &'a mut Expr>) {
     let operands: Vec<&mut Expr> = operands.collect();
     if operands.iter().any(|operand| is_character(operand)) {
@@ -166,10 +169,10 @@ fn strip_compared<'a>(operands: impl Iterator<Item = &'a mut Expr>) {
     }
 }
 
-/// Rewrites casts to `character(n)` among the parts of `expression`, before its parts are rewritten themselves.
+/// Rewrites casts to `character(n)` in `expression`, before its parts are rewritten.
 ///
 /// # Errors
-/// For a cast whose surroundings left it as it is.
+/// If the context of a cast does not support the type.
 pub(crate) fn rewrite_characters(expression: &mut Expr) -> Result<()> {
     if is_character(expression) {
         return refuse_character_cast(expression);
@@ -186,7 +189,7 @@ pub(crate) fn rewrite_characters(expression: &mut Expr) -> Result<()> {
                 std::iter::once(operand.as_mut()).chain(conditions.iter_mut().map(|branch| &mut branch.condition)),
             );
         }
-        // Patterns match the spaces.
+        // Trailing spaces are significant in pattern matching.
         Expr::Like { expr, .. } | Expr::ILike { expr, .. } | Expr::SimilarTo { expr, .. } => pad(expr),
         Expr::IsNull(operand) | Expr::IsNotNull(operand) => pad(operand),
         Expr::Cast { expr, .. }
@@ -240,7 +243,7 @@ fn rewrite_operator(left: &mut Expr, op: &BinaryOperator, right: &mut Expr) {
     }
 }
 
-/// A text of one character has no spaces at its end but where it is empty; others have no type here.
+/// Refuses other casts to `character(n)`. Text of one character has trailing spaces only if it is empty.
 fn refuse_character_cast(expression: &mut Expr) -> Result<()> {
     with_cast(expression);
     match character_cast(expression) {
@@ -259,7 +262,7 @@ fn refuse_character_cast(expression: &mut Expr) -> Result<()> {
     }
 }
 
-/// Rewrites casts to `character(n)` that are sorted or grouped by.
+/// Rewrites casts to `character(n)` in ORDER BY and GROUP BY.
 pub(crate) fn rewrite_character_keys(query: &mut Query) {
     if let Some(OrderByKind::Expressions(orders)) = query.order_by.as_mut().map(|order_by| &mut order_by.kind) {
         orders.iter_mut().for_each(|order| pad(&mut order.expr));
@@ -271,7 +274,7 @@ pub(crate) fn rewrite_character_keys(query: &mut Query) {
     }
 }
 
-/// Rewrites casts to `character(n)` that are columns of `select`, which is the outermost.
+/// Rewrites casts to `character(n)` that are columns of `select`, the outermost SELECT.
 pub(crate) fn rewrite_character_columns(select: &mut Select) {
     for item in &mut select.projection {
         match item {

@@ -1,4 +1,4 @@
-//! A cast as a function.
+//! A cast, as a function.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{from_text, is_text, to_text};
 use crate::number::{has_free_scale, out_of_range_error};
 use crate::time;
 
-/// Whether a cast is one that Arrow does otherwise than PostgreSQL.
+/// Whether Arrow's cast differs from PostgreSQL's.
 ///
 /// # Errors
 /// `Plan` for casts that are refused, with what to write instead.
@@ -39,7 +39,7 @@ pub(super) fn needs_postgres_cast(from: &DataType, to: &DataType) -> Result<bool
     Ok(to.is_integer() && (from.is_floating() || matches!(from, DataType::Decimal128(..))))
 }
 
-/// The cast of its argument to a type, as PostgreSQL does it.
+/// Casts its argument to a type as PostgreSQL does.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Conversion {
     to: DataType,
@@ -52,7 +52,7 @@ impl Conversion {
     }
 }
 
-/// `values` as values of the type `to`.
+/// Converts `values` to the type `to`.
 fn convert_values(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let from = values.data_type();
     if is_text(to) {
@@ -82,16 +82,16 @@ fn convert_values(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     convert_integers_exactly(&integers, to)
 }
 
-/// `value / unit`, half away from zero.
+/// Computes `value / unit`, rounded half away from zero.
 pub(super) fn round_half_away_from_zero(value: i128, unit: i128) -> i128 {
     let (whole, rest) = (value / unit, value % unit);
     if rest.unsigned_abs() >= unit.unsigned_abs().div_ceil(2) && rest != 0 { whole + value.signum() } else { whole }
 }
 
-/// The whole number next to `value`, of two the even one.
+/// Rounds `value` to the nearest integer, ties to even.
 fn round_half_to_even(value: f64, to: &DataType) -> Result<i64> {
     let rounded = value.round_ties_even();
-    // 2^63 is a double, the largest bigint is none.
+    // 2^63 is a double, but larger than any bigint.
     if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&rounded) {
         return Err(out_of_range_error(to));
     }
@@ -99,10 +99,10 @@ fn round_half_to_even(value: f64, to: &DataType) -> Result<i64> {
     Ok(rounded as i64)
 }
 
-/// Integers as ones of the type `to`, which must hold them.
+/// Converts integers to the type `to`, and fails if a value does not fit.
 pub(super) fn convert_integers_exactly(integers: &Int64Array, to: &DataType) -> Result<ArrayRef> {
     let narrowed = cast(integers, to)?;
-    // Arrow gives NULL for what does not fit.
+    // Arrow returns NULL for values that do not fit.
     if narrowed.null_count() > integers.null_count() { Err(out_of_range_error(to)) } else { Ok(narrowed) }
 }
 
@@ -117,7 +117,7 @@ impl ScalarUDFImpl for Conversion {
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        // As DataFusion names a cast: after what is cast.
+        // DataFusion names a cast after its operand.
         Ok(args.iter().map(|arg| arg.schema_name().to_string()).collect())
     }
 
@@ -141,7 +141,7 @@ impl ScalarUDFImpl for Conversion {
     }
 }
 
-/// An array as the trait object that it is handed on as.
+/// Converts an array to an `ArrayRef`.
 pub(super) fn into_array_ref(array: impl Array + 'static) -> ArrayRef {
     Arc::new(array)
 }

@@ -1,4 +1,4 @@
-//! Values that a text names: PostgreSQL's input functions.
+//! PostgreSQL's input functions: values from text.
 
 use arrow::array::{
     ArrayRef, AsArray, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array,
@@ -13,7 +13,7 @@ use crate::json::kind::json_kind;
 use crate::number;
 use crate::time::input;
 
-/// Whether text is made a value of this type here.
+/// Whether this module parses values of this type.
 pub(super) fn is_parsed_here(to: &DataType) -> bool {
     to.is_integer()
         || to.is_floating()
@@ -23,10 +23,10 @@ pub(super) fn is_parsed_here(to: &DataType) -> bool {
         || matches!(to, DataType::List(_))
 }
 
-/// What each text names, of the type `to`.
+/// Parses each text as a value of type `to`.
 ///
 /// # Errors
-/// PostgreSQL's words for the first text that names no value of the type.
+/// PostgreSQL's error for the first text that is not a value of the type.
 pub(crate) fn parse_texts(texts: &StringArray, to: &DataType) -> Result<ArrayRef> {
     Ok(match to {
         integer if integer.is_integer() => {
@@ -97,7 +97,8 @@ fn parse_decimal(text: &str, precision: u8, scale: i8, to: &DataType) -> Result<
     if units.unsigned_abs() < 10_u128.pow(u32::from(precision)) { Ok(units) } else { exec_err!("{}", overflow()) }
 }
 
-/// Why `text` is no numeric: it names none, or one that PostgreSQL has and this engine lacks.
+/// Returns why `text` is not a supported numeric: invalid syntax, or a value that PostgreSQL has and this engine does
+/// not.
 fn numeric_error(text: &str, to: &DataType) -> Result<i128> {
     let word = text.trim().trim_start_matches(['-', '+']).to_ascii_lowercase();
     if matches!(word.as_str(), "nan" | "inf" | "infinity") {
@@ -109,7 +110,7 @@ fn numeric_error(text: &str, to: &DataType) -> Result<i128> {
     Err(number::invalid_input_error(text, to))
 }
 
-/// A boolean by any word that begins its name, as PostgreSQL has them.
+/// Parses a boolean from any unambiguous prefix of its names, as PostgreSQL does.
 fn parse_boolean(text: &str) -> Result<bool> {
     let word = text.trim_matches(|character: char| character.is_ascii_whitespace()).to_ascii_lowercase();
     let begins = |name: &str, shortest: usize| word.len() >= shortest && name.starts_with(&word);
@@ -122,7 +123,7 @@ fn parse_boolean(text: &str) -> Result<bool> {
     exec_err!("invalid input syntax for type boolean: \"{text}\"")
 }
 
-/// Bytes in the format hex (`\xdeadbeef`) or escape (`\001abc\\`).
+/// Parses bytes in hex format (`\xdeadbeef`) or escape format (`\001abc\\`).
 fn parse_bytes(text: &str) -> Result<Vec<u8>> {
     if let Some(digits) = text.strip_prefix("\\x") {
         let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();

@@ -1,7 +1,7 @@
 //! Casts: PostgreSQL's input, output and conversion functions.
 //!
-//! A cast that Arrow does otherwise than PostgreSQL becomes a call of [`Conversion`] once types are known
-//! ([`convert`]); types that DataFusion's planner lacks are rewritten before ([`rewrite_syntax`]).
+//! A cast that Arrow performs differently from PostgreSQL becomes a call of [`Conversion`] once types are known
+//! ([`convert`]). Types that DataFusion's planner does not support are rewritten before that ([`rewrite_syntax`]).
 
 mod character;
 mod conversion;
@@ -28,7 +28,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     vec![numeric::function(), types::uuid_function()]
 }
 
-/// The conversion function of PostgreSQL that `expression` means, if it is a cast that DataFusion does otherwise.
+/// Replaces a cast that DataFusion performs differently with PostgreSQL's conversion function.
 pub(crate) fn convert(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::Cast(Cast { expr, field }) = expression else { return Ok(Transformed::no(expression)) };
     let from = expr.get_type(schema)?;
@@ -38,7 +38,7 @@ pub(crate) fn convert(expression: Expr, schema: &DFSchema) -> Result<Transformed
     Ok(Transformed::yes(ScalarUDF::new_from_impl(Conversion::new(field.data_type().clone())).call(vec![*expr])))
 }
 
-/// Whether values of this type are text.
+/// Whether this is a text type.
 pub(crate) fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }

@@ -1,14 +1,14 @@
-//! Numbers from text and from each other.
+//! Numbers from text.
 
 use arrow::datatypes::DataType;
 use datafusion::common::Result;
 
 use crate::number::{invalid_input_error, out_of_range_error};
 
-/// The integer that `text` names, which `data_type` must hold.
+/// Parses `text` as an integer of type `data_type`.
 ///
 /// # Errors
-/// PostgreSQL's words when it names none, or one that is out of range.
+/// PostgreSQL's error if the text is not an integer or is out of range.
 pub(crate) fn parse_integer(text: &str, data_type: &DataType) -> Result<i64> {
     let digits = trimmed(text);
     let unsigned = digits.strip_prefix(['-', '+']).unwrap_or(digits);
@@ -30,10 +30,10 @@ pub(crate) fn parse_integer(text: &str, data_type: &DataType) -> Result<i64> {
     if fits { Ok(value) } else { Err(out_of_range()) }
 }
 
-/// The floating-point number that `text` names.
+/// Parses `text` as a floating-point number.
 ///
 /// # Errors
-/// PostgreSQL's words when it names none, or one that is out of range.
+/// PostgreSQL's error if the text is not a number or is out of range.
 pub(crate) fn parse_float(text: &str, data_type: &DataType) -> Result<f64> {
     let written = trimmed(text);
     let unsigned = written.strip_prefix(['-', '+']).unwrap_or(written).to_ascii_lowercase();
@@ -44,7 +44,7 @@ pub(crate) fn parse_float(text: &str, data_type: &DataType) -> Result<f64> {
         return Err(invalid_input_error(text, data_type));
     }
     let value: f64 = written.parse().map_err(|_| invalid_input_error(text, data_type))?;
-    // A double that a real cannot hold is out of its range.
+    // Overflow to infinity and underflow to zero are out of range.
     #[allow(clippy::cast_possible_truncation, reason = "the next lines check what is lost")]
     let is_lost = !is_special
         && match data_type {
@@ -65,7 +65,7 @@ pub(crate) fn parse_float(text: &str, data_type: &DataType) -> Result<f64> {
     Ok(value)
 }
 
-/// Without the white space around it that PostgreSQL ignores.
+/// Strips the surrounding white space that PostgreSQL ignores.
 fn trimmed(text: &str) -> &str {
     text.trim_matches(|character: char| character.is_ascii_whitespace())
 }

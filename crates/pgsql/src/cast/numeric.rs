@@ -1,4 +1,4 @@
-//! `x::numeric`, where the number of digits is that of the value.
+//! `x::numeric`, whose number of digits depends on the value.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::json::kind::{JsonKind, json_kind};
 use super::{from_text, is_text};
 use crate::number::{numeric_with_free_scale, parse_decimal};
 
-/// The name, which no caller can write.
+/// The name of the function. The `*` keeps callers from writing it.
 pub(super) const NAME: &str = "numeric*";
 
 pub(super) fn function() -> ScalarUDF {
@@ -29,7 +29,7 @@ fn is_jsonb(data_type: &DataType) -> bool {
     json_kind(data_type) == Some(JsonKind::Jsonb)
 }
 
-/// The shortest of 15 digits, as PostgreSQL converts a double.
+/// Converts a double by its 15 significant digits, as PostgreSQL does.
 fn double_to_numeric(value: f64, scale: i8) -> Result<i128> {
     let text = format!("{value:.14e}");
     let rescaled = parse_decimal(&text).and_then(|(units, written)| {

@@ -1,4 +1,4 @@
-//! The text of values: PostgreSQL's output functions.
+//! PostgreSQL's output functions: values as text.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use datafusion::common::Result;
 
 use crate::time::output;
 
-/// Whether Arrow writes values of this type otherwise than PostgreSQL.
+/// Whether Arrow formats values of this type differently from PostgreSQL.
 pub(super) fn is_formatted_here(from: &DataType) -> bool {
     from.is_floating()
         || from.is_temporal()
@@ -21,10 +21,10 @@ pub(super) fn is_formatted_here(from: &DataType) -> bool {
         || matches!(from, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
 }
 
-/// The text of each value, as `value::text` gives it; NULL stays NULL.
+/// Formats each value as `value::text` does. NULL stays NULL.
 ///
 /// # Errors
-/// For values that have no text.
+/// If the values have no text representation.
 pub(super) fn format_values(values: &ArrayRef) -> Result<StringArray> {
     Ok(match values.data_type() {
         DataType::Float32 => format_each::<Float32Type>(values, |value, out| {
@@ -76,8 +76,8 @@ fn format_each<T: ArrowPrimitiveType>(values: &ArrayRef, write: impl Fn(T::Nativ
     texts.finish()
 }
 
-/// Writes a floating-point number, given with the fewest digits that name it (`-1.5e20`): with an exponent from
-/// `10^digits` on and below `0.0001`.
+/// Writes a floating-point number from its shortest representation (`-1.5e20`). It has an exponent from `10^digits` on
+/// and below `0.0001`.
 fn write_float(shortest: &str, value: f64, digits: i32, out: &mut String) {
     if value.is_nan() {
         return out.push_str("NaN");
@@ -89,7 +89,7 @@ fn write_float(shortest: &str, value: f64, digits: i32, out: &mut String) {
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if value != 0.0 && !(-4..digits).contains(&exponent) {
         let sign = if exponent < 0 { '-' } else { '+' };
-        // Writing to a text never fails.
+        // Writing to a string never fails.
         let _ = write!(out, "{mantissa}e{sign}{:02}", exponent.abs());
         return;
     }

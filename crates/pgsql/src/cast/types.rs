@@ -1,4 +1,4 @@
-//! Types of SQL that DataFusion's planner lacks or maps to other types.
+//! SQL types that DataFusion's planner does not support or maps to other types.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::numeric;
 use crate::syntax::call;
 
 const UUID: &str = "uuid*";
-/// Bytes of a `name`.
+/// The maximum length of the type `name`, in bytes.
 const NAME_LENGTH: u64 = 63;
 
 /// Rewrites syntax that DataFusion's planner does not support, or interprets differently, into calls of functions of
@@ -38,8 +38,8 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// The call that the cast of `operand` to `data_type` means; where DataFusion's planner has the type under
-/// another name, that name is put in.
+/// Returns the call that replaces the cast of `operand` to `data_type`. Where DataFusion's planner knows the type by
+/// another name, it renames `data_type` instead.
 fn rewrite_cast(operand: &mut Expr, data_type: &mut DataType) -> Result<Option<Expr>> {
     let taken = |operand: &mut Expr| std::mem::replace(operand, Expr::Value(Value::Null.into()));
     match data_type {
@@ -84,8 +84,8 @@ fn rewrite_cast(operand: &mut Expr, data_type: &mut DataType) -> Result<Option<E
     }
 }
 
-/// `operand::numeric(precision, scale)` whose digits are all before the point, or all after it: as a cast to a type
-/// with the digits of the scale, in units of which it has the precision.
+/// Casts to `numeric(precision, scale)` whose digits are all before the point, or all after it. Computes with units of
+/// the scale, of which the value has `precision` digits.
 fn cast_with_scale_beyond_precision(operand: Expr, precision: u64, scale: i64) -> Result<Expr> {
     let digits = scale.unsigned_abs();
     if precision + digits > 38 {
@@ -118,7 +118,7 @@ fn cast_with_scale_beyond_precision(operand: Expr, precision: u64, scale: i64) -
     ))
 }
 
-/// The value of type `"char"` that `operand` is: the first byte of a text, or the character of a number.
+/// Returns the `"char"` value of `operand`: the first byte of a text, or the character of a number.
 fn first_byte(operand: Expr) -> Result<Expr> {
     match &operand {
         Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. })
@@ -131,7 +131,7 @@ fn first_byte(operand: Expr) -> Result<Expr> {
     }
 }
 
-/// `left(operand::varchar, length)`.
+/// Builds `left(operand::varchar, length)`.
 fn first_characters(operand: Expr, length: u64) -> Expr {
     let text = Expr::Cast {
         kind: CastKind::Cast,
@@ -143,14 +143,14 @@ fn first_characters(operand: Expr, length: u64) -> Expr {
     call("left", vec![text, Expr::Value(Value::Number(length.to_string(), false).into())])
 }
 
-/// A number that is written is a numeric of the digits that it is written with.
+/// Converts to a numeric; a number literal keeps the digits that it is written with.
 fn as_numeric(operand: Expr) -> Expr {
     if let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = &operand {
         let is_plain = !text.contains(['e', 'E']) && crate::number::numeric_literal(text).is_some();
         let text = text.trim().trim_start_matches('+');
         if is_plain {
             let unsigned = text.trim_start_matches('-');
-            // With a point, so that it is no integer.
+            // The point makes it a numeric rather than an integer.
             let number = if unsigned.contains('.') { unsigned.to_owned() } else { format!("{unsigned}.") };
             let number = Expr::Value(Value::Number(number, false).into());
             if text.starts_with('-') {
@@ -167,7 +167,7 @@ pub(super) fn uuid_function() -> ScalarUDF {
     ScalarUDF::new_from_impl(Uuid { signature: Signature::any(1, Volatility::Immutable) })
 }
 
-/// A uuid, which is kept as the text that PostgreSQL writes.
+/// A uuid, stored as the text that PostgreSQL prints.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Uuid {
     signature: Signature,
